@@ -99,6 +99,9 @@ struct session_shared {
      * changes, a note may be in the wake socket, and a pair's `gone` may have changed. */
     _Atomic uint32_t neighbours;
     _Atomic uint32_t spilled; /* 1: remote events wait in the daemon, behind those in the ring */
+    /* How this context's last call over the world has ended, for the daemons that follow one
+     * another (daemon/control/teams/team_answers.h). Not the library's. */
+    _Atomic uint64_t world_answer;
     _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
     _Atomic uint64_t released;       /* bytes of local event space given back without an event */
     _Atomic uint64_t reply_released; /* bytes of reply event space given back without an event */
@@ -120,6 +123,7 @@ struct session_shared {
     struct session_notices notices; /* written by the client */
 };
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
+static_assert(offsetof(struct session_shared, world_answer) == 80, "session.world_answer");
 static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");
 static_assert(offsetof(struct session_shared, submit) == 256, "session.submit");
 static_assert(offsetof(struct session_shared, local) == 512, "session.local");

@@ -425,6 +425,8 @@ int teams_call(struct teams *t, const struct teams_key *key, const struct teams_
     compare(t, g, call);
     if (first)
         find_the_gone(t, g);
+    if (first && key->parent == 0 && g->phase == TEAMS_GATHERING)
+        make_due(t, g, TEAMS_ASK_ENDED);
     if (g->asked == TEAMS_NONE && g->named < g->size && g->phase == TEAMS_GATHERING) {
         g->asked = call->from;
         make_due(t, g, TEAMS_ASK_MEMBERS);
@@ -483,14 +485,28 @@ void teams_name(struct teams *t, const struct teams_key *key, uint32_t node, uin
     }
     find_the_gone(t, g);
     if (g->phase == TEAMS_GATHERING)
-        make_due(t, g, TEAMS_ASK_GONE);
+        make_due(t, g, TEAMS_ASK_ENDED);
+}
+
+/* The node of a member that has not called; TEAMS_NONE: it is not known, or it has called. */
+static uint32_t expected_on(const struct teams *t, const struct teams_gather *g,
+                            const struct teams_member *m)
+{
+    const struct directory_id id = {.uid = g->uid, .job = g->job};
+    uint32_t engine;
+    int node;
+
+    if (m->state != EXPECTED || g->parent != 0)
+        return m->state == EXPECTED ? m->node : TEAMS_NONE;
+    node = directory_where(t->directory, &id, m->rank, &engine);
+    return node < 0 ? TEAMS_NONE : (uint32_t)node;
 }
 
 /* Whether members there are waited for. */
-static bool is_expected(const struct teams_gather *g, uint32_t node)
+static bool is_expected(const struct teams *t, const struct teams_gather *g, uint32_t node)
 {
     for (uint32_t i = 0; i < g->size; i++)
-        if (g->members[i].state == EXPECTED && g->members[i].node == node)
+        if (expected_on(t, g, &g->members[i]) == node)
             return true;
     return false;
 }
@@ -502,7 +518,7 @@ void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, ui
 
     if (!g || node >= t->node_count)
         return;
-    if (ended && g->phase == TEAMS_GATHERING && is_expected(g, node))
+    if (ended && g->phase == TEAMS_GATHERING && is_expected(t, g, node))
         end(t, g, status < 0 ? status : 0, "%s", why ? why : "");
     if (!(g->nodes[node] & INVOLVED))
         return;
@@ -601,10 +617,11 @@ void teams_node_lost(struct teams *t, uint32_t node)
 
 /* ---- for the owner's frames ------------------------------------------------------------------ */
 
-static bool is_on(const struct teams_gather *g, uint32_t node)
+/* A node whose link is new may have ranks of which the directory does not know yet. */
+static bool is_on(const struct teams *t, const struct teams_gather *g, uint32_t node)
 {
     return (g->nodes[node] & INVOLVED) || (g->asked == node && g->named < g->size) ||
-           is_expected(g, node);
+           (g->parent == 0 && g->phase == TEAMS_GATHERING) || is_expected(t, g, node);
 }
 
 struct teams_gather *teams_next_of_node(const struct teams *t, uint32_t node,
@@ -621,7 +638,7 @@ struct teams_gather *teams_next_of_node(const struct teams *t, uint32_t node,
         bucket = (uint32_t)(bucket_of((struct teams *)(uintptr_t)t, &key) - t->first) + 1;
     }
     for (;;) {
-        while (g && !is_on(g, node))
+        while (g && !is_on(t, g, node))
             g = g->next;
         if (g || bucket == TEAMS_BUCKETS)
             return (struct teams_gather *)(uintptr_t)g;
@@ -637,15 +654,13 @@ uint32_t teams_next_node(const struct teams *t, const struct teams_gather *g, ui
     return TEAMS_NONE;
 }
 
-uint32_t teams_next_expected(const struct teams_gather *g, uint32_t *at)
+uint32_t teams_next_expected(const struct teams *t, const struct teams_gather *g, uint32_t *at)
 {
-    while (*at < g->size) {
-        const struct teams_member *m = &g->members[(*at)++];
+    uint32_t node = TEAMS_NONE;
 
-        if (m->state == EXPECTED && m->node != TEAMS_NONE)
-            return m->node;
-    }
-    return TEAMS_NONE;
+    while (*at < g->size && node == TEAMS_NONE)
+        node = expected_on(t, g, &g->members[(*at)++]);
+    return node;
 }
 
 bool teams_next_group(const struct teams_gather *g, struct teams_group *group)

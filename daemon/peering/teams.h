@@ -8,8 +8,13 @@
  *
  * A gather is what the members of one parent have asked for with one number of call. The parent is
  * a team, or the world: one context number of all ranks of the job. The home keeps no
- * teams: each call says how large the parent is, and the first caller's node names its members.
- * An error ends the gather for every member once, also for those that call later.
+ * teams: each call says how large the parent is, and the first caller's node names its members;
+ * where those of the world are, the directory knows. An error ends the gather for every member
+ * once, also for those that call later.
+ *
+ * A home that was started anew knows nothing of earlier gathers, and members that were answered do
+ * not call again. So it asks the nodes of members that have not called, and a gather that has ended
+ * at one of them ends so for all.
  *
  * Frames to be sent are due: after each call into this module its owner takes those that are due,
  * until none is.
@@ -75,7 +80,7 @@ enum teams_phase {
 enum teams_due {
     TEAMS_NOTHING = 0,
     TEAMS_ASK_MEMBERS, /* TeamAsk with `members`, to gather->asked */
-    TEAMS_ASK_GONE,    /* TeamAsk, to each node by teams_next_expected */
+    TEAMS_ASK_ENDED,   /* TeamAsk, to each node by teams_next_expected */
     TEAMS_GROUP,       /* TeamGroup, to all nodes of the gather */
     TEAMS_START,       /* TeamStart, to all nodes of the gather */
 };
@@ -175,7 +180,7 @@ struct teams_gather *teams_next_of_node(const struct teams *t, uint32_t node,
 /* The nodes of members that have called, from node *at on; TEAMS_NONE at the end. */
 uint32_t teams_next_node(const struct teams *t, const struct teams_gather *g, uint32_t *at);
 /* The nodes of members that have not, from member *at on; one may come several times. */
-uint32_t teams_next_expected(const struct teams_gather *g, uint32_t *at);
+uint32_t teams_next_expected(const struct teams *t, const struct teams_gather *g, uint32_t *at);
 
 /* New teams of a gather, one after another: start with {0}. False: there are no more. */
 struct teams_group {

@@ -66,7 +66,7 @@ static void look(const struct home *h, const struct teams_gather *g, enum teams_
     struct teams_group group = {0};
     uint32_t at = 0, members = 0;
 
-    while (due == TEAMS_ASK_GONE && teams_next_expected(g, &at) != TEAMS_NONE)
+    while (due == TEAMS_ASK_ENDED && teams_next_expected(&h->teams, g, &at) != TEAMS_NONE)
         continue;
     for (at = 0; teams_next_node(&h->teams, g, &at) != TEAMS_NONE;)
         continue;

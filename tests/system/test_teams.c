@@ -24,7 +24,7 @@
 
 #define RANKS    6u
 #define WAIT_MS  20000
-#define LIMIT_S  50 /* of a script: a rank that hangs ends as one that failed */
+#define LIMIT_S  50 /* of a script, or of its round: a rank that hangs ends as one that failed */
 #define MORE_MAX 10
 #define QUOTA    16       /* teams of a client, the world among them */
 #define MEMORY   33554432 /* bytes of a client */
@@ -334,6 +334,7 @@ static void churn_script(struct rank *r, uint32_t number, const char *job)
         struct pwc_status status;
         pwc_team *team;
 
+        alarm(LIMIT_S);
         MUST(r, pwc_team_split(r->world, (int)((number + round) % 3) - 1, (int)number, NULL,
                                &team) == 0);
         MUST(r, (team == NULL) == ((number + round) % 3 == 0));

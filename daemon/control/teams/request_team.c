@@ -43,23 +43,6 @@ static int find_caller(struct client *c, uint32_t request, const Pwc__TeamJoin *
     return 0;
 }
 
-/* After a restart a member asks again for what it may have already. */
-static bool reply_with_made(struct client *c, uint32_t request, const struct teams_key *key,
-                            const struct client_session *s)
-{
-    for (const struct team *t = c->control->node_teams; t; t = t->next) {
-        struct team_part *part;
-        const struct team_member *m =
-            t->phase == TEAM_STARTED && team_is_of(t, key) ? team_member_of(t, s, &part) : NULL;
-
-        if (m) {
-            team_client_reply(c, request, t, part, m);
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_sane(const Pwc__TeamJoin *join)
 {
     return (uint32_t)join->kind <= TEAMS_SHRINK &&
@@ -88,8 +71,15 @@ void request_team_join(struct client *c, uint32_t request, const Pwc__TeamJoin *
                     (uint32_t)asked->kind, asked->window, (ull)asked->parent);
         return;
     }
-    if (find_caller(c, request, asked, &join.call, &key) < 0 ||
-        reply_with_made(c, request, &key, s))
+    if (find_caller(c, request, asked, &join.call, &key) < 0)
+        return;
+    join.call.from = control->node;
+    join.call.context = s->context;
+    join.call.kind = (uint32_t)asked->kind;
+    join.call.color = asked->color;
+    join.call.key = asked->key;
+    join.call.window = asked->window;
+    if (team_client_again(c, request, &key, &join))
         return;
     p = pending_add(&control->pending, PENDING_TEAM, c, request, &join.cookie);
     if (!p) {
@@ -97,12 +87,6 @@ void request_team_join(struct client *c, uint32_t request, const Pwc__TeamJoin *
         return;
     }
     p->node = directory_home(&key.id, control->node_count);
-    join.call.from = control->node;
-    join.call.context = s->context;
-    join.call.kind = (uint32_t)asked->kind;
-    join.call.color = asked->color;
-    join.call.key = asked->key;
-    join.call.window = asked->window;
     /* A refusal goes to the home: it ends the call at all members, which would wait for it. */
     join.call.status = quota_take(c, QUOTA_TEAMS, 1, why, sizeof(why));
     join.call.why = why;

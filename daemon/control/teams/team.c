@@ -298,6 +298,25 @@ static int build(struct team *t)
     return rc;
 }
 
+static uint32_t members_here(const struct team *t)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < t->part_count; i++)
+        count += t->parts[i].count;
+    return count;
+}
+
+/* The roll is there: each member here has its place in it. */
+static void find_answers(struct team *t)
+{
+    _Atomic uint64_t *answers = team_roll_answers(&t->roll);
+
+    for (uint32_t i = 0; i < t->part_count; i++)
+        for (uint32_t j = 0; j < t->parts[i].count; j++)
+            t->parts[i].members[j].answer = answers++;
+}
+
 static struct client_session *session_of(const struct team *t, const struct worker *w,
                                          const struct team_member *m)
 {
@@ -456,11 +475,12 @@ static int prepare(struct team_part *part)
 /* Writes the roll, for the next process. */
 static int make_roll(struct team *t)
 {
-    int rc = team_roll_make(&t->roll, t->runs, t->run_count);
+    int rc = team_roll_make(&t->roll, t->runs, t->run_count, members_here(t));
     struct team_roll *roll = t->roll.base;
 
     if (rc < 0)
         return rc;
+    find_answers(t);
     roll->number = t->number;
     roll->parent = t->parent;
     roll->context = t->context;
@@ -577,8 +597,10 @@ static struct team *inherit_roll(struct control *control, uint64_t number)
         t->roll = m;
         t->phase = roll->started ? TEAM_STARTED : TEAM_READY;
         if (roll->number == number && team_name(t, 0, roll->runs, roll->run_count) == 0 &&
-            build(t) == 0)
+            build(t) == 0 && roll->member_count == members_here(t)) {
+            find_answers(t);
             return t;
+        }
         t->roll = (struct mapping){.fd = -1};
         team_free(t);
     }
@@ -598,10 +620,12 @@ static void inherit_members(struct team_part *part)
         m->session = session_of(part->team, part->worker, m);
         if (!m->session)
             continue;
-        quota_charge(m->session->client, QUOTA_TEAMS, 1);
         quota_charge(m->session->client, QUOTA_MEMORY, share);
-        m->counted = true;
         m->bytes = share;
+        if (part->team->phase != TEAM_STARTED)
+            continue; /* the member asks once more, and is counted then */
+        quota_charge(m->session->client, QUOTA_TEAMS, 1);
+        m->counted = true;
     }
 }
 

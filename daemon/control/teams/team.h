@@ -33,11 +33,10 @@ struct team;
 struct team_member {
     struct client_session *session; /* NULL: it has left */
     uint32_t job_rank, rank, context;
-    uint32_t answered; /* calls over this team that it has been answered: the last one, and 1 */
-    int answer;        /* the status of that one */
-    bool counted;      /* in its client's quota of teams */
-    uint64_t bytes;    /* of the area, in its client's quota of memory */
-    struct call leave; /* the last call about it: cannot fail */
+    _Atomic uint64_t *answer; /* to its last call over this team, in the roll (team_answers.h) */
+    bool counted;             /* in its client's quota of teams */
+    uint64_t bytes;           /* of the area, in its client's quota of memory */
+    struct call leave;        /* the last call about it: cannot fail */
 };
 
 struct team_part {

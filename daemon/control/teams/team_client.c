@@ -11,6 +11,7 @@
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/nodes/own_frames.h"
+#include "daemon/control/teams/team_answers.h"
 #include "daemon/control/teams/team_frames.h"
 #include "shm_ring/team.h"
 
@@ -275,7 +276,7 @@ static void reply_none(struct client *c, uint32_t request)
     client_reply(c, &reply, NULL, 0);
 }
 
-void team_client_reply(struct client *c, uint32_t request, const struct team *t,
+static void reply_team(struct client *c, uint32_t request, const struct team *t,
                        const struct team_part *part, const struct team_member *m)
 {
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
@@ -329,31 +330,78 @@ static const char *error_text(int status)
     }
 }
 
-/* The parent's member has its answer: a home that was started anew may not know it. */
-static void note_answer(struct control *control, const struct teams_key *key,
-                        const struct client *c, const struct team_join *j, int status)
+/* The member that this session is of a started team out of this call. NULL: of none. */
+static struct team_member *find_made(const struct control *control, const struct teams_key *key,
+                                     const struct client_session *s, struct team_part **part)
 {
-    struct team *parent = team_find(control, key->parent);
+    struct team_member *m = NULL;
 
-    for (uint32_t i = 0; parent && i < parent->part_count; i++)
-        for (uint32_t k = 0; k < parent->parts[i].count; k++) {
-            struct team_member *m = &parent->parts[i].members[k];
-
-            if (m->rank == j->call.at && m->session && m->session->client == c) {
-                m->answered = key->call + 1;
-                m->answer = status;
-            }
-        }
+    for (const struct team *t = control->node_teams; t && !m; t = t->next)
+        if (t->phase == TEAM_STARTED && team_is_of(t, key))
+            m = team_member_of(t, s, part);
+    return m;
 }
 
-/* Answers one member's call; its team, if it is in one, has started. */
+/* Answers one member's call, which has ended; its team, if it is in one, has started. */
+static void reply_end(struct client *c, uint32_t request, const struct teams_key *key,
+                      struct team_join *j, int status, const char *why)
+{
+    struct client_session *s = client_session_find(c, j->session);
+    struct team_part *part;
+    struct team_member *m = s && status == 0 ? find_made(c->control, key, s, &part) : NULL;
+
+    if (m && j->counted && !m->counted) {
+        m->counted = true;
+        j->counted = false;
+    }
+    if (j->counted)
+        quota_give(c, QUOTA_TEAMS, 1);
+    if (status < 0)
+        reply_error(c, request, status, "call %u over team %llu: %s", key->call,
+                    (unsigned long long)key->parent, *why ? why : error_text(status));
+    else if (m)
+        reply_team(c, request, part->team, part, m);
+    else if (s && (j->call.kind != TEAMS_SPLIT || j->call.color >= 0))
+        reply_error(c, request, -EHOSTDOWN, "this daemon has lost the team that it formed");
+    else if (s)
+        reply_none(c, request);
+    else
+        reply_error(c, request, -EHOSTDOWN, "the context was closed while its team formed");
+}
+
+bool team_client_again(struct client *c, uint32_t request, const struct teams_key *key,
+                       struct team_join *join)
+{
+    const struct client_session *s = client_session_find(c, join->session);
+    struct team_part *part;
+    struct team_member *made = s ? find_made(c->control, key, s, &part) : NULL;
+    int status = 0;
+
+    if (made)
+        team_answers_note(c->control, key, c, join->call.at, 0);
+    else if (!team_answers_find(c->control, key, c, join->call.at, &status))
+        return false;
+    if (made && !made->counted) { /* it started before its member asked again */
+        quota_charge(c, QUOTA_TEAMS, 1);
+        made->counted = true;
+    }
+    reply_end(c, request, key, join, status, "");
+    return true;
+}
+
+static void note_answer(struct control *control, const struct teams_key *key,
+                        const struct team_join *j, int status)
+{
+    const struct pending *p = pending_find(&control->pending, j->cookie, PENDING_TEAM);
+
+    if (p)
+        team_answers_note(control, key, p->client, j->call.at, status);
+}
+
 static void answer(struct control *control, const struct teams_key *key, struct team_join *j,
                    int status, const char *why)
 {
     struct pending *p = pending_find(&control->pending, j->cookie, PENDING_TEAM);
-    struct client_session *s = p ? client_session_find(p->client, j->session) : NULL;
-    struct team_member *m = NULL;
-    struct team_part *part;
     struct client *c;
     uint32_t request;
 
@@ -362,27 +410,7 @@ static void answer(struct control *control, const struct teams_key *key, struct 
     c = p->client;
     request = p->request;
     pending_remove(&control->pending, p);
-    note_answer(control, key, c, j, status);
-    for (struct team *t = control->node_teams; t && s && status == 0 && !m; t = t->next) {
-        m = t->phase == TEAM_STARTED && team_is_of(t, key) ? team_member_of(t, s, &part) : NULL;
-        if (m && j->counted && !m->counted) {
-            m->counted = true;
-            j->counted = false;
-        }
-    }
-    if (j->counted)
-        quota_give(c, QUOTA_TEAMS, 1);
-    if (status < 0)
-        reply_error(c, request, status, "call %u over team %llu: %s", key->call,
-                    (unsigned long long)key->parent, *why ? why : error_text(status));
-    else if (m)
-        team_client_reply(c, request, part->team, part, m);
-    else if (s && (j->call.kind != TEAMS_SPLIT || j->call.color >= 0))
-        reply_error(c, request, -EHOSTDOWN, "this daemon has lost the team that it formed");
-    else if (s)
-        reply_none(c, request);
-    else
-        reply_error(c, request, -EHOSTDOWN, "the context was closed while its team formed");
+    reply_end(c, request, key, j, status, why);
     client_stream_resume(c);
 }
 
@@ -401,6 +429,8 @@ static void end(struct control *control, const struct teams_key *key, int status
         else
             team_drop(t);
     }
+    for (const struct team_join *j = g ? g->joins : NULL; j; j = j->next)
+        note_answer(control, key, j, status);
     for (struct team_join *j = g ? g->joins : NULL; j; j = j->next)
         answer(control, key, j, status, why);
     if (g)
@@ -469,13 +499,23 @@ static void send_members(struct control *control, const struct teams_key *key, c
     }
 }
 
-static void answer_ask(struct control *control, const struct teams_key *key,
-                       const struct team_member *m)
+/* Members of the parent that the home waits for and that will not call: where one was answered, by
+ * the home before it was started anew, it may also have left since; else those that have left.
+ * `t`: the parent; NULL: the world, or it is gone. */
+static void answer_ask(struct control *control, const struct teams_key *key, const struct team *t)
 {
-    if (!m->session)
-        send_gone(control, key, m->job_rank);
-    else if (m->answered == key->call + 1)
-        send_ready(control, key, 0, m->answer, error_text(m->answer), true);
+    int status;
+
+    if (team_answers_any(control, key, &status)) {
+        send_ready(control, key, 0, status, error_text(status), true);
+        return;
+    }
+    if (!t && key->parent != 0)
+        send_gone(control, key, TEAMS_NONE);
+    for (uint32_t i = 0; t && i < t->part_count; i++)
+        for (uint32_t j = 0; j < t->parts[i].count; j++)
+            if (!t->parts[i].members[j].session)
+                send_gone(control, key, t->parts[i].members[j].job_rank);
 }
 
 static int ask(struct control *control, uint32_t from, const Pwc__TeamAsk *frame)
@@ -485,16 +525,12 @@ static int ask(struct control *control, uint32_t from, const Pwc__TeamAsk *frame
 
     if (!team_gather_parse(frame->gather, &key) || home_of(control, &key) != from)
         return -EPROTO;
-    t = team_find(control, key.parent);
-    if (!t || t->uid != key.id.uid || strcmp(t->job, key.id.job) != 0) {
-        send_gone(control, &key, TEAMS_NONE);
-        return 0;
-    }
-    if (frame->members)
+    t = key.parent == 0 ? NULL : team_find(control, key.parent);
+    if (t && (t->uid != key.id.uid || strcmp(t->job, key.id.job) != 0))
+        t = NULL;
+    if (t && frame->members)
         send_members(control, &key, t);
-    for (uint32_t i = 0; i < t->part_count; i++)
-        for (uint32_t j = 0; j < t->parts[i].count; j++)
-            answer_ask(control, &key, &t->parts[i].members[j]);
+    answer_ask(control, &key, t);
     return 0;
 }
 

@@ -24,9 +24,10 @@ struct team_join {
 /* Sends the call to the job's home. `join` is copied. -ENOMEM, -ENOBUFS: it was not sent. */
 int team_client_call(struct control *control, const struct teams_key *key,
                      const struct team_join *join);
-/* Answers a request with a team that this member has, to a client of this node. */
-void team_client_reply(struct client *c, uint32_t request, const struct team *t,
-                       const struct team_part *part, const struct team_member *m);
+/* A member asks again, after a restart, for what has ended already: replies as it was answered.
+ * False: the call has not ended here. */
+bool team_client_again(struct client *c, uint32_t request, const struct teams_key *key,
+                       struct team_join *join);
 
 /* TeamAsk, TeamGroup, TeamStart. -EPROTO: it makes no sense. */
 int team_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);

@@ -56,12 +56,12 @@ static void send_ask(struct control *control, const struct teams_gather *g, uint
     (void)frame_send(control, node, &frame);
 }
 
-static void ask_gone(struct control *control, const struct teams_gather *g)
+static void ask_ended(struct control *control, const struct teams_gather *g)
 {
     uint32_t at = 0, node;
 
     memset(control->sent, 0, control->node_count);
-    while ((node = teams_next_expected(g, &at)) != TEAMS_NONE)
+    while ((node = teams_next_expected(control->teams, g, &at)) != TEAMS_NONE)
         if (!control->sent[node]) {
             control->sent[node] = 1;
             send_ask(control, g, node, false);
@@ -162,7 +162,7 @@ static void send_again(struct control *control, const struct teams_gather *g, ui
         send_teams(control, g, node);
     else if (g->named < g->size && g->asked == node)
         send_ask(control, g, node, true);
-    else if (g->named == g->size && g->parent != 0)
+    else if (g->named == g->size)
         send_ask(control, g, node, false);
 }
 
@@ -175,8 +175,8 @@ static void send_due(struct control *control, const struct teams_gather *g, enum
     case TEAMS_ASK_MEMBERS:
         send_ask(control, g, g->asked, true);
         break;
-    case TEAMS_ASK_GONE:
-        ask_gone(control, g);
+    case TEAMS_ASK_ENDED:
+        ask_ended(control, g);
         break;
     case TEAMS_GROUP:
         send_teams(control, g, TEAMS_NONE);

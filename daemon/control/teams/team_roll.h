@@ -1,11 +1,15 @@
 /*
- * The roll of a team: its members, in memory that outlives the process.
+ * The roll of a team: its members, and what the members here were answered, in memory that outlives
+ * the process.
  *
- *     offset 0                             128
- *     +----------------------------------+-------+-------+-----
- *     | magic, number, gather, window,   | run 0 | run 1 | ...    of 20 bytes each
- *     | started, user, job, sizes        |       |       |
- *     +----------------------------------+-------+-------+-----
+ *     offset 0                             128             a multiple of 8
+ *     +----------------------------------+-------+-----  +----------+----------+-----
+ *     | magic, number, gather, window,   | run 0 | ...   | answer 0 | answer 1 | ...
+ *     | started, user, job, sizes        |       |       |          |          |
+ *     +----------------------------------+-------+-----  +----------+----------+-----
+ *
+ * Runs are of 20 bytes each, answers of 8 (team_answers.h): one for each member here, engine by
+ * engine, in order of team rank.
  *
  * Private to the daemons that follow one another. Thread: control.
  */
@@ -13,11 +17,12 @@
 #define PWC_CONTROL_TEAM_ROLL_H
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include "daemon/peering/teams.h"
 #include "shm_ring/mapping.h"
 
-#define TEAM_ROLL_MAGIC UINT64_C(0x314c4c5254435750) /* "PWCTRLL1" */
+#define TEAM_ROLL_MAGIC UINT64_C(0x324c4c5254435750) /* "PWCTRLL2" */
 
 struct team_roll {
     uint64_t magic;
@@ -29,17 +34,21 @@ struct team_roll {
     uint32_t uid;
     uint32_t run_count;
     char job[64];
-    uint64_t first; /* number of that gather's first team */
-    uint8_t unused[8];
+    uint64_t first;        /* number of that gather's first team */
+    uint32_t member_count; /* here */
+    uint8_t unused[4];
     struct teams_run runs[];
 };
 static_assert(sizeof(struct team_roll) == 128, "team_roll");
 static_assert(sizeof(struct teams_run) == 20, "teams_run");
 static_assert(DIRECTORY_NAME_MAX <= 64, "a job's name fits");
 
-/* Makes a roll with these runs, zeroed but for them and their count. */
-int team_roll_make(struct mapping *m, const struct teams_run *runs, uint32_t count);
+/* Makes a roll with these runs and so many members here, else zeroed. */
+int team_roll_make(struct mapping *m, const struct teams_run *runs, uint32_t count,
+                   uint32_t members);
 /* Maps the roll of an earlier process, and takes the descriptor over. -EPROTO: it is none. */
 int team_roll_inherit(struct mapping *m, int descriptor);
+/* The answers of the members here. */
+_Atomic uint64_t *team_roll_answers(const struct mapping *m);
 
 #endif

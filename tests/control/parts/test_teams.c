@@ -164,6 +164,8 @@ static void the_world(void)
 
         due(TEAMS_NOTHING);
         CU_ASSERT_EQUAL(call(&world, &c), 0);
+        if (rank == SIZE - 1)
+            due(TEAMS_ASK_ENDED);
     }
     g = due(TEAMS_GROUP);
     CU_ASSERT_STRING_EQUAL(groups_of(g), "0@0.0 1@0.1 2@1.0 3@1.1 4@2.0 5@2.1 |");
@@ -405,13 +407,13 @@ static void parents(void)
     name_all(&team, 1, 4); /* it was not asked */
     due(TEAMS_NOTHING);
     name_all(&team, 0, 4);
-    g = due(TEAMS_ASK_GONE);
+    g = due(TEAMS_ASK_ENDED);
     teams_ready(&t, &team, 2, 0, 0, NULL, true); /* no member is waited for there */
     due(TEAMS_NOTHING);
-    CU_ASSERT_EQUAL(teams_next_expected(g, &at), 0); /* rank 1, then 2 and 3 */
-    CU_ASSERT_EQUAL(teams_next_expected(g, &at), 1);
-    CU_ASSERT_EQUAL(teams_next_expected(g, &at), 1);
-    CU_ASSERT_EQUAL(teams_next_expected(g, &at), TEAMS_NONE);
+    CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 0); /* rank 1, then 2 and 3 */
+    CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 1);
+    CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 1);
+    CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), TEAMS_NONE);
     teams_member_gone(&t, &job, 77, 3, 0); /* not its node */
     teams_member_gone(&t, &job, 78, 3, 1); /* not of this team */
     teams_member_gone(&t, &job, 77, 5, 2); /* no member */
@@ -438,9 +440,42 @@ static void ended_before(void)
         CU_ASSERT_EQUAL(call(&team, &c), 0);
         due(TEAMS_ASK_MEMBERS);
         name_all(&team, 0, 4);
-        due(TEAMS_ASK_GONE);
+        due(TEAMS_ASK_ENDED);
         teams_ready(&t, &team, 1, 0, statuses[i], NULL, true);
         ends(statuses[i]);
+        finish();
+    }
+}
+
+/* So for the world, whose members the directory knows. */
+static void the_world_ended_before(void)
+{
+    static const int statuses[] = {0, -EDQUOT};
+
+    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+        struct teams_call c = by(0);
+        struct teams_gather *g;
+        uint32_t at = 0;
+
+        begin();
+        CU_ASSERT_EQUAL(call(&world, &c), 0);
+        g = due(TEAMS_ASK_ENDED);
+        CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 0); /* rank 1 */
+        for (uint32_t rank = 2; rank < SIZE; rank++)
+            CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), node_of(rank));
+        CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), TEAMS_NONE);
+        CU_ASSERT_PTR_EQUAL(teams_next_of_node(&t, 3, NULL), g); /* its ranks may come yet */
+        teams_ready(&t, &world, 3, 0, statuses[i], NULL, true);  /* it has none */
+        due(TEAMS_NOTHING);
+        c = by(1);
+        CU_ASSERT_EQUAL(call(&world, &c), 0);
+        teams_ready(&t, &world, 0, 0, statuses[i], NULL, true); /* its ranks have called */
+        due(TEAMS_NOTHING);
+        teams_ready(&t, &world, 1, 0, statuses[i], NULL, true);
+        ends(statuses[i]);
+        c = by(4);
+        CU_ASSERT_EQUAL(call(&world, &c), 1); /* the others get the same */
+        CU_ASSERT_PTR_NULL(teams_next_of_node(&t, 3, NULL));
         finish();
     }
 }
@@ -498,7 +533,7 @@ static void shrinks(void)
     }
     due(TEAMS_ASK_MEMBERS);
     name_all(&team, 0, 4);
-    due(TEAMS_ASK_GONE);
+    due(TEAMS_ASK_ENDED);
     teams_member_gone(&t, &job, 77, 3, 1);
     teams_member_gone(&t, &job, 77, 3, 1);
     g = due(TEAMS_GROUP);
@@ -527,7 +562,7 @@ static void an_asked_node_is_lost(void)
     g = due(TEAMS_ASK_MEMBERS);
     CU_ASSERT_EQUAL(g->asked, 0);
     name_all(&team, 0, 4);
-    due(TEAMS_ASK_GONE);
+    due(TEAMS_ASK_ENDED);
     teams_node_lost(&t, 1); /* with member 3, which has not called */
     due(TEAMS_NOTHING);
     teams_node_lost(&t, 0);
@@ -546,12 +581,13 @@ static void calls_out_of_step(void)
     c = by(1);
     CU_ASSERT_EQUAL(call(&next, &c), 0);
     ends(-EBADMSG);
-    due(TEAMS_NOTHING);
+    due(TEAMS_ASK_ENDED);
     CU_ASSERT_EQUAL(t.gathers, 2);
     finish();
 
     begin();
     CU_ASSERT_EQUAL(call(&next, &c), 0);
+    due(TEAMS_ASK_ENDED);
     c = by(0);
     CU_ASSERT_EQUAL(call(&world, &c), 0);
     ends(-EBADMSG);
@@ -638,6 +674,7 @@ int main(void)
                            {"ranks that leave", ranks_that_leave},
                            {"parents", parents},
                            {"ended before", ended_before},
+                           {"the world ended before", the_world_ended_before},
                            {"hostile names", hostile_names},
                            {"shrinks", shrinks},
                            {"an asked node is lost", an_asked_node_is_lost},

@@ -1,0 +1,145 @@
+/* Owns nothing: notes answers where they outlive the process, and finds them (team_answers.h). */
+#include "daemon/control/teams/team_answers.h"
+
+#include <errno.h>
+#include <string.h>
+#include "proto/session_abi.h"
+
+enum { ERRNO_MAX = 4095, STATUS_SHIFT = 32 };
+
+/* The session of this client that calls over the world by this key. */
+static struct client_session *caller(const struct client *c, const struct teams_key *key)
+{
+    struct client_session *s = c->sessions;
+
+    while (s && (s->context != key->context || s->handle == CLIENT_NONE || s->closing))
+        s = s->next;
+    return s;
+}
+
+static _Atomic uint64_t *of_session(const struct client_session *s)
+{
+    struct session_shared *shared = s->mapping.base;
+
+    return &shared->world_answer;
+}
+
+/* NULL: the world, or none of this job. */
+static const struct team *parent_of(const struct control *control, const struct teams_key *key)
+{
+    const struct team *t = key->parent == 0 ? NULL : team_find(control, key->parent);
+
+    return t && t->uid == key->id.uid && strcmp(t->job, key->id.job) == 0 ? t : NULL;
+}
+
+/* The parent's place for this member; NULL: it is no member. */
+static _Atomic uint64_t *place_of(const struct control *control, const struct teams_key *key,
+                                  const struct client *c, uint32_t at)
+{
+    const struct team *parent = parent_of(control, key);
+
+    if (key->parent == 0) {
+        const struct client_session *s = caller(c, key);
+
+        return s ? of_session(s) : NULL;
+    }
+    for (uint32_t i = 0; parent && i < parent->part_count; i++)
+        for (uint32_t k = 0; k < parent->parts[i].count; k++) {
+            const struct team_member *m = &parent->parts[i].members[k];
+
+            if (m->rank == at && m->session && m->session->client == c)
+                return m->answer;
+        }
+    return NULL;
+}
+
+static uint32_t calls_of(uint64_t answer)
+{
+    return (uint32_t)answer;
+}
+
+static int status_of(uint64_t answer)
+{
+    int32_t status = (int32_t)(answer >> STATUS_SHIFT);
+
+    return status > 0 || status < -ERRNO_MAX ? -EPROTO : status;
+}
+
+void team_answers_note(const struct control *control, const struct teams_key *key,
+                       const struct client *c, uint32_t at, int status)
+{
+    _Atomic uint64_t *place = place_of(control, key, c, at);
+
+    if (place && calls_of(atomic_load_explicit(place, memory_order_relaxed)) <= key->call)
+        atomic_store_explicit(place, (uint64_t)(uint32_t)status << STATUS_SHIFT | (key->call + 1),
+                              memory_order_release);
+}
+
+bool team_answers_find(const struct control *control, const struct teams_key *key,
+                       const struct client *c, uint32_t at, int *status)
+{
+    const _Atomic uint64_t *place = place_of(control, key, c, at);
+    uint64_t answer = place ? atomic_load_explicit(place, memory_order_acquire) : 0;
+
+    *status = status_of(answer);
+    return calls_of(answer) == key->call + 1;
+}
+
+/* Whether the answer is one to this call, or to a later one: that has ended well for nobody who
+ * still waits for this one. */
+static bool is_over(const _Atomic uint64_t *place, const struct teams_key *key, int *status)
+{
+    uint64_t answer = atomic_load_explicit(place, memory_order_acquire);
+
+    if (calls_of(answer) <= key->call)
+        return false;
+    *status = status_of(answer);
+    if (calls_of(answer) > key->call + 1 && *status == 0)
+        *status = -EBADMSG;
+    return true;
+}
+
+static bool any_of_world(const struct control *control, const struct teams_key *key, int *status)
+{
+    for (const struct client *c = control->clients; c; c = c->next) {
+        const struct client_session *s =
+            c->state == CLIENT_SERVED && c->uid == key->id.uid && strcmp(c->job, key->id.job) == 0
+                ? caller(c, key)
+                : NULL;
+
+        if (s && is_over(of_session(s), key, status))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a team out of this call has started, and has members left. */
+static bool is_made(const struct control *control, const struct teams_key *key)
+{
+    for (const struct team *t = control->node_teams; t; t = t->next)
+        for (uint32_t i = 0; t->phase == TEAM_STARTED && team_is_of(t, key) && i < t->part_count;
+             i++)
+            for (uint32_t k = 0; k < t->parts[i].count; k++)
+                if (t->parts[i].members[k].session)
+                    return true;
+    return false;
+}
+
+bool team_answers_any(const struct control *control, const struct teams_key *key, int *status)
+{
+    const struct team *parent = parent_of(control, key);
+
+    *status = 0;
+    if (is_made(control, key))
+        return true;
+    if (key->parent == 0)
+        return any_of_world(control, key, status);
+    for (uint32_t i = 0; parent && i < parent->part_count; i++)
+        for (uint32_t k = 0; k < parent->parts[i].count; k++) {
+            const struct team_member *m = &parent->parts[i].members[k];
+
+            if (m->answer && is_over(m->answer, key, status)) /* it may have left since */
+                return true;
+        }
+    return false;
+}

@@ -1,0 +1,224 @@
+/*
+ * How calls for teams end for members that ask once more, and for members that call later, when the
+ * daemons that answered the others have been killed and started anew: as for these, at once.
+ *
+ *     test_team_answers PWCD NODES
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "daemon/peering/directory.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/daemon.h"
+#include "tests/lib/raw/ask.h"
+#include "tests/lib/raw/team.h"
+#include "tests/suite.h"
+
+#define SIZE  3u /* ranks; the last one is on the last node, the others on node 0 */
+#define WAITS 20000
+
+static struct cluster cluster;
+static unsigned nodes;
+
+static struct rank {
+    int socket;
+    uint32_t session;
+    struct raw_team team;
+} ranks[SIZE];
+
+/* ---- a job ----------------------------------------------------------------------------------- */
+
+/* Has ranks attach to a job whose directory is at this node. */
+static void open_job(unsigned home)
+{
+    static unsigned jobs;
+    char name[32];
+    const struct directory_id id = {.uid = getuid(), .job = name};
+
+    do
+        snprintf(name, sizeof(name), "answers%u", jobs++);
+    while (directory_home(&id, nodes) != home);
+    for (uint32_t i = 0; i < SIZE; i++) {
+        const struct cluster_node *node = &cluster.nodes[i == SIZE - 1 ? nodes - 1 : 0];
+        struct answer context;
+
+        ranks[i] = (struct rank){.socket = raw_connect_to(node->socket), .team = {.area = -1}};
+        CU_ASSERT_FATAL(ranks[i].socket >= 0);
+        CU_ASSERT_EQUAL_FATAL(raw_hello(ranks[i].socket, name, i, SIZE), 0);
+        CU_ASSERT_EQUAL_FATAL(ask_context(ranks[i].socket, 8192, &context), 0);
+        ranks[i].session = context.handle;
+        answer_close(&context);
+    }
+}
+
+static void close_job(void)
+{
+    for (uint32_t i = 0; i < SIZE; i++) {
+        close(ranks[i].socket);
+        raw_team_close(&ranks[i].team);
+    }
+}
+
+static bool is_served(unsigned node)
+{
+    struct daemon d = {0};
+
+    snprintf(d.socket, sizeof(d.socket), "%s", cluster.nodes[node].socket);
+    return raw_is_served(&d);
+}
+
+/* Kills this node's daemon, and waits until another one serves. */
+static void start_anew(unsigned node)
+{
+    pid_t daemon = cluster_kept(&cluster, node), next = daemon;
+
+    CU_ASSERT_FATAL(daemon > 0);
+    for (unsigned i = 0; i < nodes; i++)
+        CU_ASSERT_TRUE(is_served(i)); /* by then each has noted that its answers have left */
+    kill(daemon, SIGKILL);
+    for (int i = 0; i < WAITS && (next == daemon || next == 0); i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        next = cluster_kept(&cluster, node);
+    }
+    CU_ASSERT_FATAL(next != daemon && next > 0);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void join(uint32_t rank, uint64_t parent, uint32_t call, int color, uint32_t window)
+{
+    Pwc__TeamJoin asked = raw_team_call(ranks[rank].session, parent, call);
+
+    asked.color = color;
+    asked.window = window;
+    CU_ASSERT_TRUE(raw_team_join(ranks[rank].socket, &asked));
+}
+
+static const struct raw_team *formed(uint32_t rank)
+{
+    raw_team_close(&ranks[rank].team);
+    (void)raw_team_formed(ranks[rank].socket, &ranks[rank].team);
+    return &ranks[rank].team;
+}
+
+static uint64_t make_world(uint32_t call)
+{
+    for (uint32_t i = 0; i < SIZE; i++)
+        join(i, 0, call, 0, 64);
+    for (uint32_t i = 0; i < SIZE; i++)
+        CU_ASSERT_EQUAL(formed(i)->status, 0);
+    return ranks[0].team.number;
+}
+
+/* Ranks 0 and 1 call what does not fit together. The last rank has not called. */
+static void fail(uint64_t parent, uint32_t call)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        join(i, parent, call, 0, i == 0 ? 64 : 128);
+    for (uint32_t i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(formed(i)->status, -EINVAL);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+/* A member asks alone: the others have their answers, and do not call again. */
+static void once_more(void)
+{
+    for (unsigned home = 0; home < nodes; home++) {
+        uint64_t world, pair;
+
+        open_job(home);
+        world = make_world(0);
+        for (uint32_t i = 0; i < SIZE; i++)
+            join(i, world, 0, i == 1 ? -1 : 0, 64);
+        for (uint32_t i = 0; i < SIZE; i++)
+            CU_ASSERT_EQUAL(formed(i)->status, 0);
+        pair = ranks[0].team.number;
+        fail(world, 1);
+        start_anew(0);
+        join(1, world, 1, 0, 128);
+        CU_ASSERT_EQUAL(formed(1)->status, -EINVAL);
+        join(0, world, 0, 0, 64);
+        CU_ASSERT_EQUAL(formed(0)->status, 0);
+        CU_ASSERT_EQUAL(ranks[0].team.number, pair);
+        close_job();
+    }
+}
+
+/* The member that is in no team, too. */
+static void once_more_in_no_team(void)
+{
+    for (unsigned home = 0; home < nodes; home++) {
+        uint64_t world;
+
+        open_job(home);
+        world = make_world(0);
+        for (uint32_t i = 0; i < SIZE; i++)
+            join(i, world, 0, i == 1 ? -1 : 0, 64);
+        for (uint32_t i = 0; i < SIZE; i++)
+            CU_ASSERT_EQUAL(formed(i)->status, 0);
+        for (int again = 0; again < 2; again++) {
+            start_anew(0);
+            join(1, world, 0, -1, 64);
+            CU_ASSERT_EQUAL(formed(1)->status, 0);
+            CU_ASSERT_EQUAL(ranks[1].team.number, 0);
+        }
+        close_job();
+    }
+}
+
+/* The home is started anew behind an error that only some members have. */
+static void later(uint64_t parent, uint32_t call, unsigned home)
+{
+    fail(parent, call);
+    start_anew(home);
+    join(SIZE - 1, parent, call, 0, 64);
+    CU_ASSERT_EQUAL(formed(SIZE - 1)->status, -EINVAL);
+}
+
+static void an_error_for_who_calls_later(void)
+{
+    for (unsigned home = 0; home < nodes; home++) {
+        open_job(home);
+        later(make_world(0), 0, home);
+        close_job();
+    }
+}
+
+static void an_error_of_the_world(void)
+{
+    for (unsigned home = 0; home < nodes; home++) {
+        open_job(home);
+        later(0, 0, home);
+        CU_ASSERT_NOT_EQUAL(make_world(1), 0); /* no answer of call 0 stands for it */
+        later(0, 2, home);
+        close_job();
+    }
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"once more", once_more},
+                           {"once more, in no team", once_more_in_no_team},
+                           {"an error, for who calls later", an_error_for_who_calls_later},
+                           {"an error of the world", an_error_of_the_world},
+                           CU_TEST_INFO_NULL};
+    static const char *const more[] = {"--keep", NULL};
+    struct cluster_options options = {.provider = "stream", .more = more};
+
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 3)
+        return 2;
+    nodes = (unsigned)strtoul(argv[2], NULL, 10);
+    options.pwcd = argv[1];
+    options.nodes = nodes;
+    if (cluster_open(&cluster, &options) < 0) {
+        fprintf(stderr, "%s\n", cluster.failure);
+        return 1;
+    }
+    return cluster_end(&cluster, suite_run("team answers", tests));
+}
