@@ -5,10 +5,10 @@
  *     rc = FAULT(SEGMENT_REGISTER);               a call: 0, or the error to return
  *
  * Only a build with -Dfaults=true has the points; in any other build FAULT is the constant 0 and
- * leaves no code. A test shares one page with the process, the board, by a descriptor whose number
- * stands in PWC_FAULT_FD: each passing of a point is counted there, and the board holds the action
- * and the passing of a point at which the action happens. So a test counts first, and then takes
- * the points and passings one by one.
+ * leaves no code. A test shares one page with the process, the board, by a file whose path stands
+ * in PWC_FAULT_BOARD: each passing of a point is counted there, and the board holds the action and
+ * the passing of a point at which the action happens. So a test counts first, and then takes the
+ * points and passings one by one. A daemon that is started again finds the same board.
  *
  * Points of the library come first, in the order of a client's life, then those of the daemon.
  *
@@ -53,6 +53,17 @@ enum fault_point {
     FAULT_PAIR_BELL,  /* the neighbour's bell is taken, its wake-up not asked for */
     FAULT_PAIR_READ,  /* a neighbour's record is read, not given back */
     FAULT_PAIR_NOTED, /* a new neighbour's ring is mapped here */
+    /* ---- library: teams ---- */
+    FAULT_TEAM_ANSWERED, /* its area is here, not mapped yet */
+    FAULT_TEAM_BUILT,
+    FAULT_STEP_WRITTEN,   /* the line and the input stand there, the member is not counted */
+    FAULT_STEP_COUNTED,   /* the last to come has not looked at the others' */
+    FAULT_STEP_COMBINED,  /* neither shown nor submitted */
+    FAULT_STEP_SUBMITTED, /* to the engine */
+    FAULT_STEP_ENDED,     /* the result is shown, members that sleep are not woken */
+    FAULT_STEP_READ,      /* the result is read, the member not counted as one that took it */
+    FAULT_STEP_TAKEN,     /* it is counted, members that wait for the row are not woken */
+    FAULT_TEAM_LEFT,      /* the daemon knows, the area is still mapped */
 
     /* ---- daemon: control ---- */
     FAULT_CLIENT_ACCEPTED,
@@ -72,6 +83,15 @@ enum fault_point {
     FAULT_SESSION_DETACHED,
     FAULT_SEGMENT_DETACHED,
     FAULT_CLIENT_SETTLED, /* nothing is left of it but its socket */
+    /* ---- daemon: teams ---- */
+    FAULT_TEAM_CALLED,   /* a member's call is on its way to the home */
+    FAULT_TEAM_GROUPED,  /* at the home: all have called, no node knows of the teams */
+    FAULT_TEAM_PREPARED, /* the area is there, the engine does not have it */
+    FAULT_TEAM_OPENED,   /* the engines have it, the home does not know */
+    FAULT_TEAM_ENDS,     /* at the home: this node does not know of the end, others may */
+    FAULT_TEAM_STARTED,  /* the node's teams have started, no answer is noted */
+    FAULT_TEAM_NOTED,    /* all answers are noted, none has left */
+    FAULT_TEAM_LEAVES,   /* a member leaves in order, its home does not know */
     /* ---- daemon: engine ---- */
     FAULT_RECORD_READ,      /* copied, not looked at */
     FAULT_OPERATION_QUEUED, /* taken from the ring */
@@ -81,7 +101,11 @@ enum fault_point {
     FAULT_REMOTE_EVENT,
     FAULT_REPLY_EVENT,
     FAULT_EVENTS_SHOWN,
-    FAULT_BIND_RESOLVED, /* at the owner of the key */
+    FAULT_BIND_RESOLVED,   /* at the owner of the key */
+    FAULT_INSTANCE_CALLED, /* the members here have come, the arena does not say so */
+    FAULT_LETTER_POSTED,   /* written for a round, not in a ledger */
+    FAULT_LETTER_KEPT,     /* a part has come, its round not gone on */
+    FAULT_INSTANCE_SHOWN,  /* the result is in the area, members that sleep are not woken */
     FAULT_REVOKE_BEGUN,
     FAULT_REVOKE_TAKEN, /* at a peer that had resolved the key */
     FAULT_REGION_FREED,

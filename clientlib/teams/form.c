@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "clientlib/teams/team.h"
+#include "shm_ring/fault.h"
 
 /* The arguments of a call that forms a team. */
 struct join {
@@ -185,11 +186,13 @@ static int join_team(const struct join *join, struct pwc_team **out)
         rc = ask(join, &formed);
     if (rc < 0)
         return rc;
+    FAULT(TEAM_ANSWERED);
     if (formed.number == 0) {
         *out = NULL;
         return 0;
     }
     rc = build(join->ctx, &formed, out);
+    FAULT(TEAM_BUILT);
     if (formed.fd >= 0)
         close(formed.fd);
     if (rc < 0) /* it cannot take part: so the others need not wait for it */

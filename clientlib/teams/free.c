@@ -6,6 +6,7 @@
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
 #include "clientlib/teams/team.h"
+#include "shm_ring/fault.h"
 
 enum { LOOK_NS = 1000000 }; /* no bell rings when the daemon has taken a note */
 
@@ -61,6 +62,7 @@ int pwc_team_free(pwc_team *t)
         return rc;
     settle(t);
     team_leave(ctx, t->number);
+    FAULT(TEAM_LEFT);
     team_drop(t);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/teams/team.h"
 #include "clientlib/teams/teams.h"
+#include "shm_ring/fault.h"
 
 enum { ROUNDS_MAX = 8 }; /* of a window of steps each, that one call may end */
 
@@ -82,9 +83,11 @@ static void end_step(struct pwc_team *t)
     work_take(t, sequence);
     if (step->asks && call->whole < spec_longest(t, &call->spec))
         team_fail(t, -EPROTO);
+    FAULT(STEP_READ);
     if (step->way == TEAM_BY_DATA)
         freed = team_take_data(&t->area, step->turn);
     freed |= team_take(&t->area, sequence);
+    FAULT(STEP_TAKEN);
     t->ended++;
     if (is_last)
         end_call(t, 0);

@@ -8,6 +8,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/teams/team.h"
 #include "proto/word_abi.h"
+#include "shm_ring/fault.h"
 
 /* ---- cutting -------------------------------------------------------------------------------- */
 
@@ -129,6 +130,7 @@ static void submit_instance(struct pwc_team *t, uint64_t sequence)
     };
 
     submit(t, &record);
+    FAULT(STEP_SUBMITTED);
 }
 
 /* A member here has called something else: the daemon breaks the team for all. */
@@ -160,6 +162,7 @@ static void submit_mismatch(struct pwc_team *t, uint64_t sequence, uint32_t memb
 static void end_here(struct pwc_team *t, uint64_t sequence)
 {
     team_end(&t->area, sequence, 0, 0);
+    FAULT(STEP_ENDED);
     if (team_others_sleep(&t->area, t->me))
         team_wake(t);
 }
@@ -186,6 +189,7 @@ static void finish(struct pwc_team *t, uint64_t sequence)
         return;
     }
     work_combine(t, sequence);
+    FAULT(STEP_COMBINED);
     if (team_is_alone(t))
         end_here(t, sequence);
     else
@@ -216,7 +220,9 @@ static void begin(struct pwc_team *t, struct team_call *call, struct team_step *
         else
             submit_instance(t, sequence);
     }
+    FAULT(STEP_WRITTEN);
     rc = team_arrive(&t->area, sequence);
+    FAULT(STEP_COUNTED);
     if (rc == 1)
         finish(t, sequence);
     else if (rc < 0)

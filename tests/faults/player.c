@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include "tests/faults/player_team.h"
 #include "tests/lib/rank.h"
 #include "pwc/am.h"
 
@@ -21,14 +22,14 @@ enum {
 
 const char *player_role(enum role role)
 {
-    static const char *const names[] = {
-        "origin", "target", "target of large puts", "neighbour", "owner", "gatherer", "all in one"};
+    static const char *const names[] = {"origin",    "target",    "target of large puts",
+                                        "neighbour", "owner",     "gatherer",
+                                        "member",    "all in one"};
 
     return names[role];
 }
 
-__attribute__((format(printf, 3, 4))) static int wrong(struct player *p, int rc, const char *format,
-                                                       ...)
+int player_wrong(struct player *p, int rc, const char *format, ...)
 {
     va_list arguments;
 
@@ -97,14 +98,14 @@ static int see_end(struct player *p, const struct pwc_event *event)
     if (event->id == REPLY_ID && p->may_lose && is_loss(event->status))
         return 0;
     if (to >= STAGE_RANKS || (uint32_t)event->id != p->ended[to])
-        return wrong(p, -EPROTO, "operation %u towards %u has ended instead of %u",
-                     (unsigned)event->id, to, to < STAGE_RANKS ? (unsigned)p->ended[to] : 0);
+        return player_wrong(p, -EPROTO, "operation %u towards %u has ended instead of %u",
+                            (unsigned)event->id, to, to < STAGE_RANKS ? (unsigned)p->ended[to] : 0);
     p->ended[to]++;
     if (event->status == 0)
         return 0;
     if (!p->may_lose || to != VICTIM || !is_loss(event->status))
-        return wrong(p, event->status, "operation %u towards %u: %s", (unsigned)event->id, to,
-                     pwc_strerror(event->status));
+        return player_wrong(p, event->status, "operation %u towards %u: %s", (unsigned)event->id,
+                            to, pwc_strerror(event->status));
     p->lost = true;
     return 0;
 }
@@ -116,12 +117,12 @@ static int see_remote(struct player *p, const struct pwc_event *event)
 
     if (from >= STAGE_RANKS || event->status != 0 || event->id != round ||
         event->length != length_of(p, round))
-        return wrong(p, -EPROTO, "event %u of %u, %u bytes, status %d, instead of %u",
-                     (unsigned)event->id, from, (unsigned)event->length, event->status,
-                     (unsigned)round);
+        return player_wrong(p, -EPROTO, "event %u of %u, %u bytes, status %d, instead of %u",
+                            (unsigned)event->id, from, (unsigned)event->length, event->status,
+                            (unsigned)round);
     if (p->role != ROLE_OWNER && rank_check(p->memory + place(p, from, round), length_of(p, round),
                                             seed_of(from, round)) < 0)
-        return wrong(p, -EIO, "round %u of %u has wrong bytes", (unsigned)round, from);
+        return player_wrong(p, -EIO, "round %u of %u has wrong bytes", (unsigned)round, from);
     return 0;
 }
 
@@ -132,7 +133,7 @@ static int look(struct player *p, int for_ms)
     int rc = pwc_wait(p->ctx, PWC_ANY, 0, &event, for_ms);
 
     if (rc < 0)
-        return wrong(p, rc, "wait: %s", pwc_strerror(rc));
+        return player_wrong(p, rc, "wait: %s", pwc_strerror(rc));
     if (rc == 1)
         rc = event.kind == PWC_LOCAL ? see_end(p, &event) : see_remote(p, &event);
     return rc < 0 ? rc : event.kind != 0;
@@ -145,8 +146,8 @@ static int drain(struct player *p, uint32_t to, uint64_t left)
 
     for (time_t end = limit(); rc >= 0 && p->begun[to] - p->ended[to] > left;)
         rc = time(NULL) < end ? look(p, NAP_MS)
-                              : wrong(p, -ETIMEDOUT, "%u operations towards %u do not end",
-                                      (unsigned)(p->begun[to] - p->ended[to]), to);
+                              : player_wrong(p, -ETIMEDOUT, "%u operations towards %u do not end",
+                                             (unsigned)(p->begun[to] - p->ended[to]), to);
     return rc < 0 ? rc : 0;
 }
 
@@ -158,8 +159,8 @@ static int hear(struct player *p, uint32_t from, uint64_t count)
 
     for (time_t end = limit(); rc >= 0 && p->heard[from] < count && !is_over(p);)
         rc = time(NULL) < end ? look(p, NAP_MS)
-                              : wrong(p, -ETIMEDOUT, "%u events of %u, not %u",
-                                      (unsigned)p->heard[from], from, (unsigned)count);
+                              : player_wrong(p, -ETIMEDOUT, "%u events of %u, not %u",
+                                             (unsigned)p->heard[from], from, (unsigned)count);
     return rc < 0 ? rc : 0;
 }
 
@@ -213,8 +214,8 @@ static int begin(struct player *p, uint32_t to, enum kind kind, uint64_t round)
         if (look(p, 1) < 0)
             return -EIO;
     if (rc < 0)
-        return wrong(p, rc, "operation %u towards %u: %s", (unsigned)p->begun[to], to,
-                     pwc_strerror(rc));
+        return player_wrong(p, rc, "operation %u towards %u: %s", (unsigned)p->begun[to], to,
+                            pwc_strerror(rc));
     p->begun[to]++;
     return drain(p, to, PLAYER_WINDOW);
 }
@@ -273,7 +274,7 @@ static int gather(struct player *p)
         p->lost = true;
         return 0;
     }
-    return rc < 0 ? wrong(p, rc, "exchange: %s", pwc_strerror(rc)) : 0;
+    return rc < 0 ? player_wrong(p, rc, "exchange: %s", pwc_strerror(rc)) : 0;
 }
 
 /* ---- a part, from beginning to end ------------------------------------------------------------
@@ -304,7 +305,7 @@ static int enter(struct player *p, const char *socket, const char *job)
     if (rc < 0) {
         if (p->client && !p->why[0])
             pwc_error_text(p->client, p->why, sizeof(p->why));
-        return wrong(p, rc, "attach: %s", pwc_strerror(rc));
+        return player_wrong(p, rc, "attach: %s", pwc_strerror(rc));
     }
     p->memory = pwc_region_addr(p->region);
     fill_own(p);
@@ -325,18 +326,20 @@ static int meet(struct player *p)
             if (is_over(p))
                 return -ECANCELED;
             if (time(NULL) >= end)
-                return wrong(p, -ETIMEDOUT, "rank %u does not come", i);
+                return player_wrong(p, -ETIMEDOUT, "rank %u does not come", i);
             nanosleep(&pause, NULL);
         }
         if (i == p->number)
             continue;
-        rc = pwc_bind(p->ctx, pwc_peer_of(i, 0), &p->stage->keys[i], &p->remotes[i]);
+        do /* a daemon that is started again does not know how it ended */
+            rc = pwc_bind(p->ctx, pwc_peer_of(i, 0), &p->stage->keys[i], &p->remotes[i]);
+        while (rc == -ECONNABORTED && time(NULL) < end);
         /* The other survivor may have noticed the death before, and left. */
         if (p->may_lose && (is_loss(rc) || rc == -EHOSTUNREACH))
             return -ECANCELED;
         if (rc < 0) {
             pwc_error_text(p->client, p->why, sizeof(p->why));
-            return wrong(p, rc, "bind of %u: %s", i, pwc_strerror(rc));
+            return player_wrong(p, rc, "bind of %u: %s", i, pwc_strerror(rc));
         }
     }
     return 0;
@@ -370,6 +373,8 @@ static int play_victim(struct player *p)
         return alternate(p, NEAR);
     case ROLE_GATHER:
         return gather(p);
+    case ROLE_MEMBER:
+        return player_team_work(p);
     default:
         return -EINVAL;
     }
@@ -386,7 +391,7 @@ static int meet_the_dead(struct player *p)
         if (rc == 0)
             rc = drain(p, VICTIM, 0);
         if (time(NULL) >= end)
-            return wrong(p, -ETIMEDOUT, "puts towards the dead go on");
+            return player_wrong(p, -ETIMEDOUT, "puts towards the dead go on");
     }
     return rc;
 }
@@ -401,12 +406,17 @@ static int play_survivor(struct player *p)
         rc = look(p, 1);
     if (rc >= 0 && (p->role == ROLE_GATHER || p->role == ROLE_ALL))
         rc = gather(p);
+    else if (rc >= 0 && p->role == ROLE_MEMBER)
+        rc = player_team_work(p);
     else if (rc >= 0 && gives)
         rc = give(p, VICTIM);
     else if (rc >= 0 && p->role == ROLE_NEIGHBOUR && p->number == NEAR)
         rc = alternate(p, VICTIM);
     for (time_t end = limit(); rc >= 0 && !atomic_load(&p->stage->over);)
-        rc = time(NULL) < end ? look(p, NAP_MS) : wrong(p, -ETIMEDOUT, "the victim does not end");
+        rc = time(NULL) < end ? look(p, NAP_MS)
+                              : player_wrong(p, -ETIMEDOUT, "the victim does not end");
+    if (rc >= 0 && p->role == ROLE_MEMBER)
+        rc = player_team_go_on(p);
     if (rc >= 0 && p->role != ROLE_GATHER)
         rc = meet_the_dead(p);
     while (rc >= 0 && (rc = look(p, NAP_MS)) == 1)
@@ -429,7 +439,7 @@ static int leave(struct player *p, int rc)
             ended = pwc_ctx_destroy(p->ctx);
     }
     if (ended < 0)
-        rc = wrong(p, ended, "leaving: %s", pwc_strerror(ended));
+        rc = player_wrong(p, ended, "leaving: %s", pwc_strerror(ended));
     if (client)
         pwc_finalize(client);
     return rc;

@@ -12,6 +12,7 @@
 #ifndef PWC_TESTS_FAULTS_PLAYER_H
 #define PWC_TESTS_FAULTS_PLAYER_H
 
+#include "pwc/team.h"
 #include "tests/faults/stage.h"
 
 #define PLAYER_ROUNDS 8u
@@ -27,6 +28,7 @@ enum role {
     ROLE_NEIGHBOUR, /* it and the near one put to each other through memory, and sleep in between */
     ROLE_OWNER,     /* both get from its memory */
     ROLE_GATHER,    /* all exchange */
+    ROLE_MEMBER,    /* all are a team, the two of node 0 another one (player_team.h) */
     ROLES,
     ROLE_ALL = ROLES, /* all exchange, then it is an origin: a little of everything */
 };
@@ -44,10 +46,14 @@ struct player {
     uint64_t begun[STAGE_RANKS], ended[STAGE_RANKS]; /* operations towards each */
     uint64_t heard[STAGE_RANKS];                     /* remote events of each */
     bool lost;                                       /* an operation has ended so */
+    pwc_team *world;                                 /* in ROLE_MEMBER; NULL: none was made */
     char why[200];                                   /* what is wrong, or "" */
 };
 
 const char *player_role(enum role role);
+/* Notes the first thing that is wrong. Returns rc. */
+__attribute__((format(printf, 3, 4))) int player_wrong(struct player *p, int rc, const char *format,
+                                                       ...);
 /* Plays a part from attaching to leaving. 0, or a negative errno with an explanation in p->why. */
 int player_run(struct player *p, struct stage *stage, enum role role, uint32_t number,
                const char *socket, const char *job);

@@ -39,3 +39,11 @@ void stage_name(const char *variable, int fd)
     snprintf(number, sizeof(number), "%d", fd);
     setenv(variable, number, 1);
 }
+
+void stage_name_path(const char *variable, int fd)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)getpid(), fd);
+    setenv(variable, path, 1);
+}

@@ -35,5 +35,7 @@ void stage_unshare(void *base, size_t size, int fd);
 void *stage_find(const char *variable, size_t size);
 /* Puts the number of this descriptor into the variable, for a child. */
 void stage_name(const char *variable, int fd);
+/* Puts a path to this descriptor into the variable, for processes that do not inherit it. */
+void stage_name_path(const char *variable, int fd);
 
 #endif

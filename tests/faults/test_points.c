@@ -1,7 +1,9 @@
 /*
  * Every named fault point (fault.h) in every role of a client that dies there by SIGKILL, by its
  * own hand or in the middle of a step of a daemon: the others get one end for each operation, their
- * bytes are right, and the daemons give all back. Then calls that fail within the daemon.
+ * bytes are right, and the daemons give all back. Then calls that fail within the daemon; and
+ * daemons that die at each step of forming teams and of collectives, and are started again: nobody
+ * notices.
  *
  *     test_points PWCD VICTIM [PASSINGS]
  *
@@ -37,6 +39,8 @@ enum {
 
 #define FIRST_OF_DAEMON FAULT_CLIENT_ACCEPTED
 #define FIRST_OF_CALLS  FAULT_SEGMENT_REGISTER
+#define FIRST_OF_TEAMS  FAULT_TEAM_CALLED
+#define LAST_OF_TEAMS   FAULT_INSTANCE_SHOWN
 
 struct counts {
     uint64_t before[FAULT_POINTS]; /* the victim has bound the others */
@@ -55,8 +59,10 @@ struct plan {
 
 /* main sets these before the tests run; processes see the boards. */
 static struct {
-    struct trial trial;
+    struct trial plain, kept; /* the second one's daemons are started again when they die */
+    struct trial *trial;      /* of the two */
     bool whole;
+    const char *victim; /* the program */
     uint64_t passings, seed;
     struct fault_board *own, *served; /* the victim's, both daemons' */
     int own_fd, served_fd;
@@ -82,7 +88,7 @@ static void arm(const struct plan *plan)
 
 static void in_victim(void *context)
 {
-    stage_name("PWC_FAULT_FD", t.own_fd);
+    stage_name_path("PWC_FAULT_BOARD", t.own_fd);
     t.served->victim = getpid();
 }
 
@@ -109,9 +115,9 @@ static bool run(const struct plan *plan, int *status)
     bool good;
 
     arm(plan);
-    good = trial_run(&t.trial, &trial, status);
+    good = trial_run(t.trial, &trial, status);
     t.served->action = 0;
-    return trial_settles(&t.trial) && good;
+    return trial_settles(t.trial) && good;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -227,19 +233,19 @@ static void by_own_hand(void)
 {
     struct bystanders others;
 
-    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &t.trial.cluster, "bystanders"), 0);
-    CU_ASSERT_FATAL(trial_note_quiet(&t.trial));
+    CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &t.trial->cluster, "bystanders"), 0);
+    CU_ASSERT_FATAL(trial_note_quiet(t.trial));
     die_everywhere((enum fault_point)0, FIRST_OF_DAEMON);
     CU_ASSERT(bystanders_go_on(&others, OTHERS_ROUNDS));
     CU_ASSERT(bystanders_stop(&others));
-    CU_ASSERT_FATAL(trial_note_quiet(&t.trial));
+    CU_ASSERT_FATAL(trial_note_quiet(t.trial));
 }
 
 /* This run is alone, so the counts show when each point is passed. */
 static void within_a_daemons_step(void)
 {
     die_everywhere(FIRST_OF_DAEMON, FIRST_OF_CALLS);
-    CU_ASSERT(trial_serves(&t.trial));
+    CU_ASSERT(trial_serves(t.trial));
 }
 
 /* ---- calls that fail ------------------------------------------------------------------------- */
@@ -287,12 +293,67 @@ static void failing_calls(void)
         }
     }
     run_rows(fail_at);
-    CU_ASSERT(trial_serves(&t.trial));
+    CU_ASSERT(trial_serves(t.trial));
+}
+
+/* ---- daemons that die ------------------------------------------------------------------------ */
+
+static void daemon_dies_at(const struct plan *plan)
+{
+    int status = 0;
+    bool good = run(plan, &status) && status == 0;
+
+    CU_ASSERT(good);
+    if (!good)
+        fprintf(stderr, "a daemon dies at %s, passing %llu: status %x\n", fault_name(plan->point),
+                (unsigned long long)plan->at, (unsigned)status);
+}
+
+static bool start_on(struct trial *trial, const struct cluster_options *options)
+{
+    t.trial = trial;
+    stage_name_path("PWC_FAULT_BOARD", t.served_fd);
+    if (!trial_open(trial, options, t.victim))
+        return false;
+    unsetenv("PWC_FAULT_BOARD");
+    /* These things are made once, and by now they are made. */
+    return trial_serves(trial) && trial_note_quiet(trial);
+}
+
+/* The victim lives, and takes any error for one: so it says whether somebody noticed. */
+static void a_daemon_dies(void)
+{
+    static const char *const more[] = {"--keep", NULL};
+    const struct cluster_options options = {
+        .pwcd = t.trial->cluster.options.pwcd, .provider = "stream", .more = more, .nodes = 2};
+    const struct plan counted = {.role = ROLE_MEMBER, .point = FAULT_POINTS};
+    const struct counts *counts = &t.served_counts[ROLE_MEMBER];
+    enum role role = ROLE_MEMBER;
+    int status;
+
+    CU_ASSERT_FATAL(start_on(&t.kept, &options));
+    CU_ASSERT(run(&counted, &status));
+    CU_ASSERT_EQUAL(status, 0);
+    memcpy(t.served_counts[role].all, (const void *)t.served->passed, sizeof(t.served->passed));
+    t.row_count = 0;
+    for (enum fault_point point = FIRST_OF_TEAMS; point <= LAST_OF_TEAMS; point++) {
+        struct plan plan = {.role = role, .point = point, .action = FAULT_DIE};
+        uint64_t from = counts->before[point], number = counts->all[point] - from;
+        uint64_t times = number < t.passings ? number : t.passings;
+
+        for (uint64_t i = 0; i < times; i++) {
+            plan.at = from + 1 + (times > 1 ? i * (number - 1) / (times - 1) : 0);
+            add_row(&plan);
+        }
+    }
+    run_rows(daemon_dies_at);
+    CU_ASSERT(trial_close(&t.kept));
+    t.trial = &t.plain;
 }
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-static bool start(const char *pwcd, const char *victim)
+static bool start(const char *pwcd)
 {
     const struct cluster_options options = {.pwcd = pwcd, .provider = "tcp;ofi_rxm", .nodes = 2};
 
@@ -301,12 +362,7 @@ static bool start(const char *pwcd, const char *victim)
     if (!t.own || !t.served)
         return false;
     setenv("PWC_TEST_LOG", "error", 0);
-    stage_name("PWC_FAULT_FD", t.served_fd);
-    if (!trial_open(&t.trial, &options, victim))
-        return false;
-    unsetenv("PWC_FAULT_FD");
-    /* These things are made once, and by now they are made. */
-    return trial_serves(&t.trial) && trial_note_quiet(&t.trial);
+    return start_on(&t.plain, &options);
 }
 
 int main(int argc, char **argv)
@@ -315,6 +371,7 @@ int main(int argc, char **argv)
                            {"a client dies by its own hand", by_own_hand},
                            {"a client dies within a daemon's step", within_a_daemons_step},
                            {"calls fail in a daemon", failing_calls},
+                           {"a daemon dies, and another one goes on", a_daemon_dies},
                            CU_TEST_INFO_NULL};
     const char *seed = getenv("PWC_SEED");
     int failed = 1;
@@ -327,10 +384,11 @@ int main(int argc, char **argv)
     if (t.passings == 0 || t.passings > PASSINGS_MAX)
         return 2;
     t.seed = seed ? strtoull(seed, NULL, 10) : (uint64_t)time(NULL) / 86400;
-    if (start(argv[1], argv[2]))
+    t.victim = argv[2];
+    if (start(argv[1]))
         failed = suite_run("points", tests);
-    if (!trial_close(&t.trial))
+    if (!trial_close(t.trial))
         failed = 1;
-    printf("%u runs\n", t.trial.runs);
+    printf("%u runs\n", t.plain.runs + t.kept.runs);
     return failed;
 }

@@ -17,7 +17,9 @@ enum { LIMIT_S = 30, EXIT_LEAK = 3 };
 /* Counts how often the daemon's memory is mapped here. */
 static int mappings(void)
 {
-    return process_mappings(getpid(), "memfd:pwc-s") + process_mappings(getpid(), "memfd:pwc-pair");
+    return process_mappings(getpid(), "memfd:pwc-s") +
+           process_mappings(getpid(), "memfd:pwc-pair") +
+           process_mappings(getpid(), "memfd:pwc-team");
 }
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/nodes/own_frames.h"
+#include "shm_ring/fault.h"
 #include "shm_ring/sigbus.h"
 #include "shm_ring/team.h"
 
@@ -498,6 +499,7 @@ static void open_parts(struct team *t)
     for (uint32_t i = 0; i < t->part_count && t->status == 0; i++)
         if (t->parts[i].handle == CLIENT_NONE)
             (void)prepare(&t->parts[i]);
+    FAULT(TEAM_PREPARED);
     t->opening = 1;
     for (uint32_t i = 0; i < t->part_count && t->status == 0; i++)
         if (t->parts[i].handle == CLIENT_NONE)
@@ -558,6 +560,7 @@ void team_leave(struct team_part *part, struct team_member *m, uint32_t request,
     m->leave.cookie = request;
     m->leave.team = (struct call_team){.handle = part->handle, .session = m->session->handle};
     call_post(part->worker->progress, &m->leave);
+    FAULT(TEAM_LEAVES);
     send_gone(part->team, m);
     member_leaves(part, m);
 }

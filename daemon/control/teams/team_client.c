@@ -13,6 +13,7 @@
 #include "daemon/control/nodes/own_frames.h"
 #include "daemon/control/teams/team_answers.h"
 #include "daemon/control/teams/team_frames.h"
+#include "shm_ring/fault.h"
 #include "shm_ring/team.h"
 
 enum { ERRNO_MAX = 4095 };
@@ -123,6 +124,7 @@ int team_client_call(struct control *control, const struct teams_key *key,
 {
     struct team_gather *g = find(control, key);
     struct team_join *copy = malloc(sizeof(*copy));
+    int rc;
 
     if (copy && !g) {
         g = calloc(1, sizeof(*g));
@@ -144,7 +146,9 @@ int team_client_call(struct control *control, const struct teams_key *key,
     copy->call.why = NULL;
     copy->next = g->joins;
     g->joins = copy;
-    return send_call(control, key, &join->call);
+    rc = send_call(control, key, &join->call);
+    FAULT(TEAM_CALLED);
+    return rc;
 }
 
 /* ---- teams that the home names --------------------------------------------------------------- */
@@ -182,6 +186,7 @@ static void opened(struct team *t)
                                   .call = t->call};
     struct team_gather *g = find(t->control, &key);
 
+    FAULT(TEAM_OPENED);
     if (g)
         report_if_ready(t->control, g);
 }
@@ -429,8 +434,10 @@ static void end(struct control *control, const struct teams_key *key, int status
         else
             team_drop(t);
     }
+    FAULT(TEAM_STARTED);
     for (const struct team_join *j = g ? g->joins : NULL; j; j = j->next)
         note_answer(control, key, j, status);
+    FAULT(TEAM_NOTED);
     for (struct team_join *j = g ? g->joins : NULL; j; j = j->next)
         answer(control, key, j, status, why);
     if (g)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "daemon/control/nodes/own_frames.h"
 #include "daemon/control/teams/team_frames.h"
+#include "shm_ring/fault.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 
@@ -179,11 +180,14 @@ static void send_due(struct control *control, const struct teams_gather *g, enum
         ask_ended(control, g);
         break;
     case TEAMS_GROUP:
+        FAULT(TEAM_GROUPED);
         send_teams(control, g, TEAMS_NONE);
         break;
     case TEAMS_START:
-        while ((node = teams_next_node(control->teams, g, &at)) != TEAMS_NONE)
+        while ((node = teams_next_node(control->teams, g, &at)) != TEAMS_NONE) {
+            FAULT(TEAM_ENDS);
             send_start(control, &key, g->status, g->why, node);
+        }
         break;
     case TEAMS_NOTHING:
         break;

@@ -7,6 +7,7 @@
 #include "daemon/engine/team/instance.h"
 #include "daemon/engine/team/progress.h"
 #include "daemon/engine/team/table.h"
+#include "shm_ring/fault.h"
 
 /* The team that a record names, which this session is a member of; or NONE. */
 static uint32_t team_given(const struct engine *e, uint32_t session, const struct submit_record *r)
@@ -56,6 +57,7 @@ static void begin(struct engine *e, uint32_t team, const struct instance *call)
     if (exchange_gives(e, team, i))
         exchange_take(e, team, i);
     set32(e, &i->called, 1);
+    FAULT(INSTANCE_CALLED);
     e->teams.call.advance = true;
     e->teams.call.sequence = call->sequence;
 }

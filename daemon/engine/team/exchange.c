@@ -5,6 +5,7 @@
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/team/blocks.h"
 #include "daemon/engine/team/table.h"
+#include "shm_ring/fault.h"
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
@@ -147,6 +148,7 @@ void exchange_give(struct engine *e, uint32_t team, const struct instance *i)
     else
         memcpy(results(live, i), from, bytes);
     team_end(&live->area, i->sequence, 0, (uint32_t)bytes);
+    FAULT(INSTANCE_SHOWN);
     e->published = true; /* members that poll on this core take it when the thread yields */
     exchange_wake(e, team);
 }

@@ -9,6 +9,7 @@
 #include "daemon/engine/team/instance.h"
 #include "daemon/engine/team/letters.h"
 #include "daemon/engine/team/table.h"
+#include "shm_ring/fault.h"
 
 /* ---- breaks ---------------------------------------------------------------------------------- */
 
@@ -116,6 +117,7 @@ static void post(struct engine *e, uint32_t team, struct instance *i, const stru
     commit(e);
     e->teams.sums[i->kind].letters++;
     e->teams.sums[i->kind].letter_bytes += bytes;
+    FAULT(LETTER_POSTED);
     letter_list(e, letter);
 }
 
