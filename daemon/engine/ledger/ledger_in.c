@@ -70,10 +70,8 @@ static int run_begin(struct engine *e, uint32_t peer)
  *     none do    step: consume, event, ACK
  */
 #define RIDE_NS 1u
-/* Operations wait for their acknowledgement; notes only hold a little memory, unless they are as
- * long as this. */
+/* Operations wait for their acknowledgement; notes only hold a little memory. */
 #define NOTE_ACK_NS 1000000u
-#define NOTE_LONG   4096u
 
 /* Records leave and there is nothing to acknowledge: the last ACK may have missed them by a step.
  */
@@ -141,11 +139,14 @@ int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record 
         in->run_end = 0;
         in->runs_unacked++;
     }
-    if (wait == LEDGER_WAIT_NOTE && record->size >= NOTE_LONG)
-        wait = LEDGER_WAIT_OPERATION;
     if (wait != LEDGER_WAIT_NONE)
         ack_wanted(e, in, wait);
     return 1 + (int)(record->size / CONSUME_BYTES);
+}
+
+void ledger_ack_soon(struct engine *e, uint32_t peer)
+{
+    ack_wanted(e, &e->peer_live[peer].in, LEDGER_WAIT_OPERATION);
 }
 
 /* A processor that sleeps between looks (see fabric_traits.can_sleep) hears of runs alone. */

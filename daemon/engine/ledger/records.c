@@ -239,7 +239,7 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                      .arrival = &arrival_vector},
     [WIRE_COLL] = {sizeof(struct wire_coll), true, 0, LEDGER_WAIT_NOTE, .take = take_coll,
                    .after = letter_after},
-    [WIRE_FLOOR] = {sizeof(struct wire_floor), false, 0, LEDGER_WAIT_NOTE, .take = take_floor,
+    [WIRE_FLOOR] = {sizeof(struct wire_floor), false, 0, LEDGER_WAIT_OPERATION, .take = take_floor,
                     .after = letter_after},
     [WIRE_BREAK] = {sizeof(struct wire_break), false, 0, LEDGER_WAIT_NOTE, .take = take_break,
                     .after = letter_after},

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/team/blocks.h"
@@ -224,9 +225,14 @@ int take_break(struct engine *e, uint32_t peer, const struct ledger_record *reco
     return 0;
 }
 
+/* There are few data rows: their next users wait until the letters of those before are
+ * acknowledged. Rows of lines are as many as the window, so their letters may be so late. */
 int letter_after(struct engine *e, uint32_t peer)
 {
-    (void)peer;
+    const struct team_call *call = &e->teams.call;
+
+    if (call->advance && team_instance(e, call->team, call->sequence)->row != WIRE_COLL_LINES)
+        ledger_ack_soon(e, peer);
     team_go_on(e);
     return 0;
 }
