@@ -33,6 +33,7 @@ struct poisson {
     double *vectors;        /* x, r, p, s, z and q, one behind the other; owned */
     double *w;              /* lent: poisson_cells */
     double alpha, gamma, goal;
+    bool solved; /* the residual has come down to the goal */
 };
 
 /* Cells of a rank's strip of a grid with `size` rows and columns, at least one row for each rank.
@@ -51,10 +52,12 @@ void poisson_dots(const struct poisson *p, double sums[POISSON_SUMS]);
 /* The rows beside this strip; NULL at the grid's edge. */
 void poisson_apply(struct poisson *p, const double *above, const double *below);
 
-/* With the sums over all ranks: true while more iterations are wanted. */
+/* With the sums over all ranks: true while more iterations are wanted. False when the solution is
+ * there, and when it does not come. */
 bool poisson_step(struct poisson *p, const double sums[POISSON_SUMS]);
 
-/* Whether the strip is what one rank alone comes to; says on standard error what differs. */
+/* Whether there is a solution and the strip is what one rank alone comes to; if not, standard error
+ * has what differs. */
 bool poisson_check(const struct poisson *p, uint32_t size);
 
 #endif
