@@ -52,7 +52,8 @@ static int run_side(const struct row_run *run, uint32_t participants, uint32_t r
 {
     uint64_t bytes = bytes_of(run->row, participants, ranks);
     const struct schedule_shape shape = {
-        .algorithm = coll_choose(&by_table, run->row->kind, bytes, participants),
+        .algorithm =
+            coll_row(coll_choose(&by_table, run->row->kind, bytes, participants))->algorithm,
         .nodes = run->nodes,
         .a_node = participants / run->nodes,
         .bytes = bytes,

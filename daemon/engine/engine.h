@@ -17,8 +17,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include "daemon/fabric/fabric.h"
+#include "daemon/engine/coll/table.h"
 #include "daemon/engine/watch/histogram.h"
+#include "daemon/fabric/fabric.h"
 #include "proto/session_abi.h"
 #include "views/rows.h"
 
@@ -96,8 +97,10 @@ struct engine_config {
     uint32_t stripe_min;   /* 64 KiB: payloads from here on travel over all rails at once */
     uint32_t piece_bytes;  /* 256 KiB: what one write or read of a payload moves, a power of 2 */
     uint32_t window_bytes; /* 1 MiB: payloads on their way to and from one peer, about */
-    uint64_t keepalive_ns; /* 1 s: after so long without a word, who is waited for is asked;
-                              ENGINE_NO_KEEPALIVE: never */
+    struct coll_choices
+        collectives;           /* of teams that open from now on; alike at all their engines */
+    uint64_t keepalive_ns;     /* 1 s: after so long without a word, who is waited for is asked;
+                                  ENGINE_NO_KEEPALIVE: never */
     uint64_t peer_deadline_ns; /* 5 s: and after so long given up; an interval is a fifth at most */
 };
 #define ENGINE_NO_KEEPALIVE UINT64_MAX

@@ -64,7 +64,7 @@ int engine_config_check(struct engine_config *c)
         c->stripe_min < RAILS_MAX * PIECE_LEAST || c->piece_bytes < PIECE_LEAST ||
         !power_of_two(c->piece_bytes) || c->window_bytes / c->piece_bytes > UINT16_MAX / 2 ||
         c->peer_deadline_ns < 1000 || c->team_bytes % TEAM_UNIT_BYTES != 0 ||
-        c->team_bytes > UINT64_C(1) << 36)
+        c->team_bytes > UINT64_C(1) << 36 || !coll_choices_valid(&c->collectives))
         return -EINVAL;
     if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)

@@ -83,14 +83,16 @@ static void scatter_round(const struct coll_shape *shape, uint32_t me, uint32_t 
 }
 
 const struct coll_algorithm coll_bcast_binomial = {
-    .name = "binomial", .cut = COLL_WHOLE, .rounds = rounds, .round = bcast_round};
+    .name = "binomial", .cut = COLL_WHOLE, .letters = 1, .rounds = rounds, .round = bcast_round};
 const struct coll_algorithm coll_gather_binomial = {.name = "binomial",
                                                     .cut = COLL_BY_PARTICIPANT,
+                                                    .letters = 1,
                                                     .rounds = rounds,
                                                     .round = gather_round,
                                                     .owner = owner};
 const struct coll_algorithm coll_scatter_binomial = {.name = "binomial",
                                                      .cut = COLL_BY_PARTICIPANT,
+                                                     .letters = 1,
                                                      .rounds = rounds,
                                                      .round = scatter_round,
                                                      .owner = owner};

@@ -60,11 +60,13 @@ void coll_alltoall_pair(const struct coll_shape *shape, uint32_t me, uint32_t r,
 
 const struct coll_algorithm coll_allgather_bruck = {.name = "bruck",
                                                     .cut = COLL_BY_PARTICIPANT,
+                                                    .letters = 1,
                                                     .rounds = rounds,
                                                     .round = allgather_round,
                                                     .owner = owner};
 const struct coll_algorithm coll_alltoall_bruck = {.name = "bruck",
                                                    .cut = COLL_BY_PARTICIPANT,
+                                                   .letters = 1,
                                                    .rounds = rounds,
                                                    .round = alltoall_round,
                                                    .owner = owner,

@@ -20,4 +20,4 @@ static void one_round(const struct coll_shape *shape, uint32_t me, uint32_t r,
 }
 
 const struct coll_algorithm coll_barrier_dissemination = {
-    .name = "dissemination", .cut = COLL_WHOLE, .rounds = rounds, .round = one_round};
+    .name = "dissemination", .cut = COLL_WHOLE, .letters = 1, .rounds = rounds, .round = one_round};

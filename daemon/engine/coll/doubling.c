@@ -83,7 +83,13 @@ static void allreduce_round(const struct coll_shape *shape, uint32_t me, uint32_
     }
 }
 
-const struct coll_algorithm coll_reduce_binomial = {
-    .name = "binomial", .cut = COLL_WHOLE, .rounds = reduce_rounds, .round = reduce_round};
-const struct coll_algorithm coll_allreduce_doubling = {
-    .name = "doubling", .cut = COLL_WHOLE, .rounds = allreduce_rounds, .round = allreduce_round};
+const struct coll_algorithm coll_reduce_binomial = {.name = "binomial",
+                                                    .cut = COLL_WHOLE,
+                                                    .letters = 1,
+                                                    .rounds = reduce_rounds,
+                                                    .round = reduce_round};
+const struct coll_algorithm coll_allreduce_doubling = {.name = "doubling",
+                                                       .cut = COLL_WHOLE,
+                                                       .letters = 1,
+                                                       .rounds = allreduce_rounds,
+                                                       .round = allreduce_round};

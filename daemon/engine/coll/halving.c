@@ -159,11 +159,18 @@ static void reduce_round(const struct coll_shape *shape, uint32_t me, uint32_t r
 
 const struct coll_algorithm coll_reduce_scatter_halving = {.name = "halving",
                                                            .cut = COLL_BY_PARTICIPANT,
+                                                           .letters = 1,
                                                            .rounds = scatter_rounds,
                                                            .round = scatter_round};
 const struct coll_algorithm coll_allreduce_halving = {.name = "halving",
                                                       .cut = COLL_BY_PARTICIPANT,
+                                                      .letters = 1,
+                                                      .times = 4,
                                                       .rounds = allreduce_rounds,
                                                       .round = allreduce_round};
-const struct coll_algorithm coll_reduce_halving = {
-    .name = "halving", .cut = COLL_BY_PARTICIPANT, .rounds = reduce_rounds, .round = reduce_round};
+const struct coll_algorithm coll_reduce_halving = {.name = "halving",
+                                                   .cut = COLL_BY_PARTICIPANT,
+                                                   .letters = 1,
+                                                   .times = 4,
+                                                   .rounds = reduce_rounds,
+                                                   .round = reduce_round};

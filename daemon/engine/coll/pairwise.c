@@ -97,14 +97,22 @@ static void scatter_round(const struct coll_shape *shape, uint32_t me, uint32_t 
 
 const struct coll_algorithm coll_alltoall_pairwise = {.name = "pairwise",
                                                       .cut = COLL_BY_PARTICIPANT,
+                                                      .letters = COLL_LETTERS,
                                                       .apart = true,
                                                       .rounds = rounds,
                                                       .round = alltoall_round};
 const struct coll_algorithm coll_reduce_scatter_pairwise = {.name = "pairwise",
                                                             .cut = COLL_BY_PARTICIPANT,
+                                                            .letters = COLL_LETTERS,
                                                             .rounds = rounds,
                                                             .round = reduce_scatter_round};
-const struct coll_algorithm coll_gather_direct = {
-    .name = "direct", .cut = COLL_BY_PARTICIPANT, .rounds = rounds, .round = gather_round};
-const struct coll_algorithm coll_scatter_direct = {
-    .name = "direct", .cut = COLL_BY_PARTICIPANT, .rounds = rounds, .round = scatter_round};
+const struct coll_algorithm coll_gather_direct = {.name = "direct",
+                                                  .cut = COLL_BY_PARTICIPANT,
+                                                  .letters = COLL_LETTERS,
+                                                  .rounds = rounds,
+                                                  .round = gather_round};
+const struct coll_algorithm coll_scatter_direct = {.name = "direct",
+                                                   .cut = COLL_BY_PARTICIPANT,
+                                                   .letters = COLL_LETTERS,
+                                                   .rounds = rounds,
+                                                   .round = scatter_round};

@@ -1,10 +1,9 @@
 /*
- * Rings: each participant sends to the next one only, and all links carry at once. allgather, and
- * allreduce for so much data that rounds do not count. Owns nothing. Thread: any.
+ * An allreduce in a ring: each participant sends to the next one only, and all links carry at once.
+ * Owns nothing. Thread: any.
  *
- * In round r of an allgather a participant passes on the block of the r-th before it. An allreduce
- * goes around twice: first block b starts at participant b + 1 and is combined at each one that it
- * comes to, b last; then the results go around.
+ * The blocks go around twice: first block b starts at participant b + 1 and is combined at each one
+ * that it comes to, b last; then the results go around.
  */
 #include "daemon/engine/coll/schedule.h"
 
@@ -18,17 +17,6 @@ static void pass(const struct coll_shape *shape, uint32_t me, uint32_t behind, e
     coll_quiet(out, how);
     coll_send(out, coll_plus(p, me, 1), coll_piece(leaves, leaves + 1));
     coll_await(out, coll_minus(p, me, 1), coll_piece(arrives, arrives + 1));
-}
-
-static uint32_t allgather_rounds(const struct coll_shape *shape)
-{
-    return shape->participants - 1;
-}
-
-static void allgather_round(const struct coll_shape *shape, uint32_t me, uint32_t r,
-                            struct coll_round *out)
-{
-    pass(shape, me, r, COLL_COPY, out);
 }
 
 static uint32_t allreduce_rounds(const struct coll_shape *shape)
@@ -47,11 +35,9 @@ static void allreduce_round(const struct coll_shape *shape, uint32_t me, uint32_
         pass(shape, me, r - around, COLL_COPY, out);
 }
 
-const struct coll_algorithm coll_allgather_ring = {.name = "ring",
-                                                   .cut = COLL_BY_PARTICIPANT,
-                                                   .rounds = allgather_rounds,
-                                                   .round = allgather_round};
 const struct coll_algorithm coll_allreduce_ring = {.name = "ring",
                                                    .cut = COLL_BY_PARTICIPANT,
+                                                   .letters = 1,
+                                                   .times = 2,
                                                    .rounds = allreduce_rounds,
                                                    .round = allreduce_round};

@@ -77,7 +77,7 @@ enum coll_cut {
     COLL_BY_PARTICIPANT, /* P: block b is that of participant coll_owner() */
     COLL_BY_SLICE        /* as many as slices of COLL_SLICE bytes, the last may be shorter */
 };
-enum { COLL_SLICE_SHIFT = 16, COLL_SLICE = 1 << COLL_SLICE_SHIFT };
+enum { COLL_SLICE_SHIFT = 13, COLL_SLICE = 1 << COLL_SLICE_SHIFT };
 
 /*
  * The contents of the blocks at the start and at the end (`own`: the participant's contribution):
@@ -102,6 +102,8 @@ struct coll_algorithm {
     /* Blocks arrive in a place apart from those that leave, an input and an output, where a
      * participant puts its own block itself. */
     bool apart;
+    uint32_t letters; /* that leave, or arrive, in a round at most: up to COLL_LETTERS */
+    uint32_t times; /* that all blocks leave, or arrive, at most, where an operand is cut; else 0 */
     uint32_t (*rounds)(const struct coll_shape *shape);
     void (*round)(const struct coll_shape *shape, uint32_t me, uint32_t r, struct coll_round *out);
     /* The participant that block b stands for, where data is cut by participant. NULL: b. */
@@ -119,7 +121,7 @@ extern const struct coll_algorithm coll_scan_doubling, coll_scan_chain;
 extern const struct coll_algorithm coll_reduce_scatter_halving, coll_reduce_scatter_pairwise;
 extern const struct coll_algorithm coll_gather_binomial, coll_gather_direct;
 extern const struct coll_algorithm coll_scatter_binomial, coll_scatter_direct;
-extern const struct coll_algorithm coll_allgather_bruck, coll_allgather_ring;
+extern const struct coll_algorithm coll_allgather_bruck;
 extern const struct coll_algorithm coll_alltoall_bruck, coll_alltoall_pairwise;
 
 /* ---- arithmetic of participants ------------------------------------------------------------- */
@@ -157,6 +159,14 @@ static inline uint32_t coll_blocks(const struct coll_algorithm *a, uint32_t part
     if (a->cut != COLL_BY_SLICE)
         return a->cut == COLL_WHOLE ? 1 : participants;
     return slices == 0 ? 1 : (uint32_t)slices;
+}
+
+/* How often all blocks of an operand leave one participant, or arrive there, at most. */
+static inline uint32_t coll_times(const struct coll_algorithm *a, const struct coll_shape *shape)
+{
+    uint32_t most = a->times > 0 ? a->times : a->rounds(shape);
+
+    return a->times > 0 && shape->participants - 1 < most ? shape->participants - 1 : most;
 }
 
 /* The participant that block `b` of `me` stands for, where data is cut by participant. */

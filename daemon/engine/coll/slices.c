@@ -71,7 +71,15 @@ static void scan_round(const struct coll_shape *shape, uint32_t me, uint32_t r,
         coll_send(out, me + 1, slice(r, me));
 }
 
-const struct coll_algorithm coll_bcast_tree = {
-    .name = "tree", .cut = COLL_BY_SLICE, .rounds = bcast_rounds, .round = bcast_round};
-const struct coll_algorithm coll_scan_chain = {
-    .name = "chain", .cut = COLL_BY_SLICE, .rounds = scan_rounds, .round = scan_round};
+const struct coll_algorithm coll_bcast_tree = {.name = "tree",
+                                               .cut = COLL_BY_SLICE,
+                                               .letters = 2,
+                                               .times = 2,
+                                               .rounds = bcast_rounds,
+                                               .round = bcast_round};
+const struct coll_algorithm coll_scan_chain = {.name = "chain",
+                                               .cut = COLL_BY_SLICE,
+                                               .letters = 1,
+                                               .times = 1,
+                                               .rounds = scan_rounds,
+                                               .round = scan_round};

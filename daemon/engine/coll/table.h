@@ -1,41 +1,48 @@
 /*
  * Which schedule a collective follows: the table of algorithms, and what configuration replaces.
  * Owns nothing, thread: any. All engines of a team must choose the same, so they choose by what all
- * of them know: kind, length and participants of the call.
+ * of them know: kind, data and participants of the call.
  */
 #ifndef PWC_ENGINE_COLL_TABLE_H
 #define PWC_ENGINE_COLL_TABLE_H
 
-#include <stddef.h>
 #include <stdint.h>
 #include "daemon/engine/coll/schedule.h"
 #include "proto/team_abi.h"
 
-/* The first row counts that has the kind and is for a call of such a length by so many. */
+/* As many as the table has; and the number of no row. */
+enum { COLL_ROWS = 23 };
+
+/* The first row counts that has the kind and is for a call with so much data by so many. */
 struct coll_row {
     enum team_kind kind;
-    uint64_t bytes_least; /* the call's length */
+    uint64_t bytes_least; /* of what a participant gives or gets, the larger: blocks_bytes */
     uint32_t participants_most;
+    bool uneven; /* for numbers of participants only that are no power of two */
     const struct coll_algorithm *algorithm;
 };
 
-/* By kind, the algorithm that takes the place of all its rows, or NULL. Owned by the caller. */
+/* By kind, the number of a row, plus 1, whose algorithm takes the place of all rows of the kind; 0:
+ * none does. Owned by the caller; may stand in the arena. */
 struct coll_choices {
-    const struct coll_algorithm *by_kind[TEAM_KINDS];
+    uint8_t by_kind[TEAM_ALLTOALL + 1];
 };
 
 /* The rows by number, in their order; NULL behind the last. */
-const struct coll_row *coll_row(size_t number);
+const struct coll_row *coll_row(uint32_t number);
 
 /* The kind has this algorithm for all lengths from now on. -ENOENT: it has none with that name. */
 int coll_replace(struct coll_choices *choices, enum team_kind kind, const char *name);
 
-/* The algorithm of a call; NULL for a kind that is none. */
-const struct coll_algorithm *coll_choose(const struct coll_choices *choices, enum team_kind kind,
-                                         uint64_t bytes, uint32_t participants);
+/* Whether each kind's choice is a row of that kind, or none. */
+bool coll_choices_valid(const struct coll_choices *choices);
+/* The number of the row of a call; COLL_ROWS for a kind that is none. */
+uint32_t coll_choose(const struct coll_choices *choices, uint32_t kind, uint64_t bytes,
+                     uint32_t participants);
 
-/* The most rounds of any call with up to `bytes`: what a team sets letters aside for. */
-uint32_t coll_rounds_most(const struct coll_choices *choices, uint64_t bytes,
-                          uint32_t participants);
+/* Whether calls among so many participants come to this row; then *first is the least data of
+ * these, and *last the most. */
+bool coll_reach(const struct coll_choices *choices, uint32_t number, uint32_t participants,
+                uint64_t *first, uint64_t *last);
 
 #endif

@@ -8,20 +8,26 @@
  *     | participants | members | instances | arrivals | letters | rooms of | rooms of |
  *     |              |         |           |          |         | lines    | data     |
  *     +--------------+---------+-----------+----------+---------+---------+----------+
- *       by number      by rank   window      window x rounds      window     8
+ *       by number      by rank   window      slots      slots     window     8
  *
  * An instance is one call of the team. An instance stands in the row of its sequence, modulo the
- * window, and has an arrival and a letter for each round, and a room for its data:
+ * window, and has a room for its data, and *slots*, one for each letter that a round of its
+ * schedule may await or send: those of lines, window times, then those of data rows, 8 times.
  *
  *     room:  +---------+---------+---------+---------+
  *            | side 0  | side 1  | in      | out     |
  *            +---------+---------+---------+---------+
  *              work      work      mail      mail
  *
- * The blocks of its schedule (coll/schedule.h) stand on one side. A round that combines writes the
- * other side, and then that one counts: so a round that was cut short is done again. `in` keeps
- * letters until their round comes, `out` until they are acknowledged. A team of one participant has
- * neither arrivals, letters nor rooms, and none of its instances ever begins.
+ * The blocks of its schedule (coll/schedule.h) stand on one side. The other side has
+ *
+ *     copies of blocks that a round combines others into: a round that was cut short
+ *     begins with these again,
+ *     of the alltoall that passes blocks on, what a round makes of them: then that side counts,
+ *     of the alltoall that goes directly, the blocks that have come.
+ *
+ * `in` keeps letters until their round comes, `out` until they are acknowledged. A team of
+ * one participant has neither arrivals, letters nor rooms, and none of its instances ever begins.
  *
  * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
  * types die with the process. Thread: the progress thread owns all of it.
@@ -49,10 +55,11 @@ enum team_state {
     TEAM_OPEN = 1,
 };
 
-/* Bytes of the room of an instance. */
+/* The room of an instance: bytes, and letters. */
 struct team_room {
-    uint32_t work; /* of one side */
-    uint32_t mail; /* of letters, in and out each */
+    uint32_t work;  /* of one side */
+    uint32_t mail;  /* of letters, in and out each */
+    uint32_t slots; /* for letters, in and out each */
 };
 
 struct team {
@@ -65,14 +72,13 @@ struct team {
     uint32_t participants;
     uint32_t members;
     uint32_t fullest; /* members of the fullest participant */
-    uint32_t rounds;  /* of the longest schedule; 0: one participant, which has no letters */
     uint32_t left;    /* members that have left, or whose session has ended */
     uint32_t flying;  /* its records that stand in ledgers */
-    uint32_t unused;
-    uint64_t floor; /* the first instance that is not finished, all letters acknowledged */
-    uint64_t place; /* of its memory */
+    uint64_t floor;   /* the first instance that is not finished, all letters acknowledged */
+    uint64_t place;   /* of its memory */
     uint64_t bytes;
     struct team_room lines, data;
+    struct coll_choices choices;   /* those of the engine when the team opened */
     uint64_t last[TEAM_DATA_ROWS]; /* by data row: instance that used it last, + 1; 0: none has */
     struct team_reason reason;     /* its status: 0, or why the team is broken */
 };
@@ -161,17 +167,19 @@ struct instance {
     uint32_t row;    /* data row, or WIRE_COLL_LINES */
     uint32_t round;  /* under way; as many as the schedule has: behind it */
     uint32_t posted; /* rounds whose letters have been written */
+    uint32_t copied; /* rounds whose blocks have been copied to the other side, to be combined */
     uint32_t side;   /* of its room, that counts */
     uint32_t in_used, out_used;
-    uint32_t unacked; /* letters */
-    uint32_t done;    /* shown to the members here */
-    uint64_t before;  /* the instance that used its data row before, + 1; 0: none has */
-    uint32_t waits;   /* enum instance_waits; private in meaning, as is `awaited` */
+    uint32_t unacked;  /* letters */
+    uint32_t done;     /* shown to the members here */
+    uint32_t schedule; /* its row in coll/table.c */
+    uint32_t waits;    /* enum instance_waits; private in meaning, as is `awaited` */
     uint32_t unused;
+    uint64_t before; /* the instance that used its data row before, + 1; 0: none has */
 };
-static_assert(sizeof(struct instance) == 88, "instance");
+static_assert(sizeof(struct instance) == 96, "instance");
 
-/* The letter of one round that an instance awaits. */
+/* A letter of one round that an instance awaits. */
 struct arrival_slot {
     uint32_t records; /* of it that have come */
     uint32_t come;    /* bytes */
@@ -206,7 +214,7 @@ struct team_call {
     struct team_reason reason; /* its status not 0: the team breaks */
 };
 
-/* Collectives of one kind since this process began. */
+/* Collectives by one row of the table since this process began. */
 struct team_sums {
     uint64_t calls;                 /* that have ended here */
     uint64_t bytes;                 /* a member's, of these */
@@ -220,9 +228,9 @@ struct teams {
     struct team_live *live;
     struct chain by_number;
     struct team_call call;
-    struct team_sums sums[TEAM_KINDS];
-    uint32_t open; /* how many */
-    bool resume;   /* after a restart every instance may go on */
+    struct team_sums sums[COLL_ROWS]; /* by row of coll/table.c */
+    uint32_t open;                    /* how many */
+    bool resume;                      /* after a restart every instance may go on */
 };
 
 #endif

@@ -66,7 +66,17 @@ static uint32_t data_of(const struct wire_coll *w, const struct arrival_slot *sl
     return size > 0 && size < left && size % WIRE_COLL_UNIT == 0 ? size : UINT32_MAX;
 }
 
-/* Keeps data of the letter of a round. 0 or -EPROTO. */
+/* Which of the letters of a round comes from this participant; `arrivals` of it: none. */
+static uint32_t find_arrival(const struct coll_round *now, uint32_t from)
+{
+    uint32_t n = 0;
+
+    while (n < now->arrivals && now->from[n].peer != from)
+        n++;
+    return n;
+}
+
+/* Keeps data of a letter of a round. 0 or -EPROTO. */
 static int keep(struct engine *e, uint32_t team, const struct wire_coll *w, const uint8_t *data,
                 uint32_t size)
 {
@@ -75,16 +85,16 @@ static int keep(struct engine *e, uint32_t team, const struct wire_coll *w, cons
     struct blocks b = blocks_of(e, team, i);
     struct arrival_slot *slot;
     struct coll_round now;
-    uint32_t bytes;
+    uint32_t bytes, n;
 
     if (w->round >= b.algorithm->rounds(&b.shape))
         return -EPROTO;
     b.algorithm->round(&b.shape, b.me, w->round, &now);
-    if (now.arrivals != 1 || now.from[0].peer != w->from ||
-        w->bytes != blocks_arriving(&b, w->round, &now.from[0].blocks) ||
+    n = find_arrival(&now, w->from);
+    if (n == now.arrivals || w->bytes != blocks_arriving(&b, w->round, &now.from[n].blocks) ||
         w->bytes > TEAM_DATA_BYTES)
         return -EPROTO;
-    slot = team_arrival(e, team, w->sequence, w->round);
+    slot = team_arrival(e, team, i, w->round, n);
     bytes = data_of(w, slot, size);
     if (bytes == UINT32_MAX)
         return -EPROTO;

@@ -4,10 +4,14 @@
  * The schedules (coll/schedule.h) speak of blocks by number. A block's bytes follow from the
  * members of the participants that it stands for, and from the call's length L:
  *
- *     cut whole           block b      L bytes at b * L
- *     cut by participant  block of p   members(p) * L bytes at first(p) * L, in order of ranks
+ *     an operand          whole        L bytes at 0
+ *                         cut          pieces of one size at b * size, the last ones shorter; of
+ *                                      whole elements, or of COLL_SLICE bytes
+ *     a block a rank      block of p   members(p) * L bytes at first(p) * L, in order of ranks
  *     alltoall            block b      members(source) * members(target) * L bytes, behind those of
  *                                      blocks 0 to b - 1; by source's member, then by target's
+ *
+ * The second blocks of a scan stand L bytes behind the first.
  *
  * Owns nothing: reads a team and its instance, reads and writes its room. Thread: the progress
  * thread.
@@ -26,13 +30,21 @@ struct blocks {
     uint32_t me;
     uint32_t kind; /* enum team_kind */
     uint32_t length;
-    uint8_t code; /* of its fold: proto/word_abi.h */
+    uint32_t piece; /* bytes of a block of an operand that is cut */
+    uint8_t code;   /* of its fold: proto/word_abi.h */
 };
 
-/* The schedule of a small collective; NULL for a number that is no kind between engines. */
-const struct coll_algorithm *blocks_algorithm(uint32_t kind);
+/* The data of a call, by which its row is chosen: what a participant with as many members as the
+ * fullest gives, or gets, the larger. */
+uint64_t blocks_bytes(const struct team *t, uint32_t kind, uint32_t length);
+/* The number of its row in coll/table.c. `kind` is one between engines. */
+uint32_t blocks_row(const struct team *t, uint32_t kind, uint32_t length);
 /* Whether instances of this kind are combined, by the fold of their signature. */
 bool blocks_fold(uint32_t kind);
+/* The blocks of a call of the team by this row, over the participants `list`; `code`: of its fold.
+ */
+struct blocks blocks_by(const struct team *t, const struct participant *list, uint32_t row,
+                        uint32_t root, uint32_t length, uint8_t code);
 struct blocks blocks_of(const struct engine *e, uint32_t team, const struct instance *instance);
 
 /* Bytes of a letter that leaves in a round, and of one that arrives. */
@@ -41,18 +53,26 @@ uint64_t blocks_arriving(const struct blocks *b, uint32_t round, const struct co
 /* Copies what leaves in a round, one block behind the other. */
 void blocks_pack(const struct blocks *b, uint32_t round, const struct coll_range *range,
                  const uint8_t *side, uint8_t *letter);
-/* Whether blocks_place writes the other side; else the one that it reads, and may do so twice. */
-bool blocks_turn(const struct blocks *b, enum coll_how how);
-/* Puts what has arrived in a round in place: from `side` and `letter` to `other`, which is `side`
- * itself where blocks do not turn. */
+
+/* The side that blocks_place writes. */
+enum blocks_side {
+    BLOCKS_HERE,  /* that which it reads */
+    BLOCKS_TURN,  /* the other one, which counts from then on */
+    BLOCKS_APART, /* the other one, where what has come stands until the end */
+};
+enum blocks_side blocks_side(const struct blocks *b);
+/* Whether a round combines, so that it must not be done twice on the same blocks. */
+bool blocks_combine(enum coll_how how);
+/* Copies the blocks of one side that such a round combines others into, to the other side. */
+void blocks_copy(const struct blocks *b, enum coll_how how, const struct coll_range *range,
+                 const uint8_t *side, uint8_t *other);
+/* Puts a letter that has arrived in a round in place: from `side` and `letter` to the side that
+ * blocks_side says. */
 void blocks_place(const struct blocks *b, uint32_t round, enum coll_how how,
                   const struct coll_range *range, const uint8_t *side, const uint8_t *letter,
                   uint8_t *other);
 
-/* The bytes that a team's rooms must have: of lines, or of data rows; `mail` UINT32_MAX: members
- * are spread so that letters would be too long. */
-struct team_room blocks_room(const struct team *t, const struct participant *list, bool lines);
-/* Rounds of the longest schedule of so many participants. */
-uint32_t blocks_rounds(uint32_t participants);
+/* Bytes of all blocks together before a round. */
+uint64_t blocks_all(const struct blocks *b, uint32_t round);
 
 #endif

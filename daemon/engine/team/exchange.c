@@ -35,20 +35,24 @@ static uint64_t stride(const struct instance *i, uint64_t given)
     return i->row == WIRE_COLL_LINES ? given : team_stride(given);
 }
 
-/* A block for each target: of each member here, its blocks for the members there. */
-static void take_alltoall(const struct team *t, const struct participant *list,
-                          const struct instance *i, const uint8_t *from, uint8_t *side)
+/* A block for each target: of each member here, its blocks for the members there. Where blocks
+ * arrive on the other side, the one for ourselves stands there too. */
+static void take_alltoall(const struct team *t, const struct blocks *b, const struct instance *i,
+                          const uint8_t *from, uint8_t *side, uint8_t *other)
 {
-    uint64_t row = stride(i, (uint64_t)t->size * i->length);
+    uint64_t row = stride(i, (uint64_t)t->size * i->length), at = 0;
 
-    for (uint32_t b = 0; b < t->participants; b++) {
-        const struct participant *to = &list[coll_plus(t->participants, t->me, b)];
-        uint64_t bytes = (uint64_t)to->members * i->length;
+    for (uint32_t n = 0; n < t->participants; n++) {
+        uint32_t owner = coll_owner(b->algorithm, &b->shape, t->me, n);
+        const struct participant *to = &b->list[owner];
+        uint64_t bytes = (uint64_t)to->members * i->length, begin = at;
 
         for (uint32_t m = 0; m < t->members; m++) {
-            memcpy(side, from + m * row + (uint64_t)to->first * i->length, bytes);
-            side += bytes;
+            memcpy(side + at, from + m * row + (uint64_t)to->first * i->length, bytes);
+            at += bytes;
         }
+        if (owner == t->me && blocks_side(b) == BLOCKS_APART)
+            memcpy(other + begin, side + begin, at - begin);
     }
 }
 
@@ -58,6 +62,7 @@ void exchange_take(struct engine *e, uint32_t team, const struct instance *i)
     const struct team_live *live = &e->teams.live[team];
     const uint8_t *from = inputs(live, i);
     uint8_t *side = team_side(e, team, i, i->side);
+    struct blocks b = blocks_of(e, team, i);
     uint64_t row = stride(i, i->length);
 
     switch (i->kind) {
@@ -74,7 +79,7 @@ void exchange_take(struct engine *e, uint32_t team, const struct instance *i)
             memcpy(side + (uint64_t)m * i->length, from + m * row, i->length);
         break;
     case TEAM_ALLTOALL:
-        take_alltoall(t, live->participants, i, from, side);
+        take_alltoall(t, &b, i, from, side, team_side(e, team, i, i->side ^ 1));
         break;
     case TEAM_SCAN:
     case TEAM_EXSCAN: /* the last member's part is the fold of all */
@@ -88,13 +93,13 @@ void exchange_take(struct engine *e, uint32_t team, const struct instance *i)
 /* ---- results --------------------------------------------------------------------------------- */
 
 /* Each member here gets a block from each rank. */
-static void give_alltoall(const struct team *t, const struct participant *list,
-                          const struct instance *i, const uint8_t *side, uint8_t *to)
+static void give_alltoall(const struct team *t, const struct blocks *b, const struct instance *i,
+                          const uint8_t *side, uint8_t *to)
 {
     uint64_t row = (uint64_t)t->size * i->length;
 
-    for (uint32_t b = 0; b < t->participants; b++) {
-        const struct participant *from = &list[coll_minus(t->participants, t->me, b)];
+    for (uint32_t n = 0; n < t->participants; n++) {
+        const struct participant *from = &b->list[coll_source(b->algorithm, &b->shape, t->me, n)];
 
         for (uint32_t s = 0; s < from->members; s++)
             for (uint32_t m = 0; m < t->members; m++) {
@@ -138,13 +143,15 @@ void exchange_give(struct engine *e, uint32_t team, const struct instance *i)
 {
     const struct team *t = &e->teams.table[team];
     const struct team_live *live = &e->teams.live[team];
-    const uint8_t *from = team_side(e, team, i, i->side);
+    struct blocks b = blocks_of(e, team, i);
+    const uint8_t *from =
+        team_side(e, team, i, blocks_side(&b) == BLOCKS_APART ? i->side ^ 1 : i->side);
     uint64_t bytes = result_of(t, live->participants, i, &from);
 
     if (!live->attached)
         return;
     if (i->kind == TEAM_ALLTOALL)
-        give_alltoall(t, live->participants, i, from, results(live, i));
+        give_alltoall(t, &b, i, from, results(live, i));
     else
         memcpy(results(live, i), from, bytes);
     team_end(&live->area, i->sequence, 0, (uint32_t)bytes);

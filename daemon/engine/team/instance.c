@@ -38,7 +38,8 @@ bool instance_valid(const struct engine *e, uint32_t team, const struct instance
     const struct team *t = &e->teams.table[team];
     enum team_way way;
 
-    if (!blocks_algorithm(call->kind) || !root_valid(t, call) || !fold_valid(call))
+    if (call->kind < TEAM_BARRIER || call->kind > TEAM_ALLTOALL || !root_valid(t, call) ||
+        !fold_valid(call))
         return false;
     way = team_way((enum team_kind)call->kind, call->length, t->size, t->fullest);
     return call->row == WIRE_COLL_LINES ? way == TEAM_BY_LINES
@@ -108,8 +109,11 @@ void instance_begin(struct engine *e, uint32_t team, const struct instance *call
                            .root = call->root,
                            .length = call->length,
                            .kind = call->kind,
-                           .row = call->row};
-    memset(team_arrival(e, team, call->sequence, 0), 0, t->rounds * sizeof(struct arrival_slot));
+                           .row = call->row,
+                           .schedule = blocks_row(t, call->kind, call->length)};
+    memset(team_arrival(e, team, i, 0, 0), 0,
+           (call->row == WIRE_COLL_LINES ? t->lines.slots : t->data.slots) *
+               sizeof(struct arrival_slot));
     if (call->row != WIRE_COLL_LINES) {
         i->before = t->last[call->row];
         set64(e, &t->last[call->row], call->sequence + 1);
@@ -200,6 +204,17 @@ void instances_settle(struct engine *e, uint32_t team)
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
+
+uint32_t instance_missing(const struct engine *e, uint32_t team, const struct instance *instance,
+                          const struct coll_round *now, uint32_t *participants)
+{
+    uint32_t missing = 0;
+
+    for (uint32_t n = 0; n < now->arrivals; n++)
+        if (!arrival_whole(team_arrival(e, team, instance, instance->round, n)))
+            participants[missing++] = now->from[n].peer;
+    return missing;
+}
 
 /* Counts the instance, or takes it off, at each participant that it waits for. */
 static void count(struct engine *e, uint32_t team, const struct instance *i,

@@ -38,6 +38,10 @@ bool instance_over(struct engine *e, uint32_t team, uint64_t sequence);
 /* instance_over for all instances that a process has left in the middle. */
 void instances_settle(struct engine *e, uint32_t team);
 
+/* The participants whose letters an instance awaits at its round, `now`, and which are not whole;
+ * at most COLL_LETTERS. Returns their number. */
+uint32_t instance_missing(const struct engine *e, uint32_t team, const struct instance *instance,
+                          const struct coll_round *now, uint32_t *participants);
 /* Notes what the instance waits for at this round, which is its own: each participant concerned,
  * and its peer, counts the instances that wait for it. So no look at a peer walks through the
  * tables. */

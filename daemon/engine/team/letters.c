@@ -291,7 +291,7 @@ static void rounds_to(struct engine *e, uint32_t team, uint32_t participant,
     const struct team *t = &e->teams.table[team];
     struct letter *letters = e->teams.live[team].letters;
 
-    for (uint32_t n = 0; n < t->window * t->rounds; n++)
+    for (uint64_t n = 0; n < team_slots(t); n++)
         if (letters[n].kind == LETTER_ROUND && letters[n].to == participant)
             each(e, &letters[n]);
 }
@@ -372,7 +372,7 @@ void letters_forget(struct engine *e, uint32_t team)
     const struct team *t = &e->teams.table[team];
     const struct letter *letters = e->teams.live[team].letters;
 
-    for (uint32_t n = 0; n < t->window * t->rounds; n++)
+    for (uint64_t n = 0; n < team_slots(t); n++)
         if (letters[n].kind == LETTER_ROUND)
             e->peer_live[letter_peer(e, &letters[n])].letters--;
 }

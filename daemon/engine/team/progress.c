@@ -95,30 +95,47 @@ static bool floors_allow(struct engine *e, uint32_t team, const struct instance 
     return allow;
 }
 
-/* Writes the letter of a round; small schedules have one at most. */
-static void post(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
-                 const struct coll_round *now)
+/* Within a transaction: writes a letter behind `at` bytes of others. The bytes that it has. */
+static uint32_t write_letter(struct engine *e, uint32_t team, const struct instance *i,
+                             const struct blocks *b, const struct coll_letter *to,
+                             struct letter *letter, uint32_t at)
 {
-    struct letter *letter = team_letter(e, team, i->sequence, i->round);
-    uint32_t bytes = (uint32_t)blocks_leaving(b, i->round, &now->to[0].blocks);
+    uint32_t bytes = (uint32_t)blocks_leaving(b, i->round, &to->blocks);
 
-    blocks_pack(b, i->round, &now->to[0].blocks, team_side(e, team, i, i->side),
-                team_mail_out(e, team, i) + i->out_used);
+    blocks_pack(b, i->round, &to->blocks, team_side(e, team, i, i->side),
+                team_mail_out(e, team, i) + at);
     letter_write(e, letter,
                  &(struct letter){.team = team,
-                                  .to = now->to[0].peer,
+                                  .to = to->peer,
                                   .round = i->round,
                                   .sequence = i->sequence,
                                   .bytes = bytes,
-                                  .at = i->out_used});
-    set32(e, &i->out_used, i->out_used + ((bytes + 7) & ~7u));
-    set32(e, &i->unacked, i->unacked + 1);
+                                  .at = at});
+    return bytes;
+}
+
+/* Writes the letters of a round: all of them, or none. */
+static void post(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
+                 const struct coll_round *now)
+{
+    struct team_sums *sums = &e->teams.sums[i->schedule];
+    uint32_t at = i->out_used;
+
+    for (uint32_t n = 0; n < now->sends; n++) {
+        uint32_t bytes =
+            write_letter(e, team, i, b, &now->to[n], team_letter(e, team, i, i->round, n), at);
+
+        at += (bytes + 7) & ~7u;
+        sums->letter_bytes += bytes;
+    }
+    set32(e, &i->out_used, at);
+    set32(e, &i->unacked, i->unacked + now->sends);
     set32(e, &i->posted, i->round + 1);
     commit(e);
-    e->teams.sums[i->kind].letters++;
-    e->teams.sums[i->kind].letter_bytes += bytes;
+    sums->letters += now->sends;
     FAULT(LETTER_POSTED);
-    letter_list(e, letter);
+    for (uint32_t n = 0; n < now->sends; n++)
+        letter_list(e, team_letter(e, team, i, i->round, n));
 }
 
 /* A letter is awaited: its sender is watched, and asked once whether it knows the team. */
@@ -136,19 +153,42 @@ static void await(struct engine *e, uint32_t team, uint32_t participant)
     commit(e);
 }
 
+/* Copies the blocks that others are to be combined into to the other side; or, where a process has
+ * died behind that, back from there. */
+static void copy(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
+                 const struct coll_round *now)
+{
+    const uint8_t *from = team_side(e, team, i, i->side);
+    uint8_t *to = team_side(e, team, i, i->side ^ 1);
+    bool again = i->copied > i->round;
+
+    for (uint32_t n = 0; n < now->arrivals; n++)
+        if (again)
+            blocks_copy(b, now->how, &now->from[n].blocks, to, (uint8_t *)from);
+        else
+            blocks_copy(b, now->how, &now->from[n].blocks, from, to);
+    if (again)
+        return;
+    set32(e, &i->copied, i->round + 1);
+    commit(e);
+}
+
 /* Puts what has come in place; the round is over. */
 static void place(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
                   const struct coll_round *now)
 {
-    const struct arrival_slot *slot = team_arrival(e, team, i->sequence, i->round);
-    uint32_t other = blocks_turn(b, now->how) ? i->side ^ 1 : i->side;
+    enum blocks_side side = blocks_side(b);
+    uint32_t other = side == BLOCKS_HERE ? i->side : i->side ^ 1;
 
     instance_wait(e, team, i, now, WAITS_NOT);
-    if (now->arrivals > 0) {
-        blocks_place(b, i->round, now->how, &now->from[0].blocks, team_side(e, team, i, i->side),
-                     team_mail_in(e, team, i) + slot->at, team_side(e, team, i, other));
+    if (side == BLOCKS_HERE && blocks_combine(now->how) && now->arrivals > 0)
+        copy(e, team, i, b, now);
+    for (uint32_t n = 0; n < now->arrivals; n++)
+        blocks_place(b, i->round, now->how, &now->from[n].blocks, team_side(e, team, i, i->side),
+                     team_mail_in(e, team, i) + team_arrival(e, team, i, i->round, n)->at,
+                     team_side(e, team, i, other));
+    if (side == BLOCKS_TURN && now->arrivals > 0)
         set32(e, &i->side, other);
-    }
     set32(e, &i->round, i->round + 1);
     commit(e);
 }
@@ -160,6 +200,7 @@ static bool rounds(struct engine *e, uint32_t team, struct instance *i)
     uint32_t all = b.algorithm->rounds(&b.shape);
 
     while (i->round < all) {
+        uint32_t peers[COLL_LETTERS], lacking;
         struct coll_round now;
 
         b.algorithm->round(&b.shape, b.me, i->round, &now);
@@ -171,13 +212,13 @@ static bool rounds(struct engine *e, uint32_t team, struct instance *i)
             }
             post(e, team, i, &b, &now);
         }
-        if (now.arrivals > 0 && !arrival_whole(team_arrival(e, team, i->sequence, i->round))) {
-            if (i->called) {
-                await(e, team, now.from[0].peer);
-                instance_wait(e, team, i, &now, WAITS_LETTERS);
-            }
+        lacking = instance_missing(e, team, i, &now, peers);
+        for (uint32_t n = 0; i->called && n < lacking; n++)
+            await(e, team, peers[n]);
+        if (i->called && lacking > 0)
+            instance_wait(e, team, i, &now, WAITS_LETTERS);
+        if (lacking > 0)
             return false;
-        }
         place(e, team, i, &b, &now);
     }
     return true;
@@ -202,8 +243,8 @@ static bool advance(struct engine *e, uint32_t team, uint64_t sequence)
     exchange_give(e, team, i);
     set32(e, &i->done, 1);
     commit(e);
-    e->teams.sums[i->kind].calls++;
-    e->teams.sums[i->kind].bytes += i->length;
+    e->teams.sums[i->schedule].calls++;
+    e->teams.sums[i->schedule].bytes += i->length;
     return instance_over(e, team, sequence);
 }
 

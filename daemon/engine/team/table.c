@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "daemon/engine/team/blocks.h"
+#include "daemon/engine/team/rooms.h"
 
 uint32_t team_by_number(const struct engine *e, uint64_t number)
 {
@@ -39,7 +39,7 @@ static uint64_t room_bytes(const struct team_room *room)
 static uint64_t lay_out(const struct team *t, struct team_live *live, uint8_t *base)
 {
     struct parts parts = {.base = base};
-    uint64_t slots = (uint64_t)t->window * t->rounds;
+    uint64_t slots = team_slots(t);
 
     live->participants = part(&parts, t->participants * sizeof(*live->participants));
     live->members = part(&parts, t->members * sizeof(*live->members));
@@ -87,18 +87,15 @@ int team_place(struct engine *e, struct team *t, const struct engine_team_partic
     uint64_t draft = in_units(t->participants * sizeof(struct participant));
     uint8_t *base = take(e, draft);
     struct team_live measure;
+    int r;
 
     if (!base)
         return -EDQUOT;
     list_participants((void *)base, t->participants, list);
-    if (t->participants > 1) {
-        t->rounds = blocks_rounds(t->participants);
-        t->lines = blocks_room(t, (void *)base, true);
-        t->data = blocks_room(t, (void *)base, false);
-    }
+    r = t->participants > 1 ? rooms_measure(t, (void *)base) : 0;
     heap_give(&e->teams.heap, base, (uint32_t)draft);
-    if (t->data.mail == UINT32_MAX)
-        return -EDQUOT;
+    if (r < 0)
+        return r;
     t->bytes = in_units(lay_out(t, &measure, NULL));
     base = take(e, t->bytes);
     if (!base)

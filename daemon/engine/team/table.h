@@ -41,25 +41,40 @@ static inline struct instance *team_instance(const struct engine *e, uint32_t te
     return &e->teams.live[team].instances[sequence & (e->teams.table[team].window - 1)];
 }
 
-/* The arrival and the letter of a round of this instance. */
-static inline uint64_t team_slot(const struct engine *e, uint32_t team, uint64_t sequence,
-                                 uint32_t round)
+/* The slots of a team for letters; and the first of an instance's. */
+static inline uint64_t team_slots(const struct team *t)
 {
-    const struct team *t = &e->teams.table[team];
-
-    return (sequence & (t->window - 1)) * t->rounds + round;
+    return (uint64_t)t->window * t->lines.slots + (uint64_t)TEAM_DATA_ROWS * t->data.slots;
 }
 
+static inline uint64_t team_first_slot(const struct team *t, const struct instance *instance)
+{
+    return instance->row == WIRE_COLL_LINES
+               ? (instance->sequence & (t->window - 1)) * t->lines.slots
+               : (uint64_t)t->window * t->lines.slots + (uint64_t)instance->row * t->data.slots;
+}
+
+/* The slot of the n-th letter of a round among those of its instance. */
+static inline uint32_t team_slot(const struct instance *instance, uint32_t round, uint32_t n)
+{
+    return round * coll_row(instance->schedule)->algorithm->letters + n;
+}
+
+/* The n-th arrival, and the n-th letter that leaves, of a round of this instance. */
 static inline struct arrival_slot *team_arrival(const struct engine *e, uint32_t team,
-                                                uint64_t sequence, uint32_t round)
+                                                const struct instance *instance, uint32_t round,
+                                                uint32_t n)
 {
-    return &e->teams.live[team].arrivals[team_slot(e, team, sequence, round)];
+    return &e->teams.live[team].arrivals[team_first_slot(&e->teams.table[team], instance) +
+                                         team_slot(instance, round, n)];
 }
 
-static inline struct letter *team_letter(const struct engine *e, uint32_t team, uint64_t sequence,
-                                         uint32_t round)
+static inline struct letter *team_letter(const struct engine *e, uint32_t team,
+                                         const struct instance *instance, uint32_t round,
+                                         uint32_t n)
 {
-    return &e->teams.live[team].letters[team_slot(e, team, sequence, round)];
+    return &e->teams.live[team].letters[team_first_slot(&e->teams.table[team], instance) +
+                                        team_slot(instance, round, n)];
 }
 
 /* The room of an instance: its sides, then letters that come, then letters that leave. */
@@ -91,7 +106,7 @@ static inline uint8_t *team_mail_out(const struct engine *e, uint32_t team,
            (instance->row == WIRE_COLL_LINES ? t->lines.mail : t->data.mail);
 }
 
-/* Whether all records of the letter of a round have come. */
+/* Whether all records of a letter have come. */
 static inline bool arrival_whole(const struct arrival_slot *slot)
 {
     return slot->records > 0 && slot->come == slot->bytes;

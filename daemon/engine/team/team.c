@@ -89,7 +89,8 @@ int engine_team_open(struct engine *e, const struct engine_team_info *info, void
                        .me = info->me,
                        .participants = info->participants,
                        .members = info->members,
-                       .fullest = fullest_of(info)};
+                       .fullest = fullest_of(info),
+                       .choices = e->config.collectives};
     r = team_place(e, t, info->list);
     if (r < 0) {
         arena_rollback(&e->arena);

@@ -8,7 +8,6 @@
  * Thread: any; the progress thread does nothing for it, but for `departures`.
  */
 #include "daemon/engine/coll/table.h"
-#include "daemon/engine/team/blocks.h"
 #include "daemon/engine/engine.h"
 
 #include <string.h>
@@ -257,14 +256,13 @@ int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_
 {
     int n = 0;
 
-    for (; *from < TEAM_KINDS && n < room; ++*from) {
+    for (; *from < COLL_ROWS && n < room; ++*from) {
         const struct team_sums *sums = &e->teams.sums[*from];
-        const struct coll_algorithm *algorithm = blocks_algorithm(*from);
 
-        if (!algorithm || PEEK(sums->calls) + PEEK(sums->letters) == 0)
+        if (PEEK(sums->calls) + PEEK(sums->letters) == 0)
             continue;
-        rows[n++] = (struct view_collective){.kind = team_kind_name(*from),
-                                             .algorithm = algorithm->name,
+        rows[n++] = (struct view_collective){.kind = team_kind_name(coll_row(*from)->kind),
+                                             .algorithm = coll_row(*from)->algorithm->name,
                                              .calls = PEEK(sums->calls),
                                              .bytes = PEEK(sums->bytes),
                                              .letters = PEEK(sums->letters),

@@ -80,7 +80,9 @@ static void send_letters(struct scene *s, uint32_t me)
     uint32_t n = 0, place;
     struct coll_range blocks;
 
-    CU_ASSERT_FATAL(now->sends <= COLL_LETTERS && now->arrivals <= COLL_LETTERS);
+    CU_ASSERT_FATAL(s->algorithm->letters <= COLL_LETTERS);
+    CU_ASSERT_FATAL(now->sends <= s->algorithm->letters);
+    CU_ASSERT_FATAL(now->arrivals <= s->algorithm->letters);
     for (uint32_t i = 0; i < now->sends; i++)
         n += coll_range_blocks(&now->to[i].blocks);
     s->letters[me] = malloc((n + 1) * sizeof(struct symbol));
@@ -95,6 +97,7 @@ static void send_letters(struct scene *s, uint32_t me)
             for (uint32_t b = at; b < range->end && b < at + range->run; b++)
                 s->letters[me][n++] = *scene_block(s->in, s, me, b);
     }
+    s->sent[me] += n;
     s->total += now->sends;
 }
 
@@ -134,6 +137,7 @@ static void take_letters(struct scene *s, uint32_t me)
         CU_ASSERT_FATAL(now->from[i].peer < s->shape.participants && now->from[i].peer != me);
         CU_ASSERT_EQUAL_FATAL(letters_with(peer->to, peer->sends, me, &sent, &n), 1);
         CU_ASSERT_EQUAL_FATAL(coll_range_blocks(&sent), coll_range_blocks(range));
+        s->got[me] += coll_range_blocks(range);
         for (uint32_t at = range->first; at < range->end; at += range->step)
             for (uint32_t b = at; b < range->end && b < at + range->run; b++)
                 place_symbol(s, me, b, &s->letters[now->from[i].peer][n++]);

@@ -33,6 +33,7 @@ struct scene {
     struct coll_round *now;
     struct symbol *letters[MOST]; /* that each has sent in this round, one after the other */
     uint32_t total;
+    uint32_t sent[MOST], got[MOST]; /* blocks of each */
 };
 
 /* A participant's own data for block `what`. */

@@ -171,12 +171,6 @@ static uint32_t letters_scan(uint32_t p, uint32_t blocks)
     return letters;
 }
 
-static uint32_t rounds_around(uint32_t p, uint32_t blocks)
-{
-    (void)blocks;
-    return p - 1;
-}
-
 static uint32_t rounds_twice_around(uint32_t p, uint32_t blocks)
 {
     (void)blocks;
@@ -291,8 +285,6 @@ static const struct subject subjects[] = {
     {"gather", &coll_gather_direct, true, 0, start_own, end_gather, rounds_eights, letters_tree},
     {"scatter", &coll_scatter_direct, true, 0, start_scatter, end_scatter, rounds_eights,
      letters_tree},
-    {"allgather", &coll_allgather_ring, false, 0, start_own, end_allgather, rounds_around,
-     letters_each},
     {"alltoall", &coll_alltoall_pairwise, false, 0, start_alltoall, end_alltoall, rounds_eights,
      letters_each},
     {"reduce_scatter", &coll_reduce_scatter_pairwise, false, 0, start_all, end_reduce_scatter,
@@ -331,13 +323,18 @@ static void run_one(const struct subject *of, struct coll_shape shape)
     CU_ASSERT_EQUAL_FATAL(of->algorithm->rounds(&shape),
                           of->rounds(shape.participants, shape.blocks));
     CU_ASSERT_EQUAL_FATAL(s.total, of->letters(shape.participants, shape.blocks));
+    for (uint32_t me = 0; of->algorithm->times > 0 && me < shape.participants; me++) {
+        uint32_t most = coll_times(of->algorithm, &shape) * shape.blocks;
+
+        CU_ASSERT_FATAL(s.sent[me] <= most && s.got[me] <= most);
+    }
     scene_end(&s);
 }
 
 /* Each root, and each number of blocks that the algorithm can meet. */
 static void run_subject(const struct subject *of, uint32_t p)
 {
-    static const uint64_t bytes[] = {0, 1, COLL_SLICE, COLL_SLICE + 1, 9 * COLL_SLICE};
+    static const uint64_t bytes[] = {0, 1, COLL_SLICE, COLL_SLICE + 1, 8 * COLL_SLICE};
     uint32_t sizes = of->algorithm->cut == COLL_BY_SLICE ? 5 : 1;
 
     for (uint32_t i = 0; i < sizes; i++)
@@ -486,29 +483,56 @@ static void test_most_participants(void)
     }
 }
 
+static const struct coll_choices none;
+
+static const struct coll_algorithm *chosen(const struct coll_choices *choices, uint32_t kind,
+                                           uint64_t bytes, uint32_t participants)
+{
+    const struct coll_row *row = coll_row(coll_choose(choices, kind, bytes, participants));
+
+    return row ? row->algorithm : NULL;
+}
+
 /* Each call that the engine can meet has one algorithm, one that ends as its kind promises. */
 static void test_table(void)
 {
-    static const uint64_t bytes[] = {
-        0, 8, 4096, 1 << 14, (1 << 20) - 1, 1 << 20, UINT64_C(1) << 40};
+    static const uint64_t bytes[] = {0, 8, 1 << 10, 1 << 14, 1 << 15, (1 << 16) - 1, 1 << 16};
     static const uint32_t participants[] = {1, 2, 3, 17, MOST, COLL_PARTICIPANTS};
-    struct coll_choices none = {{NULL}};
 
     for (uint32_t kind = TEAM_BARRIER; kind <= TEAM_ALLTOALL; kind++)
         for (uint32_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++)
             for (uint32_t k = 0; k < sizeof(participants) / sizeof(participants[0]); k++)
                 CU_ASSERT(is_subject(team_kind_name(kind),
-                                     coll_choose(&none, kind, bytes[i], participants[k])));
-    for (size_t i = 0; coll_row(i); i++) {
-        const struct coll_row *row = coll_row(i);
-
-        CU_ASSERT(is_subject(team_kind_name(row->kind), row->algorithm));
-        CU_ASSERT(row->participants_most >= 1);
-    }
-    CU_ASSERT_PTR_NULL(coll_choose(&none, TEAM_KINDS, 0, 1));
-    CU_ASSERT_PTR_NULL(coll_choose(&none, 0, 0, 1));
+                                     chosen(&none, kind, bytes[i], participants[k])));
+    for (uint32_t i = 0; coll_row(i); i++)
+        CU_ASSERT(is_subject(team_kind_name(coll_row(i)->kind), coll_row(i)->algorithm));
+    CU_ASSERT_PTR_NULL(chosen(&none, TEAM_KINDS, 0, 1));
+    CU_ASSERT_PTR_NULL(chosen(&none, 0, 0, 1));
     CU_ASSERT_PTR_NULL(team_kind_name(0));
     CU_ASSERT_PTR_NULL(team_kind_name(TEAM_KINDS));
+}
+
+/* coll_reach says of each row which calls come to it, and each row has some that the library makes:
+ * up to TEAM_DATA_BYTES. */
+static void test_reach(void)
+{
+    bool reached[COLL_ROWS] = {false};
+
+    for (uint32_t row = 0; row < COLL_ROWS; row++)
+        for (uint32_t p = 1; p <= MOST; p++) {
+            uint32_t kind = coll_row(row)->kind;
+            uint64_t first, last;
+
+            if (!coll_reach(&none, row, p, &first, &last))
+                continue;
+            reached[row] |= first <= TEAM_DATA_BYTES;
+            CU_ASSERT_EQUAL(coll_choose(&none, kind, first, p), row);
+            CU_ASSERT_EQUAL(coll_choose(&none, kind, last, p), row);
+            CU_ASSERT(first == 0 || coll_choose(&none, kind, first - 1, p) != row);
+            CU_ASSERT(last == UINT64_MAX || coll_choose(&none, kind, last + 1, p) != row);
+        }
+    for (uint32_t row = 0; row < COLL_ROWS; row++)
+        CU_ASSERT(reached[row]);
 }
 
 /* An algorithm whose rounds grow with the participants is for so many only as have much each. */
@@ -520,77 +544,77 @@ static void test_many_participants(void)
         uint32_t most; /* participants that still have it */
         const struct coll_algorithm *algorithm, *beyond;
     } cases[] = {
-        {TEAM_ALLREDUCE, 1 << 20, 64, &coll_allreduce_ring, &coll_allreduce_halving},
-        {TEAM_ALLREDUCE, 16 << 20, 256, &coll_allreduce_ring, &coll_allreduce_halving},
-        {TEAM_SCAN, 1 << 20, 32, &coll_scan_chain, &coll_scan_doubling},
-        {TEAM_EXSCAN, 16 << 20, 256, &coll_scan_chain, &coll_scan_doubling},
-        {TEAM_REDUCE_SCATTER, 16 << 10, 32, &coll_reduce_scatter_pairwise,
+        {TEAM_ALLREDUCE, 32 << 10, 9, &coll_allreduce_ring, &coll_allreduce_halving},
+        {TEAM_SCAN, 32 << 10, 4, &coll_scan_chain, &coll_scan_doubling},
+        {TEAM_EXSCAN, 32 << 10, 4, &coll_scan_chain, &coll_scan_doubling},
+        {TEAM_REDUCE_SCATTER, 1 << 10, 16, &coll_reduce_scatter_pairwise,
          &coll_reduce_scatter_halving},
-        {TEAM_GATHER, 16 << 10, 8, &coll_gather_direct, &coll_gather_binomial},
-        {TEAM_SCATTER, 1 << 20, 256, &coll_scatter_direct, &coll_scatter_binomial},
-        {TEAM_ALLGATHER, 16 << 10, 32, &coll_allgather_ring, &coll_allgather_bruck},
-        {TEAM_ALLTOALL, 16 << 10, 32, &coll_alltoall_pairwise, &coll_alltoall_bruck},
-        {TEAM_ALLTOALL, 1 << 20, 1024, &coll_alltoall_pairwise, &coll_alltoall_bruck},
+        {TEAM_REDUCE_SCATTER, 32 << 10, 32, &coll_reduce_scatter_pairwise,
+         &coll_reduce_scatter_halving},
+        {TEAM_GATHER, 1 << 10, 64, &coll_gather_direct, &coll_gather_binomial},
+        {TEAM_SCATTER, 1 << 10, 64, &coll_scatter_direct, &coll_scatter_binomial},
+        {TEAM_ALLTOALL, 1 << 10, 24, &coll_alltoall_pairwise, &coll_alltoall_bruck},
+        {TEAM_ALLTOALL, 32 << 10, 48, &coll_alltoall_pairwise, &coll_alltoall_bruck},
     };
-    struct coll_choices none = {{NULL}};
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        CU_ASSERT_PTR_EQUAL(coll_choose(&none, cases[i].kind, cases[i].bytes, cases[i].most),
+        CU_ASSERT_PTR_EQUAL(chosen(&none, cases[i].kind, cases[i].bytes, cases[i].most),
                             cases[i].algorithm);
-        CU_ASSERT_PTR_EQUAL(coll_choose(&none, cases[i].kind, cases[i].bytes, cases[i].most + 1),
+        CU_ASSERT_PTR_EQUAL(chosen(&none, cases[i].kind, cases[i].bytes, cases[i].most + 1),
                             cases[i].beyond);
     }
+    /* A ring is not for powers of two. */
+    CU_ASSERT_PTR_EQUAL(chosen(&none, TEAM_ALLREDUCE, 32 << 10, 7), &coll_allreduce_ring);
+    CU_ASSERT_PTR_EQUAL(chosen(&none, TEAM_ALLREDUCE, 32 << 10, 8), &coll_allreduce_halving);
 }
 
-/* Lengths at which the algorithm changes. */
+/* Lengths at which the algorithm changes, among four. */
 static void test_thresholds(void)
 {
     static const struct {
         enum team_kind kind;
         uint64_t bytes;
-        const struct coll_algorithm *algorithm;
+        const struct coll_algorithm *below, *algorithm;
     } cases[] = {
-        {TEAM_BCAST, (16 << 10) - 1, &coll_bcast_binomial},
-        {TEAM_BCAST, 16 << 10, &coll_bcast_tree},
-        {TEAM_ALLREDUCE, (16 << 10) - 1, &coll_allreduce_doubling},
-        {TEAM_ALLREDUCE, 16 << 10, &coll_allreduce_halving},
-        {TEAM_ALLREDUCE, (1 << 20) - 1, &coll_allreduce_halving},
-        {TEAM_ALLREDUCE, 1 << 20, &coll_allreduce_ring},
-        {TEAM_EXSCAN, (1 << 20) - 1, &coll_scan_doubling},
-        {TEAM_EXSCAN, 1 << 20, &coll_scan_chain},
-        {TEAM_ALLTOALL, UINT64_MAX, &coll_alltoall_pairwise},
-        {TEAM_GATHER, (16 << 10) - 1, &coll_gather_binomial},
+        {TEAM_BCAST, 16 << 10, &coll_bcast_binomial, &coll_bcast_tree},
+        {TEAM_REDUCE, 32 << 10, &coll_reduce_binomial, &coll_reduce_halving},
+        {TEAM_ALLREDUCE, 16 << 10, &coll_allreduce_doubling, &coll_allreduce_halving},
+        {TEAM_SCAN, 32 << 10, &coll_scan_doubling, &coll_scan_chain},
+        {TEAM_EXSCAN, 32 << 10, &coll_scan_doubling, &coll_scan_chain},
+        {TEAM_REDUCE_SCATTER, 1 << 10, &coll_reduce_scatter_halving, &coll_reduce_scatter_pairwise},
+        {TEAM_GATHER, 1 << 10, &coll_gather_binomial, &coll_gather_direct},
+        {TEAM_SCATTER, 1 << 10, &coll_scatter_binomial, &coll_scatter_direct},
+        {TEAM_ALLTOALL, 1 << 10, &coll_alltoall_bruck, &coll_alltoall_pairwise},
     };
-    struct coll_choices none = {{NULL}};
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        CU_ASSERT_PTR_EQUAL(coll_choose(&none, cases[i].kind, cases[i].bytes, 4),
-                            cases[i].algorithm);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        CU_ASSERT_PTR_EQUAL(chosen(&none, cases[i].kind, cases[i].bytes - 1, 4), cases[i].below);
+        CU_ASSERT_PTR_EQUAL(chosen(&none, cases[i].kind, cases[i].bytes, 4), cases[i].algorithm);
+    }
 }
 
 static void test_replacement(void)
 {
-    struct coll_choices choices = {{NULL}};
+    struct coll_choices choices = {{0}};
+    uint64_t first, last;
 
     CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BCAST, "ring"), -ENOENT); /* others have one */
-    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_BCAST, 8, 4), &coll_bcast_binomial);
+    CU_ASSERT_PTR_EQUAL(chosen(&choices, TEAM_BCAST, 8, 4), &coll_bcast_binomial);
     CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BCAST, "tree"), 0);
-    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_BCAST, 8, 4), &coll_bcast_tree);
-    CU_ASSERT_PTR_EQUAL(coll_choose(&choices, TEAM_REDUCE, 8, 4), &coll_reduce_binomial);
-    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_ALLREDUCE, "ring"), 0);
-    CU_ASSERT_EQUAL(coll_rounds_most(&choices, 8, 64), 2 * 63);
-}
+    CU_ASSERT_PTR_EQUAL(chosen(&choices, TEAM_BCAST, 8, 4), &coll_bcast_tree);
+    CU_ASSERT_PTR_EQUAL(chosen(&choices, TEAM_REDUCE, 8, 4), &coll_reduce_binomial);
+    CU_ASSERT(coll_choices_valid(&choices));
+    for (uint32_t row = 0; row < COLL_ROWS; row++)
+        if (coll_row(row)->kind == TEAM_BCAST) {
+            bool tree = coll_row(row)->algorithm == &coll_bcast_tree;
 
-static void test_rounds_most(void)
-{
-    struct coll_choices none = {{NULL}};
-
-    for (uint32_t p = 1; p <= MOST; p++)
-        CU_ASSERT_EQUAL(coll_rounds_most(&none, 4096, p), rounds_pairs(p, 1));
-    CU_ASSERT_EQUAL(coll_rounds_most(&none, 1 << 20, 64), 2 * 63);    /* ring */
-    CU_ASSERT_EQUAL(coll_rounds_most(&none, 16 << 20, 64), 256 + 62); /* chain */
-    /* 16 slices down a tree: rings and chains are not for so many. */
-    CU_ASSERT(coll_rounds_most(&none, 1 << 20, 1024) < 200);
+            CU_ASSERT_EQUAL(coll_reach(&choices, row, 4, &first, &last), tree);
+            CU_ASSERT(!tree || (first == 0 && last == UINT64_MAX));
+        }
+    choices.by_kind[TEAM_REDUCE] = choices.by_kind[TEAM_BCAST]; /* of another kind */
+    CU_ASSERT_FALSE(coll_choices_valid(&choices));
+    choices.by_kind[TEAM_REDUCE] = COLL_ROWS + 1;
+    CU_ASSERT_FALSE(coll_choices_valid(&choices));
 }
 
 int main(void)
@@ -606,7 +630,7 @@ int main(void)
         {"lengths at which the algorithm changes", test_thresholds},
         {"participants at which it changes", test_many_participants},
         {"configuration replaces rows", test_replacement},
-        {"how many rounds there are at most", test_rounds_most},
+        {"which calls come to a row", test_reach},
         CU_TEST_INFO_NULL,
     };
 

@@ -4,7 +4,8 @@
  */
 #include "tests/suite.h"
 #include <stdio.h>
-#include "daemon/engine/team/blocks.h"
+#include "daemon/engine/team/rooms.h"
+#include "daemon/engine/team/table.h"
 #include "tests/engine/team/pair.h"
 
 /* ---- submissions ----------------------------------------------------------------------------- */
@@ -181,17 +182,20 @@ static void alone_there_are_no_letters(void)
 static void teams_of_a_client_fit(void)
 {
     struct participant *list = calloc(1024, sizeof(*list));
-    struct team t = {.size = 1024, .participants = 1024, .members = 1, .fullest = 1, .me = 5};
-    uint64_t slots, bytes = 0;
+    struct team t = {.size = 1024,
+                     .window = TEAM_WINDOW,
+                     .participants = 1024,
+                     .members = 1,
+                     .fullest = 1,
+                     .me = 5};
+    uint64_t bytes = 0;
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(list);
     for (uint32_t i = 0; i < 1024; i++)
         list[i] = (struct participant){.peer = i, .members = 1, .first = i};
-    t.lines = blocks_room(&t, list, true);
-    t.data = blocks_room(&t, list, false);
-    slots = TEAM_WINDOW * blocks_rounds(1024);
+    CU_ASSERT_EQUAL(rooms_measure(&t, list), 0);
     bytes += 1024 * sizeof(*list) + TEAM_WINDOW * sizeof(struct instance);
-    bytes += slots * (sizeof(struct arrival_slot) + sizeof(struct letter));
+    bytes += team_slots(&t) * (sizeof(struct arrival_slot) + sizeof(struct letter));
     bytes += TEAM_WINDOW * 2ull * (t.lines.work + t.lines.mail);
     bytes += TEAM_DATA_ROWS * 2ull * (t.data.work + t.data.mail);
     CU_ASSERT(64 * bytes < UINT64_C(1) << 30);

@@ -16,10 +16,10 @@ struct shape {
     uint32_t window;
 };
 
-static struct world *begin(uint64_t seed, uint32_t nodes)
+static struct world *begin(uint64_t seed, uint32_t nodes, const struct coll_choices *choices)
 {
     struct world_options options = {
-        .seed = seed, .nodes = nodes, .limits = {.team_bytes = 32u << 20}};
+        .seed = seed, .nodes = nodes, .limits = {.team_bytes = 64u << 20, .collectives = *choices}};
     struct world *w = NULL;
 
     CU_ASSERT_EQUAL_FATAL(world_open(&options, &w), 0);
@@ -62,10 +62,14 @@ static void end(struct world *w)
 
 /* ---- every kind ---------------------------------------------------------------------------- */
 
-static const uint32_t lengths[] = {0, 1, 8, 40, 41, 320, 4096, 32768, 65536};
+/* Up to the longest slice, around lengths at which schedules or letters change. */
+static const uint32_t lengths[] = {0,    1,    8,    40,    41,    320,   1023,  1024,  1025,
+                                   4096, 8192, 8193, 16383, 16384, 32767, 32768, 65535, 65536};
+static const struct coll_choices by_table;
 
-/* All kinds of one length, every root of those that have one. */
-static uint64_t list_all(struct teams_spec *list, uint32_t ranks, uint32_t fullest, uint32_t length)
+/* Calls of one length, of this kind or of all, every root of those that have one. */
+static uint64_t list_all(struct teams_spec *list, uint32_t ranks, uint32_t fullest, uint32_t length,
+                         uint32_t only)
 {
     uint64_t count = 0;
 
@@ -74,7 +78,8 @@ static uint64_t list_all(struct teams_spec *list, uint32_t ranks, uint32_t fulle
                       kind == TEAM_SCATTER;
         uint32_t bytes = kind == TEAM_BARRIER ? 0 : length;
 
-        if (team_way((enum team_kind)kind, bytes, ranks, fullest) == TEAM_LARGE)
+        if ((only != 0 && kind != only) ||
+            team_way((enum team_kind)kind, bytes, ranks, fullest) == TEAM_LARGE)
             continue;
         for (uint32_t root = 0; root < (rooted ? ranks : 1); root++)
             list[count++] = (struct teams_spec){kind, root, bytes};
@@ -82,17 +87,19 @@ static uint64_t list_all(struct teams_spec *list, uint32_t ranks, uint32_t fulle
     return count;
 }
 
-static void run_shape(uint64_t seed, const struct shape *shape)
+/* Calls of all kinds, or of one of them. */
+static void run_shape(uint64_t seed, const struct shape *shape, const struct coll_choices *choices,
+                      uint32_t kind)
 {
-    static struct teams_spec list[4096];
+    static struct teams_spec list[8192];
     struct sim_random random = {.state = seed};
-    struct world *w = begin(seed, shape->nodes);
+    struct world *w = begin(seed, shape->nodes, choices);
     uint32_t fullest, ranks = populate(w, shape, &random, &fullest);
     struct teams t;
     uint64_t count = 0;
 
     for (size_t i = 0; i < COUNT(lengths); i++)
-        count += list_all(list + count, ranks, fullest, lengths[i]);
+        count += list_all(list + count, ranks, fullest, lengths[i], kind);
     teams_open(&t, w, 77, ranks, shape->window, list, count, seed);
     teams_run(&t, ROUNDS);
     teams_close(&t);
@@ -102,7 +109,27 @@ static void run_shape(uint64_t seed, const struct shape *shape)
 static void test_kinds(void)
 {
     for (uint32_t nodes = 2; nodes <= 9; nodes++)
-        run_shape(nodes, &(struct shape){nodes, nodes > 4 ? 3 : 5, 16});
+        run_shape(nodes, &(struct shape){nodes, nodes > 4 ? 3 : 5, 16}, &by_table, 0);
+}
+
+/* Schedules for much data need engines with one member each, whose slices are the longest. */
+static void test_one_each(void)
+{
+    for (uint32_t nodes = 2; nodes <= 9; nodes++)
+        run_shape(nodes, &(struct shape){nodes, 1, 4}, &by_table, 0);
+}
+
+/* Each algorithm for all lengths of its kind, as configuration may ask for it. */
+static void test_choices(void)
+{
+    for (uint32_t row = 0; row < COLL_ROWS; row++) {
+        struct coll_choices choices = {{0}};
+
+        choices.by_kind[coll_row(row)->kind] = (uint8_t)(row + 1);
+        for (uint32_t nodes = 3; nodes <= 9; nodes += 2)
+            run_shape(row * 16 + nodes, &(struct shape){nodes, 1 + row % 3, 4}, &choices,
+                      coll_row(row)->kind);
+    }
 }
 
 /* ---- many ---------------------------------------------------------------------------------- */
@@ -148,6 +175,8 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"every small kind, root and threshold, 2 to 9 engines", test_kinds},
+        {"each of them with one member an engine", test_one_each},
+        {"every algorithm, by configuration", test_choices},
         {"as many teams as a client may have", as_many_teams_as_a_client_may_have},
         CU_TEST_INFO_NULL,
     };

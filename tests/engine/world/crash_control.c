@@ -200,14 +200,14 @@ static void run_leave(struct driver *d)
 }
 
 const struct crash_scenario crash_control_scenarios[] = {
-    {"control: bind", run_bind, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"control: bind refused", run_bind_refused, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"control: region", run_region, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"control: segment", run_segment, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"control: context", run_session, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"control: client", run_client, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"control: link", run_link, 0, ENGINE_PROTOCOL_CHAIN, 1, NULL},
-    {"control: peer given up", run_lost, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"control: all leave", run_leave, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"control: bind", run_bind, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"control: bind refused", run_bind_refused, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"control: region", run_region, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"control: segment", run_segment, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"control: context", run_session, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"control: client", run_client, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"control: link", run_link, 0, ENGINE_PROTOCOL_CHAIN, 1, NULL, 0},
+    {"control: peer given up", run_lost, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"control: all leave", run_leave, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 const size_t crash_control_count = sizeof crash_control_scenarios / sizeof *crash_control_scenarios;

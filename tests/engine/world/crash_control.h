@@ -17,6 +17,7 @@ struct crash_scenario {
     uint32_t protocol;
     uint32_t rails;
     void (*messages)(struct flood *f); /* instead of `run` */
+    uint32_t nodes;                    /* 0: two, for the four clients */
 };
 
 extern const struct crash_scenario crash_control_scenarios[];

@@ -75,16 +75,17 @@ static void run_asked_dies(struct flood *f)
 }
 
 const struct crash_scenario crash_message_scenarios[] = {
-    {"short messages", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_short},
-    {"medium messages", NULL, 0, ENGINE_PROTOCOL_AUTO, 1, run_medium},
-    {"long messages, ordered", NULL, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 1, run_long},
-    {"long messages, reassembled", NULL, 0, ENGINE_PROTOCOL_REASSEMBLE, 1, run_long},
-    {"long messages, chained", NULL, 0, ENGINE_PROTOCOL_CHAIN, 1, run_long},
-    {"long messages, striped", NULL, 0, ENGINE_PROTOCOL_AUTO, 2, run_long},
-    {"long messages, each its own way", NULL, 4096, ENGINE_PROTOCOL_AUTO, 1, run_long_protocols},
-    {"messages both ways, spilled", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_message_flood},
-    {"no handler", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_no_handler},
-    {"who was asked dies", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_asked_dies},
+    {"short messages", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_short, 0},
+    {"medium messages", NULL, 0, ENGINE_PROTOCOL_AUTO, 1, run_medium, 0},
+    {"long messages, ordered", NULL, UINT64_MAX, ENGINE_PROTOCOL_ORDERED, 1, run_long, 0},
+    {"long messages, reassembled", NULL, 0, ENGINE_PROTOCOL_REASSEMBLE, 1, run_long, 0},
+    {"long messages, chained", NULL, 0, ENGINE_PROTOCOL_CHAIN, 1, run_long, 0},
+    {"long messages, striped", NULL, 0, ENGINE_PROTOCOL_AUTO, 2, run_long, 0},
+    {"long messages, each its own way", NULL, 4096, ENGINE_PROTOCOL_AUTO, 1, run_long_protocols, 0},
+    {"messages both ways, spilled", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_message_flood,
+     0},
+    {"no handler", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_no_handler, 0},
+    {"who was asked dies", NULL, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, run_asked_dies, 0},
 };
 
 const size_t crash_message_count =

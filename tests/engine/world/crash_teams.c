@@ -51,6 +51,18 @@ static void run_data(struct driver *d)
     finish(d);
 }
 
+/* Rounds of several letters, three engines to one and one to three. */
+static void run_several(struct driver *d)
+{
+    static const struct teams_spec list[] = {{TEAM_ALLTOALL, 0, 300},
+                                             {TEAM_REDUCE_SCATTER, 0, 300},
+                                             {TEAM_GATHER, 1, 300},
+                                             {TEAM_SCATTER, 0, 300}};
+
+    open_list(d, list, sizeof list / sizeof *list);
+    finish(d);
+}
+
 static void run_links(struct driver *d)
 {
     static const struct teams_spec list[] = {{TEAM_ALLREDUCE, 0, 8},
@@ -103,10 +115,11 @@ static void run_mismatch(struct driver *d)
 }
 
 const struct crash_scenario crash_team_scenarios[] = {
-    {"teams: lines", run_lines, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"teams: data", run_data, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"teams: link breaks", run_links, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"teams: a member dies", run_death, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
-    {"teams: members differ", run_mismatch, 0, ENGINE_PROTOCOL_AUTO, 1, NULL},
+    {"teams: lines", run_lines, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"teams: data", run_data, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"teams: several letters", run_several, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 4},
+    {"teams: link breaks", run_links, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"teams: a member dies", run_death, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"teams: members differ", run_mismatch, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 const size_t crash_team_count = sizeof crash_team_scenarios / sizeof *crash_team_scenarios;

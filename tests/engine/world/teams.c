@@ -51,6 +51,8 @@ static void find_places(struct teams *t)
     }
     for (uint32_t p = 1; p < t->places; p++)
         t->place[p].first = t->place[p - 1].first + t->place[p - 1].members;
+    for (uint32_t r = 0; r < t->ranks; r++)
+        t->order[t->place[t->member[r].place].first + t->member[r].index] = r;
 }
 
 static void open_place(struct teams *t, uint32_t p)
@@ -174,20 +176,13 @@ static bool folds(uint32_t kind)
 
 static uint32_t rank_of(const struct teams *t, uint32_t place, uint32_t index)
 {
-    for (uint32_t r = 0; r < t->ranks; r++)
-        if (t->member[r].place == place && t->member[r].index == index)
-            return r;
-    return 0;
+    return t->order[t->place[place].first + index];
 }
 
 /* The rank whose block is the i-th: by place, then by member. */
 static uint32_t rank_at(const struct teams *t, uint32_t i)
 {
-    uint32_t p = t->places - 1;
-
-    while (t->place[p].first > i)
-        p--;
-    return rank_of(t, p, i - t->place[p].first);
+    return t->order[i];
 }
 
 /* A member's gift: its operand or block, or a block for each rank. */

@@ -50,6 +50,7 @@ struct teams {
     uint64_t count; /* of the list */
     struct teams_place place[WORLD_NODES_MAX];
     struct teams_member member[TEAM_RANKS_MAX];
+    uint32_t order[TEAM_RANKS_MAX]; /* ranks by place, then by member */
     uint64_t submitted;
 };
 

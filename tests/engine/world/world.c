@@ -111,6 +111,7 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .stripe_min = l->stripe_min,
         .piece_bytes = l->piece_bytes,
         .window_bytes = l->window_bytes,
+        .collectives = l->collectives,
         .keepalive_ns = l->keepalive_ns ? l->keepalive_ns : ENGINE_NO_KEEPALIVE,
         .peer_deadline_ns = l->peer_deadline_ns,
     };
