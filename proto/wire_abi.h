@@ -289,9 +289,9 @@ static_assert(sizeof(struct wire_offer) == 32, "wire_offer");
  *     +------+------+----------+-----------+-------+------+------+------+--------+
  *     | head | team | sequence | signature | floor | from | root | rank | length |
  *     +------+------+----------+-----------+-------+------+------+------+--------+
- *     | bytes | kind | row | round | at   | unused | data, padded to 8
- *     +-------+------+-----+-------+------+--------+----------------- - -
- *     56      60     61    62      64     68       72
+ *     | bytes | kind | row | round | at   | schedule | data, padded to 8
+ *     +-------+------+-----+-------+------+----------+----------------- - -
+ *     56      60     61    62      64     68         72
  */
 struct wire_coll {
     struct wire_record head;
@@ -307,8 +307,8 @@ struct wire_coll {
     uint8_t kind;       /* enum team_kind */
     uint8_t row;        /* number of the data row, or WIRE_COLL_LINES */
     uint16_t round;
-    uint32_t at; /* where this record's data begins in the letter's */
-    uint32_t unused;
+    uint32_t at;       /* where this record's data begins in the letter's */
+    uint32_t schedule; /* the sender's choice: a row of daemon/engine/coll/table.c */
 };
 static_assert(sizeof(struct wire_coll) == 72, "wire_coll");
 static_assert(offsetof(struct wire_coll, from) == 40, "wire_coll.from");

@@ -47,9 +47,12 @@ struct view_team {
     const char *broken; /* NULL: it is not */
 };
 
-/* An engine's work for collectives of one kind between engines, since its process began. */
+/* A row of the engine's table of collectives that calls may come to, and its work by this row since
+ * its process began. */
 struct view_collective {
     const char *kind, *algorithm;
+    uint64_t from;                  /* bytes of data that a node gives or gets, at least */
+    uint64_t most;                  /* engines, at most; 0: any number */
     uint64_t calls, bytes;          /* that have ended; bytes of a member in each, summed */
     uint64_t letters, letter_bytes; /* to other engines; of their data */
 };

@@ -113,6 +113,14 @@ void team_explain(struct pwc_team *t, const struct team_reason *reason)
                           (unsigned long long)reason->sequence, first);
         return;
     }
+    if (reason->signature[0] == reason->signature[1]) {
+        (void)team_refuse(
+            t, 0,
+            "the nodes of members %u and %u do not agree about call %llu of the team, "
+            "%s: its length differs, or `collective` in their pwcd.conf",
+            reason->rank[0], reason->rank[1], (unsigned long long)reason->sequence, first);
+        return;
+    }
     describe(reason->signature[1], second, sizeof(second));
     (void)team_refuse(t, 0,
                       "members called differently: call %llu of the team was %s at member %u, and "

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "daemon/control/start/check.h"
+#include "daemon/control/start/collectives.h"
 #include "daemon/control/clients/client.h"
 #include "daemon/control/threads/clock.h"
 #include "daemon/control/nodes/frame.h"
@@ -229,6 +230,11 @@ static int open_engine_config(struct control *control)
     engine->protocol = (uint32_t)config->protocol;
     engine->keepalive_ns = config->keepalive_ms * UINT64_C(1000000);
     engine->peer_deadline_ns = config->peer_deadline_ms * UINT64_C(1000000);
+    if (config->collective) {
+        rc = collectives_parse(config->collective, &engine->collectives, why, sizeof(why));
+        if (rc < 0)
+            return control_explain(control, rc, why);
+    }
     rc = engine_config_check(engine);
     quota_open(control, serves_others(config));
     return control_explain(

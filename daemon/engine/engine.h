@@ -436,7 +436,7 @@ int engine_view_sessions(const struct engine *e, uint32_t *from, struct counters
 /* `node` is the peer's number + 1. */
 int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_peer *rows, int room);
 int engine_view_regions(const struct engine *e, uint32_t *from, struct view_region *rows, int room);
-/* A row for each kind of collective that this engine has had between engines. */
+/* The rows of the table of collectives that are in force, or have had calls. */
 int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_collective *rows,
                             int room);
 int engine_view_ops(const struct engine *e, uint32_t *from, struct view_op *rows, int room);

@@ -96,6 +96,7 @@ static void spoil(const struct unit *u, void *record, size_t from, size_t size)
 static bool send_coll(struct pair *p, const struct unit *u)
 {
     static uint64_t words[(sizeof(struct wire_coll) + 65536) / 8];
+    static const struct coll_choices by_table;
     struct wire_coll w = {.head.kind = WIRE_COLL,
                           .team = p->number,
                           .sequence = u->sequence,
@@ -112,6 +113,7 @@ static bool send_coll(struct pair *p, const struct unit *u)
 
     bytes = w.kind == TEAM_BARRIER ? 0 : bytes < 8192 ? bytes : 8192;
     w.bytes = bytes;
+    w.schedule = coll_choose(&by_table, w.kind, w.length, 2);
     size = (uint32_t)sizeof(w) + abi_pad8(bytes);
     w.head.words = (uint16_t)(size / 8);
     spoil(u, &w, sizeof(w.head), sizeof(w));

@@ -32,7 +32,7 @@ static const char about[] =
     "  ledgers    each peer's ledgers: sizes, positions, credits\n"
     "  regions    memory that peers may reach\n"
     "  teams      teams of contexts, and their collectives under way\n"
-    "  collectives  kinds of collectives between engines: calls, letters, bytes\n"
+    "  collectives  algorithms of collectives between engines: calls, letters, bytes\n"
     "  ops        operations in flight, with age\n"
     "  latency    how long operations take, by peer and step\n"
     "  config     the values of all keys, and where each came from\n"

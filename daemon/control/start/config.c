@@ -109,8 +109,9 @@ static int store(struct config *config, const struct config_key *key, const char
                      key->name);
             return -EINVAL;
         }
-        if (!keep)
-            return 0;
+        rc = key->check ? key->check(value, why, why_size) : 0;
+        if (rc < 0 || !keep)
+            return rc;
         copy = strdup(value);
         if (!copy)
             return -ENOMEM;

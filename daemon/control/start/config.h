@@ -56,6 +56,7 @@ struct config {
     char *allow_users;
     char *allow_groups;
     char *inspect_groups;
+    char *collective;
     uint64_t node;     /* UINT64_MAX: not given */
     uint64_t protocol; /* enum engine_protocol */
     uint64_t rails;    /* 1 << this many */
@@ -92,10 +93,12 @@ struct config_key {
     enum config_kind kind;
     size_t offset; /* in struct config */
     uint64_t initial, min, max;
-    const char *choices;     /* "a|b|c" */
-    const char *what;        /* of a string: PATH, LIST, ... */
-    const char *unset;       /* the default; NULL: none */
-    const char *zero;        /* the meaning of 0, or NULL */
+    const char *choices; /* "a|b|c" */
+    const char *what;    /* of a string: PATH, LIST, ... */
+    const char *unset;   /* the default; NULL: none */
+    const char *zero;    /* the meaning of 0, or NULL */
+    /* Checks a string whose words are known: 0, or -EINVAL with the reason; else NULL. */
+    int (*check)(const char *value, char *why, size_t why_size);
     const char *environment; /* variable, or NULL */
     const char *help;        /* continues `what` */
 };

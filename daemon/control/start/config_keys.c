@@ -2,6 +2,7 @@
 #include "daemon/control/start/config.h"
 
 #include <assert.h>
+#include "daemon/control/start/collectives.h"
 #include "daemon/control/watch/log.h"
 #include "daemon/control/nodes/nodes.h"
 
@@ -61,6 +62,10 @@ static const struct config_key keys[] = {
      .help = "of events kept for a context that does not drain"},
     {"stripe-min", CONFIG_BYTES, FIELD(stripe_min), .initial = 64 * KIB, .min = 256, .max = GIB,
      .help = "from which on a payload travels over all rails at once"},
+    {"collective", CONFIG_STRING, FIELD(collective), .what = "LIST", .unset = "by data and nodes",
+     .check = collectives_check,
+     .help = "of kinds of collectives with the algorithm that each has between nodes: allreduce "
+             "ring, bcast tree; the same on all nodes"},
     {"keepalive-ms", CONFIG_NUMBER, FIELD(keepalive_ms), .initial = 1000, .min = 20, .max = 3600000,
      .help = "a node that is waited for and says nothing for so long is asked whether it lives; "
              "after three times as long its link begins anew"},

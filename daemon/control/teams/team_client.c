@@ -11,6 +11,7 @@
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/nodes/own_frames.h"
+#include "daemon/control/start/collectives.h"
 #include "daemon/control/teams/team_answers.h"
 #include "daemon/control/teams/team_frames.h"
 #include "shm_ring/fault.h"
@@ -108,7 +109,10 @@ static void send_ready(struct control *control, const struct teams_key *key, uin
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     Pwc__TeamReady ready = PWC__TEAM_READY__INIT;
     Pwc__TeamGather gather = team_gather_pack(key);
+    char choices[COLLECTIVES_TEXT_MAX];
 
+    collectives_print(&control->engine.collectives, choices);
+    ready.collective = choices;
     ready.gather = &gather;
     ready.first = first;
     ready.status = status;

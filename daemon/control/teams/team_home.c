@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/control/nodes/own_frames.h"
+#include "daemon/control/start/collectives.h"
 #include "daemon/control/teams/team_frames.h"
 #include "shm_ring/fault.h"
 
@@ -279,12 +280,20 @@ static int gone(struct control *control, uint32_t from, const Pwc__TeamGone *fra
 
 static int ready(struct control *control, uint32_t from, const Pwc__TeamReady *frame)
 {
+    int status = errno_of(frame->status);
+    const char *why = frame->why;
     struct teams_key key;
+    char differs[TEAMS_WHY_MAX];
 
     if (!team_gather_parse(frame->gather, &key))
         return -EPROTO;
-    teams_ready(control->teams, &key, from, frame->first, errno_of(frame->status), frame->why,
-                frame->ended);
+    if (status == 0 && !frame->ended &&
+        !collectives_agree(&control->engine.collectives, frame->collective, differs,
+                           sizeof(differs))) {
+        status = -EPROTO;
+        why = differs;
+    }
+    teams_ready(control->teams, &key, from, frame->first, status, why, frame->ended);
     return 0;
 }
 

@@ -114,6 +114,20 @@ static int keep(struct engine *e, uint32_t team, const struct wire_coll *w, cons
     return 0;
 }
 
+/* Whether the sender goes by another schedule than we do, which breaks the team; then the reason
+ * has the same signature twice. */
+static bool goes_otherwise(const struct engine *e, uint32_t team, const struct wire_coll *w,
+                           struct team_reason *out)
+{
+    if (team_instance(e, team, w->sequence)->schedule == w->schedule)
+        return false;
+    *out = (struct team_reason){.status = -EBADMSG,
+                                .rank = {e->teams.live[team].members[0].rank, w->rank},
+                                .sequence = w->sequence,
+                                .signature = {w->signature, w->signature}};
+    return true;
+}
+
 /* The call that a letter names: begun here, or not yet. 0, 1: the call is another one than ours, or
  * none that fits here, which breaks the team: members of the sender, not the sender, can cause it;
  * -EPROTO. */
@@ -137,11 +151,12 @@ static int meet(struct engine *e, uint32_t team, const struct wire_coll *w)
         return 1;
     }
     if (i->state == INSTANCE_OPEN)
-        return instance_differs(e, team, &call, &e->teams.call.reason);
+        return instance_differs(e, team, &call, &e->teams.call.reason) ||
+               goes_otherwise(e, team, w, &e->teams.call.reason);
     instance_begin(e, team, &call);
     if (t->left == t->members)
         table_leaves(e, TABLE_TEAMS, team);
-    return 0;
+    return goes_otherwise(e, team, w, &e->teams.call.reason);
 }
 
 int take_coll(struct engine *e, uint32_t peer, const struct ledger_record *record)

@@ -122,7 +122,8 @@ static int stage_round(struct engine *e, struct letter *letter)
                             .kind = (uint8_t)i->kind,
                             .row = (uint8_t)i->row,
                             .round = (uint16_t)letter->round,
-                            .at = begin};
+                            .at = begin,
+                            .schedule = i->schedule};
     memset((uint8_t *)(w + 1) + bytes, 0, abi_pad8(bytes) - bytes);
     memcpy(w + 1, team_mail_out(e, letter->team, i) + letter->at + begin, bytes);
     set32(e, &letter->staged, begin + bytes);

@@ -251,6 +251,14 @@ int engine_view_regions(const struct engine *e, uint32_t *from, struct view_regi
     return n;
 }
 
+/* Whether teams that open now come to this row; one that opened before may. */
+static bool in_force(const struct engine *e, uint32_t number)
+{
+    uint8_t chosen = e->config.collectives.by_kind[coll_row(number)->kind];
+
+    return chosen == 0 || chosen == number + 1;
+}
+
 int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_collective *rows,
                             int room)
 {
@@ -258,15 +266,21 @@ int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_
 
     for (; *from < COLL_ROWS && n < room; ++*from) {
         const struct team_sums *sums = &e->teams.sums[*from];
+        const struct coll_row *row = coll_row(*from);
+        bool chosen = e->config.collectives.by_kind[row->kind] == *from + 1;
 
-        if (PEEK(sums->calls) + PEEK(sums->letters) == 0)
+        if (!in_force(e, *from) && PEEK(sums->calls) + PEEK(sums->letters) == 0)
             continue;
-        rows[n++] = (struct view_collective){.kind = team_kind_name(coll_row(*from)->kind),
-                                             .algorithm = coll_row(*from)->algorithm->name,
-                                             .calls = PEEK(sums->calls),
-                                             .bytes = PEEK(sums->bytes),
-                                             .letters = PEEK(sums->letters),
-                                             .letter_bytes = PEEK(sums->letter_bytes)};
+        rows[n++] = (struct view_collective){
+            .kind = team_kind_name(row->kind),
+            .algorithm = row->algorithm->name,
+            .from = chosen ? 0 : row->bytes_least,
+            .most =
+                chosen || row->participants_most == COLL_PARTICIPANTS ? 0 : row->participants_most,
+            .calls = PEEK(sums->calls),
+            .bytes = PEEK(sums->bytes),
+            .letters = PEEK(sums->letters),
+            .letter_bytes = PEEK(sums->letter_bytes)};
     }
     return n;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "daemon/control/start/collectives.h"
 #include "daemon/control/start/config.h"
 #include "daemon/engine/engine.h"
 #include "daemon/control/start/nearest.h"
@@ -73,6 +74,15 @@ static void values(void)
         {"progress-threads", "17", -EINVAL},
         {"progress-threads", "auto", -EINVAL},
         {"stripe-min", "1K", 0},
+        {"collective", "allreduce ring", 0},
+        {"collective", "  allreduce   ring ,bcast tree", 0},
+        {"collective", "", -EINVAL},
+        {"collective", "allreduce", -EINVAL},
+        {"collective", "allreduce ring,", -EINVAL},
+        {"collective", "allreduce ring bcast tree", -EINVAL},
+        {"collective", "allreduce tree", -EINVAL}, /* bcast has one */
+        {"collective", "gatherv direct", -EINVAL}, /* goes as gather between nodes */
+        {"collective", "allreduce ring, allreduce doubling", -EINVAL},
         {"rails", "4", 0},
         {"rails", "3", -EINVAL},
         {"rails", "0", -EINVAL},
@@ -238,6 +248,34 @@ static void table(void)
             printf("\n%s\n", why);
         config_free(&config);
     }
+}
+
+/* Words of `collective` that there are not: the reason names those that there are. */
+static void collective_words(void)
+{
+    static const struct {
+        const char *value, *says;
+    } rows[] = {
+        {"alreduce ring", "there is no kind 'alreduce': give one of barrier, bcast, reduce, "},
+        {"allreduce tree",
+         "allreduce has no algorithm 'tree': give one of ring, halving, doubling"},
+        {"gather x", "gather has no algorithm 'x': give one of direct, binomial"},
+        {"allreduce", "'allreduce' is not a kind and its algorithm"},
+        {"bcast tree, bcast tree", "bcast stands there twice"},
+        {"a-word-that-is-longer-than-any-kind-and-its-algorithm-together ring", "too long"},
+    };
+    struct coll_choices choices;
+    char text[COLLECTIVES_TEXT_MAX], why[256];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        CU_ASSERT_EQUAL(collectives_parse(rows[i].value, &choices, why, sizeof(why)), -EINVAL);
+        CU_ASSERT_PTR_NOT_NULL(strstr(why, rows[i].says));
+        if (!strstr(why, rows[i].says))
+            printf("\n%s\n", why);
+    }
+    CU_ASSERT_EQUAL(collectives_parse("scan chain, bcast tree", &choices, why, sizeof(why)), 0);
+    collectives_print(&choices, text);
+    CU_ASSERT_STRING_EQUAL(text, "bcast tree, scan chain");
 }
 
 static void nearest(void)
@@ -494,12 +532,21 @@ static void numbers(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {
-        {"values", values},         {"lengths", lengths},       {"sources", sources},
-        {"files", files},           {"places", places},         {"defaults", defaults},
-        {"table", table},           {"nearest", nearest},       {"secrets", secrets},
-        {"node lists", node_lists}, {"node files", node_files}, {"many nodes", many_nodes},
-        {"numbers", numbers},       CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"values", values},
+                           {"lengths", lengths},
+                           {"sources", sources},
+                           {"files", files},
+                           {"places", places},
+                           {"defaults", defaults},
+                           {"table", table},
+                           {"nearest", nearest},
+                           {"words of collective", collective_words},
+                           {"secrets", secrets},
+                           {"node lists", node_lists},
+                           {"node files", node_files},
+                           {"many nodes", many_nodes},
+                           {"numbers", numbers},
+                           CU_TEST_INFO_NULL};
     static const char *const names[] = {"conf", "secret", "link", "pipe", "nodes"};
     int failed;
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/engine/coll/table.h"
 #include "daemon/engine/engine.h"
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
@@ -71,6 +72,14 @@ static inline void free_pair(struct pair *p)
     free(p->base);
 }
 
+/* The schedule of small calls of two engines. */
+static inline uint32_t schedule_of(enum team_kind kind)
+{
+    static const struct coll_choices by_table;
+
+    return coll_choose(&by_table, kind, 8, 2);
+}
+
 struct letter_record {
     struct wire_coll coll;
     uint64_t data;
@@ -89,7 +98,8 @@ static inline struct letter_record letter(uint64_t sequence, uint64_t value)
                  .length = 8,
                  .bytes = 8,
                  .kind = TEAM_ALLREDUCE,
-                 .row = WIRE_COLL_LINES},
+                 .row = WIRE_COLL_LINES,
+                 .schedule = schedule_of(TEAM_ALLREDUCE)},
         .data = value};
 }
 

@@ -28,22 +28,29 @@ static void early_letters_are_kept(void)
     free_pair(&p);
 }
 
+/* All rows are listed, and count what went by them; of a kind that configuration decides, only the
+ * row that it chose. */
 static void calls_and_letters_are_counted(void)
 {
     struct pair p = new_pair();
-    struct view_collective rows[4];
-    uint32_t from = 0;
+    struct view_collective rows[COLL_ROWS];
+    uint32_t from = 0, row = schedule_of(TEAM_ALLREDUCE);
 
-    CU_ASSERT_EQUAL(engine_view_collectives(p.b->engine, &from, rows, 4), 0);
+    CU_ASSERT_EQUAL(engine_view_collectives(p.b->engine, &from, rows, COLL_ROWS), COLL_ROWS);
+    CU_ASSERT_EQUAL(rows[row].calls, 0);
     call(&p, 0, 2);
     call(&p, 1, 3);
     send_letter(&p, letter(1, 50));
     from = 0;
-    CU_ASSERT_EQUAL_FATAL(engine_view_collectives(p.b->engine, &from, rows, 4), 1);
-    CU_ASSERT_STRING_EQUAL(rows[0].kind, "allreduce");
-    CU_ASSERT_STRING_EQUAL(rows[0].algorithm, "doubling");
-    CU_ASSERT(rows[0].calls == 1 && rows[0].bytes == 8);
-    CU_ASSERT(rows[0].letters == 2 && rows[0].letter_bytes == 16);
+    CU_ASSERT_EQUAL_FATAL(engine_view_collectives(p.b->engine, &from, rows, COLL_ROWS), COLL_ROWS);
+    CU_ASSERT_STRING_EQUAL(rows[row].kind, "allreduce");
+    CU_ASSERT_STRING_EQUAL(rows[row].algorithm, "doubling");
+    CU_ASSERT(rows[row].from == 0 && rows[row].most == 0);
+    CU_ASSERT(rows[row].calls == 1 && rows[row].bytes == 8);
+    CU_ASSERT(rows[row].letters == 2 && rows[row].letter_bytes == 16);
+    CU_ASSERT_STRING_EQUAL(rows[row - 2].algorithm, "ring");
+    CU_ASSERT(rows[row - 2].from == 32768 && rows[row - 2].most == 9);
+    CU_ASSERT(rows[row - 2].calls == 0 && rows[row - 2].letters == 0);
     free_pair(&p);
 }
 
@@ -58,6 +65,7 @@ static bool send_data(struct pair *p, uint32_t at, uint32_t bytes, char fill)
     struct data_record d = {.coll = letter(0, 0).coll};
 
     d.coll.kind = TEAM_BCAST;
+    d.coll.schedule = schedule_of(TEAM_BCAST);
     d.coll.root = 1;
     d.coll.length = d.coll.bytes = 2500;
     d.coll.row = 3;
@@ -277,6 +285,27 @@ static void other_calls_break_the_team(void)
     }
 }
 
+/* Engines that choose by different tables find it out by the first letter, before the call too. */
+static void other_schedules_break_the_team(void)
+{
+    for (int called = 0; called < 2; called++) {
+        struct pair p = new_pair();
+        struct letter_record l = letter(0, 1);
+        struct team_reason reason;
+
+        if (called)
+            call(&p, 0, 1);
+        l.coll.schedule++;
+        send_letter(&p, l);
+        CU_ASSERT_EQUAL(broken(&p, &reason), -EBADMSG);
+        CU_ASSERT(reason.rank[0] == 0 && reason.rank[1] == 1 && reason.sequence == 0);
+        CU_ASSERT_EQUAL(reason.signature[0], sum_signature());
+        CU_ASSERT_EQUAL(reason.signature[1], sum_signature());
+        CU_ASSERT_FALSE(p.b->broken);
+        free_pair(&p);
+    }
+}
+
 static void members_that_differ_break_the_team(void)
 {
     struct pair p = new_pair();
@@ -376,6 +405,7 @@ static void letters_out_of_turn_break_the_team(void)
             l.coll.head.words = sizeof(l) / 8;
             l.coll.row = 3;
             l.coll.kind = TEAM_BCAST;
+            l.coll.schedule = schedule_of(TEAM_BCAST);
             l.coll.root = 1;
             l.coll.length = l.coll.bytes = sizeof(l.data);
             CU_ASSERT_TRUE(bench_send(p.b, &l, sizeof(l)));
@@ -600,6 +630,7 @@ int main(void)
         {"floors only grow", floors_only_grow},
         {"calls that differ break the team", other_calls_break_the_team},
         {"members that differ break the team", members_that_differ_break_the_team},
+        {"schedules that differ break the team", other_schedules_break_the_team},
         {"breaks are passed on once, and are the answer to letters",
          breaks_are_passed_on_and_answered},
         {"letters for a team that is not known are answered", unknown_teams_are_answered},
