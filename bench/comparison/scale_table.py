@@ -23,7 +23,7 @@ CONSTANT, LOGARITHM, LINEAR = 0.1, 0.3, 1.1
 MAY_GROW = {
     "neighbours": CONSTANT, "peers-8": CONSTANT, "peers-64": CONSTANT, "all-to-all": LINEAR,
     "hub": LINEAR, "team-barrier-1": LOGARITHM, "team-barrier-64": LOGARITHM,
-    "team-allreduce-1": LOGARITHM, "team-allreduce-64": LOGARITHM, "attach-1": LINEAR, "attach-64": LINEAR, "memory-1024": CONSTANT, "memory-16384": CONSTANT,
+    "team-allreduce-64k": LOGARITHM, "team-allreduce-1m": LOGARITHM, "team-allreduce-1": LOGARITHM, "team-allreduce-64": LOGARITHM, "attach-1": LINEAR, "attach-64": LINEAR, "memory-1024": CONSTANT, "memory-16384": CONSTANT,
     "barrier-1": LOGARITHM, "barrier-64": LOGARITHM, "allreduce-8-1": LOGARITHM,
     "allreduce-8-64": LOGARITHM, "allreduce-1m-1": LOGARITHM, "allreduce-1m-64": LOGARITHM,
     "alltoall-1": LINEAR, "alltoall-64": LINEAR,

@@ -3,6 +3,9 @@
  * over to the engine, engines send letters, and all members take the result, which is checked. A
  * node begins its next call when its members have taken the result of the one before.
  *
+ * A call of more than a line is an allreduce of one member a node. As the library does it, slices
+ * of 64 KiB are instances of their own, and up to 8 of a call are under way at once.
+ *
  * The members' work in the area takes no virtual time.
  *
  * Thread: one.
@@ -28,7 +31,7 @@ struct hall {
     void *base;
     size_t bytes;
     uint32_t handle;
-    uint64_t instance; /* that it is in */
+    uint64_t called, instance; /* that it calls next, and that it takes next */
 };
 
 struct assembly {
@@ -36,9 +39,16 @@ struct assembly {
     const struct row *row;
     struct hall *halls;
     uint32_t nodes, members; /* of each */
+    uint64_t bytes;          /* of an instance */
+    uint64_t slices;         /* instances of a call */
     uint64_t until;          /* instances that all are to end */
     uint32_t ended;          /* halls that have */
 };
+
+static bool by_lines(const struct assembly *a)
+{
+    return a->bytes <= TEAM_LINE_BYTES;
+}
 
 /* A member's operand, and the sum over all. */
 static uint64_t gift_of(uint32_t rank, uint64_t instance)
@@ -53,22 +63,32 @@ static uint64_t sum_of(const struct assembly *a, uint64_t instance)
     return ranks * (ranks - 1) / 2 * instance + ranks;
 }
 
+/* The engine's operand, whose word i is `sum` + i. */
+static void give(struct assembly *a, struct hall *h, uint64_t sum)
+{
+    struct team_node *node = &team_row(&h->area, h->called)->node;
+    uint8_t *to = by_lines(a) ? node->data : team_data(&h->area, h->called)->inputs;
+
+    node->length = (uint32_t)a->bytes;
+    for (uint64_t i = 0; i < a->bytes / sizeof sum; i++, sum++)
+        memcpy(to + i * sizeof sum, &sum, sizeof sum);
+}
+
 /* The last to come combines what the others gave, and submits. */
 static void hand_over(struct assembly *a, struct hall *h, uint64_t signature, uint64_t sum)
 {
     struct fleet_rank *last = &h->ranks[a->members - 1];
-    struct team_node *node = &team_row(&h->area, h->instance)->node;
+    uint64_t turn = h->called % TEAM_DATA_ROWS;
     const struct submit_record record = {.kind = SUBMIT_COLLECTIVE,
                                          .code = (uint8_t)a->row->kind,
                                          .remote = h->handle,
-                                         .instance = h->instance,
-                                         .length = a->row->bytes,
+                                         .instance = h->called,
+                                         .length = a->bytes,
                                          .signature = signature,
-                                         .data_row = TEAM_LINES};
+                                         .data_row = by_lines(a) ? TEAM_LINES : turn};
     int rc;
 
-    node->length = (uint32_t)a->row->bytes;
-    memcpy(node->data, &sum, sizeof sum);
+    give(a, h, sum);
     rc = channel_note(&last->channel, &record);
     if (rc < 0)
         fleet_fail(a->fleet, "rank %u submits: %s", last->number, strerror(-rc));
@@ -79,16 +99,17 @@ static void call(struct assembly *a, struct hall *h)
 {
     bool folds = a->row->kind == TEAM_ALLREDUCE;
     uint64_t signature = team_signature(a->row->kind, folds ? WORD_ADD : 0, folds ? WORD_U64 : 0, 0,
-                                        a->row->bytes / sizeof(uint64_t));
+                                        a->bytes / sizeof(uint64_t));
     uint64_t sum = 0;
-    int last = team_row_room(&h->area, h->instance);
+    int last = team_row_room(&h->area, h->called);
 
     for (uint32_t m = 0; m < a->members && last == 0; m++) {
-        uint64_t gift = gift_of(h->ranks[m].number, h->instance);
+        uint64_t gift = gift_of(h->ranks[m].number, h->called);
 
         sum += gift;
-        team_line_write(&h->area, h->instance, m, signature, &gift, (uint32_t)a->row->bytes);
-        last = team_arrive(&h->area, h->instance);
+        team_line_write(&h->area, h->called, m, signature, &gift,
+                        by_lines(a) ? (uint32_t)a->bytes : 0);
+        last = team_arrive(&h->area, h->called);
     }
     if (last == 1)
         hand_over(a, h, signature, sum);
@@ -97,24 +118,39 @@ static void call(struct assembly *a, struct hall *h)
                    strerror(-last));
 }
 
+/* Begins what may be under way: slices of the call whose first one is not behind us, or else of the
+ * next one. */
 static void begin(struct assembly *a, struct hall *h)
 {
+    uint64_t end = h->instance - h->instance % a->slices + a->slices;
+
     if (h->instance == a->until)
         a->ended++;
-    else
+    for (; h->called < end && h->called < a->until; h->called++) {
+        if (h->called - h->instance >= TEAM_DATA_ROWS)
+            return;
         call(a, h);
+    }
 }
 
 static void check_result(struct assembly *a, const struct hall *h)
 {
     const struct team_result *result = &team_row(&h->area, h->instance)->result;
-    uint64_t sum;
+    const uint8_t *data = by_lines(a) ? result->data : team_data(&h->area, h->instance)->result;
+    uint64_t sum = 0, last = a->bytes / sizeof sum - 1;
+    bool right;
 
-    memcpy(&sum, result->data, sizeof sum);
-    if (result->status != 0)
+    if (result->status != 0) {
         fleet_fail(a->fleet, "node %u: instance %llu: %s", h->ranks[0].node,
                    (unsigned long long)h->instance, strerror(-result->status));
-    else if (a->row->kind == TEAM_ALLREDUCE && sum != sum_of(a, h->instance))
+        return;
+    }
+    if (a->row->kind != TEAM_ALLREDUCE)
+        return;
+    memcpy(&sum, data + last * sizeof sum, sizeof sum);
+    right = sum == sum_of(a, h->instance) + last * a->nodes;
+    memcpy(&sum, data, sizeof sum);
+    if (!right || sum != sum_of(a, h->instance))
         fleet_fail(a->fleet, "node %u: the sum of instance %llu is %llu, not %llu",
                    h->ranks[0].node, (unsigned long long)h->instance, (unsigned long long)sum,
                    (unsigned long long)sum_of(a, h->instance));
@@ -125,12 +161,17 @@ static void look(void *context, struct fleet *f, uint32_t node)
     struct assembly *a = context;
     struct hall *h = &a->halls[node];
 
-    if (h->instance == a->until || team_ended(&h->area, h->instance) != 1)
+    if (h->instance == h->called || team_ended(&h->area, h->instance) != 1)
         return;
-    check_result(a, h);
-    for (uint32_t m = 0; m < a->members; m++)
-        team_take(&h->area, h->instance);
-    h->instance++;
+    while (h->instance < h->called && team_ended(&h->area, h->instance) == 1) {
+        check_result(a, h);
+        for (uint32_t m = 0; m < a->members; m++) {
+            team_take(&h->area, h->instance);
+            if (!by_lines(a))
+                team_take_data(&h->area, h->instance);
+        }
+        h->instance++;
+    }
     begin(a, h);
 }
 
@@ -141,13 +182,13 @@ static bool all_ended(void *context)
     return a->ended == a->nodes;
 }
 
-/* So many instances more; as run_rounds of exchanges. */
-static bool run_instances(struct assembly *a, uint32_t count, struct fleet_count *cost)
+/* So many calls more; as run_rounds of exchanges. */
+static bool run_calls(struct assembly *a, uint32_t count, struct fleet_count *cost)
 {
     struct fleet_count from = fleet_counted(a->fleet), to;
     uint64_t ended;
 
-    a->until += count;
+    a->until += count * a->slices;
     a->ended = 0;
     for (uint32_t i = 0; i < a->nodes; i++)
         begin(a, &a->halls[i]);
@@ -254,7 +295,7 @@ static int measure(struct assembly *a, struct figures *out)
 
     if (rc != 0)
         return rc;
-    if (!run_instances(a, 1, &cost) || !run_instances(a, ROUNDS, &cost))
+    if (!run_calls(a, 1, &cost) || !run_calls(a, ROUNDS, &cost))
         return -EPROTO;
     figure_add(out, "us", (double)cost.ns / 1e3 / ROUNDS);
     figure_add(out, "messages_a_node", (double)cost.messages / all);
@@ -268,7 +309,12 @@ static int measure(struct assembly *a, struct figures *out)
 
 int row_team(const struct row_run *run, struct figures *out)
 {
-    struct assembly a = {.row = run->row, .nodes = run->nodes, .members = run->row->parameter};
+    uint64_t bytes = run->row->bytes, slice = bytes < TEAM_DATA_BYTES ? bytes : TEAM_DATA_BYTES;
+    struct assembly a = {.row = run->row,
+                         .nodes = run->nodes,
+                         .members = run->row->parameter,
+                         .bytes = slice,
+                         .slices = slice > 0 ? bytes / slice : 1};
     struct fleet_options options = {
         .nodes = run->nodes, .loggp = run->loggp, .hooks = {.context = &a, .look = look}};
     int rc = -ENOMEM;

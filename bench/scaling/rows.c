@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define MIB (UINT64_C(1) << 20)
+#define KIB UINT64_C(1024)
+#define MIB (1024 * KIB)
 
 static const struct row rows[] = {
     {"neighbours", "8 bytes to each of 2 neighbours, and theirs", 1024, row_exchange, 2, 0, 0},
@@ -21,6 +22,10 @@ static const struct row rows[] = {
      TEAM_ALLREDUCE, 8},
     {"team-allreduce-64", "allreduce of 8 bytes by engines, 64 ranks a node", 1024, row_team, 64,
      TEAM_ALLREDUCE, 8},
+    {"team-allreduce-64k", "allreduce of 64 KiB by engines, 1 rank a node", 128, row_team, 1,
+     TEAM_ALLREDUCE, 64 * KIB},
+    {"team-allreduce-1m", "allreduce of 1 MiB by engines, 1 rank a node", 64, row_team, 1,
+     TEAM_ALLREDUCE, MIB},
     {"barrier-1", "barrier, 1 rank a node", 1024, row_collective, 1, TEAM_BARRIER, 0},
     {"barrier-64", "barrier, 64 ranks a node", 1024, row_collective, 64, TEAM_BARRIER, 0},
     {"allreduce-8-1", "allreduce of 8 bytes, 1 rank a node", 1024, row_collective, 1,
@@ -32,7 +37,7 @@ static const struct row rows[] = {
     {"allreduce-1m-64", "allreduce of 1 MiB, 64 ranks a node", 1024, row_collective, 64,
      TEAM_ALLREDUCE, MIB},
     {"alltoall-1", "alltoall of 8 bytes, 1 rank a node", 1024, row_collective, 1, TEAM_ALLTOALL, 8},
-    {"alltoall-64", "alltoall of 8 bytes, 64 ranks a node", 1024, row_collective, 64, TEAM_ALLTOALL,
+    {"alltoall-64", "alltoall of 8 bytes, 64 ranks a node", 16, row_collective, 64, TEAM_ALLTOALL,
      8},
 };
 
