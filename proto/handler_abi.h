@@ -1,7 +1,7 @@
 /*
- * Handlers: programs of clients that the daemon runs on packets. What a program sees of its
- * machine, and the image in which it goes to the daemon. pwc/handler.h has the same numbers for
- * programs; clientlib/handlers/program.c compares the two.
+ * Handlers: programs of clients that the daemon runs on packets. This file has the part of
+ * the machine that a program sees, and the image in which a program goes to the daemon.
+ * pwc/handler.h has the same numbers for programs; clientlib/handlers/program.c compares the two.
  *
  * An address is a window and an offset, never a pointer:
  *

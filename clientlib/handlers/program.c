@@ -244,8 +244,10 @@ static int resolve_call(struct program *p, uint64_t place, const GElf_Sym *symbo
         return refuse(p, "instruction %llu names the function %.40s, but does not call it",
                       (unsigned long long)place, name_of(p, symbol));
     /* The distance from the symbol is there in advance, less 1. */
-    to = (int64_t)s->place + (int64_t)(symbol->st_value / 8 % HANDLER_INSTRUCTIONS_MAX) + in->imm +
-         1;
+    if (symbol->st_value % 8 != 0 || symbol->st_value / 8 >= p->instructions)
+        return refuse(p, "the function %.40s begins at byte %llu, where no instruction does",
+                      name_of(p, symbol), (unsigned long long)symbol->st_value);
+    to = (int64_t)s->place + (int64_t)(symbol->st_value / 8) + in->imm + 1;
     if (to < 0 || to >= (int64_t)p->instructions)
         return refuse(p, "instruction %llu calls a place outside the program",
                       (unsigned long long)place);

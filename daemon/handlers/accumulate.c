@@ -35,6 +35,7 @@ uint64_t accumulate(struct run *r, const uint64_t *reg)
      * few that the bytes can be counted. */
     if (count == 0 || !run_take(r, (count - 1) / 2 + 1))
         return 0;
+    count = window_index(count, RUN_COUNT_MAX);
     bytes = count << fold_shift((uint8_t)code);
     to = run_at(r, WINDOW_WRITE, reg[1], bytes);
     from = to ? run_at(r, WINDOW_READ, reg[2], bytes) : NULL;

@@ -98,6 +98,7 @@ static uint64_t find(struct run *r, const uint64_t *reg)
     /* A unit for two words: so few that their bytes can be counted. */
     if (!run_take(r, (n - 1) / 2 + 1))
         return 0;
+    n = window_index(n, RUN_COUNT_MAX);
     at = run_at(r, WINDOW_READ, reg[1], 8 * n);
     if (!at)
         return 0;

@@ -344,7 +344,8 @@ static int check_frame(const struct handler_image *image, size_t size, struct im
         return refuse(error, HANDLER_NONE, "constants may have 65536 bytes at most",
                       image->constants);
     if (image->zero[0] != 0 || image->zero[1] != 0)
-        return refuse(error, HANDLER_NONE, "a reserved word of the image is not 0", image->zero[0]);
+        return refuse(error, HANDLER_NONE, "a reserved word of the image is not 0",
+                      image->zero[0] | image->zero[1]);
     if (size != image_bytes(image->instructions, image->constants))
         return refuse(error, HANDLER_NONE, "the image has another size than its head says",
                       (int64_t)size);

@@ -79,9 +79,10 @@ struct run {
     enum handler_stage stage;          /* which handler; the image has it */
     const struct run_host *host;
     void *self;
-    uint64_t client;  /* whose windows: between two clients stands a barrier */
-    uint64_t units;   /* at most, below 2^32 */
-    uint64_t time;    /* ns at most, where the host has a clock */
+    uint64_t client; /* whose windows: between two clients stands a barrier. Each has a stack window
+                        of its own, which the host clears when the client attaches. */
+    uint64_t units;  /* at most, below 2^32 */
+    uint64_t time;   /* ns at most, where the host has a clock */
     uint32_t targets; /* of the offload */
     struct windows windows;
 
@@ -106,6 +107,9 @@ bool run_next_span(struct run *r);
 
 /* The clock alone. False: out of time, and the run has failed. */
 bool run_in_time(struct run *r);
+
+/* No helper gets more elements: a unit is for two of them, and units are below 2^32. */
+#define RUN_COUNT_MAX (UINT64_C(1) << 34)
 
 /* Takes units, at most 2^63, in front of work. False: there are not so many, and the run has
  * failed.

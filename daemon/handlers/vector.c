@@ -81,7 +81,8 @@ static bool go_over(struct run *r, const struct handler_vector *v, const struct 
             if (!run_in_time(r))
                 return false;
         }
-        begin += v->stride;
+        /* 0 where nothing is left, for a guess that there is more. */
+        begin = (begin + v->stride) & window_mask(n);
         at = begin;
         length = v->block < n ? v->block : n;
     }
@@ -94,6 +95,7 @@ static void move(struct run *r, uint64_t row, uint64_t flat, uint64_t n, uint64_
     struct handler_vector v;
     struct walk w;
     uint8_t *row_at, *flat_at;
+    uint64_t wrong;
 
     if (!read_vector(r, vector, &v) || n == 0)
         return;
@@ -107,9 +109,12 @@ static void move(struct run *r, uint64_t row, uint64_t flat, uint64_t n, uint64_
     flat_at = row_at ? run_at(r, to_flat, flat, n) : NULL;
     if (!flat_at)
         return;
-    /* A wrong guess about these two reaches one byte of what the windows give. */
-    n = (n - 1) & ~(window_wrong(&r->windows, to_row, row, w.reach) |
-                    window_wrong(&r->windows, to_flat, flat, n));
+    /* A wrong guess about these two reaches one byte, the first of what the windows give. */
+    wrong = window_wrong(&r->windows, to_row, row, w.reach) |
+            window_wrong(&r->windows, to_flat, flat, n);
+    n = (n - 1) & ~wrong;
+    w.first &= ~wrong;
+    w.into &= ~wrong;
     go_over(r, &v, &w, row_at, flat_at, n + 1, to_row);
 }
 

@@ -711,12 +711,12 @@ void vm_run(struct vm *vm, struct run *r)
                         }};
     uint64_t value = 0;
 
-    if (vm->client != r->client)
-        barrier();
-    vm->client = r->client;
     window_set_constant(&r->windows, HANDLER_CONSTANTS,
                         (const uint8_t *)r->image + image_constants_at(r->image->instructions),
                         r->image->constants);
+    if (vm->client != r->client)
+        barrier();
+    vm->client = r->client;
     r->begun = r->host->clock ? r->host->clock(r->self) : 0;
     r->left = r->units;
     r->span = 0;

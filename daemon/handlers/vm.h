@@ -17,7 +17,7 @@
  *
  * Units: each 8 bytes of an instruction that is executed are one, RUN_BEGIN for the run, and what
  * helpers take. The count is exact: a program is stopped in front of the instruction that is one
- * too much.
+ * too much, or behind it where that has 16 bytes and only its second half is too much.
  *
  * Speculation: no guess of the processor reaches more than the program may (window.h). Each
  * instruction's code is safe for any 8 bytes: there are 16 registers, places in the program are

@@ -74,6 +74,7 @@ PWC_HANDLER int header(const struct pwc_h_packet *p, struct key_value *s)
     const uint64_t *args = p->header;
     uint64_t op = args[0], key = args[1], is_end;
     struct slot *slot;
+    int r;
 
     if (op == KV_INSERT)
         return insert(s, key, p);
@@ -84,7 +85,10 @@ PWC_HANDLER int header(const struct pwc_h_packet *p, struct key_value *s)
         return reply(0, 0, 0);
     if (op == KV_GET)
         return reply(1, slot->value, slot->length);
+    r = reply(1, 0, 0);
+    if (r == PWC_H_AGAIN) /* this handler runs again, and must find the key again */
+        return r;
     slot->use = DELETED;
     s->used--;
-    return reply(1, 0, 0);
+    return r;
 }

@@ -1,6 +1,7 @@
 /*
- * Handlers: small programs that the target's daemon runs on packets as these arrive, while the
- * client computes or sleeps. They are written in C, and compiled to eBPF:
+ * Handlers: small programs that the target's daemon is to run on packets as these arrive, while the
+ * client computes or sleeps. In this version they can be written, compiled and tested on the host;
+ * no daemon runs them yet. Handlers are written in C, and compiled to eBPF:
  *
  *     clang $(pkg-config --variable=handlerflags pwc) -c counter.c
  *
@@ -18,7 +19,7 @@
  * it happens; a wrong one ends the handler and its message, and nothing else. Pointers are
  * addresses of the handler's own world: they may be stored in the state and compared, and mean the
  * same in each run. Work is bounded in units: an instruction is one, a helper 8 and more with what
- * it moves; pwcd.conf(5) has the limit of a packet.
+ * it moves.
  *
  * Conventions of the helpers: lengths and offsets are bytes; results are 0 or a negative errno
  * (PWC_H_EAGAIN and others) where nothing else is said. An address, a length or a number that is
@@ -44,7 +45,7 @@ extern "C" {
 
 #define PWC_H_NONE   UINT32_MAX
 #define PWC_H_EAGAIN (-11) /* no room to send now: return PWC_H_AGAIN, or go without */
-#define PWC_H_EBUSY  (-16) /* a word was changed 4096 times meanwhile, as only an enemy does */
+#define PWC_H_EBUSY  (-16) /* another process changed the word 4096 times meanwhile */
 
 enum {
     PWC_H_NUM_HPUS = 1, /* handlers of one client that run at once */
@@ -174,7 +175,7 @@ PWC_H_HELPER(9, int, pwc_h_fetch_add, (uint64_t * word, uint64_t value, uint64_t
 PWC_H_HELPER(10, uint64_t, pwc_h_f64, (enum pwc_h_number_op op, uint64_t a, uint64_t b));
 PWC_H_HELPER(11, uint64_t, pwc_h_f32, (enum pwc_h_number_op op, uint64_t a, uint64_t b));
 
-/* Sends. None waits: PWC_H_EAGAIN says that there is no room. They leave when the handler has
+/* Sends. None waits: PWC_H_EAGAIN says that there is no room. Sends leave when the handler has
  * returned, unless it returns FAIL or AGAIN. `target` is an index among the offload's targets. */
 
 #define PWC_H_PAIR(low, high) ((uint64_t)(uint32_t)(low) | (uint64_t)(high) << 32)
@@ -233,7 +234,7 @@ PWC_H_HELPER(22, int, pwc_h_event, (uint64_t id, uint64_t value));
 
 /* The index of a peer among the targets, or PWC_H_NONE. */
 PWC_H_HELPER(32, uint32_t, pwc_h_target_of, (pwc_peer peer));
-/* The offload's counters, 0 to PWC_H_COUNTERS - 1; pwcctl shows them. */
+/* The offload's counters, 0 to PWC_H_COUNTERS - 1. */
 PWC_H_HELPER(33, uint64_t, pwc_h_counter, (uint64_t counter));
 PWC_H_HELPER(34, int, pwc_h_counter_add, (uint64_t counter, uint64_t n));
 PWC_H_HELPER(35, int, pwc_h_counter_set, (uint64_t counter, uint64_t value));
