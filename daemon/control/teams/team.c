@@ -419,8 +419,9 @@ static void opened(struct call *call)
     if (call->result < 0)
         fail(t, call->result, "%s",
              call->result == -EDQUOT
-                 ? "its engine has set aside 1 GiB for the letters of teams, and no room for "
-                   "one more is left: free some, or give them smaller windows"
+                 ? "its engine has no room for the letters of one more such team: free some, or "
+                   "ask for a smaller window; what `collective` in pwcd.conf chooses may need "
+                   "more than the table"
              : call->result == -ENOSPC ? "its engine has all of its 1024 teams: free some"
                                        : strerror(-call->result));
     else

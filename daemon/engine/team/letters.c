@@ -378,7 +378,7 @@ void letters_forget(struct engine *e, uint32_t team)
             e->peer_live[letter_peer(e, &letters[n])].letters--;
 }
 
-static void count(struct engine *e, struct letter *letter)
+static void inherit(struct engine *e, struct letter *letter)
 {
     letter->listed = 0;
     e->peer_live[letter_peer(e, letter)].letters++;
@@ -388,14 +388,17 @@ void letters_inherit(struct engine *e)
 {
     for (uint32_t team = 0; team < TEAMS_MAX; team++) {
         const struct team *t = &e->teams.table[team];
+        struct team_live *live = &e->teams.live[team];
 
-        for (uint32_t p = 0; t->state == TEAM_OPEN && p < t->participants; p++) {
-            struct letter *news = &e->teams.live[team].participants[p].news;
-
-            rounds_to(e, team, p, count);
-            news->listed = 0;
-            if (has_news(news))
-                count(e, news);
+        if (t->state != TEAM_OPEN)
+            continue;
+        for (uint64_t n = 0; n < team_slots(t); n++)
+            if (live->letters[n].kind == LETTER_ROUND)
+                inherit(e, &live->letters[n]);
+        for (uint32_t p = 0; p < t->participants; p++) {
+            live->participants[p].news.listed = 0;
+            if (has_news(&live->participants[p].news))
+                inherit(e, &live->participants[p].news);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include "daemon/engine/team/blocks.h"
+#include "daemon/engine/team/table.h"
 
 /* Whether a call may go by lines, or by a data row, with up to so much data. */
 static bool fits(const struct team *t, uint32_t kind, uint32_t length, bool lines, uint64_t bytes)
@@ -131,5 +132,7 @@ int rooms_measure(struct team *t, const struct participant *list)
         if (r == 0)
             r = add_row(t, list, row, false, &t->data);
     }
+    if (r == 0 && team_slots(t) > ROOMS_SLOTS_MAX)
+        return -EDQUOT;
     return r;
 }

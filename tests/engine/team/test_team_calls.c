@@ -202,6 +202,27 @@ static void teams_of_a_client_fit(void)
     free(list);
 }
 
+/* Opening clears a team's slots on the progress thread: so many are refused. */
+static void too_many_slots_are_refused(void)
+{
+    struct participant *list = calloc(1024, sizeof(*list));
+    struct team t = {.window = TEAM_WINDOW_MAX, .members = 1, .fullest = 1};
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(list);
+    for (uint32_t i = 0; i < 1024; i++)
+        list[i] = (struct participant){.peer = i, .members = 1, .first = i};
+    t.size = t.participants = 1024;
+    CU_ASSERT_EQUAL(rooms_measure(&t, list), 0);
+    for (uint32_t row = 0; row < COLL_ROWS; row++)
+        if (strcmp(coll_row(row)->algorithm->name, "ring") == 0)
+            t.choices.by_kind[coll_row(row)->kind] = (uint8_t)(row + 1);
+    CU_ASSERT_EQUAL(rooms_measure(&t, list), -EDQUOT);
+    t.window = TEAM_WINDOW;
+    t.size = t.participants = 256;
+    CU_ASSERT_EQUAL(rooms_measure(&t, list), 0);
+    free(list);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -211,6 +232,7 @@ int main(void)
         {"opening, and memory", teams_take_what_memory_there_is},
         {"a participant that is alone has no letters", alone_there_are_no_letters},
         {"a client's teams fit", teams_of_a_client_fit},
+        {"too many slots", too_many_slots_are_refused},
         CU_TEST_INFO_NULL,
     };
 
