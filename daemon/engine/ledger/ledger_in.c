@@ -184,7 +184,7 @@ bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline)
     uint64_t last = live->out.run_posted[(uint16_t)(live->out.run - 1) % RUN_WINDOW];
 
     if (e->fabric->traits.can_sleep || peer == e->config.self ||
-        live->out.sent < e->peers[peer].tx_tail || !ledger_runs_free(e, peer))
+        (live->out.sent < e->peers[peer].tx_tail && !live->out.waits) || !ledger_runs_free(e, peer))
         return false;
     peer_activate(e, peer);
     if (e->now - last >= NUDGE_NS)
