@@ -282,6 +282,7 @@ static void fields_out_of_range(void)
         {"window", 3, -EINVAL, "a window of 3"},
         {"window", 8192, -EINVAL, "powers of two to 4096"},
         {"window", UINT32_MAX, -EINVAL, "a window of 4294967295"},
+        {"call", UINT32_MAX, -EINVAL, "and call 4294967295 is below"},
     };
     static const char *const unbounded[] = {"call", "color", "key"};
     struct raw_team t;

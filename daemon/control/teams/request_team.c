@@ -47,7 +47,8 @@ static bool is_sane(const Pwc__TeamJoin *join)
 {
     return (uint32_t)join->kind <= TEAMS_SHRINK &&
            (join->parent != 0 || join->kind != PWC__TEAM_KIND__TEAM_SHRINK) && join->window > 0 &&
-           join->window <= TEAM_WINDOW_MAX && (join->window & (join->window - 1)) == 0;
+           join->window <= TEAM_WINDOW_MAX && (join->window & (join->window - 1)) == 0 &&
+           join->call < UINT32_MAX;
 }
 
 void request_team_join(struct client *c, uint32_t request, const Pwc__TeamJoin *asked)
@@ -67,8 +68,8 @@ void request_team_join(struct client *c, uint32_t request, const Pwc__TeamJoin *
     if (!is_sane(asked)) {
         reply_error(c, request, -EINVAL,
                     "kind %u with a window of %u over team %llu: kinds are 0 to 2, windows powers "
-                    "of two to 4096, and the world does not shrink",
-                    (uint32_t)asked->kind, asked->window, (ull)asked->parent);
+                    "of two to 4096, the world does not shrink, and call %u is below 4294967295",
+                    (uint32_t)asked->kind, asked->window, (ull)asked->parent, asked->call);
         return;
     }
     if (find_caller(c, request, asked, &join.call, &key) < 0)
