@@ -129,7 +129,8 @@ static double in_a_row(const struct bench *b, long count, long units)
     return mean(b, (now_us() - start) / (double)count);
 }
 
-/* So much work without collectives. It takes its time, or longer where ranks share a processor. */
+/* So much work without collectives. The work takes its time, or longer where ranks share a
+ * processor. */
 static double work_alone(const struct bench *b, double wanted_us, long units)
 {
     double start, took;

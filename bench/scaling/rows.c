@@ -37,7 +37,7 @@ static const struct row rows[] = {
     {"allreduce-1m-64", "allreduce of 1 MiB, 64 ranks a node", 1024, row_collective, 64,
      TEAM_ALLREDUCE, MIB},
     {"alltoall-1", "alltoall of 8 bytes, 1 rank a node", 1024, row_collective, 1, TEAM_ALLTOALL, 8},
-    {"alltoall-64", "alltoall of 8 bytes, 64 ranks a node", 16, row_collective, 64, TEAM_ALLTOALL,
+    {"alltoall-64", "alltoall of 8 bytes, 64 ranks a node", 2, row_collective, 64, TEAM_ALLTOALL,
      8},
 };
 
