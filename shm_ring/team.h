@@ -77,8 +77,8 @@ void team_line_write(const struct team_area *a, uint64_t sequence, uint32_t memb
  * missing; -EPROTO: the count makes no sense. */
 int team_arrive(const struct team_area *a, uint64_t sequence);
 
-/* Whether all members have come, for an instance that this member takes part in. What the others
- * wrote may not be read after this. */
+/* Whether all members have come, for an instance that this member takes part in. Parts of
+ * the others may not be read after this. */
 static inline bool team_have_come(const struct team_area *a, uint64_t sequence)
 {
     return atomic_load_explicit(&team_row(a, sequence)->counts.arrived, memory_order_relaxed) >=

@@ -99,7 +99,7 @@ struct engine_config {
     uint32_t window_bytes; /* 1 MiB: payloads on their way to and from one peer, about */
     struct coll_choices
         collectives;           /* of teams that open from now on; alike at all their engines */
-    uint64_t keepalive_ns;     /* 1 s: after so long without a word, who is waited for is asked;
+    uint64_t keepalive_ns;     /* 1 s: after so long without a word a peer that is awaited is asked;
                                   ENGINE_NO_KEEPALIVE: never */
     uint64_t peer_deadline_ns; /* 5 s: and after so long given up; an interval is a fifth at most */
 };

@@ -17,7 +17,8 @@
 int collectives_parse(const char *text, struct coll_choices *out, char *why, size_t why_size);
 /* As above, for a key of the configuration. */
 int collectives_check(const char *text, char *why, size_t why_size);
-/* As collectives_parse reads it, in order of kinds; "" for the daemon's own choice. */
+/* Writes the text that collectives_parse reads, in order of kinds; "" for the daemon's own choice.
+ */
 void collectives_print(const struct coll_choices *choices, char text[COLLECTIVES_TEXT_MAX]);
 /* Whether a peer that has `theirs` chooses as we do; if not, *why says so, from our side. */
 bool collectives_agree(const struct coll_choices *ours, const char *theirs, char *why,

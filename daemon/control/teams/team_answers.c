@@ -85,8 +85,8 @@ bool team_answers_find(const struct control *control, const struct teams_key *ke
     return calls_of(answer) == key->call + 1;
 }
 
-/* Whether the answer is one to this call, or to a later one: that has ended well for nobody who
- * still waits for this one. */
+/* Whether the answer is one to this call, or to a later one. A member that still waits for this
+ * call while others are past it gets an error. */
 static bool is_over(const _Atomic uint64_t *place, const struct teams_key *key, int *status)
 {
     uint64_t answer = atomic_load_explicit(place, memory_order_acquire);

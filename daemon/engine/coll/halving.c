@@ -34,7 +34,7 @@ static enum stage stage_of(const struct coll_pairs *pairs, uint32_t r, uint32_t 
     return *level < back ? STAGE_BACK : STAGE_SHARE;
 }
 
-/* In a pair: all data to the one who speaks. */
+/* In a pair: all data to the speaker. */
 static void fold_pair(const struct coll_shape *shape, uint32_t me, uint32_t speaker,
                       struct coll_round *out)
 {
@@ -44,7 +44,7 @@ static void fold_pair(const struct coll_shape *shape, uint32_t me, uint32_t spea
         coll_send(out, speaker, coll_piece(0, shape->blocks));
 }
 
-/* In a pair: these blocks to the one who does not speak. */
+/* In a pair: these blocks from the speaker to the other one. */
 static void share_pair(uint32_t me, uint32_t speaker, struct coll_range blocks,
                        struct coll_round *out)
 {

@@ -3,7 +3,7 @@
  * COLL_LETTERS of them at once. Owns nothing. Thread: any.
  *
  * Round r is for the participants that are 8r + 1 to 8r + 8 further. Blocks that arrive stand
- * apart from those that leave, for one may arrive before that with its number has left.
+ * apart from those that leave: a block may arrive before the one with its number has left.
  */
 #include "daemon/engine/coll/schedule.h"
 
@@ -42,7 +42,7 @@ static void alltoall_round(const struct coll_shape *shape, uint32_t me, uint32_t
     }
 }
 
-/* Block b of the ones who give meets block `me` here, in the order of their distance. */
+/* Block `me` of each other participant is combined here, in the order of their distance. */
 static void reduce_scatter_round(const struct coll_shape *shape, uint32_t me, uint32_t r,
                                  struct coll_round *out)
 {

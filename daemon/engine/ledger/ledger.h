@@ -75,7 +75,7 @@ void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t piece
 /* Stages the VOIDs that wait: 0, or -ENOSPC while some are left. */
 int ledger_stage_voids(struct engine *e, uint32_t peer);
 
-/* As its head counts. */
+/* The longest record that the words of its head can count, in bytes. */
 #define LEDGER_RECORD_MAX (8u * UINT16_MAX)
 /* The longest record for which a ring that operations fill finds room again and again, wherever the
  * ring wraps, and that runs do not cut. */

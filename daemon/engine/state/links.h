@@ -124,8 +124,8 @@ struct ledger_out {
     bool wanting;           /* WANT is staged since credit came last */
     bool urgent;            /* an ACK is staged: it may use the whole window of runs */
     /* ledger_waits: */
-    bool batches;                  /* a batch is staged and not posted, */
-    bool prompt;                   /* or a record that must not wait */
+    bool batches;                  /* a batch is staged and not posted */
+    bool prompt;                   /* a record that must not wait is staged and not posted */
     bool waits;                    /* what is staged has waited for an ACK */
     uint32_t patience;             /* how often it may do so without a gain */
     uint32_t acked_in;             /* the step in which the last ACK came */
@@ -203,7 +203,7 @@ struct peer_live {
     uint64_t listed[NOTES_QUEUES]; /* index up to which they are */
     uint32_t drops;                /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
-    uint32_t latency;  /* which; 0: that of all who have none */
+    uint32_t latency;  /* which; 0: that of all peers that have none */
     uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
     uint32_t letters;  /* of teams, that wait or are not acknowledged */
     uint32_t awaited;  /* instances of teams that wait for a letter, or a floor, of its */

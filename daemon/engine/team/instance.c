@@ -138,7 +138,8 @@ bool instance_differs(const struct engine *e, uint32_t team, const struct instan
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* Each whose last letters came behind what it was sent last, and each that has asked. */
+/* Owes FLOOR to each participant that has asked for it, and to each whose last letters came behind
+ * the last floor that it was sent. */
 static void say_floor(struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];

@@ -75,8 +75,8 @@ static void ask(struct engine *e, uint32_t team, uint32_t participant, uint64_t 
     commit(e);
 }
 
-/* Whether the participants that this round sends to have room for the instance; who has not is
- * asked to say when. */
+/* Whether the participants that this round sends to have room for the instance. A participant
+ * without room is asked to say when it has some. */
 static bool floors_allow(struct engine *e, uint32_t team, const struct instance *i,
                          const struct coll_round *now)
 {
@@ -153,8 +153,8 @@ static void await(struct engine *e, uint32_t team, uint32_t participant)
     commit(e);
 }
 
-/* Copies the blocks that others are to be combined into to the other side; or, where a process has
- * died behind that, back from there. */
+/* Copies the blocks into which others are to be combined to the other side. Where an earlier
+ * process has done so and died behind it, copies them back from there. */
 static void copy(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
                  const struct coll_round *now)
 {
