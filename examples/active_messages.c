@@ -13,7 +13,8 @@
  * sent from the loop.
  *
  * The end of a rank's work is a message too (FINISHED): until it has come from everybody, somebody
- * may still want something of us. A barrier would run no handlers.
+ * may still want something of us. A barrier would run handlers, but not send what they have
+ * kept.
  */
 #include <pwc/am.h>
 #include <errno.h>
@@ -23,7 +24,7 @@
 #include <stdlib.h>
 
 #define REQUESTS   999u /* from each rank to each, a third of each kind, without an argument */
-#define WINDOW     12u  /* of them unanswered at a time */
+#define WINDOW     12u  /* requests that a rank may have unanswered at a time */
 #define SLOTS      4u   /* where Longs of one rank land: as many as stand in a window */
 #define WORDS      64u  /* in a payload */
 #define PAYLOAD    (WORDS * sizeof(uint64_t))
@@ -244,8 +245,7 @@ static int loop(struct here *here)
         if (rc == 0)
             rc = send_some(here);
     }
-    /* Our own last words may still be on their way when everybody else's have come. */
-    return rc == 0 ? pwc_flush(here->ctx, PWC_ANY, -1) : rc;
+    return rc;
 }
 
 /* ---- set-up --------------------------------------------------------------------------------- */
@@ -294,13 +294,16 @@ static int here_open(struct here *here)
     return rc;
 }
 
-static void here_close(struct here *here)
+/* Our own last words may still be on their way when everybody else's have come. pwc_finalize
+ * completes them, and returns how many it could not. */
+static int here_close(struct here *here)
 {
-    if (here->client != NULL)
-        pwc_finalize(here->client);
+    int lost = here->client != NULL ? pwc_finalize(here->client) : 0;
+
     free(here->answered);
     free(here->sent);
     free(here->peers);
+    return lost;
 }
 
 int main(int argc, char **argv)
@@ -325,6 +328,5 @@ int main(int argc, char **argv)
     else
         printf("active_messages: rank %u of %u: %u results, %u chains\n", here.rank, here.size,
                here.size * here.requests, here.home);
-    here_close(&here);
-    return rc < 0;
+    return here_close(&here) != 0 || rc < 0;
 }

@@ -14,24 +14,20 @@ static void check(const char *call, int rc)
 
 int main(void)
 {
-    struct pwc_key mine, keys[2];
-    struct pwc_event event;
+    struct pwc_event event = {.status = 0};
     pwc_client *client;
     pwc_ctx *ctx;
     pwc_region *region;
-    pwc_remote *other;
+    pwc_remote *ranks[2];
 
     CHECK(pwc_init(NULL, &client)); /* socket, job, rank and size come from the environment */
     if (pwc_size(client) != 2)
         return 2; /* this program is for two ranks */
     CHECK(pwc_ctx_create(client, NULL, &ctx));
     CHECK(pwc_alloc(client, 4096, PWC_REMOTE_WRITE, &region));
-    CHECK(pwc_region_key(region, &mine));
-    CHECK(pwc_exchange(ctx, &mine, sizeof(mine), keys));
+    CHECK(pwc_bind_all(ctx, region, ranks)); /* what the ranks have allocated is one memory */
     if (pwc_rank(client) == 0) {
-        CHECK(pwc_bind(ctx, 1, &keys[1], &other));
-        CHECK(pwc_put(other, 0, "hello", 6, pwc_cid_u64(1), pwc_cid_u64(42), 0));
-        CHECK(pwc_wait(ctx, 1, PWC_LOCAL, &event, -1)); /* local event: placed at rank 1 */
+        CHECK(pwc_put_wait(ranks[1], 0, "hello", 6, pwc_cid_u64(42), 0)); /* placed at rank 1 */
     } else {
         CHECK(pwc_wait(ctx, 0, PWC_REMOTE, &event, -1)); /* remote event: the data is here */
         printf("event %d, %d bytes: %s\n", (int)event.id, (int)event.length,

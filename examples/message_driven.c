@@ -156,8 +156,7 @@ static int loop(struct here *here)
         if (rc == 0)
             rc = send_numbers(here);
     }
-    /* Our own last words may still be on their way when everybody else's have come. */
-    return rc == 0 ? pwc_flush(here->ctx, PWC_ANY, -1) : rc;
+    return rc;
 }
 
 /* ---- set-up --------------------------------------------------------------------------------- */
@@ -165,7 +164,6 @@ static int loop(struct here *here)
 static int here_open(struct here *here)
 {
     struct pwc_attr attr = {0};
-    struct pwc_key mine, *keys = NULL;
     int rc = pwc_init(&attr, &here->client);
     if (rc < 0)
         return rc;
@@ -174,30 +172,27 @@ static int here_open(struct here *here)
     here->peers = calloc(here->size, sizeof(pwc_remote *));
     here->sent = calloc(here->size, sizeof(*here->sent));
     here->answered = calloc(here->size, sizeof(*here->answered));
-    keys = calloc(here->size, sizeof(*keys));
-    if (here->peers == NULL || here->sent == NULL || here->answered == NULL || keys == NULL)
+    if (here->peers == NULL || here->sent == NULL || here->answered == NULL)
         rc = -ENOMEM;
     if (rc == 0)
         rc = pwc_ctx_create(here->client, NULL, &here->ctx);
     if (rc == 0)
         rc = pwc_alloc(here->client, place(here->size, OP_ADD, 0), PWC_REMOTE_WRITE, &here->region);
     if (rc == 0)
-        rc = pwc_region_key(here->region, &mine);
-    if (rc == 0)
-        rc = pwc_exchange(here->ctx, &mine, sizeof(mine), keys);
-    for (uint32_t i = 0; rc == 0 && i < here->size; i++)
-        rc = pwc_bind(here->ctx, pwc_peer_of(i, 0), &keys[i], &here->peers[i]);
-    free(keys);
+        rc = pwc_bind_all(here->ctx, here->region, here->peers);
     return rc;
 }
 
-static void here_close(struct here *here)
+/* Our own last words may still be on their way when everybody else's have come. pwc_finalize
+ * completes them, and returns how many it could not. */
+static int here_close(struct here *here)
 {
-    if (here->client != NULL)
-        pwc_finalize(here->client);
+    int lost = here->client != NULL ? pwc_finalize(here->client) : 0;
+
     free(here->answered);
     free(here->sent);
     free(here->peers);
+    return lost;
 }
 
 int main(void)
@@ -214,6 +209,5 @@ int main(void)
     else
         printf("message_driven: rank %u of %u: sum %llu, squares %llu\n", here.rank, here.size,
                (unsigned long long)here.sum, (unsigned long long)here.squares);
-    here_close(&here);
-    return rc < 0;
+    return here_close(&here) != 0 || rc < 0;
 }

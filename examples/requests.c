@@ -42,7 +42,7 @@ static uint64_t sum_of(const uint64_t *numbers)
 }
 
 /* The sum of the blocks of all ranks but this one. */
-static uint64_t sum_all(pwc_client *client, pwc_ctx *ctx, const struct pwc_key *keys)
+static uint64_t sum_all(pwc_client *client, pwc_ctx *ctx, pwc_remote **remotes)
 {
     pwc_region *buffers;
     pwc_request *requests[BUFFERS];
@@ -53,9 +53,6 @@ static uint64_t sum_all(pwc_client *client, pwc_ctx *ctx, const struct pwc_key *
 
     CHECK(pwc_alloc(client, BUFFERS * 2 * HALF, 0, &buffers));
     numbers = pwc_region_addr(buffers);
-    pwc_remote **remotes = calloc(size, sizeof(*remotes));
-    for (uint32_t rank = 1; rank < size; rank++)
-        CHECK(pwc_bind(ctx, rank, &keys[rank], &remotes[rank]));
     for (which = 0; which < BUFFERS; which++) {
         CHECK(pwc_request_create(ctx, &requests[which]));
         if (next < size)
@@ -68,7 +65,6 @@ static uint64_t sum_all(pwc_client *client, pwc_ctx *ctx, const struct pwc_key *
         if (next < size)
             get_block(remotes[next++], numbers + which * NUMBERS, requests[which]);
     }
-    free(remotes);
     return sum;
 }
 
@@ -87,11 +83,10 @@ int main(void)
         ((uint64_t *)pwc_region_addr(region))[i] = pwc_rank(client) + i;
 
     uint32_t size = pwc_size(client);
-    struct pwc_key mine, *keys = calloc(size, sizeof(*keys));
-    CHECK(pwc_region_key(region, &mine));
-    CHECK(pwc_exchange(ctx, &mine, sizeof(mine), keys)); /* the numbers stand there, too */
+    pwc_remote **remotes = calloc(size, sizeof(*remotes));
+    CHECK(pwc_bind_all(ctx, region, remotes)); /* the numbers stand there, too */
     if (pwc_rank(client) == 0) {
-        sum = sum_all(client, ctx, keys);
+        sum = sum_all(client, ctx, remotes);
         for (uint64_t rank = 1; rank < size; rank++)
             expected += NUMBERS * rank + (uint64_t)NUMBERS * (NUMBERS - 1) / 2;
         wrong = sum != expected;
@@ -99,7 +94,7 @@ int main(void)
                (unsigned long long)sum, wrong ? ": wrong" : "");
     }
     CHECK(pwc_barrier(ctx)); /* the blocks stay until rank 0 has read them */
-    free(keys);
+    free(remotes);
     CHECK(pwc_finalize(client));
     return wrong;
 }

@@ -32,7 +32,7 @@ static int fail(const char *what, int rc)
 static int ring_open(struct ring *ring)
 {
     struct pwc_attr attr = {0};
-    struct pwc_key mine, keys[RANKS_MAX];
+    pwc_remote *ranks[RANKS_MAX];
     int rc = pwc_init(&attr, &ring->client);
     if (rc < 0)
         return fail("attaching", rc);
@@ -45,14 +45,10 @@ static int ring_open(struct ring *ring)
         rc = pwc_alloc(ring->client, ring->size * sizeof(*ring->token), PWC_REMOTE_WRITE,
                        &ring->region);
     if (rc == 0)
-        rc = pwc_region_key(ring->region, &mine);
-    if (rc == 0)
-        rc = pwc_exchange(ring->ctx, &mine, sizeof(mine), keys);
-    uint32_t next = (ring->rank + 1) % ring->size;
-    if (rc == 0)
-        rc = pwc_bind(ring->ctx, pwc_peer_of(next, 0), &keys[next], &ring->next);
+        rc = pwc_bind_all(ring->ctx, ring->region, ranks);
     if (rc < 0)
         return fail("setting up", rc);
+    ring->next = ranks[(ring->rank + 1) % ring->size]; /* the others are never bound */
     ring->token = pwc_region_addr(ring->region);
     return 0;
 }
@@ -108,9 +104,8 @@ int main(void)
         if (sum != (uint64_t)ring.size * ROUNDS)
             rc = fail("wrong sum", -EBADMSG);
     }
-    if (rc == 0)
-        rc = pwc_flush(ring.ctx, PWC_ANY, -1);
-    if (ring.client != NULL)
-        pwc_finalize(ring.client);
+    /* This completes the last put, which may still be on its way. */
+    if (ring.client != NULL && pwc_finalize(ring.client) != 0)
+        rc = fail("not all that was put has arrived", -EIO);
     return rc < 0;
 }

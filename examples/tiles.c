@@ -51,12 +51,11 @@ static int check_matrix(pwc_ctx *ctx, const double *matrix, uint32_t size)
 int main(void)
 {
     double tile[ROWS * COLUMNS];
-    struct pwc_key mine, keys[RANKS_MAX];
+    pwc_remote *ranks[RANKS_MAX];
     struct pwc_event event;
     pwc_client *client;
     pwc_ctx *ctx;
     pwc_region *region;
-    pwc_remote *matrix;
     uint32_t rank, size;
     int rc, failed = 0;
 
@@ -67,9 +66,7 @@ int main(void)
         return 2;
     check("a context", pwc_ctx_create(client, NULL, &ctx));
     check("memory", pwc_alloc(client, sizeof(tile) * size, PWC_REMOTE_WRITE, &region));
-    check("a key", pwc_region_key(region, &mine));
-    check("exchanging keys", pwc_exchange(ctx, &mine, sizeof(mine), keys));
-    check("binding rank 0", pwc_bind(ctx, 0, &keys[0], &matrix));
+    check("remotes of all ranks", pwc_bind_all(ctx, region, ranks));
     for (size_t i = 0; i < ROWS * COLUMNS; i++)
         tile[i] = number_at(rank, i / COLUMNS, i % COLUMNS);
 
@@ -81,7 +78,7 @@ int main(void)
         .remote_stride = {(ptrdiff_t)(size * COLUMNS * sizeof(double))},
     };
 
-    check("putting the tile", pwc_put_shape(matrix, rank * COLUMNS * sizeof(double), tile, &shape,
+    check("putting the tile", pwc_put_shape(ranks[0], rank * COLUMNS * sizeof(double), tile, &shape,
                                             pwc_cid_u64(1), pwc_cid_u64(rank), 0));
     rc = pwc_wait(ctx, 0, PWC_LOCAL, &event, TIMEOUT_MS);
     if (rc != 1 || event.status != 0)

@@ -32,7 +32,7 @@ static uint64_t sum_of_part(uint32_t rank, unsigned times)
 struct gathering {
     pwc_client *client;
     pwc_ctx *ctx;
-    pwc_remote *others[RANKS_MAX]; /* of rank 0: all; of the others: rank 0 alone */
+    pwc_remote *others[RANKS_MAX]; /* by rank; each is bound when it is first used */
     uint64_t *places; /* at rank 0 one for each rank; elsewhere the first is what is put from */
     uint32_t rank, size;
 };
@@ -77,7 +77,6 @@ static int contribute(const struct gathering *g, unsigned round, uint64_t part)
 
 static int open_gathering(struct gathering *g)
 {
-    struct pwc_key mine, keys[RANKS_MAX];
     pwc_region *region;
     int rc;
 
@@ -87,11 +86,7 @@ static int open_gathering(struct gathering *g)
     if (rc == 0)
         rc = pwc_alloc(g->client, RANKS_MAX * sizeof(uint64_t), PWC_REMOTE_WRITE, &region);
     if (rc == 0)
-        rc = pwc_region_key(region, &mine);
-    if (rc == 0)
-        rc = pwc_exchange(g->ctx, &mine, sizeof(mine), keys);
-    for (uint32_t i = 0; rc == 0 && i < (g->rank == 0 ? g->size : 1); i++)
-        rc = pwc_bind(g->ctx, pwc_peer_of(i, 0), &keys[i], &g->others[i]);
+        rc = pwc_bind_all(g->ctx, region, g->others);
     if (rc == 0)
         g->places = pwc_region_addr(region);
     return rc;
@@ -107,8 +102,6 @@ static int run(struct gathering *g, unsigned rounds, uint32_t slow)
 
         rc = g->rank == 0 ? gather(g, round, part, &sum) : contribute(g, round, part);
     }
-    if (rc == 0)
-        rc = pwc_flush(g->ctx, PWC_ANY, -1);
     if (rc < 0 || g->rank != 0)
         return rc;
     printf("the sum of %llu numbers is %llu\n", (unsigned long long)numbers,
@@ -132,7 +125,7 @@ int main(int argc, char **argv)
         rc = run(&g, rounds, slow);
     if (rc < 0)
         fprintf(stderr, "vector_sum: %s\n", *why ? why : pwc_strerror(rc));
-    if (g.client && pwc_finalize(g.client) < 0)
+    if (g.client && pwc_finalize(g.client) != 0) /* this completes what was submitted */
         rc = -EIO;
     return rc < 0;
 }

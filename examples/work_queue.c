@@ -1,5 +1,5 @@
 /*
- * A work queue without a master: the number of the next task is a word in rank 0's memory. Each
+ * A task pool without a master: the number of the next task is a word in rank 0's memory. Each
  * rank draws tasks by fetch-and-add, from any node, until there are none left, and adds what it has
  * found to a second word. Rank 0 needs no code for that.
  *
@@ -44,29 +44,26 @@ static uint64_t fetch_add(pwc_remote *queue, pwc_request *request, uint64_t off,
 int main(void)
 {
     uint64_t task, done = 0, sum = 0, expected = (uint64_t)TASKS * (TASKS - 1) / 2;
-    struct pwc_key mine, *keys;
+    pwc_remote **ranks;
     pwc_request *request;
     pwc_client *client;
     pwc_region *region;
-    pwc_remote *queue;
     pwc_ctx *ctx;
 
     CHECK(pwc_init(NULL, &client));
     CHECK(pwc_ctx_create(client, NULL, &ctx));
     CHECK(pwc_alloc(client, sizeof(struct queue), PWC_REMOTE_RW, &region));
-    CHECK(pwc_region_key(region, &mine));
-    keys = calloc(pwc_size(client), sizeof(*keys));
-    if (!keys)
+    ranks = calloc(pwc_size(client), sizeof(pwc_remote *));
+    if (!ranks)
         return 1;
-    CHECK(pwc_exchange(ctx, &mine, sizeof(mine), keys));
-    CHECK(pwc_bind(ctx, pwc_peer_of(0, 0), &keys[0], &queue));
+    CHECK(pwc_bind_all(ctx, region, ranks));
     CHECK(pwc_request_create(ctx, &request));
 
-    while ((task = fetch_add(queue, request, offsetof(struct queue, next), 1)) < TASKS) {
+    while ((task = fetch_add(ranks[0], request, offsetof(struct queue, next), 1)) < TASKS) {
         sum += task; /* the work */
         done++;
     }
-    (void)fetch_add(queue, request, offsetof(struct queue, sum), sum);
+    (void)fetch_add(ranks[0], request, offsetof(struct queue, sum), sum);
     printf("rank %u did %u of %u tasks\n", pwc_rank(client), (unsigned)done, TASKS);
 
     CHECK(pwc_barrier(ctx)); /* all sums are there: each rank has waited for its own */
@@ -80,7 +77,7 @@ int main(void)
         expected = 0;
     }
     CHECK(pwc_barrier(ctx));
-    free(keys);
+    free(ranks);
     CHECK(pwc_finalize(client));
     return expected != 0;
 }

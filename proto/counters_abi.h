@@ -56,6 +56,24 @@ struct counters_header {
     _Atomic uint64_t longest_step_ns, longest_step_part, recent_step_ns;
 
     _Atomic uint64_t atomic_ops, atomic_bytes; /* as put_ops and put_bytes */
+
+    /* Teams; calls of those that several engines share. */
+    _Atomic uint64_t teams;                 /* parts of teams that engines have now */
+    _Atomic uint64_t teams_broken;          /* of these, so far */
+    _Atomic uint64_t collectives;           /* calls that have ended */
+    _Atomic uint64_t collective_bytes;      /* of one member in each of them */
+    _Atomic uint64_t collective_errors;     /* calls under way when their team broke */
+    _Atomic uint64_t collectives_under_way; /* now */
+    _Atomic uint64_t collective_oldest_ns;  /* of these: since when the oldest is */
+
+    /* Offloads now; what handlers have done, also of offloads that are gone. */
+    _Atomic uint64_t offloads, offloads_disabled;
+    _Atomic uint64_t handler_runs, handler_units;
+    _Atomic uint64_t handler_messages, handler_bytes,
+        handler_dropped;                               /* payload, and dropped of it */
+    _Atomic uint64_t handler_deferred, handler_failed; /* messages */
+    _Atomic uint64_t handler_faults;
+    _Atomic uint64_t handler_sends, handler_sends_failed;
 };
 
 /* Rows are read and written word by word (counters_word). */
@@ -71,7 +89,7 @@ struct counters_session {
     uint64_t am_ops, am_bytes;               /* active messages sent, replies included */
     uint64_t reply_used, reply_high;         /* bytes now, and at most */
     uint64_t replies_expected, replies_owed; /* now */
-    uint64_t waits; /* 1: asleep until an event comes, as the client reports it */
+    uint64_t waits;                          /* enum session_wait, as the client reports it */
     uint64_t submit_size, local_size, remote_size, reply_size;
     uint64_t pairs; /* now; what passes them (pair_abi.h) the client counts: */
     uint64_t direct_put_ops, direct_put_bytes, direct_get_ops, direct_get_bytes;
@@ -79,6 +97,12 @@ struct counters_session {
     uint64_t atomic_ops, atomic_bytes; /* bytes of the words */
     /* As the client counts them: requests started and notifications unexpected, now; matched. */
     uint64_t requests_started, notices_unexpected, notices_matched;
+    uint64_t handler_units; /* that handlers of its offloads have taken */
+    /* The fullest ring that a neighbour writes for the context: bytes in all and now, and the
+     * neighbour's rank. */
+    uint64_t pair_size, pair_used, pair_rank;
+    /* In calls that wait, and asleep in them, as the client reports it, until this moment. */
+    uint64_t waited_ns, asleep_ns;
 };
 
 /* One peer of an engine. Its number is node + nodes * its own engine. */
@@ -100,7 +124,7 @@ static inline uint64_t counters_word(const uint64_t *word)
 }
 
 static_assert(sizeof(struct counters_header) % 8 == 0, "counters_header");
-static_assert(sizeof(struct counters_session) == 44 * 8, "counters_session");
+static_assert(sizeof(struct counters_session) == 50 * 8, "counters_session");
 static_assert(sizeof(struct counters_peer) == 24 * 8, "counters_peer");
 
 #endif

@@ -21,6 +21,11 @@
  *     +----------------------+
  *     | constants            |  padded to 8 bytes
  *     +----------------------+
+ *     | functions            |  32 bytes each: struct handler_function
+ *     +----------------------+
+ *
+ * The daemon runs nothing by the functions' names: they are for people who look at a fault's place.
+ * The longest image fits one request of the control protocol.
  *
  * The interpreter fetches a stop wherever it must not go on, so both ends have one.
  */
@@ -61,7 +66,10 @@ enum {
     HANDLER_FRAMES = 8, /* the handler itself and the calls in it */
     HANDLER_STACK_BYTES = HANDLER_FRAME_BYTES * HANDLER_FRAMES,
     HANDLER_INSTRUCTIONS_MAX = 4096,
-    HANDLER_CONSTANTS_MAX = 65536,
+    HANDLER_CONSTANTS_MAX = 28672,
+    HANDLER_FUNCTIONS_MAX = 64,
+    HANDLER_NAME_MAX = 28,       /* bytes of a function's name, terminator included */
+    HANDLER_STATE_MAX = 1 << 20, /* bytes */
     HANDLER_COUNTERS = 8,
     HANDLER_ARGUMENTS_MAX = 16, /* of a message */
     HANDLER_INDICES = 256,      /* of messages */
@@ -229,9 +237,17 @@ struct handler_image {
     uint32_t instructions;          /* 1 to HANDLER_INSTRUCTIONS_MAX */
     uint32_t constants;             /* bytes, 0 to HANDLER_CONSTANTS_MAX */
     uint32_t entry[HANDLER_STAGES]; /* the handlers' first instructions, or HANDLER_NONE */
-    uint32_t zero[2];
+    uint32_t functions;             /* with a name, 0 to HANDLER_FUNCTIONS_MAX */
+    uint32_t zero;
 };
 static_assert(sizeof(struct handler_image) == 32, "behind it stand instructions");
+
+/* A function's name, in the order of places. */
+struct handler_function {
+    uint32_t place;              /* its first instruction */
+    char name[HANDLER_NAME_MAX]; /* letters, digits and any of "_.$"; the rest is 0 */
+};
+static_assert(sizeof(struct handler_function) == 32, "a multiple of 8, as all of an image");
 
 /* The stop in front of an image's instructions. Instruction i is the i + 1st from there. */
 static inline const struct handler_instruction *image_code(const struct handler_image *image)
@@ -245,9 +261,27 @@ static inline uint64_t image_constants_at(uint32_t instructions)
            ((uint64_t)instructions + 2) * sizeof(struct handler_instruction);
 }
 
-static inline uint64_t image_bytes(uint32_t instructions, uint32_t constants)
+static inline uint64_t image_functions_at(uint32_t instructions, uint32_t constants)
 {
     return image_constants_at(instructions) + (((uint64_t)constants + 7) & ~UINT64_C(7));
 }
+
+static inline uint64_t image_bytes(uint32_t instructions, uint32_t constants, uint32_t functions)
+{
+    return image_functions_at(instructions, constants) +
+           (uint64_t)functions * sizeof(struct handler_function);
+}
+
+static inline const struct handler_function *image_functions(const struct handler_image *image)
+{
+    return (const void *)((const uint8_t *)image +
+                          image_functions_at(image->instructions, image->constants));
+}
+
+/* Bytes of the longest image. */
+#define HANDLER_IMAGE_MAX                                                                          \
+    ((uint32_t)sizeof(struct handler_image) +                                                      \
+     (HANDLER_INSTRUCTIONS_MAX + 2) * (uint32_t)sizeof(struct handler_instruction) +               \
+     HANDLER_CONSTANTS_MAX + HANDLER_FUNCTIONS_MAX * (uint32_t)sizeof(struct handler_function))
 
 #endif

@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #define SESSION_MAGIC   UINT64_C(0x3730304453435750) /* "PWCSD007" */
-#define SESSION_VERSION 7u
+#define SESSION_VERSION 9u
 /* The version of a library or daemon 0.1, which did not send its version in Hello or Welcome. */
 #define SESSION_VERSION_UNSENT 4u
 #define SESSION_DATA_OFFSET    4096u
@@ -47,7 +47,7 @@
 #define SESSION_HANDLERS      256u /* indices of active message handlers */
 #define SESSION_ARGUMENTS_MAX 16u  /* of an active message, 8 bytes each */
 
-#define SESSION_REMOTES 16384u /* handles whose end session_shared.ended_remotes can show */
+#define SESSION_REMOTES 16384u /* bits of session_shared.ended_remotes; a power of two */
 
 /* The values of `session_shared.state`. A futex wakes sleepers when the state changes. */
 enum session_state {
@@ -86,6 +86,26 @@ struct session_notices {
     _Atomic uint64_t matched; /* notifications that requests have taken; only grows */
 };
 
+/* The call that a context's thread waits in; EXCHANGE also stands for calls that make a window or
+ * free a team. */
+enum session_wait {
+    SESSION_WAITS_NOT = 0,
+    SESSION_WAITS_EVENT = 1, /* or for a request, or for a word */
+    SESSION_WAITS_FLUSH = 2,
+    SESSION_WAITS_BARRIER = 3,
+    SESSION_WAITS_EXCHANGE = 4,
+    SESSION_WAIT_KINDS
+};
+
+/* How a context's thread has waited, as its client says, for people who look; 0 from older
+ * libraries. A call counts as soon as it lets time pass: its first looks do not. */
+struct session_waits {
+    _Alignas(64) _Atomic uint32_t call; /* enum session_wait: the call that waits now */
+    _Atomic uint64_t waited_ns;         /* in such calls in all; only grows */
+    _Atomic uint64_t asleep_ns;         /* of these, asleep; only grows */
+    _Atomic uint64_t asleep_since;      /* of the monotonic clock; 0: awake */
+};
+
 struct session_shared {
     uint64_t magic;
     uint32_t version;
@@ -117,10 +137,12 @@ struct session_shared {
      * has made room without one, that is taken submissions or replies, or given event space back.
      */
     struct doorbell_word event_bell;
-    /* Bit i % 64 of word i / 64: operations over remote i must go through the daemon, which reports
-     * why they fail: the region is withdrawn, or the peer is gone. */
+    /* Bit i % 64 of word i / 64: operations over the remotes whose handles are i modulo
+     * SESSION_REMOTES go through the daemon, which reports why they fail: of one of them the region
+     * is withdrawn, or the peer is gone. */
     _Alignas(64) _Atomic uint64_t ended_remotes[SESSION_REMOTES / 64];
     struct session_notices notices; /* written by the client */
+    struct session_waits waits;     /* written by the client */
 };
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
 static_assert(offsetof(struct session_shared, world_answer) == 80, "session.world_answer");
@@ -135,6 +157,7 @@ static_assert(offsetof(struct session_shared, submit_bell) == 1536, "session.sub
 static_assert(offsetof(struct session_shared, event_bell) == 1600, "session.event_bell");
 static_assert(offsetof(struct session_shared, ended_remotes) == 1664, "session.ended_remotes");
 static_assert(offsetof(struct session_shared, notices) == 3712, "session.notices");
+static_assert(offsetof(struct session_shared, waits) == 3776, "session.waits");
 static_assert(sizeof(struct session_shared) <= SESSION_DATA_OFFSET, "session header");
 
 static inline uint64_t session_bytes(const struct session_sizes *sizes)
@@ -346,13 +369,14 @@ static inline uint32_t submit_inline_max(uint8_t kind, uint32_t packed_max)
  *
  *     0       2      3           4      8        16           20      24            28  32
  *     +-------+------+-----------+------+--------+------------+-------+-------------+---+------
- *     | index | kind | arguments | slot | offset | generation | token | payload_len | - | 8 bytes
+ *     | index | kind | arguments | slot | offset | generation | token | payload_len | d | 8 bytes
  *     +-------+------+-----------+------+--------+------------+-------+-------------+---+------
  *     of each argument, then the payload_len bytes of a Medium, padded to 8
  *
  * The sender's library fills in index, kind, arguments and payload_len; daemons the rest. slot,
- * generation and offset name the place where a Long landed, in the target's own region. token, in
- * the event of a request, is the number that a reply must name (WIRE_NONE: no reply is possible).
+ * generation and offset name the place where a Long landed, in the target's own region. d
+ * (deferred) says that a handler in the daemon leaves the work to the client. token, in the event
+ * of a request, is the number that a reply must name (WIRE_NONE: no reply is possible).
  */
 struct message {
     uint16_t index; /* of the handler */
@@ -363,7 +387,7 @@ struct message {
     uint32_t generation;
     uint32_t token;
     uint32_t payload_len; /* of a Medium; else 0 */
-    uint32_t unused;
+    uint32_t deferred;    /* in the event of a request: 1: a handler has left it to the client */
 };
 static_assert(sizeof(struct message) == 32, "message");
 
@@ -410,7 +434,50 @@ enum event_kind {
     EVENT_REQUEST = 3, /* an active message: in the remote ring, its block as the id */
     EVENT_REPLY = 4,   /* the same, in the reply_event ring */
     EVENT_NOTIFY = 5,  /* of an operation with SUBMIT_NOTIFY: in the remote ring, its id by value */
+    EVENT_OFFLOAD = 6, /* of an offload: in the remote ring, struct offload_word as its id */
+    EVENT_PEER = 7,    /* of the context at the other end of a flow: in the remote ring, id 0 */
 };
+
+/* `op` of an EVENT_PEER. */
+enum peer_event {
+    PEER_ENDED = 0, /* status 0: its client has closed it, -EHOSTDOWN: it was lost */
+    PEER_BACK = 1,  /* a context with the number of one that has ended has bound this one; may come
+                     * where none has ended. Status 0 */
+};
+
+/* An offload's handlers run on one of these. */
+enum offload_takes {
+    OFFLOAD_MESSAGES = 0, /* active messages at an index of the context's */
+    OFFLOAD_PUTS = 1,     /* puts to a region */
+};
+
+/* `op` of an EVENT_OFFLOAD. */
+enum offload_event {
+    OFFLOAD_OWN = 1,    /* a handler has posted it: id and value are the handler's */
+    OFFLOAD_ENDED = 2,  /* handlers have dealt with a message; id: its first argument, or 0; value:
+                         * bytes of its payload that were not dropped */
+    OFFLOAD_FAILED = 3, /* the same, with the status that its origin gets: a handler has returned
+                         * FAIL, or a crash of the daemon has cut it */
+    OFFLOAD_FAULT = 4,  /* a handler has ended by a fault; value: the address */
+};
+
+/*
+ * The id of an EVENT_OFFLOAD, whose `peer` is the origin of the message:
+ *
+ *     0        8    16      24      28      30      32
+ *     +--------+----+-------+-------+-------+-------+
+ *     | cookie | id | value | place | stage | fault |
+ *     +--------+----+-------+-------+-------+-------+
+ */
+struct offload_word {
+    uint64_t cookie; /* of the offload */
+    uint64_t id;
+    uint64_t value;
+    uint32_t place; /* of a fault: the instruction */
+    uint16_t stage; /* the handler, enum handler_stage */
+    uint16_t fault; /* enum run_fault, or 0 */
+};
+static_assert(sizeof(struct offload_word) == 32, "offload_word");
 
 #define EVENT_SLOT 0x80u /* of a local event's op: the operation was submitted with SUBMIT_SLOT */
 

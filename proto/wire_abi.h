@@ -79,6 +79,7 @@ enum wire_kind {
     WIRE_COLL = 28,    /* a letter of a team: data of one round of a collective */
     WIRE_FLOOR = 29,   /* a letter of a team: which instances the sender has finished */
     WIRE_BREAK = 30,   /* a letter of a team: it is broken */
+    WIRE_PACKET = 31,  /* a put to an offload's region, or a part of it: handlers run on it */
     WIRE_KINDS
 };
 
@@ -90,6 +91,7 @@ enum wire_flags {
                                and `flow` the replier's own number, for a FAIL to name */
     WIRE_NO_REPLY = 1 << 4, /* ... a request without one */
     WIRE_NOTIFY = 1 << 5,   /* the event is a notification: its id is by value */
+    WIRE_CUT = 1 << 6,      /* the last PACKET of a put that has failed at its origin: no bytes */
 };
 
 /* The head of every record. */
@@ -194,6 +196,25 @@ struct wire_vector {
 };
 static_assert(sizeof(struct wire_vector) == 40, "wire_vector");
 
+/*
+ * PACKET: a put to a region whose BOUND has named a packet size is cut into records of that size,
+ * of which the last may be shorter, all of one sequence and in order:
+ *
+ *     op | slot, generation | offset | total | at | id, padded to 8 | bytes, padded to 8
+ *
+ * Its length is that of its own bytes, which begin `at` bytes into the put's `total`; offset is the
+ * put's. The first and the last packet have the id. One that does not fit the packets before it
+ * ends the link, but for these: what the target has done already is skipped, and what stands behind
+ * a packet that was refused comes again.
+ */
+struct wire_packet {
+    struct wire_put put;
+    uint32_t total;
+    uint32_t at;
+};
+static_assert(sizeof(struct wire_packet) == 56, "wire_packet");
+#define WIRE_PACKET_UNIT 64u /* the packet size is a multiple */
+
 /* Behind the id of a PLACED with WIRE_NONCE: the number of writes that its payload comes in, each
  * announced with that nonce. */
 struct wire_pieces {
@@ -219,13 +240,17 @@ struct wire_ack {
 static_assert(sizeof(struct wire_ack) == 16, "wire_ack");
 
 /* FAIL, RESULT, REFUSE, STOP, GO, GONE, CLOSE. A CLOSE of WIRE_NONE ends a flow of replies, which
- * its requester has no number for: once acknowledged, nothing under way names that flow. */
+ * its requester has no number for: once acknowledged, nothing under way names that flow. The status
+ * of GONE and CLOSE says why the sender's context leaves: WIRE_ENDED, its client has closed it;
+ * -EHOSTDOWN, its client is lost; 0, of a CLOSE, the context is still there and has unbound. */
+#define WIRE_ENDED 1
 struct wire_flow {
     struct wire_record head;
     uint32_t flow; /* number at the receiver of this record */
     uint32_t sequence;
     int32_t status;
-    uint32_t done; /* of a RESULT, or of an atomic's FAIL; else 0 */
+    uint32_t done; /* of a RESULT, or of an atomic's FAIL; of a REFUSE: bytes of a put in packets
+                      that are dealt with; else 0 */
 };
 static_assert(sizeof(struct wire_flow) == 24, "wire_flow");
 #define WIRE_RESULT_BYTES_MAX ((uint32_t)sizeof(struct wire_flow) + 8u * WIRE_RESULT_VALUES)
@@ -260,7 +285,9 @@ struct wire_bound {
     uint32_t remote;
     int32_t status;
     uint32_t flow;
-    uint32_t rights;
+    uint16_t rights;
+    uint16_t packet; /* the region is an offload's: puts come as PACKETs of so many
+                        WIRE_PACKET_UNITs; else 0 */
     uint64_t length;
     uint64_t address;
     uint64_t key;

@@ -77,7 +77,7 @@ enum fault_point {
     FAULT_BIND_ASKED,
     FAULT_BOUND,
     FAULT_PAIR_MADE, /* the target has not seen the pair */
-    FAULT_PAIR_TOLD,
+    FAULT_PAIR_ANNOUNCED,
     FAULT_REPLY_QUEUED,
     FAULT_CLIENT_ENDS,
     FAULT_SESSION_DETACHED,
@@ -92,6 +92,13 @@ enum fault_point {
     FAULT_TEAM_STARTED,  /* the node's teams have started, no answer is noted */
     FAULT_TEAM_NOTED,    /* all answers are noted, none has left */
     FAULT_TEAM_LEAVES,   /* a member leaves in order, its home does not know */
+    /* ---- daemon: handlers ---- */
+    FAULT_PROGRAM_TAKEN,    /* copied and checked, the engine does not have it */
+    FAULT_PROGRAM_LOADED,   /* the engine has it, its client does not know */
+    FAULT_OFFLOAD_MADE,     /* it is not open */
+    FAULT_OFFLOAD_OPENED,   /* its client does not know */
+    FAULT_OFFLOAD_GONE,     /* its program and regions are free, its client does not know */
+    FAULT_PROGRAM_UNLOADED, /* its client does not know */
     /* ---- daemon: engine ---- */
     FAULT_RECORD_READ,      /* copied, not looked at */
     FAULT_OPERATION_QUEUED, /* taken from the ring */

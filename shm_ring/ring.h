@@ -77,10 +77,15 @@ static inline void ring_advance(struct ring_producer *p, uint32_t size)
 {
     p->tail += size;
 }
+/* Whether all records up to the private tail are visible. */
+static inline bool ring_published(const struct ring_producer *p)
+{
+    return p->published == p->tail;
+}
 /* Makes all records up to the private tail visible (A). */
 static inline void ring_publish(struct ring_producer *p)
 {
-    if (p->published == p->tail)
+    if (ring_published(p))
         return;
     p->published = p->tail;
     atomic_store_explicit(&p->shared->tail, p->tail, memory_order_release); /* A */

@@ -159,8 +159,8 @@ struct team_load {
 int team_load(struct team_load *load, enum team_kind kind, uint64_t length, uint32_t size,
               uint32_t members);
 
-/* The way of a call. All engines find the same one, since they ask with the members of the fullest.
- */
+/* How a call's data moves. All engines choose alike, because each asks with the number of members
+ * of the engine that has most. */
 enum team_way {
     TEAM_BY_LINES, /* all fits into lines */
     TEAM_BY_DATA,  /* a data row */

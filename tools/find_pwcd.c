@@ -8,7 +8,7 @@
 void find_pwcd(char *out, size_t size)
 {
     /* The places are those of an installation and of a build folder. */
-    static const char *const beside[] = {"pwcd", "../sbin/pwcd", "../../daemon/pwcd"};
+    static const char *const beside[] = {"pwcd", "../../daemon/pwcd"};
     char self[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (length > 0) {

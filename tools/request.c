@@ -17,7 +17,7 @@
 #define ANSWER_SECONDS  5
 #define UPGRADE_SECONDS 70 /* the next daemon opens its fabric, and is given 60 s for that */
 #define WHY_MAX         768
-#define REQUEST_MAX     4352
+#define REQUEST_MAX     65536u     /* of control.proto */
 #define ANSWER_MAX      (1u << 20) /* of control.proto */
 
 /* The reason why a daemon could not be asked goes to `why`. */
@@ -83,7 +83,7 @@ static int connect_to(const char *path, int seconds, const struct reason *reason
         return fd;
     close(fd);
     snprintf(reason->why, reason->size,
-             "%s is served by user %d, whom we do not know: --socket tells where ours serves", path,
+             "%s is served by user %d, neither this user nor root: --socket names another", path,
              (int)owner);
     return -EACCES;
 }
@@ -118,15 +118,19 @@ static int receive_all(int fd, void *bytes, size_t size)
 
 static int send_request(int fd, Pwc__ClientRequest *request)
 {
-    uint8_t frame[REQUEST_MAX];
     request->id = 1;
     size_t size = pwc__client_request__get_packed_size(request);
-    if (size + 4 > sizeof(frame))
+    if (size > REQUEST_MAX)
         return -EMSGSIZE;
+    uint8_t *frame = malloc(size + sizeof(uint32_t));
+    if (frame == NULL)
+        return -ENOMEM;
     uint32_t length = htole32((uint32_t)size);
     memcpy(frame, &length, sizeof(length));
     pwc__client_request__pack(request, frame + sizeof(length));
-    return send_all(fd, frame, sizeof(length) + size);
+    int rc = send_all(fd, frame, sizeof(length) + size);
+    free(frame);
+    return rc;
 }
 
 static int receive_answer(int fd, Pwc__ClientReply **out)
@@ -243,6 +247,47 @@ int request_trace(int connection, const char *socket_path, Pwc__ClientReply **ou
         rc = receive_answer(connection, out);
     return rc < 0 ? explain(&reason, socket_path, rc)
                   : check_answer(socket_path, PWC__CLIENT_REPLY__BODY_TRACED, *out, &reason);
+}
+
+int request_check(const char *socket_path, const void *image, size_t size, char *why,
+                  size_t why_size)
+{
+    const struct reason reason = {why, why_size};
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ProgramCheck check = PWC__PROGRAM_CHECK__INIT;
+    Pwc__ClientReply *reply;
+    check.image.data = (uint8_t *)image;
+    check.image.len = size;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_PROGRAM_CHECK;
+    request.program_check = &check;
+    int rc =
+        ask(socket_path, ANSWER_SECONDS, &request, PWC__CLIENT_REPLY__BODY_DONE, &reply, &reason);
+    if (rc == 0)
+        pwc__client_reply__free_unpacked(reply, NULL);
+    return rc;
+}
+
+int request_program(const char *socket_path, uint32_t engine, uint32_t program, void **image,
+                    size_t *size, char *why, size_t why_size)
+{
+    const struct reason reason = {why, why_size};
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__ProgramRead read = PWC__PROGRAM_READ__INIT;
+    Pwc__ClientReply *reply;
+    read.engine = engine;
+    read.program = program;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_PROGRAM_READ;
+    request.program_read = &read;
+    int rc = ask(socket_path, ANSWER_SECONDS, &request, PWC__CLIENT_REPLY__BODY_PROGRAM_IMAGE,
+                 &reply, &reason);
+    if (rc < 0)
+        return rc;
+    *size = reply->program_image->image.len;
+    *image = malloc(*size + 1);
+    if (*image != NULL && *size > 0)
+        memcpy(*image, reply->program_image->image.data, *size);
+    pwc__client_reply__free_unpacked(reply, NULL);
+    return *image != NULL ? 0 : explain(&reason, socket_path, -ENOMEM);
 }
 
 int request_upgrade(const char *socket_path, const char *program, unsigned *pid)

@@ -24,6 +24,13 @@ int request_connect(const char *socket_path, char *why, size_t why_size);
 int request_trace(int connection, const char *socket_path, Pwc__ClientReply **out, char *why,
                   size_t why_size);
 
+/* Asks whether the daemon would take a program of handlers (proto/handler_abi.h). */
+int request_check(const char *socket_path, const void *image, size_t size, char *why,
+                  size_t why_size);
+/* Reads a program that the daemon has: *image is to be freed. */
+int request_program(const char *socket_path, uint32_t engine, uint32_t program, void **image,
+                    size_t *size, char *why, size_t why_size);
+
 /* Asks for another process in the daemon's place: one of `program` (an absolute path), or, NULL, of
  * the daemon's own. Returns when that process is about to take over, with its number (0: an older
  * daemon did not send it). */

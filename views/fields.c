@@ -15,8 +15,12 @@
 #define USER(member)        #member, offsetof(struct view_user, member)
 #define QUARANTINED(member) #member, offsetof(struct view_quarantined, member)
 #define REGION(member)      #member, offsetof(struct view_region, member)
+#define PROGRAM(member)     #member, offsetof(struct view_program, member)
+#define OFFLOAD(member)     #member, offsetof(struct view_offload, member)
 #define TEAM(member)        #member, offsetof(struct view_team, member)
 #define COLLECTIVE(member)  #member, offsetof(struct view_collective, member)
+#define JOB(member)         #member, offsetof(struct view_job, member)
+#define EXCHANGE(member)    #member, offsetof(struct view_exchange, member)
 #define OP(member)          #member, offsetof(struct view_op, member)
 #define LATENCY(member)     #member, offsetof(struct view_latency, member)
 
@@ -25,8 +29,12 @@ static const char *const rights[] = {"none", "write", "read", "read, write", NUL
 static const char *const region_states[] = {"free", "open", "revoking", NULL};
 static const char *const step_parts[] = {"none", "commands", "intake", "peers",
                                          "poll", "sweep",    NULL};
+static const char *const offload_states[] = {"none", "binding", "open", "disabled", NULL};
+static const char *const offload_takes[] = {"messages", "puts", NULL};
+static const char *const handlers[] = {"none", "header", "payload", "completion", NULL};
 static const char *const team_phases[] = {"none",    "coming",  "opening", "ready",
                                           "started", "dropped", NULL};
+static const char *const waits[] = {"-", "event", "flush", "barrier", "exchange", NULL};
 static const char *const op_states[] = {"queued", "ready", "placed", NULL};
 
 const struct field fields_daemon[] = {
@@ -71,6 +79,42 @@ const struct field fields_daemon[] = {
     {DAEMON(spilled), FIELD_COUNT, UNIT_COUNT,
      .each = {"events_spilled",
               "Remote events that found a client's ring full, and went into its spill."}},
+    {DAEMON(teams), .each = {"teams", "Parts of teams that the progress threads have."}},
+    {DAEMON(teams_broken), FIELD_COUNT, .each = {"teams_broken", "Parts of teams that broke."}},
+    {DAEMON(collectives), FIELD_COUNT,
+     .each = {"collectives",
+              "Collective calls that have ended, of teams that several progress threads share."}},
+    {DAEMON(collective_bytes), FIELD_COUNT, UNIT_BYTES,
+     .each = {"collective_bytes", "What a member gave or got in each of these calls."}},
+    {DAEMON(collective_errors), FIELD_COUNT,
+     .each = {"collective_errors", "Such calls that were under way when their team broke."}},
+    {DAEMON(collectives_under_way), FIELD_NOW, UNIT_COUNT,
+     .each = {"collectives_under_way", "Such calls that all members here have made, and that have "
+                                       "not ended."}},
+    {DAEMON(collective_oldest_ns), FIELD_NOW, UNIT_NS,
+     .each = {"collective_oldest_seconds", "How long the oldest of them has been under way."}},
+    {DAEMON(offloads), .each = {"offloads", "Offloads of clients."}},
+    {DAEMON(offloads_disabled),
+     .each = {"offloads_disabled", "Offloads that a fault or their client has disabled."}},
+    {DAEMON(handler_runs), FIELD_COUNT, .each = {"handler_runs", "Runs of handlers."}},
+    {DAEMON(handler_units), FIELD_COUNT, UNIT_COUNT,
+     .each = {"handler_units", "Units that these runs have taken, some 2 ns each."}},
+    {DAEMON(handler_messages), FIELD_COUNT, UNIT_COUNT,
+     .each = {"handler_messages", "Messages that handlers have dealt with."}},
+    {DAEMON(handler_bytes), FIELD_COUNT, UNIT_BYTES,
+     .each = {"handler_bytes", "Payload of these messages."}},
+    {DAEMON(handler_dropped), FIELD_COUNT, UNIT_BYTES,
+     .each = {"handler_dropped_bytes", "Payload that handlers have dropped."}},
+    {DAEMON(handler_deferred), FIELD_COUNT,
+     .each = {"handler_messages_deferred", "Messages that handlers have left to their clients."}},
+    {DAEMON(handler_failed), FIELD_COUNT,
+     .each = {"handler_messages_failed", "Messages to offloads that have failed."}},
+    {DAEMON(handler_faults), FIELD_COUNT,
+     .each = {"handler_faults", "Runs of handlers that have ended by a fault."}},
+    {DAEMON(handler_sends), FIELD_COUNT,
+     .each = {"handler_sends", "Puts, messages and replies that handlers have sent."}},
+    {DAEMON(handler_sends_failed), FIELD_COUNT,
+     .each = {"handler_sends_failed", "Sends of handlers that have ended with an error."}},
     {0},
 };
 
@@ -89,23 +133,25 @@ const struct field fields_step[] = {
 
 const struct field fields_session[] = {
     {"session", .kind = FIELD_OTHER},
-    {SESSION(client), .title = "client"},
-    {SESSION(rank), .title = "rank"},
-    {SESSION(context), .title = "ctx"},
-    {SESSION(waits), FIELD_FLAG, .title = "waits"},
+    {SESSION(client), .title = "client", .names = true},
+    {SESSION(rank), .title = "rank", .names = true},
+    {SESSION(context), .title = "ctx", .names = true},
+    {SESSION(waits), FIELD_WORD, .title = "waits", .words = waits},
+    {SESSION(waited_ns), FIELD_COUNT, UNIT_NS, "waited"},
+    {SESSION(asleep_ns), FIELD_COUNT, UNIT_NS, "asleep"},
     {SESSION(submit_size), FIELD_NOW, UNIT_BYTES},
     {SESSION(submit_used), FIELD_NOW, UNIT_BYTES, "submit",
      .each = {"context_ring_used_bytes ring=submit", CONTEXT_RINGS},
      .sum = {"ring_used_bytes ring=submit", ALL_RINGS}},
-    {SESSION(submit_high), FIELD_COUNT, UNIT_BYTES, "high"},
+    {SESSION(submit_high), FIELD_COUNT, UNIT_BYTES, "submit high"},
     {SESSION(local_size), FIELD_NOW, UNIT_BYTES},
     {SESSION(local_used), FIELD_NOW, UNIT_BYTES, "local",
      .each = {"context_ring_used_bytes ring=local"}, .sum = {"ring_used_bytes ring=local"}},
-    {SESSION(local_high), FIELD_COUNT, UNIT_BYTES, "high"},
+    {SESSION(local_high), FIELD_COUNT, UNIT_BYTES, "local high"},
     {SESSION(remote_size), FIELD_NOW, UNIT_BYTES},
     {SESSION(remote_used), FIELD_NOW, UNIT_BYTES, "remote",
      .each = {"context_ring_used_bytes ring=remote"}, .sum = {"ring_used_bytes ring=remote"}},
-    {SESSION(remote_high), FIELD_COUNT, UNIT_BYTES, "high"},
+    {SESSION(remote_high), FIELD_COUNT, UNIT_BYTES, "remote high"},
     {SESSION(reply_size), FIELD_NOW, UNIT_BYTES},
     {SESSION(reply_used), FIELD_NOW, UNIT_BYTES, .each = {"context_ring_used_bytes ring=reply"},
      .sum = {"ring_used_bytes ring=reply"}},
@@ -120,26 +166,26 @@ const struct field fields_session[] = {
               "Remote events and messages that were delivered to the context."}},
     {SESSION(put_ops), FIELD_COUNT, UNIT_COUNT, "puts",
      .each = {"context_operations kind=put", CONTEXT_OPS}},
-    {SESSION(put_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+    {SESSION(put_bytes), FIELD_COUNT, UNIT_BYTES, "put bytes",
      .each = {"context_operation_bytes kind=put", THEIR_BYTES}},
     {SESSION(get_ops), FIELD_COUNT, UNIT_COUNT, "gets", .each = {"context_operations kind=get"}},
-    {SESSION(get_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+    {SESSION(get_bytes), FIELD_COUNT, UNIT_BYTES, "get bytes",
      .each = {"context_operation_bytes kind=get"}},
     {SESSION(am_ops), FIELD_COUNT, UNIT_COUNT, "AMs", .each = {"context_operations kind=am"}},
-    {SESSION(am_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+    {SESSION(am_bytes), FIELD_COUNT, UNIT_BYTES, "AM bytes",
      .each = {"context_operation_bytes kind=am"}},
     {SESSION(atomic_ops), FIELD_COUNT, UNIT_COUNT, "atomics",
      .each = {"context_operations kind=atomic"}},
-    {SESSION(atomic_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+    {SESSION(atomic_bytes), FIELD_COUNT, UNIT_BYTES, "atomic bytes",
      .each = {"context_operation_bytes kind=atomic"}},
     {SESSION(pairs)},
     {SESSION(direct_put_ops), FIELD_COUNT, UNIT_COUNT, "direct puts",
      .each = {"context_direct_operations kind=put", DIRECT_OPS}},
-    {SESSION(direct_put_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+    {SESSION(direct_put_bytes), FIELD_COUNT, UNIT_BYTES, "direct put bytes",
      .each = {"context_direct_operation_bytes kind=put", THEIR_BYTES}},
     {SESSION(direct_get_ops), FIELD_COUNT, UNIT_COUNT, "direct gets",
      .each = {"context_direct_operations kind=get"}},
-    {SESSION(direct_get_bytes), FIELD_COUNT, UNIT_BYTES, "bytes",
+    {SESSION(direct_get_bytes), FIELD_COUNT, UNIT_BYTES, "direct get bytes",
      .each = {"context_direct_operation_bytes kind=get"}},
     {SESSION(direct_am_ops), FIELD_COUNT, UNIT_COUNT,
      .each = {"context_direct_operations kind=am"}},
@@ -167,16 +213,22 @@ const struct field fields_session[] = {
     {SESSION(notices_matched), FIELD_COUNT, UNIT_COUNT,
      .each = {"context_notifications_matched",
               "Notifications that requests of the context have taken, as the client says."}},
+    {SESSION(handler_units), FIELD_COUNT, UNIT_COUNT, "units",
+     .each = {"context_handler_units", "Units that handlers of the context's offloads have "
+                                       "taken."}},
+    {SESSION(pair_size), FIELD_NOW, UNIT_BYTES},
+    {SESSION(pair_used), FIELD_NOW, UNIT_BYTES, "pair"},
+    {SESSION(pair_rank)},
     {0},
 };
 
 #define PEER_SECONDS "How long operations towards that node took in all, by step."
 
 const struct field fields_peer[] = {
-    {"node", .kind = FIELD_OTHER, .title = "node"},
+    {"node", .kind = FIELD_OTHER, .title = "node", .names = true},
     {PEER(state), FIELD_WORD, .words = link_states},
     {PEER(incarnation)},
-    {PEER(tx_bytes), FIELD_NOW, UNIT_BYTES, "out",
+    {PEER(tx_bytes), FIELD_NOW, UNIT_BYTES, "out size",
      .each = {"peer_ledger_bytes direction=out", "Size of the ledgers."}},
     {PEER(tx_tail), FIELD_COUNT},
     {PEER(tx_sent), FIELD_COUNT,
@@ -185,7 +237,7 @@ const struct field fields_peer[] = {
     {PEER(tx_consumed), FIELD_COUNT},
     {PEER(tx_credit), FIELD_NOW, UNIT_BYTES, "credit",
      .each = {"peer_ledger_credit_bytes", "What is free in the ledger towards that node."}},
-    {PEER(records_out), FIELD_COUNT, UNIT_COUNT, "records",
+    {PEER(records_out), FIELD_COUNT, UNIT_COUNT, "records out",
      .each = {"peer_records direction=out", "Records to and from that node."}},
     {PEER(sent_pending), FIELD_NOW, UNIT_COUNT, "awaited",
      .each = {"peer_operations_awaited", "Operations whose consumption by that node is awaited."}},
@@ -193,11 +245,12 @@ const struct field fields_peer[] = {
      .each = {"peer_ledger_starved", "How often a record waited for room in the ledger."}},
     {PEER(grown), FIELD_COUNT, UNIT_COUNT, "grown",
      .each = {"peer_ledger_grown", "How often a ledger was made larger."}},
-    {PEER(rx_bytes), FIELD_NOW, UNIT_BYTES, "in", .each = {"peer_ledger_bytes direction=in"}},
-    {PEER(records_in), FIELD_COUNT, UNIT_COUNT, "records", .each = {"peer_records direction=in"}},
-    {PEER(rx_consumed), FIELD_COUNT, UNIT_NONE, "consumed",
+    {PEER(rx_bytes), FIELD_NOW, UNIT_BYTES, "in size", .each = {"peer_ledger_bytes direction=in"}},
+    {PEER(records_in), FIELD_COUNT, UNIT_COUNT, "records in",
+     .each = {"peer_records direction=in"}},
+    {PEER(rx_consumed), FIELD_COUNT, UNIT_BYTES, "consumed",
      .each = {"peer_ledger_traffic_bytes direction=in"}},
-    {PEER(rx_acked), FIELD_COUNT, UNIT_NONE, "returned"},
+    {PEER(rx_acked), FIELD_COUNT, UNIT_BYTES, "returned"},
     {PEER(runs_out), FIELD_COUNT,
      .each = {"peer_runs direction=out",
               "Runs of records to and from that node, one fabric write each."}},
@@ -230,30 +283,30 @@ const struct field fields_engine[] = {
      .each = {"progress_commands", "Commands of the control thread that it has carried out."}},
     {ENGINE(progress_cpu_ns), FIELD_COUNT, UNIT_NS, "processor",
      .each = {"progress_cpu_seconds", "Processor time of the progress thread."}},
-    {ENGINE(recent_step_ns), FIELD_NOW, UNIT_NS, "longest step: last second",
+    {ENGINE(recent_step_ns), FIELD_NOW, UNIT_NS, "recent step",
      .each = {"progress_recent_step_seconds",
               "The longest step of the progress thread in the last second."}},
-    {ENGINE(longest_step_ns), FIELD_NOW, UNIT_NS, "since start",
+    {ENGINE(longest_step_ns), FIELD_NOW, UNIT_NS, "longest step",
      .each = {"progress_longest_step_seconds",
               "The longest step of the progress thread since the start."}},
-    {ENGINE(longest_step_part), FIELD_WORD, .title = "in", .words = step_parts},
+    {ENGINE(longest_step_part), FIELD_WORD, .title = "part of it", .words = step_parts},
     {0},
 };
 
 const struct field fields_node[] = {
-    {NODE(node), .title = "node"},
+    {NODE(node), .title = "node", .names = true},
     {NODE(address), FIELD_TEXT, .title = "address"},
     {NODE(state), FIELD_TEXT, .title = "state"},
     {NODE(ledgers), FIELD_WORD, .title = "ledgers", .words = link_states},
     {NODE(incarnation), .title = "incarnation"},
     {NODE(runs_out), FIELD_COUNT, UNIT_COUNT, "runs out"},
-    {NODE(runs_in), FIELD_COUNT, UNIT_COUNT, "in"},
+    {NODE(runs_in), FIELD_COUNT, UNIT_COUNT, "runs in"},
     {NODE(reason), FIELD_TEXT, .title = "reason"},
     {0},
 };
 
 const struct field fields_client[] = {
-    {CLIENT(client), .title = "client"},
+    {CLIENT(client), .title = "client", .names = true},
     {CLIENT(job), FIELD_CHARS, .title = "job"},
     {CLIENT(rank), .title = "rank"},
     {CLIENT(size), .title = "of"},
@@ -269,7 +322,7 @@ const struct field fields_client[] = {
 };
 
 const struct field fields_user[] = {
-    {USER(uid), .title = "user"},
+    {USER(uid), .title = "user", .names = true},
     {USER(connections)},
     {USER(clients), .title = "clients"},
     {USER(contexts), .title = "contexts"},
@@ -281,7 +334,7 @@ const struct field fields_user[] = {
 };
 
 const struct field fields_quarantined[] = {
-    {QUARANTINED(client), .title = "gone"},
+    {QUARANTINED(client), .title = "gone", .names = true},
     {QUARANTINED(job), FIELD_TEXT, .title = "job"},
     {QUARANTINED(rank), .title = "rank"},
     {QUARANTINED(uid), .title = "uid"},
@@ -292,8 +345,8 @@ const struct field fields_quarantined[] = {
 };
 
 const struct field fields_region[] = {
-    {REGION(slot), .title = "slot"},
-    {REGION(generation), .title = "gen"},
+    {REGION(slot), .title = "slot", .names = true},
+    {REGION(generation), .title = "gen", .names = true},
     {REGION(client), .title = "client"},
     {REGION(segment), .title = "segment"},
     {REGION(offset), .title = "offset"},
@@ -304,9 +357,57 @@ const struct field fields_region[] = {
     {0},
 };
 
+const struct field fields_program[] = {
+    {PROGRAM(program), .title = "program", .names = true},
+    {PROGRAM(client), .title = "client"},
+    {PROGRAM(instructions), .title = "instructions"},
+    {PROGRAM(constants), FIELD_NOW, UNIT_BYTES, "constants"},
+    {PROGRAM(bytes), FIELD_NOW, UNIT_BYTES, "memory"},
+    {PROGRAM(offloads), .title = "offloads"},
+    {0},
+};
+
+const struct field fields_offload[] = {
+    {OFFLOAD(offload), .title = "offload", .names = true},
+    {OFFLOAD(client), .title = "client"},
+    {OFFLOAD(session)},
+    {OFFLOAD(takes), FIELD_WORD, .title = "takes", .words = offload_takes},
+    {OFFLOAD(index), .title = "index"},
+    {OFFLOAD(region), .title = "region"},
+    {OFFLOAD(program), .title = "program"},
+    {OFFLOAD(state), FIELD_WORD, .title = "state", .words = offload_states},
+    {OFFLOAD(messages), FIELD_COUNT, UNIT_COUNT, "packets"},
+    {OFFLOAD(bytes), FIELD_COUNT, UNIT_BYTES, "bytes"},
+    {OFFLOAD(dropped), FIELD_COUNT, UNIT_BYTES, "dropped"},
+    {OFFLOAD(deferred), FIELD_COUNT, UNIT_COUNT, "deferred"},
+    {OFFLOAD(failed), FIELD_COUNT},
+    {OFFLOAD(units), FIELD_COUNT, UNIT_COUNT, "units"},
+    {OFFLOAD(units_p50), FIELD_NOW, UNIT_COUNT, "run p50"},
+    {OFFLOAD(units_p99), FIELD_NOW, UNIT_COUNT, "run p99"},
+    {OFFLOAD(units_max), FIELD_NOW, UNIT_COUNT, "run max"},
+    {OFFLOAD(sends), FIELD_COUNT, UNIT_COUNT, "sends"},
+    {OFFLOAD(sends_failed), FIELD_COUNT},
+    {OFFLOAD(queued), FIELD_NOW, UNIT_COUNT, "queued"},
+    {OFFLOAD(held), FIELD_NOW, UNIT_COUNT, "held"},
+    {OFFLOAD(faults), FIELD_COUNT, UNIT_COUNT, "faults"},
+    {OFFLOAD(fault), FIELD_TEXT, .title = "last fault"},
+    {OFFLOAD(fault_handler), FIELD_WORD, .title = "fault in", .words = handlers},
+    {OFFLOAD(fault_place), .title = "fault at"},
+    {OFFLOAD(fault_address)},
+    {"counter_0", offsetof(struct view_offload, counters[0])},
+    {"counter_1", offsetof(struct view_offload, counters[1])},
+    {"counter_2", offsetof(struct view_offload, counters[2])},
+    {"counter_3", offsetof(struct view_offload, counters[3])},
+    {"counter_4", offsetof(struct view_offload, counters[4])},
+    {"counter_5", offsetof(struct view_offload, counters[5])},
+    {"counter_6", offsetof(struct view_offload, counters[6])},
+    {"counter_7", offsetof(struct view_offload, counters[7])},
+    {0},
+};
+
 const struct field fields_team[] = {
-    {TEAM(number), .title = "number"},
-    {TEAM(handle), .title = "team"},
+    {TEAM(number), .title = "number", .names = true},
+    {TEAM(handle)},
     {TEAM(job), FIELD_CHARS, .title = "job"},
     {TEAM(uid)},
     {TEAM(size), .title = "size"},
@@ -314,27 +415,50 @@ const struct field fields_team[] = {
     {TEAM(members), .title = "here"},
     {TEAM(left), .title = "left"},
     {TEAM(window), .title = "window"},
-    {TEAM(under_way), .title = "under way"},
+    {TEAM(under_way), .title = "calls"},
+    {TEAM(oldest_ns), FIELD_NOW, UNIT_NS, "oldest"},
     {TEAM(phase), FIELD_WORD, .title = "state", .words = team_phases},
     {TEAM(broken), FIELD_TEXT, .title = "broken"},
     {0},
 };
 
 const struct field fields_collective[] = {
-    {COLLECTIVE(kind), FIELD_TEXT, .title = "kind"},
-    {COLLECTIVE(algorithm), FIELD_TEXT, .title = "algorithm"},
+    {COLLECTIVE(kind), FIELD_TEXT, .title = "kind", .names = true},
+    {COLLECTIVE(algorithm), FIELD_TEXT, .title = "algorithm", .names = true},
     {COLLECTIVE(from), .title = "from bytes"},
     {COLLECTIVE(most), .title = "most engines"},
-    {COLLECTIVE(calls), .title = "calls"},
-    {COLLECTIVE(bytes), .title = "bytes"},
-    {COLLECTIVE(letters), .title = "letters"},
-    {COLLECTIVE(letter_bytes), .title = "bytes in letters"},
+    {COLLECTIVE(calls), FIELD_COUNT, UNIT_COUNT, "calls"},
+    {COLLECTIVE(bytes), FIELD_COUNT, UNIT_BYTES, "bytes"},
+    {COLLECTIVE(letters), FIELD_COUNT, UNIT_COUNT, "letters"},
+    {COLLECTIVE(letter_bytes), FIELD_COUNT, UNIT_BYTES, "bytes in letters"},
+    {0},
+};
+
+const struct field fields_job[] = {
+    {JOB(job), FIELD_TEXT, .title = "job", .names = true},
+    {JOB(uid), .title = "user"},
+    {JOB(size), .title = "size"},
+    {JOB(live), .title = "live"},
+    {JOB(left), .title = "left"},
+    {JOB(gone), FIELD_TEXT, .title = "gone"},
+    {0},
+};
+
+const struct field fields_exchange[] = {
+    {EXCHANGE(job), FIELD_TEXT, .title = "job", .names = true},
+    {EXCHANGE(kind), FIELD_TEXT, .title = "kind"},
+    {EXCHANGE(uid)},
+    {EXCHANGE(exchange), .title = "number"},
+    {EXCHANGE(size), .title = "size"},
+    {EXCHANGE(have), .title = "have called"},
+    {EXCHANGE(age_ns), FIELD_NOW, UNIT_NS, "age"},
+    {EXCHANGE(missing), FIELD_TEXT, .title = "missing"},
     {0},
 };
 
 const struct field fields_op[] = {
-    {OP(client), .title = "client"},
-    {OP(session), .title = "session"},
+    {OP(client), .title = "client", .names = true},
+    {OP(session), .title = "session", .names = true},
     {OP(sequence), .title = "sequence"},
     {OP(kind), FIELD_TEXT, .title = "kind"},
     {OP(state), FIELD_WORD, .title = "state", .words = op_states},
@@ -348,8 +472,8 @@ const struct field fields_op[] = {
 };
 
 const struct field fields_latency[] = {
-    {"node", .kind = FIELD_OTHER, .title = "node"},
-    {LATENCY(step), FIELD_TEXT, .title = "step"},
+    {"node", .kind = FIELD_OTHER, .title = "node", .names = true},
+    {LATENCY(step), FIELD_TEXT, .title = "step", .names = true},
     {LATENCY(count), FIELD_COUNT, UNIT_COUNT, "count"},
     {LATENCY(sum_ns), FIELD_COUNT, UNIT_NS},
     {LATENCY(p50_ns), FIELD_NOW, UNIT_NS, "p50"},
@@ -361,7 +485,7 @@ const struct field fields_latency[] = {
 };
 
 const struct field fields_config[] = {
-    {"key", .kind = FIELD_TEXT, .title = "key"},
+    {"key", .kind = FIELD_TEXT, .title = "key", .names = true},
     {"value", .kind = FIELD_TEXT, .title = "value"},
     {"source", .kind = FIELD_TEXT, .title = "from"},
     {"place", .kind = FIELD_TEXT, .title = "where"},
@@ -376,8 +500,11 @@ const struct view views[] = {
     {"queues", {{"queues", fields_session}}},
     {"ledgers", {{"ledgers", fields_peer}}},
     {"regions", {{"regions", fields_region}}},
+    {"programs", {{"programs", fields_program}}},
+    {"offloads", {{"offloads", fields_offload}}},
     {"teams", {{"teams", fields_team}}},
     {"collectives", {{"collectives", fields_collective}}},
+    {"jobs", {{"jobs", fields_job}, {"exchanges", fields_exchange}}},
     {"ops", {{"ops", fields_op}}},
     {"latency", {{"latency", fields_latency}}},
     {"config", {{"config", fields_config}}},

@@ -12,6 +12,7 @@
 #ifndef PWC_VIEWS_FIELDS_H
 #define PWC_VIEWS_FIELDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,10 +50,11 @@ struct field {
     size_t offset;   /* in the row */
     enum field_kind kind;
     enum field_unit unit;
-    const char *title;        /* of pwcctl's column; NULL: not shown */
+    const char *title;        /* of pwcctl's column, no other's of its table; NULL: not shown */
     const char *const *words; /* of FIELD_WORD, behind the last one NULL */
     struct field_metric each; /* a sample for each row */
     struct field_metric sum;  /* one sample for all rows */
+    bool names; /* the field names a row: in front, and repeated where a table stands in parts */
 };
 
 /* An array of a document, and the fields of its rows. */
@@ -80,8 +82,12 @@ extern const struct field fields_client[];
 extern const struct field fields_user[];
 extern const struct field fields_quarantined[];
 extern const struct field fields_region[];
+extern const struct field fields_program[];
+extern const struct field fields_offload[];
 extern const struct field fields_team[];
 extern const struct field fields_collective[];
+extern const struct field fields_job[];
+extern const struct field fields_exchange[];
 extern const struct field fields_op[];
 extern const struct field fields_latency[];
 extern const struct field fields_config[];

@@ -36,6 +36,37 @@ struct view_region {
     uint64_t grants;
 };
 
+/* A program of handlers that a client has loaded. */
+struct view_program {
+    uint64_t program; /* its handle */
+    uint64_t client;
+    uint64_t instructions, constants; /* constants in bytes */
+    uint64_t bytes;                   /* of memory that it takes */
+    uint64_t offloads;                /* that run it */
+};
+
+/* An offload: a program that runs on an index of a context's messages. Counts last as long as the
+ * offload, those of units by run as long as the daemon's process. */
+struct view_offload {
+    uint64_t offload; /* its handle */
+    uint64_t client, session;
+    uint64_t takes;   /* 0 messages, 1 puts */
+    uint64_t index;   /* of the messages, else 0 */
+    uint64_t region;  /* slot of the one that puts go to, else 0 */
+    uint64_t program; /* its handle */
+    uint64_t state;   /* 1 binding, 2 open, 3 disabled */
+    uint64_t messages, bytes, dropped, deferred, failed;
+    uint64_t faults;
+    const char *fault;                   /* the last one; NULL: none */
+    uint64_t fault_handler, fault_place; /* 0 none, 1 header, 2 payload, 3 completion */
+    uint64_t fault_address;
+    uint64_t units, units_p50, units_p99, units_max; /* of all runs; of a run */
+    uint64_t sends, sends_failed;
+    uint64_t queued, held; /* entries of its context's sends now; flows of these that wait for their
+                              target */
+    uint64_t counters[8];
+};
+
 /* A team, as one engine has it. */
 struct view_team {
     uint64_t number, handle, uid;
@@ -43,6 +74,7 @@ struct view_team {
     uint64_t size, participants;
     uint64_t members, left; /* here, and those of them that have left */
     uint64_t window, under_way;
+    uint64_t oldest_ns; /* call that waits for other engines: how long; 0: none does */
     uint64_t phase;     /* 1 coming, 2 opening, 3 ready, 4 started, 5 dropped */
     const char *broken; /* NULL: it is not */
 };
@@ -55,6 +87,23 @@ struct view_collective {
     uint64_t most;                  /* engines, at most; 0: any number */
     uint64_t calls, bytes;          /* that have ended; bytes of a member in each, summed */
     uint64_t letters, letter_bytes; /* to other engines; of their data */
+};
+
+/* A job whose directory this node keeps. */
+struct view_job {
+    const char *job;
+    uint64_t uid, size;
+    uint64_t live, left; /* ranks attached; ranks that have come and gone */
+    const char *gone;    /* the latter, as a list; NULL: none */
+};
+
+/* An exchange or a barrier that some ranks of such a job have called, and others have not. */
+struct view_exchange {
+    const char *job, *kind;
+    uint64_t uid, exchange; /* its number in the job, from 0 */
+    uint64_t size, have;    /* ranks that take part, and those that have called */
+    const char *missing;    /* the others, as a list */
+    uint64_t age_ns;
 };
 
 /* An operation in flight. */

@@ -134,7 +134,7 @@ def peer(setting, case, which, way):
 
 def ours(setting, case, name=OUR_NAME):
     path = setting.ours("examples", case.app)
-    command = [setting.ours("tools", "pwcrun", "pwcrun"), "--daemon", setting.ours("daemon", "pwcd"),
+    command = [setting.ours("tools", "pwcrun", "pwcrun"), "--bind", "none", "--daemon", setting.ours("daemon", "pwcd"),
                "--provider", PROVIDER, "-n", str(case.ranks)]
     # Two nodes: each daemon shares a processor with its rank.
     command += ["--nodes", "2", "--pin", "--", path] if case.place == TCP else [

@@ -1,7 +1,7 @@
 """Medians, spread and ratios of the repetitions that were kept.
 
 Repetitions in different states are never mixed: a row's figures are those of the state that has more
-of them. A ratio is taken within each repetition, and its median is told.
+of them. A ratio is taken within each repetition, and its median is reported.
 """
 import statistics
 from dataclasses import dataclass
@@ -38,17 +38,17 @@ class Figures:
         counts = self.states(row)
         return max(counts, key=lambda state: (counts[state], state == "near"), default=None)
 
-    def told(self, row):
+    def kept(self, row):
         state = self.state(row)
         return [r["values"] for r in self.repetitions if r["row"] == row and r["state"] == state]
 
     def of(self, row, side):
         """None where the side has no value."""
-        values = [told[side] for told in self.told(row) if side in told]
-        return figure(values) if values else None
+        found = [values[side] for values in self.kept(row) if side in values]
+        return figure(found) if found else None
 
     def ratio(self, row, side, other):
         """side / other; None where no repetition has both."""
-        ratios = [told[side] / told[other] for told in self.told(row)
-                  if side in told and told.get(other)]
+        ratios = [values[side] / values[other] for values in self.kept(row)
+                  if side in values and values.get(other)]
         return figure(ratios) if ratios else None

@@ -37,7 +37,7 @@ def probe(setting):
 
 
 def state(trips):
-    """Of the probes of a repetition: near or far; None where it changed on the way."""
+    """What the probes of a repetition show: near or far; None where they differ."""
     states = {NEAR if trip < FAR_FROM else FAR for trip in trips}
     if len(states) > 1 or max(trips) > CHANGED_BY * min(trips):
         return None

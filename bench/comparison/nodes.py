@@ -17,7 +17,7 @@ while [ "${1#-}" != "$1" ]; do
 done
 exec ip netns exec "$1" unshare --uts sh -c 'hostname "$0"; exec sh -c "$*"' "$@"
 """
-# MPI_Wait polls; with more ranks than processors it is told to yield in between.
+# MPI_Wait polls; with more ranks than processors its parameter makes it yield in between.
 OPEN_MPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca",
             "pml", "ob1", "--mca", "btl", "vader,tcp,self", "--mca", "btl_tcp_if_include", "eth0",
             "--mca", "oob_tcp_if_include", "eth0"]

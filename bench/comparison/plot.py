@@ -10,9 +10,9 @@ def bars(row, sides, figures):
     """(name, kind, median, least, most), the best last: bars are drawn from below."""
     found = []
     for side in order(row, figures, [s for s in sides if s.row == row.name]):
-        told = figures.of(row.name, side.name)
-        if told:
-            found.append((side.name, side.kind, told.median, told.least, told.most))
+        figure = figures.of(row.name, side.name)
+        if figure:
+            found.append((side.name, side.kind, figure.median, figure.least, figure.most))
         elif side.kind == CITED:
             found.append((f"{side.name} (cited)", side.kind, side.cited, side.cited, side.cited))
     return found[::-1]

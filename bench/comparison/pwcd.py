@@ -65,7 +65,7 @@ def launch(setting, place, provider, arguments):
     """Two nodes: each daemon shares a processor with its rank. One node: each rank has one, and the
     daemon is where the system puts it."""
     pwcperf = setting.ours("tools", "pwcperf", "pwcperf")
-    command = [setting.ours("tools", "pwcrun", "pwcrun"), "--daemon",
+    command = [setting.ours("tools", "pwcrun", "pwcrun"), "--bind", "none", "--daemon",
                setting.ours("daemon", "pwcd"), "--provider", provider, "-n", "2"]
     if place == TCP:
         return command + ["--nodes", "2", "--pin", "--", pwcperf, *arguments, "--pin", "--json"]

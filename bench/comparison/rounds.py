@@ -31,13 +31,13 @@ class Repetition:
 class Rounds:
     """`probe()`, `pause(seconds)` and the sides' `measure()` are all that touches the machine."""
 
-    def __init__(self, sides, probe, tell=lambda text: None, pause=time.sleep):
+    def __init__(self, sides, probe, report=lambda text: None, pause=time.sleep):
         self.sides = {}
         for side in sides:
             if side.measure and not side.skip:
                 self.sides.setdefault(side.row, []).append(side)
         self.probe = probe
-        self.tell = tell
+        self.report = report
         self.pause = pause
         self.kept = []
         self.discarded = []
@@ -52,7 +52,7 @@ class Rounds:
                 break
             for row in missing:
                 self.attempt(row)
-            self.tell(f"round {number + 1}: {len(self.kept)} repetitions kept, "
+            self.report(f"round {number + 1}: {len(self.kept)} repetitions kept, "
                       f"{len(self.discarded)} discarded")
 
     def in_one_state(self, row):
@@ -70,7 +70,7 @@ class Rounds:
         found.state = machine.state(found.round_trips) if steady else "changed"
         (self.kept if steady else self.discarded).append(found)
         trips = found.round_trips or [0]
-        self.tell(f"  {row}: {found.state}, a cache line {min(trips):.2f} to {max(trips):.2f} us" +
+        self.report(f"  {row}: {found.state}, a cache line {min(trips):.2f} to {max(trips):.2f} us" +
                   ("" if steady else ": discarded"))
 
     def settle(self, repetition):
@@ -122,7 +122,7 @@ class Rounds:
             value = side.measure()
         except Failure as failure:
             why = str(failure)
-            self.tell(f"  {side.key}: {why}")
+            self.report(f"  {side.key}: {why}")
             self.failures[side.key] = (before + 1, why)
             if before + 1 >= FAILURES:
                 side.skip = why

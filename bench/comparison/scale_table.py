@@ -22,6 +22,7 @@ SHOWN = [
 CONSTANT, LOGARITHM, LINEAR = 0.1, 0.3, 1.1
 MAY_GROW = {
     "neighbours": CONSTANT, "peers-8": CONSTANT, "peers-64": CONSTANT, "all-to-all": LINEAR,
+    "pairs-64": LINEAR, "pairs-128": LINEAR, "pairs-256": LINEAR,
     "hub": LINEAR, "team-barrier-1": LOGARITHM, "team-barrier-64": LOGARITHM,
     "team-allreduce-64k": LOGARITHM, "team-allreduce-1m": LOGARITHM, "team-allreduce-1": LOGARITHM, "team-allreduce-64": LOGARITHM, "attach-1": LINEAR, "attach-64": LINEAR, "memory-1024": CONSTANT, "memory-16384": CONSTANT,
     "barrier-1": LOGARITHM, "barrier-64": LOGARITHM, "allreduce-8-1": LOGARITHM,
@@ -53,7 +54,7 @@ def series(facts, row, figure):
 
 
 def exponent(values):
-    """Of the growth from the last but one number of nodes to the last; None where there is none."""
+    """The exponent of the growth from the last but one number of nodes to the last; None where there is none."""
     if len(values) < 2 or 0 in values.values():
         return None
     (few, before), (many, after) = sorted(values.items())[-2:]

@@ -19,7 +19,7 @@ class Setting:
         return os.path.join(self.programs, name)
 
     def count(self, number):
-        """Of operations: a tenth when quick."""
+        """How many operations to run: a tenth when quick."""
         return str(max(number // 10, 1) if self.quick else number)
 
     @property

@@ -46,7 +46,7 @@ def environment(place):
 
 
 def column(text, number):
-    """Of the last line that ucx_perftest -f -v prints; others are headings."""
+    """A field of the last line with figures that ucx_perftest -f -v prints."""
     for line in reversed(text.splitlines()):
         fields = line.strip().rstrip(",").split(",")
         if len(fields) > number and fields[0].isdigit():

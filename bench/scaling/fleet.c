@@ -60,6 +60,8 @@ static int node_open(struct fleet *f, uint32_t number)
     n->random.state = number;
     n->config = (struct engine_config){.self = number,
                                        .peers = f->options.peers,
+                                       .flows_max = f->options.pairs,
+                                       .remotes_max = f->options.pairs,
                                        .binds_user = UINT32_MAX, /* one user has all */
                                        .pairs_user = UINT32_MAX,
                                        .chunks_user = UINT32_MAX,

@@ -35,6 +35,7 @@ struct fleet_hooks {
 struct fleet_options {
     uint32_t nodes;
     uint32_t peers; /* of each engine's tables; 0: nodes */
+    uint32_t pairs; /* and binds, of the same; 0: the engine's default */
     struct loggp loggp;
     struct fleet_hooks hooks;
 };
@@ -88,7 +89,7 @@ void fleet_rouse(struct fleet *f, uint32_t node);
  * nothing is left to do. False: it has failed, or `over` never said so. */
 bool fleet_run(struct fleet *f, bool (*over)(void *context), void *context);
 struct fleet_count fleet_counted(const struct fleet *f);
-/* From one count to a later one. */
+/* The difference of two counts: what happened between them. */
 struct fleet_count fleet_between(const struct fleet_count *from, const struct fleet_count *to);
 /* Bytes of the engine's arena and private memory that are there. */
 uint64_t fleet_resident(const struct fleet *f, uint32_t node);

@@ -60,6 +60,7 @@ double figure_of(const struct figures *figures, const char *name);
 
 row_function row_exchange; /* parameter: peers of each rank; 0: all */
 row_function row_hub;      /* none */
+row_function row_pairs;    /* ranks a node */
 row_function row_attach;   /* ranks a node */
 row_function row_memory;   /* peers that the node's tables have room for */
 /* Ranks a node; the collective, and the bytes of each rank, in an alltoall to each other rank. */

@@ -131,7 +131,7 @@ static void send_card(struct side *s)
     memcpy(ours.bytes, address, address_size);
     memcpy(ours.bytes + address_size, key, key_size);
     if (write(s->socket, &ours, sizeof(ours)) != sizeof(ours))
-        check(UCS_ERR_IO_ERROR, "telling the address");
+        check(UCS_ERR_IO_ERROR, "sending the address");
     ucp_worker_release_address(s->worker, address);
     ucp_rkey_buffer_release(key);
 }

@@ -1,11 +1,12 @@
 /*
- * Owns the attachment to the daemon, from greeting to hang-up. Thread: the callers of pwc_init and
- * pwc_finalize, alone with the client.
+ * Owns the attachment to the daemon, from greeting to hang-up. Thread: the callers of pwc_init,
+ * pwc_finalize and pwc_abort, alone with the client.
  */
 #include "clientlib/attach/client.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 #include "clientlib/attach/context.h"
 #include "clientlib/attach/deadline.h"
 #include "clientlib/attach/environment.h"
+#include "clientlib/calls/finish.h"
 #include "shm_ring/fault.h"
 #include "proto/job_socket.h"
 #include "clientlib/memory/region.h"
@@ -37,8 +39,8 @@ static int check_owner(int fd, const char *path, char *why, size_t why_size)
 
     if (job_socket_trusted(path, owner))
         return 0;
-    snprintf(why, why_size, "%s is served by user %d, whom we do not know: set PWC_SOCKET", path,
-             (int)owner);
+    snprintf(why, why_size, "%s is served by user %d, neither this user nor root: set PWC_SOCKET",
+             path, (int)owner);
     return -EACCES;
 }
 
@@ -50,7 +52,7 @@ static int connect_until(int fd, const struct sockaddr_un *address, socklen_t si
 
     do {
         int left = deadline_poll_ms(deadline);
-        int ms = left > 0 ? left : left == 0 ? 1 : 0; /* a limit of 0 would be none */
+        int ms = left > 0 ? left : left == 0 ? 1 : 0; /* for the kernel 0 means no limit */
         struct timeval limit = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
         if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
@@ -75,6 +77,11 @@ static int connect_socket(const char *path, int64_t deadline, char *why, size_t 
     if (rc == -ETIMEDOUT)
         snprintf(why, why_size, "the daemon at %s takes no connections: it is busy, or stuck",
                  path);
+    else if (rc == -EACCES || rc == -EPERM)
+        snprintf(why, why_size,
+                 "%s is there, but user %d may not connect: have its daemon admit this user "
+                 "(allow-users, allow-groups), or start a pwcd and set PWC_SOCKET",
+                 path, (int)geteuid());
     else if (rc < 0)
         snprintf(why, why_size, "no daemon answers at %s (%s): start pwcd, or set PWC_SOCKET", path,
                  strerror(-rc));
@@ -152,7 +159,7 @@ static int check_versions(struct pwc_client *client, const struct accepted *daem
     return daemon_link_refuse(&client->link, -EPROTONOSUPPORT, why);
 }
 
-static int say_hello(struct pwc_client *client, struct environment *environment)
+static int say_hello(struct pwc_client *client, const struct environment *environment)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Hello hello = PWC__HELLO__INIT;
@@ -161,7 +168,7 @@ static int say_hello(struct pwc_client *client, struct environment *environment)
 
     hello.version_min = VERSION_MIN;
     hello.version_max = VERSION_MAX;
-    hello.job = environment->job;
+    hello.job = (char *)(uintptr_t)environment->job;
     hello.rank = environment->rank;
     hello.size = environment->size;
     request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
@@ -223,45 +230,95 @@ static void client_close(struct pwc_client *client)
     free(client);
 }
 
+/* Connects and says who we are. -EAGAIN: the daemon has too many connections just now. */
+static int attach(const struct environment *environment, char *why, size_t why_size,
+                  struct pwc_client **out)
+{
+    struct pwc_client *client;
+    int fd = connect_daemon(environment, why, why_size), rc = fd;
+
+    if (rc < 0)
+        return rc;
+    rc = client_open(environment, fd, &client);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    rc = say_hello(client, environment);
+    if (rc == 0) {
+        *out = client;
+        return 0;
+    }
+    daemon_link_text(&client->link, why, why_size);
+    client_close(client);
+    return rc;
+}
+
+/* Many ranks attach at once, and a daemon takes some connections at a time of a user that have not
+ * said who they are: the others come again. */
+static int attach_until(const struct environment *environment, char *why, size_t why_size,
+                        struct pwc_client **out)
+{
+    int64_t deadline = deadline_after_ms(environment->timeout_ms);
+    int rc;
+
+    while ((rc = attach(environment, why, why_size, out)) == -EAGAIN &&
+           deadline_poll_ms(deadline) != 0)
+        (void)poll(NULL, 0, RETRY_MS);
+    return rc == -EAGAIN ? -EDQUOT : rc;
+}
+
 int pwc_init(const struct pwc_attr *attr, pwc_client **out)
 {
     static const struct pwc_attr defaults;
     char why[DAEMON_TEXT_MAX] = "";
     struct environment environment;
-    struct pwc_client *client;
-    int rc, fd;
+    int rc;
 
     if (!attr)
         attr = &defaults;
     rc = handler_on_this_thread() ? -EDEADLK : 0;
-    if (rc < 0)
-        goto explain;
-    rc = environment_resolve(attr, &environment, why, sizeof(why));
-    if (rc < 0)
-        goto explain;
-    rc = fd = connect_daemon(&environment, why, sizeof(why));
-    if (rc < 0)
-        goto explain;
-    rc = client_open(&environment, fd, &client);
-    if (rc < 0) {
-        close(fd);
-        goto explain;
-    }
-    rc = say_hello(client, &environment);
+    if (rc == 0)
+        rc = environment_resolve(attr, &environment, why, sizeof(why));
+    if (rc == 0)
+        rc = attach_until(&environment, why, sizeof(why), out);
     if (rc == 0) {
         FAULT(ATTACH_WELCOMED);
-        *out = client;
         return 0;
     }
-    daemon_link_text(&client->link, why, sizeof(why));
-    client_close(client);
-explain:
     if (attr->error && attr->error_size > 0)
         snprintf(attr->error, attr->error_size, "%s", *why ? why : pwc_strerror(rc));
     return rc;
 }
 
+/* Closes the contexts one after the other, so that peers see them end in order; a hang-up looks
+ * like a death. */
+static void leave_in_order(struct pwc_client *client, int64_t deadline)
+{
+    int rc = 0;
+
+    while (rc == 0 && client->contexts) {
+        client->link.timeout_ms = deadline_poll_ms(deadline);
+        rc = context_end(client->contexts);
+    }
+}
+
 int pwc_finalize(pwc_client *client)
+{
+    int rc = client_may_block(client);
+    uint64_t given_up;
+    int64_t deadline;
+
+    if (rc < 0)
+        return rc;
+    deadline = deadline_after_ms(client->link.timeout_ms);
+    given_up = finish_contexts(client, deadline);
+    leave_in_order(client, deadline);
+    client_close(client);
+    return given_up < INT_MAX ? (int)given_up : INT_MAX;
+}
+
+int pwc_abort(pwc_client *client)
 {
     int rc = client_may_block(client);
 

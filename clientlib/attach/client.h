@@ -54,4 +54,17 @@ static inline int client_may_block(const struct pwc_client *client)
     return handler_on_this_thread() ? -EDEADLK : 0;
 }
 
+/* As client_may_block, at the start of a call that pwc_error_text speaks of: the text about an
+ * earlier call goes. */
+static inline int client_may_ask(struct pwc_client *client)
+{
+    if (client_is_forked(client))
+        return -EOWNERDEAD;
+    daemon_link_begin(&client->link);
+    return handler_on_this_thread()
+               ? daemon_link_refuse(&client->link, -EDEADLK,
+                                    "a handler of an active message must not ask the daemon")
+               : 0;
+}
+
 #endif

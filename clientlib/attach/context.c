@@ -138,7 +138,7 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     struct opened opened;
     struct pwc_ctx *ctx;
     struct session_sizes sizes;
-    int rc = client_may_block(client);
+    int rc = client_may_ask(client);
 
     if (rc < 0)
         return rc;
@@ -198,6 +198,12 @@ void context_free(struct pwc_ctx *ctx)
         direct_close(ctx, remote);
         free(remote);
     }
+    while (ctx->late) {
+        struct pwc_remote *remote = ctx->late;
+
+        ctx->late = remote->next;
+        free(remote);
+    }
     while (ctx->windows)
         window_free(ctx->windows);
     teams_drop(ctx);
@@ -215,12 +221,21 @@ void context_free(struct pwc_ctx *ctx)
 
 int pwc_ctx_destroy(pwc_ctx *ctx)
 {
+    int rc = client_may_ask(ctx->client);
+
+    /* After an error (no answer in time, or no memory there) the daemon ends the session later,
+     * with the client at last. */
+    if (rc == 0)
+        (void)context_end(ctx);
+    return rc;
+}
+
+int context_end(struct pwc_ctx *ctx)
+{
     struct pwc_client *client = ctx->client;
     struct pwc_ctx **at = &client->contexts;
-    int rc = client_may_block(client);
+    int rc;
 
-    if (rc < 0)
-        return rc;
     if (ctx->channel.submit.open)
         channel_cancel(&ctx->channel, &ctx->channel.submit);
     if (ctx->channel.neighbours.wakes_due)
@@ -230,12 +245,13 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
         at = &(*at)->next;
     *at = ctx->next;
     pthread_mutex_unlock(&client->lock);
-    /* After an error (no answer in time, or no memory there) the daemon ends the session later,
-     * with the client at last. */
-    (void)request_close(&client->link, ctx->session);
+    rc = request_close(&client->link, ctx->session);
     FAULT(CONTEXT_LEFT);
+    /* A get that was given up may still come. */
+    if (rc == 0 && ctx->channel.pending.places == 0)
+        staging_close(&ctx->staging, client);
     context_free(ctx);
-    return 0;
+    return rc;
 }
 
 pwc_peer pwc_ctx_peer(const pwc_ctx *ctx)

@@ -14,6 +14,7 @@
 #include "shm_ring/mapping.h"
 #include "shm_ring/patience.h"
 #include "clientlib/memory/spans.h"
+#include "clientlib/memory/staging.h"
 
 struct pwc_remote {
     struct pwc_ctx *ctx;
@@ -28,8 +29,11 @@ struct pwc_remote {
     struct direct_pair *pair; /* that all remotes of this peer have, or none */
     uint8_t *memory;          /* with a way: the region, where its rights allow */
     struct mapping mapping;   /* of its pages */
-    uint64_t flush;    /* local id of the last SUBMIT_FLUSH that pwc_flush submitted for it */
-    uint64_t flush_at; /* channel.submitted behind that */
+    uint64_t flush;     /* local id of the last SUBMIT_FLUSH that pwc_flush submitted for it */
+    uint64_t flush_at;  /* channel.submitted behind that */
+    struct pwc_key key; /* these three: of one that is to be bound at its first use */
+    bool keyed;         /* it is bound with that key; else the peer alone */
+    struct pwc_remote *previous; /* in pwc_ctx.late */
 };
 
 /* A Medium whose payload the caller writes: begun in the submission ring (channel.submit.open). */
@@ -48,6 +52,21 @@ struct context_teams {
     uint32_t again_count;
 };
 
+/* The function that takes events while a call waits (pwc_set_handler). */
+struct context_events {
+    pwc_event_handler run; /* NULL: there is none */
+    void *argument;
+    unsigned kinds; /* enum pwc_kinds */
+    unsigned asked; /* those of the pwc_wait that is running: its caller takes them */
+};
+
+/* The call that waits now. */
+struct context_wait {
+    uint32_t call;  /* enum session_wait */
+    uint32_t shown; /* what session_waits has */
+    int64_t at;     /* up to when its time is counted; 0: it has let no time pass yet */
+};
+
 struct pwc_ctx {
     struct pwc_client *client;
     struct pwc_ctx *next;
@@ -59,18 +78,25 @@ struct pwc_ctx {
     bool fd_used;      /* pwc_fd has been called: empty probes arm */
     int64_t health_at; /* when to look next whether the daemon still lives */
     struct patience patience;
+    struct context_wait wait;
+    struct context_events events;
     uint64_t flushes;
     uint32_t neighbour_changes_seen; /* of session_shared.neighbours, by neighbours_update */
     struct pwc_remote *remotes;
+    struct pwc_remote *late; /* those that are to be bound at their first use */
     struct pwc_window *windows;
     struct context_teams teams;
     struct span_view spans;
     struct landing_view landings;
+    struct staging staging;
     struct handlers handlers;
     struct prepared prepared;
+    uint32_t left_behind; /* number of the first request of a blocking call that has not ended */
     struct channel channel;
 };
 
+/* Closes the context in order, and frees it in any case. 0, or why the daemon may still have it. */
+int context_end(struct pwc_ctx *ctx);
 /* Frees what the context holds in this process, and asks the daemon for nothing. */
 void context_free(struct pwc_ctx *ctx);
 

@@ -8,7 +8,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include "clientlib/attach/deadline.h"
 #include "shm_ring/fault.h"
 
@@ -36,6 +38,7 @@ int daemon_link_open(struct daemon_link *link, int fd, int timeout_ms)
     memset(link, 0, sizeof(*link));
     frames_init(&link->frames, fd);
     link->timeout_ms = timeout_ms;
+    link->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&link->lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -54,6 +57,8 @@ void daemon_link_close(struct daemon_link *link)
         (void)poll(&hang_up, 1, CLOSE_WAIT_MS);
     }
     frames_close(&link->frames);
+    if (link->bell >= 0)
+        close(link->bell);
     pthread_cond_destroy(&link->changed);
     pthread_mutex_destroy(&link->lock);
 }
@@ -130,6 +135,23 @@ static void handle_frame(struct daemon_link *link, const uint8_t *body, size_t l
     pwc__client_reply__free_unpacked(reply, NULL);
 }
 
+/* The caller at work may wait for a frame that this thread has read. The lock is held. */
+static void ring(struct daemon_link *link)
+{
+    if (link->at_work > 0 && link->bell >= 0 && !link->rung)
+        link->rung = eventfd_write(link->bell, 1) == 0;
+}
+
+/* With the lock held. */
+static void silence(struct daemon_link *link)
+{
+    eventfd_t count;
+
+    if (link->rung)
+        (void)eventfd_read(link->bell, &count);
+    link->rung = false;
+}
+
 /* Reads one frame for all that wait. Called and left with the lock held. */
 static int read_for_all(struct daemon_link *link, int64_t deadline)
 {
@@ -147,6 +169,7 @@ static int read_for_all(struct daemon_link *link, int64_t deadline)
     else if (rc != -ETIMEDOUT)
         give_up(link, rc);
     pthread_cond_broadcast(&link->changed);
+    ring(link);
     return rc == -ETIMEDOUT ? rc : 0;
 }
 
@@ -162,6 +185,32 @@ static int wait_done(struct daemon_link *link, struct daemon_call *call, int64_t
             rc = -pthread_cond_timedwait(&link->changed, &link->lock, &until);
     }
     return call->done ? call->result : rc;
+}
+
+/* As wait_done, while the caller works. */
+static int wait_at_work(struct daemon_link *link, struct daemon_call *call,
+                        const struct daemon_meanwhile *meanwhile)
+{
+    int64_t deadline = meanwhile->deadline;
+
+    while (!call->done) {
+        int fd = link->reading ? -1 : link->frames.fd;
+        bool late = clock_now() >= deadline;
+
+        link->at_work++;
+        pthread_mutex_unlock(&link->lock);
+        meanwhile->work(meanwhile->context, fd, link->bell, deadline);
+        pthread_mutex_lock(&link->lock);
+        link->at_work--;
+        silence(link);
+        if (call->done)
+            break;
+        if (!link->reading)
+            (void)read_for_all(link, 0); /* what is there now */
+        if (!call->done && late)
+            return -ETIMEDOUT;
+    }
+    return call->result;
 }
 
 static int send_request(struct daemon_link *link, const Pwc__ClientRequest *request,
@@ -188,10 +237,33 @@ static void forget(struct daemon_link *link, struct daemon_call *call)
     *at = call->next;
 }
 
+static void number(struct daemon_link *link, Pwc__ClientRequest *request)
+{
+    request->id = ++link->last_id == 0 ? ++link->last_id : link->last_id;
+}
+
 int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
                 Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context)
 {
-    int64_t deadline = deadline_after_ms(link->timeout_ms);
+    return daemon_call_meanwhile(link, request, expected, accept, context, NULL);
+}
+
+int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request)
+{
+    int rc;
+
+    pthread_mutex_lock(&link->lock);
+    number(link, request);
+    rc = link->over ? link->over : send_request(link, request, deadline_after_ms(link->timeout_ms));
+    pthread_mutex_unlock(&link->lock);
+    return rc;
+}
+
+int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
+                          Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context,
+                          const struct daemon_meanwhile *meanwhile)
+{
+    int64_t deadline = meanwhile ? meanwhile->deadline : deadline_after_ms(link->timeout_ms);
     struct daemon_call call = {.expected = expected, .accept = accept, .context = context};
     int rc;
 
@@ -199,13 +271,20 @@ int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
     rc = link->over;
     if (rc == 0) {
         link->text[0] = '\0';
-        call.id = request->id = ++link->last_id == 0 ? ++link->last_id : link->last_id;
+        number(link, request);
+        call.id = request->id;
         call.next = link->calls;
         link->calls = &call;
         rc = send_request(link, request, deadline);
         if (rc == 0)
-            rc = wait_done(link, &call, deadline);
+            rc =
+                meanwhile ? wait_at_work(link, &call, meanwhile) : wait_done(link, &call, deadline);
         forget(link, &call);
+        if (rc == -ETIMEDOUT && !call.done)
+            snprintf(link->text, sizeof(link->text),
+                     "the daemon has not answered within %d ms: it waits for other ranks, or is "
+                     "busy",
+                     link->timeout_ms);
     }
     pthread_mutex_unlock(&link->lock);
     return rc;
@@ -232,6 +311,14 @@ int daemon_end(struct daemon_link *link, Pwc__ClientRequest *request)
         rc = daemon_call(link, request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
     while (rc == -ECONNABORTED);
     return rc == -EINVAL || (rc < 0 && all_is_gone(link)) ? 0 : rc;
+}
+
+void daemon_link_begin(struct daemon_link *link)
+{
+    pthread_mutex_lock(&link->lock);
+    if (link->over == 0) /* the reason why all is over stays */
+        link->text[0] = '\0';
+    pthread_mutex_unlock(&link->lock);
 }
 
 int daemon_link_refuse(struct daemon_link *link, int error, const char *text)

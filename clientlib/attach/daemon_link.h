@@ -35,6 +35,9 @@ struct daemon_link {
     struct daemon_call *calls;
     uint32_t last_id;
     bool reading;
+    uint32_t at_work; /* calls whose caller works now */
+    int bell;         /* eventfd, rung for the caller at work; -1: the process can open no more */
+    bool rung;
     int over;                   /* 0, or what every call gets from now on */
     char text[DAEMON_TEXT_MAX]; /* words on the last failure, the daemon's or ours */
 };
@@ -54,12 +57,33 @@ int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
                 Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context);
 
 /*
+ * A caller's work while it waits for a reply that may take long: `work` is called again and
+ * again without the lock. It returns when `fd` or `bell` is readable, at the deadline, or when it
+ * likes. `fd` is -1 while another thread reads. That thread rings the bell when it has read a
+ * frame, or reads no more. Where `bell` is -1, `work` returns within a moment. One call of a link
+ * may be at work at a time.
+ */
+struct daemon_meanwhile {
+    void (*work)(void *context, int fd, int bell, int64_t deadline);
+    void *context;
+    int64_t deadline; /* of the call, in place of the link's timeout */
+};
+int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
+                          Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context,
+                          const struct daemon_meanwhile *meanwhile);
+/* Sends a request whose reply nobody waits for: 0, or why it cannot be sent. */
+int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request);
+
+/*
  * As daemon_call, for a request that ends something: a context, a segment, a region, a remote. A
  * daemon that was started anew meanwhile (-ECONNABORTED) may have ended the thing or not, so the
  * request is sent again. 0: the thing has ended, also where the daemon does not know it (-EINVAL)
  * or has hung up. After an error it may exist still, and may end later.
  */
 int daemon_end(struct daemon_link *link, Pwc__ClientRequest *request);
+
+/* A call begins: forgets the text about an earlier one, unless the connection is over. */
+void daemon_link_begin(struct daemon_link *link);
 
 /* The library itself refuses a call: keeps `text` for daemon_link_text. Returns `error`. */
 int daemon_link_refuse(struct daemon_link *link, int error, const char *text);

@@ -44,6 +44,7 @@ static ssize_t read_one(struct pwc_ctx *ctx)
      * on through the daemon. */
     if (fds[PAIR_FD] >= 0 && got == sizeof(note)) {
         neighbours_add(&ctx->channel.neighbours, &note, fds[PAIR_FD], fds[BOARD_FD]);
+        channel_peer_is_back(&ctx->channel, note.peer);
         return got;
     }
     for (int i = 0; i < NOTE_FDS; i++)

@@ -7,9 +7,10 @@
 #include <errno.h>
 #include <string.h>
 #include "clientlib/calls/am_send.h"
+#include "clientlib/calls/room.h"
 #include "clientlib/neighbours/direct.h"
 
-static int send_request(struct am_outgoing *m)
+static int send_now(struct am_outgoing *m)
 {
     struct pwc_am_send own;
     struct pwc_ctx *ctx;
@@ -26,6 +27,29 @@ static int send_request(struct am_outgoing *m)
             return direct_request(ctx, m);
     }
     return rc < 0 ? rc : am_send(ctx, &ctx->channel.submit, m, 0);
+}
+
+static int send_waiting(const struct am_outgoing *m)
+{
+    struct pwc_am_send send = *m->send;
+    struct room room;
+    int rc = m->dst ? room_begin(&room, m->dst->ctx, &send.lid, send.flags) : -EINVAL;
+
+    if (rc < 0)
+        return rc;
+    send.flags &= ~(unsigned)PWC_WAIT;
+    do {
+        struct am_outgoing again = *m;
+
+        again.send = &send;
+        rc = send_now(&again);
+    } while (room_wait(&room, &rc));
+    return rc;
+}
+
+static int send_request(struct am_outgoing *m)
+{
+    return m->send->flags & PWC_WAIT ? send_waiting(m) : send_now(m);
 }
 
 int pwc_am_short(pwc_remote *dst, const struct pwc_am_send *send)
@@ -52,13 +76,16 @@ int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, uns
 {
     const struct pwc_am_send send = {.count = count, .len = len, .lid = lid, .flags = flags};
     struct am_outgoing m = {.kind = SUBMIT_MEDIUM, .dst = dst, .send = &send};
-    struct pwc_ctx *ctx = dst->ctx;
     struct pwc_am_send own;
+    struct pwc_ctx *ctx;
     struct message block;
     struct operation op;
     uint8_t *at;
     int rc;
 
+    if (!dst)
+        return -EINVAL;
+    ctx = dst->ctx;
     am_take_request(ctx, &m, &own);
     rc = am_check(ctx, &m, REQUEST_FLAGS);
     if (rc == 0)

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-/* A record's length field has 16 bits: this is left of them for a Medium's payload. */
+/* The length of a record is a field of 16 bits: so many bytes are left for a Medium's payload. */
 enum { MEDIUM_MAX = (UINT16_MAX & ~7) - (int)sizeof(struct message) - 8 * PWC_AM_ARGUMENTS_MAX };
 
 static_assert((int)PWC_AM_ARGUMENTS_MAX == (int)SESSION_ARGUMENTS_MAX &&

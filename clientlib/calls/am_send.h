@@ -13,9 +13,9 @@
 
 /* An active message on its way out: what the caller of pwc_am_* gave. */
 struct am_outgoing {
-    uint8_t kind;                 /* SUBMIT_SHORT, SUBMIT_MEDIUM or SUBMIT_LONG */
-    const struct pwc_remote *dst; /* NULL: a reply that is not a Long */
-    uint64_t off;                 /* where a Long's payload goes in the remote region */
+    uint8_t kind;           /* SUBMIT_SHORT, SUBMIT_MEDIUM or SUBMIT_LONG */
+    struct pwc_remote *dst; /* NULL: a reply that is not a Long */
+    uint64_t off;           /* where a Long's payload goes in the remote region */
     const struct pwc_am_send *send;
     struct pwc_request *request; /* that was given in the place of the local id, or NULL */
 };

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "clientlib/calls/atomic.h"
 #include "clientlib/calls/operation.h"
+#include "clientlib/calls/room.h"
 #include "clientlib/neighbours/direct.h"
 #include "shm_ring/word.h"
 
@@ -137,10 +138,13 @@ static int by_daemon(struct pwc_ctx *ctx, struct atomic_call *a)
 
 static int run(struct atomic_call *a)
 {
-    struct pwc_ctx *ctx = a->dst->ctx;
+    struct pwc_ctx *ctx;
     pwc_cid id;
     int rc;
 
+    if (!a->dst)
+        return -EINVAL;
+    ctx = a->dst->ctx;
     if (a->lid->size > PWC_CID_MAX)
         a->request = operation_request(ctx, a->lid);
     if (a->request) {
@@ -155,6 +159,27 @@ static int run(struct atomic_call *a)
             return direct_atomic(ctx, a);
     }
     return rc < 0 ? rc : by_daemon(ctx, a);
+}
+
+static int run_waiting(struct atomic_call *a)
+{
+    struct room room;
+    int rc = a->dst ? room_begin(&room, a->dst->ctx, a->lid, a->flags) : -EINVAL;
+
+    if (rc < 0)
+        return rc;
+    a->flags &= ~(unsigned)PWC_WAIT;
+    do {
+        struct atomic_call again = *a;
+
+        rc = run(&again);
+    } while (room_wait(&room, &rc));
+    return rc;
+}
+
+static int run_or_wait(struct atomic_call *a)
+{
+    return a->flags & PWC_WAIT ? run_waiting(a) : run(a);
 }
 
 /* The code of an operation of the caller's, or -EINVAL: there is none. */
@@ -180,7 +205,7 @@ int pwc_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op, enum pwc_ty
     if (code < 0)
         return code;
     a.code = (uint8_t)code;
-    return run(&a);
+    return run_or_wait(&a);
 }
 
 int pwc_fetch_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op, enum pwc_type type,
@@ -200,7 +225,7 @@ int pwc_fetch_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op, enum 
     if (code < 0)
         return code;
     a.code = (uint8_t)code;
-    return run(&a);
+    return run_or_wait(&a);
 }
 
 /* A swap of one element, whose two operands the caller keeps apart. */
@@ -218,7 +243,7 @@ static int swap(const struct atomic_call *swap_call, enum word_op op, unsigned t
     a.operands = operands;
     memcpy(operands, first, word_bytes(a.code));
     memcpy(operands + word_bytes(a.code), desired, word_bytes(a.code));
-    return run(&a);
+    return run_or_wait(&a);
 }
 
 int pwc_compare_swap(pwc_remote *dst, uint64_t off, enum pwc_type type, const void *expected,

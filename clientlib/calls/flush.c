@@ -16,34 +16,12 @@
 #include "clientlib/calls/wait.h"
 #include "clientlib/neighbours/direct.h"
 
-enum {
-    NAP_NS = 1000000, /* no bell rings for the end of an operation without an event */
-};
-
 static void begin_waiting(struct pwc_ctx *ctx)
 {
     patience_worked(&ctx->patience, (uint64_t)clock_now());
 }
 
-/* Lets time pass until the deadline or for a moment, then keeps what has come: 0, -ETIMEDOUT when
- * the deadline had passed before, or why waiting is of no use any more. */
-static int pass_time(struct pwc_ctx *ctx, int64_t deadline)
-{
-    int64_t now = clock_now();
-    bool late = now >= deadline;
-    int rc = channel_state(&ctx->channel);
-
-    if (rc < 0)
-        return rc;
-    if (!late)
-        wait_pause(ctx, PWC_LOCAL, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
-    rc = wait_collect(ctx, PWC_LOCAL);
-    return rc == 0 && late ? -ETIMEDOUT : rc;
-}
-
-/* All that this context has submitted has ended. The end of an operation with a slot is seen when
- * its event is collected. */
-static bool all_ended(const struct pwc_ctx *ctx)
+bool flush_has_ended(const struct pwc_ctx *ctx)
 {
     return channel_idle(&ctx->channel) && ctx->channel.pending.busy == 0;
 }
@@ -53,11 +31,11 @@ static int flush_all(struct pwc_ctx *ctx, int64_t deadline)
     int rc = 0;
 
     begin_waiting(ctx);
-    while (rc == 0 && !all_ended(ctx))
-        rc = pass_time(ctx, deadline);
+    while (rc == 0 && !flush_has_ended(ctx))
+        rc = wait_pass(ctx, deadline);
     if (ctx->channel.neighbours.wakes_due)
         wait_for_due_wakes(ctx);
-    return rc == -ETIMEDOUT && all_ended(ctx) ? 0 : rc;
+    return rc == -ETIMEDOUT && flush_has_ended(ctx) ? 0 : rc;
 }
 
 /* Submits the SUBMIT_FLUSH to wait for. The last one serves again where it has not ended and
@@ -72,7 +50,7 @@ static int begin_flush(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t d
         return 0;
     record.lid = ++ctx->flushes;
     while ((rc = channel_submit(ch, &record, NULL, NULL, NULL)) == -EAGAIN) {
-        rc = pass_time(ctx, deadline);
+        rc = wait_pass(ctx, deadline);
         if (rc < 0)
             return rc;
     }
@@ -99,7 +77,7 @@ int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline)
     if (rc < 0)
         return rc; /* nothing is submitted whose end could be awaited */
     while (rc == 0 && ctx->channel.flushed < remote->flush)
-        rc = pass_time(ctx, deadline);
+        rc = wait_pass(ctx, deadline);
     return rc == -ETIMEDOUT && ctx->channel.flushed >= remote->flush ? 0 : rc;
 }
 
@@ -111,9 +89,12 @@ int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms)
 
     if (rc < 0)
         return rc;
-    if (peer == PWC_ANY)
-        return flush_all(ctx, deadline);
-    while (remote && remote->peer != peer)
+    while (peer != PWC_ANY && remote && remote->peer != peer)
         remote = remote->next;
-    return remote ? flush_peer(ctx, remote, deadline) : channel_state(&ctx->channel);
+    if (peer != PWC_ANY && !remote)
+        return channel_state(&ctx->channel);
+    wait_begin(ctx, SESSION_WAITS_FLUSH);
+    rc = peer == PWC_ANY ? flush_all(ctx, deadline) : flush_peer(ctx, remote, deadline);
+    wait_end(ctx);
+    return rc;
 }

@@ -14,8 +14,8 @@
 struct operation {
     struct channel_outbox *outbox;
     struct submit_record record;
-    const void *lid;             /* its bytes, where lid_len is not 0 */
-    const void *rid;             /* the same of rid_len; for a message NULL: it has a block */
+    const void *lid; /* its bytes, where lid_len is not 0 */
+    const void *rid; /* its bytes, where rid_len is not 0; NULL for a message, which has a block */
     const struct message *block; /* head of a message's block */
     const uint64_t *arguments;   /* as many as it says */
     const void *payload;         /* packed, or a Medium's */

@@ -12,12 +12,13 @@
 #include "clientlib/attach/deadline.h"
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
+#include "clientlib/calls/flush.h"
 #include "clientlib/calls/wait.h"
 #include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
 
 enum {
-    KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE | PWC_NOTIFICATION,
+    KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE | PWC_NOTIFICATION | PWC_OFFLOAD | PWC_PEER,
 };
 
 /* As channel_probe_n, after the daemon's news of neighbours, and before the wake-ups that are due.
@@ -104,6 +105,24 @@ static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
     return rc;
 }
 
+/* For a wait on one peer that has found nothing: 0, and it may go on; 1, and it has an event after
+ * all; or -EHOSTDOWN: the peer has ended, and nothing is left that could bring one. */
+static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
+{
+    struct pwc_remote *remote = ctx->remotes;
+    int rc;
+
+    if (peer == PWC_ANY || !channel_peer_is_over(&ctx->channel, peer))
+        return 0;
+    while (remote && remote->peer != peer)
+        remote = remote->next;
+    /* The ends of operations may come behind the end of their peer. */
+    if (remote && (kinds == 0 || kinds & PWC_LOCAL) && flush_peer(ctx, remote, 0) != 0)
+        return 0;
+    rc = probe_once(ctx, peer, kinds, out);
+    return rc == 0 && channel_peer_is_over(&ctx->channel, peer) ? -EHOSTDOWN : rc;
+}
+
 static __attribute__((noinline)) int wait_for(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
                                               struct pwc_event *out, int timeout_ms)
 {
@@ -113,7 +132,12 @@ static __attribute__((noinline)) int wait_for(struct pwc_ctx *ctx, pwc_peer peer
 
     patience_worked(&ctx->patience, (uint64_t)now);
     while (now < deadline) {
+        rc = look_for_end(ctx, peer, kinds, out);
+        if (rc != 0)
+            return rc;
         wait_pause(ctx, kinds, now, deadline);
+        if (ctx->events.run)
+            (void)wait_drain(ctx);
         rc = probe_awhile(ctx, peer, kinds, out);
         if (rc != 0)
             return rc;
@@ -131,7 +155,26 @@ int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
     rc = probe_awhile(ctx, peer, kinds, out);
-    return rc != 0 ? rc : wait_for(ctx, peer, kinds, out, timeout_ms);
+    if (rc != 0)
+        return rc;
+    ctx->events.asked = kinds ? kinds : PWC_LOCAL | PWC_REMOTE;
+    wait_begin(ctx, SESSION_WAITS_EVENT);
+    rc = wait_for(ctx, peer, kinds, out, timeout_ms);
+    wait_end(ctx);
+    ctx->events.asked = 0;
+    return rc;
+}
+
+int pwc_set_handler(pwc_ctx *ctx, unsigned kinds, pwc_event_handler handler, void *argument)
+{
+    if (!ctx || kinds & ~(unsigned)KINDS_ALL)
+        return -EINVAL;
+    if (client_is_forked(ctx->client))
+        return -EOWNERDEAD;
+    ctx->events.run = handler;
+    ctx->events.argument = argument;
+    ctx->events.kinds = kinds ? kinds : PWC_LOCAL | PWC_REMOTE;
+    return 0;
 }
 
 int pwc_fd(pwc_ctx *ctx)

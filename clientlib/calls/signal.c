@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include "clientlib/calls/operation.h"
+#include "clientlib/calls/room.h"
 #include "clientlib/neighbours/direct.h"
 #include "shm_ring/word.h"
 
@@ -87,6 +88,28 @@ static int put_signal_for_request(pwc_remote *dst, uint64_t off, const void *src
     return rc;
 }
 
+/* `lid` is that of an event, or a request. */
+static int put_signal_now(pwc_remote *dst, uint64_t off, const void *src, size_t len,
+                          const struct signal *s, const pwc_cid *lid, unsigned flags)
+{
+    return lid->size > PWC_CID_MAX ? put_signal_for_request(dst, off, src, len, s, lid, flags)
+                                   : put_signal(dst, off, src, len, s, lid, flags);
+}
+
+static int put_signal_waiting(pwc_remote *dst, uint64_t off, const void *src, size_t len,
+                              const struct signal *s, const pwc_cid *lid, unsigned flags)
+{
+    struct room room;
+    int rc = room_begin(&room, dst->ctx, lid, flags);
+
+    if (rc < 0)
+        return rc;
+    do
+        rc = put_signal_now(dst, off, src, len, s, lid, flags & ~(unsigned)PWC_WAIT);
+    while (room_wait(&room, &rc));
+    return rc;
+}
+
 int pwc_put_signal(pwc_remote *dst, uint64_t off, const void *src, size_t len, uint64_t signal_off,
                    uint64_t value, enum pwc_atomic_op op, pwc_cid lid, unsigned flags)
 {
@@ -95,8 +118,8 @@ int pwc_put_signal(pwc_remote *dst, uint64_t off, const void *src, size_t len, u
 
     static_assert((int)PWC_SET == (int)WORD_SET && (int)PWC_ADD == (int)WORD_ADD,
                   "operations pass to the daemon as they are");
-    if (op != PWC_SET && op != PWC_ADD)
+    if (!dst || (op != PWC_SET && op != PWC_ADD))
         return -EINVAL;
-    return lid.size > PWC_CID_MAX ? put_signal_for_request(dst, off, src, len, &s, &lid, flags)
-                                  : put_signal(dst, off, src, len, &s, &lid, flags);
+    return flags & PWC_WAIT ? put_signal_waiting(dst, off, src, len, &s, &lid, flags)
+                            : put_signal_now(dst, off, src, len, &s, &lid, flags);
 }

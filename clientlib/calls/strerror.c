@@ -13,7 +13,7 @@ struct meaning {
 
 static const struct meaning meanings[] = {
     {0, "success"},
-    {EACCES, "the daemon does not serve this user"},
+    {EACCES, "the daemon does not serve this user, or its socket is for others"},
     {EADDRINUSE, "this rank of the job is attached already"},
     {E2BIG, "an active message has 16 arguments at most, a vector 1024 pieces and half of a ring"},
     {EAGAIN,
@@ -36,6 +36,7 @@ static const struct meaning meanings[] = {
      "too many events kept by filters: probe for those first; of a call that asks the daemon: "
      "too many requests wait there, try again later"},
     {ENOENT, "no daemon's socket at that path: is pwcd running?"},
+    {ENOEXEC, "no program of handlers that can be run: pwc_error_text says where and why"},
     {ENOMEM, "out of memory"},
     {ENOSPC, "the daemon has no room for more of these"},
     {ENOSYS, "no handler stands at that index"},

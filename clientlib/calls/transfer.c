@@ -7,6 +7,7 @@
 #include <errno.h>
 #include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
+#include "clientlib/calls/room.h"
 #include "clientlib/calls/transfer.h"
 #include "clientlib/neighbours/direct.h"
 
@@ -61,21 +62,27 @@ static inline int put_packed(struct pwc_ctx *ctx, const struct pwc_remote *dst, 
     return rc < 0 ? rc : 0;
 }
 
-static __attribute__((noinline)) int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst, uint64_t off,
-                                                   const void *src, size_t len, const pwc_cid *lid,
-                                                   const pwc_cid *rid, unsigned flags)
+static __attribute__((noinline)) int put_any(pwc_ctx *ctx, pwc_remote *dst, uint64_t off,
+                                             const void *src, size_t len, const pwc_cid *lid,
+                                             const pwc_cid *rid, unsigned flags)
 {
-    struct operation op;
+    struct operation op = make(ctx, SUBMIT_PUT, dst, off, len, rid, flags);
 
-    if (len > 0 && len <= ctx->client->packed_max && lid->size == 0 && rid->size == 0) {
-        int rc = put_packed(ctx, dst, off, src, len, lid->value, rid->value, flags);
-
-        if (rc != -EMSGSIZE) /* a small ring: from a region, then */
-            return rc;
-    }
-    op = make(ctx, SUBMIT_PUT, dst, off, len, rid, flags);
     operation_set_lid(&op, lid);
     return operation_submit_payload(ctx, &op, src);
+}
+
+/* A small put with ids by value, as most are, goes without the steps that others need. */
+static inline int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src,
+                                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    int rc = -EMSGSIZE;
+
+    if (len > 0 && len <= ctx->client->packed_max && lid->size == 0 && rid->size == 0)
+        rc = put_packed(ctx, dst, off, src, len, lid->value, rid->value, flags);
+    if (rc != -EMSGSIZE) /* a small ring: from a region, then */
+        return rc;
+    return put_any(ctx, dst, off, src, len, lid, rid, flags);
 }
 
 static __attribute__((noinline)) int put_directly_for_request(pwc_remote *dst, uint64_t off,
@@ -91,6 +98,23 @@ static __attribute__((noinline)) int put_directly_for_request(pwc_remote *dst, u
     return rc;
 }
 
+/* As transfer_put, with PWC_WAIT. */
+static __attribute__((noinline, cold)) int put_waiting(pwc_remote *dst, uint64_t off,
+                                                       const void *src, size_t len,
+                                                       const pwc_cid *lid, const pwc_cid *rid,
+                                                       unsigned flags)
+{
+    struct room room;
+    int rc = room_begin(&room, dst->ctx, lid, flags);
+
+    if (rc < 0)
+        return rc;
+    do
+        rc = transfer_put(dst, off, src, len, lid, rid, flags & ~(unsigned)PWC_WAIT);
+    while (room_wait(&room, &rc));
+    return rc;
+}
+
 /* As pwc_put, for a request. Takes the same arguments, so that a jump leads here. */
 static __attribute__((noinline)) int put_for_request(pwc_remote *dst, uint64_t off, const void *src,
                                                      size_t len, pwc_cid lid, pwc_cid rid,
@@ -102,6 +126,8 @@ static __attribute__((noinline)) int put_for_request(pwc_remote *dst, uint64_t o
 
     if (!r)
         return -EINVAL;
+    if (flags & PWC_WAIT)
+        return put_waiting(dst, off, src, len, &lid, &rid, flags);
     lid = request_cid(r);
     rc = check(ctx, dst, off, len, &lid, &rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
     if (rc == 0 && dst->pair) {
@@ -111,12 +137,7 @@ static __attribute__((noinline)) int put_for_request(pwc_remote *dst, uint64_t o
     }
     if (rc < 0)
         return rc;
-    flags = operation_request_flags(flags);
-    rc = -EMSGSIZE;
-    if (len > 0 && len <= ctx->client->packed_max && rid.size == 0)
-        rc = put_packed(ctx, dst, off, src, len, lid.value, rid.value, flags);
-    if (rc == -EMSGSIZE)
-        rc = put_by_daemon(ctx, dst, off, src, len, &lid, &rid, flags);
+    rc = put_by_daemon(ctx, dst, off, src, len, &lid, &rid, operation_request_flags(flags));
     if (rc == 0)
         request_begin(r);
     return rc;
@@ -125,9 +146,12 @@ static __attribute__((noinline)) int put_for_request(pwc_remote *dst, uint64_t o
 int transfer_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, const pwc_cid *lid,
                  const pwc_cid *rid, unsigned flags)
 {
-    struct pwc_ctx *ctx = dst->ctx;
+    struct pwc_ctx *ctx;
     int rc;
 
+    if (!dst)
+        return -EINVAL;
+    ctx = dst->ctx;
     if (lid->size > PWC_CID_MAX)
         return put_for_request(dst, off, src, len, *lid, *rid, flags);
     rc = check(ctx, dst, off, len, lid, rid, flags, PUT_FLAGS, PWC_REMOTE_WRITE);
@@ -136,7 +160,9 @@ int transfer_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, con
         if (rc == 1)
             return direct_put(ctx, dst, off, src, len, lid, rid, flags);
     }
-    return rc < 0 ? rc : put_by_daemon(ctx, dst, off, src, len, lid, rid, flags);
+    if (rc < 0) /* no check lets PWC_WAIT pass */
+        return flags & PWC_WAIT ? put_waiting(dst, off, src, len, lid, rid, flags) : rc;
+    return put_by_daemon(ctx, dst, off, src, len, lid, rid, flags);
 }
 
 int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid, pwc_cid rid,
@@ -145,19 +171,36 @@ int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid 
     return transfer_put(dst, off, src, len, &lid, &rid, flags);
 }
 
+/* Where the daemon puts the bytes of a get: its destination, or what is copied there at the end,
+ * which is then in *shadow; *place is PENDING_NONE, or that of staging. */
+static int place_destination(pwc_ctx *ctx, struct submit_record *record, void *dst,
+                             uint8_t **shadow, uint32_t *place)
+{
+    int rc = span_view_find(&ctx->spans, &ctx->client->spans, dst, record->length, &record->segment,
+                            &record->local_offset, shadow);
+
+    if (rc != -EFAULT || record->length > ctx->client->packed_max)
+        return rc;
+    rc = staging_find(&ctx->staging, ctx->client, &ctx->channel.pending, place, shadow,
+                      &record->local_offset);
+    if (rc == 0)
+        record->segment = staging_segment(&ctx->staging);
+    return rc;
+}
+
 static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src, uint64_t off,
                                                    void *dst, size_t len, const pwc_cid *lid,
                                                    const pwc_cid *rid, unsigned flags)
 {
     struct operation op =
         make(ctx, SUBMIT_GET, src, off, len, rid, (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_SLOT);
+    uint32_t place = PENDING_NONE;
     uint8_t *shadow = NULL;
     int64_t slot;
     int rc;
 
     if (len > 0) {
-        rc = span_view_find(&ctx->spans, &ctx->client->spans, dst, len, &op.record.segment,
-                            &op.record.local_offset, &shadow);
+        rc = place_destination(ctx, &op.record, dst, &shadow, &place);
         if (rc < 0)
             return rc;
     }
@@ -168,6 +211,8 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
     slot = pending_begin(&ctx->channel.pending, lid, flags, shadow ? dst : NULL, shadow, len);
     if (slot < 0)
         return (int)slot;
+    if (place != PENDING_NONE)
+        pending_stage(&ctx->channel.pending, (uint32_t)slot, place);
     op.record.lid = (uint64_t)slot;
     rc = operation_submit(ctx, &op);
     if (rc < 0)
@@ -199,12 +244,33 @@ static __attribute__((noinline)) int get_for_request(pwc_remote *src, uint64_t o
     return rc;
 }
 
+/* As transfer_get, with PWC_WAIT. */
+static __attribute__((noinline)) int get_waiting(pwc_remote *src, uint64_t off, void *dst,
+                                                 size_t len, const pwc_cid *lid, const pwc_cid *rid,
+                                                 unsigned flags)
+{
+    struct room room;
+    int rc = room_begin(&room, src->ctx, lid, flags);
+
+    if (rc < 0)
+        return rc;
+    do
+        rc = transfer_get(src, off, dst, len, lid, rid, flags & ~(unsigned)PWC_WAIT);
+    while (room_wait(&room, &rc));
+    return rc;
+}
+
 int transfer_get(pwc_remote *src, uint64_t off, void *dst, size_t len, const pwc_cid *lid,
                  const pwc_cid *rid, unsigned flags)
 {
-    struct pwc_ctx *ctx = src->ctx;
+    struct pwc_ctx *ctx;
     int rc;
 
+    if (!src)
+        return -EINVAL;
+    ctx = src->ctx;
+    if (flags & PWC_WAIT)
+        return get_waiting(src, off, dst, len, lid, rid, flags);
     if (lid->size > PWC_CID_MAX)
         return get_for_request(src, off, dst, len, lid, rid, flags);
     rc = check(ctx, src, off, len, lid, rid, flags, GET_FLAGS, PWC_REMOTE_READ);

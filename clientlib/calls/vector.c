@@ -9,6 +9,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/pieces.h"
+#include "clientlib/calls/room.h"
 #include "clientlib/channel/channel_vector.h"
 #include "clientlib/neighbours/direct.h"
 
@@ -307,8 +308,8 @@ static int copy_directly(const struct vector *v, struct pwc_request *request, si
     return rc;
 }
 
-static int put(pwc_remote *dst, const struct pieces *pieces, const pwc_cid *lid, const pwc_cid *rid,
-               unsigned flags)
+static int put_now(pwc_remote *dst, const struct pieces *pieces, const pwc_cid *lid,
+                   const pwc_cid *rid, unsigned flags)
 {
     struct pwc_ctx *ctx = dst->ctx;
     struct pwc_request *request = operation_request(ctx, lid);
@@ -333,8 +334,8 @@ static int put(pwc_remote *dst, const struct pieces *pieces, const pwc_cid *lid,
     return rc < 0 ? rc : submit(&v, request, SUBMIT_PUT, put_pieces);
 }
 
-static int get(pwc_remote *src, const struct pieces *pieces, const pwc_cid *lid, const pwc_cid *rid,
-               unsigned flags)
+static int get_now(pwc_remote *src, const struct pieces *pieces, const pwc_cid *lid,
+                   const pwc_cid *rid, unsigned flags)
 {
     struct pwc_ctx *ctx = src->ctx;
     struct pwc_request *request = operation_request(ctx, lid);
@@ -354,11 +355,44 @@ static int get(pwc_remote *src, const struct pieces *pieces, const pwc_cid *lid,
     return rc < 0 ? rc : submit(&v, request, SUBMIT_GET, get_pieces);
 }
 
+typedef int transfer(pwc_remote *remote, const struct pieces *pieces, const pwc_cid *lid,
+                     const pwc_cid *rid, unsigned flags);
+
+static int run_waiting(transfer *run, pwc_remote *remote, const struct pieces *pieces,
+                       const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
+{
+    struct room room;
+    int rc = room_begin(&room, remote->ctx, lid, flags);
+
+    if (rc < 0)
+        return rc;
+    do
+        rc = run(remote, pieces, lid, rid, flags & ~(unsigned)PWC_WAIT);
+    while (room_wait(&room, &rc));
+    return rc;
+}
+
+static int put(pwc_remote *dst, const struct pieces *pieces, const pwc_cid *lid, const pwc_cid *rid,
+               unsigned flags)
+{
+    return flags & PWC_WAIT ? run_waiting(put_now, dst, pieces, lid, rid, flags)
+                            : put_now(dst, pieces, lid, rid, flags);
+}
+
+static int get(pwc_remote *src, const struct pieces *pieces, const pwc_cid *lid, const pwc_cid *rid,
+               unsigned flags)
+{
+    return flags & PWC_WAIT ? run_waiting(get_now, src, pieces, lid, rid, flags)
+                            : get_now(src, pieces, lid, rid, flags);
+}
+
 int pwc_putv(pwc_remote *dst, const struct pwc_piece *list, size_t n, pwc_cid lid, pwc_cid rid,
              unsigned flags)
 {
     struct pieces pieces;
 
+    if (!dst)
+        return -EINVAL;
     pieces_of_vector(&pieces, list, n);
     return put(dst, &pieces, &lid, &rid, flags);
 }
@@ -368,6 +402,8 @@ int pwc_getv(pwc_remote *src, const struct pwc_piece *list, size_t n, pwc_cid li
 {
     struct pieces pieces;
 
+    if (!src)
+        return -EINVAL;
     pieces_of_vector(&pieces, list, n);
     return get(src, &pieces, &lid, &rid, flags);
 }
@@ -376,7 +412,7 @@ int pwc_put_shape(pwc_remote *dst, uint64_t off, const void *src, const struct p
                   pwc_cid lid, pwc_cid rid, unsigned flags)
 {
     struct pieces pieces;
-    int rc = pieces_of_shape(&pieces, off, (void *)(uintptr_t)src, shape);
+    int rc = dst ? pieces_of_shape(&pieces, off, (void *)(uintptr_t)src, shape) : -EINVAL;
 
     return rc < 0 ? rc : put(dst, &pieces, &lid, &rid, flags);
 }
@@ -385,7 +421,7 @@ int pwc_get_shape(pwc_remote *src, uint64_t off, void *dst, const struct pwc_sha
                   pwc_cid lid, pwc_cid rid, unsigned flags)
 {
     struct pieces pieces;
-    int rc = pieces_of_shape(&pieces, off, dst, shape);
+    int rc = src ? pieces_of_shape(&pieces, off, dst, shape) : -EINVAL;
 
     return rc < 0 ? rc : get(src, &pieces, &lid, &rid, flags);
 }

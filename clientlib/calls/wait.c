@@ -5,9 +5,11 @@
  */
 #include "clientlib/calls/wait.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include "clientlib/attach/deadline.h"
+#include "clientlib/attach/guard.h"
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
 #include "clientlib/teams/teams.h"
@@ -16,8 +18,9 @@
 enum {
     HEALTH_NS = 1000000000, /* between two looks whether the daemon lives */
     HELD_NS = 1000000,      /* no bell rings for room for the reply to a request that waits */
-    NAP_NS = 1000000,       /* nor for room in the submission ring */
+    NAP_NS = 1000000,       /* nor for room in a ring, nor for an end without an event */
     WAKES_NS = 100000000,
+    DRAINED = 64, /* events at a time */
 };
 
 static bool daemon_hung_up(struct pwc_ctx *ctx)
@@ -27,9 +30,85 @@ static bool daemon_hung_up(struct pwc_ctx *ctx)
     return poll(&wake, 1, 0) > 0 && (wake.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
+/* ---- for people who look -------------------------------------------------------------------- */
+
+/* This thread alone writes these words. */
+static void grow(_Atomic uint64_t *word, int64_t by)
+{
+    uint64_t value = atomic_load_explicit(word, memory_order_relaxed);
+
+    atomic_store_explicit(word, value + (uint64_t)by, memory_order_relaxed);
+}
+
+/* A pause begins: shows the call with its first one, and counts the time since the last one. */
+static void pause_begins(struct pwc_ctx *ctx, int64_t now)
+{
+    struct session_waits *shown = &ctx->channel.shared->waits;
+    struct context_wait *w = &ctx->wait;
+
+    if (w->shown != w->call) {
+        w->shown = w->call;
+        atomic_store_explicit(&shown->call, w->call, memory_order_relaxed);
+    }
+    if (w->at != 0)
+        grow(&shown->waited_ns, now - w->at);
+    w->at = now;
+}
+
+/* What follows a pause counts, too, where a call that waits goes on. */
+static void pause_ends(struct pwc_ctx *ctx, int64_t now)
+{
+    grow(&ctx->channel.shared->waits.waited_ns, now - ctx->wait.at);
+    ctx->wait.at = ctx->wait.call != SESSION_WAITS_NOT ? now : 0;
+}
+
+void wait_show_end(struct pwc_ctx *ctx)
+{
+    ctx->wait.shown = SESSION_WAITS_NOT;
+    ctx->wait.at = 0;
+    atomic_store_explicit(&ctx->channel.shared->waits.call, SESSION_WAITS_NOT,
+                          memory_order_relaxed);
+}
+
+void wait_asleep(struct pwc_ctx *ctx, int64_t now)
+{
+    pause_begins(ctx, now);
+    atomic_store_explicit(&ctx->channel.shared->waits.asleep_since, (uint64_t)now,
+                          memory_order_release);
+}
+
+void wait_awake(struct pwc_ctx *ctx, int64_t now)
+{
+    struct session_waits *shown = &ctx->channel.shared->waits;
+    int64_t since = ctx->wait.at;
+
+    /* In this order a look in between misses the nap, and counts none twice. */
+    atomic_store_explicit(&shown->asleep_since, 0, memory_order_relaxed);
+    atomic_store_explicit(&shown->asleep_ns,
+                          atomic_load_explicit(&shown->asleep_ns, memory_order_relaxed) +
+                              (uint64_t)(now - since),
+                          memory_order_release);
+    pause_ends(ctx, now);
+}
+
+/* ---- pauses --------------------------------------------------------------------------------- */
+
+/* The kinds that the function of pwc_set_handler is to take now. */
+static inline unsigned drained_kinds(const struct pwc_ctx *ctx)
+{
+    return ctx->events.run ? ctx->events.kinds & ~ctx->events.asked : 0;
+}
+
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
 {
-    int rc = channel_arm(&ctx->channel, mode, kinds);
+    unsigned drained = drained_kinds(ctx);
+    int rc;
+
+    if (drained != 0) {
+        kinds = drained | (kinds ? kinds : PWC_LOCAL | PWC_REMOTE);
+        ctx->channel.asked_peer = PWC_ANY;
+    }
+    rc = channel_arm(&ctx->channel, mode, kinds);
 
     if (rc == 0 && neighbours_have_changed(ctx)) {
         channel_disarm(&ctx->channel);
@@ -48,8 +127,13 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
     int64_t left = deadline - now;
     int64_t nap = left < longest ? left : longest;
 
-    if (doorbell_sleep(&ctx->channel.shared->event_bell, nap) != -ETIMEDOUT) {
-        patience_worked(&ctx->patience, (uint64_t)clock_now());
+    wait_asleep(ctx, now);
+    int rc = doorbell_sleep(&ctx->channel.shared->event_bell, nap);
+    int64_t awake = clock_now();
+
+    wait_awake(ctx, awake);
+    if (rc != -ETIMEDOUT) {
+        patience_worked(&ctx->patience, (uint64_t)awake);
     } else if (now + nap >= ctx->health_at) {
         if (daemon_hung_up(ctx))
             channel_end(&ctx->channel, -ESHUTDOWN);
@@ -63,8 +147,12 @@ bool wait_yield(struct pwc_ctx *ctx, int64_t now)
 {
     if (patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) != PATIENCE_YIELD)
         return false;
+    pause_begins(ctx, now);
     sched_yield();
-    patience_yielded(&ctx->patience, (uint64_t)now, (uint64_t)clock_now());
+    int64_t after = clock_now();
+
+    pause_ends(ctx, after);
+    patience_yielded(&ctx->patience, (uint64_t)now, (uint64_t)after);
     return true;
 }
 
@@ -74,6 +162,21 @@ void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadli
         wait_sleep(ctx, now, deadline);
 }
 
+unsigned wait_drain(struct pwc_ctx *ctx)
+{
+    struct pwc_event event;
+    unsigned count = 0;
+
+    while (count < DRAINED && drained_kinds(ctx) != 0 &&
+           channel_probe(&ctx->channel, PWC_ANY, drained_kinds(ctx), &event) == 1) {
+        handler_enter();
+        ctx->events.run(ctx, &event, ctx->events.argument);
+        handler_leave();
+        count++;
+    }
+    return count;
+}
+
 int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
 {
     int rc;
@@ -81,11 +184,30 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
     teams_progress(ctx);
     rc = kinds & PWC_LOCAL ? channel_collect(&ctx->channel) : 0;
 
-    if (rc >= 0)
-        rc = channel_run(&ctx->channel);
+    if (rc >= 0 || rc == -ENOBUFS) {
+        int run = channel_run(&ctx->channel);
+
+        rc = rc < 0 ? rc : run;
+    }
+    if (ctx->events.run && wait_drain(ctx) > 0 && rc == -ENOBUFS)
+        rc = 0; /* that has made room */
     if (ctx->channel.neighbours.wakes_due)
         wake_retry(ctx);
     return rc;
+}
+
+int wait_pass(struct pwc_ctx *ctx, int64_t deadline)
+{
+    int64_t now = clock_now();
+    bool late = now >= deadline;
+    int rc = channel_state(&ctx->channel);
+
+    if (rc < 0)
+        return rc;
+    if (!late)
+        wait_pause(ctx, PWC_LOCAL, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
+    rc = wait_collect(ctx, PWC_LOCAL);
+    return rc == 0 && late ? -ETIMEDOUT : rc;
 }
 
 void wait_for_due_wakes(struct pwc_ctx *ctx)

@@ -9,6 +9,28 @@
 #include "clientlib/attach/context.h"
 #include "clientlib/teams/teams.h"
 
+/*
+ * A call that waits says which it is, for people who look (session_waits): begin, then any of the
+ * pauses below, then end. These cost nothing until the first pause; from there on, the time up to
+ * the last pause counts as waited, with the handlers that ran meanwhile.
+ */
+static inline void wait_begin(struct pwc_ctx *ctx, enum session_wait call)
+{
+    ctx->wait.call = call;
+    ctx->wait.at = 0;
+}
+void wait_show_end(struct pwc_ctx *ctx);
+static inline void wait_end(struct pwc_ctx *ctx)
+{
+    if (ctx->wait.at != 0)
+        wait_show_end(ctx);
+    ctx->wait.call = SESSION_WAITS_NOT;
+}
+
+/* Around a sleep that is not wait_sleep: notes that the context sleeps, and that it is awake. */
+void wait_asleep(struct pwc_ctx *ctx, int64_t now);
+void wait_awake(struct pwc_ctx *ctx, int64_t now);
+
 /* As channel_arm; a change among the neighbours also counts as something to probe, since it may
  * precede the arm and then rings no bell. */
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
@@ -40,6 +62,14 @@ void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadli
  * only where it waits for them, runs handlers, and asks for the wake-ups that are due. 0; -ENOBUFS:
  * no more can be kept; -ENOMEM; -EPROTO. */
 int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
+
+/* Gives events that have come to the function of pwc_set_handler, some at a time, except those that
+ * a running pwc_wait asks for: how many. wait_collect does this, too. */
+unsigned wait_drain(struct pwc_ctx *ctx);
+
+/* Lets time pass until the deadline or for a moment, then keeps what has come: 0, -ETIMEDOUT when
+ * the deadline had passed before, or why waiting is of no use any more. */
+int wait_pass(struct pwc_ctx *ctx, int64_t deadline);
 
 /* Asks for the wake-ups that are due, for 100 ms at most: the caller may make no later call that
  * would ask. */

@@ -57,8 +57,8 @@ static bool holds_soon(const struct pwc_ctx *ctx, const struct until *u)
     return yes;
 }
 
-/* Does what others may wait for as this context waits for them: 0, or why waiting is of no use any
- * more. */
+/* Does the work of this context that others may wait for: teams, messages, wake-ups. Returns 0, or
+ * the error for which no further wait is of use. */
 static int progress(struct pwc_ctx *ctx)
 {
     uint32_t changes = neighbour_changes(ctx);
@@ -119,5 +119,10 @@ int pwc_wait_word(pwc_ctx *ctx, const uint64_t *word, enum pwc_compare compare, 
         return rc;
     if ((unsigned)compare > PWC_LE || (uintptr_t)word % sizeof(*word) != 0)
         return -EINVAL;
-    return holds_soon(ctx, &u) ? 1 : wait_until(ctx, &u, timeout_ms);
+    if (holds_soon(ctx, &u))
+        return 1;
+    wait_begin(ctx, SESSION_WAITS_EVENT);
+    rc = wait_until(ctx, &u, timeout_ms);
+    wait_end(ctx);
+    return rc;
 }

@@ -94,6 +94,7 @@ void channel_destroy(struct channel *ch)
     channel_notify_destroy(ch);
     request_pool_destroy(&ch->requests);
     kept_destroy(&ch->kept);
+    channel_ends_destroy(&ch->ends);
 }
 
 int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context)
@@ -127,9 +128,9 @@ int channel_break(struct channel *ch)
     return -EPROTO;
 }
 
-bool channel_idle(const struct channel *ch)
+uint64_t channel_unended(const struct channel *ch)
 {
-    return atomic_load_explicit(&ch->shared->ended, memory_order_acquire) == ch->submitted;
+    return ch->submitted - atomic_load_explicit(&ch->shared->ended, memory_order_acquire);
 }
 
 bool channel_is_taken(struct channel *ch)
@@ -176,11 +177,12 @@ int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
     neighbours_arm(&ch->neighbours, mode);
     FAULT(WAIT_ARMED);
     pending = (kinds & PWC_LOCAL) && inbox_pending(&ch->local);
-    if (!pending && (kinds & CHANNEL_REMOTE_KINDS || channel_sorts(ch)))
+    if (!pending && (kinds & CHANNEL_RING_KINDS || channel_sorts(ch)))
         pending = remote_pending(ch);
     if (!pending && ch->deliver)
         pending = inbox_pending(&ch->reply_event);
-    pending = pending || channel_direct_pending(ch, ch->asked_peer, kinds);
+    pending = pending || channel_direct_pending(ch, ch->asked_peer, kinds) ||
+              channel_end_to_show(ch, ch->asked_peer, kinds);
     if (!pending && channel_state(ch) == 0)
         return 0;
     channel_disarm(ch);

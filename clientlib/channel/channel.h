@@ -11,6 +11,7 @@
  *     channel_direct.c    out of the pairs' rings, which neighbours write without the daemon
  *     channel_route.c     what becomes of an event or a message, from either
  *     channel_notify.c    notifications, and the requests that ask for them
+ *     channel_ends.c      peers that have ended
  *     channel_own.c       ends of what went to neighbours, without the daemon
  *     channel_requests.c  ends of persistent requests
  *
@@ -44,6 +45,8 @@
 
 /* The kinds whose events stand in the remote ring, and in the rings of neighbours. */
 #define CHANNEL_REMOTE_KINDS ((unsigned)PWC_REMOTE | (unsigned)PWC_NOTIFICATION)
+/* The kinds above, and the kinds that stand in the remote ring alone. */
+#define CHANNEL_RING_KINDS (CHANNEL_REMOTE_KINDS | (unsigned)PWC_OFFLOAD | (unsigned)PWC_PEER)
 
 /*
  * Runs the handler of an active message, which has been checked and whose block follows the event,
@@ -83,6 +86,32 @@ struct channel_notify {
     bool held; /* in the ring of a neighbour, when these were last looked into: no room for it */
 };
 
+/* A peer that has ended, by its daemon's word. */
+struct channel_end {
+    uint64_t peer;
+    int32_t status; /* of the event */
+    bool taken;     /* a probe has shown the event */
+    bool back;      /* another context has come with its number, before that */
+};
+
+/* Owned by the channel. */
+struct channel_ends {
+    struct channel_end *list;
+    uint32_t count, room, untaken;
+    uint64_t seen; /* bit i: there may be one whose number has the remainder i by 64 */
+};
+
+static inline uint64_t channel_end_bit(uint64_t peer)
+{
+    return UINT64_C(1) << peer % 64;
+}
+
+/* False: this peer has not ended, or is back, and nothing is left to be shown of that. */
+static inline bool channel_may_have_ended(const struct channel_ends *ends, uint64_t peer)
+{
+    return ends->seen & channel_end_bit(peer);
+}
+
 struct channel {
     struct session_shared *shared;
     struct channel_outbox submit;
@@ -110,6 +139,7 @@ struct channel {
     channel_deliver *deliver;
     void *deliver_context;
     struct kept kept;
+    struct channel_ends ends;
     _Alignas(8) uint8_t event[EVENT_BYTES_MAX]; /* what pwc_event.data points into */
     uint8_t ids[CHANNEL_IDS_BYTES];             /* the same, for the events of channel_probe_n */
 };
@@ -207,8 +237,12 @@ int channel_run(struct channel *ch);
  * so that the rings of the session may wait for the next call, but not for ever. */
 bool channel_run_direct(struct channel *ch);
 
-/* All submitted operations have ended. */
-bool channel_idle(const struct channel *ch);
+/* How many submitted operations have not ended. */
+uint64_t channel_unended(const struct channel *ch);
+static inline bool channel_idle(const struct channel *ch)
+{
+    return channel_unended(ch) == 0;
+}
 /* The daemon has taken all that stands in the submit ring. */
 bool channel_is_taken(struct channel *ch);
 /* A reply is still to come through the daemon, or waits in its ring for its handler. */
@@ -243,6 +277,15 @@ static inline bool channel_holds_request(const struct channel *ch)
 {
     return ch->hold == HOLD_REPLY;
 }
+
+/* ---- peers that have ended (channel_ends.c) -------------------------------------------------- */
+
+/* A context with this number has come anew, after one that may have ended. */
+void channel_peer_is_back(struct channel *ch, uint64_t peer);
+/* The peer has ended, and all that it has sent has left the rings. Looks into the remote ring for
+ * that, and keeps events that stand there. */
+bool channel_peer_is_over(struct channel *ch, uint64_t peer);
+void channel_ends_destroy(struct channel_ends *ends);
 
 /* ---- ends of what went without the daemon --------------------------------------------------- */
 

@@ -22,7 +22,11 @@ static bool event_valid(const struct inbox *inbox, const struct event_record *ev
     if (size < sizeof(*event) || size != event_bytes(event->id_len))
         return false;
     return event->kind == inbox->event_kind ||
-           (event->kind == inbox->notify_kind && event->id_len == 0);
+           ((event->kind == inbox->notify_kind ||
+             (event->kind == EVENT_PEER && inbox->notify_kind == EVENT_NOTIFY)) &&
+            event->id_len == 0) ||
+           (event->kind == EVENT_OFFLOAD && inbox->notify_kind == EVENT_NOTIFY &&
+            event->id_len == sizeof(struct offload_word));
 }
 
 /* The event at the head of a ring into `to`, which has EVENT_BYTES_MAX bytes: 1 or -EPROTO. */
@@ -76,7 +80,7 @@ static int take(struct channel *ch, struct inbox *inbox, struct event_record *to
 /* The kinds of events that a ring may hold. */
 static unsigned shown_from(const struct channel *ch, const struct inbox *inbox)
 {
-    return inbox == &ch->remote ? CHANNEL_REMOTE_KINDS : event_shown_as(inbox->event_kind);
+    return inbox == &ch->remote ? CHANNEL_RING_KINDS : event_shown_as(inbox->event_kind);
 }
 
 /* Goes on until something is shown: 1; 0 when there is no more or what comes next has to wait, or
@@ -118,10 +122,10 @@ static inline uint64_t plain_head(uint8_t event_kind)
 /*
  * Takes such an event, if it is of the peer that is asked for, from the head of a ring to the
  * caller, without the steps that others need. Each word of it is loaded once. False: it is no such
- * event, or there is none.
+ * event, or there is none, or it may say that a peer is back.
  */
-static inline bool take_plain(struct inbox *inbox, uint64_t peer, uint64_t space,
-                              struct pwc_event *out)
+static inline bool take_plain(const struct channel_ends *ends, struct inbox *inbox, uint64_t peer,
+                              uint64_t space, struct pwc_event *out)
 {
     const _Atomic uint64_t *there;
     struct event_record event;
@@ -139,7 +143,7 @@ static inline bool take_plain(struct inbox *inbox, uint64_t peer, uint64_t space
         .bytes = ring_word(there, offsetof(struct event_record, bytes) / 8),
         .id = ring_word(there, offsetof(struct event_record, id) / 8),
     };
-    if (peer != PWC_ANY && event.peer != peer)
+    if ((peer != PWC_ANY && event.peer != peer) || channel_may_have_ended(ends, event.peer))
         return false;
     consume(inbox, sizeof(event), space);
     channel_show(&event, NULL, out);
@@ -169,7 +173,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
     /* Rings that may hold what is asked for, or messages. */
     const bool look_into[] = {
         kinds & PWC_LOCAL,
-        kinds & CHANNEL_REMOTE_KINDS || channel_sorts(ch),
+        kinds & CHANNEL_RING_KINDS || channel_sorts(ch),
         ch->deliver,
     };
 
@@ -199,8 +203,8 @@ static bool may_be_kept(const struct channel *ch, unsigned kinds)
     return ch->kept.bytes > 0 && (kinds & PWC_LOCAL || ch->kept.bytes > ch->kept.own);
 }
 
-static __attribute__((noinline)) bool take_kept(struct channel *ch, uint64_t peer, unsigned kinds,
-                                                struct pwc_event *out)
+__attribute__((noinline)) bool channel_take_kept(struct channel *ch, uint64_t peer, unsigned kinds,
+                                                 struct pwc_event *out)
 {
     if (!kept_take(&ch->kept, peer, kinds, current(ch)))
         return false;
@@ -220,7 +224,8 @@ static bool neighbours_may_have(const struct channel *ch, unsigned kinds)
 static int take_added(struct channel *ch, uint64_t own_before, uint64_t peer, unsigned kinds,
                       struct pwc_event *out)
 {
-    return ch->kept.own > own_before && kinds & PWC_LOCAL && take_kept(ch, peer, kinds, out);
+    return ch->kept.own > own_before && kinds & PWC_LOCAL &&
+           channel_take_kept(ch, peer, kinds, out);
 }
 
 /* As channel_probe, where more than one ring has to be looked into. Neighbours go first, but not
@@ -259,12 +264,14 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;
     ch->asked_peer = peer;
-    if (may_be_kept(ch, kinds) && take_kept(ch, peer, kinds, out))
+    if (ch->ends.untaken > 0 && channel_take_end(ch, peer, kinds, out))
+        return 1;
+    if (may_be_kept(ch, kinds) && channel_take_kept(ch, peer, kinds, out))
         return 1;
     only = neighbours_may_have(ch, kinds) ? NULL : only_ring(ch, kinds);
     if (!only)
         return probe_all(ch, peer, kinds, out);
-    if (take_plain(only, peer, only == &ch->local ? event_bytes(0) : 0, out))
+    if (take_plain(&ch->ends, only, peer, only == &ch->local ? event_bytes(0) : 0, out))
         return 1;
     return probe_rings(ch, only, peer, kinds, out);
 }
@@ -279,7 +286,7 @@ static unsigned take_plain_run(struct channel *ch, uint64_t peer, unsigned kinds
 
     if (!only || neighbours_may_have(ch, kinds) || may_be_kept(ch, kinds))
         return 0;
-    while (count < max && take_plain(only, peer, space, &events[count]))
+    while (count < max && take_plain(&ch->ends, only, peer, space, &events[count]))
         count++;
     return count;
 }
@@ -383,6 +390,15 @@ static bool is_crowded(struct channel *ch)
 
     return atomic_load_explicit(&ch->shared->spilled, memory_order_acquire) ||
            (inbox_pending(&ch->remote) && ring->tail_seen - ring->head > ring->size / 2);
+}
+
+void channel_learn(struct channel *ch)
+{
+    const struct asked nothing = {.keep_max = CHANNEL_KEPT_BYTES};
+
+    while (inbox_pending(&ch->remote) && take_until_shown(ch, &ch->remote, &nothing, NULL) == 0 &&
+           ch->hold == HOLD_NONE)
+        continue;
 }
 
 int channel_run(struct channel *ch)

@@ -140,13 +140,16 @@ static int settle(struct channel *ch, struct event_record *event)
 
 static const struct {
     bool message, replied_to;
+    bool in_order; /* in the remote ring: behind the end of an earlier context of its peer */
     int (*settle)(struct channel *ch, struct event_record *event);
 } kinds[] = {
     [EVENT_LOCAL] = {.settle = settle},
-    [EVENT_REMOTE] = {.message = false},
-    [EVENT_REQUEST] = {.message = true, .replied_to = true},
+    [EVENT_REMOTE] = {.in_order = true},
+    [EVENT_REQUEST] = {.message = true, .replied_to = true, .in_order = true},
     [EVENT_REPLY] = {.message = true},
-    [EVENT_NOTIFY] = {.message = false},
+    [EVENT_NOTIFY] = {.in_order = true},
+    [EVENT_OFFLOAD] = {.in_order = true},
+    [EVENT_PEER] = {.message = false},
 };
 
 static int route_message(struct channel *ch, struct neighbour *from, struct event_record *event,
@@ -175,6 +178,14 @@ int channel_route(struct channel *ch, struct neighbour *from, struct event_recor
     bool shown = channel_asks(asked, event_shown_as(event->kind), event->peer);
     int rc;
 
+    if (event->kind == EVENT_PEER && event->op == PEER_BACK) {
+        channel_peer_is_back(ch, event->peer);
+        return ROUTE_KEPT;
+    }
+    if (event->kind == EVENT_PEER)
+        return channel_peer_ended(ch, event);
+    if (kinds[event->kind].in_order && !from && channel_may_have_ended(&ch->ends, event->peer))
+        channel_peer_is_back(ch, event->peer);
     if (kinds[event->kind].message)
         return route_message(ch, from, event, asked, out);
     if (event->kind == EVENT_NOTIFY)

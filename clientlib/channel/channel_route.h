@@ -7,6 +7,7 @@
  *     a local event is settled first: ends of the library's own operations go no further
  *     a notification goes to the started request that it matches; else it is shown, where the probe
  *                   asks for notifications; else it is unexpected, within the bound
+ *     the end of a peer is noted, and shown by a later probe that asks for it
  *     an event      is shown, where the probe asks for it, else kept; where no more can be kept, it
  *                   stays in its ring
  *
@@ -51,6 +52,17 @@ int channel_notified(struct channel *ch, const struct event_record *event,
 bool channel_may_notify(struct channel *ch, uint64_t peer, uint64_t id);
 /* Shows the oldest unexpected notification of this peer (or PWC_ANY): false where there is none. */
 bool channel_take_unexpected(struct channel *ch, uint64_t peer, struct pwc_event *out);
+
+/* Notes that a peer has ended, for a later probe: as channel_route. */
+int channel_peer_ended(struct channel *ch, const struct event_record *event);
+/* The end of a peer that a probe with this filter would show now, or NULL. */
+struct channel_end *channel_end_to_show(struct channel *ch, uint64_t peer, unsigned kinds);
+/* Shows that, or what was kept of the same peer: false where there is none. */
+bool channel_take_end(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
+/* Shows the oldest kept event of this filter: false where there is none. */
+bool channel_take_kept(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
+/* Moves events from the remote ring to the kept ones, as long as there is room. */
+void channel_learn(struct channel *ch);
 
 /* There is room for any reply to the request with this block, and for the end of that reply: 1; 0:
  * it must wait; -EPROTO: a neighbour sends more requests than it has left room to answer. */

@@ -34,8 +34,9 @@ static inline bool channel_piece_short(uint32_t block_max, uint64_t offset, uint
 }
 
 /*
- * `like` has the kind (SUBMIT_PUT or SUBMIT_GET), remote, flags and remote id of the operation, and
- * its whole length; `slot` is the vector's. 0, or as channel_submit.
+ * Begins the records of a vector. `like` has the kind (SUBMIT_PUT or SUBMIT_GET), remote, flags and
+ * remote id of the operation, and its whole length; `slot` is the one for its end. Returns 0, or an
+ * error as channel_submit.
  */
 int channel_vector_begin(struct channel_vector *v, struct channel *ch,
                          const struct submit_record *like, uint32_t slot, uint32_t packed_max);

@@ -21,7 +21,8 @@ static inline unsigned event_shown_as(uint8_t kind)
     static const uint8_t shown_as[] = {
         [EVENT_LOCAL] = PWC_LOCAL,         [EVENT_REMOTE] = PWC_REMOTE,
         [EVENT_REQUEST] = PWC_MESSAGE,     [EVENT_REPLY] = PWC_MESSAGE,
-        [EVENT_NOTIFY] = PWC_NOTIFICATION,
+        [EVENT_NOTIFY] = PWC_NOTIFICATION, [EVENT_OFFLOAD] = PWC_OFFLOAD,
+        [EVENT_PEER] = PWC_PEER,
     };
 
     return shown_as[kind];

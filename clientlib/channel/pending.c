@@ -73,8 +73,12 @@ static int64_t take_slot(struct pending_slots *p)
 
 static void free_slot(struct pending_slots *p, uint32_t number)
 {
-    p->slots[number].busy = false;
-    p->slots[number].next_free = p->free_slot;
+    struct pending_slot *slot = &p->slots[number];
+
+    if (slot->place > 0)
+        p->places &= ~(UINT64_C(1) << (slot->place - 1));
+    slot->busy = false;
+    slot->next_free = p->free_slot;
     p->free_slot = number;
     p->busy--;
 }
@@ -135,6 +139,22 @@ int64_t pending_begin_piece(struct pending_slots *p, uint32_t vector, void *dest
     p->slots[number].vector = vector;
     p->slots[vector].pieces++;
     return number;
+}
+
+void pending_stage(struct pending_slots *p, uint32_t number, uint32_t place)
+{
+    p->slots[number].place = (uint8_t)(place + 1);
+    p->places |= UINT64_C(1) << place;
+}
+
+void pending_drop_staged(struct pending_slots *p, uint64_t request_id)
+{
+    for (uint32_t i = 0; i < p->fresh && p->places != 0; i++) {
+        struct pending_slot *slot = &p->slots[i];
+
+        if (slot->busy && slot->place > 0 && slot->request && slot->id == request_id)
+            slot->destination = NULL;
+    }
 }
 
 void pending_cancel(struct pending_slots *p, uint32_t number)

@@ -24,7 +24,8 @@
 #include "pwc/pwc.h"
 #include "proto/session_abi.h"
 
-#define PENDING_NONE UINT32_MAX
+#define PENDING_NONE   UINT32_MAX
+#define PENDING_PLACES 64 /* of staging: shadows of gets whose destination is in no region */
 
 struct pending_slot {
     uint64_t id;        /* by value, when id_len is 0 */
@@ -37,9 +38,10 @@ struct pending_slot {
     uint32_t left;   /* ends that are still to come */
     int32_t status;  /* the first error among those that have come */
     uint16_t id_len;
-    uint8_t op;   /* of a vector: the operation that its event names; else 0 */
-    bool silent;  /* the caller wants to see the end only if the operation fails */
-    bool request; /* `id` is that of a request */
+    uint8_t place; /* of staging that is its shadow, counted from 1; 0: none */
+    uint8_t op;    /* of a vector: the operation that its event names; else 0 */
+    bool silent;   /* the caller wants to see the end only if the operation fails */
+    bool request;  /* `id` is that of a request */
     bool busy;
 };
 
@@ -50,13 +52,14 @@ struct pending_slots {
     uint32_t fresh;     /* slots from here on have never been used */
     uint32_t free_slot; /* first of those given back */
     uint32_t busy;
+    uint64_t places; /* bit i: place i of staging is in use */
 };
 
 /* For a local ring with so many bytes of event space. */
 int pending_open(struct pending_slots *p, uint32_t local_limit);
 void pending_close(struct pending_slots *p);
 
-/* Slot number, or -EAGAIN. Of `flags` (enum submit_flags) these count: SUBMIT_NO_LCE, the caller
+/* Slot number, or -EAGAIN. Two of `flags` (enum submit_flags) count: SUBMIT_NO_LCE, the caller
  * wants to see the end only if the operation fails; SUBMIT_SLOT, `id` is that of a request. With
  * a destination and no shadow, the event brings the value. */
 int64_t pending_begin(struct pending_slots *p, const pwc_cid *id, unsigned flags, void *destination,
@@ -68,6 +71,11 @@ int64_t pending_begin_vector(struct pending_slots *p, const pwc_cid *id, unsigne
 /* The slot of a piece of that vector: as pending_begin. */
 int64_t pending_begin_piece(struct pending_slots *p, uint32_t vector, void *destination,
                             const void *shadow, uint64_t length);
+/* The slot's shadow is this place of staging, which is in use until the slot is free. */
+void pending_stage(struct pending_slots *p, uint32_t slot, uint32_t place);
+/* Nothing is copied out of staging when the operation ends that was given the request with this id.
+ */
+void pending_drop_staged(struct pending_slots *p, uint64_t request_id);
 /* The operation was not submitted after all; a vector with its pieces. */
 void pending_cancel(struct pending_slots *p, uint32_t slot);
 /* The event of an operation's end, with room for EVENT_BYTES_MAX bytes: copies, and makes it the

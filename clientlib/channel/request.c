@@ -33,6 +33,18 @@ void request_pool_destroy(struct request_pool *pool)
     request_pool_init(pool);
 }
 
+uint64_t request_pool_failed(const struct request_pool *pool)
+{
+    uint64_t count = 0;
+
+    for (uint32_t i = 0; i < pool->chunk_count * REQUESTS_A_CHUNK; i++) {
+        const struct pwc_request *r = request_at(pool, i);
+
+        count += r && r->kind == REQUEST_PLAIN && !r->reported && r->status.status < 0;
+    }
+    return count;
+}
+
 static void put_free(struct request_pool *pool, struct pwc_request *r)
 {
     *r = (struct pwc_request){.kind = REQUEST_FREE, .next = pool->free};

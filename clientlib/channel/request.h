@@ -81,6 +81,9 @@ struct request_pool {
 void request_pool_init(struct request_pool *pool);
 void request_pool_destroy(struct request_pool *pool);
 
+/* Counts plain requests with an operation that failed, which no call has reported. Slow. */
+uint64_t request_pool_failed(const struct request_pool *pool);
+
 /* 0 or -ENOMEM. */
 int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct pwc_request **out);
 /* 0; -EBUSY: it is under way, or the wait that is running is for it. */

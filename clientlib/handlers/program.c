@@ -150,12 +150,11 @@ static int read_sections(struct program *p)
 /* ---- the image --------------------------------------------------------------------------------
  */
 
-static int make_image(struct program *p, size_t *bytes)
+static int make_image(struct program *p)
 {
     uint8_t *constants;
 
-    *bytes = image_bytes((uint32_t)p->instructions, (uint32_t)p->constants);
-    p->image = calloc(1, *bytes);
+    p->image = calloc(1, HANDLER_IMAGE_MAX);
     if (!p->image)
         return -ENOMEM;
     *p->image = (struct handler_image){
@@ -225,6 +224,51 @@ static int find_handlers(struct program *p, const struct program_names *names)
         if (names->handler[stage] && p->image->entry[stage] == HANDLER_NONE && found == 0)
             return refuse(p, "there is no function %.40s in the file", names->handler[stage]);
     return found > 0 ? 0 : refuse(p, "no function is named as a handler");
+}
+
+static int by_place(const void *a, const void *b)
+{
+    uint32_t one = ((const struct handler_function *)a)->place;
+    uint32_t other = ((const struct handler_function *)b)->place;
+
+    return (one > other) - (one < other);
+}
+
+/* The name as an image may have it: cut off, and other characters replaced. */
+static void take_name(char to[HANDLER_NAME_MAX], const char *name)
+{
+    for (size_t i = 0; i < HANDLER_NAME_MAX - 1 && name[i] != 0; i++) {
+        bool plain = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+                     (name[i] >= '0' && name[i] <= '9') || name[i] == '.' || name[i] == '$';
+
+        to[i] = name[i] == '_' || plain ? name[i] : '_';
+    }
+}
+
+/* Puts the names of functions into the image, as many as it may have. Returns how many. */
+static uint32_t name_functions(struct program *p, struct handler_function *functions)
+{
+    uint32_t found = 0, kept = 0;
+
+    for (size_t i = 0; i < p->symbol_count && found < HANDLER_FUNCTIONS_MAX; i++) {
+        const struct section *s;
+        GElf_Sym symbol;
+
+        if (!gelf_getsym(p->symbols, (int)i, &symbol) || GELF_ST_TYPE(symbol.st_info) != STT_FUNC)
+            continue;
+        s = section_of(p, &symbol, SECTION_CODE);
+        if (!s || symbol.st_value % 8 != 0 || symbol.st_value >= s->header.sh_size ||
+            name_of(p, &symbol)[0] == 0)
+            continue;
+        functions[found].place = (uint32_t)(s->place + symbol.st_value / 8);
+        take_name(functions[found++].name, name_of(p, &symbol));
+    }
+    qsort(functions, found, sizeof(*functions), by_place);
+    for (uint32_t i = 0; i < found; i++) /* one name for each place */
+        if (kept == 0 || functions[i].place != functions[kept - 1].place)
+            functions[kept++] = functions[i];
+    memset(&functions[kept], 0, (found - kept) * sizeof(*functions));
+    return kept;
 }
 
 /* ---- relocations ------------------------------------------------------------------------------
@@ -359,16 +403,25 @@ static int build(struct program *p, const struct program_names *names, size_t *b
     if (rc == 0)
         rc = read_sections(p);
     if (rc == 0)
-        rc = make_image(p, bytes);
+        rc = make_image(p);
     if (rc == 0)
         rc = find_handlers(p, names);
     for (size_t i = 1; i < p->count && rc == 0; i++)
         rc = resolve_section(p, i);
+    if (rc == 0) {
+        struct handler_image *image = p->image;
+
+        image->functions = name_functions(
+            p,
+            (struct handler_function *)((uint8_t *)image +
+                                        image_functions_at(image->instructions, image->constants)));
+        *bytes = image_bytes(image->instructions, image->constants, image->functions);
+    }
     return rc;
 }
 
-int program_image(const void *elf, size_t size, const struct program_names *names,
-                  struct handler_image **image, size_t *bytes, struct program_error *error)
+int image_of_elf(const void *elf, size_t size, const struct program_names *names,
+                 struct handler_image **image, size_t *bytes, struct program_error *error)
 {
     struct program *p = calloc(1, sizeof(*p));
     char *copy = malloc(size > 0 ? size : 1);

@@ -28,7 +28,7 @@ struct program_error {
 };
 
 /* 0 and an image that the caller frees, or -ENOEXEC with the error's text, or -ENOMEM. */
-int program_image(const void *elf, size_t size, const struct program_names *names,
-                  struct handler_image **image, size_t *bytes, struct program_error *error);
+int image_of_elf(const void *elf, size_t size, const struct program_names *names,
+                 struct handler_image **image, size_t *bytes, struct program_error *error);
 
 #endif

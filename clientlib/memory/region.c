@@ -71,7 +71,7 @@ int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_region **out)
     struct pwc_region *region;
     int rc;
 
-    rc = client_may_block(client);
+    rc = client_may_ask(client);
     if (rc < 0)
         return rc;
     if (len == 0 || (rights & ~(unsigned)PWC_REMOTE_RW))
@@ -144,7 +144,7 @@ static void unlink_region(struct pwc_region *region)
 int pwc_region_free(pwc_region *region)
 {
     struct pwc_client *client = region->client;
-    int rc = client_may_block(client);
+    int rc = client_may_ask(client);
 
     if (rc < 0)
         return rc;

@@ -103,7 +103,7 @@ int pwc_register(pwc_client *client, void *addr, size_t len, unsigned rights, un
 {
     enum region_kind kind = flags & PWC_MOVE ? REGION_MOVED : REGION_COPIED;
     struct pwc_region *region;
-    int rc = client_may_block(client);
+    int rc = client_may_ask(client);
 
     if (rc < 0)
         return rc;

@@ -106,7 +106,7 @@ static int contribute(struct pwc_ctx *ctx, const pwc_region *mine, struct window
 
 int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out)
 {
-    int rc = client_may_block(ctx->client);
+    int rc = client_may_ask(ctx->client);
     struct window_member member;
     struct pwc_window *w;
 
@@ -151,7 +151,7 @@ void window_free(struct pwc_window *w)
 int pwc_window_free(pwc_window *w)
 {
     struct pwc_ctx *ctx = w->ctx;
-    int rc = client_may_block(ctx->client);
+    int rc = client_may_ask(ctx->client);
 
     if (rc < 0)
         return rc;

@@ -106,7 +106,7 @@ static __attribute__((noinline)) int route_notification(struct channel *ch,
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* From the neighbour whose turn it is: an enum route, or -EPROTO. */
+/* Takes a record of the neighbour whose turn it is. Returns an enum route, or -EPROTO. */
 static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
     struct neighbours *n = &ch->neighbours;
@@ -206,9 +206,13 @@ static __attribute__((noinline)) int take_answers(struct channel *ch, uint64_t p
  * most of what a probe does. Returns how many of `left` are still to visit, that one included. */
 static inline uint32_t next_pending(struct neighbours *n, uint32_t left)
 {
-    const struct neighbour *from = n->list + n->turn, *end = n->list + n->active;
+    const struct neighbour *from, *end;
     uint32_t before = left;
 
+    if (left == 0)
+        return 0;
+    from = n->list + n->turn;
+    end = n->list + n->active;
     while (left > 0 && !pair_pending(&from->ring) && !from->over) {
         from = from + 1 < end ? from + 1 : n->list;
         left--;

@@ -30,6 +30,8 @@ struct pwc_ctx;
 struct pwc_remote;
 struct signal;
 
+/* ---- direct_open.c: pairs come and go ------------------------------------------------------- */
+
 /* The daemon's answer to a bind, as far as it is about the pair. Descriptors not taken are -1. */
 enum { DIRECT_FDS = 3 };
 struct direct_way {
@@ -44,6 +46,8 @@ struct direct_way {
 
 /* Reads the way out of a reply, and takes its descriptors. */
 void direct_way_take(struct direct_way *way, const Pwc__Pair *pair, int *fds, int fd_count);
+/* Closes what `way` still holds. */
+void direct_way_drop(struct direct_way *way);
 /* Opens the way for a new remote. Where it cannot, the remote's operations go through the daemon.
  * Takes what `way` holds. */
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way);
@@ -51,9 +55,12 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote);
 /* Unmaps pairs that lead nowhere any more. */
 void direct_check(struct pwc_ctx *ctx);
 
-/* The path of an operation over a remote that has a pair; `record`: the operation has a record for
- * its target. 1: the direct one; 0: the daemon's; or an error: neither now. */
-int direct_choose(struct pwc_ctx *ctx, const struct pwc_remote *remote, bool record);
+/* ---- direct.c: paths and operations --------------------------------------------------------- */
+
+/* The path of an operation over a remote that has a pair, or is to be bound at its first use;
+ * `record`: the operation has a record for its target. 1: the direct one; 0: the daemon's; or an
+ * error: neither now. */
+int direct_choose(struct pwc_ctx *ctx, struct pwc_remote *remote, bool record);
 /* After a 1 of direct_choose: the operation, whose memory alone is still unchecked. As pwc_put and
  * pwc_get. */
 int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
@@ -73,8 +80,9 @@ int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, con
                   size_t len, const struct signal *signal, const pwc_cid *lid, unsigned flags);
 
 /* Before an operation that has to go through the daemon: 0; -EAGAIN: the target has still to read
- * what is under way, or to answer. Also for remotes without a pair. */
-int direct_leave(struct pwc_ctx *ctx, const struct pwc_remote *remote);
+ * what is under way, or to answer. Also for remotes without a pair; binds one that is to be bound
+ * at its first use. */
+int direct_leave(struct pwc_ctx *ctx, struct pwc_remote *remote);
 /* The region is withdrawn, or the peer is gone. For a remote that has a way. */
 bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote);
 /* Everything towards this remote's peer has ended, for it went directly. */
@@ -86,8 +94,8 @@ bool direct_idle(const struct pwc_remote *remote);
 int direct_choose_message(struct pwc_ctx *ctx, const struct am_outgoing *m);
 /* After a 1 of direct_choose_message: the request. */
 int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m);
-/* The reply to the neighbour whose request is being handled, for which there is room; NULL: that
- * there will be none. 0, -EFAULT, -ENOMEM. */
+/* Replies to the neighbour whose request is being handled; there is room for it. NULL reports that
+ * there will be no reply. Returns 0, -EFAULT or -ENOMEM. */
 int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m);
 
 /* ---- between the two ------------------------------------------------------------------------ */

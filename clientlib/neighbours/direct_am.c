@@ -10,6 +10,7 @@
 #include <string.h>
 #include "clientlib/attach/wake.h"
 #include "clientlib/calls/am_send.h"
+#include "clientlib/memory/bind.h"
 #include "clientlib/neighbours/direct.h"
 #include "shm_ring/fault.h"
 #include "proto/wire_abi.h"
@@ -98,6 +99,10 @@ static bool fits(const struct pwc_ctx *ctx, const struct am_outgoing *m)
 
 int direct_choose_message(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
+    int rc = remote_is_late(m->dst) ? remote_bind_late(m->dst) : 0;
+
+    if (rc < 0 || !m->dst->pair)
+        return rc;
     return fits(ctx, m) ? direct_choose(ctx, m->dst, true) : direct_leave(ctx, m->dst);
 }
 

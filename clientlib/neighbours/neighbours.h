@@ -22,7 +22,7 @@
 #include "shm_ring/mapping.h"
 #include "shm_ring/pair.h"
 
-/* With fewer the board is not worth its look. */
+/* With fewer neighbours than this, a look at the board costs more than it saves. */
 #define QUIET_FROM 4u
 
 struct neighbour {

@@ -41,6 +41,11 @@ static inline const struct request_kind *request_kind_of(const struct pwc_reques
  * on. Where the session is over, all requests end. */
 int request_progress(struct pwc_ctx *ctx, unsigned ended_by);
 
+/* As pwc_request_wait, in a call that may block. `deadline` 0: that of timeout_ms, looked up when
+ * the wait begins to let time pass. */
+int request_wait_until(struct pwc_request *request, struct pwc_status *out, int timeout_ms,
+                       int64_t deadline);
+
 /* Reports the end of a request that has ended; `out` may be NULL. */
 static inline void request_report(struct pwc_request *r, struct pwc_status *out)
 {

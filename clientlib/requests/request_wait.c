@@ -94,18 +94,12 @@ static int progress_awhile(const struct wait *wait, uint32_t needed)
     return is_over(wait, needed) ? 1 : rc;
 }
 
-/* Waits until so many of the marked requests have ended: 1; 0 after the timeout; or an error. */
-static int wait_for(struct wait *wait, uint32_t needed)
+static int pause_until(struct wait *wait, uint32_t needed)
 {
     struct pwc_ctx *ctx = wait->ctx;
-    int rc = progress_awhile(wait, needed);
-    int64_t now;
+    int64_t now = clock_now();
+    int rc = 0;
 
-    if (rc != 0)
-        return rc;
-    if (wait->deadline == 0)
-        wait->deadline = deadline_after_ms(wait->timeout_ms);
-    now = clock_now();
     patience_worked(&ctx->patience, (uint64_t)now);
     while (rc == 0 && now < wait->deadline) {
         wait_pause(ctx, wait->ended_by, now, wait->deadline);
@@ -115,21 +109,35 @@ static int wait_for(struct wait *wait, uint32_t needed)
     return rc;
 }
 
-int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_ms)
+/* Waits until so many of the marked requests have ended: 1; 0 after the timeout; or an error. */
+static int wait_for(struct wait *wait, uint32_t needed)
+{
+    int rc = progress_awhile(wait, needed);
+
+    if (rc != 0)
+        return rc;
+    if (wait->deadline == 0)
+        wait->deadline = deadline_after_ms(wait->timeout_ms);
+    wait_begin(wait->ctx, SESSION_WAITS_EVENT);
+    rc = pause_until(wait, needed);
+    wait_end(wait->ctx);
+    return rc;
+}
+
+int request_wait_until(struct pwc_request *request, struct pwc_status *out, int timeout_ms,
+                       int64_t deadline)
 {
     struct pwc_ctx *ctx = request_ctx(request);
     struct request_pool *pool = &ctx->channel.requests;
-    int rc = client_may_block(ctx->client);
+    int rc = 1;
 
-    if (rc < 0)
-        return rc;
-    rc = 1;
     if (request->left > 0) {
         struct wait wait = {.ctx = ctx,
                             .pool = pool,
                             .sole = request,
                             .ended_by = request_kind_of(request)->ended_by,
-                            .timeout_ms = timeout_ms};
+                            .timeout_ms = timeout_ms,
+                            .deadline = deadline};
 
         pool->awaited = request;
         rc = wait_for(&wait, 1);
@@ -138,6 +146,13 @@ int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_m
     if (rc == 1)
         request_report(request, out);
     return rc;
+}
+
+int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_ms)
+{
+    int rc = client_may_block(request_ctx(request)->client);
+
+    return rc < 0 ? rc : request_wait_until(request, out, timeout_ms, 0);
 }
 
 /* ---- several -------------------------------------------------------------------------------- */

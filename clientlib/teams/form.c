@@ -180,7 +180,7 @@ static int build(struct pwc_ctx *ctx, struct formed *formed, struct pwc_team **o
 static int join_team(const struct join *join, struct pwc_team **out)
 {
     struct formed formed = {.fd = -1};
-    int rc = client_may_block(join->ctx->client);
+    int rc = client_may_ask(join->ctx->client);
 
     if (rc == 0)
         rc = ask(join, &formed);

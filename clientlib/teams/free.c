@@ -45,7 +45,7 @@ static void settle(struct pwc_team *t)
 int pwc_team_free(pwc_team *t)
 {
     struct pwc_ctx *ctx = t->ctx;
-    int rc = client_may_block(ctx->client);
+    int rc = client_may_ask(ctx->client);
 
     if (rc < 0)
         return rc;

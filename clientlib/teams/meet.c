@@ -7,7 +7,7 @@
 #include "clientlib/calls/wait.h"
 #include "clientlib/teams/team.h"
 
-int team_finish(struct pwc_team *t)
+static int finish(struct pwc_team *t)
 {
     struct pwc_ctx *ctx = t->ctx;
     int64_t deadline = deadline_after_ms(ctx->client->link.timeout_ms);
@@ -29,4 +29,13 @@ int team_finish(struct pwc_team *t)
         now = clock_now();
     }
     return t->over >= all ? t->status : rc;
+}
+
+int team_finish(struct pwc_team *t)
+{
+    wait_begin(t->ctx, SESSION_WAITS_EXCHANGE);
+    int rc = finish(t);
+
+    wait_end(t->ctx);
+    return rc;
 }

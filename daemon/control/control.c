@@ -215,6 +215,8 @@ static int open_engine_config(struct control *control)
                         : control->worker_count;
     engine->stride = control->node_count;
     engine->clients_max = (uint32_t)config->clients_max;
+    engine->flows_max = (uint32_t)config->pairs;
+    engine->remotes_max = (uint32_t)config->binds;
     engine->ledger_bytes = config->ledger_bytes;
     engine->ledger_start = (uint32_t)config->ledger_start;
     engine->ledger_max = (uint32_t)config->ledger_max;
@@ -226,6 +228,10 @@ static int open_engine_config(struct control *control)
     engine->pairs_user = of_user(config, config->user_pairs);
     engine->chunks_client = (uint32_t)(config->client_queue / ENGINE_CHUNK_BYTES);
     engine->chunks_user = of_user(config, config->user_queue / ENGINE_CHUNK_BYTES);
+    engine->handler_units = (uint32_t)config->handler_units;
+    engine->handler_us = (uint32_t)config->handler_us;
+    engine->handler_turn = (uint32_t)config->handler_turn;
+    engine->handler_share = (uint32_t)config->handler_share;
     engine->stripe_min = (uint32_t)config->stripe_min;
     engine->protocol = (uint32_t)config->protocol;
     engine->keepalive_ns = config->keepalive_ms * UINT64_C(1000000);
@@ -382,6 +388,8 @@ static void open_loop(struct control *control)
     uv_timer_init(&control->loop, &control->again);
     control->again.data = control;
     uv_timer_init(&control->loop, &control->pause);
+    uv_timer_init(&control->loop, &control->paying);
+    control->paying.data = control;
     uv_check_init(&control->loop, &control->turn_end);
     control->turn_end.data = control;
     uv_check_start(&control->turn_end, clients_next_turn);
@@ -410,8 +418,10 @@ static void say_ready(struct control *control, int ready_fd)
         close(ready_fd);
     }
     service_ready(control);
-    log_line(&control->log, LOG_LEVEL_INFO, "node %u of %u serves at %s, provider %s",
-             control->node, control->node_count, control->socket.path, control->provider);
+    /* A user who starts the daemon by hand sees that it serves, and where. */
+    log_start(&control->log, ready_fd < 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
+              "node %u of %u serves at %s, provider %s", control->node, control->node_count,
+              control->socket.path, control->provider);
 }
 
 static void close_handle(uv_handle_t *handle, void *context)
@@ -467,6 +477,7 @@ static void control_close(struct control *control)
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
     free_clients(control);
+    quota_close(control);
     peers_free(control);
     deferred_where_close(control);
     team_client_close(control);

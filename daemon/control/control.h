@@ -19,7 +19,7 @@
 #include "daemon/control/watch/counters.h"
 #include "daemon/peering/directory.h"
 #include "daemon/peering/handshake.h"
-#include "daemon/peering/teams.h"
+#include "daemon/peering/teams/teams.h"
 #include "daemon/control/survive/inflight.h"
 #include "daemon/control/watch/log.h"
 #include "daemon/control/nodes/nodes.h"
@@ -39,7 +39,8 @@ struct peers;
 struct team;
 struct team_gather;
 
-#define QUARANTINE_HISTORY 32u
+#define QUARANTINE_HISTORY  32u
+#define CONTROL_PAIR_HASHES 16384u /* a power of two */
 
 /* A client that broke the protocol and is gone: kept for pwcctl. */
 struct quarantined {
@@ -116,10 +117,14 @@ struct control {
     struct quota_user *users; /* list */
     uint64_t user_limits[QUOTA_KINDS];
     uint32_t user_connections; /* the most that a user may have */
+    uv_timer_t paying;         /* a line waits until its user has paid (turns.h) */
+    struct account *charged;   /* the thread's time goes to this account; NULL: to none */
+    uint64_t charged_from;     /* of the thread's clock, ns */
+    struct account strangers;  /* from elsewhere */
     uv_check_t turn_end;
-    uint64_t turn;      /* of the loop */
-    uint32_t in_line;   /* connections whose user has had its turn (turns.h) */
-    struct pair *pairs; /* list (pairs.h) */
+    uint64_t turn;                           /* of the loop */
+    uint32_t in_line;                        /* connections whose user has had its turn (turns.h) */
+    struct pair *pairs[CONTROL_PAIR_HASHES]; /* lists, by both sessions (pairs.h) */
     uint64_t pairs_made;
     struct team *node_teams;          /* list (team.h) */
     struct team_gather *team_gathers; /* list (team_client.h) */

@@ -6,6 +6,7 @@
 #include "daemon/control/requests/request_bind.h"
 #include "daemon/control/requests/request_context.h"
 #include "daemon/control/requests/request_memory.h"
+#include "daemon/control/requests/request_offload.h"
 #include "daemon/control/fatal.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/teams/team.h"
@@ -65,6 +66,9 @@ void notice_take(void *context, const struct engine_notice *notice)
         break;
     case ENGINE_TEAM_CLOSED:
         team_closed(w, notice->handle);
+        break;
+    case ENGINE_OFFLOAD_READY:
+        offload_ready(control, notice);
         break;
     case ENGINE_FABRIC_FAILED:
         log_line(&control->log, LOG_LEVEL_ERROR, "the fabric's completion queue failed: %s",

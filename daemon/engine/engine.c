@@ -13,6 +13,9 @@
 #include "daemon/engine/peer/keepalive.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/offload/find.h"
+#include "daemon/engine/offload/program.h"
+#include "daemon/engine/offload/table.h"
 #include "daemon/engine/state/notice.h"
 #include "daemon/engine/peer/peer.h"
 #include "daemon/engine/ops/owner.h"
@@ -41,19 +44,10 @@
 
 static void arena_fill(struct engine *e)
 {
-    const struct engine_config *c = &e->config;
-
     *e->own_flows = NONE;
-    for (uint32_t i = 0; i < c->remotes_max; i++)
-        e->grants[i].region = NONE;
-    for (uint32_t t = 0; t < TABLES; t++) {
-        uint32_t size = table_size(c, t);
-
-        *e->unused[t].count = size;
-        for (uint32_t i = 0; i < size; i++)
-            e->unused[t].stack[i] = size - 1 - i; /* the first is taken first */
-    }
-    chunk_pool_init(&e->pool, c->chunks_max);
+    e->arena.header->pairs = e->config.flows_max;
+    e->arena.header->binds = e->config.remotes_max;
+    chunk_pool_init(&e->pool, e->config.chunks_max);
     atomic_signal_fence(memory_order_seq_cst);
     *(volatile uint64_t *)&e->arena.header->magic = ARENA_MAGIC;
 }
@@ -62,8 +56,11 @@ static void arena_fill(struct engine *e)
 static void arena_inherit(struct engine *e)
 {
     const struct engine_config *c = &e->config;
+    const uint32_t flows = table_bound(e, TABLE_FLOWS);
 
-    for (uint32_t i = 0; i < c->flows_max; i++) {
+    for (uint32_t i = 0; i < flows; i++)
+        flow_live_init(e, i);
+    for (uint32_t i = 0; i < flows; i++) {
         struct flow *f = &e->flows[i];
 
         if (f->state == FLOW_FREE)
@@ -81,20 +78,22 @@ static void arena_inherit(struct engine *e)
             slot += op->span;
         }
     }
-    for (uint32_t i = 0; i < c->remotes_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_REMOTES); i++)
         if (e->remotes[i].state != REMOTE_FREE)
             remote_joins(e, i);
-    for (uint32_t i = 0; i < c->flows_max; i++) {
+    for (uint32_t i = 0; i < flows; i++)
         if (e->flows[i].state != FLOW_FREE)
             flow_enters(e, i);
+    for (uint32_t i = 0; i < table_bound(e, TABLE_INFLOWS); i++)
         if (e->inflows[i].state != INFLOW_FREE)
             inflow_enters(e, i);
-    }
     held_inherit(e);
+    programs_inherit(e);
     for (uint32_t i = 0; i < c->sessions_max; i++) {
         if (e->sessions[i].state == SESSION_FREE)
             continue;
         e->open_sessions[e->open_count++] = i;
+        session_enters(e, i);
         e->spilling += e->sessions[i].spill_bytes > 0;
     }
     /* REVOKE that was asked stands in the notes; notes and what was sent wait for the links. */
@@ -113,7 +112,7 @@ static void arena_inherit(struct engine *e)
         else if (peer_pending(e, i) || (e->peers[i].their_id != 0 && i != c->self))
             peer_want(e, i); /* a peer that remembers us may have records for us */
     }
-    for (uint32_t i = 0; i < c->flows_max; i++) {
+    for (uint32_t i = 0; i < flows; i++) {
         if (e->flows[i].state != FLOW_FREE && e->flows[i].owner != OWNER_GONE)
             turn_join(e, i, owner_client(e, e->flows[i].owner));
         flow_ready(e, i);
@@ -121,10 +120,11 @@ static void arena_inherit(struct engine *e)
         if (e->flows[i].state != FLOW_FREE && queue_count(&e->flows[i].ops) > 0)
             peer_want(e, e->flows[i].peer);
     }
+    offloads_inherit(e);
     doubt_inherit(e);
     client_inherit(e);
     for (uint32_t t = 0; t < TABLES; t++)
-        for (uint32_t i = 0; i < table_size(c, t); i++)
+        for (uint32_t i = 0; i < table_bound(e, t); i++)
             table_leaves(e, t,
                          i); /* what does not leave is taken off the list by the first sweep */
 }
@@ -135,6 +135,17 @@ bool engine_arena_fits(const struct engine_config *config, const void *arena)
 
     return engine_config_check(&checked) == 0 &&
            arena_fits(arena, engine_arena_bytes(&checked), layout_fingerprint(&checked));
+}
+
+int engine_arena_sizes(const void *arena, uint32_t *pairs, uint32_t *binds)
+{
+    const struct arena_header *h = arena;
+
+    if (h->magic != ARENA_MAGIC || h->version != ARENA_VERSION)
+        return -EUCLEAN;
+    *pairs = h->pairs;
+    *binds = h->binds;
+    return 0;
 }
 
 int engine_open(const struct engine_config *config, void *arena, void *memory,
@@ -151,10 +162,12 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     e->fabric = fabric;
     e->host = host;
     e->owners[OWNER_SESSION] = &owner_session;
+    e->owners[OWNER_OFFLOADS] = &owner_offloads;
     e->now = now;
     arena_layout(e, &e->config, arena);
     private_layout(e, &e->config, memory);
     e->free_turns = NONE;
+    handlers_open(e);
     e->teams.call.team = NONE;
     e->latency_count = 1;
     e->chunks_keep = e->config.chunks_max / 8;
@@ -173,8 +186,6 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
                    layout_fingerprint(&e->config));
     if (r < 0)
         return r;
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        e->flow_live[i].turn = e->flow_live[i].first_remote = NONE;
     if (r == 1)
         arena_fill(e);
     peer_know(e, e->config.self);
@@ -372,13 +383,14 @@ static int sessions_step(struct engine *e, int budget)
     return work;
 }
 
+/* Advances the active peers, of which there is one at least. */
 static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 {
     uint32_t count = e->active_count;
     uint32_t budgets = e->open_count < PEER_BUDGETS ? e->open_count : PEER_BUDGETS;
     int work = 0;
 
-    if (budgets > count && count > 0)
+    if (budgets > count)
         budget = budget * (int)budgets / (int)count;
     /* Peers that stay active are put behind `count`, then moved to the front. */
     for (uint32_t i = 0; i < count; i++) {
@@ -396,8 +408,8 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 /* Peers whose time has come. */
 static void peers_wake(struct engine *e)
 {
-    for (uint32_t peer; (peer = due_take(&e->resting, e->now)) != NONE;)
-        peer_activate(e, peer);
+    while (due_next(&e->resting) <= e->now)
+        peer_activate(e, due_take(&e->resting));
 }
 
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
@@ -408,6 +420,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     e->slowest_ns = e->part = 0;
     e->slowest = ENGINE_POLL;
     e->published = false;
+    e->offloads.spent = e->offloads.spent_on_cuts = 0;
     e->steps++;
     *deadline = UINT64_MAX;
     /* New submissions leave before the fabric is looked at, which costs system calls. Arrivals from
@@ -416,7 +429,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     if (work > 0)
         part_ends(e, ENGINE_INTAKE);
     peers_wake(e);
-    n = peers_step(e, budget, deadline);
+    n = e->active_count > 0 ? peers_step(e, budget, deadline) : 0;
     work += n;
     if (n > MUCH_WORK)
         part_ends(e, ENGINE_PEERS);
@@ -424,7 +437,9 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     if (n > 0) {
         publish(e);
         *deadline = UINT64_MAX;
-        work += n + peers_step(e, budget, deadline);
+        work += n;
+        if (e->active_count > 0)
+            work += peers_step(e, budget, deadline);
     }
     if (due_next(&e->resting) < *deadline)
         *deadline = due_next(&e->resting);
@@ -439,6 +454,8 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     if (trace_on(e))
         trace_drained(e);
     faults_step(e);
+    offload_try_again(e, deadline);
+    handlers_go_on(e, deadline);
     if (e->drop_at > 0 && e->now >= e->drop_at) {
         e->drop_at = 0;
         e->sweep = true;

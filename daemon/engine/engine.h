@@ -25,11 +25,13 @@
 
 #define ENGINE_JOB_MAX   60u /* a job's name, terminator included */
 #define ENGINE_PEERS_MAX 16384u
+#define ENGINE_PAIRS_MAX (1u << 20) /* binds, too: cookie_of_op has 20 bits for a flow */
 /* A chunk (engine_config.chunks_max). */
 #define ENGINE_CHUNK_BYTES 16384u
 
 struct engine;
 struct trace_ring;
+struct handler_image;
 
 /* The end of a flow whose engine gave it the number. */
 enum engine_flow_end {
@@ -47,6 +49,9 @@ struct engine_host {
     /* The time, by the clock of engine_step's: read a few times in a step that has work. NULL: all
      * that a step does has the step's time. */
     uint64_t (*clock)(void *context);
+    /* How often the caller's thread was switched out against its will: read when a handler has used
+     * up its time. NULL: never. */
+    uint64_t (*switches)(void *context);
     /* Fences for all clients that have registered for it: 0 or a negative errno. NULL: each side
      * of a doorbell fences by itself. */
     int (*fence)(void *context);
@@ -73,26 +78,32 @@ struct engine_config {
     uint32_t peers;  /* how many there are, or can be */
     uint32_t stride; /* by default `peers`. When less, the engines of one machine have numbers that
                         differ by multiples of this. A peer takes memory once it is named */
-    uint32_t clients_max;  /* 256 */
-    uint32_t sessions_max; /* 512: contexts of all clients */
-    uint32_t segments_max; /* 1024 */
-    uint32_t regions_max;  /* 16384 */
-    uint32_t remotes_max;  /* 16384: binds */
-    uint32_t flows_max;    /* 4096: pairs (context here, context there), one more for each that is
-                              replied to; and as many inbound */
-    uint32_t chunks_max;   /* 4096 of 16 KiB: queued operations, spilled events */
-    uint64_t ledger_bytes; /* 64 MiB: memory for staging and inbound rings */
-    uint64_t team_bytes;   /* 16 times that of all chunks: set aside by teams, used as needed */
-    uint32_t ledger_start; /* 16 KiB: size of a new ledger */
-    uint32_t ledger_max;   /* 1 MiB: what it may grow to */
-    uint32_t packed_max;   /* 4096: also of a Medium */
-    uint32_t spill_max;    /* 1 MiB: events kept for a context that does not drain, then refused */
-    uint32_t ops_max;      /* 262144: operations in flight of one context */
+    uint32_t clients_max;   /* 256 */
+    uint32_t sessions_max;  /* 512: contexts of all clients */
+    uint32_t segments_max;  /* 1024 */
+    uint32_t regions_max;   /* 16384 */
+    uint32_t remotes_max;   /* 65536: binds */
+    uint32_t flows_max;     /* 65536: pairs (context here, context there), one more for each that is
+                               replied to; and as many inbound */
+    uint32_t chunks_max;    /* 4096 of 16 KiB: queued operations, spilled events */
+    uint64_t ledger_bytes;  /* 64 MiB: memory for staging and inbound rings */
+    uint64_t team_bytes;    /* 16 times that of all chunks: set aside by teams, used as needed */
+    uint32_t program_bytes; /* 8 MiB: memory for the images of programs, used as needed */
+    uint32_t ledger_start;  /* 16 KiB: size of a new ledger */
+    uint32_t ledger_max;    /* 1 MiB: what it may grow to */
+    uint32_t packed_max;    /* 4096: also of a Medium */
+    uint32_t spill_max;     /* 1 MiB: events kept for a context that does not drain, then refused */
+    uint32_t ops_max;       /* 262144: operations in flight of one context */
     /* The quota of one client, and of all clients of one user (quota.h). The default is seven
      * eighths of all, and all for chunks_client. */
     uint32_t binds_client, binds_user;
     uint32_t pairs_client, pairs_user;
     uint32_t chunks_client, chunks_user;
+    uint32_t handler_units; /* 10000: of work that one handler may do */
+    uint32_t handler_us;    /* 50: and how long it may take */
+    uint32_t handler_turn;  /* 2048: units of one client's turn */
+    uint32_t
+        handler_share;     /* 25: percent of the time, of all handlers beside other clients' work */
     uint32_t protocol;     /* enum engine_protocol */
     uint32_t stripe_min;   /* 64 KiB: payloads from here on travel over all rails at once */
     uint32_t piece_bytes;  /* 256 KiB: what one write or read of a payload moves, a power of 2 */
@@ -115,6 +126,9 @@ size_t engine_private_bytes(const struct engine_config *config);
 /* Whether such an arena (engine_arena_bytes, mapped) is one that engine_open takes over: of this
  * layout, and not new. */
 bool engine_arena_fits(const struct engine_config *config, const void *arena);
+/* The pairs and binds that an arena has room for, whose first page is mapped. -EUCLEAN: it is of
+ * another version. */
+int engine_arena_sizes(const void *arena, uint32_t *pairs, uint32_t *binds);
 
 /*
  * Opens a new or an inherited arena. `memory` (engine_private_bytes, zeroed) holds what dies with
@@ -161,7 +175,7 @@ void engine_client_close(struct engine *e, uint32_t client);
 int engine_session_open(struct engine *e, uint32_t client, uint32_t context, void *base,
                         const struct session_sizes *sizes, uint32_t mark);
 int engine_session_inherit(struct engine *e, uint32_t session, void *base);
-/* ENGINE_SESSION_CLOSED comes when its mapping may go. */
+/* For its client, which closes it in order; ENGINE_SESSION_CLOSED comes when its mapping may go. */
 void engine_session_close(struct engine *e, uint32_t session);
 
 /* How a session or segment of an inherited arena was made. -ENOENT: there is none. */
@@ -169,6 +183,7 @@ struct engine_session_found {
     uint32_t client, context;
     struct session_sizes sizes;
     uint32_t mark;
+    uint32_t offloads; /* that the context has */
     bool closing;
 };
 int engine_session_find(const struct engine *e, uint32_t session, struct engine_session_found *out);
@@ -202,7 +217,8 @@ enum engine_rights {
 int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint64_t offset,
                        uint64_t length, unsigned rights, struct engine_key *out);
 /* Two-phase withdrawal; ENGINE_REGION_CLOSED (with cookie) when no one can reach it any more. 1: it
- * is under way already, and its end is reported with this cookie instead. */
+ * is under way already, and its end is reported with this cookie instead. -EBUSY: it is a window of
+ * an offload's. */
 int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
                         uint64_t cookie);
 
@@ -233,6 +249,81 @@ int engine_neighbour(const struct engine *e, uint32_t origin, const struct engin
 /* The next step wakes the context at this end of a flow from or to a sibling, if it sleeps. */
 void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end);
 
+/* ---- programs, from the control thread's commands ------------------------------------------ */
+
+/* Programs of all clients; images stand in memory in multiples of the unit. */
+#define ENGINE_PROGRAMS_MAX 1024u
+#define ENGINE_PROGRAM_UNIT 1024u
+
+/* The memory that an image of so many bytes takes. */
+uint32_t engine_program_room(uint32_t bytes);
+
+/* Keeps a copy of an image that image_check (daemon/handlers/image.h) has let pass, and that nobody
+ * else can write to. It is unloaded with its client at the latest. Program handle, or -ENOSPC (no
+ * entry or no memory is left), -EINVAL. */
+int engine_program_load(struct engine *e, uint32_t client, const struct handler_image *image,
+                        uint32_t bytes);
+/* The memory that is given back; -EBUSY: an offload runs it; -EINVAL: this client has no such
+ * program. */
+int engine_program_unload(struct engine *e, uint32_t client, uint32_t program);
+
+/* ---- offloads, from the control thread's commands ------------------------------------------ */
+
+#define ENGINE_OFFLOAD_TARGETS 64u
+
+enum engine_offload_flag {
+    ENGINE_OFFLOAD_QUIET = 1 << 0, /* no event for messages that its handlers deal with */
+    ENGINE_OFFLOAD_REPEATABLE =
+        1 << 1,                   /* the handler that ran when the daemon died may run again */
+    ENGINE_OFFLOAD_KEEP = 1 << 2, /* a fault does not disable it, but for units and time */
+    ENGINE_OFFLOAD_FLAGS = (1 << 3) - 1,
+};
+
+/* Part of a region of the client's, at a multiple of 64 bytes of its segment. */
+struct engine_range {
+    uint32_t slot, generation; /* the region's */
+    uint64_t offset, length;   /* 0 bytes: none */
+};
+#define ENGINE_OFFLOAD_STATE_MAX (UINT64_C(1) << 20)
+
+#define ENGINE_OFFLOADS_MAX 1024u /* of all clients */
+
+struct engine_offload_info {
+    uint32_t program;         /* handle */
+    enum offload_takes takes; /* puts go to the region that is `host`, all of it */
+    uint32_t index;           /* of the context's active messages */
+    uint32_t flags;           /* enum engine_offload_flag */
+    uint32_t target_count;
+    const uint32_t *targets; /* remotes that the context has bound; to contexts, or to regions */
+    uint64_t cookie;         /* the client's word, in each of its events */
+    struct engine_range state, host, scratch; /* the windows of the same names */
+};
+
+/*
+ * Joins a program to an index of a context's messages, or to a region: what arrives there is given
+ * to its handlers. Puts to such a region travel as packets of one record each; gets of it are as
+ * ever; all else that writes to it ends with -EOPNOTSUPP.
+ * ENGINE_OFFLOAD_READY comes with `cookie` when its targets are bound anew in its own name; until
+ * then messages fail with -ESHUTDOWN, and after a restart the call is to be repeated. From then on
+ * binds of contexts of this node give no way beside the engines to this client. It holds
+ * program and regions, which cannot be closed meanwhile. Handle, or -EADDRINUSE (the index or the
+ * region has one), -EBUSY (a context of this node has bound the context, or somebody has bound the
+ * region), -EDQUOT (binds of its targets), -EINVAL (no such program, context or target; a region
+ * that nobody may write to), -ERANGE (memory), -ENOSPC.
+ */
+int engine_offload_create(struct engine *e, uint32_t session,
+                          const struct engine_offload_info *info, uint64_t cookie);
+/* Messages that come for it from now on go to the client's own handler; puts to its region end with
+ * -ESHUTDOWN, until the region has another one. What handlers had begun, and what waits for room,
+ * ends so too; a put is cut. -EAGAIN: many puts are to be cut, which takes some steps: the call is
+ * to be repeated, and nothing begins meanwhile. -EINVAL: this context has no such offload, or
+ * ENGINE_OFFLOAD_READY has not come yet. */
+int engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload);
+/* Disabled: operations that come fail with -ESHUTDOWN, and puts that handlers had begun are cut;
+ * -EAGAIN as above. Enabled: they are handled again. */
+int engine_offload_disable(struct engine *e, uint32_t session, uint32_t offload);
+int engine_offload_enable(struct engine *e, uint32_t session, uint32_t offload);
+
 /* ---- teams, from the control thread's commands ---------------------------------------------- */
 
 /* An engine that has members of a team, itself included; numbered by its lowest team rank. */
@@ -255,6 +346,7 @@ struct engine_team_info {
     uint32_t participants, members;
     const struct engine_team_participant *list; /* by number */
     const struct engine_team_member *local;     /* by rank; as many as list[me].members */
+    const struct coll_choices *choices;         /* of its algorithms; NULL: those of the engine */
 };
 
 /*
@@ -274,7 +366,8 @@ struct engine_team_found {
     uint64_t number;
     uint32_t size, window, me;
     uint32_t participants, members;
-    int32_t status; /* 0, or why it is broken */
+    struct coll_choices choices; /* of its algorithms */
+    int32_t status;              /* 0, or why it is broken */
 };
 int engine_team_find(const struct engine *e, uint32_t index, struct engine_team_found *out);
 /* The participant or member of an open team, by an index less than their number. */
@@ -315,8 +408,9 @@ void engine_peer_down(struct engine *e, uint32_t peer);
 /* The peer is given up: everything towards it ends. */
 void engine_peer_lost(struct engine *e, uint32_t peer);
 /*
- * The peer has asked for a sign of life: gives it one through the fabric, and says how many bytes
- * it may stand behind. -EAGAIN: there is enough on its way to it already; -ENOTCONN.
+ * The peer has asked for a sign of life: gives it one through the fabric. In *bytes is how many of
+ * the peer's bytes the sign of life may stand behind that came with its question, and then how many
+ * of ours ours may. -EAGAIN: there is enough on its way to it already; -ENOTCONN.
  */
 int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes);
 /* The peer has answered our ping, and named the bytes that its sign of life may stand behind. */
@@ -365,10 +459,12 @@ enum engine_notice_kind {
         9, /* handle (client), reason: the caller ends it with engine_client_close */
     ENGINE_PEER_BROKEN =
         10, /* peer, status: the fabric or the peer's records failed; drop the link */
-    ENGINE_PEER_SILENT = 11,   /* peer: ask it for a sign of life (engine_beat there) */
+    ENGINE_PEER_SILENT = 11,   /* peer, length: ask it for a sign of life (engine_beat there), with
+                                  so many bytes of ours ahead of the one that we give it */
     ENGINE_PEER_GONE = 12,     /* peer: nothing came from it for the deadline; give it up */
     ENGINE_FABRIC_FAILED = 13, /* status: it brings nothing any more, from anyone */
     ENGINE_TEAM_CLOSED = 14,   /* handle: its area may go */
+    ENGINE_OFFLOAD_READY = 15, /* handle, cookie, status: with an error it is gone again */
 };
 
 struct engine_notice {
@@ -407,6 +503,28 @@ struct engine_totals_view {
     uint64_t errors, delivered, spilled;
 };
 
+/* Teams now, and the collectives that their members have called here; only of teams that several
+ * engines share, for members of one engine do without it. Counts since this process began. */
+struct engine_teams_view {
+    uint64_t teams;                /* now, also those of one engine */
+    uint64_t broken;               /* so far, of all */
+    uint64_t calls, bytes;         /* that have ended; of a member's operand, summed */
+    uint64_t failed;               /* calls that were under way when their team broke */
+    uint64_t under_way, oldest_ns; /* calls now, and how long the oldest is */
+};
+
+/* Offloads now, and what handlers have done since this process began, also of offloads that are
+ * gone. */
+struct engine_offloads_view {
+    uint64_t offloads, disabled; /* now */
+    uint64_t runs, units;        /* of handlers */
+    uint64_t messages, bytes;    /* that have ended; of their payloads */
+    uint64_t dropped;            /* of these bytes */
+    uint64_t deferred, failed;   /* messages left to their clients; that failed */
+    uint64_t faults;
+    uint64_t sends, sends_failed; /* of handlers; that ended with an error */
+};
+
 enum { ENGINE_REGION_OPEN = 1 }; /* of a view's state: not being withdrawn */
 
 /* Steps of operations whose time is counted (latency.h): all that have succeeded. */
@@ -430,15 +548,33 @@ struct engine_latency_view {
 void engine_trace(struct engine *e, struct trace_ring *ring);
 
 int engine_view_clients(const struct engine *e, uint32_t *from, struct view_client *rows, int room);
-/* `session` is the handle + 1; what passes pairs is the caller's to fill in. */
-int engine_view_sessions(const struct engine *e, uint32_t *from, struct counters_session *rows,
-                         int room);
+/* `session` is the handle + 1; what passes pairs is the caller's to fill in. `now` is of the clock
+ * of engine_step, which is that of the clients. */
+int engine_view_sessions(const struct engine *e, uint64_t now, uint32_t *from,
+                         struct counters_session *rows, int room);
 /* `node` is the peer's number + 1. */
 int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_peer *rows, int room);
 int engine_view_regions(const struct engine *e, uint32_t *from, struct view_region *rows, int room);
+/* The programs of all clients; `bytes` is the memory that a program takes. */
+int engine_view_programs(const struct engine *e, uint32_t *from, struct view_program *rows,
+                         int room);
+/* Copies the image of a program, and says whose it is: its bytes, or -ENOENT. The copy may be torn
+ * where the program is unloaded just now: image_check knows. */
+int engine_view_image(const struct engine *e, uint32_t program, void *to, uint32_t size,
+                      uint32_t *client);
+int engine_view_offloads(const struct engine *e, uint32_t *from, struct view_offload *rows,
+                         int room);
+/* The row of one offload: 0, or -ENOENT: this session has no such offload. */
+int engine_view_offload(const struct engine *e, uint32_t session, uint32_t offload,
+                        struct view_offload *row);
+void engine_view_offload_sums(const struct engine *e, struct engine_offloads_view *out);
 /* The rows of the table of collectives that are in force, or have had calls. */
 int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_collective *rows,
                             int room);
+/* `now` is that of engine_step. */
+void engine_view_teams(const struct engine *e, uint64_t now, struct engine_teams_view *out);
+/* For how long the oldest call of this team has been under way; 0: none is. */
+uint64_t engine_view_oldest_call(const struct engine *e, uint32_t team, uint64_t now);
 int engine_view_ops(const struct engine *e, uint32_t *from, struct view_op *rows, int room);
 /* False: contexts end just now; look again. */
 bool engine_view_totals(const struct engine *e, struct engine_totals_view *out);

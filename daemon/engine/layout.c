@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include "daemon/engine/ledger/ledger.h"
+#include "daemon/engine/offload/collect.h"
 #include "daemon/engine/session/quota.h"
+#include "daemon/handlers/vm.h"
 
 static void default32(uint32_t *field, uint32_t value)
 {
@@ -27,7 +29,11 @@ static_assert(sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX <= SESSION_ID_
 /* Longest record that an operation can need. */
 uint32_t record_longest(const struct engine_config *c)
 {
-    return (uint32_t)sizeof(struct wire_put) + SESSION_ID_MAX + abi_pad8(c->packed_max);
+    uint32_t payload = abi_pad8(c->packed_max);
+
+    if (payload < packet_longest(c))
+        payload = packet_longest(c);
+    return (uint32_t)sizeof(struct wire_packet) + SESSION_ID_MAX + payload;
 }
 
 int engine_config_check(struct engine_config *c)
@@ -38,8 +44,8 @@ int engine_config_check(struct engine_config *c)
     default32(&c->sessions_max, 512);
     default32(&c->segments_max, 1024);
     default32(&c->regions_max, 16384);
-    default32(&c->remotes_max, 16384);
-    default32(&c->flows_max, 4096);
+    default32(&c->remotes_max, 65536);
+    default32(&c->flows_max, 65536);
     default32(&c->chunks_max, 4096);
     default32(&c->ledger_start, 16384);
     default32(&c->ledger_max, 1u << 20);
@@ -49,22 +55,30 @@ int engine_config_check(struct engine_config *c)
     default32(&c->stripe_min, 65536);
     default32(&c->piece_bytes, 256u << 10);
     default32(&c->window_bytes, 1u << 20);
+    default32(&c->handler_units, 10000);
+    default32(&c->handler_us, 50);
+    default32(&c->handler_turn, 2048);
+    default32(&c->handler_share, 25);
     quota_defaults(c);
     if (c->ledger_bytes == 0)
         c->ledger_bytes = 64u << 20;
     if (c->team_bytes == 0)
         c->team_bytes = UINT64_C(16) * c->chunks_max * CHUNK_BYTES;
+    if (c->program_bytes == 0)
+        c->program_bytes = 8u << 20;
     if (c->keepalive_ns == 0)
         c->keepalive_ns = UINT64_C(1000000000);
     if (c->peer_deadline_ns == 0)
         c->peer_deadline_ns = UINT64_C(5000000000);
     if (c->self >= c->peers || c->peers > ENGINE_PEERS_MAX || c->stride > c->peers ||
-        c->flows_max > 1u << 20 || c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 ||
-        c->packed_max > 65536 || message_longest(c) > UINT16_MAX ||
-        c->stripe_min < RAILS_MAX * PIECE_LEAST || c->piece_bytes < PIECE_LEAST ||
-        !power_of_two(c->piece_bytes) || c->window_bytes / c->piece_bytes > UINT16_MAX / 2 ||
-        c->peer_deadline_ns < 1000 || c->team_bytes % TEAM_UNIT_BYTES != 0 ||
-        c->team_bytes > UINT64_C(1) << 36 || !coll_choices_valid(&c->collectives))
+        c->flows_max > ENGINE_PAIRS_MAX || c->remotes_max > ENGINE_PAIRS_MAX ||
+        c->protocol > ENGINE_PROTOCOL_CHAIN || c->chunks_max < 16 || c->packed_max > 65536 ||
+        message_longest(c) > UINT16_MAX || c->stripe_min < RAILS_MAX * PIECE_LEAST ||
+        c->piece_bytes < PIECE_LEAST || !power_of_two(c->piece_bytes) ||
+        c->window_bytes / c->piece_bytes > UINT16_MAX / 2 || c->peer_deadline_ns < 1000 ||
+        c->team_bytes % TEAM_UNIT_BYTES != 0 || c->team_bytes > UINT64_C(1) << 36 ||
+        c->program_bytes % ENGINE_PROGRAM_UNIT != 0 || c->program_bytes > 1u << 30 ||
+        !coll_choices_valid(&c->collectives))
         return -EINVAL;
     if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
@@ -109,7 +123,7 @@ static void carve_keys(struct carver *carver, struct chain *chain, uint32_t memb
 
     while (homes < members)
         homes *= 2;
-    chain->mask = homes - 1;
+    chain_keys_init(chain, homes);
     carve_chain(carver, chain, homes, members);
 }
 
@@ -120,7 +134,8 @@ uint32_t table_size(const struct engine_config *c, enum table table)
         [TABLE_SEGMENTS] = c->segments_max, [TABLE_REGIONS] = c->regions_max,
         [TABLE_GRANTS] = c->remotes_max,    [TABLE_REMOTES] = c->remotes_max,
         [TABLE_FLOWS] = c->flows_max,       [TABLE_INFLOWS] = c->flows_max,
-        [TABLE_TEAMS] = TEAMS_MAX,
+        [TABLE_TEAMS] = TEAMS_MAX,          [TABLE_PROGRAMS] = PROGRAMS_MAX,
+        [TABLE_OFFLOADS] = OFFLOADS_MAX,
     };
 
     return sizes[table];
@@ -141,7 +156,9 @@ uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *bas
     e->peers = carve(&carver, sizeof(*e->peers), c->peers, 64);
     e->doubt = carve(&carver, sizeof(*e->doubt), 1, 64);
     for (uint32_t t = 0; t < TABLES; t++) {
+        e->unused[t].size = table_size(c, t);
         e->unused[t].count = carve(&carver, sizeof(uint32_t), 1, 64);
+        e->unused[t].fresh = carve(&carver, sizeof(uint32_t), 1, 4);
         e->unused[t].stack = carve(&carver, sizeof(uint32_t), table_size(c, t), 4);
     }
     e->own_flows = carve(&carver, sizeof(uint32_t), 1, 64);
@@ -150,6 +167,9 @@ uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *bas
     e->pool.chunks = carve(&carver, CHUNK_BYTES, c->chunks_max, 4096);
     e->teams.table = carve(&carver, sizeof(*e->teams.table), TEAMS_MAX, 64);
     e->teams.memory = carve(&carver, 1, c->team_bytes, TEAM_UNIT_BYTES);
+    e->programs.table = carve(&carver, sizeof(*e->programs.table), PROGRAMS_MAX, 64);
+    e->programs.memory = carve(&carver, 1, c->program_bytes, 4096);
+    e->offloads.table = carve(&carver, sizeof(*e->offloads.table), OFFLOADS_MAX, 64);
     return (carver.used + 4095) / 4096 * 4096;
 }
 
@@ -159,7 +179,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
 
     /* One for each thing that can end or be answered, and a few for each peer. */
     e->notices_max = (uint64_t)c->clients_max * 2 + c->sessions_max + 2ull * c->segments_max +
-                     c->regions_max + c->remotes_max + 8ull * c->peers + TEAMS_MAX;
+                     c->regions_max + c->remotes_max + 8ull * c->peers + TEAMS_MAX + OFFLOADS_MAX;
     for (uint32_t t = 0; t < TABLES; t++) {
         struct leaving *leaving = &e->leaving[t];
 
@@ -168,6 +188,8 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
         leaving->listed = carve(&carver, sizeof(bool), leaving->size, 1);
     }
     carve_chain(&carver, &e->flows_of_peer, c->peers, c->flows_max);
+    carve_chain(&carver, &e->inflows_of_peer, c->peers, c->flows_max);
+    carve_keys(&carver, &e->sessions_of_endpoint, c->sessions_max);
     carve_keys(&carver, &e->remotes_of_key, c->remotes_max);
     carve_keys(&carver, &e->flows_of_way, c->flows_max);
     carve_keys(&carver, &e->inflows_of_origin, c->flows_max);
@@ -209,6 +231,19 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
                                   .units = (uint32_t)(c->team_bytes / TEAM_UNIT_BYTES)};
     e->teams.heap.used = carve(&carver, 1, e->teams.heap.units, 64);
     carve_keys(&carver, &e->teams.by_number, TEAMS_MAX);
+    e->programs.heap = (struct heap){.base = e->programs.memory,
+                                     .unit = ENGINE_PROGRAM_UNIT,
+                                     .units = c->program_bytes / ENGINE_PROGRAM_UNIT};
+    e->programs.heap.used = carve(&carver, 1, e->programs.heap.units, 64);
+    carve_keys(&carver, &e->offloads.by_index, OFFLOADS_MAX);
+    e->offloads.live = carve(&carver, sizeof(*e->offloads.live), OFFLOADS_MAX, 4096);
+    e->offloads.stacks = carve(&carver, HANDLER_STACK_BYTES, c->clients_max, 64);
+    e->offloads.turns.of = carve(&carver, sizeof(struct handler_turn), c->clients_max, 64);
+    e->offloads.turns.next = carve(&carver, sizeof(uint32_t), c->clients_max, 64);
+    e->offloads.turns.users = carve(&carver, sizeof(struct handler_user), c->clients_max, 64);
+    e->offloads.turns.user_next = carve(&carver, sizeof(uint32_t), c->clients_max, 64);
+    e->offloads.vm = carve(&carver, sizeof(*e->offloads.vm), 1, 64);
+    e->offloads.collected = carve(&carver, sizeof(*e->offloads.collected), 1, 64);
     return (carver.used + 4095) / 4096 * 4096;
 }
 
@@ -241,6 +276,7 @@ uint64_t layout_fingerprint(const struct engine_config *c)
         c->chunks_max,
         c->packed_max,
         c->team_bytes,
+        c->program_bytes,
         sizeof(struct client),
         sizeof(struct session),
         sizeof(struct segment),
@@ -255,6 +291,8 @@ uint64_t layout_fingerprint(const struct engine_config *c)
         sizeof(struct team),
         sizeof(struct participant),
         sizeof(struct instance),
+        sizeof(struct program),
+        sizeof(struct offload),
     };
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 

@@ -3,6 +3,8 @@
 #include "daemon/engine/sweep.h"
 
 #include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/offload/program.h"
+#include "daemon/engine/offload/table.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/ops/turn.h"
@@ -31,7 +33,7 @@ static void orphans_close(struct engine *e)
     teams_resume(e);
     for (uint32_t i = 0; i < e->config.sessions_max; i++)
         if (!e->session_live[i].attached)
-            engine_session_close(e, i);
+            session_begin_close(e, i);
     for (uint32_t i = 0; i < e->config.segments_max; i++) {
         struct segment *seg = &e->segments[i];
 
@@ -39,7 +41,7 @@ static void orphans_close(struct engine *e)
             engine_segment_close(e, seg->client, i);
     }
     /* Operations that waited only for a fabric operation of the old process can finish now. */
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_FLOWS); i++)
         if (e->flows[i].state != FLOW_FREE)
             flow_finish(e, i);
 }
@@ -92,7 +94,8 @@ static void flow_sweep(struct engine *e, uint32_t flow)
     } else {
         uint32_t number = f->traffic == FLOW_REPLIES ? WIRE_NONE : f->inflow;
 
-        if (notes_push_flow(e, f->peer, turn_client(e, flow), WIRE_CLOSE, number, flow, 0) < 0) {
+        if (notes_push_flow(e, f->peer, turn_client(e, flow), WIRE_CLOSE, number, flow, f->ending) <
+            0) {
             arena_rollback(&e->arena);
             e->sweep = true;
             return;
@@ -216,6 +219,12 @@ static bool segment_leaves(struct engine *e, uint32_t segment)
 
 /* ---- sessions and clients ---- */
 
+/* How a session that is closing ends, for its peers. */
+static int32_t end_of(const struct session *s)
+{
+    return s->in_order ? WIRE_ENDED : -EHOSTDOWN;
+}
+
 /* Closes the inflows of a session: notes report the end to their origins, and records that still
  * arrive fail. False: there are more, or no room for notes. */
 static bool inflows_close(struct engine *e, uint32_t session)
@@ -234,8 +243,7 @@ static bool inflows_close(struct engine *e, uint32_t session)
             commit(e);
             continue;
         }
-        if (notes_push_flow(e, in->peer, s->client, WIRE_GONE, in->origin_flow, 0, -EHOSTDOWN) <
-            0) {
+        if (notes_push_flow(e, in->peer, s->client, WIRE_GONE, in->origin_flow, 0, end_of(s)) < 0) {
             arena_rollback(&e->arena);
             e->sweep = true;
             return false;
@@ -269,6 +277,7 @@ static int session_sweep(struct engine *e, uint32_t session)
             e->sweep = true;
             return 0;
         }
+        set32(e, (uint32_t *)&e->flows[s->first_flow].ending, (uint32_t)end_of(s));
         flow_detach(e, s->first_flow);
     }
     if (!inflows_close(e, session))
@@ -300,9 +309,11 @@ static int session_sweep(struct engine *e, uint32_t session)
 
 static void session_leave(struct engine *e, uint32_t session)
 {
+    offloads_leave(e, session);
     bind_forget_owner(e, owner_of(OWNER_SESSION, session));
     if (!session_sweep(e, session))
         return;
+    chain_remove(&e->sessions_of_endpoint, session);
     for (uint32_t i = 0; i < e->open_count; i++) {
         if (e->open_sessions[i] != session)
             continue;
@@ -321,6 +332,8 @@ static bool session_leaves(struct engine *e, uint32_t session)
         session_leave(e, session);
     else if (s->state == SESSION_OPEN && s->spill_bytes == 0)
         session_release_spill(e, session);
+    else if (s->state == SESSION_OPEN)
+        session_release_handlers(e, session);
     return s->state == SESSION_CLOSING;
 }
 
@@ -337,7 +350,7 @@ static bool client_leaves(struct engine *e, uint32_t client)
 
         if (s->state == SESSION_FREE || s->client != client)
             continue;
-        engine_session_close(e, i);
+        session_begin_close(e, i);
         left = true;
     }
     if (!e->withdrawn[client])
@@ -352,7 +365,7 @@ static bool client_leaves(struct engine *e, uint32_t client)
             engine_segment_close(e, client, i);
         left = true;
     }
-    if (left)
+    if (left || !programs_leave(e, client))
         return true;
     set32(e, &e->clients[client].state, CLIENT_FREE);
     table_give(e, TABLE_CLIENTS, client);
@@ -371,7 +384,7 @@ static const struct visit {
     {TABLE_REMOTES, 1024, answer_and_leave}, {TABLE_SESSIONS, 8, session_leaves},
     {TABLE_FLOWS, 256, flow_leaves},         {TABLE_REGIONS, 512, region_leaves},
     {TABLE_SEGMENTS, 64, segment_leaves},    {TABLE_CLIENTS, 8, client_leaves},
-    {TABLE_TEAMS, 16, team_leaves},
+    {TABLE_TEAMS, 16, team_leaves},          {TABLE_OFFLOADS, 64, offload_leaves},
 };
 
 void sweep(struct engine *e)

@@ -36,7 +36,7 @@ struct fabric_traits {
     uint32_t rails;        /* connections to a peer that carry writes side by side; 0 counts as 1 */
 };
 
-/* Registered memory, ours. `index` is the implementation's. */
+/* Memory of ours that is registered. The fabric chooses `index`, and finds its own entry by it. */
 struct fabric_memory {
     uint32_t index;
     uint64_t address; /* what a peer names as the start of this memory */

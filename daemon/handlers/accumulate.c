@@ -48,12 +48,14 @@ uint64_t accumulate(struct run *r, const uint64_t *reg)
     count &= ~(window_wrong(&r->windows, WINDOW_WRITE, reg[1], bytes) |
                window_wrong(&r->windows, WINDOW_READ, reg[2], bytes));
     chunk = RUN_CHUNK >> fold_shift((uint8_t)code);
-    for (uint64_t done = 0; done < count; done += chunk) {
-        uint64_t left = count - done, at = done << fold_shift((uint8_t)code);
+    for (uint64_t done = 0, begin; done < count; done += chunk) {
+        uint64_t part = run_part(count, done, chunk, &begin);
+        uint64_t at = begin << fold_shift((uint8_t)code);
 
         if (done > 0 && !run_in_time(r))
-            return 0;
-        fold((uint8_t)code, to + at, from + at, left < chunk ? left : chunk);
+            break;
+        fold((uint8_t)code, to + at, from + at, part);
     }
+    run_fence();
     return 0;
 }

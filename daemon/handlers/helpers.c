@@ -25,17 +25,27 @@ static const uint8_t *to_read(struct run *r, uint64_t address, uint64_t *n)
     return at;
 }
 
-static uint64_t copy_down(struct run *r, uint8_t *to, const uint8_t *from, uint64_t n)
+static void copy_down(struct run *r, uint8_t *to, const uint8_t *from, uint64_t n)
 {
-    for (uint64_t left = n; left > 0;) {
-        uint64_t part = left < RUN_CHUNK ? left : RUN_CHUNK;
+    for (uint64_t done = 0, begin; done < n; done += RUN_CHUNK) {
+        uint64_t part = run_part(n, done, RUN_CHUNK, &begin);
+        uint64_t at = (n - begin - part) & window_mask(part);
 
-        if (left < n && !run_in_time(r))
-            return 0;
-        left -= part;
-        memmove(to + left, from + left, part);
+        if (done > 0 && !run_in_time(r))
+            return;
+        memmove(to + at, from + at, part);
     }
-    return 0;
+}
+
+static void copy_up(struct run *r, uint8_t *to, const uint8_t *from, uint64_t n)
+{
+    for (uint64_t done = 0, at; done < n; done += RUN_CHUNK) {
+        uint64_t part = run_part(n, done, RUN_CHUNK, &at);
+
+        if (done > 0 && !run_in_time(r))
+            return;
+        memmove(to + at, from + at, part);
+    }
 }
 
 static uint64_t copy(struct run *r, const uint64_t *reg)
@@ -52,14 +62,10 @@ static uint64_t copy(struct run *r, const uint64_t *reg)
         return 0;
     n &= ~window_wrong(&r->windows, WINDOW_WRITE, reg[1], n);
     if ((uintptr_t)to > (uintptr_t)from && (uintptr_t)to < (uintptr_t)from + n)
-        return copy_down(r, to, from, n);
-    for (uint64_t done = 0; done < n; done += RUN_CHUNK) {
-        uint64_t left = n - done;
-
-        if (done > 0 && !run_in_time(r))
-            return 0;
-        memmove(to + done, from + done, left < RUN_CHUNK ? left : RUN_CHUNK);
-    }
+        copy_down(r, to, from, n);
+    else
+        copy_up(r, to, from, n);
+    run_fence();
     return 0;
 }
 
@@ -67,6 +73,7 @@ static uint64_t compare(struct run *r, const uint64_t *reg)
 {
     uint64_t n = reg[3];
     const uint8_t *a, *b;
+    int order = 0;
 
     if (n == 0)
         return 0;
@@ -75,22 +82,21 @@ static uint64_t compare(struct run *r, const uint64_t *reg)
     if (!b)
         return 0;
     n &= ~window_wrong(&r->windows, WINDOW_READ, reg[2], n);
-    for (uint64_t done = 0; done < n; done += RUN_CHUNK) {
-        uint64_t left = n - done;
-        int order = memcmp(a + done, b + done, left < RUN_CHUNK ? left : RUN_CHUNK);
+    for (uint64_t done = 0, at; done < n && order == 0; done += RUN_CHUNK) {
+        uint64_t part = run_part(n, done, RUN_CHUNK, &at);
 
-        if (order != 0)
-            return order < 0 ? UINT64_MAX : 1;
-        if (!run_in_time(r))
-            return 0;
+        if (done > 0 && !run_in_time(r))
+            break;
+        order = memcmp(a + at, b + at, part);
     }
-    return 0;
+    run_fence();
+    return order == 0 ? 0 : order < 0 ? UINT64_MAX : 1;
 }
 
 /* Words of 64 bits, at any address. */
 static uint64_t find(struct run *r, const uint64_t *reg)
 {
-    uint64_t n = reg[2];
+    uint64_t n = reg[2], found = UINT64_MAX;
     const uint8_t *at;
 
     if (n == 0)
@@ -106,13 +112,16 @@ static uint64_t find(struct run *r, const uint64_t *reg)
     for (uint64_t i = 0; i < n; i++) {
         uint64_t word;
 
-        memcpy(&word, at + 8 * i, sizeof(word));
-        if (word == reg[3])
-            return i;
+        memcpy(&word, at + 8 * window_index(i, n), sizeof(word));
+        if (word == reg[3]) {
+            found = i;
+            break;
+        }
         if ((i + 1) % (RUN_CHUNK / 8) == 0 && !run_in_time(r))
-            return 0;
+            break;
     }
-    return UINT64_MAX;
+    run_fence();
+    return found;
 }
 
 static uint64_t hash(struct run *r, const uint64_t *reg)
@@ -123,14 +132,15 @@ static uint64_t hash(struct run *r, const uint64_t *reg)
     if (!at)
         return 0;
     sum = handler_hash_begin(n);
-    for (uint64_t done = 0; done < n; done += 8) {
-        uint64_t word = 0;
+    for (uint64_t done = 0, begin; done < n; done += 8) {
+        uint64_t part = run_part(n, done, 8, &begin), word = 0;
 
-        memcpy(&word, at + done, n - done < 8 ? n - done : 8);
+        memcpy(&word, at + begin, part);
         sum = handler_hash_word(sum, word);
         if ((done + 8) % RUN_CHUNK == 0 && !run_in_time(r))
-            return 0;
+            break;
     }
+    run_fence();
     return handler_hash_end(sum);
 }
 

@@ -7,6 +7,7 @@
 
 /* The program under check. */
 struct program {
+    const struct handler_image *image;
     const struct handler_instruction *code; /* instruction 0 */
     uint32_t count;
     uint8_t inside[HANDLER_INSTRUCTIONS_MAX / 8]; /* a bit for each second half */
@@ -15,13 +16,42 @@ struct program {
 
 static int refuse(struct image_error *error, uint32_t place, const char *reason, int64_t value)
 {
-    *error = (struct image_error){.place = place, .reason = reason, .value = value};
+    *error = (struct image_error){.place = place, .reason = reason, .value = value, .function = ""};
     return -ENOEXEC;
+}
+
+static bool name_valid(const char name[HANDLER_NAME_MAX])
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$";
+    size_t length = strnlen(name, HANDLER_NAME_MAX);
+
+    if (length == 0 || length == HANDLER_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < HANDLER_NAME_MAX; i++)
+        if (i < length ? memchr(letters, name[i], sizeof(letters) - 1) == NULL : name[i] != 0)
+            return false;
+    return true;
+}
+
+/* The function that an instruction is in, by names that may not be checked yet. */
+static const char *function_of(const struct handler_image *image, uint32_t place)
+{
+    const struct handler_function *functions = image_functions(image);
+    const char *name = "";
+
+    for (uint32_t i = 0; i < image->functions; i++)
+        if (functions[i].place <= place && name_valid(functions[i].name))
+            name = functions[i].name;
+    return name;
 }
 
 static int refuse_at(const struct program *p, uint32_t place, const char *reason, int64_t value)
 {
-    return refuse(p->error, place, reason, value);
+    refuse(p->error, place, reason, value);
+    if (place != HANDLER_NONE)
+        p->error->function = function_of(p->image, place);
+    return -ENOEXEC;
 }
 
 static bool is_inside(const struct program *p, uint32_t place)
@@ -327,6 +357,26 @@ static int check_entries(const struct program *p, const uint32_t entry[HANDLER_S
     return handlers > 0 ? 0 : refuse_at(p, HANDLER_NONE, "the program has no handler", 0);
 }
 
+static int check_functions(const struct program *p, const struct handler_function *functions,
+                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct handler_function *f = &functions[i];
+
+        if (f->place >= p->count || is_inside(p, f->place))
+            return refuse_at(p, HANDLER_NONE, "a function does not start at an instruction",
+                             f->place);
+        if (i > 0 && f->place <= functions[i - 1].place)
+            return refuse_at(p, f->place, "functions are not in the order of their places", i);
+        if (!name_valid(f->name))
+            return refuse_at(p, f->place,
+                             "a function's name is empty, not terminated, or has "
+                             "other characters than letters, digits and _.$",
+                             i);
+    }
+    return 0;
+}
+
 /* The head, the size, and the two stops. */
 static int check_frame(const struct handler_image *image, size_t size, struct image_error *error)
 {
@@ -341,12 +391,14 @@ static int check_frame(const struct handler_image *image, size_t size, struct im
         return refuse(error, HANDLER_NONE, "the number of instructions must be 1 to 4096",
                       image->instructions);
     if (image->constants > HANDLER_CONSTANTS_MAX)
-        return refuse(error, HANDLER_NONE, "constants may have 65536 bytes at most",
+        return refuse(error, HANDLER_NONE, "constants may have 28672 bytes at most",
                       image->constants);
-    if (image->zero[0] != 0 || image->zero[1] != 0)
-        return refuse(error, HANDLER_NONE, "a reserved word of the image is not 0",
-                      image->zero[0] | image->zero[1]);
-    if (size != image_bytes(image->instructions, image->constants))
+    if (image->functions > HANDLER_FUNCTIONS_MAX)
+        return refuse(error, HANDLER_NONE, "64 functions may have a name at most",
+                      image->functions);
+    if (image->zero != 0)
+        return refuse(error, HANDLER_NONE, "a reserved word of the image is not 0", image->zero);
+    if (size != image_bytes(image->instructions, image->constants, image->functions))
         return refuse(error, HANDLER_NONE, "the image has another size than its head says",
                       (int64_t)size);
     code = image_code(image);
@@ -359,7 +411,7 @@ static int check_frame(const struct handler_image *image, size_t size, struct im
 int image_check(const void *bytes, size_t size, struct image_error *error)
 {
     const struct handler_image *image = bytes;
-    struct program p = {.error = error};
+    struct program p = {.image = image, .error = error};
     int rc;
 
     rc = check_frame(image, size, error);
@@ -368,5 +420,7 @@ int image_check(const void *bytes, size_t size, struct image_error *error)
     p.code = image_code(image) + 1;
     p.count = image->instructions;
     rc = check_code(&p);
-    return rc == 0 ? check_entries(&p, image->entry) : rc;
+    if (rc == 0)
+        rc = check_entries(&p, image->entry);
+    return rc == 0 ? check_functions(&p, image_functions(image), image->functions) : rc;
 }

@@ -10,7 +10,8 @@
  *     half of one of 16 bytes;
  *   - a call's helper is known;
  *   - the last instruction is an exit or a jump, so no instruction follows behind the end;
- *   - the handlers start at instructions, and there is at least one.
+ *   - the handlers start at instructions, and there is at least one; so do functions with names,
+ *     which are short and have no characters that a terminal would act on.
  *
  * The check looks at each instruction twice at most, whatever the program is. Its bytes must not
  * change meanwhile and afterwards: the daemon checks its own copy.
@@ -24,11 +25,12 @@
 #include "proto/handler_abi.h"
 
 /* Why an image is refused: "instruction <place>: <reason> (<value>)"; in front of the first
- * instruction the place is HANDLER_NONE. The texts are constants. */
+ * instruction the place is HANDLER_NONE. The reasons are constants. */
 struct image_error {
     uint32_t place; /* the instruction's number, as llvm-objdump counts */
     const char *reason;
-    int64_t value; /* what was wrong */
+    int64_t value;        /* what was wrong */
+    const char *function; /* that the instruction is in, in the image; "": no name is known */
 };
 
 /* 0, or -ENOEXEC with the error filled. `bytes` is aligned to 8. */

@@ -60,11 +60,14 @@ struct run_send {
 
 /*
  * Services of the host. Calls come from within vm_run and must not block. `self` is the
- * host's own. All are set but `clock`: without one, time is not bounded.
+ * host's own. All are set but `clock` and `switches`. Without a clock, time is not bounded.
  */
 struct run_host {
     uint64_t (*clock)(void *self); /* ns; looked at to bound a run */
-    uint64_t (*now)(void *self);   /* ns; the step's time, for the program */
+    /* How often this thread was switched out against its will. Looked at only where a run has used
+     * up its time, for the look may be slow. NULL: all time that passes is the run's. */
+    uint64_t (*switches)(void *self);
+    uint64_t (*now)(void *self); /* ns; the step's time, for the program */
     /* 0, -EAGAIN (no room now) or another errno. */
     int (*send)(void *self, const struct run_send *send);
     uint32_t (*target_of)(void *self, uint64_t peer); /* or HANDLER_NONE */
@@ -72,6 +75,9 @@ struct run_host {
     void (*counter_set)(void *self, uint32_t counter, uint64_t value);
     void (*trace)(void *self, uint64_t a, uint64_t b);
 };
+
+/* No count of switches. */
+#define RUN_UNKNOWN UINT64_MAX
 
 struct run {
     /* Set by the host. */
@@ -82,18 +88,19 @@ struct run {
     uint64_t client; /* whose windows: between two clients stands a barrier. Each has a stack window
                         of its own, which the host clears when the client attaches. */
     uint64_t units;  /* at most, below 2^32 */
-    uint64_t time;   /* ns at most, where the host has a clock */
+    uint64_t time;   /* ns at most (run_in_time), where the host has a clock */
     uint32_t targets; /* of the offload */
     struct windows windows;
 
     /* Set by vm_run; `used` and what follows is the run's result. */
-    uint64_t begun;   /* ns */
-    uint64_t left;    /* units that no span has got yet */
-    int64_t span;     /* units left of this span; below 0: taken too much, so a fault */
-    uint32_t place;   /* the instruction that calls a helper */
-    uint64_t used;    /* units */
-    bool said_again;  /* a helper has returned -EAGAIN */
-    int32_t returned; /* enum handler_return, or-ed with HANDLER_PENDING; FAIL after a fault */
+    uint64_t begun;    /* ns; anew where the run got its time again */
+    uint64_t switched; /* the host's switches then; RUN_UNKNOWN: not looked at yet */
+    uint64_t left;     /* units that no span has got yet */
+    int64_t span;      /* units left of this span; below 0: taken too much, so a fault */
+    uint32_t place;    /* the instruction that calls a helper */
+    uint64_t used;     /* units */
+    bool said_again;   /* a helper has returned -EAGAIN */
+    int32_t returned;  /* enum handler_return, or-ed with HANDLER_PENDING; FAIL after a fault */
     enum run_fault fault;
     uint32_t fault_place;   /* instruction */
     uint64_t fault_address; /* or what was wrong with an argument */
@@ -105,7 +112,14 @@ void run_fail(struct run *r, enum run_fault fault, uint64_t address);
 /* The next span, and a look at the clock. False: out of units or time, and the run has failed. */
 bool run_next_span(struct run *r);
 
-/* The clock alone. False: out of time, and the run has failed. */
+/*
+ * The clock alone. False: out of time, and the run has failed.
+ *
+ * The clock runs on while the processor serves others, and no handler is to blame for that. So the
+ * host's switches are noted when a run has used up its time, and it gets the time again: once, and
+ * as often as the thread was switched out meanwhile. A run that is left alone ends after twice its
+ * time.
+ */
 bool run_in_time(struct run *r);
 
 /* No helper gets more elements: a unit is for two of them, and units are below 2^32. */
@@ -118,6 +132,40 @@ static inline bool run_take(struct run *r, uint64_t units)
 {
     r->span = (int64_t)((uint64_t)r->span - units);
     return r->span >= 0 || run_next_span(r);
+}
+
+/* The smaller of two numbers, chosen by data rather than by a branch. */
+static inline uint64_t run_least(uint64_t a, uint64_t b)
+{
+    uint64_t less = 0 - (uint64_t)(a < b);
+
+    __asm__("" : "+r"(less));
+    return (a & less) | (b & ~less);
+}
+
+/* The next part of n, `most` at once, where `done` of them are done: its length, and where it
+ * begins. Both are 0 where none is left, also for a wrong guess that a loop goes on. `n` and
+ * `done` are below 2^63. */
+static inline uint64_t run_part(uint64_t n, uint64_t done, uint64_t most, uint64_t *begin)
+{
+    uint64_t more = (uint64_t)((int64_t)(done - n) >> 63);
+
+    __asm__("" : "+r"(more));
+    *begin = done & more;
+    return run_least((n - done) & more, most);
+}
+
+/* Behind a loop over bytes: no instruction behind it begins before it is decided that the loop has
+ * ended. What a wrong guess has read behind a window then reaches nobody. */
+static inline void run_fence(void)
+{
+#if defined(__x86_64__)
+    __asm__ __volatile__("lfence" ::: "memory");
+#elif defined(__aarch64__)
+    __asm__ __volatile__("dsb sy; isb" ::: "memory");
+#else
+    __sync_synchronize();
+#endif
 }
 
 /* Where a helper's bytes stand; NULL: not in their window, and the run has failed. */

@@ -64,7 +64,7 @@ static bool go_over(struct run *r, const struct handler_vector *v, const struct 
                     uint8_t *row, uint8_t *flat, uint64_t n, enum window_access to_row)
 {
     uint64_t at = w->first, begin = w->first - w->into, looked = 0;
-    uint64_t length = w->left < n ? w->left : n;
+    uint64_t length = run_least(w->left, n);
 
     for (;;) {
         if (to_row == WINDOW_WRITE)
@@ -84,7 +84,7 @@ static bool go_over(struct run *r, const struct handler_vector *v, const struct 
         /* 0 where nothing is left, for a guess that there is more. */
         begin = (begin + v->stride) & window_mask(n);
         at = begin;
-        length = v->block < n ? v->block : n;
+        length = run_least(v->block, n);
     }
 }
 
@@ -116,6 +116,7 @@ static void move(struct run *r, uint64_t row, uint64_t flat, uint64_t n, uint64_
     w.first &= ~wrong;
     w.into &= ~wrong;
     go_over(r, &v, &w, row_at, flat_at, n + 1, to_row);
+    run_fence();
 }
 
 uint64_t scatter(struct run *r, const uint64_t *reg)

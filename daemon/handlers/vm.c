@@ -8,18 +8,6 @@
 
 #define VM_INLINE static inline __attribute__((always_inline))
 
-enum { REGISTERS = 16 }; /* as many as an instruction can name */
-
-struct frame {
-    uint64_t kept[4]; /* registers 6 to 9 */
-    uint32_t back;    /* the instruction behind the call */
-};
-
-struct machine {
-    uint64_t reg[REGISTERS];
-    struct frame frames[HANDLER_FRAMES];
-};
-
 /* ---- values -----------------------------------------------------------------------------------
  */
 
@@ -195,7 +183,7 @@ VM_INLINE uint64_t stop_of(uint64_t at, int64_t span, uint64_t end)
  */
 
 /* Runs until the exit of the first function or a fault; register 0 is the result. */
-static uint64_t interpret(struct run *r, struct machine *m, uint32_t entry)
+static uint64_t interpret(struct run *r, struct vm *vm, uint32_t entry)
 {
 #pragma GCC diagnostic push
 #if defined(__clang__)
@@ -287,7 +275,7 @@ static uint64_t interpret(struct run *r, struct machine *m, uint32_t entry)
     /* Place 0 is the stop in front of instruction 0. */
     const struct handler_instruction *code = image_code(r->image);
     const uint64_t end = (uint64_t)r->image->instructions + 1;
-    uint64_t *const reg = m->reg;
+    uint64_t *const reg = vm->reg;
     uint32_t at = entry + 1, block = at; /* block: what is not taken of the span begins here */
     uint64_t stop = stop_of(at, r->span, end);
     const struct handler_instruction *in;
@@ -610,7 +598,7 @@ call:
     r->place = at - 2;
     r->span -= at - block;
     if (code_src(in) == CODE_CALL_LOCAL) {
-        struct frame *frame = &m->frames[depth & (HANDLER_FRAMES - 1)];
+        struct vm_frame *frame = &vm->frames[depth & (HANDLER_FRAMES - 1)];
 
         if (depth + 1 >= HANDLER_FRAMES) {
             run_fail(r, RUN_TOO_DEEP, depth + 1);
@@ -632,7 +620,7 @@ call:
 leave:
     r->span -= at - block;
     if (depth > 0) {
-        const struct frame *frame = &m->frames[--depth & (HANDLER_FRAMES - 1)];
+        const struct vm_frame *frame = &vm->frames[--depth & (HANDLER_FRAMES - 1)];
 
         memcpy(&reg[6], frame->kept, sizeof(frame->kept));
         reg[CODE_FRAME] -= HANDLER_FRAME_BYTES;
@@ -701,23 +689,40 @@ static void settle(struct run *r, uint64_t value)
         r->used = r->units;
 }
 
+/* Sets what a handler finds in its registers. Each is stored by itself: for a block of this size
+ * compilers use a string instruction, which takes longer to begin than an empty handler to run. */
+static void set_registers(uint64_t *reg)
+{
+    for (unsigned i = 0; i < VM_REGISTERS; i++) {
+        reg[i] = 0;
+        __asm__("" : "+m"(reg[i]));
+    }
+    reg[1] = handler_address(HANDLER_CONTEXT, 0);
+    reg[2] = handler_address(HANDLER_STATE, 0);
+    reg[CODE_FRAME] = handler_address(HANDLER_STACK, HANDLER_FRAME_BYTES);
+}
+
+/* A wrong guess that there is a frame to return to finds none of the client before. */
+static void change_client(struct vm *vm)
+{
+    memset(vm->frames, 0, sizeof(vm->frames));
+    barrier();
+}
+
 void vm_run(struct vm *vm, struct run *r)
 {
     uint32_t entry = r->image->entry[r->stage];
-    struct machine m = {.reg = {
-                            [1] = handler_address(HANDLER_CONTEXT, 0),
-                            [2] = handler_address(HANDLER_STATE, 0),
-                            [CODE_FRAME] = handler_address(HANDLER_STACK, HANDLER_FRAME_BYTES),
-                        }};
     uint64_t value = 0;
 
     window_set_constant(&r->windows, HANDLER_CONSTANTS,
                         (const uint8_t *)r->image + image_constants_at(r->image->instructions),
                         r->image->constants);
+    set_registers(vm->reg);
     if (vm->client != r->client)
-        barrier();
+        change_client(vm);
     vm->client = r->client;
     r->begun = r->host->clock ? r->host->clock(r->self) : 0;
+    r->switched = RUN_UNKNOWN;
     r->left = r->units;
     r->span = 0;
     r->place = entry;
@@ -726,6 +731,6 @@ void vm_run(struct vm *vm, struct run *r)
     r->fault_place = HANDLER_NONE;
     r->fault_address = 0;
     if (run_take(r, RUN_BEGIN))
-        value = interpret(r, &m, entry);
+        value = interpret(r, vm, entry);
     settle(r, value);
 }

@@ -32,8 +32,18 @@
 
 #include "daemon/handlers/run.h"
 
+enum { VM_REGISTERS = 16 }; /* as many as an instruction can name */
+
+/* A call of a function within a handler. */
+struct vm_frame {
+    uint64_t kept[4]; /* registers 6 to 9 */
+    uint64_t back;    /* the instruction behind the call */
+};
+
 /* One for each thread that runs handlers; owned by it, zeroed at first. */
 struct vm {
+    uint64_t reg[VM_REGISTERS];
+    struct vm_frame frames[HANDLER_FRAMES];
     uint64_t client; /* of the last run */
 };
 

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DOUBTED (UINT32_C(1) << 30) /* of an entry of `places` */
@@ -210,10 +211,12 @@ int directory_attach(struct directory *d, const struct directory_id *id, uint32_
     if (job->size != size)
         return -EINVAL;
     if (node_of(job, rank) == DIRECTORY_NOWHERE) {
-        job->left -= job->places[rank] == DIRECTORY_LEFT;
+        /* A rank that comes again counts its exchanges from 0. */
+        if (job->places[rank] == DIRECTORY_LEFT) {
+            job->left--;
+            memset(job->failures, 0, sizeof(job->failures));
+        }
         job->live++;
-        /* A new rank counts its exchanges from 0. */
-        memset(job->failures, 0, sizeof(job->failures));
     } else if (node_of(job, rank) != node) {
         return -EADDRINUSE;
     }
@@ -340,6 +343,17 @@ static void note_failure(struct directory_job *job, uint32_t sequence, int statu
         (struct directory_failure){.sequence = sequence, .status = status};
 }
 
+/* As note_failure, with the contribution that does not fit. */
+static void note_gather(struct directory_job *job, const struct directory_gather *g, int status)
+{
+    struct directory_failure *f = &job->failures[job->failed % DIRECTORY_OPEN_MAX];
+
+    note_failure(job, g->sequence, status);
+    f->odd_rank = g->odd_rank;
+    f->odd_length = g->odd_length;
+    f->length = g->length;
+}
+
 void directory_gather_keep(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather)
 {
@@ -368,19 +382,19 @@ const struct directory_gather *directory_kept(const struct directory *d,
                                                                                           : NULL;
 }
 
-/* 0, or the error that the exchange has ended with. */
-static int failure_of(const struct directory_job *job, uint32_t sequence)
+const struct directory_failure *directory_failure_of(const struct directory_job *job,
+                                                     uint32_t sequence)
 {
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
         if (job->failures[i].status < 0 && job->failures[i].sequence == sequence)
-            return job->failures[i].status;
-    return 0;
+            return &job->failures[i];
+    return NULL;
 }
 
 void directory_gather_fail(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather, int status)
 {
-    note_failure(job, gather->sequence, status);
+    note_gather(job, gather, status);
     directory_gather_close(d, job, gather);
 }
 
@@ -392,12 +406,62 @@ static bool waits_for_the_gone(const struct directory_job *job, const struct dir
     return false;
 }
 
+static struct directory_gather *gather_of(struct directory_job *job, uint32_t sequence)
+{
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
+        if (job->gathers[i].open && job->gathers[i].sequence == sequence)
+            return &job->gathers[i];
+    return NULL;
+}
+
+struct directory_gather *directory_give_up(const struct directory *d, const struct directory_id *id,
+                                           const struct directory_part *part,
+                                           struct directory_job **out_job)
+{
+    struct directory_job *job = job_find(d, id);
+
+    *out_job = job;
+    if (!job || part->rank >= job->size || node_of(job, part->rank) != part->node)
+        return NULL;
+    return gather_of(job, part->sequence);
+}
+
+void directory_missing(const struct directory_job *job, const struct directory_gather *g,
+                       char *text, size_t size)
+{
+    const size_t tail = sizeof(" and 2097152 more");
+    uint32_t left = job->size - g->have;
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t first = 0, last; left > 0 && first < job->size; first = last + 1) {
+        char run[32];
+        int n;
+
+        last = first;
+        if (g->parts[first])
+            continue;
+        while (last + 1 < job->size && !g->parts[last + 1])
+            last++;
+        n = last > first ? snprintf(run, sizeof(run), "%s%u-%u", used > 0 ? ", " : "", first, last)
+                         : snprintf(run, sizeof(run), "%s%u", used > 0 ? ", " : "", first);
+        if (used + (size_t)n + tail > size) {
+            snprintf(text + used, size - used, " and %u more", left);
+            return;
+        }
+        memcpy(text + used, run, (size_t)n + 1);
+        used += (size_t)n;
+        left -= last - first + 1;
+    }
+}
+
 int directory_contribute(struct directory *d, const struct directory_id *id,
                          const struct directory_part *part, struct directory_job **out_job,
                          struct directory_gather **out)
 {
     struct directory_job *job = job_find(d, id);
-    struct directory_gather *g = NULL;
+    const struct directory_failure *failure;
+    struct directory_gather *g;
     int rc;
 
     *out_job = job;
@@ -408,12 +472,10 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
         return -EPERM;
     if (part->size != job->size)
         return -EINVAL;
-    rc = failure_of(job, part->sequence);
-    if (rc < 0)
-        return rc;
-    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX && !g; i++)
-        if (job->gathers[i].open && job->gathers[i].sequence == part->sequence)
-            g = &job->gathers[i];
+    failure = directory_failure_of(job, part->sequence);
+    if (failure)
+        return failure->status;
+    g = gather_of(job, part->sequence);
     if (!g) {
         rc = gather_open(d, job, part, &g);
         if (rc < 0) {
@@ -422,8 +484,11 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
         }
     }
     *out = g;
-    if (g->length != part->length)
-        return -EBADMSG;
+    if (g->length != part->length) {
+        g->odd_rank = part->rank;
+        g->odd_length = part->length;
+        return -EINVAL;
+    }
     if (g->parts[part->rank])
         return -EALREADY;
     rc = part_take(d, job, g, part);

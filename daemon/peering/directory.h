@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DIRECTORY_NAME_MAX  60u /* terminator included */
-#define DIRECTORY_RANKS_MAX 65536u
+#define DIRECTORY_NAME_MAX  60u        /* terminator included */
+#define DIRECTORY_RANKS_MAX (1u << 21) /* 16,384 nodes of 128 ranks */
 #define DIRECTORY_NODES_MAX 65536u
 #define DIRECTORY_ENGINES   16u /* of one node */
 #define DIRECTORY_DATA_MAX  4096u
@@ -58,13 +58,18 @@ struct directory_gather {
     uint32_t sequence;
     uint32_t length; /* of each contribution */
     uint32_t have;
-    uint8_t **parts; /* by rank; NULL: not given yet */
+    uint8_t **parts;   /* by rank; NULL: not given yet */
+    uint64_t since_ns; /* when it was opened, by its caller's clock, who writes it; 0: not yet */
+    /* The contribution whose length differs; of another length than ours where there is one. */
+    uint32_t odd_rank, odd_length;
 };
 
 /* An exchange that has ended with an error: ranks that take part later get it too. */
 struct directory_failure {
     uint32_t sequence;
     int status; /* 0: none */
+    /* Where lengths differ: the rank that gave another length, and that of those before it. */
+    uint32_t odd_rank, odd_length, length;
 };
 
 struct directory_job {
@@ -139,7 +144,7 @@ struct directory_part {
 /*
  * 0: waits for more; 1: all are there, *out is the result, to be delivered and closed. Otherwise
  * -EPERM (the rank does not live on that node), -EINVAL, -EMSGSIZE (over the bounds), -EALREADY
- * (contributed before), -EBADMSG (length differs from the others'), -EHOSTDOWN (a rank has left
+ * (contributed before), -EINVAL (length differs from the others'), -EHOSTDOWN (a rank has left
  * without having contributed), -EDQUOT (the user has its share), -ENOSPC, -ENOMEM, or what the
  * exchange has failed with. Where *out is set the exchange is open.
  */
@@ -163,6 +168,19 @@ const struct directory_gather *directory_kept(const struct directory *d,
 /* Closes a gather, and remembers its error. */
 void directory_gather_fail(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather, int status);
+
+/* The open exchange that a rank gives up, and that the caller fails then; NULL: there is none, or
+ * the rank does not live on that node. */
+struct directory_gather *directory_give_up(const struct directory *d, const struct directory_id *id,
+                                           const struct directory_part *part,
+                                           struct directory_job **job);
+/* Writes the ranks that an exchange lacks, as "1, 3-7 and 12 more", cut to `size` bytes with a
+ * terminator. */
+void directory_missing(const struct directory_job *job, const struct directory_gather *gather,
+                       char *text, size_t size);
+/* The error that an exchange has ended with, of the last ones; NULL: none. */
+const struct directory_failure *directory_failure_of(const struct directory_job *job,
+                                                     uint32_t sequence);
 
 /* The job's nodes one after another, each once: start with *at = 0; DIRECTORY_NOWHERE at the end.
  * Linear in the ranks. `seen` holds node_count bytes, zeroed by the caller at the start. */

@@ -1,7 +1,6 @@
 /* A rank's attachment, its puts and its waits; see team.h. */
 #include "examples/apps/team.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -14,10 +13,19 @@ int team_check(const char *call, int rc)
     return rc;
 }
 
+/* Local events are not asked for: only a put that failed has one. */
+static void check_end(pwc_ctx *ctx, const struct pwc_event *event, void *argument)
+{
+    (void)ctx;
+    (void)argument;
+    CHECK(event->status);
+}
+
 void team_open(struct team *team, struct app *app, int argc, char **argv)
 {
     CHECK(pwc_init(NULL, &team->client)); /* socket, job, rank and size from the environment */
     CHECK(pwc_ctx_create(team->client, NULL, &team->ctx));
+    CHECK(pwc_set_handler(team->ctx, PWC_LOCAL, check_end, NULL));
     app->rank = pwc_rank(team->client);
     app->ranks = pwc_size(team->client);
     if (!app_parse(app, argc, argv))
@@ -35,16 +43,7 @@ void team_put(struct team *team, uint32_t to, uint64_t off, const void *src, siz
               uint32_t tag, pwc_request *sent)
 {
     pwc_cid lid = sent == NULL ? PWC_CID_NONE : pwc_cid_request(sent);
-    struct pwc_event failed;
-    int rc;
-
-    do {
-        rc = pwc_put_notify(team->window, to, off, src, len, tag, lid, PWC_NO_LCE);
-        /* Local events are not asked for: only a put that failed has one. */
-        if (rc == -EAGAIN && CHECK(pwc_probe(team->ctx, PWC_ANY, PWC_LOCAL, &failed)) == 1)
-            CHECK(failed.status);
-    } while (rc == -EAGAIN);
-    CHECK(rc);
+    CHECK(pwc_put_notify(team->window, to, off, src, len, tag, lid, PWC_NO_LCE | PWC_WAIT));
 }
 
 pwc_request *team_request(struct team *team, uint32_t from, uint32_t tag, uint32_t count)

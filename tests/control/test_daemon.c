@@ -327,7 +327,7 @@ static void hellos(void)
         {"hello", 2, 3, -EINVAL},     /* another size */
         {"hello", 2, 2, -EINVAL},
         {"hello", 0, 0, -EINVAL},
-        {"hello", 0, 65537, -EINVAL},
+        {"hello", 0, (1u << 21) + 1, -EINVAL},
         {"", 0, 1, -EINVAL},
         {"with space", 0, 1, -EINVAL},
         {"with\nline", 0, 1, -EINVAL},
@@ -370,11 +370,11 @@ static void contexts_and_their_quota(void)
 static void killed_client(void)
 {
     int s, tries;
-    int tell[2];
+    int report[2];
     char byte;
     pid_t pid;
 
-    CU_ASSERT_EQUAL(pipe(tell), 0);
+    CU_ASSERT_EQUAL(pipe(report), 0);
     pid = fork();
     if (pid == 0) {
         int c = raw_connect(&d);
@@ -383,10 +383,10 @@ static void killed_client(void)
                     ask_segment(c, 1 << 20, &out) == 0 &&
                     ask_region(c, out.handle, 0, 4096, 3, &out) == 0;
 
-        (void)!write(tell[1], fine ? "y" : "n", 1);
+        (void)!write(report[1], fine ? "y" : "n", 1);
         pause();
     }
-    CU_ASSERT_EQUAL(read(tell[0], &byte, 1), 1);
+    CU_ASSERT_EQUAL(read(report[0], &byte, 1), 1);
     CU_ASSERT_EQUAL(byte, 'y');
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -405,8 +405,8 @@ static void killed_client(void)
     }
     CU_ASSERT(tries < 10000);
     CU_ASSERT_TRUE(settles());
-    close(tell[0]);
-    close(tell[1]);
+    close(report[0]);
+    close(report[1]);
 }
 
 static void one_daemon_a_socket(void)

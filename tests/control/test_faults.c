@@ -42,7 +42,7 @@ static void expect_quarantine(struct raw_session *s)
     raw_session_close(s);
 }
 
-/* The client's rings are gone when it rings. */
+/* A client cuts off the memory of its rings, and then rings the daemon. */
 static void session(void)
 {
     struct raw_session s;

@@ -16,7 +16,6 @@
 #include "tests/lib/daemon.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/look.h"
-#include "tests/suite.h"
 
 static struct daemon d; /* node 1 */
 static struct plan plan;
@@ -83,6 +82,17 @@ static void answer_rank(struct raw_peer *p, uint64_t cookie, int32_t status, uin
     CU_ASSERT_TRUE(raw_peer_send(p, &frame));
 }
 
+/* Attaches a client of that job: the test, as the job's home, confirms its rank. */
+static int attach(struct raw_peer *p)
+{
+    struct answer a;
+    int s = begin_hello();
+
+    answer_rank(p, asked(p), 0, 1);
+    CU_ASSERT_EQUAL_FATAL(ask_nothing(s, &a), 0);
+    return s;
+}
+
 static void answers_out_of_range(void)
 {
     static const struct {
@@ -141,9 +151,7 @@ static void places_out_of_range(void)
         int s;
 
         CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
-        s = begin_hello();
-        answer_rank(&p, asked(&p), 0, 1);
-        CU_ASSERT_EQUAL_FATAL(ask_nothing(s, &a), 0);
+        s = attach(&p);
         CU_ASSERT_EQUAL_FATAL(ask_context(s, 4096, &context), 0);
         bind.session = context.handle;
         request.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
@@ -183,9 +191,7 @@ static void results_out_of_range(void)
         int s;
 
         CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
-        s = begin_hello();
-        answer_rank(&p, asked(&p), 0, 1);
-        CU_ASSERT_EQUAL_FATAL(ask_nothing(s, &a), 0);
+        s = attach(&p);
         request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
         request.exchange = &exchange;
         CU_ASSERT_TRUE(raw_request(s, 4, &request));
@@ -299,18 +305,10 @@ int main(int argc, char **argv)
                            {"announces its ranks on a new link", announces_its_ranks},
                            {"still served", still_served},
                            CU_TEST_INFO_NULL};
-    int failed = 1, rc = 1;
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)
         return 2;
     good_frames_init(&f);
-    if (plan_open(&plan) && plan_start(&d, argv[1], "1", plan.secrets[0], plan.nodes)) {
-        failed = suite_run("peer ranks", tests);
-        rc = daemon_stop(&d);
-    }
-    plan_close(&plan);
-    if (rc != 0)
-        fprintf(stderr, "the daemon ended with %d\n", rc);
-    return failed || rc != 0;
+    return plan_run(&plan, &d, argv[1], "peer ranks", tests);
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/look.h"
+#include "tests/lib/raw/program.h"
 #include "proto/trace_abi.h"
 #include "tests/suite.h"
 
@@ -58,10 +59,10 @@ static bool become(const struct user *user)
 static struct outcome as_user(const struct user *user, user_deed deed, void *context)
 {
     struct outcome out = {.connected = -ECHILD};
-    int tell[2];
+    int report[2];
     pid_t pid;
 
-    CU_ASSERT_EQUAL_FATAL(pipe(tell), 0);
+    CU_ASSERT_EQUAL_FATAL(pipe(report), 0);
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
@@ -70,12 +71,12 @@ static struct outcome as_user(const struct user *user, user_deed deed, void *con
         out.connected = s < 0 ? s : 0;
         if (s >= 0)
             deed(s, &out, context);
-        (void)!write(tell[1], &out, sizeof(out));
+        (void)!write(report[1], &out, sizeof(out));
         _exit(0);
     }
-    close(tell[1]);
-    CU_ASSERT_EQUAL(read(tell[0], &out, sizeof(out)), sizeof(out));
-    close(tell[0]);
+    close(report[1]);
+    CU_ASSERT_EQUAL(read(report[0], &out, sizeof(out)), sizeof(out));
+    close(report[0]);
     waitpid(pid, NULL, 0);
     return out;
 }
@@ -267,7 +268,7 @@ static void take_all(int s, struct outcome *out, void *context)
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Inspect inspect = PWC__INSPECT__INIT;
     struct answer a;
-    int *tell = context;
+    int *report = context;
     char byte;
 
     inspect.what = "status";
@@ -276,8 +277,8 @@ static void take_all(int s, struct outcome *out, void *context)
     for (int i = 0; i < MANY; i++)
         out->status += raw_connect(&d) >= 0;
     (void)ask(s, &request, &a);
-    (void)!write(tell[1], "x", 1);
-    (void)!read(tell[2], &byte, 1);
+    (void)!write(report[1], "x", 1);
+    (void)!read(report[2], &byte, 1);
 }
 
 static void connections_apart(void)
@@ -422,6 +423,52 @@ static void traces_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
+/* ---- programs of handlers -------------------------------------------------------------------- */
+
+/* Loads a program as this user, over a connection that stays open. Returns the status. */
+static int load_as(uid_t uid, int *socket, struct answer *out)
+{
+    struct raw_image image;
+
+    raw_image_plain(&image, 0);
+    *socket = connected_as(uid);
+    CU_ASSERT_EQUAL(raw_hello(*socket, "programs", 0, 1), 0);
+    return ask_program_load(*socket, image.words, image.size, out);
+}
+
+/* By default the daemon takes programs of its own user alone; where it takes all, a user sees and
+ * reads his own. */
+static void programs_apart(void)
+{
+    static const char *const all[] = {"--allow-users", "61002,61003", "--handlers", "on", NULL};
+    static const uid_t users[] = {ALICE, BOB, 0};
+    struct answer own, hers, refused;
+    struct raw_image back;
+    int one, other, s;
+
+    start(DAEMON, "61002,61003", NULL);
+    CU_ASSERT_EQUAL(load_as(DAEMON, &one, &own), 0);
+    CU_ASSERT_EQUAL(load_as(ALICE, &other, &refused), -EPERM);
+    CU_ASSERT_PTR_NOT_NULL(strstr(refused.text, "(handlers = own), and not of user 61002"));
+    close(one);
+    close(other);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+
+    CU_ASSERT_EQUAL_FATAL(daemon_start_as(&d, DAEMON, program, all), 0);
+    CU_ASSERT_EQUAL_FATAL(chmod(d.directory, 0755), 0);
+    CU_ASSERT_EQUAL(load_as(ALICE, &one, &hers), 0);
+    for (size_t i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
+        bool sees = users[i] != BOB;
+
+        s = connected_as(users[i]);
+        CU_ASSERT_EQUAL(rows_of(s, "programs", "programs", NULL), sees);
+        CU_ASSERT_EQUAL(ask_program_read(s, 0, hers.handle, &back, NULL) > 0, sees);
+        close(s);
+    }
+    close(one);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
 /* Attaches a rank with a context and a region, which stays while others look. */
 static void stay(int s, struct outcome *out, void *context)
 {
@@ -514,11 +561,15 @@ static void lookers_apart(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {
-        {"own user only", own_user_only},   {"allowed users", allowed_users},
-        {"allowed groups", allowed_groups}, {"connections apart", connections_apart},
-        {"jobs apart", jobs_apart},         {"traces apart", traces_apart},
-        {"lookers apart", lookers_apart},   CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"own user only", own_user_only},
+                           {"allowed users", allowed_users},
+                           {"allowed groups", allowed_groups},
+                           {"connections apart", connections_apart},
+                           {"jobs apart", jobs_apart},
+                           {"traces apart", traces_apart},
+                           {"programs apart", programs_apart},
+                           {"lookers apart", lookers_apart},
+                           CU_TEST_INFO_NULL};
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)

@@ -12,6 +12,7 @@
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/daemon.h"
 #include "tests/lib/raw/look.h"
+#include "tests/lib/raw/program.h"
 #include "tests/suite.h"
 
 #define JOB     "quota"
@@ -21,7 +22,7 @@
 static const char *program;
 
 /* The things of which a client may have one more. */
-enum thing { CONTEXT, SEGMENT, REGION, BIND, CLIENT };
+enum thing { CONTEXT, SEGMENT, REGION, BIND, CLIENT, PROGRAM, OFFLOAD };
 
 struct row {
     const char *key, *value;
@@ -54,17 +55,41 @@ static const struct row rows[] = {
      "102400 beside the 204800 bytes of this user: the quota (user-memory) is 204800"},
     {"--user-clients", "3", CLIENT, 3, 1,
      "1 beside the 3 clients of this user: the quota (user-clients) is 3"},
+    {"--client-programs", "3", PROGRAM, 3, 1,
+     "1 beside the 3 programs of this client: the quota (client-programs) is 3"},
+    {"--user-programs", "3", PROGRAM, 3, 2,
+     "1 beside the 3 programs of this user: the quota (user-programs) is 3"},
+    {"--client-program-bytes", "8K", PROGRAM, 4, 1,
+     "2048 beside the 8192 bytes of programs of this client: the quota (client-program-bytes) is "
+     "8192"},
+    {"--user-program-bytes", "8191", PROGRAM, 3, 2,
+     "2048 beside the 6144 bytes of programs of this user: the quota (user-program-bytes) is 8191"},
+    {"--client-offloads", "3", OFFLOAD, 3, 1,
+     "1 beside the 3 offloads of this client: the quota (client-offloads) is 3"},
+    {"--user-offloads", "3", OFFLOAD, 3, 2,
+     "1 beside the 3 offloads of this user: the quota (user-offloads) is 3"},
     {"--client-binds", "3", BIND, 3, 1, "client-binds 3"},
     {"--user-binds", "3", BIND, 3, 2, "user-binds 3"},
     {"--client-pairs", "3", BIND, 3, 1, "client-pairs 3"},
     {"--user-pairs", "3", BIND, 3, 2, "user-pairs 3"},
+    {"--binds", "64", BIND, 56, 1, "client-binds 56, user-binds 64"},
+    {"--pairs", "64", BIND, 56, 1, "of binds 65536 and pairs 64"},
 };
 
 /* A client, and what it needs to take one more of a thing. */
 struct taker {
     int socket;
-    struct answer context, segment;
+    struct answer context, segment, program;
 };
+
+/* A program of 1 KiB of constants, and some: it takes 2 KiB. */
+static int load_program(int socket, struct answer *out)
+{
+    struct raw_image image;
+
+    raw_image_plain(&image, 1024);
+    return ask_program_load(socket, image.words, image.size, out);
+}
 
 static void taker_open(struct taker *t, const struct daemon *d, enum thing thing, uint32_t rank)
 {
@@ -74,8 +99,10 @@ static void taker_open(struct taker *t, const struct daemon *d, enum thing thing
     if (thing == CLIENT)
         return;
     CU_ASSERT_EQUAL_FATAL(raw_hello(t->socket, JOB, rank, TOO_FEW), 0);
-    if (thing == BIND)
+    if (thing == BIND || thing == OFFLOAD)
         CU_ASSERT_EQUAL_FATAL(ask_context(t->socket, 8192, &t->context), 0);
+    if (thing == OFFLOAD)
+        CU_ASSERT_EQUAL_FATAL(load_program(t->socket, &t->program), 0);
     if (thing == REGION)
         CU_ASSERT_EQUAL_FATAL(ask_segment(t->socket, PAGE, &t->segment), 0);
     answer_close(&t->context);
@@ -98,6 +125,10 @@ static int take(struct taker *t, const struct daemon *d, enum thing thing, uint3
         return ask_region(t->socket, t->segment.handle, 0, PAGE, 3, out);
     case BIND: /* every time to another context: a pair more, too */
         return ask_bind(t->socket, t->context.handle, (uint64_t)number << 32 | 63, NULL, out);
+    case PROGRAM:
+        return load_program(t->socket, out);
+    case OFFLOAD:
+        return ask_offload(t->socket, t->context.handle, t->program.handle, number, out);
     case CLIENT:
         *extra = raw_connect(d);
         CU_ASSERT_FATAL(*extra >= 0);

@@ -191,7 +191,7 @@ static const struct row rows[] = {
     {"hello.rank", 2, NULL, -EINVAL, "rank 2 of 2"},
     {"hello.rank", UINT32_MAX, NULL, -EINVAL, "rank 4294967295 of 2"},
     {"hello.size", 0, NULL, -EINVAL, "rank 0 of 0"},
-    {"hello.size", 65537, NULL, -EINVAL, "rank 0 of 65537"},
+    {"hello.size", 2097153, NULL, -EINVAL, "rank 0 of 2097153"},
     {"hello.size", UINT32_MAX, NULL, -EINVAL, "rank 0 of 4294967295"},
 
     {"context_open.rings.submit", RING_OVER, NULL, -EINVAL, "67108865"},
@@ -266,12 +266,15 @@ static const struct {
     {"context_open.direct", "yes or no"},
     {"hello.release", "words for a message"},
     {"exchange.sequence", "names an exchange, whichever it is"},
+    {"exchange.give_up", "yes or no"},
 };
 
-/* Requests for teams have a program of their own: test_team_requests. */
+/* Requests for teams, programs and offloads have tests of their own: test_team_requests,
+ * test_program_requests, test_offload_requests. */
 static bool is_row(const char *path)
 {
-    if (strncmp(path, "team_", 5) == 0)
+    if (strncmp(path, "team_", 5) == 0 || strncmp(path, "program_", 8) == 0 ||
+        strncmp(path, "offload_", 8) == 0)
         return true;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(rows[i].path, path) == 0)

@@ -82,7 +82,7 @@ static bool hear(int limit_ms)
 }
 
 /* Reads until this notification has come. */
-static bool is_told(const char *text)
+static bool is_notified(const char *text)
 {
     while (hear(WAIT_MS))
         if (strstr(said, text))
@@ -94,7 +94,7 @@ static bool is_told(const char *text)
 static void expect_life(int count)
 {
     for (int i = 0; i < count; i++)
-        CU_ASSERT_TRUE_FATAL(is_told("WATCHDOG=1"));
+        CU_ASSERT_TRUE_FATAL(is_notified("WATCHDOG=1"));
 }
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
@@ -128,7 +128,7 @@ static void start(const char *mode, const char *threads)
         become(mode, threads, log[1]);
     close(log[1]);
     d.log = log[0];
-    CU_ASSERT_TRUE_FATAL(is_told("READY=1"));
+    CU_ASSERT_TRUE_FATAL(is_notified("READY=1"));
     CU_ASSERT_EQUAL(speaker, d.pid);
 }
 
@@ -137,14 +137,14 @@ static void stop(void)
 {
     struct pollfd polled[] = {{.fd = (int)syscall(SYS_pidfd_open, d.pid, 0), .events = POLLIN},
                               {.fd = manager, .events = POLLIN}};
-    bool told = false;
+    bool announced = false;
     int status = -1;
 
     kill(d.pid, SIGTERM);
     while (poll(polled, 2, WAIT_MS) > 0 && !(polled[0].revents & POLLIN))
-        told |= hear(0) && strstr(said, "STOPPING=1");
+        announced |= hear(0) && strstr(said, "STOPPING=1");
     CU_ASSERT_TRUE(polled[0].revents & POLLIN);
-    CU_ASSERT_TRUE(told || is_told("STOPPING=1"));
+    CU_ASSERT_TRUE(announced || is_notified("STOPPING=1"));
     CU_ASSERT_FALSE(daemon_says(&d, "Sanitizer")); /* all of its log, to its end */
     CU_ASSERT_EQUAL(waitpid(d.pid, &status, 0), d.pid);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -156,7 +156,7 @@ static void stop(void)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void tells_its_status(void)
+static void reports_its_status(void)
 {
     int s;
 
@@ -164,9 +164,9 @@ static void tells_its_status(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "STATUS=0 clients; node 0"));
     s = raw_connect(&d);
     CU_ASSERT_EQUAL_FATAL(raw_hello(s, "status", 0, 1), 0);
-    CU_ASSERT_TRUE(is_told("STATUS=1 client; node 0"));
+    CU_ASSERT_TRUE(is_notified("STATUS=1 client; node 0"));
     close(s);
-    CU_ASSERT_TRUE(is_told("STATUS=0 clients; node 0"));
+    CU_ASSERT_TRUE(is_notified("STATUS=0 clients; node 0"));
     stop();
 }
 
@@ -191,7 +191,7 @@ static void expect_silence(void)
 }
 
 /* One engine of two is silent, which is enough. */
-static void stuck_is_told_by_silence(void)
+static void silence_reports_what_is_stuck(void)
 {
     pid_t thread;
     int rc;
@@ -223,12 +223,12 @@ static void handed_over(void)
     unsetenv("FDSTORE");
     before = d.pid;
     kill(before, SIGUSR2);
-    CU_ASSERT_TRUE(is_told("RELOADING=1"));
-    CU_ASSERT_TRUE_FATAL(is_told("MAINPID="));
+    CU_ASSERT_TRUE(is_notified("RELOADING=1"));
+    CU_ASSERT_TRUE_FATAL(is_notified("MAINPID="));
     CU_ASSERT_EQUAL(speaker, before);
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "WATCHDOG=1")); /* it has a whole interval to come up */
     CU_ASSERT_FATAL(sscanf(said, "MAINPID=%d", &next) == 1 && next != before);
-    CU_ASSERT_TRUE(is_told("READY=1"));
+    CU_ASSERT_TRUE(is_notified("READY=1"));
     CU_ASSERT_EQUAL(speaker, next);
     CU_ASSERT_EQUAL(waitpid(before, NULL, 0), before);
     d.pid = next; /* our child, as it would be systemd's */
@@ -255,8 +255,8 @@ static void not_handed_over(void)
     unsetenv("FDSTORE");
     write_config("clients-max = many\n");
     kill(d.pid, SIGUSR2);
-    CU_ASSERT_TRUE(is_told("RELOADING=1"));
-    CU_ASSERT_TRUE(is_told("READY=1"));
+    CU_ASSERT_TRUE(is_notified("RELOADING=1"));
+    CU_ASSERT_TRUE(is_notified("READY=1"));
     CU_ASSERT_EQUAL(speaker, d.pid);
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "STATUS=0 clients; node 0"));
     CU_ASSERT_TRUE(daemon_says(&d, "this daemon stays"));
@@ -267,9 +267,9 @@ static void not_handed_over(void)
 
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"tells its status", tells_its_status},
+    CU_TestInfo tests[] = {{"reports its status", reports_its_status},
                            {"idle and busy live", idle_and_busy_live},
-                           {"stuck is told by silence", stuck_is_told_by_silence},
+                           {"silence reports what is stuck", silence_reports_what_is_stuck},
                            {"handed over", handed_over},
                            {"not handed over", not_handed_over},
                            CU_TEST_INFO_NULL};

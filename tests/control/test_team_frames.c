@@ -15,7 +15,6 @@
 #include "tests/control/lib/plan.h"
 #include "tests/control/lib/raw_peer.h"
 #include "tests/lib/daemon.h"
-#include "tests/suite.h"
 
 #define WE     0u /* the made-up one */
 #define COOKIE UINT64_C(77)
@@ -229,19 +228,11 @@ int main(int argc, char **argv)
                            {"senseless", senseless},
                            {"still served", still_served},
                            CU_TEST_INFO_NULL};
-    int failed = 1, rc = 1;
 
     signal(SIGPIPE, SIG_IGN);
     if (argc < 2)
         return 2;
     name_job(job, "job", 1);
     name_job(our_job, "job", WE);
-    if (plan_open(&plan) && plan_start(&d, argv[1], "1", plan.secrets[0], plan.nodes)) {
-        failed = suite_run("team frames", tests);
-        rc = daemon_stop(&d);
-    }
-    plan_close(&plan);
-    if (rc != 0)
-        fprintf(stderr, "the daemon ended with %d\n", rc);
-    return failed || rc != 0;
+    return plan_run(&plan, &d, argv[1], "team frames", tests);
 }

@@ -66,7 +66,7 @@ static void keep(int until)
 }
 
 /* Attaches, forks and exits: the child then has the socket, the doorbell and the mapping. */
-static void attach_and_leave(int tell, int until)
+static void attach_and_leave(int report, int until)
 {
     struct raw_session s;
     bool fine = raw_session_open(&s, &d, JOB, 0, 1) == 0;
@@ -74,7 +74,7 @@ static void attach_and_leave(int tell, int until)
 
     if (child == 0)
         keep(until);
-    (void)!write(tell, child > 0 ? "y" : "n", 1);
+    (void)!write(report, child > 0 ? "y" : "n", 1);
     _exit(0);
 }
 
@@ -82,27 +82,27 @@ static void attach_and_leave(int tell, int until)
  * descriptors. */
 static void children_keep_the_socket(void)
 {
-    int tell[2], until[2];
+    int report[2], until[2];
     char byte = 0;
     pid_t pid;
 
-    CU_ASSERT_EQUAL_FATAL(pipe(tell), 0);
+    CU_ASSERT_EQUAL_FATAL(pipe(report), 0);
     CU_ASSERT_EQUAL_FATAL(pipe(until), 0);
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
         close(until[1]);
-        attach_and_leave(tell[1], until[0]);
+        attach_and_leave(report[1], until[0]);
     }
-    CU_ASSERT_EQUAL(read(tell[0], &byte, 1), 1);
+    CU_ASSERT_EQUAL(read(report[0], &byte, 1), 1);
     CU_ASSERT_EQUAL(byte, 'y');
     waitpid(pid, NULL, 0);
     CU_ASSERT_TRUE(comes_free());
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
     close(until[1]);
     close(until[0]);
-    close(tell[0]);
-    close(tell[1]);
+    close(report[0]);
+    close(report[1]);
 }
 
 /* ---- numbers of processes -------------------------------------------------------------------- */

@@ -16,14 +16,14 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/engine/world/crash_control.h"
-#include "tests/engine/world/crash_messages.h"
-#include "tests/engine/world/crash_guard.h"
-#include "tests/engine/world/driver.h"
-#include "tests/engine/world/message_flood.h"
-#include "tests/engine/world/model_counters.h"
+#include "tests/engine/world/crash/crash_control.h"
+#include "tests/engine/world/crash/crash_messages.h"
+#include "tests/engine/world/crash/crash_guard.h"
+#include "tests/engine/world/paths/driver.h"
+#include "tests/engine/world/messages/message_flood.h"
+#include "tests/engine/world/model/model_counters.h"
 #include "tests/engine/world/own.h"
-#include "tests/engine/world/world_path.h"
+#include "tests/engine/world/paths/world_path.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 #define SKIPPED  77
@@ -321,7 +321,8 @@ static const struct crash_scenario scenarios[] = {
 /* The scenarios of messages and of control come behind ours. */
 static size_t scenario_count(void)
 {
-    return COUNT(scenarios) + crash_message_count + crash_control_count + crash_team_count;
+    return COUNT(scenarios) + crash_message_count + crash_control_count + crash_team_count +
+           crash_offload_count;
 }
 
 static const struct crash_scenario *scenario_of(size_t number)
@@ -332,8 +333,11 @@ static const struct crash_scenario *scenario_of(size_t number)
     if (number < crash_message_count)
         return &crash_message_scenarios[number];
     number -= crash_message_count;
-    return number < crash_control_count ? &crash_control_scenarios[number]
-                                        : &crash_team_scenarios[number - crash_control_count];
+    if (number < crash_control_count)
+        return &crash_control_scenarios[number];
+    number -= crash_control_count;
+    return number < crash_team_count ? &crash_team_scenarios[number]
+                                     : &crash_offload_scenarios[number - crash_team_count];
 }
 
 struct deaths {

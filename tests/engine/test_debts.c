@@ -8,6 +8,8 @@
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 
+enum { MORE_THAN_THE_MEMORY = 100 }; /* rings: the memory for ledgers has room for fewer */
+
 static void send_plain(struct bench *b, uint8_t kind)
 {
     const struct wire_record record = {.words = sizeof(record) / 8, .kind = kind};
@@ -45,6 +47,62 @@ static void declined_ring_is_freed(void)
     CU_ASSERT_TRUE(has_sent(b, WIRE_OFFER));
     CU_ASSERT_FALSE(b->broken);
     bench_free(b);
+}
+
+/* How the fabric does not register memory: it refuses the call, or reports an error later. */
+static void refuse_memory(struct bench *b, bool at_once)
+{
+    b->fabric.add_refused = at_once ? -ENOSPC : 0;
+    b->fabric.add_status = at_once ? 0 : -ENOSPC;
+}
+
+/* The memory of a larger ring that the fabric does not register is free again, as often as the peer
+ * asks for a larger one; the link goes on with the ring that it has. */
+static void unregistered_ring_is_freed(void)
+{
+    for (int at_once = 0; at_once < 2; at_once++) {
+        struct bench *b = linked_bench();
+
+        refuse_memory(b, at_once);
+        for (int i = 0; i < MORE_THAN_THE_MEMORY; i++) {
+            send_plain(b, WIRE_WANT);
+            bench_steps(b, 4);
+            CU_ASSERT_FALSE(has_sent(b, WIRE_OFFER));
+            bench_ack(b);
+        }
+        b->fabric.add_refused = b->fabric.add_status = 0;
+        send_plain(b, WIRE_WANT);
+        bench_steps(b, 4);
+        CU_ASSERT_TRUE(has_sent(b, WIRE_OFFER));
+        CU_ASSERT_FALSE(b->broken);
+        bench_free(b);
+    }
+}
+
+/* A link whose first ring the fabric does not register is tried again, and costs no memory. */
+static void first_ring_is_freed(void)
+{
+    static const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096};
+
+    for (int at_once = 0; at_once < 2; at_once++) {
+        struct bench *b = bench_new(&shape);
+        struct engine_offer offer;
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+        bench_steps(b, 4);
+        refuse_memory(b, at_once);
+        for (int i = 0; i < MORE_THAN_THE_MEMORY; i++) {
+            b->broken = false;
+            CU_ASSERT_EQUAL(engine_offer(b->engine, 1, &offer), at_once ? -ENOSPC : -EAGAIN);
+            bench_steps(b, 2);
+            CU_ASSERT_EQUAL(b->broken, !at_once);
+        }
+        b->fabric.add_refused = b->fabric.add_status = 0;
+        CU_ASSERT_EQUAL(bench_link(b), 0);
+        bench_bind(b, 5);
+        CU_ASSERT_FALSE(b->broken);
+        bench_free(b);
+    }
 }
 
 /* The fabric cannot let go of memory: a peer, or the card, may still write to it, so it is nobody
@@ -94,19 +152,19 @@ static void memory_not_dropped_stays(void)
     bench_free(b);
 }
 
-static void dead_fabric_is_told(void)
+static void dead_fabric_is_reported(void)
 {
     struct bench *b = linked_bench();
     struct engine_notice notice = {0};
     uint64_t deadline;
-    uint32_t told = 0;
+    uint32_t reports = 0;
 
     b->fabric.poll_status = -EIO;
     for (int i = 0; i < 3; i++)
         engine_step(b->engine, b->now, 16, &deadline);
     while (engine_notice(b->engine, &notice) == 1)
-        told += notice.kind == ENGINE_FABRIC_FAILED && notice.status == -EIO;
-    CU_ASSERT_EQUAL(told, 1);
+        reports += notice.kind == ENGINE_FABRIC_FAILED && notice.status == -EIO;
+    CU_ASSERT_EQUAL(reports, 1);
     bench_free(b);
 }
 
@@ -264,8 +322,10 @@ int main(void)
     CU_TestInfo tests[] = {
         {"a withdrawal is asked for again", withdrawal_is_asked_for_again},
         {"a declined ring is freed", declined_ring_is_freed},
+        {"an unregistered ring is freed", unregistered_ring_is_freed},
+        {"the first ring is freed", first_ring_is_freed},
         {"memory that was not dropped stays", memory_not_dropped_stays},
-        {"a dead fabric is told", dead_fabric_is_told},
+        {"a dead fabric is reported", dead_fabric_is_reported},
         {"last words end", last_words_end},
         {"what was not offered is not declined", what_was_not_offered_is_not_declined},
         {"too large is declined", too_large_is_declined},

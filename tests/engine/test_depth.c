@@ -5,8 +5,8 @@
  */
 #include <stdio.h>
 #include "tests/suite.h"
-#include "tests/engine/world/driver.h"
-#include "tests/engine/world/world_path.h"
+#include "tests/engine/world/paths/driver.h"
+#include "tests/engine/world/paths/world_path.h"
 
 #define DEPTH    200000u
 #define QUARTERS 4u

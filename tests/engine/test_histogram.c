@@ -79,9 +79,9 @@ static void quantiles(void)
         qsort(values, count, sizeof(values[0]), compare);
         for (size_t q = 0; q < sizeof(per_million) / sizeof(per_million[0]); q++) {
             uint64_t rank = (count * per_million[q] + 999999) / 1000000;
-            uint64_t exact = values[rank - 1], told = histogram_quantile(&h, per_million[q]);
+            uint64_t exact = values[rank - 1], found = histogram_quantile(&h, per_million[q]);
 
-            CU_ASSERT(told >= exact && told - exact <= exact / HISTOGRAM_PARTS);
+            CU_ASSERT(found >= exact && found - exact <= exact / HISTOGRAM_PARTS);
         }
         CU_ASSERT_EQUAL(histogram_quantile(&h, 1000000), values[count - 1]);
         CU_ASSERT_EQUAL(h.max, values[count - 1]);

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/suite.h"
-#include "tests/engine/world/driver.h"
+#include "tests/engine/world/paths/driver.h"
 #include "daemon/engine/peer/keepalive.h"
 #include "tests/engine/bench/still_fabric.h"
-#include "tests/engine/world/world_path.h"
+#include "tests/engine/world/paths/world_path.h"
 
 /* Long enough that what a test has under way takes no longer, also on the slowest of fabrics. */
 #define INTERVAL_NS UINT64_C(20000000)
@@ -99,6 +99,51 @@ static void comes_back_in_time(void)
     CU_ASSERT_TRUE(link_between(w)->asks > 0);
     CU_ASSERT_EQUAL(link_between(w)->gone, 0);
     finish();
+}
+
+/* The connection loses what one side sends: the side that waits has its answers, and the other one
+ * hears nothing. Either finds out in few intervals. */
+static void half_a_connection(void)
+{
+    for (uint32_t from = 0; from < 2; from++) {
+        struct world *w = begin(0);
+        uint32_t silences = link_between(w)->silences;
+        uint64_t begun;
+
+        driver_finish_one(&driver, driver_submit(&driver, small));
+        world_link_swallow(w, from, 1 - from);
+        begun = sim_now(w->sim);
+        driver_submit(&driver, small);
+        driver_submit(&driver, large);
+        driver_finish(&driver);
+        CU_ASSERT(link_between(w)->silences > silences);
+        CU_ASSERT(sim_now(w->sim) - begun < 6 * INTERVAL_NS);
+        CU_ASSERT_EQUAL(link_between(w)->gone, 0);
+        finish();
+    }
+}
+
+/* The connection has lost some of what one side sent, and carries all that comes behind. */
+static void a_hole(void)
+{
+    for (uint32_t from = 0; from < 2; from++) {
+        struct world *w = begin(0);
+        uint32_t holes = link_between(w)->holes;
+        uint64_t begun;
+
+        driver_finish_one(&driver, driver_submit(&driver, small));
+        world_link_swallow(w, from, 1 - from);
+        driver_submit(&driver, small);
+        driver_submit(&driver, large);
+        CU_ASSERT(let_pass(w, 1));
+        world_link_carry(w, from, 1 - from);
+        begun = sim_now(w->sim);
+        driver_finish(&driver);
+        CU_ASSERT(link_between(w)->holes > holes);
+        CU_ASSERT(sim_now(w->sim) - begun < 6 * INTERVAL_NS);
+        CU_ASSERT_EQUAL(link_between(w)->gone, 0);
+        finish();
+    }
 }
 
 /* Not before the deadline: each operation ends once, and what is new goes to what is new there. */
@@ -292,13 +337,29 @@ static void many_silent(void)
     finish_alone(&a);
 }
 
-/* The payloads before the answer are granted their time, and that is bounded. */
+/* Something has come through the link: a payload is announced. */
+static void hear_from(struct alone *a, uint32_t node)
+{
+    still_push(&a->fabric,
+               &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                      .peer = node,
+                                      .immediate = wire_immediate(WIRE_PAYLOAD, node, 0)});
+    step(a, 1000);
+}
+
+/* The payloads before the answer are granted their time, and that is bounded; nothing is granted to
+ * a link through which nothing has come. */
 static void long_payloads_are_granted(void)
 {
     static const struct {
         uint64_t bytes;
         uint32_t intervals;
-    } rows[] = {{0, 3}, {1u << 20, 4}, {5u << 20, 8}, {UINT64_C(1) << 40, 123}};
+        bool heard;
+    } rows[] = {{0, 3, true},
+                {1u << 20, 4, true},
+                {5u << 20, 8, true},
+                {UINT64_C(1) << 40, 123, true},
+                {UINT64_C(1) << 40, 3, false}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         static struct alone a;
@@ -307,6 +368,8 @@ static void long_payloads_are_granted(void)
         memset(&a, 0, sizeof(a));
         begin_alone(&a);
         wait_for(&a, 1);
+        if (rows[i].heard)
+            hear_from(&a, 1);
         while (a.broken == 0 && a.gone == 0 && intervals < 200) {
             step(&a, 1000000000);
             if (intervals++ == 0)
@@ -326,6 +389,7 @@ static void old_answers_are_forgotten(void)
     memset(&a, 0, sizeof(a));
     begin_alone(&a);
     wait_for(&a, 1);
+    hear_from(&a, 1);
     engine_peer_answered(a.engine, 1, UINT64_C(1) << 40);
     while (a.broken == 0 && a.gone == 0 && intervals < 200) {
         step(&a, 1000000000);
@@ -339,6 +403,8 @@ int main(void)
 {
     CU_TestInfo tests[] = {{"idle peers are left alone", idle_peers_are_left_alone},
                            {"comes back in time", comes_back_in_time},
+                           {"half a connection", half_a_connection},
+                           {"a hole", a_hole},
                            {"stays away", stays_away},
                            {"slow is not silent", slow_is_not_silent},
                            {"late is not silent", late_is_not_silent},

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/engine/world/chaos.h"
+#include "tests/engine/world/chaos/chaos.h"
 
 #define JOBS_MAX     64u
 #define FAILURES_MAX 5u

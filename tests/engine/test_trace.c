@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/suite.h"
-#include "tests/engine/world/driver.h"
+#include "tests/engine/world/paths/driver.h"
 #include "daemon/engine/watch/trace_ring.h"
-#include "tests/engine/world/world_path.h"
+#include "tests/engine/world/paths/world_path.h"
 #include "tests/engine/bench/peek.h"
 
 enum { RING = 1 << 14, SMALL = 8, WRITES = 400000 };
@@ -196,7 +196,7 @@ static void check_steps(const uint8_t *kinds, uint32_t length)
 /* A put of this length, and what both ends record of it. */
 static void one_put(uint64_t length, const uint8_t *kinds)
 {
-    const struct trace_record *told, *event;
+    const struct trace_record *local, *event;
     int drained;
 
     world_begin();
@@ -210,16 +210,16 @@ static void one_put(uint64_t length, const uint8_t *kinds)
     driver_finish(&driver);
     read_all();
     check_steps(kinds, (uint32_t)length);
-    told = &records[0][find(0, 0, TRACE_LOCAL)];
+    local = &records[0][find(0, 0, TRACE_LOCAL)];
     CU_ASSERT_FATAL(find(1, 0, TRACE_REMOTE) >= 0);
     event = &records[1][find(1, 0, TRACE_REMOTE)];
-    CU_ASSERT(event->flow == told->flow && event->sequence == (uint32_t)told->sequence &&
+    CU_ASSERT(event->flow == local->flow && event->sequence == (uint32_t)local->sequence &&
               event->node == 0 && event->length == length && event->uid == 1000);
     /* Both have been read since. */
     drained = find(0, find(0, 0, TRACE_LOCAL), TRACE_DRAINED);
     CU_ASSERT_FATAL(drained >= 0);
     CU_ASSERT(records[0][drained].op == TRACE_RING_LOCAL &&
-              records[0][drained].position >= told->position && told->position > 0);
+              records[0][drained].position >= local->position && local->position > 0);
     drained = find(1, find(1, 0, TRACE_REMOTE), TRACE_DRAINED);
     CU_ASSERT(drained >= 0 && records[1][drained].op == TRACE_RING_REMOTE &&
               records[1][drained].position >= event->position);

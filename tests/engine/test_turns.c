@@ -344,7 +344,7 @@ static void test_a_lone_message(void)
     }
 }
 
-/* Whose turn it is ends: the others go on, and nothing is left of it. */
+/* The client whose turn it is ends: the others go on, and nothing is left of it. */
 static void test_an_end_in_the_middle(void)
 {
     static const struct sizes sizes = {.lengths = {8, 4096, 300}};

@@ -22,9 +22,9 @@ enum {
 
 const char *player_role(enum role role)
 {
-    static const char *const names[] = {"origin",    "target",    "target of large puts",
-                                        "neighbour", "owner",     "gatherer",
-                                        "member",    "all in one"};
+    static const char *const names[] = {
+        "origin",   "target", "target of large puts", "neighbour", "owner",
+        "gatherer", "member", "owner of handlers",    "all in one"};
 
     return names[role];
 }
@@ -85,9 +85,11 @@ static void fill_own(struct player *p)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static bool is_loss(int status)
+/* With handlers the offload goes in front of its region. */
+static bool is_loss(const struct player *p, int status)
 {
-    return status == -EHOSTDOWN || status == -EKEYREJECTED || status == -ECONNABORTED;
+    return status == -EHOSTDOWN || status == -EKEYREJECTED || status == -ECONNABORTED ||
+           (p->role == ROLE_HANDLERS && status == -ESHUTDOWN);
 }
 
 static int see_end(struct player *p, const struct pwc_event *event)
@@ -95,7 +97,7 @@ static int see_end(struct player *p, const struct pwc_event *event)
     uint32_t to = (uint32_t)(event->id >> 32);
 
     /* A reply has an event only for an error, which means that the requester is dead. */
-    if (event->id == REPLY_ID && p->may_lose && is_loss(event->status))
+    if (event->id == REPLY_ID && p->may_lose && is_loss(p, event->status))
         return 0;
     if (to >= STAGE_RANKS || (uint32_t)event->id != p->ended[to])
         return player_wrong(p, -EPROTO, "operation %u towards %u has ended instead of %u",
@@ -103,7 +105,7 @@ static int see_end(struct player *p, const struct pwc_event *event)
     p->ended[to]++;
     if (event->status == 0)
         return 0;
-    if (!p->may_lose || to != VICTIM || !is_loss(event->status))
+    if (!p->may_lose || to != VICTIM || !is_loss(p, event->status))
         return player_wrong(p, event->status, "operation %u towards %u: %s", (unsigned)event->id,
                             to, pwc_strerror(event->status));
     p->lost = true;
@@ -220,6 +222,11 @@ static int begin(struct player *p, uint32_t to, enum kind kind, uint64_t round)
     return drain(p, to, PLAYER_WINDOW);
 }
 
+static bool only_puts(const struct player *p)
+{
+    return p->role == ROLE_LARGE || p->role == ROLE_HANDLERS;
+}
+
 static int round_of(struct player *p, uint32_t to, uint64_t round)
 {
     int rc;
@@ -227,9 +234,9 @@ static int round_of(struct player *p, uint32_t to, uint64_t round)
     if (p->role == ROLE_OWNER)
         return begin(p, to, OWN_GET, round);
     rc = begin(p, to, PUT, round);
-    if (rc == 0 && p->role != ROLE_LARGE && round % 2 == 1)
+    if (rc == 0 && !only_puts(p) && round % 2 == 1)
         rc = begin(p, to, GET, round);
-    if (rc == 0 && p->role != ROLE_LARGE && round % 3 == 1)
+    if (rc == 0 && !only_puts(p) && round % 3 == 1)
         rc = begin(p, to, round == 1 ? SHORT : round == 4 ? MEDIUM : LONG, round);
     return rc;
 }
@@ -300,6 +307,8 @@ static int enter(struct player *p, const char *socket, const char *job)
         rc = pwc_am_register(p->ctx, HANDLER, answer, NULL);
     if (rc == 0)
         rc = pwc_alloc(p->client, length, PWC_REMOTE_RW, &p->region);
+    if (rc == 0 && p->role == ROLE_HANDLERS && p->number == VICTIM)
+        rc = player_offload_open(&p->offload, p->client, p->ctx, p->region);
     if (rc == 0)
         rc = pwc_region_key(p->region, &p->stage->keys[p->number]);
     if (rc < 0) {
@@ -335,7 +344,7 @@ static int meet(struct player *p)
             rc = pwc_bind(p->ctx, pwc_peer_of(i, 0), &p->stage->keys[i], &p->remotes[i]);
         while (rc == -ECONNABORTED && time(NULL) < end);
         /* The other survivor may have noticed the death before, and left. */
-        if (p->may_lose && (is_loss(rc) || rc == -EHOSTUNREACH))
+        if (p->may_lose && (is_loss(p, rc) || rc == -EHOSTUNREACH))
             return -ECANCELED;
         if (rc < 0) {
             pwc_error_text(p->client, p->why, sizeof(p->why));
@@ -365,6 +374,7 @@ static int play_victim(struct player *p)
         return rc < 0 ? rc : give(p, NEAR);
     case ROLE_TARGET:
     case ROLE_OWNER:
+    case ROLE_HANDLERS:
         rc = hear(p, FAR, PLAYER_ROUNDS);
         return rc < 0 ? rc : hear(p, NEAR, PLAYER_ROUNDS);
     case ROLE_LARGE:
@@ -398,7 +408,7 @@ static int meet_the_dead(struct player *p)
 
 static int play_survivor(struct player *p)
 {
-    bool gives = p->role == ROLE_TARGET || p->role == ROLE_OWNER ||
+    bool gives = p->role == ROLE_TARGET || p->role == ROLE_OWNER || p->role == ROLE_HANDLERS ||
                  (p->role == ROLE_LARGE && p->number == FAR);
     int rc = 0;
 
@@ -434,6 +444,8 @@ static int leave(struct player *p, int rc)
         for (uint32_t i = 0; ended == 0 && i < STAGE_RANKS; i++)
             ended = p->remotes[i] ? pwc_unbind(p->remotes[i]) : 0;
         if (ended == 0)
+            ended = player_offload_close(&p->offload);
+        if (ended == 0 && !p->offload.kept)
             ended = pwc_region_free(p->region);
         if (ended == 0)
             ended = pwc_ctx_destroy(p->ctx);
@@ -441,7 +453,7 @@ static int leave(struct player *p, int rc)
     if (ended < 0)
         rc = player_wrong(p, ended, "leaving: %s", pwc_strerror(ended));
     if (client)
-        pwc_finalize(client);
+        pwc_abort(client);
     return rc;
 }
 

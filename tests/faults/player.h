@@ -13,6 +13,7 @@
 #define PWC_TESTS_FAULTS_PLAYER_H
 
 #include "pwc/team.h"
+#include "tests/faults/player_offload.h"
 #include "tests/faults/stage.h"
 
 #define PLAYER_ROUNDS 8u
@@ -29,6 +30,7 @@ enum role {
     ROLE_OWNER,     /* both get from its memory */
     ROLE_GATHER,    /* all exchange */
     ROLE_MEMBER,    /* all are a team, the two of node 0 another one (player_team.h) */
+    ROLE_HANDLERS,  /* both put to it, and its offload handles that (player_offload.h) */
     ROLES,
     ROLE_ALL = ROLES, /* all exchange, then it is an origin: a little of everything */
 };
@@ -47,6 +49,7 @@ struct player {
     uint64_t heard[STAGE_RANKS];                     /* remote events of each */
     bool lost;                                       /* an operation has ended so */
     pwc_team *world;                                 /* in ROLE_MEMBER; NULL: none was made */
+    struct player_offload offload;                   /* the victim's, in ROLE_HANDLERS */
     char why[200];                                   /* what is wrong, or "" */
 };
 

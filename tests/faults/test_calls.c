@@ -258,7 +258,7 @@ static void run_rows(const char *where, bool (*one)(const struct row *row))
     CU_ASSERT(unmet * 2 <= done); /* some depend on who sleeps when */
 }
 
-static bool tell(const char *what)
+static bool fail(const char *what)
 {
     show_what_was_said();
     dprintf(t.screen, "%s\n", what);
@@ -286,14 +286,14 @@ static bool library_row(const struct row *row)
     good = trial_run(&t.trial, &plan, &status);
     disarm();
     if (!good || !WIFEXITED(status) || WEXITSTATUS(status) > 1)
-        return tell("the victim crashes, leaks or hangs, or others notice");
+        return fail("the victim crashes, leaks or hangs, or others notice");
     if (passes(row) && status != 0)
-        return tell("what passes is an error to the victim");
+        return fail("what passes is an error to the victim");
     if (t.board->live != 0) {
         dprintf(t.screen, "%lld allocations are left\n", (long long)t.board->live);
-        return tell("the library leaks memory");
+        return fail("the library leaks memory");
     }
-    return trial_settles(&t.trial) || tell("the daemons do not give all back");
+    return trial_settles(&t.trial) || fail("the daemons do not give all back");
 }
 
 static void library(void)
@@ -380,7 +380,7 @@ static void note_quiet_allocations(void)
         quiet.of_site[i] = t.board->sites[i].live;
 }
 
-static void tell_kept_allocations(void)
+static void fail_kept_allocations(void)
 {
     for (uint32_t i = 0; i < SHIM_SITES; i++) {
         const struct shim_site *site = &t.board->sites[i];
@@ -403,7 +403,7 @@ static bool live_returns(void)
         nanosleep(&pause, NULL);
     good = t.board->live <= quiet.all;
     if (!good) {
-        tell_kept_allocations();
+        fail_kept_allocations();
         note_quiet_allocations();
     }
     return good;
@@ -438,16 +438,16 @@ static bool serving_row(const struct row *row)
     disarm();
     if (!cluster_runs(&t.trial.cluster)) {
         (void)trial_close(&t.trial);
-        good = ended_with_words() || tell("a daemon crashes, or ends without a word");
+        good = ended_with_words() || fail("a daemon crashes, or ends without a word");
         return open_serving() && good;
     }
     if (!good || !WIFEXITED(status) || WEXITSTATUS(status) > 1)
-        return tell("a client hangs, or crashes");
+        return fail("a client hangs, or crashes");
     if (!trial_settles(&t.trial))
-        return tell("the daemons do not give all back");
+        return fail("the daemons do not give all back");
     if (!all_well())
-        return tell("they do not serve any more");
-    return live_returns() || tell("the daemons leak memory");
+        return fail("they do not serve any more");
+    return live_returns() || fail("the daemons leak memory");
 }
 
 static void serving(void)
@@ -477,12 +477,12 @@ static bool starting_row(const struct row *row)
         disarm();
         good = all_well_in_the_end();
         if (!good)
-            tell("they have come to serve, and don't");
+            fail("they have come to serve, and don't");
         return trial_close(&t.trial) && good;
     }
     disarm();
     (void)trial_close(&t.trial);
-    return ended_with_words() || tell("a daemon crashes, or ends without a word");
+    return ended_with_words() || fail("a daemon crashes, or ends without a word");
 }
 
 static void starting(void)

@@ -8,8 +8,8 @@
  *     test_points PWCD VICTIM [PASSINGS]
  *
  * A first run of each role counts how often each point is passed; then the victim dies at so many
- * PASSINGS of each, the first and the last among them. Points of the way in are passed in every
- * role alike: the first role has them.
+ * PASSINGS of each, the first and the last among them. Points of the way in that the first role
+ * passes are passed in every role alike: the first role has them.
  *
  * Without PASSINGS it is two, and a sample of that table, as much as BUDGET_S seconds allow. Which
  * one follows from the day, or from PWC_SEED, and is printed.
@@ -37,10 +37,12 @@ enum {
     ROWS_MAX = FAULT_POINTS * ROLES * PASSINGS_MAX,
 };
 
-#define FIRST_OF_DAEMON FAULT_CLIENT_ACCEPTED
-#define FIRST_OF_CALLS  FAULT_SEGMENT_REGISTER
-#define FIRST_OF_TEAMS  FAULT_TEAM_CALLED
-#define LAST_OF_TEAMS   FAULT_INSTANCE_SHOWN
+#define FIRST_OF_DAEMON   FAULT_CLIENT_ACCEPTED
+#define FIRST_OF_CALLS    FAULT_SEGMENT_REGISTER
+#define FIRST_OF_TEAMS    FAULT_TEAM_CALLED
+#define LAST_OF_TEAMS     FAULT_INSTANCE_SHOWN
+#define FIRST_OF_HANDLERS FAULT_PROGRAM_TAKEN
+#define LAST_OF_HANDLERS  FAULT_PROGRAM_UNLOADED
 
 struct counts {
     uint64_t before[FAULT_POINTS]; /* the victim has bound the others */
@@ -158,11 +160,16 @@ static void add_row(const struct plan *plan)
         t.rows[t.row_count++] = *plan;
 }
 
+static const struct counts *counts_of(enum fault_point point, enum role role)
+{
+    return point < FIRST_OF_DAEMON ? &t.own_counts[role] : &t.served_counts[role];
+}
+
 static void add_deaths(enum fault_point point, enum role role)
 {
-    const struct counts *counts =
-        point < FIRST_OF_DAEMON ? &t.own_counts[role] : &t.served_counts[role];
-    uint64_t first = role == 0 ? 0 : counts->before[point], number = counts->all[point] - first;
+    const struct counts *counts = counts_of(point, role);
+    bool alike = role > 0 && counts_of(point, (enum role)0)->before[point] > 0;
+    uint64_t first = alike ? counts->before[point] : 0, number = counts->all[point] - first;
     uint64_t times = number < t.passings ? number : t.passings;
     struct plan plan = {
         .role = role, .point = point, .action = point < FIRST_OF_DAEMON ? FAULT_DIE : FAULT_KILL};
@@ -320,33 +327,41 @@ static bool start_on(struct trial *trial, const struct cluster_options *options)
     return trial_serves(trial) && trial_note_quiet(trial);
 }
 
-/* The victim lives, and takes any error for one: so it says whether somebody noticed. */
+/* At each of these points, in this role. The victim lives, and takes any error for one: so it says
+ * whether somebody noticed. */
+static void daemons_die(enum role role, enum fault_point from, enum fault_point to)
+{
+    const struct plan counted = {.role = role, .point = FAULT_POINTS};
+    const struct counts *counts = &t.served_counts[role];
+    int status;
+
+    CU_ASSERT(run(&counted, &status));
+    CU_ASSERT_EQUAL(status, 0);
+    memcpy(t.served_counts[role].all, (const void *)t.served->passed, sizeof(t.served->passed));
+    t.row_count = 0;
+    for (enum fault_point point = from; point <= to; point++) {
+        struct plan plan = {.role = role, .point = point, .action = FAULT_DIE};
+        uint64_t first = role == ROLE_MEMBER ? counts->before[point] : 0;
+        uint64_t number = counts->all[point] - first;
+        uint64_t times = number < t.passings ? number : t.passings;
+
+        for (uint64_t i = 0; i < times; i++) {
+            plan.at = first + 1 + (times > 1 ? i * (number - 1) / (times - 1) : 0);
+            add_row(&plan);
+        }
+    }
+    run_rows(daemon_dies_at);
+}
+
 static void a_daemon_dies(void)
 {
     static const char *const more[] = {"--keep", NULL};
     const struct cluster_options options = {
         .pwcd = t.trial->cluster.options.pwcd, .provider = "stream", .more = more, .nodes = 2};
-    const struct plan counted = {.role = ROLE_MEMBER, .point = FAULT_POINTS};
-    const struct counts *counts = &t.served_counts[ROLE_MEMBER];
-    enum role role = ROLE_MEMBER;
-    int status;
 
     CU_ASSERT_FATAL(start_on(&t.kept, &options));
-    CU_ASSERT(run(&counted, &status));
-    CU_ASSERT_EQUAL(status, 0);
-    memcpy(t.served_counts[role].all, (const void *)t.served->passed, sizeof(t.served->passed));
-    t.row_count = 0;
-    for (enum fault_point point = FIRST_OF_TEAMS; point <= LAST_OF_TEAMS; point++) {
-        struct plan plan = {.role = role, .point = point, .action = FAULT_DIE};
-        uint64_t from = counts->before[point], number = counts->all[point] - from;
-        uint64_t times = number < t.passings ? number : t.passings;
-
-        for (uint64_t i = 0; i < times; i++) {
-            plan.at = from + 1 + (times > 1 ? i * (number - 1) / (times - 1) : 0);
-            add_row(&plan);
-        }
-    }
-    run_rows(daemon_dies_at);
+    daemons_die(ROLE_HANDLERS, FIRST_OF_HANDLERS, LAST_OF_HANDLERS);
+    daemons_die(ROLE_MEMBER, FIRST_OF_TEAMS, LAST_OF_TEAMS);
     CU_ASSERT(trial_close(&t.kept));
     t.trial = &t.plain;
 }

@@ -1,6 +1,6 @@
 /*
- * Who a program is by its environment: an input is a row of lines, each the value of one variable
- * of PWC, PMIx and Slurm in turn; an empty line leaves it unset.
+ * Which rank a program is by its environment: an input is a row of lines, each the value of one
+ * variable of PWC, PMIx and Slurm in turn; an empty line leaves it unset.
  */
 #include <stdlib.h>
 #include <string.h>

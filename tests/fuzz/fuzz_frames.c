@@ -1,14 +1,18 @@
 /*
  * Frames of clients and of other daemons: cut out of a stream, unpacked, and, those between
- * daemons, carried out on a directory of jobs. The first byte says how the stream is cut.
+ * daemons, carried out on a directory of jobs, on teams that are formed here, and on a call for
+ * teams of which node 1 is the home. The first byte says how the stream is cut.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/control/control.h"
 #include "proto/control.pb-c.h"
 #include "daemon/control/nodes/frame.h"
+#include "daemon/control/nodes/link.h"
 #include "daemon/peering/handshake.h"
 #include "daemon/control/nodes/directory_client.h"
+#include "daemon/control/teams/team_client.h"
 #include "daemon/control/teams/team_home.h"
 #include "daemon/peering/seal.h"
 
@@ -22,22 +26,32 @@ static void greet(const Pwc__Greeting *g, const uint8_t *body, size_t size)
                                             .version_min = HANDSHAKE_VERSION_MIN,
                                             .version_max = HANDSHAKE_VERSION_MAX,
                                             .provider = "tcp"};
-    const struct handshake_greeting theirs = {.version_min = g->version_min,
-                                              .version_max = g->version_max,
-                                              .node = g->node,
-                                              .target = g->target,
-                                              .nodes = g->nodes,
-                                              .provider = g->provider,
-                                              .nonce = g->nonce.data,
-                                              .nonce_size = g->nonce.len,
-                                              .boot_id = g->boot_id.data,
-                                              .boot_id_size = g->boot_id.len};
+    const struct handshake_greeting theirs = link_greeting(g);
     struct handshake h;
     uint8_t mac[HANDSHAKE_MAC_BYTES] = {0};
 
     handshake_begin(&h, &self, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
     if (handshake_greeted(&h, &theirs, body, size) == 0 && handshake_greet(&h, body, size) == 0)
         (void)handshake_proved(&h, mac, sizeof(mac));
+}
+
+/* The call of a client here, which node 1 answers. It is the first one over team 5 of job "job". */
+static void call_for_team(struct control *control)
+{
+    const struct teams_key key = {.id = {.uid = 1, .job = "job"}, .parent = 5};
+    const struct team_join join = {.call = {.size = 2, .window = 64}};
+
+    if (directory_home(&key.id, control->node_count) != 1)
+        abort();
+    (void)team_client_call(control, &key, &join);
+}
+
+/* Frames go to both sides: a sender chooses what it claims to be. */
+static void carry_out(struct control *control, const Pwc__PeerFrame *frame)
+{
+    if (directory_client_frame(control, 1, frame) == -EPROTO &&
+        team_home_frame(control, 1, frame) == -EPROTO)
+        (void)team_client_frame(control, 1, frame);
 }
 
 static void take_frame(struct control *control, const uint8_t *body, size_t size)
@@ -54,7 +68,7 @@ static void take_frame(struct control *control, const uint8_t *body, size_t size
     if (frame && frame->body_case == PWC__PEER_FRAME__BODY_GREETING)
         greet(frame->greeting, body, size);
     else if (frame)
-        (void)directory_client_frame(control, 1, frame);
+        carry_out(control, frame);
     if (frame)
         pwc__peer_frame__free_unpacked(frame, NULL);
 }
@@ -76,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (directory_client_open(control) < 0 || team_home_open(control) < 0)
         abort();
     pending_init(&control->pending);
+    call_for_team(control);
     frame_parser_init(&frames, BOUND);
     for (size_t at = 1; at < size && rc >= 0;) {
         uint8_t *to;
@@ -92,6 +107,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             take_frame(control, body, length);
     }
     frame_parser_destroy(&frames);
+    team_client_close(control);
+    node_teams_free(control);
     team_home_close(control);
     directory_client_close(control);
     pending_destroy(&control->pending);

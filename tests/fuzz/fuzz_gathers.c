@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/peering/teams.h"
+#include "daemon/peering/teams/teams.h"
 
 enum { NODES = 4, HOME = 2, RANKS = 6 };
 enum what { CALL, NAME, READY, GONE, RANK_GONE, NODE_LOST, ATTACH, WHATS };

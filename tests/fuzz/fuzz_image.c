@@ -25,14 +25,14 @@ static void repair_head(size_t size)
     struct handler_image *image = (struct handler_image *)b->image;
     uint64_t words = size / 8;
 
-    if (size < image_bytes(1, 0) || image->magic % 8 == 0)
+    if (size < image_bytes(1, 0, 0) || image->magic % 8 == 0)
         return;
     image->magic = HANDLER_IMAGE_MAGIC;
     image->instructions = (uint32_t)(words - sizeof(*image) / 8 - 2);
     image->constants = 0;
     image->entry[HANDLER_PAYLOAD] = 0;
     image->entry[HANDLER_HEADER] = image->entry[HANDLER_COMPLETION] = HANDLER_NONE;
-    image->zero[0] = image->zero[1] = 0;
+    image->functions = image->zero = 0;
     memset(image + 1, 0, 8);
     memset(b->image + size / 8 * 8 - 8, 0, 8);
 }

@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct image_error wrong;
     size_t bytes;
 
-    if (program_image(data, size, &names, &image, &bytes, &error) != 0)
+    if (image_of_elf(data, size, &names, &image, &bytes, &error) != 0)
         return 0;
     image_check(image, bytes, &wrong);
     free(image);

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bench_reset(b);
     if (!repair_program(b, data, size))
         return 0;
-    if (image_check(image, image_bytes(image->instructions, 0), &error) != 0)
+    if (image_check(image, image_bytes(image->instructions, 0, 0), &error) != 0)
         abort();
     memcpy(packet, b->packet, BENCH_PACKET);
     context = b->context;

@@ -1,20 +1,25 @@
 /*
  * The words of another node in the ledger that we offered it. An input is a row of (control byte,
  * number of words, words): records, one or more a run, with their length repaired where the control
- * byte says so; a link that broke is made anew.
+ * byte says so; a link that broke is made anew. Where the first control byte says so, packets go to
+ * a region that has an offload, and the client has not bound itself.
  */
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/handlers/image.h"
+#include "tests/engine/bench/peek.h"
 #include "tests/engine/bench/record_bench.h"
+#include "tests/engine/offload/assemble.h"
 #include "proto/wire_abi.h"
 
 enum repair {
     REPAIR_WORDS = 1 << 0,
     REPAIR_FLOW = 1 << 1, /* the inflow or flow that there is */
-    REPAIR_KEY = 1 << 2,  /* of a packed put, a bind */
+    REPAIR_KEY = 1 << 2,  /* of a packed put, a packet, a bind */
     PAYLOAD = 1 << 3,     /* the announcement of a payload, not of a run */
     CONSUME = 1 << 4,     /* the client takes its events */
     WAIT = 1 << 5,
+    HANDLERS = 1 << 6, /* in the first one */
 };
 
 #define RING 65536u
@@ -22,11 +27,16 @@ enum repair {
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct bench_shape shape = {
-    .ring_bytes = RING, .region_bytes = BENCH_SEGMENT, .with_self = true};
+/* What records may name. */
+struct scene {
+    struct bench *b;
+    struct engine_key packets; /* the region that takes them */
+    uint32_t offload;          /* its handle */
+};
 
-static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t size)
+static void repair(const struct scene *s, uint8_t how, uint8_t *record, uint32_t size)
 {
+    const struct bench *b = s->b;
     struct wire_record *head = (struct wire_record *)(void *)record;
     struct wire_put *put = (struct wire_put *)(void *)record;
     struct wire_batch *batch = (struct wire_batch *)(void *)record;
@@ -41,6 +51,10 @@ static void repair(const struct bench *b, uint8_t how, uint8_t *record, uint32_t
     if (how & REPAIR_KEY && head->kind == WIRE_PUT && size >= sizeof(*put)) {
         put->slot = b->key.slot;
         put->generation = b->key.generation;
+    }
+    if (how & REPAIR_KEY && head->kind == WIRE_PACKET && size >= sizeof(struct wire_packet)) {
+        put->slot = s->packets.slot;
+        put->generation = s->packets.generation;
     }
     if (how & REPAIR_KEY && head->kind == WIRE_BATCH && size >= sizeof(*batch)) {
         batch->slot = b->key.slot;
@@ -74,10 +88,71 @@ static bool link_up(struct bench *b)
     return !b->broken;
 }
 
-/* A good record must be taken: else no input gets behind the first checks. */
+/* Each handler returns what the first bytes of the client's memory say: the word of its stage. */
+static int load(const struct bench *b)
+{
+    const struct handler_instruction code[] = {
+        NUMBER(1, handler_address(HANDLER_HOST, 0)),
+        LOAD(0, 1, 0),
+        EXIT,
+        NUMBER(1, handler_address(HANDLER_HOST, 8)),
+        LOAD(0, 1, 0),
+        EXIT,
+        ALU(CODE_MOV, 1, 0),
+        ALU(CODE_MOV, 2, 1),
+        HELPER(HELPER_COUNTER_ADD),
+        NUMBER(1, handler_address(HANDLER_HOST, 16)),
+        LOAD(0, 1, 0),
+        EXIT,
+    };
+    uint64_t words[64] = {0};
+    struct handler_image *image = (struct handler_image *)(void *)words;
+    uint32_t count = sizeof(code) / sizeof(code[0]);
+    struct image_error wrong;
+
+    *image = (struct handler_image){
+        .magic = HANDLER_IMAGE_MAGIC, .instructions = count, .entry = {0, 4, 8}};
+    memcpy(words + 5, code, sizeof(code));
+    if (image_check(words, (uint32_t)image_bytes(count, 0, 0), &wrong) < 0)
+        return -EINVAL;
+    return engine_program_load(b->engine, 0, image, (uint32_t)image_bytes(count, 0, 0));
+}
+
+/* An offload of a region of its own, whose handlers begin with these returns. */
+static bool add_offload(struct scene *s)
+{
+    struct bench *b = s->b;
+    int program = load(b), offload = -ENOMEM;
+
+    if (program >= 0 && engine_region_open(b->engine, 0, 0, 0, BENCH_SEGMENT, 3, &s->packets) == 0)
+        offload = engine_offload_create(
+            b->engine, 0,
+            &(struct engine_offload_info){
+                .program = (uint32_t)program,
+                .takes = OFFLOAD_PUTS,
+                .host = {s->packets.slot, s->packets.generation, 0, BENCH_SEGMENT}},
+            0);
+    s->offload = (uint32_t)offload;
+    memcpy(b->segment, (uint64_t[]){HANDLER_PROCESS_DATA, HANDLER_SUCCESS, HANDLER_SUCCESS}, 24);
+    bench_steps(b, 2);
+    return offload >= 0;
+}
+
+/* A linked bench. Without handlers its client has bound itself, past which no offload comes. */
+static void scene_open(struct scene *s, bool handlers)
+{
+    const struct bench_shape shape = {
+        .ring_bytes = RING, .region_bytes = BENCH_SEGMENT, .with_self = !handlers};
+
+    *s = (struct scene){.b = bench_new(&shape)};
+    if (!s->b || (handlers && !add_offload(s)) || !link_up(s->b))
+        abort();
+    atomic_store(&s->b->session->handlers[0], UINT64_MAX);
+}
+
+/* Good records must be taken: else no input gets behind the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    struct bench *b = bench_new(&shape);
     struct {
         struct wire_put put;
         uint8_t payload[16];
@@ -85,26 +160,33 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         .put = {.op = {.head = {.words = sizeof(record) / 8, .kind = WIRE_PUT}, .length = 16},
                 .offset = 64},
         .payload = "0123456789abcde"};
+    struct wire_packet packet = {
+        .put = {.op = {.head = {.words = sizeof(packet) / 8, .kind = WIRE_PACKET}, .sequence = 1}}};
+    struct scene s;
 
-    if (!b || !link_up(b))
+    scene_open(&s, false);
+    repair(&s, REPAIR_FLOW | REPAIR_KEY, (uint8_t *)&record, sizeof(record));
+    if (!bench_send(s.b, &record, sizeof(record)) || s.b->broken ||
+        memcmp(s.b->segment + 64, record.payload, sizeof(record.payload)) != 0 ||
+        atomic_load(&s.b->session->remote.tail) == 0)
         abort();
-    atomic_store(&b->session->handlers[0], UINT64_MAX);
-    repair(b, REPAIR_FLOW | REPAIR_KEY, (uint8_t *)&record, sizeof(record));
-    if (!bench_send(b, &record, sizeof(record)) || b->broken ||
-        memcmp(b->segment + 64, record.payload, sizeof(record.payload)) != 0 ||
-        atomic_load(&b->session->remote.tail) == 0)
+    bench_free(s.b);
+    scene_open(&s, true);
+    repair(&s, REPAIR_FLOW | REPAIR_KEY, (uint8_t *)&packet, sizeof(packet));
+    if (!bench_send(s.b, &packet, sizeof(packet)) || s.b->broken ||
+        peek_offload(s.b->engine, s.offload).counters[0] != 1)
         abort();
-    bench_free(b);
+    bench_free(s.b);
     return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct bench *b = bench_new(&shape);
+    struct scene s;
+    struct bench *b;
 
-    if (!b || !link_up(b))
-        abort();
-    atomic_store(&b->session->handlers[0], UINT64_MAX);
+    scene_open(&s, size > 0 && data[0] & HANDLERS);
+    b = s.b;
     while (size >= 2) {
         uint8_t how = data[0];
         uint32_t bytes = 8u * data[1];
@@ -118,7 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(record, data, bytes);
         data += bytes;
         size -= bytes;
-        repair(b, how, record, bytes);
+        repair(&s, how, record, bytes);
         if (how & PAYLOAD) {
             still_push(&b->fabric,
                        &(struct fabric_event){

@@ -12,6 +12,7 @@
 #include "daemon/control/teams/team_home.h"
 #include "daemon/fabric/loop.h"
 #include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/quota.h"
 #include "daemon/control/requests/requests.h"
 #include "daemon/control/notices.h"
 #include "daemon/control/watch/publisher.h"
@@ -121,6 +122,7 @@ static bool open_engine(struct room *room)
                                      .remotes_max = 8,
                                      .flows_max = 8,
                                      .chunks_max = 16,
+                                     .program_bytes = 64u << 10,
                                      .ledger_bytes = 1u << 18,
                                      .ledger_max = 32768};
     if (engine_config_check(engine) < 0 ||
@@ -144,6 +146,7 @@ static bool open_control(struct room *room)
     config_init(&room->config);
     room->config.clients_max = 4;
     room->config.client_memory = MEMORY;
+    room->config.handlers = CONFIG_HANDLERS_ON;
     control->config = &room->config;
     control->engine = w->config;
     quota_open(control, false);
@@ -234,6 +237,7 @@ void room_free(struct room *room)
     free(w->sessions);
     free(w->segments);
     host_table_close(&w->host_table);
+    quota_close(control);
     admission_close(&control->admission);
     fabric_close(room->fabric);
     close(control->log.descriptor);

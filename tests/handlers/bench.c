@@ -176,7 +176,7 @@ uint64_t bench_run(struct bench *b, const struct handler_instruction *code, uint
     more[count++] = op_set(0, HANDLER_SUCCESS);
     more[count++] = op_exit();
     bench_program(b, HANDLER_PAYLOAD, more, count);
-    if (image_check(b->image, image_bytes(count, 0), &error) != 0) {
+    if (image_check(b->image, image_bytes(count, 0, 0), &error) != 0) {
         fprintf(stderr, "bench: instruction %u: %s (%lld)\n", error.place, error.reason,
                 (long long)error.value);
         exit(2);

@@ -34,12 +34,12 @@ struct bench {
     struct run_host host;
     struct handler_packet context;
     uint8_t *state, *region, *scratch, *packet, *stack;
-    uint8_t image[sizeof(struct handler_image) + 8 * (HANDLER_INSTRUCTIONS_MAX + 2) +
-                  HANDLER_CONSTANTS_MAX] __attribute__((aligned(64)));
+    uint8_t image[HANDLER_IMAGE_MAX] __attribute__((aligned(64)));
     struct bench_send sends[BENCH_SENDS];
     unsigned sent, room; /* how many were sent; behind the room comes -EAGAIN */
     uint64_t counters[HANDLER_COUNTERS];
-    uint64_t now, tick; /* the clock adds a tick at each look */
+    uint64_t now, tick;               /* the clock adds a tick at each look */
+    uint64_t switches, switches_tick; /* so do the switches, where a test has set them */
     uint64_t looks;
     uint64_t traced[2];
 };

@@ -78,7 +78,7 @@ static int run_accepted(struct bench *b, uint64_t units, uint64_t seed)
 
         draw_bytes(bytes, sizeof(bytes));
         repair_program(b, bytes, 2 * REPAIR_SEEDS + 8 * (1 + draw() % 60));
-        if (image_check(image, image_bytes(image->instructions, 0), &error) != 0)
+        if (image_check(image, image_bytes(image->instructions, 0, 0), &error) != 0)
             return fail(error.reason, seed, programs);
         b->sent = 0;
         b->run.units = draw() % 16 == 0 ? 10000 : 300; /* few loops, many programs */

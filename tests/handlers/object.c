@@ -27,7 +27,7 @@ int object_load(struct bench *b, const char *path, struct program_error *error)
     struct image_error wrong;
     size_t size, bytes;
     uint8_t *elf = object_read(path, &size);
-    int rc = program_image(elf, size, &object_names, &image, &bytes, error);
+    int rc = image_of_elf(elf, size, &object_names, &image, &bytes, error);
 
     free(elf);
     if (rc != 0)

@@ -105,6 +105,35 @@ static void numbers_packet(struct handler_packet *p)
     }
 }
 
+static void begin_blocks(uint8_t *state, uint8_t *region)
+{
+    uint64_t head[3] = {24, 40, 104};
+
+    (void)region;
+    memcpy(state, head, sizeof(head));
+}
+
+/* One packet of a put, of which each has blocks of its own. */
+static void part_packet(struct handler_packet *p)
+{
+    put_packet(p);
+    p->length = draw(65) * 8;
+    p->offset = draw(12) * 512;
+    p->total = 12 * 512;
+}
+
+/* A data server, now and then one of the parity. */
+static void raid_packet(struct handler_packet *p)
+{
+    uint64_t parity = draw(4) == 0 ? HANDLER_NONE : draw(BENCH_TARGETS);
+
+    put_packet(p);
+    if (draw(10) == 0)
+        p->total += 4;
+    memcpy(t->b->state, &parity, sizeof(parity));
+    memcpy(t->state, &parity, sizeof(parity));
+}
+
 static void begin_rows(uint8_t *state, uint8_t *region)
 {
     (void)state;
@@ -140,6 +169,52 @@ static void key_value_packet(struct handler_packet *p)
         p->length = p->total = draw(50);
 }
 
+static void begin_broadcast(uint8_t *state, uint8_t *region)
+{
+    uint64_t head[2] = {0, BENCH_TARGETS};
+
+    (void)region;
+    memcpy(state, head, sizeof(head));
+}
+
+/* A client that reads the log now and then. */
+static void logged_packet(struct handler_packet *p)
+{
+    put_packet(p);
+    if (draw(100) == 0) {
+        memcpy(t->b->state + 8, t->b->state, 8);
+        memcpy(t->state + 8, t->state, 8);
+    }
+}
+
+/* Vertices of 24 bytes with up to 20 edges of 16 bytes each. */
+enum { VERTICES = 64, EDGES = (BENCH_HOST - VERTICES * 24) / 16 };
+
+static void begin_graph(uint8_t *state, uint8_t *region)
+{
+    uint64_t head[2] = {VERTICES, 0};
+
+    memcpy(state, head, sizeof(head));
+    for (unsigned i = 0; i < VERTICES; i++) {
+        uint64_t vertex[3] = {UINT64_MAX, draw(EDGES - 20), draw(20)};
+
+        memcpy(region + 24 * i, vertex, sizeof(vertex));
+    }
+    for (unsigned i = 0; i < EDGES; i++) {
+        uint32_t edge[4] = {(uint32_t)draw(BENCH_TARGETS), (uint32_t)draw(50),
+                            (uint32_t)draw(VERTICES), 0};
+
+        memcpy(region + 24 * VERTICES + 16 * i, edge, sizeof(edge));
+    }
+}
+
+static void distance_packet(struct handler_packet *p)
+{
+    uint64_t args[2] = {draw(VERTICES), 3000 - draw(3000)};
+
+    message_packet(p, args, 2);
+}
+
 static const struct {
     const char *name;
     void (*begin)(uint8_t *state, uint8_t *region);
@@ -147,11 +222,16 @@ static const struct {
     unsigned returns; /* of the first handler: that all of these were seen */
 } scenarios[] = {
     {"accumulate", begin_numbers, numbers_packet, 1 << HANDLER_SUCCESS},
+    {"broadcast", begin_broadcast, put_packet, 1 << HANDLER_PROCESS_DATA | 1 << HANDLER_DROP},
     {"conditional_read", begin_rows, query_packet, 1 << HANDLER_DROP},
     {"counter", begin_words, put_packet, 1 << HANDLER_PROCEED},
     {"key_value", begin_table, key_value_packet,
      1 << HANDLER_DROP | 1 << HANDLER_DEFER | 1 << HANDLER_FAIL},
     {"ping_pong", begin_words, put_packet, 1 << HANDLER_PROCESS_DATA | 1 << HANDLER_DROP},
+    {"raid5", begin_words, raid_packet, 1 << HANDLER_PROCESS_DATA | 1 << HANDLER_FAIL},
+    {"shortest_paths", begin_graph, distance_packet, 1 << HANDLER_DROP | 1 << HANDLER_DEFER},
+    {"strided", begin_blocks, part_packet, 1 << HANDLER_SUCCESS},
+    {"transaction_log", begin_words, logged_packet, 1 << HANDLER_PROCEED | 1 << HANDLER_FAIL},
 };
 
 /* ---- both runs ----------------------------------------------------------------------------------

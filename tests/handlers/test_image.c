@@ -12,7 +12,7 @@ static int check(const struct handler_instruction *code, uint32_t count)
 {
     struct handler_image *image = bench_program(b, HANDLER_PAYLOAD, code, count);
 
-    return image_check(image, image_bytes(count, 0), &error);
+    return image_check(image, image_bytes(count, 0, 0), &error);
 }
 
 /* ---- single instructions ------------------------------------------------------------------------
@@ -241,12 +241,49 @@ static void test_sizes(void)
     CU_ASSERT_EQUAL(check(code, HANDLER_INSTRUCTIONS_MAX), 0);
     CU_ASSERT_EQUAL(check(code, HANDLER_INSTRUCTIONS_MAX + 1), -ENOEXEC);
     image = bench_program(b, HANDLER_PAYLOAD, code, 0);
-    CU_ASSERT_EQUAL(image_check(image, image_bytes(0, 0), &error), -ENOEXEC);
+    CU_ASSERT_EQUAL(image_check(image, image_bytes(0, 0, 0), &error), -ENOEXEC);
     image = bench_program(b, HANDLER_PAYLOAD, code, 1);
     image->constants = HANDLER_CONSTANTS_MAX;
-    CU_ASSERT_EQUAL(image_check(image, image_bytes(1, HANDLER_CONSTANTS_MAX), &error), 0);
+    CU_ASSERT_EQUAL(image_check(image, image_bytes(1, HANDLER_CONSTANTS_MAX, 0), &error), 0);
     image->constants++;
-    CU_ASSERT_EQUAL(image_check(image, image_bytes(1, HANDLER_CONSTANTS_MAX + 1), &error),
+    CU_ASSERT_EQUAL(image_check(image, image_bytes(1, HANDLER_CONSTANTS_MAX + 1, 0), &error),
+                    -ENOEXEC);
+}
+
+/* Names of functions: a row for each rule. */
+static void test_functions(void)
+{
+    static const struct {
+        struct handler_function functions[2];
+        const char *reason; /* NULL: accepted */
+    } names[] = {
+        {{{0, "header"}, {2, "_a.part.0$"}}, NULL},
+        {{{0, "a"}, {2, "abcdefghijklmnopqrstuvwxyzA"}}, NULL},
+        {{{0, "a"}, {1, "b"}}, "a function does not start at an instruction"},
+        {{{0, "a"}, {3, "b"}}, "a function does not start at an instruction"},
+        {{{0, "a"}, {0, "b"}}, "functions are not in the order of their places"},
+        {{{2, "a"}, {0, "b"}}, "functions are not in the order of their places"},
+        {{{0, ""}, {2, "b"}}, "a function's name is empty"},
+        {{{0, "a b"}, {2, "b"}}, "a function's name is empty"},
+        {{{0, "a\033["}, {2, "b"}}, "a function's name is empty"},
+        {{{0, "a\0b"}, {2, "b"}}, "a function's name is empty"},
+        {{{0, "abcdefghijklmnopqrstuvwxyzAB"}, {2, "b"}}, "a function's name is empty"},
+    };
+    const struct handler_instruction code[] = {OP_NUMBER(0, 0), op_exit()};
+
+    for (size_t i = 0; i < COUNT(names); i++) {
+        struct handler_image *image = bench_program(b, HANDLER_PAYLOAD, code, 3);
+        int expected = names[i].reason ? -ENOEXEC : 0, rc;
+
+        image->functions = 2;
+        memcpy(b->image + image_functions_at(3, 0), names[i].functions, sizeof(names[i].functions));
+        rc = image_check(image, image_bytes(3, 0, 2), &error);
+        CU_ASSERT_EQUAL(rc, expected);
+        if (rc != 0 && names[i].reason)
+            CU_ASSERT_PTR_NOT_NULL(strstr(error.reason, names[i].reason));
+    }
+    bench_program(b, HANDLER_PAYLOAD, code, 3)->functions = HANDLER_FUNCTIONS_MAX + 1;
+    CU_ASSERT_EQUAL(image_check(b->image, image_bytes(3, 0, HANDLER_FUNCTIONS_MAX + 1), &error),
                     -ENOEXEC);
 }
 
@@ -256,7 +293,7 @@ static void test_heads(void)
     const struct handler_instruction code[] = {OP_NUMBER(0, 0), op_exit()};
     struct handler_image *image = bench_program(b, HANDLER_PAYLOAD, code, 3), good = *image;
     struct handler_instruction *stops = (struct handler_instruction *)(image + 1);
-    size_t size = image_bytes(3, 0);
+    size_t size = image_bytes(3, 0, 0);
 
     CU_ASSERT_EQUAL(image_check(image, size, &error), 0);
     /* A head that is cut off by the end of memory. */
@@ -274,11 +311,9 @@ static void test_heads(void)
         image->entry[HANDLER_HEADER] = entry;
         CU_ASSERT_EQUAL(image_check(image, size, &error), entry == 0 || entry == 2 ? 0 : -ENOEXEC);
     }
-    for (int i = 0; i < 2; i++) {
-        *image = good;
-        image->zero[i] = 1;
-        CU_ASSERT_EQUAL(image_check(image, size, &error), -ENOEXEC);
-    }
+    *image = good;
+    image->zero = 1;
+    CU_ASSERT_EQUAL(image_check(image, size, &error), -ENOEXEC);
     *image = good;
     for (int i = 0; i < 2; i++) {
         stops[4 * i].imm = 1;
@@ -296,6 +331,7 @@ int main(void)
         {"programs", test_programs},
         {"sizes", test_sizes},
         {"heads", test_heads},
+        {"names of functions", test_functions},
         CU_TEST_INFO_NULL,
     };
 

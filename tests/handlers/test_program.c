@@ -32,6 +32,26 @@ static void test_calls(void)
     CU_ASSERT_STRING_EQUAL((const char *)&words[3], "nstant");
 }
 
+/* The functions' names stand in the image, where they begin. */
+static void test_functions(void)
+{
+    struct program_error error = {""};
+    struct handler_image *image;
+    size_t size, bytes, handlers = 0;
+    uint8_t *elf = object_read(path_of("calls.o"), &size);
+    const struct handler_function *functions;
+
+    CU_ASSERT_EQUAL_FATAL(image_of_elf(elf, size, &object_names, &image, &bytes, &error), 0);
+    functions = image_functions(image);
+    CU_ASSERT(image->functions > 1);
+    for (uint32_t i = 0; i < image->functions; i++)
+        handlers += strcmp(functions[i].name, "payload") == 0 &&
+                    functions[i].place == image->entry[HANDLER_PAYLOAD];
+    CU_ASSERT_EQUAL(handlers, 1);
+    free(image);
+    free(elf);
+}
+
 static void test_refused(void)
 {
     static const struct {
@@ -61,12 +81,12 @@ static void test_names(void)
     size_t size, bytes;
     uint8_t *elf = object_read(path_of("calls.o"), &size);
 
-    CU_ASSERT_EQUAL(program_image(elf, size, &other, &image, &bytes, &error), -ENOEXEC);
+    CU_ASSERT_EQUAL(image_of_elf(elf, size, &other, &image, &bytes, &error), -ENOEXEC);
     CU_ASSERT_STRING_EQUAL(error.text, "there is no function nobody in the file");
-    CU_ASSERT_EQUAL(program_image("text", 4, &other, &image, &bytes, &error), -ENOEXEC);
-    CU_ASSERT_EQUAL(program_image("", 0, &other, &image, &bytes, &error), -ENOEXEC);
+    CU_ASSERT_EQUAL(image_of_elf("text", 4, &other, &image, &bytes, &error), -ENOEXEC);
+    CU_ASSERT_EQUAL(image_of_elf("", 0, &other, &image, &bytes, &error), -ENOEXEC);
     elf[18] ^= 1; /* the machine */
-    CU_ASSERT_EQUAL(program_image(elf, size, &object_names, &image, &bytes, &error), -ENOEXEC);
+    CU_ASSERT_EQUAL(image_of_elf(elf, size, &object_names, &image, &bytes, &error), -ENOEXEC);
     CU_ASSERT_PTR_NOT_NULL(strstr(error.text, "not for bpf"));
     free(elf);
 }
@@ -79,11 +99,11 @@ static void try_bytes(const uint8_t *elf, size_t size)
     struct handler_image *image;
     size_t bytes;
 
-    if (program_image(elf, size, &object_names, &image, &bytes, &error) != 0) {
+    if (image_of_elf(elf, size, &object_names, &image, &bytes, &error) != 0) {
         CU_ASSERT_NOT_EQUAL(error.text[0], 0);
         return;
     }
-    CU_ASSERT_EQUAL(bytes, image_bytes(image->instructions, image->constants));
+    CU_ASSERT_EQUAL(bytes, image_bytes(image->instructions, image->constants, image->functions));
     image_check(image, bytes, &wrong);
     free(image);
 }
@@ -110,7 +130,8 @@ static void test_damaged(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
-        {"calls and constants", test_calls}, {"refused", test_refused}, {"names", test_names},
+        {"calls and constants", test_calls}, {"names of functions", test_functions},
+        {"refused", test_refused},           {"names", test_names},
         {"damaged", test_damaged},           CU_TEST_INFO_NULL,
     };
 

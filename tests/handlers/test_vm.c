@@ -674,6 +674,29 @@ static void test_time(void)
     CU_ASSERT(b->run.used <= 12 * RUN_SPAN);
 }
 
+static uint64_t switches_look(void *self)
+{
+    struct bench *at = self;
+
+    return at->switches += at->switches_tick;
+}
+
+/* A run that is left alone gets its time once more; one whose thread is switched out goes on. */
+static void test_switched_out(void)
+{
+    bench_reset(b);
+    b->host.switches = switches_look;
+    b->tick = 100;
+    b->run.time = 1000;
+    run_loop(10000, 100000);
+    CU_ASSERT_EQUAL(b->run.fault, RUN_OUT_OF_TIME);
+    CU_ASSERT(b->run.used > 20 * RUN_SPAN && b->run.used <= 24 * RUN_SPAN);
+    b->switches_tick = 1;
+    run_loop(10000, 100000);
+    CU_ASSERT_EQUAL(b->run.fault, RUN_NO_FAULT);
+    b->host.switches = NULL;
+}
+
 static void test_no_clock(void)
 {
     uint64_t (*clock)(void *) = b->host.clock;
@@ -711,6 +734,7 @@ int main(void)
         {"units of straight code", test_units_of_straight_code},
         {"units of numbers and calls", test_units_of_halves_and_calls},
         {"time", test_time},
+        {"time of a thread that is switched out", test_switched_out},
         {"no clock", test_no_clock},
         {"texts", test_texts},
         CU_TEST_INFO_NULL,

@@ -24,7 +24,7 @@ static const struct field fields[] = {
 
 static const struct field block[] = {
     BLOCK(index), BLOCK(kind),       BLOCK(arguments), BLOCK(slot),        BLOCK(offset),
-    BLOCK(token), BLOCK(generation), BLOCK(unused),    BLOCK(payload_len),
+    BLOCK(token), BLOCK(generation), BLOCK(deferred),  BLOCK(payload_len),
 };
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))

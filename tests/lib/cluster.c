@@ -123,10 +123,11 @@ static int start(struct cluster *cluster, unsigned number, int *ready)
         argv[count++] = "--protocol";
         argv[count++] = options->protocol;
     }
-    for (int k = 0; k < 2; k++) {
-        const char *const *more = k == 0 ? options->more : options->one_more[number];
+    for (int k = 0; k < 3; k++) {
+        const char *const *const lists[] = {options->more, options->given,
+                                            options->one_more[number]};
 
-        for (; more && *more; more++) {
+        for (const char *const *more = lists[k]; more && *more; more++) {
             if (count == ARGUMENTS_MAX - 1)
                 return -E2BIG;
             argv[count++] = *more;
@@ -155,6 +156,22 @@ static int await_ready(struct cluster *cluster, unsigned number, int ready)
     }
     close(ready);
     return rc;
+}
+
+bool cluster_arguments(struct cluster_options *options, int argc, char **argv)
+{
+    int keys = argc > 3 && argv[3][0] != '-' ? 4 : 3;
+
+    if (argc < 3 || (argc - keys) % 2 != 0) {
+        fprintf(stderr, "usage: %s PWCD PROVIDER [NODES] [--KEY VALUE]...\n", argv[0]);
+        return false;
+    }
+    options->pwcd = argv[1];
+    options->provider = argv[2];
+    if (keys == 4)
+        options->nodes = (unsigned)strtoul(argv[3], NULL, 10);
+    options->given = (const char *const *)argv + keys;
+    return true;
 }
 
 int cluster_open(struct cluster *cluster, const struct cluster_options *options)

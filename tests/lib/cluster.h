@@ -20,6 +20,7 @@ struct cluster_options {
     const char *provider;                           /* NULL: the daemon's choice */
     const char *protocol;                           /* NULL: the daemon's default */
     const char *const *more;                        /* further arguments, up to NULL; NULL: none */
+    const char *const *given;                       /* as `more`, and behind it */
     const char *const *one_more[CLUSTER_NODES_MAX]; /* of one node, as `more` */
     unsigned nodes;
 };
@@ -40,6 +41,11 @@ struct cluster {
     char list[128]; /* of the nodes */
     char failure[200];
 };
+
+/* Takes a test program's command line, "PWCD PROVIDER [NODES] [--KEY VALUE]...", into `options`.
+ * Without NODES `nodes` stays as it is. Returns false if the line is another one, and prints the
+ * usage. */
+bool cluster_arguments(struct cluster_options *options, int argc, char **argv);
 
 /* Starts all daemons and waits until they serve. 0, or a negative errno with an explanation in
  * cluster->failure. */

@@ -188,7 +188,7 @@ bool raw_send(int s, const void *body, size_t size, int fd)
 
 bool raw_request(int s, uint32_t id, Pwc__ClientRequest *request)
 {
-    uint8_t bytes[8192];
+    uint8_t bytes[65536];
     size_t size;
 
     request->id = id;

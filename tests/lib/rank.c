@@ -39,7 +39,7 @@ int rank_attach(struct rank *r, const char *socket, const char *job, uint32_t nu
 void rank_detach(struct rank *r)
 {
     if (r->client)
-        pwc_finalize(r->client);
+        pwc_abort(r->client);
     *r = (struct rank){0};
 }
 

@@ -39,7 +39,7 @@
 #define SLOT_BYTES 65536u
 #define LIBRARY    (1u << 20) /* bytes that others read */
 #define ACK_EVERY  32u
-#define TOLD_MS    200
+#define REPORT_MS  200
 #define NONE       UINT64_MAX
 #define STRIDE     UINT64_C(0x9e3779b97f4a7c15) /* from word to word of what is filled */
 
@@ -60,8 +60,8 @@ struct outbound {
     pwc_remote *remote; /* NULL: to be bound */
     uint64_t bind_at;   /* ms */
     uint64_t epoch;
-    uint64_t next, told; /* operations submitted; local events */
-    uint64_t number;     /* of the next remote event */
+    uint64_t next, ended; /* operations submitted; local events */
+    uint64_t number;      /* of the next remote event */
     uint64_t messages;
     uint64_t checked; /* by the target, as it says */
     uint64_t well;    /* numbers below ended well */
@@ -250,7 +250,7 @@ static void bind_again(uint32_t to)
     o->last_well = o->well;
     o->last_unsent = o->unsent;
     o->epoch++;
-    o->next = o->told = o->number = o->messages = o->checked = o->well = 0;
+    o->next = o->ended = o->number = o->messages = o->checked = o->well = 0;
     o->unsent = NONE;
     o->failing = o->begun = false;
     o->ack_due = true;
@@ -328,7 +328,7 @@ static bool send_some(uint32_t to)
     struct inbound *in = &self.in[to];
     bool sent = false;
 
-    if (o->failing && o->told == o->next) {
+    if (o->failing && o->ended == o->next) {
         pwc_unbind(o->remote);
         o->remote = NULL;
         o->failing = false;
@@ -339,7 +339,7 @@ static bool send_some(uint32_t to)
         return false;
     if (o->next == 0)
         sent = send_word(to, BEGIN, o->last_epoch << 40 | o->last_well, o->last_unsent);
-    if (o->next > 0 && o->next - o->told < SLOTS && in->epoch != NONE &&
+    if (o->next > 0 && o->next - o->ended < SLOTS && in->epoch != NONE &&
         (o->ack_due || in->next - o->acked >= ACK_EVERY) &&
         send_word(to, ACK, in->epoch, in->next)) {
         o->ack_due = false;
@@ -347,7 +347,7 @@ static bool send_some(uint32_t to)
         sent = true;
     }
     for (int i = 0; i < 16 && !ending && o->begun; i++) {
-        if (o->number - o->checked >= SLOTS - 8 || o->next - o->told >= SLOTS - 8 || !send_one(to))
+        if (o->number - o->checked >= SLOTS - 8 || o->next - o->ended >= SLOTS - 8 || !send_one(to))
             break;
         sent = true;
     }
@@ -359,22 +359,22 @@ static bool send_some(uint32_t to)
 static void take_local(uint32_t to, const struct pwc_event *event)
 {
     struct outbound *o = &self.out[to];
-    uint64_t number = o->under_way[o->told % SLOTS].number, length;
-    bool message = o->under_way[o->told % SLOTS].message;
+    uint64_t number = o->under_way[o->ended % SLOTS].number, length;
+    bool message = o->under_way[o->ended % SLOTS].message;
     uint64_t seed = seed_of(self.rank, to, o->epoch, number);
 
-    if (event->id != o->told)
-        wrong("local event %" PRIu64 " of rank %u instead of %" PRIu64, event->id, to, o->told);
+    if (event->id != o->ended)
+        wrong("local event %" PRIu64 " of rank %u instead of %" PRIu64, event->id, to, o->ended);
     if (event->status == 0 && o->failing)
         wrong("operation %" PRIu64 " to rank %u ends well behind one that did not", event->id, to);
-    if (event->status == 0 && o->under_way[o->told % SLOTS].get) {
+    if (event->status == 0 && o->under_way[o->ended % SLOTS].get) {
         draw(seed, &length);
         if (!is_filled(slot_out(to, number), length,
                        seed_of(to, to, 0, 0) + place_of(seed) * STRIDE))
             wrong("get %" PRIu64 " from rank %u has wrong bytes", number, to);
         self.bytes += length;
     }
-    o->told++;
+    o->ended++;
     if (event->status == 0) {
         self.well++;
         o->well = number + !message;
@@ -502,12 +502,12 @@ static void take(const struct pwc_event *event)
 static bool drained(void)
 {
     for (uint32_t i = 0; i < self.size; i++)
-        if (i != self.rank && self.out[i].told != self.out[i].next)
+        if (i != self.rank && self.out[i].ended != self.out[i].next)
             return false;
     return true;
 }
 
-static void tell(const char *word)
+static void report(const char *word)
 {
     printf("%s rank %u drained %d ops %" PRIu64 " well %" PRIu64 " aborted %" PRIu64
            " down %" PRIu64 " received %" PRIu64 " bytes %" PRIu64 " checked",
@@ -554,7 +554,7 @@ static void open_all(const char *socket)
 
 static void run(void)
 {
-    uint64_t told_at = 0;
+    uint64_t ended_at = 0;
 
     while (ending < 2) {
         struct pwc_event event;
@@ -577,9 +577,9 @@ static void run(void)
             printf("daemon rank %u: %s\n", self.rank, pwc_strerror(rc));
             exit(2);
         }
-        if (now_ms() - told_at > TOLD_MS) {
-            told_at = now_ms();
-            tell("so far");
+        if (now_ms() - ended_at > REPORT_MS) {
+            ended_at = now_ms();
+            report("so far");
         }
     }
 }
@@ -604,6 +604,6 @@ int main(int argc, char **argv)
     }
     open_all(argv[1]);
     run();
-    tell("end");
+    report("end");
     return 0;
 }

@@ -1,4 +1,4 @@
-"""The table of docs/metrics.md: | `metric` | type | labels | what it tells |"""
+"""The table of docs/metrics.md: | `metric` | type | labels | what it says |"""
 import re
 import sys
 
@@ -14,7 +14,7 @@ def read(page):
 
 
 def rows_of(families):
-    """The same of what a daemon says."""
+    """As read, from what a daemon exposes."""
     suffix = {"counter": "_total", "info": "_info"}
     return {family.name + suffix.get(family.type, ""):
             (family.type,

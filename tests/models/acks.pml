@@ -7,8 +7,8 @@
  * ledger_stage_ack).
  *
  * Both nodes have operations without end. Shown: they never wait for each other for good, both out
- * of credit or out of runs; and no ACK covers more than was sent. All positions are told from what
- * the sender knows to be acknowledged, and an ACK tells how many more: so the states are few. Every
+ * of credit or out of runs; and no ACK covers more than was sent. All positions count from what
+ * the sender knows to be acknowledged, and an ACK says how many more: so the states are few. Every
  * record is one unit long. With CUT a run has so many records at most (ordered_max), else as many
  * as are staged. A target consumes one record at a time, so an ACK may cover a part of a run.
  *
@@ -45,7 +45,7 @@
 typedef ledger {
     byte tail, sent, runs; /* sender: behind what is acknowledged */
     bool urgent;
-    byte consumed, told;   /* receiver */
+    byte consumed, reported;   /* receiver */
     byte runs_unacked;
     bool due;
     byte record[RING]
@@ -59,7 +59,7 @@ ledger l[2];
 #else
 #define WAITS(n) (false)
 #endif
-#define UNACKED(from) (l[from].consumed - l[from].told)
+#define UNACKED(from) (l[from].consumed - l[from].reported)
 
 /* ledger_stage_ack: the runs that are kept go to what frees many. */
 #define MUCH(from) (UNACKED(from) >= DUE || l[from].runs_unacked >= DUE_RUNS)
@@ -99,7 +99,7 @@ inline post(n)
 /* ledger_acknowledge: what has been forgotten moves up. */
 inline acknowledge(n, more)
 {
-    assert(more <= l[n].sent && more <= l[n].told);
+    assert(more <= l[n].sent && more <= l[n].reported);
     i = 0;
     do
     :: i < RING ->
@@ -115,7 +115,7 @@ inline acknowledge(n, more)
     l[n].tail = l[n].tail - more;
     l[n].sent = l[n].sent - more;
     l[n].consumed = l[n].consumed - more;
-    l[n].told = l[n].told - more
+    l[n].reported = l[n].reported - more
 }
 
 proctype node(byte n)
@@ -149,7 +149,7 @@ proctype node(byte n)
            l[n].record[l[n].tail] = UNACKED(from);
            l[n].tail++;
            l[n].urgent = true;
-           l[from].told = l[from].consumed;
+           l[from].reported = l[from].consumed;
            l[from].due = false;
            l[from].runs_unacked = 0
        }

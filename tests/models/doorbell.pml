@@ -14,8 +14,8 @@
  *
  * Mutants: NO_FENCE_SLEEPER, NO_FENCE_WAKER (not with MEMBARRIER), BARRIER_SELF (a fence here alone,
  * where wakers rely on it), NO_SECOND_LOOK, LOOK_BEFORE_FENCE, FABRIC_ARMED_FIRST (polled again
- * behind its arming), RING_BEFORE_PUBLISH, STANDS_THOUGH_RUNG (an arm that was taken is not set anew), TAKE_WITHOUT_TELLING (a waker takes the arm and does not
- * write to the eventfd).
+ * behind its arming), RING_BEFORE_PUBLISH, STANDS_THOUGH_RUNG (an arm that was taken is not set
+ * anew), TAKE_WITHOUT_NOTICE (a waker takes the arm and does not write to the eventfd).
  */
 #define CLIENTS 2
 #define PROCESSES 3 /* the daemon is the last */
@@ -34,7 +34,7 @@
 
 bool eventfd;                    /* readable */
 byte completions;                /* in the queue of the fabric */
-bool fabric_armed, fabric_fd;    /* asked to tell; has told */
+bool fabric_armed, fabric_fd;    /* asked to signal; has signalled */
 byte taken[CLIENTS], polled;
 
 proctype client(byte c)
@@ -54,7 +54,7 @@ proctype client(byte c)
         :: LOAD(ARMED(c)) == 0   /* D */
         :: else ->
             exchange_zero(ARMED(c), mode);
-#ifndef TAKE_WITHOUT_TELLING
+#ifndef TAKE_WITHOUT_NOTICE
             if
             :: mode -> eventfd = true
             :: else
@@ -194,7 +194,7 @@ awake:
     fi;
 disarm:
     ready = false;
-    /* Who yields takes the arms back; who is to sleep again soon leaves them. */
+    /* A process that yields takes the arms back; one that is to sleep again soon leaves them. */
     if
     :: kept = true; goto awake
     :: kept = false

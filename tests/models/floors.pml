@@ -3,7 +3,7 @@
  * it, ask for a floor that holds them up, and break.
  *
  * Stands for: daemon/engine/team/instance.c (instance_room, move_floor, say_floor),
- * daemon/engine/team/progress.c (ask, floors_allow, retry, team_fail), daemon/engine/team/letters.c
+ * daemon/engine/team/progress.c (ask, ask_floors, retry, team_fail), daemon/engine/team/letters.c
  * (stage_part, stage_floor, stage_news, letter_acknowledged), daemon/engine/team/arrivals.c (sender,
  * take_coll, take_floor, take_break).
  *
@@ -37,8 +37,9 @@
 #define COLL 1
 #define FLOOR 2
 #define BREAK 4
+#define NOBODY 255
 
-/* Who sends for an instance. */
+/* Which participants send for an instance. */
 #define ALL 0
 #define FIRST 1
 #define FINAL 2
@@ -46,9 +47,10 @@
 typedef engine {
     byte floor, called, posted, done, over;   /* the last three: bits by instance */
     byte said, data_over;
-    bool blocked, wanting, broken;
+    bool blocked, broken;
+    byte least; /* floor that some participant waits for; 0: not known, NOBODY: none */
     byte came[P], waits[P], unacked[P];       /* bits by instance, of a participant */
-    byte theirs[P], told[P], wanted[P], asks[P];
+    byte theirs[P], sent[P], wanted[P], asks[P];
     bool heard[P];
     byte owed[P], flying[P]
 }
@@ -115,17 +117,20 @@ inline say_floor()
     many = E.floor - E.said >= (WINDOW > 1 -> WINDOW / 2 : 1);
 #endif
     if
-    :: many || E.wanting ->
-        E.wanting = false;
+    :: many || E.least <= E.floor ->
+        E.least = NOBODY;
         n = 0;
         do
         :: n < P && n != me ->
             if
             :: (E.wanted[n] > 0 && E.wanted[n] <= E.floor) ||
-               (many && E.heard[n] && E.told[n] < E.floor) -> owe(n, FLOOR)
+               (many && E.heard[n] && E.sent[n] < E.floor) -> owe(n, FLOOR)
             :: else
             fi;
-            E.wanting = E.wanting || E.wanted[n] > E.floor;
+            if
+            :: E.wanted[n] > E.floor && E.wanted[n] < E.least -> E.least = E.wanted[n]
+            :: else
+            fi;
             n++
         :: n == me -> n++
         :: n == P -> break
@@ -270,7 +275,7 @@ inline hear(d, value)
 /* Our floor leaves with a letter. */
 inline say(d)
 {
-    E.told[d] = E.floor;
+    E.sent[d] = E.floor;
     E.heard[d] = false;
     if
 #ifdef WANTED_SAID
@@ -341,7 +346,7 @@ inline take(d)
         :: b > E.floor && !E.broken ->
 #ifndef ASK_FORGOTTEN
             E.wanted[d] = b;
-            E.wanting = true
+            E.least = (b < E.least -> b : E.least)
 #else
             skip
 #endif

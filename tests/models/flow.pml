@@ -3,7 +3,7 @@
  * what finds no room in the spill either is refused and comes again.
  *
  * Stands for: daemon/engine/session/session_event.c (session_deliver, spill_room, session_drain_spill,
- * session_release_spill), daemon/engine/ledger/record_op.c (take_by_inflow, refuse), daemon/engine/ledger/notes.c
+ * session_release_spill, session_release_handlers), daemon/engine/offload/turns.c, daemon/engine/ledger/record_op.c (take_by_inflow, refuse), daemon/engine/ledger/notes.c
  * (notes_stage, notes_unanswered), daemon/engine/ops/flow_end.c (flow_refused, flow_hold,
  * flow_acknowledged), daemon/engine/ledger/ledger_in.c (ledger_stage_ack).
  *
@@ -12,10 +12,17 @@
  * passes a verdict on what it covers. Shown: each operation is
  * delivered once, in order, and acknowledged only when it was; an origin that is held is released.
  *
+ * TURNS: records go to handlers, whose client's turn may be over when one comes. It is refused then,
+ * the client stands in line, and GO leaves with its turn, whatever becomes of the spill meanwhile. A GO
+ * of before the refusal may have the record come while its client stands in line.
+ *
  * Mutants: REFUSED_FORGETS_STOP (a record that comes again and is taken into the spill leaves its
  * inflow open, so that no GO follows a STOP), GO_FORGOTTEN, REFUSE_WITHOUT_GO (with an empty spill),
  * ACK_PASSES_VERDICT, EPOCH_UNCHECKED (an acknowledgement of before the refusal counts),
- * TAKE_BEHIND_REFUSED (records behind the refused one are taken), NO_REWIND, EVENT_PASSES_SPILL.
+ * TAKE_BEHIND_REFUSED (records behind the refused one are taken), NO_REWIND, EVENT_PASSES_SPILL. With
+ * TURNS: TURN_FORGOTTEN (no GO leaves with the turn), LINE_FORGOTTEN (a client that had a turn does not
+ * stand in line again), NO_GO_IN_LINE (the end of the spill sends no GO to it, though an earlier STOP may
+ * come behind the GO that brought the record back).
  */
 #ifndef OPS
 #define OPS 5
@@ -43,9 +50,12 @@ bool held, placed[OPS];
 chan marks = [8] of { byte, byte };       /* what was sent: operation, epoch */
 
 /* Target. */
-byte inflow, refused, ring, spill, told, consumed, acked_upto, seen;
+byte inflow, refused, ring, spill, delivered, consumed, acked_upto, seen;
 byte cause;                               /* consumed before the oldest verdict not staged */
 bool starved;
+byte over;                                /* how often its turn may still be over */
+bool waits, line, had;                    /* what was refused waits for its turn; the client does; it had one */
+bool returning;                           /* its GO has been pushed */
 #ifdef ACK_PASSES_VERDICT
 #define UPTO consumed
 #else
@@ -82,11 +92,11 @@ end_origin:
                    if
                    :: at_epoch != epoch && slot >= rewound
                    :: else ->
-                       assert(told > slot);      /* delivered */
+                       assert(delivered > slot);      /* delivered */
                        placed[slot] = true
                    fi;
 #else
-                   assert(told > slot);
+                   assert(delivered > slot);
                    placed[slot] = true;
 #endif
                    what--
@@ -102,9 +112,9 @@ end_origin:
 }
 
 /* Into the ring, or the spill. */
-inline tell(number)
+inline deliver(number)
 {
-    assert(number == told);                      /* once each, in order */
+    assert(number == delivered);                      /* once each, in order */
 #ifdef EVENT_PASSES_SPILL
     if
     :: ring < RING -> ring++; assert(spill == 0)
@@ -119,7 +129,26 @@ inline tell(number)
         :: else
         fi
     fi;
-    told++
+    delivered++
+}
+
+inline refuse(number)
+{
+    verdicts ! number;
+    cause = (len(verdicts) == 1 -> consumed - 1 : cause);
+    refused = number;
+    returning = false;
+    inflow = REFUSED
+}
+
+inline go()
+{
+    if
+    :: inflow == REFUSED && waits && returning
+    :: else ->
+        others ! GO;
+        returning = true
+    fi
 }
 
 /* What cannot be pushed is taken later: nfull of both. */
@@ -139,22 +168,30 @@ end_target:
 #endif
            :: else ->
                if
+#ifdef TURNS
+               :: over > 0 ->
+                   over--;
+                   refuse(number);
+                   waits = true;
+#ifdef LINE_FORGOTTEN
+                   line = !had
+#else
+                   line = true
+#endif
+#endif
                :: spill == SPILL ->
-                   verdicts ! number;
-                   cause = (len(verdicts) == 1 -> consumed - 1 : cause);
-                   refused = number;
-                   inflow = REFUSED
+                   waits = false;
+                   refuse(number)
                :: spill == 0 && ring == RING && !starved ->
+                   waits = false;
                    starved = true;               /* no chunk for the spill, this once */
-                   verdicts ! number;
-                   cause = (len(verdicts) == 1 -> consumed - 1 : cause);
 #ifndef REFUSE_WITHOUT_GO
                    others ! GO;
 #endif
-                   refused = number;
-                   inflow = REFUSED
+                   refuse(number)
                :: spill < SPILL ->
-                   tell(number);
+                   waits = false;
+                   deliver(number);
                    if
                    :: inflow == REFUSED ->
 #ifdef REFUSED_FORGETS_STOP
@@ -175,12 +212,32 @@ end_target:
            if
            :: spill == 0 && inflow != OPEN ->
 #ifndef GO_FORGOTTEN
-               others ! GO;
+#ifdef NO_GO_IN_LINE
+               if
+               :: inflow == REFUSED && line
+               :: else -> go()
+               fi;
+#else
+               go();
+#endif
 #endif
                inflow = (inflow == STOPPED -> OPEN : inflow)
            :: else
            fi
        }
+#ifdef TURNS
+    /* handlers_give_turns, session_release_handlers */
+    :: atomic { line && len(others) < 3 ->
+           line = false;
+           had = true;
+           if
+#ifndef TURN_FORGOTTEN
+           :: inflow == REFUSED && waits -> go()
+#endif
+           :: else
+           fi
+       }
+#endif
     /* notes_stage: verdicts first. */
     :: atomic { nempty(verdicts) && nfull(answers) -> verdicts ? number; answers ! REFUSE, number;
            number = 0;
@@ -210,12 +267,13 @@ end_program:
 proctype judge()
 {
     timeout;
-    assert(seen == OPS && told == OPS && spill == 0 && !held);
+    assert(seen == OPS && delivered == OPS && spill == 0 && !held);
     assert(placed[0] && placed[1] && placed[2] && placed[OPS - 1])
 }
 
 init {
     atomic {
+        over = 2;
         run origin();
         run target();
         run program();

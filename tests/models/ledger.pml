@@ -38,7 +38,7 @@
  * With BREAKS: NO_REWIND, RESUME_AT_ACKED (what has been consumed and not been acknowledged comes
  * again), NOT_WITHDRAWN (the ring stays registered), ARRIVAL_BEHIND_DROP (the ring is gone, and
  * announcements of it are still to come), BITS_KEPT (of runs of the old link), CONSUMES_DRAINING
- * (behind what it has told), EFFECT_APART (the position moves in a transaction of its own),
+ * (behind what it has acknowledged), EFFECT_APART (the position moves in a transaction of its own),
  * FIRST_ACK_FORGOTTEN, LOSS_UNNOTICED (an origin goes on towards a target that has lost its state).
  */
 #define WINDOW 2
@@ -98,7 +98,7 @@ byte out_state;
 
 /* Target, the same. */
 byte consumed, expected;
-byte told, in_base, in_run, in_end;
+byte acknowledged, in_base, in_run, in_end;
 bool arrived[WINDOW], growing, offered;
 bit in_ring, in_link;
 byte in_state;
@@ -106,7 +106,7 @@ byte in_state;
 byte breaks;
 byte wants = WANTS;                 /* each would be acknowledged, and bring another */
 bool lost_out, lost_in;             /* that one of them has lost its state: not noticed here yet */
-byte at_offer;                      /* what the target has told when it offered its ring */
+byte at_offer;                      /* what the target had acknowledged when it offered its ring */
 
 #define SIZE(large) (large -> LARGE : SMALL)
 #define AT(large, offset) ((large -> SMALL : 0) + (offset) % SIZE(large))
@@ -439,10 +439,10 @@ end_target:
     :: atomic { CONSUMES && (in_end > 0 || READY) -> consume() }
 #endif
     /* ledger_stage_ack; to an origin that has left this link it says nothing. */
-    :: atomic { in_state == UP && told < UPTO && nfull(answers) ->
-           told = UPTO;
+    :: atomic { in_state == UP && acknowledged < UPTO && nfull(answers) ->
+           acknowledged = UPTO;
            if
-           :: out_link == in_link -> answers ! told
+           :: out_link == in_link -> answers ! acknowledged
            :: else
            fi
        }
@@ -471,7 +471,7 @@ end_target:
 #endif
            in_run = 0;
            in_end = 0;
-           told = 0;
+           acknowledged = 0;
            half = false;
 #ifndef NOT_WITHDRAWN
            k = 0;
@@ -491,7 +491,7 @@ end_target:
            fi;
            in_base = consumed;
 #ifdef FIRST_ACK_FORGOTTEN
-           told = consumed;
+           acknowledged = consumed;
 #endif
            in_state = UP
        }

@@ -10,9 +10,9 @@
  * Barriers C and D of the event bell, G of the pair's, I of the board.
  *
  * The daemon makes the pair at some time, has an event of its own for the target, and rings for
- * whoever asks (its own sleep: doorbell.pml). The origin puts; where it finds the bell armed it asks
- * for a wake-up, or notes that one is due where its submission ring is full; where it is left quiet
- * it sets its bit on the board. The target leaves it quiet at any time, and does not look at the
+ * the process that asks (its own sleep: doorbell.pml). The origin puts; where it finds the bell armed
+ * it asks for a wake-up, or notes that one is due where its submission ring is full; where it is left
+ * quiet it sets its bit on the board. The target leaves it quiet at any time, and does not look at the
  * ring then. Shown: the target gets every record and the daemon's event, though it sleeps without a
  * limit; and where the origin has put all and rung, the target's next probe gets all.
  *
@@ -20,7 +20,7 @@
  * then, which would do so for a moment; room in the rings; sleeping in pwc_fd, where the wake socket
  * itself is what one sleeps on.
  *
- * Mutants: NO_BARRIER (a fence of the sleeper's own), NO_SECOND_LOOK, NO_LOOK_AT_TOLD (at new pairs,
+ * Mutants: NO_BARRIER (a fence of the sleeper's own), NO_SECOND_LOOK, NO_LOOK_AT_GIVEN (at new pairs,
  * once armed), EVENT_BELL_LAST (armed behind the look), BORN_UNARMED (a new pair's bell),
  * QUIET_WITHOUT_BARRIER, QUIET_WITHOUT_LOOK, CALL_BEFORE_HEAD (the bit is set, then the record
  * shown), CALL_BY_OLD_MODE (the bell is stored to, not exchanged: what was seen before counts),
@@ -43,7 +43,7 @@
 #define PAIR_BELL 1
 #define EVENT_BELL 2
 #define EVENTS 3     /* the tail of the session's remote ring */
-#define TOLD 4       /* session_shared.neighbours */
+#define GIVEN 4       /* session_shared.neighbours */
 #define ASKED 5      /* flushes with SUBMIT_WAKE in the origin's submission ring */
 #define BOARD 6      /* the origin's bit */
 
@@ -146,7 +146,7 @@ inline ring_target()
 proctype daemon()
 {
     byte me = DAEMON, answered, mode;
-    bool told_event;
+    bool sent_event;
 
 end_daemon:
     do
@@ -154,11 +154,11 @@ end_daemon:
 #ifndef BORN_UNARMED
         store(PAIR_BELL, 1);
 #endif
-        store(TOLD, 1);
+        store(GIVEN, 1);
         fence();                             /* a locked addition, and a socket behind it */
         pair_given = true
-    :: !told_event ->
-        told_event = true;
+    :: !sent_event ->
+        sent_event = true;
         store(EVENTS, 1);                    /* A */
         ring_target()
     :: LOAD(ASKED) != answered ->
@@ -175,9 +175,9 @@ proctype target()
     bool all;                                /* is there for this probe to get */
 
 awake:
-    /* context_probe: what the daemon has told, then the board, then the rings. */
-    all = all_put && EMPTY(ORIGIN);          /* and we were told so by other means */
-    known = known || LOAD(TOLD);
+    /* context_probe: what the daemon has announced, then the board, then the rings. */
+    all = all_put && EMPTY(ORIGIN);          /* and we know so by other means */
+    known = known || LOAD(GIVEN);
 #ifndef TAKE_BEHIND_LOOK
     if
     :: quiet && LOAD(BOARD) -> exchange_zero(BOARD, bits); quiet = false; bits = 0; store(PAIR_BELL, 0) /* I */
@@ -254,9 +254,9 @@ awake:
     :: known && quiet && LOAD(BOARD) -> goto disarm
     :: else
     fi;
-#ifndef NO_LOOK_AT_TOLD
+#ifndef NO_LOOK_AT_GIVEN
     if
-    :: !known && LOAD(TOLD) -> goto disarm
+    :: !known && LOAD(GIVEN) -> goto disarm
     :: else
     fi;
 #endif

@@ -9,8 +9,8 @@
  * A member writes its line, counts itself, and waits for `done`; the last to come reads both lines,
  * writes the result and ends the instance. Each takes the result and calls again as soon as all have
  * taken the one before. A member that waits, for the end or for room, sleeps: it arms its bell, sets
- * its bit, looks again. Whoever ends an instance, or is the last to take it, asks the daemon to wake
- * sleepers. Member 1 may die at any step; the daemon then breaks the team. Shown: every instance is
+ * its bit, looks again. The member that ends an instance, or is the last to take it, asks the daemon
+ * to wake sleepers. Member 1 may die at any step; the daemon then breaks the team. Shown: every instance is
  * combined from lines of its own, every result that is taken is that of its instance, and nobody
  * sleeps for ever: members make all their calls, or find the team broken. With ROOT member 0 gives
  * alone: it ends the instance before the other has come, and only room holds it back.

@@ -75,7 +75,7 @@ class Daemon:
             return text.read()
 
     def sample(self):
-        """What the kernel says of it now; keeps the most."""
+        """Reads the daemon's memory from the kernel, and keeps the largest private part seen."""
         try:
             with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
                 fields = dict(line.split(":", 1) for line in status)

@@ -46,7 +46,7 @@ struct row {
 };
 
 /* The rows, up to one without a name. */
-extern const struct row rows_requests[], rows_transfers[], rows_strangers[];
+extern const struct row rows_requests[], rows_transfers[], rows_handlers[], rows_strangers[];
 
 static inline void attack_begins(struct attack *a)
 {

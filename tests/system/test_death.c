@@ -24,7 +24,6 @@
 #define VICTIM        0u /* rank and node */
 #define SURVIVOR      1u
 #define PEER_DEADLINE "1000" /* ms */
-#define KEYS_MAX      8
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -93,7 +92,8 @@ static int attach(struct rank *r, uint32_t number, const struct death_row *row)
     return rc < 0 ? rc : pwc_barrier(r->ctx);
 }
 
-/* In a process of its own. Dies by its own hand when bytes land here, else waits for its end. */
+/* The victim, in a process of its own: kills itself when bytes land here, else waits to be killed.
+ */
 static void be_victim(const struct death_row *row)
 {
     struct rank r;
@@ -191,8 +191,8 @@ static void survive(struct rank *r, pid_t victim, const struct death_row *row)
     check_dead(r);
 }
 
-/* Engines are linked when they first need it, and stay so: those that serve the ranks of the rows
- * are before anything is counted. */
+/* Engines are linked when they first need it, and stay linked. This links the engines that serve
+ * the ranks of the rows, so that no row counts a link as something left behind. */
 static void link_engines(void)
 {
     struct rank ends[2];
@@ -341,18 +341,12 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {{"a client dies", test_client_dies},
                            {"a daemon dies", test_a_daemon_dies},
                            CU_TEST_INFO_NULL};
-    const char *keys[KEYS_MAX + 1] = {"--peer-deadline-ms", PEER_DEADLINE};
+    static const char *const keys[] = {"--peer-deadline-ms", PEER_DEADLINE, NULL};
     struct cluster_options options = {.nodes = 2, .more = keys};
     int status = 1;
 
-    if (argc < 3 || argc - 3 > KEYS_MAX - 2) {
-        fprintf(stderr, "usage: %s PWCD PROVIDER [--KEY VALUE]...\n", argv[0]);
+    if (!cluster_arguments(&options, argc, argv))
         return 2;
-    }
-    for (int i = 3; i < argc; i++)
-        keys[i - 1] = argv[i];
-    options.pwcd = argv[1];
-    options.provider = argv[2];
     survives_daemons = strcmp(argv[2], "shm") != 0;
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("death", tests);

@@ -137,12 +137,8 @@ int main(int argc, char **argv)
     struct cluster_options options = {.nodes = 2, .one_more = {NULL, three}};
     int status = 1;
 
-    if (argc != 3) {
-        fprintf(stderr, "usage: %s PWCD PROVIDER\n", argv[0]);
+    if (!cluster_arguments(&options, argc, argv))
         return 2;
-    }
-    options.pwcd = argv[1];
-    options.provider = argv[2];
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("engines", tests);
     return cluster_end(&cluster, status);

@@ -34,9 +34,9 @@ static struct cluster cluster;
 static struct bystanders others;
 
 /* Shared with the children. */
-static struct told {
+static struct counts {
     _Atomic uint64_t ready, taken, refused;
-} * told;
+} * counts;
 
 static void pause_ms(long ms)
 {
@@ -61,7 +61,7 @@ _Noreturn static void be_bad(uint32_t number, const char *job)
     if (rank_attach(&r, cluster.nodes[number].socket, job, number, 2, REGION_BYTES) < 0 ||
         rank_bind_other(&r) < 0)
         _exit(1);
-    told->ready++;
+    counts->ready++;
     while (number == 1)
         pause();
     for (uint64_t i = 0;; i++) {
@@ -69,11 +69,11 @@ _Noreturn static void be_bad(uint32_t number, const char *job)
                          PWC_NO_LCE);
 
         if (rc == 0)
-            told->taken++;
+            counts->taken++;
         else if (rc != -EAGAIN)
             _exit(1);
         else
-            told->refused++;
+            counts->refused++;
         if (rc == -EAGAIN)
             sched_yield();
     }
@@ -96,7 +96,7 @@ static void beside(const char *job, bool stopped)
     CU_ASSERT_FATAL(bystanders_go_on(&others, 100));
     alone = rounds_in_a_while();
     CU_ASSERT_FATAL(alone > SLOWER);
-    *told = (struct told){0};
+    *counts = (struct counts){0};
     fflush(NULL);
     for (uint32_t i = 0; i < 2; i++) {
         bad[i] = fork();
@@ -104,12 +104,12 @@ static void beside(const char *job, bool stopped)
             be_bad(i, job);
         CU_ASSERT_FATAL(bad[i] > 0);
     }
-    CU_ASSERT(comes_true(&told->ready, 2));
+    CU_ASSERT(comes_true(&counts->ready, 2));
     if (stopped)
         CU_ASSERT_EQUAL(kill(bad[1], SIGSTOP), 0);
     /* All that it may have is taken: from now on it is refused without end. */
-    CU_ASSERT(comes_true(&told->taken, 100));
-    CU_ASSERT(comes_true(&told->refused, 10000));
+    CU_ASSERT(comes_true(&counts->taken, 100));
+    CU_ASSERT(comes_true(&counts->refused, 10000));
     /* The best of several spans of time: other work on this machine takes some of each, a flood all
      * of them. */
     for (int i = 0; i < WHILES && now * SLOWER < alone; i++) {
@@ -212,8 +212,8 @@ int main(int argc, char **argv)
     }
     options.pwcd = argv[1];
     options.provider = argv[2];
-    told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (told == MAP_FAILED)
+    counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (counts == MAP_FAILED)
         return 1;
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("flood", tests);

@@ -39,7 +39,6 @@ enum {
     WILD_VICTIM = 1000, /* of the victim, at most */
     SEEN_BEFORE_DEATH = 2000,
     PEER_DEADLINE_MS = 1000,
-    KEYS_MAX = 8,
 };
 
 /*
@@ -247,13 +246,22 @@ static bool look(struct target *t, uint32_t origin)
     return rc == 1;
 }
 
+/* The other origin may be so far ahead that the unexpected are at their bound, which pwc_test
+ * reports as -ENOBUFS until the stream's request has taken some. */
+static bool has_ended(pwc_request *r)
+{
+    int rc = pwc_test(r, NULL);
+
+    CU_ASSERT_FATAL(rc >= 0 || rc == -ENOBUFS);
+    return rc == 1;
+}
+
 static void look_until(struct target *t, pwc_request *end, uint64_t of_victim, uint64_t of_other)
 {
     time_t limit = time(NULL) + RANK_WAIT_MS / 1000;
 
     while (t->right && time(NULL) < limit &&
-           (end ? pwc_test(end, NULL) == 0
-                : t->seen[VICTIM] < of_victim || t->seen[OTHER] < of_other)) {
+           (end ? !has_ended(end) : t->seen[VICTIM] < of_victim || t->seen[OTHER] < of_other)) {
         (void)look(t, OTHER);
         (void)look(t, VICTIM);
     }
@@ -414,19 +422,12 @@ static void test_an_origin_dies(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"an origin dies", test_an_origin_dies}, CU_TEST_INFO_NULL};
-    const char *keys[KEYS_MAX + 1] = {"--peer-deadline-ms", "1000"};
-    struct cluster_options options = {.more = keys};
+    static const char *const keys[] = {"--peer-deadline-ms", "1000", NULL};
+    struct cluster_options options = {.more = keys, .nodes = 2};
     int status = 1;
 
-    if (argc < 4 || argc - 4 > KEYS_MAX - 2) {
-        fprintf(stderr, "usage: %s PWCD PROVIDER NODES [--KEY VALUE]...\n", argv[0]);
+    if (!cluster_arguments(&options, argc, argv))
         return 2;
-    }
-    for (int i = 4; i < argc; i++)
-        keys[i - 2] = argv[i];
-    options.pwcd = argv[1];
-    options.provider = argv[2];
-    options.nodes = (unsigned)atoi(argv[3]);
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("notify_death", tests);
     if (bystanders.runs)

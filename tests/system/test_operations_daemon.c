@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/system/lib/daemon_path.h"
-#include "tests/engine/world/suite_operations.h"
+#include "tests/engine/world/paths/suite_operations.h"
 
 #define KEYS_MAX 16 /* arguments handed on to the daemons */
 

@@ -31,7 +31,6 @@ enum {
     WORD = 4096,  /* offset of a word that nobody else writes to */
     PLAIN = 10,   /* one of so many has an event that is no notification */
     MORE = 3000,  /* sent while the target drains */
-    KEYS_MAX = 8,
 };
 
 /* Set by main before the tests run. */
@@ -345,19 +344,12 @@ static void test_nothing_is_lost(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"nothing is lost", test_nothing_is_lost}, CU_TEST_INFO_NULL};
-    const char *keys[KEYS_MAX + 1] = {"--spill-max", "32768"};
-    struct cluster_options options = {.more = keys};
+    static const char *const keys[] = {"--spill-max", "32768", NULL};
+    struct cluster_options options = {.more = keys, .nodes = 2};
     int status = 1;
 
-    if (argc < 4 || argc - 4 > KEYS_MAX - 2) {
-        fprintf(stderr, "usage: %s PWCD PROVIDER NODES [--KEY VALUE]...\n", argv[0]);
+    if (!cluster_arguments(&options, argc, argv))
         return 2;
-    }
-    for (int i = 4; i < argc; i++)
-        keys[i - 2] = argv[i];
-    options.pwcd = argv[1];
-    options.provider = argv[2];
-    options.nodes = (unsigned)atoi(argv[3]);
     direct = options.nodes == 1 && argc == 4;
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("unexpected", tests);

@@ -367,16 +367,11 @@ int main(int argc, char **argv)
                            {"refusals", refusals},
                            {"full ring", full_ring},
                            CU_TEST_INFO_NULL};
-    struct cluster_options options = {.more = (const char *const *)argv + 4};
+    struct cluster_options options = {.nodes = 2};
     int status = 1;
 
-    if (argc < 4) {
-        fprintf(stderr, "usage: %s PWCD PROVIDER NODES [--KEY VALUE]\n", argv[0]);
+    if (!cluster_arguments(&options, argc, argv))
         return 2;
-    }
-    options.pwcd = argv[1];
-    options.provider = argv[2];
-    options.nodes = (unsigned)atoi(argv[3]);
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("vectors", tests);
     return cluster_end(&cluster, status);

@@ -234,16 +234,8 @@ int main(int argc, char **argv)
     struct cluster_options options = {.nodes = 2};
     int status = 1;
 
-    if (argc < 3) {
-        fprintf(stderr, "usage: %s PWCD PROVIDER [NODES [--KEY VALUE]...]\n", argv[0]);
+    if (!cluster_arguments(&options, argc, argv))
         return 2;
-    }
-    options.pwcd = argv[1];
-    options.provider = argv[2];
-    if (argc > 4)
-        options.more = (const char *const *)argv + 4;
-    if (argc > 3)
-        options.nodes = strcmp(argv[3], "1") == 0 ? 1 : 2;
     provider_sleeps = strncmp(argv[2], "tcp", 3) == 0 || strcmp(argv[2], "stream") == 0;
     if (cluster_open(&cluster, &options) == 0 && attach() == 0)
         status = suite_run("wake", tests);

@@ -3,7 +3,7 @@
 #include <linux/membarrier.h>
 #include <stdio.h>
 #include <string.h>
-#include "tools/pwcctl/doctor.h"
+#include "tools/pwcctl/doctor_held.h"
 #include "tests/suite.h"
 
 #define MIB   (UINT64_C(1) << 20)
@@ -25,7 +25,7 @@ static struct doctor_facts well(void)
                                             .rails = 1},
                                  .programs = {.version = "0.1.0",
                                               .session_version = 4,
-                                              .pwcd = "/usr/sbin/pwcd",
+                                              .pwcd = "/usr/bin/pwcd",
                                               .pwcd_version = "0.1.0",
                                               .providers = {"tcp;ofi_rxm", "net"},
                                               .provider_count = 2},
@@ -74,14 +74,16 @@ static void all_well(void)
 
     for (const struct doctor_check *check = doctor_checks(); check->name; check++, count++)
         expect(check->name, &facts, DOCTOR_OK, "");
-    CU_ASSERT_EQUAL(count, 15);
+    CU_ASSERT_EQUAL(count, 21);
 }
 
 /* Without a daemon only its absence is wrong, and the doctor does not call well what only the
  * daemon could know. */
 static void no_daemon(void)
 {
-    static const char *const unknown[] = {"progress", "peers", "clients"};
+    static const char *const unknown[] = {"progress",   "peers",    "clients",
+                                          "operations", "links",    "events",
+                                          "neighbours", "barriers", "ranks"};
     struct doctor_facts facts = well();
 
     facts.daemon = (struct doctor_daemon){.socket = "/run/x", .status = -ENOENT};
@@ -92,6 +94,92 @@ static void no_daemon(void)
             level = strcmp(check->name, unknown[i]) ? level : DOCTOR_UNKNOWN;
         expect(check->name, &facts, level, level == DOCTOR_UNKNOWN ? "no daemon answers" : "");
     }
+}
+
+/* One daemon serves two jobs called "j", of two users, and a third one: a context holds up the
+ * operations of its own job alone. */
+static void held(void)
+{
+    struct doctor_answers a = {
+        .clients = json_loads("{\"clients\": ["
+                              "{\"engine\": 0, \"client\": 0, \"uid\": 7, \"job\": \"j\"},"
+                              "{\"engine\": 0, \"client\": 1, \"uid\": 7, \"job\": \"k\"},"
+                              "{\"engine\": 0, \"client\": 2, \"uid\": 8, \"job\": \"j\"},"
+                              "{\"engine\": 1, \"client\": 0, \"uid\": 7, \"job\": \"k\"}]}",
+                              0, NULL),
+        .queues =
+            json_loads("{\"queues\": [{\"engine\": 0, \"session\": 4, \"rank\": 3}]}", 0, NULL)};
+    json_t *ops = json_array();
+    struct doctor_full full = {.count = 1, .rank = 5};
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(a.clients);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(a.queues);
+    for (int i = 0; i < 6; i++) /* the oldest ones are of other jobs; the last has no client */
+        json_array_append_new(ops,
+                              json_pack("{s:i, s:i, s:i, s:i, s:I}", "engine", i == 3, "client",
+                                        i == 5   ? 9
+                                        : i == 4 ? 0
+                                                 : i % 3,
+                                        "session", 4, "rank", 5, "age_ns",
+                                        (json_int_t)(i == 0 || i == 4 ? 2 : 3) * DOCTOR_LONG_NS));
+    a.ops = json_pack("{s:o}", "ops", ops);
+    doctor_take_held(&full, &a, 1);
+    CU_ASSERT_EQUAL(full.held, 0); /* nobody knows of which job it is */
+    doctor_note_job(&full, json_array_get(json_object_get(a.clients, "clients"), 0));
+    doctor_take_held(&full, &a, 1);
+    CU_ASSERT_EQUAL(full.held, 2);
+    CU_ASSERT_EQUAL(full.held_ns, 2 * DOCTOR_LONG_NS);
+    CU_ASSERT_EQUAL(full.held_of, 3);
+    json_decref(a.queues);
+    a.queues = NULL; /* the context has gone */
+    full.held_ns = 0;
+    doctor_take_held(&full, &a, 1);
+    CU_ASSERT_EQUAL(full.held_of, -1);
+    json_decref(a.clients);
+    json_decref(a.ops);
+}
+
+/* Programs that do not move: each reason is named, with ranks and times. */
+static void stalls(void)
+{
+    struct doctor_facts facts = well();
+    struct doctor_stalls *s = &facts.stalls;
+
+    s->operation = (struct doctor_operation){.count = 3,
+                                             .kind = "put",
+                                             .origin = 0,
+                                             .target = 5,
+                                             .node = 1,
+                                             .age_ns = UINT64_C(2500000000)};
+    expect("operations", &facts, DOCTOR_WARN, "a put of rank 0 to rank 5 on node 1, for 2.5 s");
+    s->cut = s->operation;
+    snprintf(s->cut.link, sizeof(s->cut.link), "no route");
+    expect("links", &facts, DOCTOR_WARN, "for 2.5 s: node 1 cannot be reached: no route");
+    s->events =
+        (struct doctor_full){.count = 1, .rank = 5, .used = 8000, .size = 8192, .spilled = 640};
+    expect("events", &facts, DOCTOR_WARN,
+           "rank 5 has taken no events for a second: 8000 of 8192 bytes");
+    s->events.held = 3;
+    s->events.held_ns = UINT64_C(2500000000);
+    expect("events", &facts, DOCTOR_WARN, "holds up 3 operations, the oldest of rank 0 for 2.5 s");
+    s->events.held_of = s->operation.origin = -1; /* these contexts have gone */
+    expect("events", &facts, DOCTOR_WARN, "holds up 3 operations, the oldest for 2.5 s");
+    expect("operations", &facts, DOCTOR_WARN, "a put to rank 5 on node 1, for 2.5 s");
+    s->records =
+        (struct doctor_full){.count = 1, .rank = 2, .used = 131072, .size = 131072, .writer = 1};
+    expect("neighbours", &facts, DOCTOR_WARN,
+           "rank 2 has read nothing of its neighbour rank 1 for a second: 131072 of 131072");
+    s->barrier = (struct doctor_barrier){.count = 1,
+                                         .kind = "barrier",
+                                         .job = "j",
+                                         .missing = "1, 4-7",
+                                         .have = 3,
+                                         .size = 8,
+                                         .age_ns = UINT64_C(1500000000)};
+    expect("barriers", &facts, DOCTOR_WARN,
+           "job j: 3 of 8 ranks have waited 1.5 s in a barrier for rank 1, 4-7");
+    s->gone = (struct doctor_gone){.count = 1, .job = "j", .ranks = "2", .left = 1, .live = 7};
+    expect("ranks", &facts, DOCTOR_WARN, "job j: rank 2 has ended, and 7 of its ranks live on");
 }
 
 static void daemons(void)
@@ -138,10 +226,10 @@ static void versions(void)
         {"0.1.0", "0.1.0", "0.1.0", 0, 0, DOCTOR_WRONG, "rings of version 0"},
         {"0.1.0", "0.1.0", "0.1.0", 0, -ENOENT, DOCTOR_OK, "pwcctl and pwcd"},
         {"0.1.0", "0.2.0", "0.2.0", 4, 0, DOCTOR_WARN,
-         "that runs is 0.1.0, /usr/sbin/pwcd is 0.2.0"},
+         "that runs is 0.1.0, /usr/bin/pwcd is 0.2.0"},
         {"0.1.0", "0.1.0", "0.2.0", 4, 0, DOCTOR_WARN, "pwcctl is 0.2.0, the daemon 0.1.0"},
         {"0.1.0", "", "0.1.0", 4, 0, DOCTOR_WARN, "the daemon's program is not found"},
-        {"", "0.1.0", "0.2.0", 0, -ENOENT, DOCTOR_WARN, "pwcctl is 0.2.0, /usr/sbin/pwcd 0.1.0"},
+        {"", "0.1.0", "0.2.0", 0, -ENOENT, DOCTOR_WARN, "pwcctl is 0.2.0, /usr/bin/pwcd 0.1.0"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -384,11 +472,11 @@ static void tracing(void)
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"all well", all_well}, {"no daemon", no_daemon},   {"daemons", daemons},
-        {"versions", versions}, {"peers", peers},           {"providers", providers},
-        {"limits", limits},     {"processors", processors}, {"kernels", kernels},
-        {"memories", memories}, {"networks", networks},     {"tracing", tracing},
-        CU_TEST_INFO_NULL};
+        {"all well", all_well},     {"no daemon", no_daemon}, {"programs that do not move", stalls},
+        {"of one job", held},       {"daemons", daemons},     {"versions", versions},
+        {"peers", peers},           {"providers", providers}, {"limits", limits},
+        {"processors", processors}, {"kernels", kernels},     {"memories", memories},
+        {"networks", networks},     {"tracing", tracing},     CU_TEST_INFO_NULL};
 
     return suite_run("doctor", tests);
 }

@@ -14,6 +14,8 @@
 #include "tests/tools/fake_daemon.h"
 #include "proto/job_socket.h"
 
+#define END_S 30 /* a server of a test ends then, where pwcctl does not connect */
+
 /* main sets this once; then it is only read. */
 static const char *pwcctl_path;
 static char folder[] = "/tmp/test_pwcctl.XXXXXX";
@@ -50,6 +52,7 @@ static void test_bad_options(void)
         {{"--watch=0", "status"}, "--watch \"0\""},
         {{"--watch=x", "status"}, "--watch \"x\""},
         {{"--colour", "status"}, "unrecognized option"},
+        {{"--socket=a", "--socket=b", "upgrade"}, "2 sockets: upgrade asks one daemon"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const char *argv[6] = {pwcctl_path};
@@ -88,22 +91,22 @@ static void test_stale_socket(void)
 /* This daemon hangs up as soon as pwcctl connects. */
 static pid_t serve_as_another(const char *socket_name)
 {
-    int told[2];
+    int ready[2];
     char byte;
-    CU_ASSERT_EQUAL_FATAL(pipe(told), 0);
+    CU_ASSERT_EQUAL_FATAL(pipe(ready), 0);
     pid_t pid = fork();
     if (pid == 0) {
         struct sockaddr_un name;
         socklen_t size = job_socket_address(socket_name, &name);
         int s = socket(AF_UNIX, SOCK_STREAM, 0);
         if (setresuid(65534, 65534, 65534) == 0 && bind(s, (struct sockaddr *)&name, size) == 0 &&
-            listen(s, 1) == 0 && write(told[1], "x", 1) == 1)
+            listen(s, 1) == 0 && write(ready[1], "x", 1) == 1)
             close(accept(s, NULL, NULL));
         _exit(0);
     }
-    close(told[1]);
-    CU_ASSERT_EQUAL(read(told[0], &byte, 1), 1);
-    close(told[0]);
+    close(ready[1]);
+    CU_ASSERT_EQUAL(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
     return pid;
 }
 
@@ -114,8 +117,10 @@ static void test_foreign_daemon(void)
     static const struct {
         const char *name, *words[3], *said;
     } rows[] = {
-        {"@pwcd-test/%d", {"status"}, "served by user 65534, whom we do not know"},
-        {"@pwcd/0/%d", {"trace", "--out=/dev/null"}, "served by user 65534, whom we do not know"},
+        {"@pwcd-test/%d", {"status"}, "served by user 65534, neither this user nor root"},
+        {"@pwcd/0/%d",
+         {"trace", "--out=/dev/null"},
+         "served by user 65534, neither this user nor root"},
         {"@pwcd-test/%d", {"top", "--batch", "--count=1"}, "Permission denied"},
         {"@pwcd/65534/%d", {"status"}, "the daemon closed the connection"},
     };
@@ -135,6 +140,33 @@ static void test_foreign_daemon(void)
         command_free(command);
         CU_ASSERT_EQUAL(waitpid(pid, NULL, 0), pid);
     }
+}
+
+/* The daemon ends between the connection and its first answer: there is no trace, and pwcctl says
+ * so at once. */
+static void test_trace_of_an_end(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), status = -1;
+    snprintf(name.sun_path, sizeof(name.sun_path), "%s", socket_path);
+    CU_ASSERT_EQUAL_FATAL(bind(s, (struct sockaddr *)&name, sizeof(name)), 0);
+    CU_ASSERT_EQUAL_FATAL(listen(s, 2), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(END_S);
+        int first = accept(s, NULL, NULL), second = accept(s, NULL, NULL);
+        close(second);
+        close(first);
+        _exit(0);
+    }
+    struct command *command = run("trace", "--out=/dev/null");
+    CU_ASSERT_EQUAL(command->status, 1);
+    CU_ASSERT(command_said(command, "the daemon ended as the trace began"));
+    command_free(command);
+    CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+    CU_ASSERT_EQUAL(status, 0);
+    close(s);
+    unlink(socket_path);
 }
 
 static void test_daemon_refuses(void)
@@ -219,6 +251,50 @@ static void test_json_as_it_came(void)
     CU_ASSERT_EQUAL(strncmp(command->out_text, clients, strlen(clients)), 0);
     command_free(command);
     free(answer);
+}
+
+/* Two daemons in one table and as two documents; one that does not answer leaves the other's. */
+static void test_several_sockets(void)
+{
+    static const char node[] = "{\"what\":\"jobs\",\"node\":%d,\"jobs\":[{\"job\":\"a\",\"uid\":7,"
+                               "\"size\":2,\"live\":%d}],\"exchanges\":[]}";
+    static const struct {
+        const char *option;
+        bool second_there;
+        int status;
+        const char *lines[2]; /* of the output */
+    } rows[] = {
+        {NULL, true, 0, {" 3  a       7     2     5", " 4  a       7     2     6"}},
+        {"--json", true, 0, {"{\"what\":\"jobs\",\"node\":3,", "\n{\"what\":\"jobs\",\"node\":4,"}},
+        {NULL, false, 1, {"a       7     2     5", NULL}},
+        {"--json", false, 1, {"{\"what\":\"jobs\",\"node\":3,", NULL}},
+    };
+    char paths[2][80];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fake_daemon daemons[2];
+        void *answers[2];
+        int count = rows[i].second_there ? 2 : 1;
+        for (int d = 0; d < 2; d++)
+            snprintf(paths[d], sizeof(paths[d]), "%s/%d.sock", folder, d);
+        for (int d = 0; d < count; d++) {
+            char text[sizeof(node)];
+            size_t size;
+            snprintf(text, sizeof(text), node, 3 + d, 5 + d);
+            answers[d] = fake_inspected(text, &size);
+            CU_ASSERT_EQUAL_FATAL(fake_daemon_start(&daemons[d], paths[d], answers[d], size), 0);
+        }
+        const char *argv[] = {pwcctl_path, "--socket", paths[0],       "--socket",
+                              paths[1],    "jobs",     rows[i].option, NULL};
+        struct command *command = command_start(argv, NULL);
+        CU_ASSERT_EQUAL(command_finish(command), rows[i].status);
+        for (int d = 0; d < count; d++) {
+            CU_ASSERT_PTR_NOT_NULL(strstr(command->out_text, rows[i].lines[d]));
+            fake_daemon_finish(&daemons[d]);
+            free(answers[d]);
+        }
+        CU_ASSERT(rows[i].second_there || command_said(command, "1.sock: No such file"));
+        command_free(command);
+    }
 }
 
 /* ---- counters: a file of our own making ----------------------------------------------------- */
@@ -332,10 +408,12 @@ int main(int argc, char **argv)
                            {"no daemon", test_no_daemon},
                            {"a stale socket", test_stale_socket},
                            {"a foreign daemon", test_foreign_daemon},
+                           {"a trace of a daemon that ends", test_trace_of_an_end},
                            {"a daemon that refuses", test_daemon_refuses},
                            {"answers that make no sense", test_answers_that_make_no_sense},
                            {"a table", test_table},
                            {"JSON as it came", test_json_as_it_came},
+                           {"several sockets", test_several_sockets},
                            {"counters", test_counters},
                            {"counters that make no sense", test_counters_that_make_no_sense},
                            {"no counters", test_no_counters},

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "tests/suite.h"
+#include "tools/pwcperf/heading.h"
 #include "tools/pwcperf/options.h"
 #include "tools/pwcperf/pattern.h"
 #include "tools/pwcperf/row.h"
@@ -156,6 +157,43 @@ static void test_default_sizes(void)
     }
 }
 
+/* Checks how much is in flight where --window is left out, and the line above a table. */
+static void test_windows(void)
+{
+    static const struct {
+        const char *words[WORDS_MAX];
+        uint64_t size, window;
+        const char *heading;
+    } rows[] = {
+        {{"put_rate"}, 8, 2048, "put_rate, 2 ranks, 2 nodes, stream, window 2048, bound"},
+        {{"put_rate", "--window", "64"}, 8, 64, "stream, window 64, bound"},
+        {{"put_bw"}, 64, 512, "stream, window 8 to 512, bound"},
+        {{"put_bw"}, 64 << 10, 128, "stream, window 8 to 512, bound"},
+        {{"put_bw", "--size", "1m"}, 1 << 20, 8, "put_bw, 2 ranks, 2 nodes, stream, window 8, bo"},
+        {{"put_bw"}, 0, 512, NULL},
+        {{"put_bw"}, 1 << 30, 8, NULL},
+        {{"get_bw"}, 64, 64, "window 64, bound"},
+        {{"gups"}, 8, 1024, "window 1024, bound"},
+        {{"share"}, 8, 64, "window 64, bound"},
+        {{"put_lat"}, 8, 64, "put_lat, 2 ranks, 2 nodes, stream, bound"},
+        {{"stress"}, 0, 64, NULL},
+    };
+    char line[256];
+    struct options o;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        CU_ASSERT_EQUAL_FATAL(parse(&o, rows[i].words), 0);
+        CU_ASSERT_EQUAL(options_window(&o, rows[i].size), rows[i].window);
+        heading_format(line, sizeof(line), &o, 2, 2, "stream", true);
+        CU_ASSERT_EQUAL(strncmp(line, "# pwcperf 0.", 12), 0);
+        CU_ASSERT_TRUE(rows[i].heading == NULL || strstr(line, rows[i].heading) != NULL);
+    }
+    CU_ASSERT_EQUAL_FATAL(parse(&o, (const char *[]){"put_lat", NULL}), 0);
+    heading_format(line, sizeof(line), &o, 4, 0, NULL, false); /* the daemon does not answer */
+    CU_ASSERT_PTR_NOT_NULL(strstr(line, " put_lat, 4 ranks, not bound"));
+    heading_format(line, sizeof(line), &o, 2, 1, "shared memory", false);
+    CU_ASSERT_PTR_NOT_NULL(strstr(line, ", 1 node, shared memory, not bound"));
+}
+
 /* Each key stands once, in an object on a line of its own. */
 static void test_rows_as_json(void)
 {
@@ -209,7 +247,7 @@ static void test_rows_as_json(void)
     }
 }
 
-static void test_pattern_tells_every_byte(void)
+static void test_pattern_identifies_every_byte(void)
 {
     unsigned char bytes[64];
     static const size_t sizes[] = {0, 1, 7, 8, 9, 16, 63, 64};
@@ -357,8 +395,9 @@ int main(void)
     CU_TestInfo tests[] = {{"command lines", test_command_lines},
                            {"lists", test_lists},
                            {"default sizes", test_default_sizes},
+                           {"windows, and the line above a table", test_windows},
                            {"rows as JSON", test_rows_as_json},
-                           {"a pattern tells every byte", test_pattern_tells_every_byte},
+                           {"a pattern identifies every byte", test_pattern_identifies_every_byte},
                            {"a pattern by position", test_pattern_by_position},
                            {"samples", test_samples},
                            {"samples beyond the room", test_samples_beyond_room},

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +57,10 @@ static void test_bad_options(void)
         {{"-n", "0", "--", "true"}, "--ranks \"0\""},
         {{"-n", "4097", "--", "true"}, "--ranks \"4097\""},
         {{"-n", "99999999999999999999", "--", "true"}, "give a number from 1 to 4096"},
+        {{"-np", "0", "--", "true"}, "--ranks \"0\""},
+        {{"-np", "4x", "--", "true"}, "--ranks \"4x\""},
+        {{"-np"}, "--ranks \"p\""},
+        {{"--bind", "core", "--", "true"}, "give share, one or none"},
         {{"--grace", "soon", "--", "true"}, "--grace \"soon\""},
         {{"--grace", "-1", "--", "true"}, "--grace \"-1\""},
         {{"--netns", "--provider", "shm", "--", "true"}, "shared memory has no network"},
@@ -75,6 +80,7 @@ static void test_status(void)
     } cases[] = {
         {"exit 0", 0, ""},
         {"test $PWC_RANK != 1 || exit 7", 7, "rank 1 ended with status 7"},
+        {"test $PWC_RANK != 1 || exit 7; sleep 100", 7, "ending the others in 0.1 s"},
         {"exit 255", 255, "ended with status 255"},
         {"test $PWC_RANK != 0 || kill -SEGV $$", 128 + SIGSEGV, "ended by signal 11"},
         {"test $PWC_RANK != 0 || kill -KILL $$; sleep 100", 128 + SIGKILL, "signal 9"},
@@ -151,6 +157,74 @@ static void test_environment_and_labels(void)
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
         CU_ASSERT_PTR_NOT_NULL(strstr(command->out_text, lines[i]));
     command_free(command);
+}
+
+/* Prints what a run's ranks print, each the same line. */
+static void expect_lines(const char *const *words, const char *line, unsigned count)
+{
+    struct command *command = start(words, NULL);
+    unsigned lines = 0;
+    CU_ASSERT_EQUAL(command_finish(command), 0);
+    for (const char *at = command->out_text; (at = strstr(at, line)) != NULL; at += strlen(line))
+        lines++;
+    if (lines != count)
+        fprintf(stderr, "%u lines \"%s\" in: %s\n", lines, line, command->out_text);
+    CU_ASSERT_EQUAL(lines, count);
+    command_free(command);
+}
+
+/* How many ranks there are without -n: one a node, but pwcperf needs pairs. */
+static void test_ranks(void)
+{
+    char program[64];
+    snprintf(program, sizeof(program), "%s/pwcperf", runtime_dir);
+    FILE *file = fopen(program, "w");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+    fputs("#!/bin/sh\necho of $PWC_SIZE\n", file);
+    fchmod(fileno(file), 0700);
+    fclose(file);
+    expect_lines((const char *[]){"--nodes", "3", "--", "sh", "-c", "echo of $PWC_SIZE", NULL},
+                 "of 3\n", 3);
+    expect_lines((const char *[]){"-np", "3", "--", "sh", "-c", "echo of $PWC_SIZE", NULL},
+                 "of 3\n", 3);
+    expect_lines((const char *[]){program, NULL}, "of 2\n", 2);
+    expect_lines((const char *[]){"--nodes", "2", program, NULL}, "of 2\n", 2);
+    expect_lines((const char *[]){"--nodes", "3", program, NULL}, "of 4\n", 4);
+    unlink(program);
+}
+
+/* The processors of two nodes are halves of ours, and apart, where there are two or more. */
+static void test_bind(void)
+{
+    static const char script[] = "echo n$PWC_NODE=$(taskset -cp $$ | sed 's/.*: //')=";
+    cpu_set_t ours;
+    char all[256];
+    CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof(ours), &ours), 0);
+    struct command *command =
+        start((const char *[]){"--bind", "none", "--", "sh", "-c", script, NULL}, NULL);
+    CU_ASSERT_EQUAL(command_finish(command), 0);
+    snprintf(all, sizeof(all), "%.*s", (int)strcspn(command->out_text + 3, "="),
+             command->out_text + 3);
+    command_free(command);
+    for (int shared = 0; shared < 2; shared++) {
+        const char *words[] = {"--nodes", "2",    "--bind", shared ? "share" : "none", "--", "sh",
+                               "-c",      script, NULL};
+        char zero[264], one[264];
+        command = start(words, NULL);
+        CU_ASSERT_EQUAL(command_finish(command), 0);
+        snprintf(zero, sizeof(zero), "n0=%s=", all);
+        snprintf(one, sizeof(one), "n1=%s=", all);
+        bool bound = shared && CPU_COUNT(&ours) >= 2;
+        CU_ASSERT_EQUAL(strstr(command->out_text, zero) == NULL, bound);
+        CU_ASSERT_EQUAL(strstr(command->out_text, one) == NULL, bound);
+        const char *at0 = strstr(command->out_text, "n0="), *at1 = strstr(command->out_text, "n1=");
+        CU_ASSERT_FATAL(at0 != NULL && at1 != NULL);
+        CU_ASSERT_EQUAL(strncmp(at0 + 3, at1 + 3, strcspn(at0 + 3, "=") + 1) != 0, bound);
+        command_free(command);
+    }
+    expect_lines(
+        (const char *[]){"--pin", "--nodes", "2", "--", "sh", "-c", "echo has $(nproc)", NULL},
+        "has 1\n", 2);
 }
 
 static void test_signals_are_forwarded(void)
@@ -313,6 +387,8 @@ int main(int argc, char **argv)
                            {"a daemon that fails", test_daemon_fails},
                            {"closed streams", test_closed_streams},
                            {"environment and labels", test_environment_and_labels},
+                           {"ranks of pwcperf, and by -np", test_ranks},
+                           {"processors", test_bind},
                            {"signals are forwarded", test_signals_are_forwarded},
                            {"a signal ends the ranks", test_signal_ends_ranks},
                            {"nothing is left", test_nothing_left},

@@ -24,7 +24,8 @@ static struct top_look look_of(const struct state *s)
                       "pid", s->pid, "uptime_s", s->uptime, "node", 0, "nodes", 3, "version", "1.2",
                       "provider", "tcp", "progress_cpu_ns", (json_int_t)(s->uptime * 5e8), "work",
                       10, "sleeps", 1, "quarantined", 2, "refused", 3),
-        .clients = json_pack("{s:[]}", "clients"),
+        .clients = json_pack("{s:[],s:[{s:i,s:i},{s:i,s:i}]}", "clients", "users", "uid", 0,
+                             "clients", 1, "uid", 7, "clients", 1),
         .queues = json_pack("{s:[]}", "queues"),
         .ledgers = json_pack("{s:[{s:i,s:s,s:I,s:i,s:i,s:i}]}", "ledgers", "node", 1, "state", "up",
                              "records_out", s->records, "records_in", 0, "tx_bytes", 1000,
@@ -36,9 +37,9 @@ static struct top_look look_of(const struct state *s)
     };
     for (int i = 0; i < s->clients; i++) {
         json_array_append_new(json_object_get(look.clients, "clients"),
-                              json_pack("{s:i,s:s,s:i,s:i,s:i,s:I,s:n}", "client", i, "job", s->job,
-                                        "rank", i, "pid", 100 + i, "sessions", 1, "bytes",
-                                        (json_int_t)(4096 << i), "quarantine"));
+                              json_pack("{s:i,s:s,s:i,s:i,s:i,s:i,s:I,s:n}", "client", i, "job",
+                                        s->job, "rank", i, "uid", 7 * i, "pid", 100 + i, "sessions",
+                                        1, "bytes", (json_int_t)(4096 << i), "quarantine"));
         json_array_append_new(json_object_get(look.queues, "queues"),
                               json_pack("{s:i,s:i,s:i,s:i,s:I,s:I,s:i,s:i,s:i,s:i,s:i}", "session",
                                         i, "client", i, "rank", i, "context", 0, "put_ops",
@@ -52,7 +53,7 @@ static struct top_look look_of(const struct state *s)
 static int take(struct top_model *model, const struct state *s, double at)
 {
     struct top_look look = look_of(s);
-    int rc = top_model_take(model, &look, at);
+    int rc = top_model_take(model, &look, 1, at);
 
     top_look_free(&look);
     return rc;
@@ -69,6 +70,18 @@ static const struct top_cell *cell(const struct top_model *model, enum top_table
         if (strcmp(column[c].key, key) == 0)
             return &model->tables[table].rows[row].cells[c];
     return &none;
+}
+
+/* The cell of a column by its title, which no other column has. */
+static const struct top_cell *titled(const struct top_model *model, enum top_table table,
+                                     size_t row, const char *title)
+{
+    size_t count, c = 0;
+    const struct top_column *column = top_columns(table, &count);
+
+    while (strcmp(column[c].title, title) != 0)
+        c++;
+    return &model->tables[table].rows[row].cells[c];
 }
 
 /* ---- the model ------------------------------------------------------------------------------- */
@@ -144,6 +157,139 @@ static void joined(void)
     top_model_free(&model);
 }
 
+/* What two contexts of one client say of their waits: shares of the time between two looks. */
+static void shares(void)
+{
+    static const struct {
+        const char *waits[2];
+        json_int_t waited_ms[2], asleep_ms[2]; /* in the 2 s */
+        const char *shown;                     /* of the client */
+        double asleep, inside, computes;       /* of the client, percent */
+        double first;                          /* computes, of the first context */
+    } rows[] = {
+        {{"-", "-"}, {0, 0}, {0, 0}, "-", 0, 0, 100, 100},
+        {{"event", "event"}, {2000, 2000}, {2000, 2000}, "event", 100, 0, 0, 0},
+        {{"flush", "-"}, {1000, 0}, {500, 0}, "several", 12.5, 12.5, 75, 50},
+        {{"barrier", "barrier"}, {2000, 2000}, {1900, 1500}, "barrier", 85, 15, 0, 0},
+        /* a nap that began before the first look may be counted whole */
+        {{"event", "event"}, {2100, 2100}, {2100, 2100}, "event", 100, 0, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct top_model model = {0};
+
+        for (int at = 0; at <= 2; at += 2) {
+            struct top_look look = look_of(&first);
+            json_t *row;
+            size_t c;
+
+            json_array_foreach(json_object_get(look.queues, "queues"), c, row)
+            {
+                json_object_set_new(row, "client", json_integer(0));
+                json_object_set_new(row, "waits", json_string(rows[i].waits[c]));
+                json_object_set_new(row, "waited_ns",
+                                    json_integer(7 + at / 2 * rows[i].waited_ms[c] * 1000000));
+                json_object_set_new(row, "asleep_ns",
+                                    json_integer(7 + at / 2 * rows[i].asleep_ms[c] * 1000000));
+            }
+            CU_ASSERT_EQUAL(top_model_take(&model, &look, 1, at), 0);
+            top_look_free(&look);
+            CU_ASSERT_EQUAL(cell(&model, TOP_CLIENTS, 0, "waited_ns")->known, at == 2);
+        }
+        CU_ASSERT_STRING_EQUAL(cell(&model, TOP_CLIENTS, 0, "waits")->text, rows[i].shown);
+        CU_ASSERT_EQUAL(cell(&model, TOP_CLIENTS, 0, "asleep_ns")->value, rows[i].asleep);
+        CU_ASSERT_EQUAL(cell(&model, TOP_CLIENTS, 0, "inside_ns")->value, rows[i].inside);
+        CU_ASSERT_EQUAL(cell(&model, TOP_CLIENTS, 0, "waited_ns")->value, rows[i].computes);
+        CU_ASSERT_EQUAL(cell(&model, TOP_QUEUES, 0, "waited_ns")->value, rows[i].first);
+        CU_ASSERT_FALSE(cell(&model, TOP_CLIENTS, 1, "waited_ns")->known); /* has no contexts */
+        top_model_free(&model);
+    }
+}
+
+/* The part of each client and user in all bytes, and the age of their oldest operation. */
+static void parts(void)
+{
+    static const struct {
+        json_int_t puts[2]; /* at the second look */
+        bool known;
+        double part[2]; /* percent */
+    } rows[] = {
+        {{200, 500}, true, {25, 75}},
+        {{100, 500}, true, {0, 100}},
+        {{100, 200}, false, {0, 0}},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct state now = {7, 12, {rows[i].puts[0], rows[i].puts[1]}, 50, 2, "job-a"};
+        struct top_model model = {0};
+        struct top_look look = look_of(&now);
+
+        look.ops = json_pack("{s:[{s:i,s:i},{s:i,s:i},{s:i,s:i}]}", "ops", "client", 1, "age_ns", 5,
+                             "client", 1, "age_ns", 900, "client", 9, "age_ns", 1000);
+        CU_ASSERT_EQUAL(take(&model, &first, 0), 0);
+        CU_ASSERT_EQUAL(top_model_take(&model, &look, 1, 2), 0);
+        top_look_free(&look);
+        for (size_t row = 0; row < 2; row++)
+            for (int t = 0; t < 2; t++) {
+                const struct top_cell *c =
+                    titled(&model, t == 0 ? TOP_CLIENTS : TOP_USERS, row, "SHARE");
+
+                CU_ASSERT_EQUAL(c->known, rows[i].known);
+                CU_ASSERT(!c->known || c->value == rows[i].part[row]);
+            }
+        CU_ASSERT_FALSE(titled(&model, TOP_CLIENTS, 0, "OLDEST")->known);
+        CU_ASSERT_EQUAL(titled(&model, TOP_CLIENTS, 1, "OLDEST")->value, 900);
+        CU_ASSERT_FALSE(titled(&model, TOP_USERS, 0, "OLDEST")->known);
+        CU_ASSERT_EQUAL(titled(&model, TOP_USERS, 1, "OLDEST")->value, 900);
+        CU_ASSERT_EQUAL(titled(&model, TOP_USERS, 1, "FLIGHT")->value, 5);
+        top_model_free(&model);
+    }
+}
+
+/* The queues of a look, in which rank 1 has so much in its ring. */
+static void fill(struct top_look *look, int used, int delivered)
+{
+    json_t *row = json_array_get(json_object_get(look->queues, "queues"), 1);
+
+    json_object_set_new(row, "remote_size", json_integer(100));
+    json_object_set_new(row, "remote_used", json_integer(used));
+    json_object_set_new(row, "delivered", json_integer(delivered));
+}
+
+/* A context that takes nothing is named after two looks that lie far enough apart, with the time
+ * since the first of them; one that takes something is not, and begins anew. */
+static void quiet(void)
+{
+    static const struct {
+        double at;
+        int used, delivered;
+        const char *said; /* NULL: nothing */
+    } rows[] = {
+        {0, 100, 7, NULL},
+        {0.2, 100, 7, NULL},
+        {1, 100, 7, "rank 1 has taken no events for 1.0 s"},
+        {1.5, 100, 7, "rank 1 has taken no events for 1.5 s"},
+        {2, 100, 7, "rank 1 has taken no events for 2.0 s"},
+        {3, 100, 8, NULL},
+        {4, 100, 8, "rank 1 has taken no events for 1.0 s"},
+        {5, 10, 8, NULL},
+        {6, 10, 8, NULL},
+    };
+    struct top_model model = {0};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct top_look look = look_of(&first);
+
+        fill(&look, rows[i].used, rows[i].delivered);
+        CU_ASSERT_EQUAL(top_model_take(&model, &look, 1, rows[i].at), 0);
+        CU_ASSERT_EQUAL_FATAL(model.hints.count, rows[i].said ? 1 : 0);
+        CU_ASSERT(!rows[i].said ||
+                  strncmp(model.hints.lines[0], rows[i].said, strlen(rows[i].said)) == 0);
+        top_look_free(&look);
+    }
+    top_model_free(&model);
+}
+
 static void notes(void)
 {
     struct state again = first;
@@ -180,7 +326,7 @@ static void nonsense(void)
 
         json_decref(look.queues);
         look.queues = json_loads(wrong[i], JSON_DECODE_ANY, NULL);
-        CU_ASSERT_EQUAL(top_model_take(&model, &look, 1), -EBADMSG);
+        CU_ASSERT_EQUAL(top_model_take(&model, &look, 1, 1), -EBADMSG);
         CU_ASSERT_EQUAL(model.tables[TOP_QUEUES].count, 2);
         top_look_free(&look);
     }
@@ -188,7 +334,7 @@ static void nonsense(void)
     struct top_look look = look_of(&first);
     json_array_append_new(json_object_get(look.queues, "queues"), json_integer(3));
     json_array_append_new(json_object_get(look.ledgers, "ledgers"), json_null());
-    CU_ASSERT_EQUAL(top_model_take(&model, &look, 1), 0);
+    CU_ASSERT_EQUAL(top_model_take(&model, &look, 1, 1), 0);
     top_look_free(&look);
     top_model_free(&model);
 }
@@ -217,6 +363,87 @@ static bool shows(const struct top_screen *screen, const char *text)
         if (strstr(screen->lines[i].text, text))
             return true;
     return false;
+}
+
+/* Operations, links and barriers: what the doctor says stands above the tables, whole where there
+ * is room. */
+static void hints(void)
+{
+    static const char *const said[] = {
+        "! 1 operations wait for a link; the oldest, a put of rank 1 to rank 5, for 3.0 s:",
+        "  node 2 cannot be reached: refused",
+        "! job job-a: 1 of 2 ranks have waited 12.1 s in a barrier for rank 1",
+        "! 1 operations have waited for over a second; the oldest, a get of rank 0 to rank",
+        "  4 on node 1, for 2.0 s",
+    };
+    struct top_screen screen = {0};
+    struct top_model model = {0};
+    struct top_look look = look_of(&first);
+    struct top_view view;
+
+    look.ops = json_pack("{s:[{s:s,s:i,s:i,s:i,s:i,s:I},{s:s,s:i,s:i,s:i,s:i,s:I}]}", "ops", "kind",
+                         "put", "client", 1, "session", 1, "rank", 5, "node", 2, "age_ns",
+                         (json_int_t)3000000000, "kind", "get", "client", 0, "session", 0, "rank",
+                         4, "node", 1, "age_ns", (json_int_t)2000000000);
+    look.jobs = json_pack("{s:[{s:s,s:s,s:i,s:i,s:s,s:I}],s:[]}", "exchanges", "kind", "barrier",
+                          "job", "job-a", "have", 1, "size", 2, "missing", "1", "age_ns",
+                          (json_int_t)12100000000, "jobs");
+    CU_ASSERT_EQUAL(top_model_take(&model, &look, 1, 0), 0);
+    top_look_free(&look);
+    top_view_init(&view);
+    for (int height = 0; height <= 30; height += 10) {
+        screen_of(&screen, &model, &view, 82, height);
+        for (size_t i = 0; i < sizeof(said) / sizeof(said[0]); i++) {
+            bool room = height == 0 || i < (size_t)height / 5;
+
+            if (shows(&screen, said[i]) != room)
+                printf("\n%d lines: %s\n", height, said[i]);
+            CU_ASSERT_EQUAL(shows(&screen, said[i]), room);
+        }
+    }
+    top_screen_free(&screen);
+    top_model_free(&model);
+}
+
+/* Two daemons: rows with their nodes, sums, and looks that one of them has missed. */
+static void daemons(void)
+{
+    const struct state now = {7, 12, {300, 200}, 50, 2, "job-a"};
+    struct top_screen screen = {0};
+    struct top_model model = {0};
+    struct top_view view;
+
+    for (int look = 0; look < 3; look++) {
+        struct top_look looks[2] = {look_of(look == 0 ? &first : &now),
+                                    look_of(look == 0 ? &first : &now)};
+        size_t count = look < 2 ? 2 : 1;
+
+        json_object_set_new(looks[1].status, "node", json_integer(1));
+        CU_ASSERT_EQUAL(top_model_take(&model, looks, count, 2 * look), 0);
+        CU_ASSERT_EQUAL(model.tables[TOP_CLIENTS].count, 2 * count);
+        CU_ASSERT_EQUAL(model.totals.known, look == 1);
+        CU_ASSERT_EQUAL(titled(&model, TOP_QUEUES, 0, "PUT/S")->known, look == 1);
+        if (look == 1) {
+            CU_ASSERT_EQUAL(model.totals.put_ops, 200);
+            CU_ASSERT_EQUAL(model.totals.cpu_share, 1);
+            CU_ASSERT_EQUAL(titled(&model, TOP_CLIENTS, 1, "ON")->value, 0);
+            CU_ASSERT_EQUAL(titled(&model, TOP_CLIENTS, 2, "ON")->value, 1);
+            CU_ASSERT_EQUAL(titled(&model, TOP_CLIENTS, 2, "SHARE")->value, 50);
+        }
+        top_view_init(&view);
+        if (look == 2)
+            top_model_note(&model, "1.sock: it has gone");
+        screen_of(&screen, &model, &view, 80, 24);
+        CU_ASSERT_EQUAL(shows(&screen, "pwcd 1.2  nodes 0, 1 of 3  tcp  up"), look < 2);
+        CU_ASSERT_EQUAL(shows(&screen, "ON CLIENT JOB"), look < 2);
+        CU_ASSERT_EQUAL(shows(&screen, "no answer: 1.sock: it has gone"), look == 2);
+        top_look_free(&looks[0]);
+        top_look_free(&looks[1]);
+    }
+    CU_ASSERT_EQUAL(take(&model, &now, 8), 0);
+    CU_ASSERT_STRING_EQUAL(model.note, "");
+    top_screen_free(&screen);
+    top_model_free(&model);
 }
 
 static void two_looks(struct top_model *model)
@@ -277,10 +504,10 @@ static void lines(void)
         "cpu  50.0% [##########..........]  work 0/s  sleeps 0/s",
         "put 400/s  get 0/s  am 0/s  3.1K/s  direct 0/s",
         "in flight 10",
-        "[1 clients 2]   2 queues 2    3 peers 2   sorted by OPS/S, most first",
-        "CLIENT JOB      RANK     PID  OPS/S BYTES/S EVENTS/S DIRECT/S FLIGHT  MEMORY",
-        "     1 job-a       1     101    300    2.3K        0        0      5    8.0K",
-        "     0 job-a       0     100    100     800        0        0      5    4.0K",
+        "[1 clients 2]  2 queues 2   3 peers 2   4 users 2  sorted by OPS/S, most first",
+        "CLIENT JOB      RANK  OPS/S BYTES/S EVENTS/S DIRECT/S FLIGHT WAITS    COMPUTES",
+        "     1 job-a       1    300    2.3K        0        0      5 -               -",
+        "     0 job-a       0    100     800        0        0      5 -               -",
     };
     struct top_screen screen = {0};
     struct top_model model;
@@ -296,7 +523,7 @@ static void lines(void)
     }
     view.table = TOP_QUEUES;
     screen_of(&screen, &model, &view, 80, 24);
-    CU_ASSERT_TRUE(shows(&screen, "##---....")); /* a quarter used, a half at its fullest */
+    CU_ASSERT_TRUE(shows(&screen, "##--....")); /* a quarter used, a half at its fullest */
     top_screen_free(&screen);
     top_model_free(&model);
 }
@@ -309,16 +536,24 @@ static void keys(void)
         enum top_table table;
         const char *sorted;
         bool ascending;
-        json_int_t first; /* rank, or node */
+        json_int_t first; /* rank, node or user */
     } rows[] = {
-        {0, TOP_CLIENTS, "OPS/S", false, 1},    {'r', TOP_CLIENTS, "OPS/S", true, 0},
-        {'>', TOP_CLIENTS, "BYTES/S", true, 0}, {TOP_KEY_LEFT, TOP_CLIENTS, "OPS/S", true, 0},
-        {'<', TOP_CLIENTS, "PID", true, 0},     {'<', TOP_CLIENTS, "RANK", true, 0},
-        {'r', TOP_CLIENTS, "RANK", false, 1},   {'2', TOP_QUEUES, "BYTES/S", false, 1},
-        {'\t', TOP_PEERS, "NODE", true, 1},     {'r', TOP_PEERS, "NODE", false, 2},
-        {'>', TOP_PEERS, "STATE", false, 1},    {'r', TOP_PEERS, "STATE", true, 2},
+        {0, TOP_CLIENTS, "OPS/S", false, 1},
+        {'r', TOP_CLIENTS, "OPS/S", true, 0},
+        {'>', TOP_CLIENTS, "BYTES/S", true, 0},
+        {TOP_KEY_LEFT, TOP_CLIENTS, "OPS/S", true, 0},
+        {'<', TOP_CLIENTS, "RANK", true, 0},
+        {'r', TOP_CLIENTS, "RANK", false, 1},
+        {'2', TOP_QUEUES, "BYTES/S", false, 1},
+        {'\t', TOP_PEERS, "NODE", true, 1},
+        {'r', TOP_PEERS, "NODE", false, 2},
+        {'>', TOP_PEERS, "STATE", false, 1},
+        {'r', TOP_PEERS, "STATE", true, 2},
         {'>', TOP_PEERS, "OUT/S", true, 1}, /* what is not known stands below */
-        {'r', TOP_PEERS, "OUT/S", false, 1},    {'\t', TOP_CLIENTS, "RANK", false, 1},
+        {'r', TOP_PEERS, "OUT/S", false, 1},
+        {'\t', TOP_USERS, "BYTES/S", false, 7},
+        {'r', TOP_USERS, "BYTES/S", true, 0},
+        {'\t', TOP_CLIENTS, "RANK", false, 1},
         {'x', TOP_CLIENTS, "RANK", false, 1},
     };
     struct top_model model;
@@ -338,7 +573,9 @@ static void keys(void)
         CU_ASSERT_EQUAL(view.ascending[view.table], rows[i].ascending);
         order = top_view_order(&view, &model, view.table);
         CU_ASSERT_PTR_NOT_NULL_FATAL(order);
-        while (strcmp(column[key].title, view.table == TOP_PEERS ? "NODE" : "RANK") != 0)
+        while (strcmp(column[key].title, view.table == TOP_PEERS   ? "NODE"
+                                         : view.table == TOP_USERS ? "UID"
+                                                                   : "RANK") != 0)
             key++;
         if ((json_int_t)order[0]->cells[key].value != rows[i].first)
             printf("\nkey %zu: %g first\n", i, order[0]->cells[key].value);
@@ -390,9 +627,11 @@ static void scrolling(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"rates", rates},       {"joined", joined},       {"notes", notes},
-                           {"nonsense", nonsense}, {"sizes", sizes},         {"lines", lines},
-                           {"keys", keys},         {"scrolling", scrolling}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"rates", rates},         {"joined", joined}, {"shares", shares},
+                           {"parts", parts},         {"quiet", quiet},   {"hints", hints},
+                           {"daemons", daemons},     {"notes", notes},   {"nonsense", nonsense},
+                           {"sizes", sizes},         {"lines", lines},   {"keys", keys},
+                           {"scrolling", scrolling}, CU_TEST_INFO_NULL};
 
     return suite_run("top", tests);
 }

@@ -142,10 +142,11 @@ static void say_address(int fd, const struct exporter_address *at)
            at->host, port);
     fflush(stdout);
     if (!is_loopback(&name))
-        fprintf(stderr,
-                "pwc-exporter: whoever reaches %s can read the metrics: 127.0.0.1 is for this node "
-                "alone\n",
-                at->host);
+        fprintf(
+            stderr,
+            "pwc-exporter: anybody who reaches %s can read the metrics: 127.0.0.1 is for this node "
+            "alone\n",
+            at->host);
 }
 
 /* Opens a listening socket. Returns it, or a negative errno after a message. */

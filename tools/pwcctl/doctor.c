@@ -34,14 +34,15 @@ static int print_document(json_t *rows, const unsigned counts[DOCTOR_LEVELS])
     return 0;
 }
 
-int doctor_run(const char *socket, bool json)
+int doctor_run(const char *const *sockets, size_t count, bool json)
 {
     struct doctor_facts *facts = calloc(1, sizeof(*facts));
     json_t *rows = json_array();
     unsigned counts[DOCTOR_LEVELS] = {0};
     int rc = facts != NULL && rows != NULL ? 0 : -ENOMEM;
     if (rc == 0) {
-        doctor_look_at_daemon(facts, socket);
+        doctor_look_at_daemon(facts, sockets[0]);
+        doctor_look_at_stalls(&facts->stalls, sockets, count);
         doctor_look_at_machine(facts);
     }
     for (const struct doctor_check *check = doctor_checks(); rc == 0 && check->name; check++) {

@@ -2,7 +2,9 @@
  * pwcctl doctor: what is wrong with this machine and its daemon, and how to mend it.
  *
  *     doctor_machine.c, doctor_daemon.c    look, and write facts down
- *     doctor_checks.c                      judge them: each check is a function of the facts alone
+ *     doctor_stalls.c                      asks why programs do not move
+ *     doctor_take.c, doctor_held.c         take that from the answers; for top, too
+ *     doctor_checks.c, doctor_waits.c      judge them: each check is a function of the facts alone
  *     doctor.c                             prints
  */
 #ifndef PWCCTL_DOCTOR_H
@@ -61,8 +63,58 @@ struct doctor_machine {
     int ptrace_scope;                                         /* of yama; -1: there is none */
 };
 
+/* An operation that has not ended for over a second: the oldest one. */
+struct doctor_operation {
+    unsigned count; /* such operations; 0: the rest means nothing */
+    char kind[DOCTOR_WORD_MAX];
+    int64_t origin;  /* rank; -1: its context has gone meanwhile */
+    unsigned target; /* rank */
+    unsigned node;   /* the target's */
+    uint64_t age_ns;
+    char link[DOCTOR_TEXT_MAX]; /* of `cut`: why there is no link with that node */
+};
+
+/* A context that has taken nothing for a second, of events or of a neighbour's records. */
+struct doctor_full {
+    unsigned count;    /* such contexts; 0: the rest means nothing */
+    unsigned rank;     /* the first one's */
+    uint64_t quiet_ns; /* for so long, as who has looked before knows; 0: for a second */
+    uint64_t used, size, spilled;
+    unsigned writer; /* of records: the neighbour's rank */
+    bool known;      /* of events: its client was still there, of this user and job */
+    uid_t uid;
+    char job[DOCTOR_WORD_MAX * 2];
+    unsigned held;    /* operations of others towards it that have waited for over a second, */
+    int64_t held_of;  /* the oldest of them, of this rank; -1: its context has gone */
+    uint64_t held_ns; /* for so long */
+};
+
+/* A barrier or an exchange that has waited for ranks for over a second: the oldest one. */
+struct doctor_barrier {
+    unsigned count; /* 0: the rest means nothing */
+    char kind[DOCTOR_WORD_MAX], job[DOCTOR_WORD_MAX], missing[DOCTOR_WORD_MAX * 2];
+    unsigned have, size;
+    uint64_t age_ns;
+};
+
+/* A job that has lost ranks while others live: the first one. */
+struct doctor_gone {
+    unsigned count; /* 0: the rest means nothing */
+    char job[DOCTOR_WORD_MAX], ranks[DOCTOR_WORD_MAX * 2];
+    unsigned left, live;
+};
+
+/* Why programs do not move, as all daemons that were asked say. */
+struct doctor_stalls {
+    struct doctor_operation operation, cut; /* towards nodes that are linked, and that are not */
+    struct doctor_full events, records;
+    struct doctor_barrier barrier;
+    struct doctor_gone gone;
+};
+
 struct doctor_facts {
     struct doctor_daemon daemon;
+    struct doctor_stalls stalls;
     struct doctor_programs programs;
     struct doctor_machine machine;
 };
@@ -89,12 +141,23 @@ struct doctor_check {
 /* The checks, in the order in which they are shown; the last has no name. */
 const struct doctor_check *doctor_checks(void);
 
+/* doctor_waits.c: the checks of `stalls`. */
+struct doctor_finding doctor_judge_operations(const struct doctor_facts *facts);
+struct doctor_finding doctor_judge_links(const struct doctor_facts *facts);
+struct doctor_finding doctor_judge_events(const struct doctor_facts *facts);
+struct doctor_finding doctor_judge_neighbours(const struct doctor_facts *facts);
+struct doctor_finding doctor_judge_barriers(const struct doctor_facts *facts);
+struct doctor_finding doctor_judge_ranks(const struct doctor_facts *facts);
+
 /* Learns about the daemon: asks it at `socket`, and runs its program. */
 void doctor_look_at_daemon(struct doctor_facts *facts, const char *socket);
+/* Asks all daemons what programs wait for; takes a second where a context may take nothing. */
+void doctor_look_at_stalls(struct doctor_stalls *stalls, const char *const *sockets, size_t count);
 /* Looks at the machine as that daemon sees it. */
 void doctor_look_at_machine(struct doctor_facts *facts);
 
-/* 0: nothing is wrong; 1: something is; negative: there was no memory to judge. */
-int doctor_run(const char *socket, bool json);
+/* Judges the daemon of the first socket, and what programs of all of them wait for. 0: nothing is
+ * wrong; 1: something is; negative: there was no memory to judge. */
+int doctor_run(const char *const *sockets, size_t count, bool json);
 
 #endif

@@ -1,4 +1,5 @@
 /* pwcctl: looks into a running daemon. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,25 +8,43 @@
 #include "tools/pwcctl/counters.h"
 #include "tools/pwcctl/doctor.h"
 #include "tools/pwcctl/options.h"
+#include "tools/pwcctl/program.h"
 #include "tools/request.h"
 #include "tools/pwcctl/top/top.h"
 #include "tools/pwcctl/trace.h"
 #include "tools/pwcctl/view.h"
 
+static_assert(OPTIONS_SOCKETS_MAX == VIEW_ANSWERS_MAX, "one answer of each socket");
+
+static int ask(const char *socket, const char *what, char **out)
+{
+    /* An abstract socket has no file beside it. */
+    return strcmp(what, "counters") == 0 && socket[0] != '@' ? counters_read(socket, out)
+                                                             : request_inspect(socket, what, out);
+}
+
+/* Shows what the daemons answer. A daemon that does not is named on stderr, and the others are
+ * shown all the same. */
 static int look(const struct options *options)
 {
-    char *json = NULL;
-    /* An abstract socket has no file beside it. */
-    int rc = strcmp(options->what, "counters") == 0 && options->socket[0] != '@'
-                 ? counters_read(options->socket, &json)
-                 : request_inspect(options->socket, options->what, &json);
-    if (rc < 0)
-        return rc;
-    if (options->json)
-        puts(json);
-    else
-        rc = view_print(view_find(options->what), json, stdout);
-    free(json);
+    struct view_answer answers[OPTIONS_SOCKETS_MAX];
+    size_t count = 0;
+    int rc = 0;
+    for (size_t i = 0; i < options->socket_count; i++) {
+        answers[count].socket = options->sockets[i];
+        int asked = ask(options->sockets[i], options->what, &answers[count].json);
+        count += asked == 0;
+        rc = asked < 0 ? asked : rc;
+    }
+    if (options->json) {
+        for (size_t i = 0; i < count; i++)
+            puts(answers[i].json);
+    } else if (count > 0) {
+        int shown = view_print(view_find(options->what), answers, count, stdout);
+        rc = shown < 0 ? shown : rc;
+    }
+    for (size_t i = 0; i < count; i++)
+        free(answers[i].json);
     return rc;
 }
 
@@ -70,8 +89,12 @@ int main(int argc, char **argv)
         return rc > 0 ? 0 : 2;
     if (options.upgrade)
         return upgrade(&options) < 0;
+    if (options.check)
+        return program_check(options.socket, options.program) < 0;
+    if (options.disassemble)
+        return program_disassemble(options.socket, options.program) < 0 || ferror(stdout);
     if (options.doctor)
-        return doctor_run(options.socket, options.json) != 0;
+        return doctor_run(options.sockets, options.socket_count, options.json) != 0;
     if (options.top)
         return top_run(&options) < 0;
     if (options.trace)

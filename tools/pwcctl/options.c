@@ -14,11 +14,14 @@
 #define TOOL "pwcctl"
 
 static const char usage[] =
-    "[--socket PATH] [--json] [--watch[=SECONDS]]\n"
+    "[--socket PATH]... [--json] [--watch[=SECONDS]]\n"
     "              "
-    "status|nodes|clients|queues|ledgers|regions|teams|collectives|ops|latency|config|counters\n"
-    "       pwcctl [--socket PATH] [--json] doctor\n"
-    "       pwcctl [--socket PATH] [--watch[=SECONDS]] top [--batch] [--count N]\n"
+    "status|nodes|clients|queues|ledgers|regions|programs|offloads|teams|collectives|jobs|\n"
+    "              ops|latency|config|counters\n"
+    "       pwcctl [--socket PATH]... [--json] doctor\n"
+    "       pwcctl [--socket PATH]... [--watch[=SECONDS]] top [--batch] [--count N]\n"
+    "       pwcctl [--socket PATH] check FILE\n"
+    "       pwcctl [--socket PATH] disassemble FILE|[ENGINE.]PROGRAM\n"
     "       pwcctl [--socket PATH] upgrade [PROGRAM]\n"
     "       pwcctl [--socket PATH]... trace --out FILE [--seconds N] [--client N]";
 
@@ -31,15 +34,24 @@ static const char about[] =
     "  queues     each context's rings: depth, high-water marks, operations, bytes\n"
     "  ledgers    each peer's ledgers: sizes, positions, credits\n"
     "  regions    memory that peers may reach\n"
+    "  programs   programs of handlers that clients have loaded\n"
+    "  offloads   programs that run on messages and puts: packets, units, sends, faults\n"
     "  teams      teams of contexts, and their collectives under way\n"
     "  collectives  algorithms of collectives between engines: calls, letters, bytes\n"
+    "  jobs       jobs whose home this node is: ranks that are gone, and ranks that a barrier or "
+    "an\n"
+    "             exchange waits for\n"
     "  ops        operations in flight, with age\n"
     "  latency    how long operations take, by peer and step\n"
     "  config     the values of all keys, and where each came from\n"
     "  counters   read from shared memory: works while the daemon is stuck\n"
     "\n"
     "  top        all of it on a screen, with rates; its key h lists the keys\n"
-    "  doctor     checks this machine and the daemon: what is wrong, and how to fix it\n"
+    "  doctor     checks this machine and the daemon: what is wrong, and how to fix it; and why\n"
+    "             nothing moves: give the sockets of all nodes on this machine by --socket\n"
+    "  check      says whether the daemon would take an object file of handlers\n"
+    "  disassemble  prints the instructions of an object file, or of a program that the daemon\n"
+    "             has, by the number that \"pwcctl programs\" shows\n"
     "  upgrade    has another process take the daemon's place, while its clients wait: of\n"
     "             PROGRAM (an absolute path), or of the daemon's own\n"
     "\n"
@@ -72,7 +84,7 @@ static int take_socket(void *options, const char *path)
 {
     struct options *o = options;
     if (o->socket_count == OPTIONS_SOCKETS_MAX)
-        return arguments_refuse(TOOL, "--socket \"%s\": %u sockets are as many as a trace has",
+        return arguments_refuse(TOOL, "--socket \"%s\": %u sockets are as many as there may be",
                                 path, OPTIONS_SOCKETS_MAX);
     o->sockets[o->socket_count++] = path;
     return set_socket(o, path);
@@ -83,7 +95,7 @@ static int take_socket(void *options, const char *path)
 static const struct argument rows[] = {
     {"socket", "PATH",
      "the daemon's socket; default: $PWC_SOCKET, then that of the Slurm job's\n"
-     "own daemon, then the usual place",
+     "own daemon, then the usual place; views, top, doctor and trace take several",
      .kind = ARGUMENT_TAKE, .take = take_socket},
     {"json", NULL, "print the document as the daemon gives it", AT(json)},
     {"watch", "[=SECONDS]", "look again every so often (1)", AT(watch), ARGUMENT_SECONDS, 50,
@@ -138,17 +150,23 @@ static int choose(struct options *o, int words)
     o->upgrade = strcmp(what, "upgrade") == 0;
     o->doctor = strcmp(what, "doctor") == 0;
     o->trace = strcmp(what, "trace") == 0;
+    o->check = strcmp(what, "check") == 0;
+    o->disassemble = strcmp(what, "disassemble") == 0;
     if ((o->batch || o->count > 0) && !o->top)
         return arguments_refuse(TOOL, "--batch and --count are for top");
-    if (words < 1 || words > 1 + o->upgrade)
+    if (o->check && words != 2)
+        return arguments_refuse(TOOL, "check: give one object file");
+    if (o->disassemble && words != 2)
+        return arguments_refuse(TOOL, "disassemble: give one object file or program");
+    if (words < 1 || words > 1 + (o->upgrade || o->check || o->disassemble))
         return arguments_refuse(TOOL, "give one view");
-    if (!o->top && !o->upgrade && !o->doctor && !o->trace && view_find(what) == NULL)
+    if (!o->top && !o->upgrade && !o->doctor && !o->trace && !o->check && !o->disassemble &&
+        view_find(what) == NULL)
         return arguments_refuse(TOOL, "no view \"%s\"", what);
     if (o->trace && o->out == NULL)
         return arguments_refuse(TOOL, "trace needs a file: --out FILE");
-    if (o->socket_count > 1 && !o->trace)
-        return arguments_refuse(TOOL, "%u sockets: %s asks one daemon, only trace asks several",
-                                o->socket_count, what);
+    if (o->socket_count > 1 && (o->upgrade || o->check || o->disassemble))
+        return arguments_refuse(TOOL, "%u sockets: %s asks one daemon", o->socket_count, what);
     return 0;
 }
 
@@ -162,6 +180,8 @@ int options_parse(struct options *out, int argc, char **argv)
     rc = choose(out, argc - optind);
     if (rc == 0 && out->upgrade)
         out->program = argv[optind + 1]; /* or NULL */
+    if (rc == 0 && (out->check || out->disassemble))
+        out->program = argv[optind + 1];
     if (out->top && out->watch == 0)
         out->watch = 1;
     if (rc == 0 && out->socket_count == 0) {

@@ -18,9 +18,10 @@ struct options {
     const char *out;                          /* of trace: the file */
     double seconds;                           /* of trace */
     long client;                              /* of trace: of this one alone; -1: of all */
-    const char *sockets[OPTIONS_SOCKETS_MAX]; /* of trace: all that were given */
+    const char *sockets[OPTIONS_SOCKETS_MAX]; /* all that were given, or the default */
     uint32_t socket_count;
-    const char *program; /* of upgrade; NULL: the daemon's own */
+    bool check, disassemble;
+    const char *program; /* of upgrade; NULL: the daemon's own; of check and disassemble */
     bool top;
     bool batch;     /* top prints lines */
     unsigned count; /* of looks in batch; 0: without end */

@@ -1,4 +1,8 @@
-/* Text in aligned columns. */
+/*
+ * Text in aligned columns, never wider than TABLE_WIDTH. A text that is too long goes on in the
+ * lines below it. Columns that do not fit beside each other stand below each other, in parts; each
+ * part begins with the columns that name a row.
+ */
 #ifndef PWCCTL_TABLE_H
 #define PWCCTL_TABLE_H
 
@@ -6,13 +10,15 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define TABLE_COLUMNS_MAX 26u
-#define TABLE_CELL_MAX    128u
+#define TABLE_COLUMNS_MAX 64u
+#define TABLE_CELL_MAX    256u
+#define TABLE_WIDTH       100u
 
 struct table {
     size_t columns;
-    size_t count, room;           /* of cells */
-    bool left[TABLE_COLUMNS_MAX]; /* text stands left, numbers right */
+    size_t count, room;            /* of cells */
+    bool left[TABLE_COLUMNS_MAX];  /* text stands left, numbers right */
+    bool names[TABLE_COLUMNS_MAX]; /* the column names a row: each part repeats it */
     char (*cells)[TABLE_CELL_MAX];
 };
 

@@ -133,6 +133,11 @@ static int ask(struct gathering *g, struct daemon *d)
             fprintf(stderr, "pwcctl: %s: %s\n", d->socket, strerror(-rc));
         return rc;
     }
+    if ((rc == -ECONNRESET || rc == -EPIPE) && !d->seen) {
+        fprintf(stderr, "pwcctl: %s: the daemon ended as the trace began: there is nothing of it\n",
+                d->socket);
+        return rc;
+    }
     fprintf(stderr, "pwcctl: %s\n", why);
     if (rc != -ECONNRESET && rc != -EPIPE)
         return rc;

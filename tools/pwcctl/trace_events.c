@@ -175,7 +175,7 @@ static void put_steps(struct writer *w, const struct slice *s)
     static const char *const names[MOMENTS] = {[MOMENT_POSTED] = "queued",
                                                [MOMENT_COMPLETED] = "payload on the fabric",
                                                [MOMENT_PLACED] = "to the target",
-                                               [MOMENT_TOLD] = "to the local event",
+                                               [MOMENT_LOCAL] = "to the local event",
                                                [MOMENT_END] = "to be read"};
     uint64_t from = s->at[MOMENT_BEGIN];
     for (int i = MOMENT_POSTED; i < MOMENTS; i++) {
@@ -201,7 +201,7 @@ static void put_operation(struct writer *w, const struct slice *s)
             ",\"flow\":%u,\"sequence\":%u,\"status\":%d%s}}",
             (uint32_t)s->peer, (uint32_t)(s->peer >> 32), s->towards % w->sources[s->source].nodes,
             s->length, s->flow, s->sequence, s->status,
-            s->at[MOMENT_TOLD] == 0 ? ",\"unfinished\":true" : "");
+            s->at[MOMENT_LOCAL] == 0 ? ",\"unfinished\":true" : "");
     put_steps(w, s);
 }
 

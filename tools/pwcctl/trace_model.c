@@ -248,7 +248,7 @@ static int step(struct reading *in, const struct trace_record *r)
                                                  [TRACE_POSTED] = MOMENT_POSTED,
                                                  [TRACE_COMPLETED] = MOMENT_COMPLETED,
                                                  [TRACE_PLACED] = MOMENT_PLACED,
-                                                 [TRACE_LOCAL] = MOMENT_TOLD};
+                                                 [TRACE_LOCAL] = MOMENT_LOCAL};
     uint32_t slice = index_get(&in->operations, operation_key(in->origin, r->flow, r->sequence));
     if (slice == TRACE_NONE) {
         in->model->unknown++;
@@ -329,7 +329,7 @@ static void settle(struct slice *s, uint64_t last_ns)
         if (s->at[i] > latest)
             latest = s->at[i];
     }
-    bool ended = s->kind != SLICE_OPERATION || s->at[MOMENT_TOLD] != 0;
+    bool ended = s->kind != SLICE_OPERATION || s->at[MOMENT_LOCAL] != 0;
     if (s->at[MOMENT_END] == 0 && s->kind != SLICE_MARK)
         s->at[MOMENT_END] = ended && s->kind != SLICE_RUN ? latest : last_ns;
 }

@@ -26,7 +26,7 @@ enum moment {
     MOMENT_POSTED,
     MOMENT_COMPLETED,
     MOMENT_PLACED,
-    MOMENT_TOLD,
+    MOMENT_LOCAL,
     MOMENT_END, /* drained; completed */
     MOMENTS
 };

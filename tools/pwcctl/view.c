@@ -7,9 +7,13 @@
 #include "tools/pwcctl/format.h"
 #include "tools/pwcctl/table.h"
 
-/* Fields of daemons with several progress threads: in front, where a row has them. */
-static const struct field engine_fields[] = {
-    {.key = "engine", .title = "engine"}, {.key = "peer_engine", .title = "peer's"}, {0}};
+/* The node of the daemon that a row is of, which is put into rows where several answer; and fields
+ * of daemons with several progress threads: in front, where a row has them. */
+static const struct field front_fields[] = {
+    {.key = "on", .title = "on", .names = true},
+    {.key = "engine", .title = "engine", .names = true},
+    {.key = "peer_engine", .title = "peer's", .names = true},
+    {0}};
 
 /* The document's own members come first, one a line. */
 static bool has_members(const struct view *view)
@@ -53,7 +57,7 @@ static size_t columns_of(const struct view_rows *what, const json_t *rows,
                          const struct field **columns, size_t room)
 {
     size_t count = 0;
-    for (const struct field *f = engine_fields; f->key != NULL; f++)
+    for (const struct field *f = front_fields; f->key != NULL; f++)
         if (any_has(rows, f->key))
             columns[count++] = f;
     for (const struct field *f = what->fields; f->key != NULL && count < room; f++)
@@ -62,18 +66,16 @@ static size_t columns_of(const struct view_rows *what, const json_t *rows,
     return count;
 }
 
-static int print_rows(const struct view_rows *what, const json_t *document, FILE *to)
+static int print_rows(const struct view_rows *what, const json_t *rows, FILE *to)
 {
-    const json_t *rows = json_object_get(document, what->key);
     const struct field *columns[TABLE_COLUMNS_MAX];
-    if (!json_is_array(rows))
-        return -EBADMSG;
     size_t count = columns_of(what, rows, columns, TABLE_COLUMNS_MAX);
     struct table table;
     table_open(&table, count);
     bool whole = true;
     for (size_t c = 0; c < count; c++) {
         table.left[c] = is_text(columns[c]);
+        table.names[c] = columns[c]->names;
         whole = whole && add_text(&table, columns[c]->title);
     }
     for (size_t r = 0; r < json_array_size(rows); r++) {
@@ -99,17 +101,37 @@ static enum field_unit format_of(const char *key)
     return length > 8 && strcmp(key + length - 8, "_percent") == 0 ? UNIT_PERCENT : UNIT_NONE;
 }
 
-/* Members one a line; those that hold objects or arrays are other views' matter. */
-static int print_members(json_t *document, FILE *to)
+static bool is_member(const json_t *value)
+{
+    return !json_is_object(value) && !json_is_array(value);
+}
+
+/* Members one a line, a column for each daemon; those that hold objects or arrays are other views'
+ * matter. The first document that has a key shows its place. */
+static int print_members(json_t *const *documents, size_t count, FILE *to)
 {
     struct table table;
-    const char *key;
-    json_t *value;
     bool whole = true;
-    table_open(&table, 2);
-    table.left[0] = table.left[1] = true;
-    json_object_foreach(document, key, value) if (!json_is_object(value) && !json_is_array(value))
-        whole = whole && add_text(&table, key) && add_value(&table, value, format_of(key));
+    table_open(&table, 1 + count);
+    table.names[0] = true;
+    for (size_t c = 0; c <= count; c++)
+        table.left[c] = true;
+    for (size_t d = 0; d < count; d++) {
+        const char *key;
+        json_t *value;
+        json_object_foreach(documents[d], key, value)
+        {
+            bool was_before = !is_member(value);
+            for (size_t b = 0; b < d; b++)
+                was_before = was_before || json_object_get(documents[b], key) != NULL;
+            if (was_before)
+                continue;
+            whole = whole && add_text(&table, key);
+            for (size_t c = 0; c < count; c++)
+                whole =
+                    whole && add_value(&table, json_object_get(documents[c], key), format_of(key));
+        }
+    }
     if (whole)
         table_print(&table, to);
     table_close(&table);
@@ -122,24 +144,76 @@ static bool is_optional(const struct view_rows *rows)
     return rows->fields == fields_engine || rows->fields == fields_user;
 }
 
-int view_print(const struct view *view, const char *json, FILE *to)
+/* Returns the rows of all documents in one array, NULL without memory; where the documents are
+ * several, each row has the node of its daemon. */
+static json_t *gather(const struct view_rows *what, json_t *const *documents, size_t count)
 {
-    json_error_t error;
-    json_t *document = json_loads(json, 0, &error);
-    int rc = json_is_object(document) ? 0 : -EBADMSG;
-    if (rc == 0 && has_members(view))
-        rc = print_members(document, to);
+    json_t *all = json_array();
+    for (size_t d = 0; all != NULL && d < count; d++) {
+        json_t *node = json_object_get(documents[d], "node"), *row;
+        size_t i;
+        json_array_foreach(json_object_get(documents[d], what->key), i, row)
+        {
+            if (count > 1 && json_is_object(row))
+                json_object_set_new(row, "on", node != NULL ? json_incref(node) : json_null());
+            json_array_append(all, row);
+        }
+    }
+    return all;
+}
+
+static bool any_rows(const struct view_rows *what, json_t *const *documents, size_t count)
+{
+    for (size_t d = 0; d < count; d++)
+        if (json_object_get(documents[d], what->key) != NULL)
+            return true;
+    return false;
+}
+
+static int print_documents(const struct view *view, json_t *const *documents, size_t count,
+                           FILE *to)
+{
+    int rc = has_members(view) ? print_members(documents, count, to) : 0;
     for (size_t i = 0; rc == 0 && view->rows[i].key != NULL; i++) {
-        if (is_optional(&view->rows[i]) && !json_object_get(document, view->rows[i].key))
+        if (is_optional(&view->rows[i]) && !any_rows(&view->rows[i], documents, count))
             continue;
+        json_t *rows = gather(&view->rows[i], documents, count);
         if (i > 0 || has_members(view))
             fputc('\n', to);
-        rc = print_rows(&view->rows[i], document, to);
+        rc = rows != NULL ? print_rows(&view->rows[i], rows, to) : -ENOMEM;
+        json_decref(rows);
     }
-    if (rc == -EBADMSG)
-        fprintf(stderr,
-                "pwcctl: the daemon's answer is not what \"%s\" should be: %s; --json shows it\n",
-                view->name, document == NULL ? error.text : "its rows are missing");
-    json_decref(document);
+    return rc;
+}
+
+/* Reads an answer; or says why it is none of this view. */
+static int read_answer(const struct view *view, const struct view_answer *answer, json_t **out)
+{
+    json_error_t error;
+    json_t *document = json_loads(answer->json, 0, &error);
+    bool whole = json_is_object(document);
+    for (const struct view_rows *rows = view->rows; whole && rows->key != NULL; rows++) {
+        const json_t *array = json_object_get(document, rows->key);
+        whole = json_is_array(array) || (array == NULL && is_optional(rows));
+    }
+    *out = document;
+    if (whole)
+        return 0;
+    fprintf(stderr,
+            "pwcctl: %s: the daemon's answer is not what \"%s\" should be: %s; --json shows it\n",
+            answer->socket, view->name, document == NULL ? error.text : "its rows are missing");
+    return -EBADMSG;
+}
+
+int view_print(const struct view *view, const struct view_answer *answers, size_t count, FILE *to)
+{
+    json_t *documents[VIEW_ANSWERS_MAX] = {NULL};
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rc = read_answer(view, &answers[i], &documents[i]);
+    if (rc == 0)
+        rc = print_documents(view, documents, count, to);
+    for (size_t i = 0; i < count; i++)
+        json_decref(documents[i]);
     return rc;
 }

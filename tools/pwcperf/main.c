@@ -1,24 +1,25 @@
 /* pwcperf: measures puts, gets and active messages between the ranks of a job, and stresses. */
 #include <errno.h>
 #include <pwc/am.h>
+#include "tools/pwcperf/heading.h"
 #include "tools/pwcperf/measures/measure.h"
 #include "tools/pwcperf/options.h"
 #include "tools/pwcperf/samples.h"
 #include "tools/pwcperf/stress/stress.h"
 #include "tools/pwcperf/world.h"
 
-#define BYTES_AIMED_AT (UINT64_C(256) << 20) /* moved by a measurement of a large size */
-#define OVERLAP_ITERS  UINT64_C(1900)        /* some 2 s */
+#define BYTES_AIMED_AT (UINT64_C(1) << 30) /* moved by a measurement of a large size */
+#define OVERLAP_ITERS  UINT64_C(1900)      /* some 2 s */
 
 static uint64_t default_iters(const struct options *options, uint64_t size)
 {
     enum perf_test test = options->test;
-    bool rate = test == PUT_RATE || test == FETCH_RATE || test == GUPS ||
-                (test == AM_BW && options->kind == KIND_SHORT);
+    bool rate = test == FETCH_RATE || (test == AM_BW && options->kind == KIND_SHORT);
+    bool fast = test == PUT_RATE || test == GUPS; /* some tenths of a second */
     bool bandwidth = test == PUT_BW || test == GET_BW || test == AM_BW;
     if (test == OVERLAP)
         return OVERLAP_ITERS;
-    uint64_t most = rate ? 200000 : bandwidth ? 20000 : 10000;
+    uint64_t most = fast ? 2000000 : rate ? 200000 : bandwidth ? 20000 : 10000;
     uint64_t fit = size > 0 ? BYTES_AIMED_AT / size : most;
     return fit > most ? most : fit < 50 ? 50 : fit;
 }
@@ -134,6 +135,8 @@ int main(int argc, char **argv)
     if (rc != 0)
         return rc > 0 ? 0 : 2;
     rc = world_open(&world, &options);
+    if (rc == 0 && world.rank == 0 && options.test != STRESS && !options.json)
+        heading_print(stdout, &world);
     if (rc == 0)
         rc = options.test == STRESS ? stress_run(&world) : measure_all(&world);
     world_close(&world);

@@ -24,7 +24,7 @@ struct messages {
  * that nobody sends before. */
 int messages_open(struct messages *messages, struct pair *pair, uint64_t size, uint64_t slots);
 
-/* Bytes of message `number`, in our departures. */
+/* Fills our source of message `number` with its bytes. */
 void messages_fill(const struct messages *messages, uint64_t number);
 
 /* Submits message `number`, with the flags of its kind: 0, -EAGAIN, or an error, not said. A put's

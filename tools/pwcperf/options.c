@@ -10,6 +10,11 @@
 
 #define TOOL "pwcperf"
 
+#define WINDOW_BYTES                                                                               \
+    (UINT64_C(8) << 20) /* of a window of puts for bandwidth; within these bounds: */
+#define WINDOW_LEAST 8u
+#define WINDOW_MOST  512u
+
 static const char about[] =
     "Measures puts, gets and active messages between pairs of ranks: rank i and rank i + n/2.\n"
     "pwcrun (or another launcher) runs it, with an even number of ranks.\n"
@@ -166,9 +171,13 @@ static const struct argument rows[] = {
      AT(iters), ARGUMENT_U64, 1, COUNT_MAX},
     {"warmup", "N", "operations before the measured ones; default: a tenth", AT(warmup),
      ARGUMENT_U64, 0, COUNT_MAX},
-    {"window", "N", "operations in flight, of bandwidth, rate and stress (64)", AT(window),
-     ARGUMENT_U64, 1, 4096},
-    {"slots", "N", "memory of bandwidth and rate, by the size; default: window, to 64 MiB",
+    {"window", "N",
+     "operations in flight, of bandwidth, rate and stress; default: put_rate 2048,\n"
+     "gups 1024, put_bw 8 MiB of them, 8 to 512, others 64",
+     AT(window), ARGUMENT_U64, 1, 4096},
+    {"slots", "N",
+     "memory of bandwidth and rate, by the size; default: 1 of puts and gets, the\n"
+     "window of messages and with --check; to 64 MiB",
      AT(slots), ARGUMENT_U64, 1, 4096},
     {"no-event", NULL,
      "put_bw, put_rate: the target learns nothing of them, and they are\n"
@@ -255,12 +264,28 @@ static int check_together(const struct options *o)
     return 0;
 }
 
+uint64_t options_window(const struct options *o, uint64_t size)
+{
+    uint64_t fit = size > 0 ? WINDOW_BYTES / size : WINDOW_MOST;
+    if (o->window > 0)
+        return o->window;
+    switch (o->test) {
+    case PUT_RATE:
+        return 2048;
+    case GUPS:
+        return 1024;
+    case PUT_BW:
+        return fit < WINDOW_LEAST ? WINDOW_LEAST : fit < WINDOW_MOST ? fit : WINDOW_MOST;
+    default:
+        return 64;
+    }
+}
+
 int options_parse(struct options *out, int argc, char **argv)
 {
     *out = (struct options){
         .protocol_name = "auto",
         .warmup = UINT64_MAX,
-        .window = 64,
         .ops = 100000,
         .seed = 1,
         .seconds = 2,

@@ -50,8 +50,8 @@ struct options {
     size_t depth_count;
     uint64_t iters;  /* 0: by size */
     uint64_t warmup; /* UINT64_MAX: by size */
-    uint64_t window; /* operations in flight */
-    uint64_t slots;  /* at most so many of a stream; 0: the window */
+    uint64_t window; /* operations in flight; 0: by test and size */
+    uint64_t slots;  /* at most so many of a stream; 0: by test */
     uint64_t ops;    /* stress: of all ranks together */
     uint64_t seed;
     uint64_t seconds;   /* share: how long it counts */
@@ -70,6 +70,9 @@ static inline bool options_has_kind(const struct options *options)
     return options->test == AM_LAT || options->test == AM_BW || options->test == INJECT ||
            options->test == OVERLAP;
 }
+
+/* Returns how many operations of that size are in flight. */
+uint64_t options_window(const struct options *options, uint64_t size);
 
 /* 0: run; 1: help or the version was printed; -EINVAL: the command line is wrong, and stderr has
  * the reason. */

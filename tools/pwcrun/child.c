@@ -25,14 +25,6 @@ static int enter_netns(const char *name)
     return rc;
 }
 
-static int pin(int cpu)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)cpu, &set);
-    return sched_setaffinity(0, sizeof(set), &set) < 0 ? -errno : 0;
-}
-
 static int redirect(int from, int to)
 {
     if (from < 0)
@@ -54,8 +46,9 @@ static int become(const struct child_spec *s, pid_t parent)
     sigprocmask(SIG_SETMASK, &none, NULL);
 
     int rc = s->netns != NULL ? enter_netns(s->netns) : 0;
-    if (rc == 0 && s->cpu >= 0)
-        rc = pin(s->cpu);
+    if (rc == 0 && s->processors != NULL &&
+        sched_setaffinity(0, sizeof(*s->processors), s->processors) < 0)
+        rc = -errno;
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (rc == 0 && null < 0)
         rc = -errno;

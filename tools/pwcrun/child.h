@@ -5,6 +5,7 @@
 #ifndef PWCRUN_CHILD_H
 #define PWCRUN_CHILD_H
 
+#include <sched.h>
 #include <sys/types.h>
 #include "tools/pwcrun/reaper.h"
 
@@ -14,7 +15,7 @@ struct child_spec {
     char *const *argv;
     char *const *envp;
     const char *netns;           /* network namespace to live in; NULL: ours */
-    int cpu;                     /* processor to stay on; -1: any */
+    const cpu_set_t *processors; /* to stay on; NULL: ours */
     int out;                     /* becomes stdout; -1: ours */
     int err;                     /* becomes stderr; -1: ours */
     int extra;                   /* becomes descriptor CHILD_EXTRA_FD; -1: none */

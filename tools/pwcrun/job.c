@@ -92,14 +92,17 @@ static void signal_nodes(const struct job *job, int number)
             kill(-job->nodes[i].pid, number);
 }
 
-/*
- * Sends SIGTERM to the daemons. Some end before others, which then log a lost peer: after a good
- * run that is of no interest, unless a daemon fails at the end itself.
- */
+/* From now on what daemons log follows from what pwcrun ends: ranks that are gone, peers that end
+ * before others. Nobody wants to read it, unless a daemon fails itself. */
+static void hold_logs(struct job *job)
+{
+    for (unsigned i = 0; !job->options->verbose && i < job->options->nodes; i++)
+        output_hold(&job->nodes[i].log);
+}
+
 static void stop_nodes(struct job *job)
 {
-    for (unsigned i = 0; job->status == 0 && !job->options->verbose && i < job->options->nodes; i++)
-        output_hold(&job->nodes[i].log);
+    hold_logs(job);
     signal_nodes(job, SIGTERM);
     enter(job, STOPPING, TERM_MS);
 }
@@ -116,10 +119,13 @@ __attribute__((format(printf, 3, 4))) static void fail(struct job *job, int stat
     va_end(arguments);
     if (job->status == 0)
         job->status = status;
-    if (job->phase == STARTING)
+    if (job->phase == STARTING) {
         stop_nodes(job);
-    else if (job->phase == RUNNING)
+    } else if (job->phase == RUNNING) {
+        if (job->ranks_alive > 0)
+            fprintf(stderr, "pwcrun: ending the others in %g s (--grace)\n", job->options->grace_s);
         enter(job, GRACE, (unsigned)(job->options->grace_s * 1000));
+    }
 }
 
 /* ---- starting ------------------------------------------------------------------------------ */
@@ -243,6 +249,8 @@ static void take_signal(struct job *job, int number)
     }
     signal_ranks(job, number);
     bool ends = number != SIGUSR1 && number != SIGUSR2;
+    if (ends)
+        hold_logs(job);
     /* Ranks may take their time after the first signal; a second one kills them. */
     if (ends && ++job->ending > 1 && job->ranks_alive > 0 && job->phase < KILLING) {
         if (job->status == 0)
@@ -267,6 +275,7 @@ static void deadline_passed(struct job *job)
              (long long)(START_MS / 1000));
         break;
     case GRACE:
+        hold_logs(job);
         signal_ranks(job, SIGTERM);
         enter(job, TERMINATING, TERM_MS);
         break;

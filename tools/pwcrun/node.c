@@ -62,14 +62,38 @@ static int plan_loopback(struct node *nodes, unsigned count, pid_t owner)
     return rc;
 }
 
+/* Chooses the node's processors among ours, which `allowed` holds: its share, one, or all. */
+static void plan_processors(struct node *node, const struct options *options,
+                            const cpu_set_t *allowed)
+{
+    unsigned count = (unsigned)CPU_COUNT(allowed), from, to, seen = 0;
+    if (count == 0 || options->bind == BIND_NONE ||
+        (options->bind == BIND_SHARE && (count < options->nodes || options->nodes == 1)))
+        return;
+    if (options->bind == BIND_ONE) {
+        from = node->number % count;
+        to = from + 1;
+    } else {
+        from = node->number * count / options->nodes;
+        to = (node->number + 1) * count / options->nodes;
+    }
+    CPU_ZERO(&node->processors);
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, allowed) && seen++ >= from && seen <= to)
+            CPU_SET(cpu, &node->processors);
+    node->bound = true;
+}
+
 int nodes_plan(struct node *nodes, const struct options *options, const struct workdir *dir,
                const struct network *network)
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0) /* more of them than the set holds */
+        CPU_ZERO(&allowed);
     for (unsigned i = 0; i < options->nodes; i++) {
         struct node *node = &nodes[i];
         *node = (struct node){.number = i, .ready = -1, .log.from = -1};
-        node->cpu = options->pin ? (int)(i % (unsigned long)processors) : -1;
+        plan_processors(node, options, &allowed);
         snprintf(node->socket, sizeof(node->socket), "%s/%u.sock", dir->path, i);
         if (network->nodes > 0) {
             network_name(network, i, node->netns);
@@ -164,7 +188,7 @@ int node_start(struct node *node, const char *daemon, const char *list,
             .argv = (char *const *)argv,
             .envp = environ,
             .netns = node->netns[0] != '\0' ? node->netns : NULL,
-            .cpu = node->cpu,
+            .processors = node->bound ? &node->processors : NULL,
             .out = log,
             .err = log,
             .extra = ready[1],

@@ -2,6 +2,7 @@
 #ifndef PWCRUN_NODE_H
 #define PWCRUN_NODE_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <sys/types.h>
 #include "tools/pwcrun/network.h"
@@ -16,7 +17,8 @@ struct node {
     unsigned port;
     char netns[NETWORK_NAME_MAX]; /* empty: ours */
     char socket[108];
-    int cpu;      /* for all of its processes; -1: any */
+    bool bound; /* all of its processes, to `processors` */
+    cpu_set_t processors;
     pid_t pid;    /* 0: does not run */
     int ready;    /* reading end of the readiness pipe; -1: closed */
     bool serving; /* has said that it is ready */

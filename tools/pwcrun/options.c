@@ -13,12 +13,51 @@ static int take_daemon_argument(void *options, const char *text)
     return 0;
 }
 
+/* "-n 4", "--ranks 4", and "-np 4" as mpirun has it. */
+static int take_ranks(void *options, const char *text)
+{
+    struct options *o = options;
+    char *end;
+    if (strcmp(text, "p") == 0 && o->words[optind] != NULL)
+        text = o->words[optind++];
+    errno = 0;
+    unsigned long number = strtoul(text, &end, 10);
+    if (errno != 0 || *text < '0' || *text > '9' || *end != '\0' || number == 0 ||
+        number > PWCRUN_RANKS_MAX)
+        return arguments_refuse("pwcrun", "--ranks \"%s\": give a number from 1 to %u", text,
+                                PWCRUN_RANKS_MAX);
+    o->ranks = (unsigned)number;
+    return 0;
+}
+
+static int take_bind(void *options, const char *text)
+{
+    static const char *const names[] = {
+        [BIND_SHARE] = "share", [BIND_ONE] = "one", [BIND_NONE] = "none"};
+    struct options *o = options;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (strcmp(text, names[i]) == 0) {
+            o->bind = (enum bind)i;
+            return 0;
+        }
+    }
+    return arguments_refuse("pwcrun", "--bind \"%s\": give share, one or none", text);
+}
+
+static int take_pin(void *options, const char *text)
+{
+    ((struct options *)options)->bind = BIND_ONE;
+    return 0;
+}
+
 #define AT(member) offsetof(struct options, member)
 
 static const struct argument rows[] = {
     {"nodes", "N", "daemons to start (1)", AT(nodes), ARGUMENT_U32, 1, PWCRUN_NODES_MAX},
-    {"ranks", "N", "copies of PROGRAM, spread over the nodes in blocks (one a node)", AT(ranks),
-     ARGUMENT_U32, 1, PWCRUN_RANKS_MAX, 'n'},
+    {"ranks", "N",
+     "copies of PROGRAM, spread over the nodes in blocks (one a node; of pwcperf\n"
+     "as many as make pairs); also -np N",
+     .kind = ARGUMENT_TAKE, .take = take_ranks, .letter = 'n'},
     {"provider", "NAME", "fabric of the daemons: stream, \"tcp;ofi_rxm\", ...", AT(provider)},
     {"protocol", "NAME", "auto, ordered, reassemble or chain", AT(protocol)},
     {"rails", "N", "connections from node to node: 1, 2 or 4", AT(rails)},
@@ -32,7 +71,11 @@ static const struct argument rows[] = {
      .kind = ARGUMENT_TAKE, .take = take_daemon_argument},
     {"grace", "SECONDS", "after a failure, time for the other ranks to end by themselves (3)",
      AT(grace_s), ARGUMENT_SECONDS, 0, 3600000},
-    {"pin", NULL, "keep each node's processes on one processor", AT(pin)},
+    {"bind", "HOW",
+     "the processors of a node's processes: share (its share of them, where there\n"
+     "are as many as nodes), one, or none: any (share)",
+     .kind = ARGUMENT_TAKE, .take = take_bind},
+    {"pin", NULL, "the same as --bind one", .kind = ARGUMENT_TAKE, .take = take_pin},
     {"label", NULL, "put the rank before each line of output", AT(label)},
     {"verbose", NULL, "print what is started, and show the daemons' information messages",
      AT(verbose)},
@@ -63,9 +106,17 @@ static int check(const struct options *o, int words)
     return 0;
 }
 
+/* One rank a node, but pwcperf measures between pairs. */
+static unsigned default_ranks(const struct options *o)
+{
+    const char *slash = strrchr(o->program[0], '/');
+    bool pairs = strcmp(slash != NULL ? slash + 1 : o->program[0], "pwcperf") == 0;
+    return pairs ? o->nodes + o->nodes % 2 : o->nodes;
+}
+
 int options_parse(struct options *out, int argc, char **argv)
 {
-    *out = (struct options){.nodes = 1, .grace_s = 3};
+    *out = (struct options){.nodes = 1, .grace_s = 3, .words = argv};
     out->daemon_args = calloc((size_t)argc, sizeof(*out->daemon_args));
     if (out->daemon_args == NULL)
         return -ENOMEM;
@@ -75,8 +126,8 @@ int options_parse(struct options *out, int argc, char **argv)
     if (rc != 0)
         options_free(out);
     out->program = argv + optind;
-    if (out->ranks == 0)
-        out->ranks = out->nodes;
+    if (rc == 0 && out->ranks == 0)
+        out->ranks = default_ranks(out);
     return rc;
 }
 

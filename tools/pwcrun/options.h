@@ -14,9 +14,17 @@ enum {
     PWCRUN_NOT_FOUND = 127,
 };
 
+/* The processors that a node's processes stay on. */
+enum bind {
+    BIND_SHARE, /* each node has its share, where there are as many processors as nodes */
+    BIND_ONE,   /* one processor a node */
+    BIND_NONE,
+};
+
 struct options {
     unsigned nodes;
     unsigned ranks;
+    char **words;             /* argv */
     const char *provider;     /* NULL: the daemon chooses */
     const char *protocol;     /* NULL: the daemon chooses */
     const char *rails;        /* NULL: the daemon chooses */
@@ -28,7 +36,7 @@ struct options {
     double grace_s;
     bool keep;
     bool netns;
-    bool pin;
+    enum bind bind;
     bool label;
     bool verbose;
     char **program; /* NULL-terminated, the rest of argv */

@@ -68,7 +68,7 @@ int rank_start(struct rank *rank, unsigned number, const struct node *node, cons
             .argv = options->program,
             .envp = environment.list,
             .netns = node->netns[0] != '\0' ? node->netns : NULL,
-            .cpu = node->cpu,
+            .processors = node->bound ? &node->processors : NULL,
             .out = out,
             .err = err,
             .extra = -1,

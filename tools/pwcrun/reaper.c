@@ -140,7 +140,7 @@ int reaper_start(struct reaper *out, const struct workdir *dir, const struct net
     return 0;
 }
 
-static void tell(const struct reaper *reaper, struct news news)
+static void notify(const struct reaper *reaper, struct news news)
 {
     ssize_t written;
     do
@@ -150,12 +150,12 @@ static void tell(const struct reaper *reaper, struct news news)
 
 void reaper_began(const struct reaper *reaper, pid_t group)
 {
-    tell(reaper, (struct news){group, 1});
+    notify(reaper, (struct news){group, 1});
 }
 
 void reaper_ended(const struct reaper *reaper, pid_t group)
 {
-    tell(reaper, (struct news){group, 0});
+    notify(reaper, (struct news){group, 0});
 }
 
 void reaper_finish(struct reaper *reaper)

@@ -7,10 +7,11 @@
  * too, which the handler sees in a buffer of the library that is used again when the handler
  * returns. A Long's payload is placed in a region of the target before the handler runs.
  *
- * Handlers run in the application, inside pwc_probe, pwc_wait and pwc_flush of the context that the
- * message was sent to, on the thread that called, one at a time. Requests of one pair of contexts
- * run in the order of submission, and in order with the events of puts and gets between them;
- * replies run in an order of their own.
+ * Handlers run in the application, inside pwc_probe, pwc_wait, pwc_flush, pwc_exchange and
+ * pwc_barrier of the context that the message was sent to, and inside pwc_finalize of its client,
+ * on the thread that called, one at a time. Requests of one pair of contexts run in the order of
+ * submission, and in order with the events of puts and gets between them; replies run in an order
+ * of their own.
  *
  * A handler may do everything that does not block, puts, gets and requests to others
  * included (-EAGAIN means what it always means: keep it, and try again after the handler). A

@@ -113,11 +113,11 @@ PWC_API int pwc_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op, enu
                        unsigned flags);
 
 /*
- * The same, and the values from before come back: to `result`, when the end has been seen, by
- * pwc_probe, pwc_wait or pwc_flush of this context, also with PWC_NO_LCE. One element's may be any
- * memory that still stands then; of several, up to PWC_FETCH_MAX, it is in a region of this client
- * (-EFAULT). After a failure `result` is undefined. Needs the rights to read and to write; PWC_READ
- * needs that to read alone, and looks at no operands.
+ * As pwc_atomic, and the values from before come back. They stand in `result` when pwc_probe,
+ * pwc_wait or pwc_flush of this context has seen the end, also with PWC_NO_LCE. For one element
+ * `result` may be any memory that lives until then; for several, up to PWC_FETCH_MAX, it lies in a
+ * region of this client (-EFAULT). After a failure `result` is undefined. The call needs the rights
+ * to read and to write; PWC_READ needs the right to read alone, and looks at no operands.
  */
 PWC_API int pwc_fetch_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op,
                              enum pwc_type type, const void *operands, size_t count, void *result,
@@ -125,8 +125,8 @@ PWC_API int pwc_fetch_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op o
 
 /*
  * If the word has the bits of *expected, it becomes *desired; `result` gets the value from before
- * either way, so it has taken place where result and expected are the same bits. Of floating point:
- * -0.0 is not 0.0, and a NaN equals itself. As pwc_fetch_atomic of one element.
+ * either way, so it has taken place where result and expected are the same bits. For floating
+ * point: -0.0 is not 0.0, and a NaN equals itself. As pwc_fetch_atomic of one element.
  */
 PWC_API int pwc_compare_swap(pwc_remote *dst, uint64_t off, enum pwc_type type,
                              const void *expected, const void *desired, void *result, pwc_cid lid,

@@ -1,7 +1,7 @@
 /*
- * Handlers: small programs that the target's daemon is to run on packets as these arrive, while the
- * client computes or sleeps. In this version they can be written, compiled and tested on the host;
- * no daemon runs them yet. Handlers are written in C, and compiled to eBPF:
+ * Handlers: small programs that the target's daemon runs on packets as these arrive, while the
+ * client computes or sleeps; pwc/offload.h joins them with what arrives: in this version, with
+ * active messages. Handlers are written in C, and compiled to eBPF:
  *
  *     clang $(pkg-config --variable=handlerflags pwc) -c counter.c
  *
@@ -26,7 +26,7 @@
  * out of range ends the handler. No helper blocks.
  *
  * With PWC_HANDLER_HOST defined the same file compiles for the machine itself, for tests: a pointer
- * is a pointer then, and libpwc-handlers.a (pkg-config pwc-handlers) has the helpers; the end of
+ * is a pointer then, and libpwc-handlers (pkg-config pwc-handlers) has the helpers; the end of
  * this file says how.
  *
  * The terms are those of Hoefler et al., "sPIN: High-performance streaming Processing in the
@@ -98,7 +98,7 @@ enum pwc_h_return {
     PWC_H_FAIL = 5,         /* the message ends with -EREMOTEIO at its origin */
     PWC_H_AGAIN = 6,        /* run this handler again later; only after a helper's -EAGAIN */
 
-    /* No event to the client when this message ends. */
+    /* As above, and the client gets no event when this message ends. */
     PWC_H_SUCCESS_PENDING = 16,
     PWC_H_DROP_PENDING = 17,
     PWC_H_PROCESS_DATA_PENDING = 18,
@@ -240,7 +240,7 @@ PWC_H_HELPER(34, int, pwc_h_counter_add, (uint64_t counter, uint64_t n));
 PWC_H_HELPER(35, int, pwc_h_counter_set, (uint64_t counter, uint64_t value));
 /* The time of the daemon's step, in ns since it began. */
 PWC_H_HELPER(36, uint64_t, pwc_h_now, (void));
-/* Two numbers into the daemon's trace, when that is on. */
+/* Shows two numbers at the daemon's probe handler_trace, to people who look at it. */
 PWC_H_HELPER(37, int, pwc_h_trace, (uint64_t a, uint64_t b));
 
 #undef PWC_H_HELPER

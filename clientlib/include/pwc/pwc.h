@@ -110,6 +110,11 @@ enum pwc_flags {
     /* The remote event is a notification: PWC_NOTIFICATION. Its rid is by value, and PWC_NO_RCE is
      * refused. */
     PWC_NOTIFY = 1 << 8,
+    /* The call waits where it would give -EAGAIN, up to the client's timeout: it blocks, handlers
+     * of active messages run, and events stay for later probes or go to the function of
+     * pwc_set_handler. Such a call also gives -ETIMEDOUT; -ENOBUFS: too many events are kept, probe
+     * first; -EDEADLK: inside a handler. For all operations but pwc_am_prepare and replies. */
+    PWC_WAIT = 1 << 16,
 };
 
 /* The rights of peers in a region, for pwc_alloc and pwc_register. 0: nothing, it is local only. */
@@ -130,6 +135,14 @@ enum pwc_kinds {
     PWC_REMOTE = 1 << 1,       /* an operation of a peer has reached our memory, or notifies us */
     PWC_MESSAGE = 1 << 2,      /* a handler has run (pwc/am.h); only where a probe asks for it */
     PWC_NOTIFICATION = 1 << 3, /* a notification; only where a probe asks for it */
+    PWC_OFFLOAD = 1 << 4,      /* of an offload (pwc/offload.h); only where a probe asks for it */
+    /* A peer's context has ended that this one has bound, or that has bound this one: one event for
+     * each, behind all others of that peer; only where a probe asks for it. Status -EHOSTDOWN: the
+     * process was killed, its daemon or node is gone, or it has aborted; 0: it has destroyed the
+     * context, or finalized. A context that comes with the rank and number of one that has ended is
+     * a peer like others from its first bind of this one on, or from ours of it; no event says so.
+     */
+    PWC_PEER = 1 << 5,
 };
 
 /* The operation that an event is about. */
@@ -208,17 +221,27 @@ struct pwc_ctx_attr {
  * Attach to the node's daemon; a NULL attr is a zeroed one. Blocks. -ECONNREFUSED or -ENOENT: no
  * daemon at the socket; -ETIMEDOUT: one that does not answer; -EACCES: the daemon does not serve
  * this user; -EADDRINUSE: the rank is live already; -EINVAL: rank, size or job is missing or wrong;
- * -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user; -ENOSPC: too many of
- * this daemon.
+ * -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user, or
+ * too many connections during the whole timeout; -ENOSPC: too many clients of this daemon.
  */
 PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
 
 /*
- * Detach: destroys contexts and regions that are left, and frees the client. What is still in
- * flight is given up. Waits a second at most for the daemon to have noticed. No other thread may be
- * in a call on this client, its regions or its contexts.
+ * Completes what the client's contexts have submitted, then detaches: destroys contexts and regions
+ * that are left, and frees the client. Blocks, up to the client's timeout, and a second more at
+ * most until the daemon has noticed. Runs handlers of active messages. Returns how many operations
+ * were given up, which says 0 where all of them have been placed: those that had not ended in time,
+ * and those that have failed and whose event no probe has taken. A request (pwc/request.h) counts
+ * once for the operations that have failed since a call last reported its end. A list of pieces
+ * (pwc/vector.h) may count several times. A message that was being prepared is cancelled, and
+ * collectives that are under way end. No other thread may be in a call on this client, its regions
+ * or its contexts. An error only in a forked child or inside a handler, and then the client stays.
  */
 PWC_API int pwc_finalize(pwc_client *client);
+
+/* As pwc_finalize, but gives up at once what is still in flight, so that some of it is placed and
+ * some is not. Returns 0. */
+PWC_API int pwc_abort(pwc_client *client);
 
 /* PWC_VERSION_NUMBER of the library that runs: major << 16 | minor << 8 | patch. Any thread. */
 PWC_API uint32_t pwc_version(void);
@@ -227,7 +250,8 @@ PWC_API uint32_t pwc_version(void);
 PWC_API uint32_t pwc_rank(const pwc_client *client);
 PWC_API uint32_t pwc_size(const pwc_client *client);
 
-/* Largest payload that leaves packed with its record; source memory needs no region up to here. */
+/* Largest payload that leaves packed with its record; up to here neither the source of a put nor
+ * the destination of a get needs a region. */
 PWC_API size_t pwc_packed_max(const pwc_client *client);
 /* Longest put or get. */
 PWC_API size_t pwc_message_max(const pwc_client *client);
@@ -316,8 +340,10 @@ PWC_API int pwc_region_key(const pwc_region *region, struct pwc_key *out);
 /*
  * All-gather at start-up, collective over all ranks of the job: `len` bytes of each rank (the same
  * everywhere, up to 4096, or -EINVAL) land in `all`, by rank: pwc_size times `len` bytes. Every
- * rank makes the same exchanges and barriers in the same order, one at a time. Blocks; on
- * -ETIMEDOUT a rank did not come in time, and `all` may hold a part.
+ * rank makes the same exchanges and barriers in the same order, one at a time. Blocks. Meanwhile
+ * handlers of active messages run, and events are kept, as in pwc_flush. A rank that gives up after
+ * the client's timeout does so for all: -ETIMEDOUT at each rank, pwc_error_text names those that
+ * were missing, and `all` may hold a part.
  */
 PWC_API int pwc_exchange(pwc_ctx *ctx, const void *mine, size_t len, void *all);
 
@@ -329,10 +355,32 @@ PWC_API int pwc_barrier(pwc_ctx *ctx);
  * Resolve a peer and a key of its region once, off the hot path. A NULL key binds the peer alone,
  * for notifications (length 0). The remote is this context's. Blocks. -EINVAL: the key's reserved
  * word is not 0; -EHOSTUNREACH: no such peer;
- * -EKEYREJECTED: a key that is unknown, stale or not for us; -EHOSTDOWN: its node is gone; -ENOSPC:
- * too many remotes; -EDQUOT: too many binds or pairs of this client or its user, here or there.
+ * -EKEYREJECTED: a key that is unknown, stale, not for us, or of another rank;
+ * -EHOSTDOWN: its node is gone; -ENOSPC: too many remotes; -EDQUOT: too many binds or pairs of this
+ * client or its user, here or there.
  */
 PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote **out);
+
+/*
+ * A remote of each rank of the job, by one collective call: remotes[rank], for pwc_size ranks. Each
+ * rank passes the context that it is to be reached in, and a region with rights, or NULL: it can be
+ * notified, but has no memory to be reached. The regions may have different lengths and rights. So
+ * a memory of all ranks takes three calls: pwc_alloc, pwc_bind_all, and puts and gets to
+ * remotes[rank]. For several regions of a rank call it once for each.
+ *
+ * The first operation over a remote binds it, as pwc_bind does, and so blocks, also where its call
+ * says that it never does: a rank that is never addressed costs 200 bytes. The errors of pwc_bind
+ * are then results of that call, which has submitted nothing, and the next use tries again:
+ * -EHOSTUNREACH or -EHOSTDOWN, for example, of a rank that has died meanwhile. -EDEADLK: a first
+ * use inside a handler.
+ *
+ * The remotes are this context's and the caller's, each to be freed by pwc_unbind, or with the
+ * context; the array is the caller's. Regions stay their owners', and must outlive their use.
+ * Collective as pwc_exchange, and blocks. On an error `remotes` is as before. -EINVAL: no context
+ * or no array, or a region of another client; -ENOTSUP: the region is local only; -ECANCELED:
+ * another rank could not take part; -ENOMEM; else as pwc_exchange.
+ */
+PWC_API int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes);
 
 /*
  * Frees a remote, after what was submitted towards its peer has ended: waits as pwc_flush does,
@@ -342,7 +390,7 @@ PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc
  */
 PWC_API int pwc_unbind(pwc_remote *remote);
 
-/* Length of the region behind it; 0 when it was bound without a key. */
+/* Length of the region behind it; 0 when it was bound without a key. Any remote, used or not. */
 PWC_API size_t pwc_remote_len(const pwc_remote *remote);
 
 /*
@@ -375,13 +423,36 @@ PWC_API int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, 
                     pwc_cid rid, unsigned flags);
 
 /*
- * Get `len` bytes from offset `off` of the region behind `src` into `dst`, which must stand in a
- * region of this client and stay untouched until the local event (lid), which says that the data is
- * there. The remote event (rid) notifies the owner that its data has been read. Never blocks.
- * Errors as for pwc_put.
+ * Get `len` bytes from offset `off` of the region behind `src` into `dst`, which must stay
+ * untouched until the local event (lid), which says that the data is there. Up to pwc_packed_max
+ * bytes `dst` may be any memory; more must stand in a region of this client. The remote event (rid)
+ * notifies the owner that its data has been read. Never blocks, except as said below.
+ *
+ * What is in no region goes through memory of the library: `dst` is filled when pwc_probe, pwc_wait
+ * or pwc_flush of its context sees the end of the get, also with PWC_NO_LCE. The first such get of
+ * a context asks the daemon for that memory (256 KiB of the client's quota), and so blocks.
+ * -EAGAIN: also where 64 of them are under way (fewer where pwc_packed_max is over 4096); -EDEADLK:
+ * inside a handler, and the memory is still to be asked for; -EDQUOT, -ENOSPC: as pwc_alloc. Else
+ * errors as for pwc_put.
  */
 PWC_API int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid, pwc_cid rid,
                     unsigned flags);
+
+/*
+ * As pwc_put and pwc_get, but waits for the end: 0, and the data has been placed, or is in `dst`;
+ * or a negative errno, that of the call or that of the operation's end. With PWC_LCE_SOURCE the put
+ * returns when its source may be used again. There is no local event. Where there is no room the
+ * call waits, too. Blocks, up to the client's timeout. Meanwhile handlers of active messages run,
+ * and events stay for later probes, as in pwc_flush.
+ *
+ * -ETIMEDOUT, and -ENOBUFS: too many events are kept, probe first: the operation may have been
+ * submitted, then goes on, and its memory must stay untouched until the end of a pwc_flush, but
+ * for a destination that is in no region: it is not filled any more; -EDEADLK: inside a handler.
+ */
+PWC_API int pwc_put_wait(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid rid,
+                         unsigned flags);
+PWC_API int pwc_get_wait(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid rid,
+                         unsigned flags);
 
 /*
  * 1 with an event, 0 with none, or an error. Never blocks. `peer` (or PWC_ANY) and `kinds`
@@ -395,10 +466,11 @@ PWC_API int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_ci
 PWC_API int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out);
 
 /*
- * As pwc_probe, up to `n` events by one pass over the rings: how many, 0 with none, or an error
- * that came before the first event. Events of one pair of contexts are in their order. Fewer than
- * are there may come: call until 0. The `data` of all of them, with ids of 8 KiB together, stays
- * valid until the next probe, wait, flush, unbind or destroy on this context. -EINVAL also: no `n`.
+ * As pwc_probe, but takes up to `n` events by one pass over the rings. Returns how many it took, 0
+ * where there is none, or an error that came before the first event. Events of one pair of contexts
+ * are in their order. The call may take fewer events than are there, because their ids together
+ * have room for 8 KiB: call until it returns 0. The `data` of all events stays valid until the next
+ * probe, wait, flush, unbind or destroy on this context. -EINVAL also where `n` is 0.
  */
 PWC_API int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *events,
                         unsigned n);
@@ -406,10 +478,28 @@ PWC_API int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_
 /*
  * As probe, but waits for an event: polls for about 200 us, yielding the processor, then sleeps. 0
  * after timeout_ms without one, or an error as probe; timeout_ms < 0 waits for ever. A daemon that
- * dies is noticed within a second. Signals do not end it.
+ * dies is noticed within a second. Signals do not end it. -EHOSTDOWN: `peer` has ended, in order or
+ * not, and no event of these kinds is left or can come (PWC_PEER); not for PWC_ANY.
  */
 PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
                      int timeout_ms);
+
+/* Gets an event: see below. */
+typedef void (*pwc_event_handler)(pwc_ctx *ctx, const struct pwc_event *event, void *argument);
+
+/*
+ * From now on events of these kinds go to `handler` while a call of this context waits: pwc_flush,
+ * pwc_unbind, pwc_put_wait, an operation with PWC_WAIT, waits for requests and words, pwc_test,
+ * pwc_barrier, pwc_exchange, and pwc_wait, for kinds that it does not ask for. So the events
+ * neither fill the rings nor have to be kept, and -ENOBUFS comes of kinds alone that nobody takes.
+ * What pwc_probe and pwc_wait ask for they return as before; pwc_finalize drops events. `kinds`: as
+ * of pwc_probe, 0 for PWC_LOCAL | PWC_REMOTE. A context has one such function, the last that was
+ * set; a NULL one ends it. It runs on the thread of the call that waits. It may submit, without
+ * PWC_WAIT, and set another handler; what blocks, probes or waits gives -EDEADLK there. event->data
+ * lasts until it returns. Returns at once. -EINVAL: no context, or unknown kinds.
+ */
+PWC_API int pwc_set_handler(pwc_ctx *ctx, unsigned kinds, pwc_event_handler handler,
+                            void *argument);
 
 /*
  * Waits until all that this context has submitted towards `peer` (or PWC_ANY) has ended, with
@@ -423,9 +513,10 @@ PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_eve
 PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms);
 
 /*
- * Words on the last control call that failed (attach, alloc, bind, ...), the daemon's or the
- * library's: what was wrong, with the value, and what to do. Copied to `text`, cut to `size` bytes
- * with a terminator; empty when there are none. Returns the whole length.
+ * Words on the last call that asked the daemon (alloc, bind, exchange, ...), if it has failed, the
+ * daemon's or the library's: what was wrong, with the value, and what to do. Copied to `text`, cut
+ * to `size` bytes with a terminator; empty when there are none, never those on an earlier call.
+ * Returns the whole length.
  */
 PWC_API size_t pwc_error_text(pwc_client *client, char *text, size_t size);
 

@@ -51,7 +51,7 @@ static inline pwc_cid pwc_cid_request(pwc_request *request)
 }
 
 /*
- * How a request has ended. Of a plain one: the first error among the operations that have ended
+ * How a request has ended. A plain one reports the first error among the operations that have ended
  * since a call last reported its end, and their number; the peer and the bytes are those of the
  * last of them.
  */

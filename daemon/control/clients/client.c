@@ -100,13 +100,25 @@ void client_end(struct client *c, const char *reason)
 
 static void process_exited(uv_poll_t *poll, int status, int events)
 {
-    client_end(poll->data, NULL);
+    struct client *c = poll->data;
+    struct control *control = c->control;
+    struct account *before = account_begin(control, &c->user->account);
+
+    client_end(c, NULL);
+    account_end(control, before);
 }
 
 static void deadline_passed(uv_timer_t *timer)
 {
     struct client *c = timer->data;
+    struct control *control = c->control;
+    struct account *before;
 
+    if (c->in_line) { /* we hold it back */
+        client_await_question(c);
+        return;
+    }
+    before = account_begin(control, &c->user->account);
     if (c->state == CLIENT_LOOKING) { /* no offence: the user may connect again */
         reply_error(c, 0, -ETIMEDOUT, "nothing was asked for 5 s");
         client_end(c, NULL);
@@ -115,6 +127,7 @@ static void deadline_passed(uv_timer_t *timer)
     } else {
         client_end(c, "a frame was begun and not ended within 5 s");
     }
+    account_end(control, before);
 }
 
 /* A pidfd of the process that connected. Since Linux 6.5 it is that process even if its pid has
@@ -162,14 +175,15 @@ static void end_unwatched(struct client *c, int rc)
     client_end(c, NULL);
 }
 
-static void refuse(struct control *control, int descriptor, const char *text)
+/* Answers a connection that is not taken. -EAGAIN: the library comes again, within its timeout. */
+static void refuse(struct control *control, int descriptor, int status, const char *text)
 {
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
     Pwc__Error error = PWC__ERROR__INIT;
     uint8_t frame[512];
     size_t size;
 
-    error.status = -EACCES;
+    error.status = status;
     error.text = (char *)(uintptr_t)text;
     reply.body_case = PWC__CLIENT_REPLY__BODY_ERROR;
     reply.error = &error;
@@ -246,6 +260,7 @@ void client_accept(struct control *control, int descriptor, client_on_request on
     struct ucred peer = {0};
     socklen_t size = sizeof(peer);
     struct quota_user *user;
+    struct account *before;
     uint32_t connections_max = 2u * (uint32_t)control->config->clients_max;
     uint32_t slot = INFLIGHT_NONE;
 
@@ -260,7 +275,7 @@ void client_accept(struct control *control, int descriptor, client_on_request on
         log_hostile(&control->log, LOG_SOURCE_CONNECTION, &about,
                     "user %u (pid %d) is not served: --allow-users would", (unsigned)peer.uid,
                     (int)peer.pid);
-        refuse(control, descriptor, CLIENT_NOT_SERVED);
+        refuse(control, descriptor, -EACCES, CLIENT_NOT_SERVED);
         return;
     }
     user = quota_enter(control, peer.uid);
@@ -272,12 +287,15 @@ void client_accept(struct control *control, int descriptor, client_on_request on
                     (unsigned)peer.uid);
         if (user)
             quota_leave(&(struct client){.control = control, .user = user});
-        refuse(control, descriptor, "too many connections to this daemon: try again later");
+        refuse(control, descriptor, -EAGAIN,
+               "too many connections to this daemon at a time: try again later");
         return;
     }
+    before = account_begin(control, &user->account);
     if (!client_new(control, slot, descriptor, -1, &peer, user, on_request)) {
         quota_leave(&(struct client){.control = control, .user = user});
         inflight_give(&control->inflight, slot);
         close(descriptor);
     }
+    account_end(control, before);
 }

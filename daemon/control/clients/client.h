@@ -20,6 +20,7 @@
 #include <uv.h>
 #include "daemon/control/clients/quota.h"
 #include "daemon/control/control.h"
+#include "proto/board_abi.h"
 #include "proto/control.pb-c.h"
 #include "shm_ring/mapping.h"
 
@@ -81,6 +82,18 @@ struct client_output {
  */
 struct direct_counts {
     uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
+    /* The fullest ring that a neighbour writes for the context, 0 where there is none: its bytes,
+     * how many are used now, and the neighbour's rank. */
+    uint64_t pair_size, pair_used, pair_rank;
+};
+
+/* The last call about a session or a segment, which stands in it, so it cannot fail: the thread of
+ * the engine forgets the mapping. */
+struct client_detach {
+    struct call call;
+    uint32_t request; /* the one that has closed it, or 0 */
+    void *object;
+    void (*forget)(void *object);
 };
 
 /* A context. Kept until the engine has let go of it. */
@@ -90,8 +103,11 @@ struct client_session {
     uint32_t handle; /* CLIENT_NONE: being opened */
     uint32_t context;
     struct mapping mapping;
-    bool direct;                  /* takes part in pairs (pairs.h) */
-    uint32_t pairs;               /* in which it is the origin */
+    bool direct;             /* takes part in pairs (pairs.h) */
+    uint32_t pairs;          /* in which it is the origin */
+    struct pair *pairs_from; /* list of these, and of those in which it is the target */
+    struct pair *pairs_to;
+    uint64_t board_slots[BOARD_SLOTS / 64]; /* bits of those that pairs have */
     int board;                    /* for neighbours that reach it by pairs (board_abi.h), or -1 */
     struct direct_counts counted; /* by pairs that are gone */
     int doorbell;
@@ -102,7 +118,8 @@ struct client_session {
     uint32_t request; /* the one that opens it, then the one that closes it */
     bool closing;
     bool watched;
-    struct call detach; /* the last call about it: cannot fail */
+    uint32_t offloads; /* that its client is charged for */
+    struct client_detach detach;
 };
 
 struct client_segment {
@@ -115,7 +132,7 @@ struct client_segment {
     uint32_t request;
     bool opening; /* not registered yet: its request waits */
     bool closing;
-    struct call detach; /* the last call about it: cannot fail */
+    struct client_detach detach;
 };
 
 struct inspection;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/reply.h"
 #include "shm_ring/fault.h"
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -12,6 +13,8 @@
 static void returned(struct call *call)
 {
     struct client *c = call->owner;
+    struct control *control = c->control;
+    struct account *before = account_begin(control, &c->user->account);
 
     c->calls--;
     c->user->calls--;
@@ -19,6 +22,7 @@ static void returned(struct call *call)
         call->then(call);
     client_stream_resume(c);
     client_free_ended(c);
+    account_end(control, before);
 }
 
 struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
@@ -46,6 +50,24 @@ void client_call_in(struct client *c, struct call *call, enum call_kind kind,
     call->then = then;
     c->calls++;
     c->user->calls++;
+}
+
+static void detached(struct call *call)
+{
+    struct client *c = call->owner;
+    const struct client_detach *d = (const struct client_detach *)call;
+    uint32_t request = d->request;
+
+    d->forget(d->object);
+    if (request != 0 && c->state == CLIENT_SERVED)
+        reply_done(c, request);
+}
+
+void client_detach(struct client *c, struct client_detach *d, struct call_detach detach)
+{
+    client_call_in(c, &d->call, CALL_DETACH, detached);
+    d->call.detach = detach;
+    call_post(c->worker->progress, &d->call);
 }
 
 void client_leave_engine(struct client *c)
@@ -81,9 +103,12 @@ static void forget_connection(struct client *c)
 static void handle_closed(uv_handle_t *handle)
 {
     struct client *c = handle->data;
+    struct control *control = c->control;
+    struct account *before;
 
     if (--c->uv_handles > 0)
         return;
+    before = account_begin(control, &c->user->account);
     unlink_client(c);
     forget_connection(c);
     if (c->pidfd >= 0)
@@ -91,6 +116,7 @@ static void handle_closed(uv_handle_t *handle)
     if (c->descriptor >= 0)
         close(c->descriptor);
     free(c);
+    account_end(control, before);
 }
 
 void client_free_ended(struct client *c)

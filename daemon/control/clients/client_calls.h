@@ -23,6 +23,9 @@ struct call *client_call_to(struct client *c, const struct worker *worker, enum 
  * follows. */
 void client_call_in(struct client *c, struct call *call, enum call_kind kind,
                     void (*then)(struct call *call));
+/* Has the thread of the engine forget a mapping that the engine has closed. Then `d->forget` frees
+ * the object, `d` with it, and the request is answered. The caller has filled in those three. */
+void client_detach(struct client *c, struct client_detach *d, struct call_detach detach);
 /* Has the engine close the client. */
 void client_leave_engine(struct client *c);
 /* Frees a client that has ended, once nothing of it is left in an engine. For ends that no call

@@ -423,12 +423,10 @@ static void read_requests(struct client *c)
         turns_count(c);
 }
 
-static void on_socket(uv_poll_t *poll, int status, int events)
+static void serve(struct client *c, int status, int events)
 {
-    struct client *c = poll->data;
+    uv_poll_t *poll = &c->socket;
 
-    if (uv_is_closing((uv_handle_t *)poll))
-        return;
     if (c->state == CLIENT_ENDING) {
         if (status < 0 || flush(c) < 0 || !c->output)
             uv_poll_stop(poll);
@@ -440,10 +438,23 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     }
     if (events & (UV_READABLE | UV_DISCONNECT))
         read_requests(c);
-    /* Where reading waits (held back, or for the rest of a frame) it cannot find the hang-up. */
+    /* While reading waits (held back, or for the rest of a frame), no read finds the hang-up. */
     if (events & UV_DISCONNECT && (held_back(c) || c->partial) && !c->control->leaving)
         c->on_end(c, NULL);
     client_stream_resume(c);
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    struct client *c = poll->data;
+    struct control *control = c->control;
+    struct account *before;
+
+    if (uv_is_closing((uv_handle_t *)poll))
+        return;
+    before = account_begin(control, &c->user->account);
+    serve(c, status, events);
+    account_end(control, before);
 }
 
 void client_stream_resume(struct client *c)
@@ -467,13 +478,16 @@ void clients_next_turn(uv_check_t *check)
 void clients_look_again(uv_timer_t *timer)
 {
     struct control *control = timer->data;
+    struct account *before;
 
     for (struct client *c = control->clients, *next; c; c = next) {
         next = c->next;
         if (!c->partial || c->state == CLIENT_ENDING)
             continue;
+        before = account_begin(control, &c->user->account);
         read_requests(c);
         client_stream_resume(c);
+        account_end(control, before);
     }
 }
 

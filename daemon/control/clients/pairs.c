@@ -26,26 +26,78 @@ static const char *name_of(const struct pair *p, char *name)
     return name;
 }
 
-static struct pair *find(const struct control *control, const struct client_session *origin,
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static struct pair **same_hash(struct control *control, const struct client_session *origin,
+                               const struct client_session *target)
+{
+    uint32_t hash = origin->handle * 2654435761u + origin->client->worker->engine;
+
+    hash = (hash ^ target->handle) * 2654435761u + target->client->worker->engine;
+    return &control->pairs[hash >> 8 & (CONTROL_PAIR_HASHES - 1)];
+}
+
+static struct pair *find(struct control *control, const struct client_session *origin,
                          const struct client_session *target)
 {
-    struct pair *p = control->pairs;
+    struct pair *p = *same_hash(control, origin, target);
 
     while (p && (p->origin != origin || p->target != target))
-        p = p->next;
+        p = p->same_hash.next;
     return p;
+}
+
+/* Places stand at the same offset in all pairs of one list. */
+static struct pair_place *place_in(struct pair *p, size_t offset)
+{
+    return (void *)((uint8_t *)p + offset);
+}
+
+static void list_add(struct pair **first, struct pair *p, size_t offset)
+{
+    *place_in(p, offset) = (struct pair_place){.next = *first, .at = first};
+    if (*first)
+        place_in(*first, offset)->at = &place_in(p, offset)->next;
+    *first = p;
+}
+
+static void list_remove(struct pair *p, size_t offset)
+{
+    struct pair_place *place = place_in(p, offset);
+
+    *place->at = place->next;
+    if (place->next)
+        place_in(place->next, offset)->at = place->at;
+    *place = (struct pair_place){0};
+}
+
+static void pair_link(struct pair *p)
+{
+    list_add(same_hash(p->origin->client->control, p->origin, p->target), p,
+             offsetof(struct pair, same_hash));
+    list_add(&p->origin->pairs_from, p, offsetof(struct pair, of_origin));
+    list_add(&p->target->pairs_to, p, offsetof(struct pair, of_target));
+    p->origin->pairs++;
+    if (p->slot < BOARD_SLOTS)
+        p->target->board_slots[p->slot / 64] |= UINT64_C(1) << p->slot % 64;
+}
+
+static void pair_unlink(struct pair *p)
+{
+    list_remove(p, offsetof(struct pair, same_hash));
+    list_remove(p, offsetof(struct pair, of_origin));
+    list_remove(p, offsetof(struct pair, of_target));
+    p->origin->pairs--;
+    if (p->slot < BOARD_SLOTS)
+        p->target->board_slots[p->slot / 64] &= ~(UINT64_C(1) << p->slot % 64);
 }
 
 static void pair_free(struct pair *p)
 {
-    struct pair **at = &p->origin->client->control->pairs;
     char name[STORE_NAME_MAX];
 
-    while (*at && *at != p)
-        at = &(*at)->next;
-    if (*at) {
-        *at = p->next;
-        p->origin->pairs--;
+    if (p->same_hash.at) {
+        pair_unlink(p);
         quota_give(p->origin->client, QUOTA_MEMORY, PAIR_BYTES);
         store_remove(&p->origin->client->control->store, "%s", name_of(p, name));
     }
@@ -93,13 +145,10 @@ static int board_make(struct client_session *s)
 /* The first free slot on the board of a new pair's target, or BOARD_NONE. */
 static uint32_t board_slot(struct client_session *target)
 {
-    uint64_t taken[BOARD_SLOTS / 64] = {0};
+    const uint64_t *taken = target->board_slots;
 
     if (target->board < 0 && board_make(target) < 0)
         return BOARD_NONE;
-    for (const struct pair *p = target->client->control->pairs; p; p = p->next)
-        if (p->target == target && p->slot < BOARD_SLOTS)
-            taken[p->slot / 64] |= UINT64_C(1) << p->slot % 64;
     for (uint32_t i = 0; i < BOARD_SLOTS / 64; i++)
         if (~taken[i] != 0)
             return i * 64 + (uint32_t)__builtin_ctzll(~taken[i]);
@@ -124,15 +173,6 @@ static int send_note(const struct pair *p)
 
     message_attach(&message, room, descriptors, p->slot == BOARD_NONE ? 1 : 2);
     return sendmsg(p->target->wake, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-static void pair_link(struct pair *p)
-{
-    struct control *control = p->origin->client->control;
-
-    p->next = control->pairs;
-    control->pairs = p;
-    p->origin->pairs++;
 }
 
 int pairs_inherit(struct client_session *origin, struct client_session *target, uint64_t number,
@@ -197,7 +237,7 @@ static int pair_make(struct client_session *origin, struct client_session *targe
     FAULT(PAIR_MADE);
     rc = store_add_spare(&control->store, p->ring.fd, "%s", name_of(p, name)) ? send_note(p)
                                                                               : -ENOSPC;
-    FAULT(PAIR_TOLD);
+    FAULT(PAIR_ANNOUNCED);
     if (rc < 0)
         goto fail;
     notify(target);
@@ -257,17 +297,62 @@ static void count(const struct pair_counts *shared, struct direct_counts *counts
     counts->am_bytes += atomic_load_explicit(&shared->am_bytes, memory_order_relaxed);
 }
 
+/* Whether line `nth` of those that the target has not read stands there: its head bears its
+ * position. */
+static bool stands(const struct pair_shared *shared, uint64_t consumed, uint32_t nth)
+{
+    const struct pair_line *lines = (const void *)((const uint8_t *)shared + PAIR_DATA_OFFSET);
+    uint64_t position = consumed + nth;
+    uint64_t head = atomic_load_explicit(&lines[position % PAIR_LINES].head, memory_order_relaxed);
+
+    return (uint32_t)head == (uint32_t)(position + 1);
+}
+
+/* Counts the lines of requests that the target has not read. A search in steps that double, then a
+ * binary one, reads no page of the ring that has no line: a page that is read is taken. The two
+ * clients may write anything: then it is any number up to PAIR_LINES. */
+static uint32_t unread(const struct pair *p)
+{
+    const struct pair_shared *shared = p->ring.base;
+    uint64_t consumed = atomic_load_explicit(&shared->requests.consumed, memory_order_relaxed);
+    uint32_t least = 0, most = 1;
+
+    while (most <= PAIR_LINES && stands(shared, consumed, most - 1)) {
+        least = most;
+        most *= 2;
+    }
+    most = most <= PAIR_LINES ? most - 1 : PAIR_LINES;
+    while (least < most) {
+        uint32_t middle = least + (most - least) / 2;
+
+        if (stands(shared, consumed, middle))
+            least = middle + 1;
+        else
+            most = middle;
+    }
+    return least;
+}
+
+static void look_at_ring(const struct pair *p, struct direct_counts *counts)
+{
+    uint64_t used = (uint64_t)unread(p) * sizeof(struct pair_line);
+
+    counts->pair_size = PAIR_RING_BYTES;
+    if (used > counts->pair_used) {
+        counts->pair_used = used;
+        counts->pair_rank = p->origin->client->rank;
+    }
+}
+
 struct direct_counts pairs_count(const struct client_session *s)
 {
     struct direct_counts counts = s->counted;
 
-    for (const struct pair *p = s->client->control->pairs; p; p = p->next) {
-        const struct pair_shared *shared = p->ring.base;
-
-        if (p->origin == s)
-            count(&shared->origin.counts, &counts);
-        if (p->target == s)
-            count(&shared->target.counts, &counts);
+    for (const struct pair *p = s->pairs_from; p; p = p->of_origin.next)
+        count(&((const struct pair_shared *)p->ring.base)->origin.counts, &counts);
+    for (const struct pair *p = s->pairs_to; p; p = p->of_target.next) {
+        count(&((const struct pair_shared *)p->ring.base)->target.counts, &counts);
+        look_at_ring(p, &counts);
     }
     return counts;
 }
@@ -322,14 +407,10 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
 
 void pairs_end(struct client_session *s)
 {
-    struct pair *next;
-
-    for (struct pair *p = s->client->control->pairs; p; p = next) {
-        uint32_t gone =
-            (p->origin == s ? PAIR_ORIGIN_GONE : 0) | (p->target == s ? PAIR_TARGET_GONE : 0);
-
-        next = p->next;
-        if (gone != 0)
-            pair_end(p, gone);
-    }
+    /* A context that has bound itself has a pair of which it is both sides. */
+    while (s->pairs_from)
+        pair_end(s->pairs_from, s->pairs_from->target == s ? PAIR_ORIGIN_GONE | PAIR_TARGET_GONE
+                                                           : PAIR_ORIGIN_GONE);
+    while (s->pairs_to)
+        pair_end(s->pairs_to, PAIR_TARGET_GONE);
 }

@@ -17,8 +17,14 @@
 
 #define PAIRS_MAX 1024u /* of one origin */
 
+/* A place in one list of pairs. */
+struct pair_place {
+    struct pair *next;
+    struct pair **at; /* what leads here; NULL: in no list */
+};
+
 struct pair {
-    struct pair *next; /* of all */
+    struct pair_place same_hash, of_origin, of_target;
     uint64_t number;
     struct client_session *origin, *target;
     uint32_t slot;       /* on the target's board, or BOARD_NONE */

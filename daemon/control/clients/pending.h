@@ -25,6 +25,7 @@ enum pending_kind {
     PENDING_REGION_CLOSE, /* at the engine */
     PENDING_EXCHANGE,     /* at the job's home */
     PENDING_TEAM,         /* likewise */
+    PENDING_OFFLOAD,      /* at the engine: its targets are being bound */
 };
 
 struct pending {
@@ -42,6 +43,7 @@ struct pending {
     /* of a bind */
     uint32_t session;
     uint64_t peer;
+    uint32_t asked; /* the engine that the key names, as a peer's number + 1; 0: there is no key */
     /* of an exchange */
     uint32_t sequence;
 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
+#include "daemon/control/threads/clock.h"
 
 #define FIELD(member) offsetof(struct config, member)
 #define NO_KEY        SIZE_MAX
@@ -21,6 +22,10 @@ static const struct rule {
     [QUOTA_SEGMENTS] = {"segments", "segments", FIELD(client_segments), FIELD(user_segments)},
     [QUOTA_REGIONS] = {"regions", "regions", FIELD(client_regions), FIELD(user_regions)},
     [QUOTA_TEAMS] = {"teams", "teams", FIELD(client_teams), FIELD(user_teams)},
+    [QUOTA_PROGRAMS] = {"programs", "programs", FIELD(client_programs), FIELD(user_programs)},
+    [QUOTA_PROGRAM_BYTES] = {"bytes of programs", "program-bytes", FIELD(client_program_bytes),
+                             FIELD(user_program_bytes)},
+    [QUOTA_OFFLOADS] = {"offloads", "offloads", FIELD(client_offloads), FIELD(user_offloads)},
     [QUOTA_MEMORY] = {"bytes", "memory", FIELD(client_memory), FIELD(user_memory)},
 };
 
@@ -47,6 +52,9 @@ void quota_open(struct control *control, bool others)
         [QUOTA_SEGMENTS] = engine->segments_max,
         [QUOTA_REGIONS] = engine->regions_max,
         [QUOTA_TEAMS] = (uint64_t)engine->clients_max * CLIENT_TEAMS,
+        [QUOTA_PROGRAMS] = ENGINE_PROGRAMS_MAX,
+        [QUOTA_PROGRAM_BYTES] = engine->program_bytes,
+        [QUOTA_OFFLOADS] = ENGINE_OFFLOADS_MAX,
         [QUOTA_MEMORY] = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
     };
 
@@ -60,6 +68,39 @@ void quota_open(struct control *control, bool others)
         others ? (uint32_t)share(0, 2 * (uint64_t)engine->clients_max) : UINT32_MAX;
 }
 
+static void user_free(struct control *control, struct quota_user **at)
+{
+    struct quota_user *u = *at;
+
+    account_forget(control, &u->account);
+    *at = u->next;
+    free(u);
+}
+
+/* A user who hangs up and comes again pays on. */
+static bool may_be_forgotten(struct quota_user *u, uint64_t now)
+{
+    return u->connections == 0 && u->views == 0 && account_spent(&u->account, now) == 0;
+}
+
+static void forget_users(struct control *control)
+{
+    uint64_t now = clock_ns();
+
+    for (struct quota_user **at = &control->users; *at;) {
+        if (may_be_forgotten(*at, now))
+            user_free(control, at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+void quota_close(struct control *control)
+{
+    while (control->users)
+        user_free(control, &control->users);
+}
+
 static struct quota_user *user_of(struct control *control, uid_t uid)
 {
     struct quota_user *u = control->users;
@@ -71,22 +112,24 @@ static struct quota_user *user_of(struct control *control, uid_t uid)
         if (!u)
             return NULL;
         u->uid = uid;
+        u->account.paid_at = clock_ns();
         u->next = control->users;
         control->users = u;
     }
     return u;
 }
 
-static void user_forget(struct control *control, struct quota_user *u)
+/* More connections without Hello than a user may have. In the line the user waits for the daemon,
+ * not the daemon for its Hello (turns.h). */
+static bool has_many_strangers(const struct quota_user *u)
 {
-    struct quota_user **at = &control->users;
+    uint32_t waiting = 0;
 
-    if (u->connections > 0 || u->views > 0)
-        return;
-    while (*at != u)
-        at = &(*at)->next;
-    *at = u->next;
-    free(u);
+    if (u->strangers < CLIENT_STRANGERS_MAX)
+        return false;
+    for (const struct client *c = u->line; c; c = c->behind)
+        waiting += c->state == CLIENT_STRANGER;
+    return u->strangers - waiting >= CLIENT_STRANGERS_MAX;
 }
 
 struct quota_user *quota_enter(struct control *control, uid_t uid)
@@ -95,11 +138,11 @@ struct quota_user *quota_enter(struct control *control, uid_t uid)
 
     if (!u)
         return NULL;
-    if (u->connections < control->user_connections && u->strangers < CLIENT_STRANGERS_MAX) {
+    if (u->connections < control->user_connections && !has_many_strangers(u)) {
         u->connections++;
         return u;
     }
-    user_forget(control, u);
+    forget_users(control);
     return NULL;
 }
 
@@ -119,13 +162,13 @@ void quota_leave(struct client *c)
     for (int i = 0; i < QUOTA_KINDS; i++)
         u->held[i] -= c->held[i];
     u->connections--;
-    user_forget(c->control, u);
+    forget_users(c->control);
 }
 
 void quota_release(struct control *control, struct quota_user *u)
 {
     u->views--;
-    user_forget(control, u);
+    forget_users(control);
 }
 
 /* No sum that could overflow. */

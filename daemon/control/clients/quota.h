@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "daemon/control/clients/account.h"
 
 struct client;
 struct control;
@@ -28,12 +29,15 @@ enum quota_kind {
     QUOTA_CONTEXTS,
     QUOTA_SEGMENTS,
     QUOTA_REGIONS,
-    QUOTA_TEAMS,  /* a member of one is one */
-    QUOTA_MEMORY, /* bytes of segments, rings, pairs and areas of teams */
+    QUOTA_TEAMS, /* a member of one is one */
+    QUOTA_PROGRAMS,
+    QUOTA_PROGRAM_BYTES,
+    QUOTA_OFFLOADS, /* also those that are being made */
+    QUOTA_MEMORY,   /* bytes of segments, rings, pairs and areas of teams */
     QUOTA_KINDS
 };
 
-/* A user, as long as there is a connection, or a view to pay for. */
+/* A user, as long as there is a connection, or time to pay for. */
 struct quota_user {
     struct quota_user *next;
     uid_t uid;
@@ -46,6 +50,7 @@ struct quota_user {
     uint32_t pending;  /* of its clients' requests, in control.pending */
     uint32_t views;    /* under way, or not paid for: they keep it (request_inspect.h) */
     uint64_t views_at; /* when the views so far are paid for */
+    struct account account;
     /* turns.h */
     uint64_t turn;          /* of the loop, in which `taken` was counted */
     uint32_t taken, called; /* requests, and connections out of the line, in that turn */
@@ -60,6 +65,8 @@ struct quota_user *quota_enter(struct control *control, uid_t uid);
 /* Counts an inherited connection, whatever the limits are now. NULL: no memory. */
 struct quota_user *quota_inherit(struct control *control, uid_t uid);
 void quota_leave(struct client *c);
+/* At the end of the loop: there are no connections any more. */
+void quota_close(struct control *control);
 /* A view of this user is over. */
 void quota_release(struct control *control, struct quota_user *u);
 

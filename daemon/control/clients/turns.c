@@ -1,10 +1,45 @@
 /* Owns the users' lines (turns.h). Thread: control. */
 #include "daemon/control/clients/turns.h"
 
-/* More would have the engines, or other nodes, work for this user alone. */
-static bool has_enough(const struct quota_user *u)
+static bool is_alone(const struct control *control, const struct quota_user *u)
 {
-    return u->calls >= TURN_CALLS_MAX || u->pending >= TURN_PENDING_MAX;
+    for (const struct quota_user *other = control->users; other; other = other->next)
+        if (other != u && other->held[QUOTA_CLIENTS] > 0)
+            return false;
+    return true;
+}
+
+/* Timers run in front of the poll, which might block: it is woken, and the end of the loop's turn
+ * looks at the lines. */
+static void paid(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+
+    uv_async_send(&control->resume);
+}
+
+/* Beside others the user has spent more of this thread's time than it may. The loop has a turn once
+ * that is paid. */
+static bool owes(struct control *control, struct quota_user *u)
+{
+    uint64_t wait_ms = account_wait_ms(&u->account);
+    uv_timer_t *paying = &control->paying;
+
+    if (wait_ms == 0)
+        return false;
+    if (is_alone(control, u)) {
+        account_forgive(&u->account);
+        return false;
+    }
+    if (!uv_is_active((uv_handle_t *)paying) || uv_timer_get_due_in(paying) > wait_ms)
+        uv_timer_start(paying, paid, wait_ms, 0);
+    return true;
+}
+
+/* More would have the engines, other nodes, or this thread work for this user alone. */
+static bool has_enough(struct control *control, struct quota_user *u)
+{
+    return u->calls >= TURN_CALLS_MAX || u->pending >= TURN_PENDING_MAX || owes(control, u);
 }
 
 /* In a new turn of the loop nothing has been taken yet. */
@@ -32,7 +67,7 @@ bool turns_may(struct client *c)
     struct quota_user *u = c->user;
 
     begin(u, c->control->turn);
-    if (u->taken < TURN_REQUESTS && !has_enough(u))
+    if (u->taken < TURN_REQUESTS && !has_enough(c->control, u))
         return true;
     if (!c->in_line)
         line_up(c);
@@ -66,7 +101,7 @@ struct client *turns_next(struct control *control)
         struct client *c = u->line;
 
         begin(u, control->turn);
-        if (!c || has_enough(u) || u->called == TURN_REQUESTS)
+        if (!c || u->called == TURN_REQUESTS || has_enough(control, u))
             continue;
         u->called++;
         turns_leave(c);

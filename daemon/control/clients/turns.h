@@ -7,9 +7,10 @@
  *                         the user's line --> turns_next, when the loop's turn is over: read on
  *
  * In each turn of the loop a user has a number of requests taken from its connections, and it has a
- * number of calls in the engines, and of requests that wait for others, at most. Beyond that its
- * connections are not read: they stand in line, the first of the user's first. So what a user asks
- * for on many connections delays another user's request by one turn of each user, no more.
+ * number of calls in the engines, of requests that wait for others, and, unless it is alone, a
+ * share of the thread's time (account.h) at most. Beyond that its connections are not read: they
+ * stand in line, the first of the user's first. So what a user asks for on many connections delays
+ * another user's request by one turn of each user, no more.
  *
  * Thread: control.
  */

@@ -126,7 +126,7 @@ void associations_probe(struct peer *p)
     struct association *a = association_of(p, &p->control->workers[0], 0);
 
     if (a)
-        peer_ping_ask(&a->ping);
+        peer_ping_ask(&a->ping, 0);
 }
 
 /* ---- a fabric that dies with its peer ----------------------------------------------------------
@@ -403,6 +403,21 @@ int associations_offer(struct peer *p, const Pwc__Offer *o)
     return 0;
 }
 
+/* Why the engine took the link for broken, in words. */
+static const char *why_broken(const struct association *a, int status)
+{
+    switch (status) {
+    case 0:
+        return "its fabric failed";
+    case -ETIMEDOUT:
+        return peer_ping_why(&a->ping);
+    case -ENODATA:
+        return "the fabric has lost a part of what it sent";
+    default:
+        return strerror(-status);
+    }
+}
+
 void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
                         const struct engine_notice *notice)
 {
@@ -427,7 +442,7 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
         break;
     case ENGINE_PEER_SILENT:
         if (p->state == PEER_LINKED)
-            peer_ping_ask(&a->ping);
+            peer_ping_ask(&a->ping, notice->length);
         break;
     case ENGINE_PEER_GONE:
         if (is_sibling(a))
@@ -440,10 +455,7 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
             end_twins(a, go_down);
             break;
         }
-        peer_note_reason(p, notice->status,
-                         notice->status == -ETIMEDOUT ? peer_ping_why(&a->ping)
-                         : notice->status < 0         ? strerror(-notice->status)
-                                                      : "its fabric failed");
+        peer_note_reason(p, notice->status, why_broken(a, notice->status));
         if (p->link)
             link_close(p->link, notice->status, "the fabric lost the peer");
         break;

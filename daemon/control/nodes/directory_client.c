@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/control/clients/client.h"
@@ -12,9 +13,12 @@
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/requests/request_bind.h"
 #include "daemon/control/teams/team_home.h"
+#include "daemon/control/threads/clock.h"
 
 #define PIECE     32512u /* bytes of an exchange's result in one frame: sockets take it whole */
 #define ERRNO_MAX 4095
+
+enum { FAILURE_TEXT_MAX = 128 };
 
 static_assert(DIRECTORY_NAME_MAX == ENGINE_JOB_MAX, "one length for a job's name");
 static_assert(DIRECTORY_ENGINES == NODES_ENGINES_MAX && HANDSHAKE_ENGINES_MAX == NODES_ENGINES_MAX,
@@ -116,7 +120,7 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
         reply_error(c, request, status, "exchange %u of job %s: %s", g->sequence, c->job,
                     status == -EHOSTDOWN ? "a rank left, or its node cannot be reached, before "
                                            "it took part"
-                    : status == -EBADMSG ? "ranks give different lengths: give the same"
+                    : *g->why            ? g->why
                     : status == -EDQUOT  ? "this user's jobs and exchanges take as much memory at "
                                            "the job's home as it gives a user: let some end"
                                          : strerror(-status));
@@ -203,15 +207,41 @@ static void deliver(struct control *control, const struct directory_job *job,
     } while (!piece.last);
 }
 
-static void fail_gather(struct control *control, struct directory_job *job,
-                        struct directory_gather *g, int status)
+/* Writes which rank's length differs, if that is why the exchange has failed. */
+static void explain_failure(const struct directory_job *job, uint32_t sequence,
+                            char why[FAILURE_TEXT_MAX])
+{
+    const struct directory_failure *f = directory_failure_of(job, sequence);
+
+    why[0] = '\0';
+    if (f && f->status == -EINVAL)
+        snprintf(why, FAILURE_TEXT_MAX,
+                 "rank %u gives %u bytes, a rank before it %u: give the same", f->odd_rank,
+                 f->odd_length, f->length);
+    else if (f && f->status == -ETIMEDOUT)
+        snprintf(why, FAILURE_TEXT_MAX, "another rank has given it up before this one came");
+}
+
+static void send_failure(struct control *control, struct directory_job *job,
+                         const struct directory_gather *g, int status, const char *why)
 {
     Pwc__Gathered piece = piece_of(job, g);
 
     piece.status = status;
     piece.last = true;
+    piece.why = (char *)(uintptr_t)why;
     send_piece_to_all(control, job, &piece);
+}
+
+static void fail_gather(struct control *control, struct directory_job *job,
+                        struct directory_gather *g, int status)
+{
+    const struct directory_gather failed = {.sequence = g->sequence};
+    char why[FAILURE_TEXT_MAX];
+
     directory_gather_fail(control->directory, job, g, status);
+    explain_failure(job, failed.sequence, why);
+    send_failure(control, job, &failed, status, why);
 }
 
 /* ---- at home --------------------------------------------------------------------------------- */
@@ -297,6 +327,24 @@ static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs 
            engine);
 }
 
+/* A rank waits no longer: all ranks get an error that names those which have not come. */
+static void give_up(struct control *control, const struct directory_id *id,
+                    const struct directory_part *part)
+{
+    struct directory_job *job;
+    struct directory_gather *g = directory_give_up(control->directory, id, part, &job);
+    const struct directory_gather failed = {.sequence = part->sequence};
+    char missing[FAILURE_TEXT_MAX / 2], why[FAILURE_TEXT_MAX];
+
+    if (!g)
+        return; /* it has ended, and the answer is on its way */
+    directory_missing(job, g, missing, sizeof(missing));
+    snprintf(why, sizeof(why), "rank %u has given up after its timeout; not there: %s", part->rank,
+             missing);
+    directory_gather_fail(control->directory, job, g, -ETIMEDOUT);
+    send_failure(control, job, &failed, -ETIMEDOUT, why);
+}
+
 /* Takes a rank's contribution. One that does not fit fails the exchange for all ranks: none of them
  * could end it. A rank contributes again when its daemon or ours was started anew: then it is known
  * already, and a result that was sent before is sent once more. */
@@ -313,13 +361,20 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
     const struct directory_gather *kept = directory_kept(control->directory, &id, &part, &job);
     struct directory_gather *gather;
     Pwc__Gathered refusal = PWC__GATHERED__INIT;
+    char why[FAILURE_TEXT_MAX];
     int rc;
 
+    if (c->give_up) {
+        give_up(control, &id, &part);
+        return;
+    }
     if (kept) {
         deliver(control, job, kept, from);
         return;
     }
     rc = directory_contribute(control->directory, &id, &part, &job, &gather);
+    if (gather && gather->since_ns == 0)
+        gather->since_ns = clock_ns();
     if (rc == 1) {
         deliver(control, job, gather, DIRECTORY_NOWHERE);
         directory_gather_keep(control->directory, job, gather);
@@ -331,6 +386,10 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
         refusal.sequence = c->sequence;
         refusal.status = rc;
         refusal.last = true;
+        if (job) {
+            explain_failure(job, c->sequence, why);
+            refusal.why = why;
+        }
         send_piece(control, from, &refusal);
     }
 }
@@ -484,6 +543,23 @@ void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_
     /* The contribution is not sent again when the link is up. */
     if (send_to(c->control, wait_for_home(c, cookie), &frame) < 0)
         fail_exchange(c->control, p, -ENOBUFS);
+}
+
+void directory_client_give_up(struct client *c, uint32_t sequence)
+{
+    struct directory_id id = id_of(c);
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__Contribution part = PWC__CONTRIBUTION__INIT;
+
+    part.uid = c->uid;
+    part.job = c->job;
+    part.size = c->size;
+    part.sequence = sequence;
+    part.rank = c->rank;
+    part.give_up = true;
+    frame.body_case = PWC__PEER_FRAME__BODY_CONTRIBUTION;
+    frame.contribution = &part;
+    send_if_linked(c->control, home_of(c->control, &id), &frame);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */

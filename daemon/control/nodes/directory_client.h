@@ -29,6 +29,9 @@ void directory_client_where(struct client *c, uint32_t rank, uint64_t cookie);
 /* Sends a rank's contribution. The pending request is answered piece by piece. */
 void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_t *data,
                                  uint32_t length);
+/* The rank waits no longer: the home fails the exchange for all, and its answer ends the pending
+ * request, where it has not been answered yet. */
+void directory_client_give_up(struct client *c, uint32_t sequence);
 
 /* ---- from other nodes ---------------------------------------------------------------------- */
 

@@ -333,10 +333,9 @@ static int prove(struct link *link)
     return by_secret(link) ? send_proof(link, NULL) : vouch(link, NULL);
 }
 
-static int take_greeting(struct link *link, const Pwc__Greeting *g, const uint8_t *body,
-                         size_t size)
+struct handshake_greeting link_greeting(const Pwc__Greeting *g)
 {
-    const struct handshake_greeting theirs = {
+    return (struct handshake_greeting){
         .version_min = g->version_min,
         .version_max = g->version_max,
         .release = g->release,
@@ -354,6 +353,12 @@ static int take_greeting(struct link *link, const Pwc__Greeting *g, const uint8_
         .share = g->share.data,
         .share_size = g->share.len,
     };
+}
+
+static int take_greeting(struct link *link, const Pwc__Greeting *g, const uint8_t *body,
+                         size_t size)
+{
+    const struct handshake_greeting theirs = link_greeting(g);
     int rc = handshake_greeted(&link->handshake, &theirs, body, size);
 
     if (rc < 0)
@@ -482,10 +487,8 @@ static void take_frames(struct link *link)
     release(link);
 }
 
-static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
+static void take_bytes(struct link *link, ssize_t got)
 {
-    struct link *link = stream->data;
-
     if (link->state == LINK_CLOSED) {
         if (got < 0)
             close_handles(link);
@@ -498,6 +501,17 @@ static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
     }
     frame_fed(&link->frames, (size_t)got);
     take_frames(link);
+}
+
+static void on_bytes(uv_stream_t *stream, ssize_t got, const uv_buf_t *buffer)
+{
+    struct link *link = stream->data;
+    struct control *control = link->control;
+    bool proven = link->state == LINK_READY;
+    struct account *before = account_begin(control, proven ? NULL : &control->strangers);
+
+    take_bytes(link, got);
+    account_end(control, before);
 }
 
 static void vouched(struct munge_async *v)

@@ -25,6 +25,9 @@
 struct link;
 struct control;
 
+/* A greeting as the handshake takes it: pointers into the frame. */
+struct handshake_greeting link_greeting(const Pwc__Greeting *g);
+
 /* The calls of a link to its owner, on the control thread. */
 struct link_events {
     /* The other side is authentic: take it (0), or refuse it with a status and text. */

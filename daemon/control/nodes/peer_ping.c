@@ -23,10 +23,11 @@ void peer_ping_forget(struct peer_ping *b)
     b->stuck = false;
 }
 
-void peer_ping_ask(struct peer_ping *b)
+void peer_ping_ask(struct peer_ping *b, uint64_t bytes)
 {
     Pwc__Ping ping = PWC__PING__INIT;
 
+    ping.bytes = bytes;
     b->asked++;
     b->send(b->context, &ping);
 }
@@ -54,7 +55,7 @@ static struct call *peer_ping_call(struct peer_ping *b, enum call_kind kind,
     return call;
 }
 
-static void take_question(struct peer_ping *b)
+static void take_question(struct peer_ping *b, const Pwc__Ping *frame)
 {
     Pwc__Ping ping = PWC__PING__INIT;
     /* One call at a time: they must not pile up before a progress thread that is held up. */
@@ -65,6 +66,7 @@ static void take_question(struct peer_ping *b)
     ping.bytes = b->bytes;
     if (call) {
         b->asking = true;
+        call->peer.bytes = frame->bytes;
         call_post(b->worker->progress, call);
     }
     b->send(b->context, &ping);
@@ -94,7 +96,7 @@ void peer_ping_take(struct peer_ping *b, const Pwc__Ping *frame)
     if (frame->answer)
         take_answer(b, frame);
     else
-        take_question(b);
+        take_question(b, frame);
 }
 
 const char *peer_ping_why(const struct peer_ping *b)

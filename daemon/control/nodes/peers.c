@@ -19,6 +19,7 @@ enum {
     RETRY_MAX_MS = 500,
     WAITING_MAX = 4096, /* frames for a node that is not linked yet */
     BACKLOG = 128,
+    ACCEPT_AGAIN_MS = 100,
 };
 
 /* A frame that waits for a link. */
@@ -32,12 +33,14 @@ struct peers {
     struct control *control;
     const struct peers_events *events;
     uv_tcp_t server;
+    uv_timer_t later;       /* a connection waits to be accepted */
     struct peer **table;    /* by node; entries are made when first needed */
     struct link *strangers; /* accepted, not proven */
     uint32_t stranger_count;
 };
 
 static const struct link_events link_events;
+static void accept_later(uv_timer_t *timer);
 
 void peer_note_reason(struct peer *p, int status, const char *text)
 {
@@ -318,11 +321,21 @@ static void links_changed(struct control *control)
     service_links_changed(control, linked);
 }
 
+/* Nodes that start together do not wait: each that proves itself pays for the strangers. */
+static void let_strangers_in(struct peers *peers)
+{
+    account_forgive(&peers->control->strangers);
+    if (uv_is_active((uv_handle_t *)&peers->later))
+        uv_timer_start(&peers->later, accept_later, 0, 0);
+}
+
 static void link_ready(struct link *link)
 {
     struct peer *p = link->owner;
     struct log_subject about = log_node(p->node);
+    struct account *before = account_begin(p->control, NULL);
 
+    let_strangers_in(p->control->peers);
     p->state = PEER_LINKED;
     p->engines = link->handshake.engines;
     p->reason[0] = '\0';
@@ -333,6 +346,7 @@ static void link_ready(struct link *link)
     p->control->peers->events->up(p->control, p->node);
     send_waiting(p);
     associations_linked(p);
+    account_end(p->control, before);
 }
 
 static int link_frame(struct link *link, const Pwc__PeerFrame *frame)
@@ -404,12 +418,14 @@ static uint32_t strangers_max(const struct control *control)
     return most < STRANGERS_MIN ? STRANGERS_MIN : most < STRANGERS_MAX ? most : STRANGERS_MAX;
 }
 
-static void on_connection(uv_stream_t *server, int status)
+static void accept_stranger(struct peers *peers)
 {
-    struct peers *peers = server->data;
     struct link *link;
+    int rc = link_accept(peers->control, (uv_stream_t *)&peers->server, &link_events, &link);
 
-    if (status < 0 || link_accept(peers->control, server, &link_events, &link) < 0)
+    if (rc == -ENOMEM) /* libuv holds the connection, and takes no other one before */
+        uv_timer_start(&peers->later, accept_later, ACCEPT_AGAIN_MS, 0);
+    if (rc < 0)
         return;
     link->next = peers->strangers;
     peers->strangers = link;
@@ -420,6 +436,34 @@ static void on_connection(uv_stream_t *server, int status)
             link = link->next;
         link_close(link, -EUSERS, "too many connections that have not proven themselves");
     }
+}
+
+/* Takes a connection now, or, where strangers have had their share of this thread, in a while:
+ * libuv looks for no other one before. */
+static void accept_in_turn(struct peers *peers)
+{
+    struct control *control = peers->control;
+    uint64_t wait_ms = account_wait_ms(&control->strangers);
+    struct account *before;
+
+    if (wait_ms > 0) {
+        uv_timer_start(&peers->later, accept_later, wait_ms, 0);
+        return;
+    }
+    before = account_begin(control, &control->strangers);
+    accept_stranger(peers);
+    account_end(control, before);
+}
+
+static void accept_later(uv_timer_t *timer)
+{
+    accept_in_turn(timer->data);
+}
+
+static void on_connection(uv_stream_t *server, int status)
+{
+    if (status == 0)
+        accept_in_turn(server->data);
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -462,7 +506,8 @@ int peers_open(struct control *control, const struct peers_events *events, char 
     peers->events = events;
     peers->table = calloc(control->node_count, sizeof(struct peer *));
     uv_tcp_init(&control->loop, &peers->server);
-    peers->server.data = peers;
+    uv_timer_init(&control->loop, &peers->later);
+    peers->server.data = peers->later.data = peers;
     if (!peers->table)
         return -ENOMEM;
     return control->node_count == 1
@@ -489,6 +534,7 @@ void peers_close(struct control *control)
     if (!peers)
         return;
     uv_close((uv_handle_t *)&peers->server, NULL);
+    uv_close((uv_handle_t *)&peers->later, NULL);
     while (peers->strangers)
         link_close(peers->strangers, -ESHUTDOWN, "this daemon ends");
     for (uint32_t i = 0; peers->table && i < control->node_count; i++) {

@@ -29,7 +29,8 @@ static const char *bind_text(int status)
         return "as many contexts are bound to that client or user as its node allows: client-pairs "
                "and user-pairs there";
     case -ENOSPC:
-        return "this daemon has no bind left: unbind some";
+        return "no bind or pair of contexts is left on one of the two nodes: unbind some, or "
+               "configure more there (binds, pairs)";
     case -ENOBUFS:
         return "this daemon has no room now for a question to its node: try again later";
     default:
@@ -59,14 +60,16 @@ static void fail(struct control *control, struct pending *p, int status)
 static void fail_quota(struct control *control, struct pending *p)
 {
     const struct engine_config *e = &control->engine;
-    char why[256];
+    char why[320];
 
     quota_count_refused(p->client);
     snprintf(
         why, sizeof(why),
         "this client or user has as many binds, or contexts that it is bound to, as the quotas "
-        "allow: client-binds %u, user-binds %u, client-pairs %u, user-pairs %u",
-        e->binds_client, e->binds_user, e->pairs_client, e->pairs_user);
+        "allow: client-binds %u, user-binds %u, client-pairs %u, user-pairs %u, of binds %u and "
+        "pairs %u",
+        e->binds_client, e->binds_user, e->pairs_client, e->pairs_user, e->remotes_max,
+        e->flows_max);
     fail_with(control, p, -EDQUOT, why);
 }
 
@@ -126,6 +129,30 @@ static void located(struct control *control, struct pending *p, int status, uint
         ask_engine(control, p, pending_cookie(&control->pending, p), number, NULL);
 }
 
+/* The home's answer about a rank that the key's engine does not know: the key may be another
+ * rank's. */
+static void located_elsewhere(struct control *control, struct pending *p, int status, uint32_t node,
+                              uint32_t engine)
+{
+    uint32_t of_key = (p->asked - 1) % control->node_count;
+    char why[128];
+
+    if (status < 0 || node >= control->node_count ||
+        nodes_number(control->node_count, node, engine) == p->asked - 1) {
+        fail(control, p, -EHOSTUNREACH);
+        return;
+    }
+    if (of_key == node)
+        snprintf(why, sizeof(why),
+                 "the key is another rank's: both are on node %u, on different progress threads",
+                 node);
+    else
+        snprintf(why, sizeof(why),
+                 "the key is another rank's: it is of node %u, and this rank is on node %u", of_key,
+                 node);
+    fail_with(control, p, -EKEYREJECTED, why);
+}
+
 static bool key_parse(const struct control *control, const Pwc__Key *packed, struct engine_key *key)
 {
     if (packed->secret.len != sizeof(key->secret) || !may_exist(control, packed->node))
@@ -159,6 +186,7 @@ void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind)
     p->session = bind->session;
     p->peer = bind->peer;
     p->located = located;
+    p->asked = bind->key ? key.node + 1 : 0;
     if (bind->key)
         ask_engine(control, p, cookie, key.node, &key);
     else
@@ -227,9 +255,8 @@ static bool ask_sibling(struct client *c, struct worker *sibling, uint32_t reque
     return true;
 }
 
-void bind_ended(struct control *control, const struct engine_notice *notice)
+static void answer(struct control *control, struct pending *p, const struct engine_notice *notice)
 {
-    struct pending *p = pending_find(&control->pending, notice->cookie, PENDING_BIND);
     struct worker *theirs = worker_of(control, notice->peer);
     struct call_neighbour bound = {.remote = notice->handle,
                                    .rights = notice->rights,
@@ -240,8 +267,12 @@ void bind_ended(struct control *control, const struct engine_notice *notice)
     uint32_t request;
     struct client *c;
 
-    if (!p)
+    if (notice->status == -EHOSTUNREACH && p->asked > 0) {
+        p->kind = PENDING_WHERE;
+        p->located = located_elsewhere;
+        directory_client_where(p->client, (uint32_t)p->peer, notice->cookie);
         return;
+    }
     if (notice->status < 0) {
         fail(control, p, notice->status);
         return;
@@ -257,6 +288,18 @@ void bind_ended(struct control *control, const struct engine_notice *notice)
         return;
     reply_bound(c, request, &bound, c->worker);
     client_stream_resume(c);
+}
+
+void bind_ended(struct control *control, const struct engine_notice *notice)
+{
+    struct pending *p = pending_find(&control->pending, notice->cookie, PENDING_BIND);
+    struct account *before;
+
+    if (!p)
+        return;
+    before = account_begin(control, &p->client->user->account);
+    answer(control, p, notice);
+    account_end(control, before);
 }
 
 /* ---- unbind ---------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
 #include "daemon/control/clients/pairs.h"
-#include "daemon/control/teams/team.h"
+#include "daemon/control/teams/team_member.h"
 #include "shm_ring/sigbus.h"
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"
@@ -44,6 +44,7 @@ void session_free(struct client_session *s)
     if (*at) {
         *at = s->next;
         quota_give(c, QUOTA_CONTEXTS, 1);
+        quota_give(c, QUOTA_OFFLOADS, s->offloads);
         quota_give(c, QUOTA_MEMORY, s->mapping.size);
     }
     if (s->watched && c->worker->progress)
@@ -283,17 +284,13 @@ void request_context_close(struct client *c, uint32_t request, const Pwc__Contex
     call_post(c->worker->progress, call);
 }
 
-static void detached(struct call *call)
+static void forget(void *session)
 {
-    struct client *c = call->owner;
-    struct client_session *s = (struct client_session *)(uintptr_t)call->cookie;
-    uint32_t request = s->closing ? s->request : 0;
+    struct client_session *s = session;
 
     FAULT(SESSION_DETACHED);
     session_mark_closed(s);
     session_free(s);
-    if (request && c->state == CLIENT_SERVED)
-        reply_done(c, request);
 }
 
 void session_closed(struct worker *w, uint32_t handle)
@@ -306,8 +303,9 @@ void session_closed(struct worker *w, uint32_t handle)
     pairs_end(s);
     node_teams_session_gone(s);
     keep_no_longer(s);
-    client_call_in(s->client, &s->detach, CALL_DETACH, detached);
-    s->detach.cookie = (uintptr_t)s;
-    s->detach.detach = (struct call_detach){.handle = handle, .base = s->mapping.base};
-    call_post(w->progress, &s->detach);
+    s->detach.request = s->closing ? s->request : 0;
+    s->detach.object = s;
+    s->detach.forget = forget;
+    client_detach(s->client, &s->detach,
+                  (struct call_detach){.handle = handle, .base = s->mapping.base});
 }

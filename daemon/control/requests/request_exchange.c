@@ -11,6 +11,11 @@ void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *e
     struct pending *p;
     uint64_t cookie;
 
+    if (exchange->give_up) {
+        directory_client_give_up(c, exchange->sequence);
+        reply_done(c, request);
+        return;
+    }
     if (exchange->data.len > DIRECTORY_DATA_MAX) {
         reply_error(c, request, -EINVAL, "%zu bytes for an exchange: a rank may give %u",
                     exchange->data.len, DIRECTORY_DATA_MAX);

@@ -216,16 +216,12 @@ void request_segment_close(struct client *c, uint32_t request, const Pwc__Segmen
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
 }
 
-static void detached(struct call *call)
+static void forget(void *segment)
 {
-    struct client *c = call->owner;
-    struct client_segment *s = (struct client_segment *)(uintptr_t)call->cookie;
-    uint32_t request = s->closing ? s->request : 0;
+    struct client_segment *s = segment;
 
     FAULT(SEGMENT_DETACHED);
     segment_free(s);
-    if (request && c->state == CLIENT_SERVED)
-        reply_done(c, request);
 }
 
 void segment_closed(struct worker *w, uint32_t handle)
@@ -238,11 +234,11 @@ void segment_closed(struct worker *w, uint32_t handle)
     /* Another segment may get its handle soon. */
     store_remove(&w->control->store, "%u.segment.%u", w->engine, handle);
     store_remove(&w->control->store, "%u.reader.%u", w->engine, handle);
-    client_call_in(s->client, &s->detach, CALL_DETACH, detached);
-    s->detach.cookie = (uintptr_t)s;
-    s->detach.detach =
-        (struct call_detach){.segment = true, .handle = handle, .base = s->mapping.base};
-    call_post(w->progress, &s->detach);
+    s->detach.request = s->closing ? s->request : 0;
+    s->detach.object = s;
+    s->detach.forget = forget;
+    client_detach(s->client, &s->detach,
+                  (struct call_detach){.segment = true, .handle = handle, .base = s->mapping.base});
 }
 
 /* ---- regions --------------------------------------------------------------------------------- */

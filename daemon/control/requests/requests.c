@@ -11,6 +11,8 @@
 #include "daemon/control/requests/request_hello.h"
 #include "daemon/control/requests/request_context.h"
 #include "daemon/control/requests/request_memory.h"
+#include "daemon/control/requests/request_offload.h"
+#include "daemon/control/requests/request_program.h"
 #include "daemon/control/requests/request_bind.h"
 #include "daemon/control/requests/request_exchange.h"
 #include "daemon/control/requests/requests.h"
@@ -69,6 +71,21 @@ static void handle_served(struct client *c, const Pwc__ClientRequest *r)
     case PWC__CLIENT_REQUEST__BODY_EXCHANGE:
         request_exchange(c, r->id, r->exchange);
         break;
+    case PWC__CLIENT_REQUEST__BODY_PROGRAM_LOAD:
+        request_program_load(c, r->id, r->program_load);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_PROGRAM_UNLOAD:
+        request_program_unload(c, r->id, r->program_unload);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_OFFLOAD_CREATE:
+        request_offload_create(c, r->id, r->offload_create);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_OFFLOAD_DESTROY:
+        request_offload_destroy(c, r->id, r->offload_destroy);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_OFFLOAD_ENABLE:
+        request_offload_enable(c, r->id, r->offload_enable);
+        break;
     case PWC__CLIENT_REQUEST__BODY_TEAM_JOIN:
         request_team_join(c, r->id, r->team_join);
         break;
@@ -88,6 +105,10 @@ void request_handle(struct client *c, const Pwc__ClientRequest *r)
         request_inspect(c, r->id, r->inspect);
     else if (r->body_case == PWC__CLIENT_REQUEST__BODY_TRACE)
         request_trace(c, r->id);
+    else if (r->body_case == PWC__CLIENT_REQUEST__BODY_PROGRAM_CHECK)
+        request_program_check(c, r->id, r->program_check);
+    else if (r->body_case == PWC__CLIENT_REQUEST__BODY_PROGRAM_READ)
+        request_program_read(c, r->id, r->program_read);
     else if (r->body_case == PWC__CLIENT_REQUEST__BODY_UPGRADE)
         request_upgrade(c, r->id, r->upgrade);
     else if (r->body_case == PWC__CLIENT_REQUEST__BODY_HELLO)

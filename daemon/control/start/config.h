@@ -39,6 +39,13 @@ enum config_direct {
     CONFIG_DIRECT_OFF = 1,
 };
 
+/* The users whose programs of handlers the daemon takes. */
+enum config_handlers {
+    CONFIG_HANDLERS_OFF = 0,
+    CONFIG_HANDLERS_OWN = 1, /* those of the daemon's own user */
+    CONFIG_HANDLERS_ON = 2,  /* those of all who are served */
+};
+
 /* How daemons authenticate each other. */
 enum config_auth {
     CONFIG_AUTH_AUTO = 0, /* by the secret if one is given, else by MUNGE */
@@ -64,17 +71,20 @@ struct config {
     uint64_t job_port; /* 0: from the job's number */
     uint64_t progress; /* enum patience_mode */
     uint64_t progress_threads;
-    uint64_t direct; /* enum config_direct */
-    uint64_t log;    /* enum log_level */
+    uint64_t direct;   /* enum config_direct */
+    uint64_t handlers; /* enum config_handlers */
+    uint64_t handler_units, handler_us, handler_turn, handler_share;
+    uint64_t log; /* enum log_level */
     uint64_t ledger_start, ledger_max, ledger_bytes;
     uint64_t packed_max, spill_max, stripe_min;
     uint64_t delay_ns;
     uint64_t keepalive_ms, peer_deadline_ms;
-    uint64_t clients_max;
+    uint64_t clients_max, pairs, binds;
     uint64_t client_memory, client_segments, client_contexts, client_regions, client_teams;
+    uint64_t client_programs, client_program_bytes, client_offloads;
     uint64_t client_binds, client_pairs, client_queue;
     uint64_t user_clients, user_memory, user_segments, user_contexts, user_regions, user_jobs,
-        user_teams;
+        user_teams, user_programs, user_program_bytes, user_offloads;
     uint64_t user_binds, user_pairs, user_queue;
     char *file;    /* the file that was read, or NULL */
     int port_held; /* keeps the control port ours (launch.h), or -1 */

@@ -18,6 +18,7 @@
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/requests/requests.h"
 #include "daemon/control/teams/team_client.h"
+#include "daemon/control/teams/team_inherit.h"
 
 static void drop(int descriptor)
 {
@@ -46,6 +47,20 @@ static uint32_t open_regions(struct engine *e, uint32_t client)
     return count;
 }
 
+static void charge_programs(struct client *c, struct engine *e, uint32_t client)
+{
+    struct view_program rows[64];
+    uint32_t from = 0;
+    int n;
+
+    while ((n = engine_view_programs(e, &from, rows, 64)) > 0)
+        for (int i = 0; i < n; i++)
+            if (rows[i].client == client) {
+                quota_charge(c, QUOTA_PROGRAMS, 1);
+                quota_charge(c, QUOTA_PROGRAM_BYTES, rows[i].bytes);
+            }
+}
+
 /* The engine says which rank of which job the connection was. */
 static void restore_rank(struct worker *w, struct client *c, struct engine *e, uint32_t number)
 {
@@ -64,6 +79,7 @@ static void restore_rank(struct worker *w, struct client *c, struct engine *e, u
     memcpy(c->job, view.job, sizeof(c->job));
     quota_charge(c, QUOTA_CLIENTS, 1);
     quota_charge(c, QUOTA_REGIONS, open_regions(e, number));
+    charge_programs(c, e, number);
     w->by_handle[number] = c;
 }
 
@@ -154,6 +170,7 @@ static bool inherit_session(struct worker *w, struct engine *e, uint32_t handle,
                                  .client_memory = -1,
                                  .client_wake = -1,
                                  .client_doorbell = -1,
+                                 .offloads = found->offloads,
                                  .closing = found->closing};
     memory = store_take(store, "%u.session.%u", w->engine, handle);
     if (s->doorbell < 0 || s->wake < 0 ||
@@ -165,6 +182,7 @@ static bool inherit_session(struct worker *w, struct engine *e, uint32_t handle,
     s->next = c->sessions;
     c->sessions = s;
     quota_charge(c, QUOTA_CONTEXTS, 1);
+    quota_charge(c, QUOTA_OFFLOADS, s->offloads);
     quota_charge(c, QUOTA_MEMORY, s->mapping.size);
     w->sessions[handle] = s;
     host_table_add_session(&w->host_table, handle,

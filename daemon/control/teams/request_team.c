@@ -5,6 +5,7 @@
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/teams/team_client.h"
+#include "daemon/control/teams/team_member.h"
 #include "shm_ring/team.h"
 
 typedef unsigned long long ull;

@@ -59,8 +59,9 @@ struct team {
     enum team_phase phase;
     uint64_t number;
     uint32_t window;
-    uint32_t size;    /* members in all */
-    uint32_t fullest; /* members of the engine that has the most */
+    struct coll_choices choices; /* of the process that began it */
+    uint32_t size;               /* members in all */
+    uint32_t fullest;            /* members of the engine that has the most */
     struct teams_run *runs;
     uint32_t run_count, run_room;
     struct mapping roll; /* runs and what follows them, for the next process */
@@ -88,31 +89,16 @@ bool team_is_of(const struct team *t, const struct teams_key *key);
 /* Begins a team whose members are still to be named. NULL without memory. */
 struct team *team_begin(struct control *control, const struct teams_key *key, uint64_t number,
                         uint64_t first, uint32_t window);
-/* Names members behind the `from` before. -EPROTO, -ENOMEM. */
-int team_name(struct team *t, uint32_t from, const struct teams_run *runs, uint32_t count);
-/* Opens the team in the engines; all members have been named. `opened` follows, with t->status. */
-void team_open(struct team *t, void (*opened)(struct team *team));
 /* Its members may use it, and are answered. */
 void team_start(struct team *t);
 /* Ends a team that its members were not answered with. Frees it, at once or later. */
 void team_drop(struct team *t);
+/* Frees one that no engine has. */
+void team_free(struct team *t);
 
-/* The member of this session, and its part; NULL: it is none, or has left. */
-struct team_member *team_member_of(const struct team *t, const struct client_session *s,
-                                   struct team_part **part);
-/* A member leaves in order: `left` is called with the session's client as the call's owner, and the
- * request as its cookie. */
-void team_leave(struct team_part *part, struct team_member *m, uint32_t request,
-                void (*left)(struct call *call));
-/* A session has ended: it leaves its teams, which its engine breaks. Calls back for each. */
-void node_teams_session_gone(struct client_session *s);
 /* ENGINE_TEAM_CLOSED. */
 void team_closed(struct worker *w, uint32_t handle);
 
-/* Inherits the parts of a worker's engine, before its first step. */
-void node_teams_inherit(struct worker *w, struct engine *e);
-/* Behind them, with all workers running: opens it in the engines that do not have it yet. */
-void team_open_rest(struct team *t, void (*opened)(struct team *team));
 /* After the workers: frees all. */
 void node_teams_free(struct control *control);
 

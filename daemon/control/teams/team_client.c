@@ -14,6 +14,9 @@
 #include "daemon/control/start/collectives.h"
 #include "daemon/control/teams/team_answers.h"
 #include "daemon/control/teams/team_frames.h"
+#include "daemon/control/teams/team_member.h"
+#include "daemon/control/teams/team_open.h"
+#include "daemon/control/teams/team_parts.h"
 #include "shm_ring/fault.h"
 #include "shm_ring/team.h"
 
@@ -103,16 +106,17 @@ static int send_call(struct control *control, const struct teams_key *key,
     return frame_send(control, home_of(control, key), &frame);
 }
 
+/* `choices`: the algorithms of the teams that are ready. */
 static void send_ready(struct control *control, const struct teams_key *key, uint64_t first,
-                       int status, const char *why, bool ended)
+                       const struct coll_choices *choices, int status, const char *why, bool ended)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     Pwc__TeamReady ready = PWC__TEAM_READY__INIT;
     Pwc__TeamGather gather = team_gather_pack(key);
-    char choices[COLLECTIVES_TEXT_MAX];
+    char text[COLLECTIVES_TEXT_MAX];
 
-    collectives_print(&control->engine.collectives, choices);
-    ready.collective = choices;
+    collectives_print(choices, text);
+    ready.collective = text;
     ready.gather = &gather;
     ready.first = first;
     ready.status = status;
@@ -165,21 +169,31 @@ static void note_failure(struct team_gather *g, int status, const char *why)
     snprintf(g->why, sizeof(g->why), "%s", why);
 }
 
-/* Reports to the home once all teams are named, and opened in the engines. */
+/* Reports to the home once all teams are named, and opened in the engines. Teams that an earlier
+ * process began go by the algorithms of its configuration. */
 static void report_if_ready(struct control *control, struct team_gather *g)
 {
+    const struct coll_choices *choices = NULL;
     const struct teams_key key = key_of(g);
 
     if (!g->whole)
         return;
-    for (const struct team *t = control->node_teams; t; t = t->next)
-        if (team_is_of(t, &key)) {
-            if (t->phase == TEAM_COMING || t->phase == TEAM_OPENING)
-                return;
-            if (t->phase == TEAM_READY)
-                note_failure(g, t->status, t->why);
-        }
-    send_ready(control, &key, g->first, g->status, g->why, false);
+    for (const struct team *t = control->node_teams; t; t = t->next) {
+        if (!team_is_of(t, &key))
+            continue;
+        if (t->phase == TEAM_COMING || t->phase == TEAM_OPENING)
+            return;
+        if (t->phase != TEAM_READY)
+            continue;
+        note_failure(g, t->status, t->why);
+        if (choices && memcmp(choices, &t->choices, sizeof(*choices)) != 0)
+            note_failure(g, -EPROTO,
+                         "its daemon was started anew with another `collective` in "
+                         "between: call again");
+        choices = &t->choices;
+    }
+    send_ready(control, &key, g->first, choices ? choices : &control->engine.collectives, g->status,
+               g->why, false);
 }
 
 static void opened(struct team *t)
@@ -464,7 +478,7 @@ static int start(struct control *control, uint32_t from, const Pwc__TeamStart *f
     if (status < 0 && !find(control, &key))
         return 0;
     end(control, &key, status, frame->why);
-    send_ready(control, &key, 0, 0, "", true);
+    send_ready(control, &key, 0, &control->engine.collectives, 0, "", true);
     return 0;
 }
 
@@ -518,7 +532,7 @@ static void answer_ask(struct control *control, const struct teams_key *key, con
     int status;
 
     if (team_answers_any(control, key, &status)) {
-        send_ready(control, key, 0, status, error_text(status), true);
+        send_ready(control, key, 0, &control->engine.collectives, status, error_text(status), true);
         return;
     }
     if (!t && key->parent != 0)

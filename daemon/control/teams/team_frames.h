@@ -6,7 +6,7 @@
 #define PWC_CONTROL_TEAM_FRAMES_H
 
 #include <stdbool.h>
-#include "daemon/peering/teams.h"
+#include "daemon/peering/teams/teams.h"
 #include "proto/control.pb-c.h"
 
 #define TEAM_FRAME_RUNS 512u /* in one frame: sockets take it whole */

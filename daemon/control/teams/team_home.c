@@ -216,6 +216,8 @@ static const char *refusal_text(int status)
     switch (status) {
     case -EPERM:
         return "the job's home does not know this rank here";
+    case -EHOSTDOWN:
+        return "a rank of the team has left";
     case -EINVAL:
         return "the job's home finds that the call makes no sense";
     case -EDQUOT:

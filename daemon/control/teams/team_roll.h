@@ -19,7 +19,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include "daemon/peering/teams.h"
+#include "daemon/peering/teams/teams.h"
 #include "shm_ring/mapping.h"
 
 #define TEAM_ROLL_MAGIC UINT64_C(0x324c4c5254435750) /* "PWCTRLL2" */

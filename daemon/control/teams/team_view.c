@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "daemon/control/threads/clock.h"
+#include "daemon/control/threads/worker.h"
 #include "shm_ring/team.h"
 
 /* Instances that members have called, and that not all have taken. */
@@ -60,4 +62,7 @@ void team_part_view(const struct team_part *part, struct view_team *out,
         out->under_way = under_way(&area, t->window);
         out->broken = print_broken(&area, broken);
     }
+    if (part->handle != CLIENT_NONE && part->worker->progress)
+        out->oldest_ns = engine_view_oldest_call(progress_engine(part->worker->progress),
+                                                 part->handle, clock_ns());
 }

@@ -38,6 +38,12 @@ static int segment_open(struct call *c, struct engine *e)
     return rc;
 }
 
+static int offload_create(struct call *c, struct engine *e)
+{
+    c->offload.info.targets = c->offload.targets;
+    return engine_offload_create(e, c->offload.session, &c->offload.info, c->offload.cookie);
+}
+
 static int detach(struct call *c)
 {
     const struct call_detach *d = &c->detach;
@@ -107,6 +113,18 @@ static int carry_out(struct call *c, struct engine *e)
     case CALL_TEAM_BREAK:
         engine_team_break(e, c->team.handle);
         return 0;
+    case CALL_PROGRAM_LOAD:
+        return engine_program_load(e, c->program.client, c->program.image, c->program.bytes);
+    case CALL_PROGRAM_UNLOAD:
+        return engine_program_unload(e, c->program.client, c->program.program);
+    case CALL_OFFLOAD_CREATE:
+        return offload_create(c, e);
+    case CALL_OFFLOAD_DESTROY:
+        return engine_offload_destroy(e, c->offload.session, c->offload.offload);
+    case CALL_OFFLOAD_ENABLE:
+        return engine_offload_enable(e, c->offload.session, c->offload.offload);
+    case CALL_OFFLOAD_DISABLE:
+        return engine_offload_disable(e, c->offload.session, c->offload.offload);
     case CALL_DETACH:
         return detach(c);
     }

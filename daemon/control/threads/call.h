@@ -32,13 +32,19 @@ enum call_kind {
     CALL_PEER_UP,
     CALL_PEER_DOWN,
     CALL_PEER_LOST,
-    CALL_PING,  /* bytes: out */
+    CALL_PING,  /* bytes: in, out */
     CALL_PONG,  /* bytes: in */
     CALL_ECHO,  /* nothing: that it comes back says that the thread goes round */
     CALL_TRACE, /* record into a ring, or no longer */
     CALL_TEAM_OPEN,
     CALL_TEAM_LEAVE,
     CALL_TEAM_BREAK,
+    CALL_PROGRAM_LOAD,
+    CALL_PROGRAM_UNLOAD,
+    CALL_OFFLOAD_CREATE,
+    CALL_OFFLOAD_DESTROY,
+    CALL_OFFLOAD_ENABLE,
+    CALL_OFFLOAD_DISABLE,
     CALL_DETACH, /* take a closed session or segment out of the host table */
 };
 
@@ -99,6 +105,21 @@ struct call_team {
     uint32_t session; /* that leaves */
 };
 
+struct call_program {
+    uint32_t client;
+    uint32_t program;                  /* that is unloaded */
+    const struct handler_image *image; /* that is loaded: the owner's */
+    uint32_t bytes;
+};
+
+struct call_offload {
+    uint32_t session;
+    uint32_t offload;                /* but for the one that is created */
+    struct engine_offload_info info; /* of that: its targets stand here */
+    uint32_t targets[ENGINE_OFFLOAD_TARGETS];
+    uint64_t cookie;
+};
+
 struct call_detach {
     bool segment;
     uint32_t handle;
@@ -137,6 +158,8 @@ struct call {
         struct call_peer peer;
         struct call_team_open team_open;
         struct call_team team;
+        struct call_program program;
+        struct call_offload offload;
         struct call_detach detach;
         struct trace_ring *trace;
     };

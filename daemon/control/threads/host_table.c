@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include "daemon/control/threads/clock.h"
 #include "shm_ring/doorbell.h"
@@ -134,6 +135,13 @@ static uint64_t read_clock(void *context)
     return clock_ns();
 }
 
+static uint64_t read_switches(void *context)
+{
+    struct rusage usage;
+
+    return getrusage(RUSAGE_THREAD, &usage) < 0 ? 0 : (uint64_t)usage.ru_nivcsw;
+}
+
 static int fence(void *context)
 {
     return doorbell_fence_others();
@@ -145,6 +153,7 @@ void host_table_host(struct host_table *a, struct engine_host *out)
                                 .wake = wake,
                                 .random = random_bytes,
                                 .clock = read_clock,
+                                .switches = read_switches,
                                 .fence = doorbell_fence_others() == 0 ? fence : NULL,
                                 .faulted = faulted,
                                 .any_faulted = any_faulted};

@@ -57,13 +57,26 @@ static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum eng
 
     if (bit / 64 >= to->wakes.words)
         return;
+    /* Release: a thread that takes the bit of the word sees the bit in it. */
     atomic_fetch_or_explicit(&to->wakes.flows[bit / 64], UINT64_C(1) << bit % 64,
                              memory_order_relaxed);
+    atomic_fetch_or_explicit(&to->wakes.some[bit / 4096], UINT64_C(1) << bit / 64 % 64,
+                             memory_order_release);
     if (atomic_exchange_explicit(&to->wakes.due, true, memory_order_acq_rel))
         return;
     thread = atomic_load_explicit(&to->thread, memory_order_acquire);
     if (thread) /* else workers_start kicks it */
         progress_kick(thread);
+}
+
+static void wake_of_word(struct wakes *wakes, uint32_t word, struct engine *engine)
+{
+    for (uint64_t bits = atomic_exchange_explicit(&wakes->flows[word], 0, memory_order_relaxed);
+         bits != 0; bits &= bits - 1) {
+        uint32_t bit = word * 64 + (uint32_t)__builtin_ctzll(bits);
+
+        engine_wake(engine, bit / 2, bit % 2 ? ENGINE_FLOW_ORIGIN : ENGINE_FLOW_TARGET);
+    }
 }
 
 /* A hook of struct progress_config: hands the wakes that siblings asked for to the engine. */
@@ -74,20 +87,22 @@ static void wake_asked(void *context, struct engine *engine)
     if (!atomic_load_explicit(&wakes->due, memory_order_relaxed))
         return;
     atomic_exchange_explicit(&wakes->due, false, memory_order_acq_rel);
-    for (uint32_t i = 0; i < wakes->words; i++)
-        for (uint64_t bits = atomic_exchange_explicit(&wakes->flows[i], 0, memory_order_relaxed);
-             bits != 0; bits &= bits - 1) {
-            uint32_t bit = i * 64 + (uint32_t)__builtin_ctzll(bits);
+    for (uint32_t i = 0; i < (wakes->words + 63) / 64; i++) {
+        uint64_t words = atomic_load_explicit(&wakes->some[i], memory_order_relaxed);
 
-            engine_wake(engine, bit / 2, bit % 2 ? ENGINE_FLOW_ORIGIN : ENGINE_FLOW_TARGET);
-        }
+        if (words != 0)
+            words = atomic_exchange_explicit(&wakes->some[i], 0, memory_order_acquire);
+        for (; words != 0; words &= words - 1)
+            wake_of_word(wakes, i * 64 + (uint32_t)__builtin_ctzll(words), engine);
+    }
 }
 
 static int open_wakes(struct worker *w)
 {
     w->wakes.words = (2 * w->config.flows_max + 63) / 64;
     w->wakes.flows = calloc(w->wakes.words, sizeof(*w->wakes.flows));
-    return w->wakes.flows ? 0 : -ENOMEM;
+    w->wakes.some = calloc((w->wakes.words + 63) / 64, sizeof(*w->wakes.some));
+    return w->wakes.flows && w->wakes.some ? 0 : -ENOMEM;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -155,6 +170,31 @@ static bool inherit_arena(struct worker *w)
         arena = mmap(NULL, w->arena_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
     w->arena = arena == MAP_FAILED ? NULL : arena;
     return w->arena && engine_arena_fits(&w->config, w->arena);
+}
+
+/* Says why an earlier process's state is not taken over. */
+static void log_why_anew(struct control *control)
+{
+    const struct engine_config *config = &control->workers[0].config;
+    int descriptor = control->workers[0].arena_fd;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *head =
+        descriptor < 0 ? MAP_FAILED : mmap(NULL, page, PROT_READ, MAP_SHARED, descriptor, 0);
+    uint32_t pairs = config->flows_max, binds = config->remotes_max;
+
+    if (head != MAP_FAILED) {
+        (void)engine_arena_sizes(head, &pairs, &binds);
+        munmap(head, page);
+    }
+    if (pairs != config->flows_max || binds != config->remotes_max)
+        log_line(&control->log, LOG_LEVEL_WARNING,
+                 "what an earlier process has left has pairs %u and binds %u, and the "
+                 "configuration says pairs %u and binds %u: beginning anew, its clients end",
+                 pairs, binds, config->flows_max, config->remotes_max);
+    else
+        log_line(&control->log, LOG_LEVEL_WARNING,
+                 "what an earlier process has left is of another version or configuration: "
+                 "beginning anew, its clients end");
 }
 
 static void drop_arena(struct worker *w)
@@ -303,9 +343,7 @@ int workers_open_arenas(struct control *control)
     if (control->inherited)
         return 0;
     if (left)
-        log_line(&control->log, LOG_LEVEL_WARNING,
-                 "what an earlier process has left is of another version or configuration: "
-                 "beginning anew, its clients end");
+        log_why_anew(control);
     for (uint32_t i = 0; i < control->worker_count; i++)
         drop_arena(&control->workers[i]);
     for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
@@ -359,6 +397,7 @@ static void worker_close(struct worker *w)
     free(w->sessions);
     free(w->segments);
     free(w->wakes.flows);
+    free(w->wakes.some);
     host_table_close(&w->host_table);
     if (w->fabric)
         fabric_close(w->fabric);

@@ -33,6 +33,7 @@ struct wakes {
     _Atomic bool due;
     uint32_t words;
     _Atomic uint64_t *flows; /* two bits each, by enum engine_flow_end; NULL: no siblings */
+    _Atomic uint64_t *some;  /* a bit for each word of `flows`: it has bits */
 };
 
 /* When its counters are written (publisher.h). */

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "daemon/control/threads/clock.h"
 
 enum { VIEW_BATCH = 16, TOTALS_LOOKS = 8 };
 
@@ -116,7 +117,7 @@ static uint64_t write_sessions(struct counters *c, const struct counters_share *
     uint32_t from = 0, row = 0, used;
     int got;
 
-    while ((got = engine_view_sessions(source->engine, &from, views, VIEW_BATCH)) > 0)
+    while ((got = engine_view_sessions(source->engine, clock_ns(), &from, views, VIEW_BATCH)) > 0)
         for (int i = 0; i < got && row < count; i++) {
             source->pairs(source->context, (uint32_t)views[i].session - 1, &views[i]);
             views[i].session |= (uint64_t)share->engine << 32;

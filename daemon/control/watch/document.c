@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
 #include "daemon/control/threads/clock.h"
+#include "daemon/control/nodes/job_view.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"
 #include "daemon/control/teams/team_view.h"
@@ -121,7 +122,6 @@ static void fill_status(struct answer *a)
     json_put_text(document, "version", PWC_VERSION);
     json_put(document, "session_version", SESSION_VERSION);
     json_put(document, "pid", (uint64_t)getpid());
-    json_put(document, "node", control->node);
     json_put(document, "nodes", control->node_count);
     json_put_text(document, "provider", control->provider);
     json_put(document, "rails", control->identity.rails ? control->identity.rails : 1);
@@ -321,6 +321,51 @@ static void fill_regions(struct answer *a)
     }
 }
 
+static void fill_programs(struct answer *a)
+{
+    struct view_program rows[BATCH];
+
+    (void)json_array_in(a->document, "programs");
+    for (uint32_t i = 0; i < a->control->worker_count; i++) {
+        const struct worker *w = &a->control->workers[i];
+        const struct engine *e = engine_of(w);
+        uint32_t from = 0;
+        int got;
+
+        while (e && !a->truncated && (got = engine_view_programs(e, &from, rows, BATCH)) > 0)
+            for (int r = 0; r < got; r++) {
+                json_t *row = sees_client(a, w, rows[r].client)
+                                  ? row_of(a, "programs", LONG_ROWS_MAX, w)
+                                  : NULL;
+
+                if (row)
+                    json_put_fields(row, &rows[r], sizeof(rows[r]), fields_program);
+            }
+    }
+}
+
+static void fill_offloads(struct answer *a)
+{
+    struct view_offload rows[BATCH];
+
+    (void)json_array_in(a->document, "offloads");
+    for (uint32_t i = 0; i < a->control->worker_count; i++) {
+        const struct worker *w = &a->control->workers[i];
+        const struct engine *e = engine_of(w);
+        uint32_t from = 0;
+        int got;
+
+        while (e && !a->truncated && (got = engine_view_offloads(e, &from, rows, BATCH)) > 0)
+            for (int r = 0; r < got; r++) {
+                json_t *row =
+                    sees_client(a, w, rows[r].client) ? row_of(a, "offloads", ROWS_MAX, w) : NULL;
+
+                if (row)
+                    json_put_fields(row, &rows[r], sizeof(rows[r]), fields_offload);
+            }
+    }
+}
+
 static void fill_teams(struct answer *a)
 {
     (void)json_array_in(a->document, "teams");
@@ -355,6 +400,45 @@ static void fill_collectives(struct answer *a)
                 if (row)
                     json_put_fields(row, &rows[r], sizeof(rows[r]), fields_collective);
             }
+    }
+}
+
+static void put_exchanges(struct answer *a, const struct directory_job *job)
+{
+    json_t *array = json_array_in(a->document, "exchanges");
+    char missing[JOB_VIEW_RANKS_MAX];
+
+    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++) {
+        struct view_exchange row;
+
+        if (!job->gathers[i].open)
+            continue;
+        row = job_view_exchange(job, &job->gathers[i], clock_ns(), missing);
+        json_put_fields(json_row_in(array), &row, sizeof(row), fields_exchange);
+    }
+}
+
+/* The jobs that this node is the home of. */
+static void fill_jobs(struct answer *a)
+{
+    const struct directory *d = a->control->directory;
+    json_t *array = json_array_in(a->document, "jobs");
+    char gone[JOB_VIEW_RANKS_MAX];
+
+    (void)json_array_in(a->document, "exchanges");
+    for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++) {
+        const struct directory_job *job = &d->jobs[i];
+        struct view_job row;
+
+        if (!job->used || !sees(a, job->uid))
+            continue;
+        if (json_array_size(array) == ROWS_MAX) {
+            a->truncated = true;
+            return;
+        }
+        row = job_view(job, gone);
+        json_put_fields(json_row_in(array), &row, sizeof(row), fields_job);
+        put_exchanges(a, job);
     }
 }
 
@@ -470,12 +554,11 @@ static void fill_config(struct answer *a)
 }
 
 static const struct topic topics[] = {
-    {"status", fill_status},   {"nodes", fill_nodes},
-    {"clients", fill_clients}, {"queues", fill_queues},
-    {"ledgers", fill_ledgers}, {"regions", fill_regions},
-    {"teams", fill_teams},     {"collectives", fill_collectives},
-    {"ops", fill_ops},         {"counters", fill_counters},
-    {"latency", fill_latency}, {"config", fill_config},
+    {"status", fill_status},           {"nodes", fill_nodes},       {"clients", fill_clients},
+    {"queues", fill_queues},           {"ledgers", fill_ledgers},   {"regions", fill_regions},
+    {"programs", fill_programs},       {"offloads", fill_offloads}, {"teams", fill_teams},
+    {"collectives", fill_collectives}, {"ops", fill_ops},           {"counters", fill_counters},
+    {"latency", fill_latency},         {"config", fill_config},     {"jobs", fill_jobs},
 };
 
 const struct topic *topic_find(const char *name)
@@ -513,6 +596,7 @@ char *document_text(struct control *control, const struct question *question)
     char *text;
 
     json_put_text(a.document, "what", question->topic->name);
+    json_put(a.document, "node", control->node);
     put_progress(&a);
     publisher_write(control);
     question->topic->fill(&a);

@@ -14,7 +14,13 @@
 #include <unistd.h>
 #include "daemon/control/threads/clock.h"
 
-enum { LINE_MAX_BYTES = 1024 };
+enum {
+    LINE_MAX_BYTES = 1024,
+    TIMES_BYTES = 64,                   /* how often a line came */
+    FORGOTTEN_S = 2 * LOG_PAUSE_MOST_S, /* a line that did not come for so long is a new one */
+};
+
+#define SECOND_NS UINT64_C(1000000000)
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
@@ -136,6 +142,17 @@ void log_line(const struct log *log, enum log_level level, const char *format, .
     va_end(arguments);
 }
 
+void log_start(const struct log *log, enum log_level level, const char *format, ...)
+{
+    va_list arguments;
+
+    if (level > log->level)
+        return;
+    va_start(arguments, format);
+    write_somewhere(log, LOG_LEVEL_INFO, NULL, format, arguments);
+    va_end(arguments);
+}
+
 void log_about(const struct log *log, enum log_level level, const struct log_subject *about,
                const char *format, ...)
 {
@@ -160,16 +177,68 @@ static void write_left_out(const struct log *log, enum log_source source, struct
     limit->left_out = 0;
 }
 
-void log_hostile(struct log *log, enum log_source source, const struct log_subject *about,
-                 const char *format, ...)
+/* FNV-1a, never 0. */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return hash | 1;
+}
+
+/* The entry of a line: that of the same line before, or the one that came last longest ago, as a
+ * new one. */
+static struct log_repeat *repeat_of(struct log *log, uint64_t hash, uint64_t now)
+{
+    struct log_repeat *oldest = log->repeats;
+
+    for (struct log_repeat *r = log->repeats; r < log->repeats + LOG_REPEATS; r++) {
+        if (r->hash == hash && now - r->last_ns < FORGOTTEN_S * SECOND_NS)
+            return r;
+        if (r->last_ns < oldest->last_ns)
+            oldest = r;
+    }
+    *oldest = (struct log_repeat){.hash = hash, .first_ns = now};
+    return oldest;
+}
+
+/* Counts a line that comes. False: the same one was written too short a time ago. */
+static bool repeat_comes(struct log_repeat *r, uint64_t now)
+{
+    r->last_ns = now;
+    r->count++;
+    return now - r->written_ns >= r->pause_s * SECOND_NS;
+}
+
+/* Notes that the line is written now. Writes how often it came, where that is more than once. */
+static void repeat_written(struct log_repeat *r, char times[TIMES_BYTES], uint64_t now)
+{
+    r->written_ns = now;
+    r->pause_s = r->pause_s == 0                     ? LOG_PAUSE_FIRST_S
+                 : r->pause_s < LOG_PAUSE_MOST_S / 2 ? 2 * r->pause_s
+                                                     : LOG_PAUSE_MOST_S;
+    if (r->count > 1)
+        snprintf(times, TIMES_BYTES, " (%" PRIu32 " times in %" PRIu64 " s)", r->count,
+                 (now - r->first_ns) / SECOND_NS);
+}
+
+void log_hostile_at(struct log *log, enum log_source source, const struct log_subject *about,
+                    const char *text, uint64_t now)
 {
     struct log_limit *limit = &log->limits[source];
-    uint64_t now = clock_ns();
-    va_list arguments;
+    struct log_repeat *repeat = NULL;
+    char times[TIMES_BYTES] = "";
 
     if (log->level < LOG_LEVEL_WARNING)
         return;
-    if (now - limit->since_ns > UINT64_C(1000000000)) {
+    /* Each end of a client is written or counted, also when it comes again. */
+    if (source == LOG_SOURCE_NODE) {
+        repeat = repeat_of(log, hash_of(text), now);
+        if (!repeat_comes(repeat, now))
+            return;
+    }
+    if (now - limit->since_ns > SECOND_NS) {
         limit->since_ns = now;
         limit->lines = 0;
     }
@@ -178,10 +247,22 @@ void log_hostile(struct log *log, enum log_source source, const struct log_subje
         return;
     }
     limit->lines++;
+    if (repeat)
+        repeat_written(repeat, times, now);
     write_left_out(log, source, limit);
+    log_about(log, LOG_LEVEL_WARNING, about, "%s%s", text, times);
+}
+
+void log_hostile(struct log *log, enum log_source source, const struct log_subject *about,
+                 const char *format, ...)
+{
+    char text[LINE_MAX_BYTES];
+    va_list arguments;
+
     va_start(arguments, format);
-    write_somewhere(log, LOG_LEVEL_WARNING, about, format, arguments);
+    vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    log_hostile_at(log, source, about, text, clock_ns());
 }
 
 void log_end(struct log *log)

@@ -1,7 +1,9 @@
 /*
  * The log: one line a message, by level, to a descriptor or, where that is the journal's
  * (JOURNAL_STREAM), to the journal with its level and fields. Lines that clients, connections and
- * other nodes cause are limited, each source by itself: strangers hide no client's end.
+ * other nodes cause are limited, each source by itself: strangers hide no client's end. A line
+ * about other nodes that comes again and again is written ever more seldom, with how often it came
+ * and in how long.
  *
  * Thread: log_line and log_about on any thread (one write a line); log_hostile on the control
  * thread only.
@@ -35,13 +37,28 @@ struct log_limit {
     uint32_t left_out; /* since the last one that was written */
 };
 
-enum { LOG_LINES_PER_SECOND = 5 };
+/* A line about other nodes that comes again and again. */
+struct log_repeat {
+    uint64_t hash; /* of its text; 0: free */
+    uint64_t first_ns, last_ns;
+    uint64_t written_ns;
+    uint32_t pause_s; /* from written_ns until it is written again; 0: it was never written */
+    uint32_t count;   /* since the first one */
+};
+
+enum {
+    LOG_LINES_PER_SECOND = 5,
+    LOG_REPEATS = 16,        /* lines that are known; the one that came last longest ago goes */
+    LOG_PAUSE_FIRST_S = 10,  /* doubles each time, up to */
+    LOG_PAUSE_MOST_S = 3600, /* this */
+};
 
 struct log {
     int descriptor;
     bool journal; /* the descriptor leads to the journal */
     enum log_level level;
     struct log_limit limits[LOG_SOURCES];
+    struct log_repeat repeats[LOG_REPEATS];
 };
 
 /* The subject of a line, as fields of the journal. Unknown values are -1 or NULL. */
@@ -57,15 +74,23 @@ struct log_subject {
 void log_open(struct log *log, int descriptor, enum log_level level);
 __attribute__((format(printf, 3, 4))) void log_line(const struct log *log, enum log_level level,
                                                     const char *format, ...);
+/* As log_line at level info, where the log is to have lines of `level`. */
+__attribute__((format(printf, 3, 4))) void log_start(const struct log *log, enum log_level level,
+                                                     const char *format, ...);
 /* As log_line, with fields. `about` NULL: none. */
 __attribute__((format(printf, 4, 5))) void log_about(const struct log *log, enum log_level level,
                                                      const struct log_subject *about,
                                                      const char *format, ...);
 /* As log_about at level warning, but only LOG_LINES_PER_SECOND of each source. The rest is counted,
- * and the count written before the next line of that source, or by log_end. */
+ * and the count written before the next line of that source, or by log_end. A line about other
+ * nodes that came before is written again LOG_PAUSE_FIRST_S later at the earliest, then after
+ * longer pauses. */
 __attribute__((format(printf, 4, 5))) void log_hostile(struct log *log, enum log_source source,
                                                        const struct log_subject *about,
                                                        const char *format, ...);
+/* As log_hostile, of a line that is formatted and comes at `now`, a time of clock_ns. */
+void log_hostile_at(struct log *log, enum log_source source, const struct log_subject *about,
+                    const char *text, uint64_t now);
 /* Writes the counts of lines that were left out. For the end of the process. */
 void log_end(struct log *log);
 

@@ -106,6 +106,9 @@ static void fill_pairs(void *context, uint32_t handle, struct counters_session *
     row->direct_get_bytes = counts.get_bytes;
     row->direct_am_ops = counts.am_ops;
     row->direct_am_bytes = counts.am_bytes;
+    row->pair_size = counts.pair_size;
+    row->pair_used = counts.pair_used;
+    row->pair_rank = counts.pair_rank;
 }
 
 static void write_held(struct control *control)
@@ -134,6 +137,68 @@ static void write_longest_step(struct control *control)
     atomic_store_explicit(&h->recent_step_ns, longest.recent_ns, memory_order_relaxed);
 }
 
+static void write_teams(struct control *control)
+{
+    struct counters_header *h = control->publisher.counters.shared;
+    struct engine_teams_view all = {0}, one;
+    uint64_t now = clock_ns();
+
+    for (uint32_t i = 0; i < control->worker_count; i++) {
+        const struct worker *w = &control->workers[i];
+
+        if (!w->progress)
+            continue;
+        engine_view_teams(progress_engine(w->progress), now, &one);
+        all.teams += one.teams;
+        all.broken += one.broken;
+        all.calls += one.calls;
+        all.bytes += one.bytes;
+        all.failed += one.failed;
+        all.under_way += one.under_way;
+        all.oldest_ns = one.oldest_ns > all.oldest_ns ? one.oldest_ns : all.oldest_ns;
+    }
+    atomic_store_explicit(&h->teams, all.teams, memory_order_relaxed);
+    atomic_store_explicit(&h->teams_broken, all.broken, memory_order_relaxed);
+    atomic_store_explicit(&h->collectives, all.calls, memory_order_relaxed);
+    atomic_store_explicit(&h->collective_bytes, all.bytes, memory_order_relaxed);
+    atomic_store_explicit(&h->collective_errors, all.failed, memory_order_relaxed);
+    atomic_store_explicit(&h->collectives_under_way, all.under_way, memory_order_relaxed);
+    atomic_store_explicit(&h->collective_oldest_ns, all.oldest_ns, memory_order_relaxed);
+}
+
+static void store(_Atomic uint64_t *word, uint64_t value)
+{
+    atomic_store_explicit(word, value, memory_order_relaxed);
+}
+
+static void write_offloads(struct control *control)
+{
+    struct counters_header *h = control->publisher.counters.shared;
+    struct engine_offloads_view all = {0}, one;
+
+    for (uint32_t i = 0; i < control->worker_count; i++) {
+        const struct worker *w = &control->workers[i];
+
+        if (!w->progress)
+            continue;
+        engine_view_offload_sums(progress_engine(w->progress), &one);
+        for (size_t word = 0; word < sizeof(all) / sizeof(uint64_t); word++)
+            ((uint64_t *)&all)[word] += ((const uint64_t *)&one)[word];
+    }
+    store(&h->offloads, all.offloads);
+    store(&h->offloads_disabled, all.disabled);
+    store(&h->handler_runs, all.runs);
+    store(&h->handler_units, all.units);
+    store(&h->handler_messages, all.messages);
+    store(&h->handler_bytes, all.bytes);
+    store(&h->handler_dropped, all.dropped);
+    store(&h->handler_deferred, all.deferred);
+    store(&h->handler_failed, all.failed);
+    store(&h->handler_faults, all.faults);
+    store(&h->handler_sends, all.sends);
+    store(&h->handler_sends_failed, all.sends_failed);
+}
+
 void publisher_write(struct control *control)
 {
     for (uint32_t i = 0; i < control->worker_count; i++) {
@@ -152,6 +217,8 @@ void publisher_write(struct control *control)
     }
     write_held(control);
     write_longest_step(control);
+    write_teams(control);
+    write_offloads(control);
 }
 
 static void interval_over(uv_timer_t *timer)

@@ -208,7 +208,8 @@ void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *ins
     if (!topic) {
         reply_error(c, request, -EINVAL,
                     "nothing is called \"%.32s\": ask for status, nodes, clients, queues, ledgers, "
-                    "regions, ops, latency, counters or config",
+                    "regions, programs, offloads, teams, collectives, jobs, ops, latency, counters "
+                    "or config",
                     inspect->what);
         return;
     }

@@ -44,7 +44,7 @@ static void fold_pair(const struct coll_shape *shape, uint32_t me, uint32_t spea
         coll_send(out, speaker, coll_piece(0, shape->blocks));
 }
 
-/* In a pair: these blocks from the speaker to the other one. */
+/* The speaker of a pair sends these blocks to the other participant. */
 static void share_pair(uint32_t me, uint32_t speaker, struct coll_range blocks,
                        struct coll_round *out)
 {

@@ -1,5 +1,5 @@
 /*
- * Schedules of collectives between engines: which blocks go to whom in which round.
+ * Schedules of collectives between engines: which blocks go to which participant in which round.
  *
  * Owns nothing, thread: any. Everything is computed from (shape, participant, round): no lists, no
  * memory, no division, no state but the round's number and a bit for each letter that has come.
@@ -108,7 +108,8 @@ struct coll_algorithm {
     void (*round)(const struct coll_shape *shape, uint32_t me, uint32_t r, struct coll_round *out);
     /* The participant that block b stands for, where data is cut by participant. NULL: b. */
     uint32_t (*owner)(const struct coll_shape *shape, uint32_t me, uint32_t b);
-    /* That at the end, where it is another one. NULL: as `owner`. */
+    /* The participant that holds block b at the end, where that is another one. NULL: as `owner`.
+     */
     uint32_t (*source)(const struct coll_shape *shape, uint32_t me, uint32_t b);
 };
 

@@ -56,7 +56,7 @@ static void begin(struct engine *e, uint32_t team, const struct instance *call)
     }
     if (exchange_gives(e, team, i))
         exchange_take(e, team, i);
-    set32(e, &i->called, 1);
+    instance_called(e, team, i);
     FAULT(INSTANCE_CALLED);
     e->teams.call.advance = true;
     e->teams.call.sequence = call->sequence;

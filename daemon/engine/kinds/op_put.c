@@ -73,6 +73,8 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     if (op->length == 0 || op->flags & SUBMIT_INLINE || op->phase == OP_READY)
         return 0;
     r = op_usable(e, flow, op);
+    if (op_in_packets(e, op))
+        return r;
     if (r == 0)
         r = op_window_open(e, flow);
     protocol = protocol_for(e, op);
@@ -148,7 +150,7 @@ static inline __attribute__((always_inline)) int packed(struct engine *e, uint32
     w->slot = remote->key.slot;
     w->generation = remote->key.generation;
     w->offset = op->offset;
-    op_bytes(e, f, slot, payload_at, payload, (uint8_t *)(w + 1) + id_bytes);
+    op_bytes(e, f, slot, op, payload_at, payload, (uint8_t *)(w + 1) + id_bytes);
     if (pad > 0)
         memset((uint8_t *)(w + 1) + id_bytes + payload, 0, pad);
     *out = w;
@@ -207,6 +209,8 @@ int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
 
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
+    if (op_in_packets(e, op))
+        return packet_record(e, flow, slot, op);
     return record_as(e, flow, slot, op, WIRE_PUT, WIRE_PLACED, WIRE_NOTE);
 }
 

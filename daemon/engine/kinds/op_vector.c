@@ -34,6 +34,8 @@ static int vector_validate(struct engine *e, uint32_t client, const struct submi
     if (!remote->has_key || remote->state == REMOTE_REVOKED ||
         !(remote->rights & (r->code == SUBMIT_PUT ? ENGINE_REMOTE_WRITE : ENGINE_REMOTE_READ)))
         return -EKEYREJECTED;
+    if (remote->packet > 0 && r->code == SUBMIT_PUT)
+        return -EOPNOTSUPP;
     return extent.end <= remote->length ? 0 : -ERANGE;
 }
 
@@ -78,7 +80,7 @@ static int stage_block(struct engine *e, uint32_t flow, uint64_t slot, struct op
     w->op.length = (uint32_t)op->total;
     w->slot = remote->key.slot;
     w->generation = remote->key.generation;
-    op_bytes(e, f, slot, block_at, bytes, (uint8_t *)(w + 1) + id);
+    op_bytes(e, f, slot, op, block_at, bytes, (uint8_t *)(w + 1) + id);
     return 1;
 }
 

@@ -43,6 +43,7 @@ struct ledger_mark {
     uint32_t epoch;
     uint64_t slot;
     uint32_t nonce;
+    uint32_t part; /* as in struct sent */
 };
 
 /*
@@ -51,8 +52,15 @@ struct ledger_mark {
  */
 void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark);
+/* Part of ledger_waits: all that is staged may wait. */
+bool ledger_batches_wait(const struct engine *e, uint32_t peer);
 /* Whether what is staged waits for the ACK of what is under way, so that more leaves together. */
-bool ledger_waits(struct engine *e, uint32_t peer);
+static inline bool ledger_waits(const struct engine *e, uint32_t peer)
+{
+    const struct ledger_out *out = &e->peer_live[peer].out;
+
+    return out->batches && !out->prompt && ledger_batches_wait(e, peer);
+}
 /* Posts what is staged, not yet sent, and need not wait. 1 if something was, 0, or -EAGAIN: more
  * remains to be posted. */
 int ledger_post(struct engine *e, uint32_t peer);

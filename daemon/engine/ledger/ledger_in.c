@@ -73,11 +73,11 @@ static int run_begin(struct engine *e, uint32_t peer)
 /* Operations wait for their acknowledgement; notes only hold a little memory. */
 #define NOTE_ACK_NS 1000000u
 
-/* Records leave and there is nothing to acknowledge: the last ACK may have missed them by a step.
- */
-static void ride_missed(const struct engine *e, struct ledger_in *in)
+/* Records leave without an ACK. Where some are unacknowledged, an ACK would have ridden with these;
+ * where none are, the last ACK may have missed them by a step. */
+static void ride_missed(const struct engine *e, struct ledger_in *in, uint64_t unacked)
 {
-    if (e->steps - in->alone_in <= 1)
+    if (unacked > 0 || e->steps - in->alone_in <= 1)
         in->rides = true;
 }
 
@@ -171,11 +171,15 @@ static bool stage_ack(struct engine *e, uint32_t peer, uint64_t upto)
 
 bool ledger_beat(struct engine *e, uint32_t peer)
 {
-    const struct ledger_in *in = &e->peer_live[peer].in;
+    struct ledger_in *in = &e->peer_live[peer].in;
 
     peer_activate(e, peer);
-    /* Else the first ACK of this link is due. */
-    return (in->acked == 0 && e->peers[peer].rx_consumed > 0) || stage_ack(e, peer, in->acked);
+    if (in->acked > 0 || e->peers[peer].rx_consumed == 0)
+        return stage_ack(e, peer, in->acked);
+    /* The first ACK of this link. */
+    in->ack_due = true;
+    in->ack_at = 0;
+    return true;
 }
 
 bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline)
@@ -194,19 +198,27 @@ bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline)
     return false;
 }
 
+/* Whether an ACK of so many bytes would give back one part in `parts` of the ring, or of the window
+ * of runs. */
+static bool room_to_give(const struct ledger_in *in, uint64_t unacked, uint32_t parts)
+{
+    return unacked >= in->size / parts || in->runs_unacked >= RUN_WINDOW / parts;
+}
+
 void ledger_stage_ack(struct engine *e, uint32_t peer)
 {
     struct peer *p = &e->peers[peer];
     struct peer_live *live = &e->peer_live[peer];
     struct ledger_in *in = &live->in;
     uint64_t unacked = p->rx_consumed - in->acked;
-    bool much = unacked >= in->size / 4 || in->runs_unacked >= RUN_WINDOW / 4;
+    bool much = room_to_give(in, unacked, 4);
     bool company = live->out.sent != p->tx_tail && !ledger_waits(e, peer);
     uint64_t upto;
 
-    if (unacked == 0) {
+    /* An ACK of nothing but ACKs gives back room, for which nobody waits yet. */
+    if (unacked == 0 || !(in->ack_due || room_to_give(in, unacked, 8))) {
         if (company)
-            ride_missed(e, in);
+            ride_missed(e, in, unacked);
         return;
     }
     /* The runs that are kept for ACKs are not spent on parts of one long run. Less than much waits:

@@ -14,6 +14,11 @@
  * (ledger_stage_ack). */
 #define RUNS_WITHOUT_ACK (RUN_WINDOW - 16u)
 
+static struct sent *sent_at(const struct engine *e, const struct peer *p, uint64_t index)
+{
+    return queue_entry(&e->pool, &p->sent, SENT_SHIFT, index);
+}
+
 static uint64_t credit_floor(const struct peer *p, const struct ledger_out *out)
 {
     uint64_t floor = p->tx_acked < out->completed ? p->tx_acked : out->completed;
@@ -75,12 +80,13 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
 
         if (queue_push(&e->pool, &p->sent, 1, 0) < 0)
             return NULL;
-        sent = queue_at(&e->pool, &p->sent, p->sent.tail - 1);
+        sent = sent_at(e, p, p->sent.tail - 1);
         *sent = (struct sent){.end = p->tx_tail + pad + size,
                               .slot = mark->slot,
                               .flow = mark->flow,
                               .epoch = mark->epoch,
-                              .nonce = mark->nonce};
+                              .nonce = mark->nonce,
+                              .part = mark->part};
     }
     if (pad > 0) {
         head = (struct wire_record *)(out->staging + offset);
@@ -179,20 +185,26 @@ static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t l
 #define PATIENCE_MOST  4u
 #define PATIENCE_RUNS  64u /* this many runs bring back the patience for one wait */
 
-bool ledger_waits(struct engine *e, uint32_t peer)
+bool ledger_batches_wait(const struct engine *e, uint32_t peer)
 {
     const struct peer *p = &e->peers[peer];
-    struct ledger_out *out = &e->peer_live[peer].out;
+    const struct ledger_out *out = &e->peer_live[peer].out;
     bool under_way = p->tx_acked < out->operations_sent;
 
-    if (out->sent == p->tx_tail || !out->batches || out->prompt ||
-        (!under_way && out->acked_in != e->steps) || e->hasten ||
-        p->tx_tail - p->tx_acked > TOGETHER_BYTES || (!out->waits && out->patience == 0))
-        return false;
+    return out->sent != p->tx_tail && (under_way || out->acked_in == e->steps) && !e->hasten &&
+           p->tx_tail - p->tx_acked <= TOGETHER_BYTES && (out->waits || out->patience > 0);
+}
+
+/* The staged records begin to wait, or go on waiting. */
+static void wait_on(struct engine *e, uint32_t peer)
+{
+    struct ledger_out *out = &e->peer_live[peer].out;
+
     if (!out->waits)
         out->patience--;
     out->waits = true;
-    return true;
+    if (out->acked_in == e->steps)
+        peer_activate(e, peer);
 }
 
 /* All that is staged leaves. */
@@ -216,8 +228,7 @@ int ledger_post(struct engine *e, uint32_t peer)
     int posted = 0;
 
     if (ledger_waits(e, peer)) {
-        if (out->acked_in == e->steps)
-            peer_activate(e, peer);
+        wait_on(e, peer);
         return 0;
     }
     while (out->sent < p->tx_tail) {
@@ -348,13 +359,13 @@ static uint32_t sent_in_a_row(const struct engine *e, const struct peer *p,
 {
     uint32_t n = 1;
 
-    if (first->flow == NONE || first->nonce != NONE)
+    if (first->flow == NONE || first->nonce != NONE || first->part > 0)
         return 1;
     while (n < FLOW_ROW_MAX && n < queue_count(&p->sent)) {
-        const struct sent *next = queue_at(&e->pool, &p->sent, p->sent.head + n);
+        const struct sent *next = sent_at(e, p, p->sent.head + n);
 
         if (next->end > consumed || next->flow != first->flow || next->epoch != first->epoch ||
-            next->slot != first->slot + n || next->nonce != NONE)
+            next->slot != first->slot + n || next->nonce != NONE || next->part > 0)
             break;
         n++;
     }
@@ -369,7 +380,7 @@ int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struc
     if (consumed < p->tx_acked || consumed > out->sent)
         return -EPROTO;
     if (queue_count(&p->sent) > 0) {
-        const struct sent *first = queue_at(&e->pool, &p->sent, p->sent.head);
+        const struct sent *first = sent_at(e, p, p->sent.head);
 
         if (first->end <= consumed) {
             uint32_t row = sent_in_a_row(e, p, first, consumed);
@@ -395,7 +406,7 @@ bool ledger_rewind(struct engine *e, uint32_t peer, uint64_t consumed, struct se
     struct peer *p = &e->peers[peer];
 
     if (queue_count(&p->sent) > 0) {
-        const struct sent *last = queue_at(&e->pool, &p->sent, p->sent.tail - 1);
+        const struct sent *last = sent_at(e, p, p->sent.tail - 1);
 
         if (last->end > consumed) {
             *undone = *last;
@@ -407,6 +418,6 @@ bool ledger_rewind(struct engine *e, uint32_t peer, uint64_t consumed, struct se
     commit(e);
     /* Nonces are the old link's. */
     for (uint64_t i = p->sent.head; i < p->sent.tail; i++)
-        ((struct sent *)queue_at(&e->pool, &p->sent, i))->nonce = NONE;
+        sent_at(e, p, i)->nonce = NONE;
     return false;
 }

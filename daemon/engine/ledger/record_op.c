@@ -5,6 +5,9 @@
 #include <string.h>
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/offload/find.h"
+#include "daemon/engine/offload/handle.h"
+#include "daemon/engine/offload/region_put.h"
 #include "daemon/engine/ops/message.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/ops/reply.h"
@@ -143,6 +146,7 @@ static int arrival_parse(struct engine *e, struct arrival *a, const struct recor
     int64_t behind = 0;
 
     a->kind = kind->arrival;
+    a->deferred = false;
     memcpy(&a->w, record->at, kind->size);
     a->w.op.head = record->head; /* the one that was checked: the record may change under us */
     a->id = record->at + kind->size;
@@ -197,7 +201,8 @@ static int request_admit(struct engine *e, uint32_t session, const struct arriva
         return -EMSGSIZE;
     if (!session_handles(e, session, a->message.index))
         return -ENOSYS;
-    return a->w.op.head.flags & WIRE_NO_REPLY ? 0 : reply_flow_open(e, a->w.op.flow);
+    return a->w.op.head.flags & WIRE_NO_REPLY ? 0
+                                              : reply_flow_open(e, a->w.op.flow, REPLIER_CLIENT);
 }
 
 /* Admits a reply, which needs no room: its request has reserved the event space. */
@@ -254,7 +259,7 @@ static void draft_event(const struct arrival *a, uint32_t peer, uint64_t endpoin
         .id_len = w->rid_len,
         .origin = peer,
         .peer = endpoint,
-        .bytes = w->length,
+        .bytes = w->head.kind == WIRE_PACKET ? a->w.packet.total : w->length,
         .sequence = w->sequence,
         .id = w->rid,
     };
@@ -272,7 +277,7 @@ static void draft_event(const struct arrival *a, uint32_t peer, uint64_t endpoin
     if (a->message.kind == SUBMIT_MEDIUM)
         d->head.bytes = a->message.payload_len;
     d->message = a->message;
-    d->message.unused = 0;
+    d->message.deferred = a->deferred;
     d->message.token = w->head.flags & (WIRE_REPLY | WIRE_NO_REPLY) ? WIRE_NONE : w->flow;
     d->rest += sizeof(d->message);
     d->rest_len -= (uint32_t)sizeof(d->message);
@@ -284,12 +289,21 @@ static int refuse(struct engine *e, uint32_t peer, const struct wire_op *w)
 {
     struct inflow *in = &e->inflows[w->flow];
     const struct session *s = &e->sessions[in->session];
+    bool awaits = offload_awaits(in, w->sequence);
+    struct wire_flow verdict = {.head.kind = WIRE_REFUSE,
+                                .flow = in->origin_flow,
+                                .sequence = w->sequence,
+                                .status = awaits ? -EBUSY : 0,
+                                .done = offload_bytes_done(in, w->sequence)};
 
-    /* Without a spill there is nothing whose draining would send GO: let it try again at once. */
-    if (notes_push_flow(e, peer, s->client, WIRE_REFUSE, in->origin_flow, w->sequence, 0) < 0 ||
-        (s->spill_bytes == 0 &&
+    /* Without a spill, and where no handler waits, there is nothing whose end
+     * would send GO: let it try again at once. */
+    if (notes_push(e, peer, s->client, &verdict, sizeof(verdict)) < 0 ||
+        (s->spill_bytes == 0 && !awaits &&
          notes_push_flow(e, peer, s->client, WIRE_GO, in->origin_flow, 0, 0) < 0))
         return -ENOBUFS;
+    if (awaits)
+        offload_refused(e, w->flow);
     set32(e, &in->refused, w->sequence);
     set32(e, &in->state, INFLOW_REFUSED);
     return 0;
@@ -349,9 +363,9 @@ static int act_on_words(struct engine *e, struct arrival *a, struct event_room *
     return (int)events;
 }
 
-/* Within a transaction: a put, a get, a notification or a request for an open inflow. *status is
- * what its origin gets. 0, -ENOSPC: to be refused; -ENOBUFS. */
-static int take_request(struct engine *e, struct arrival *a, int *status)
+/* Within a transaction: a put, a get, a notification or a request for an open inflow, which no
+ * handler takes. *status is what its origin gets. 0, -ENOSPC: to be refused; -ENOBUFS. */
+static int take_directly(struct engine *e, struct arrival *a, int *status)
 {
     const struct wire_op *w = &a->w.op;
     struct inflow *in = &e->inflows[w->flow];
@@ -360,6 +374,7 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
     struct event_room room;
     int r = 0;
 
+    handlers_note_other(e, e->sessions[session].client);
     *status = w->head.flags & WIRE_MESSAGE && events > 0 ? request_admit(e, session, a) : 0;
     if (*status == 0 && doubt_resolve(e, in, w->sequence))
         *status = -ECONNABORTED;
@@ -380,6 +395,31 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
     return 0;
 }
 
+/* As take_directly, of a packet, or of an active message that handlers may have to do with. */
+static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
+{
+    uint32_t session = e->inflows[a->w.op.flow].session;
+    uint32_t size = event_bytes(a->w.op.rid_len);
+    bool none = arrival_events(a) == 0 || !arrival_ends(a);
+    int r = offload_handle(e, a, none || size > e->sessions[session].sizes.remote / 4 ? 0 : size);
+
+    *status = 0;
+    if (r == OFFLOAD_DONE || r < 0)
+        return r < 0 ? r : 0;
+    r = take_directly(e, a, status);
+    if (r == 0)
+        offload_ended(e, a);
+    return r;
+}
+
+static int take_request(struct engine *e, struct arrival *a, int *status)
+{
+    if (a->w.op.head.kind == WIRE_PACKET ||
+        (a->w.op.head.flags & WIRE_MESSAGE && offload_concerns(e, a)))
+        return take_by_handlers(e, a, status);
+    return take_directly(e, a, status);
+}
+
 /* The record of an operation that came by an inflow. */
 static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
 {
@@ -392,9 +432,14 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     r = payload_met(e, peer, w->head.flags, w->nonce, a->pieces);
     if (r <= 0)
         return r < 0 ? r : -EAGAIN;
-    if (in->state == INFLOW_REFUSED && w->sequence != in->refused)
+    if (in->state == INFLOW_REFUSED && (w->sequence != in->refused || offload_is_early(in, a))) {
+        if (w->sequence != in->refused)
+            offload_drops(e, in);
         return 0; /* comes again behind the refused one */
+    }
     r = 0;
+    if (offload_is_left(in, w->sequence))
+        offload_cut(e, w->flow);
     if (!inflow_open(e, in))
         status = -EHOSTDOWN;
     else
@@ -405,7 +450,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
         /* A STOP of before the refusal may hold its origin, for a verdict passes other notes: as
          * long as there is a spill, a GO is to come. */
         set32(e, &in->state, inflow_spills(e, in) ? INFLOW_STOPPED : INFLOW_OPEN);
-    if (r == 0 && status < 0)
+    if (r == 0 && status < 0 && arrival_ends(a) && !offload_has_replied(in, w->sequence))
         r = notes_push_flow(e, peer, client_of(e, in->session), WIRE_FAIL, in->origin_flow,
                             w->sequence, status);
     return r;
@@ -426,6 +471,8 @@ static int take_reply(struct engine *e, uint32_t peer, struct arrival *a)
     r = payload_met(e, peer, w->head.flags, w->nonce, a->pieces);
     if (r <= 0)
         return r < 0 ? r : -EAGAIN;
+    if (session != NONE)
+        handlers_note_other(e, e->sessions[session].client);
     if (status == 0)
         status = reply_admit(e, session, a);
     if (status == 0)

@@ -67,7 +67,7 @@ static int take_refuse(struct engine *e, uint32_t peer, const struct ledger_reco
     int r = flow_meant(e, peer, record, &w);
 
     if (r > 0)
-        flow_refused(e, w.flow, w.sequence);
+        flow_refused(e, w.flow, w.sequence, w.status, w.done);
     return r < 0 ? r : 0;
 }
 
@@ -90,7 +90,7 @@ static int take_gone(struct engine *e, uint32_t peer, const struct ledger_record
 
     if (r <= 0)
         return r;
-    flow_gone_known(e, w.flow);
+    flow_gone_known(e, w.flow, w.status == WIRE_ENDED ? WIRE_ENDED : -EHOSTDOWN);
     e->peer_live[peer].gone = w.flow;
     return 0;
 }
@@ -111,7 +111,7 @@ static int take_close(struct engine *e, uint32_t peer, const struct ledger_recor
     struct wire_flow w;
 
     memcpy(&w, record->at, sizeof(w));
-    return w.flow == WIRE_NONE ? 0 : bind_inflow_closed(e, peer, w.flow);
+    return w.flow == WIRE_NONE ? 0 : bind_inflow_closed(e, peer, w.flow, w.status);
 }
 
 static int take_ack(struct engine *e, uint32_t peer, const struct ledger_record *record)
@@ -137,8 +137,12 @@ static int ack_after(struct engine *e, uint32_t peer)
             team_acknowledged(e, peer, done.slot); /* commits */
         else if (done.flow == NONE)
             notes_acknowledged(e, peer, done.epoch, done.slot); /* commits */
-        else
+        else if (done.part > 0) {
+            commit(e);
+            flow_part_acknowledged(e, done.flow, done.epoch);
+        } else {
             flow_acknowledged(e, done.flow, done.slot, (uint32_t)count, done.epoch); /* commits */
+        }
         ledger_free_nonce(e, peer, done.nonce);
     }
     return count;
@@ -237,6 +241,8 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                       .arrival = &arrival_atomics},
     [WIRE_VECTOR] = {sizeof(struct wire_vector), true, EVENT, LEDGER_WAIT_OPERATION,
                      .arrival = &arrival_vector},
+    [WIRE_PACKET] = {sizeof(struct wire_packet), true, EVENT | WIRE_CUT, LEDGER_WAIT_OPERATION,
+                     .arrival = &arrival_packet},
     [WIRE_COLL] = {sizeof(struct wire_coll), true, 0, LEDGER_WAIT_NOTE, .take = take_coll,
                    .after = letter_after},
     [WIRE_FLOOR] = {sizeof(struct wire_floor), false, 0, LEDGER_WAIT_OPERATION, .take = take_floor,

@@ -44,6 +44,7 @@ struct arrival {
         struct wire_put put;
         struct wire_batch batch;
         struct wire_vector vector;
+        struct wire_packet packet;
     } w;                    /* the fixed part, a copy */
     struct message message; /* with WIRE_MESSAGE: the block's head, a copy */
     struct signal signal;   /* of SIGNAL and SIGNAL_PLACED, a copy */
@@ -55,6 +56,7 @@ struct arrival {
     uint8_t *word;          /* the same of a signal */
     uint32_t pieces;        /* with WIRE_NONCE: of its payload */
     uint32_t done;          /* elements of an atomic, or atomics of several, that are done */
+    bool deferred;          /* a request: a handler leaves it to the client's own */
 };
 
 /*
@@ -84,12 +86,23 @@ extern const struct arrival_kind arrival_put;
 extern const struct arrival_kind arrival_placed;
 extern const struct arrival_kind arrival_got;
 extern const struct arrival_kind arrival_note;
+extern const struct arrival_kind arrival_packet; /* record_packet.c */
 extern const struct arrival_kind arrival_batch;  /* record_batch.c */
 extern const struct arrival_kind arrival_vector; /* record_vector.c */
 extern const struct arrival_kind arrival_atomic; /* record_atomic.c */
 extern const struct arrival_kind arrival_atomics;
 extern const struct arrival_kind arrival_signal; /* record_signal.c */
 extern const struct arrival_kind arrival_signal_placed;
+
+/* Whether its operation ends with this record, which is when its origin gets a status: not with a
+ * packet that others follow, nor with one that says that its origin has failed. */
+static inline bool arrival_ends(const struct arrival *a)
+{
+    const struct wire_packet *w = &a->w.packet;
+
+    return a->w.op.head.kind != WIRE_PACKET ||
+           (w->put.op.length == w->total - w->at && !(w->put.op.head.flags & WIRE_CUT));
+}
 
 /* Hooks for what travels as batches do (record_batch.c); admitted with these rights. */
 int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left);

@@ -10,6 +10,11 @@
 #include "daemon/engine/state/held.h"
 #include "daemon/engine/state/table.h"
 
+void flow_live_init(struct engine *e, uint32_t flow)
+{
+    e->flow_live[flow] = (struct flow_live){.used = true, .turn = NONE, .first_remote = NONE};
+}
+
 int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint, uint32_t traffic)
 {
     uint32_t *first = owner_flows(e, owner);
@@ -29,7 +34,10 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
                                    .serves = NONE,
                                    .uid = whose.uid};
     queue_init(&e->flows[free].ops, OP_SHIFT);
-    e->flow_live[free] = (struct flow_live){.turn = e->flow_live[free].turn, /* joins another */
+    if (!e->flow_live[free].used)
+        flow_live_init(e, free);
+    e->flow_live[free] = (struct flow_live){.used = true,
+                                            .turn = e->flow_live[free].turn, /* joins another */
                                             .first_remote = NONE};
     flow_enters(e, free);
     turn_join(e, free, owner_client(e, owner));
@@ -40,9 +48,16 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
 }
 
 /* Flows of one owner and endpoint, and others with the same hash. */
-static uint32_t flow_home(const struct engine *e, uint64_t owner, uint64_t endpoint)
+static uint32_t flow_hash(uint64_t owner, uint64_t endpoint)
 {
-    return chain_home(&e->flows_of_way, (uint32_t)(owner ^ owner >> 32), endpoint);
+    return chain_hash((uint32_t)(owner ^ owner >> 32), endpoint);
+}
+
+/* The first of them. */
+static uint32_t flow_first(const struct engine *e, uint64_t owner, uint64_t endpoint)
+{
+    return chain_first(&e->flows_of_way,
+                       chain_home_of(&e->flows_of_way, flow_hash(owner, endpoint)));
 }
 
 void flow_enters(struct engine *e, uint32_t flow)
@@ -51,15 +66,14 @@ void flow_enters(struct engine *e, uint32_t flow)
 
     chain_add(&e->flows_of_peer, f->peer, flow);
     if (f->owner != OWNER_GONE)
-        chain_add(&e->flows_of_way, flow_home(e, f->owner, f->endpoint), flow);
+        chain_add_key(&e->flows_of_way, flow_hash(f->owner, f->endpoint), flow);
 }
 
 int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint)
 {
     const struct chain *flows = &e->flows_of_way;
 
-    for (uint32_t i = chain_first(flows, flow_home(e, owner, endpoint)); i != NONE;
-         i = chain_next(flows, i))
+    for (uint32_t i = flow_first(e, owner, endpoint); i != NONE; i = chain_next(flows, i))
         if (e->flows[i].owner == owner && e->flows[i].peer == peer &&
             e->flows[i].endpoint == endpoint && e->flows[i].state != FLOW_FREE &&
             e->flows[i].state != FLOW_DEAD && e->flows[i].traffic == FLOW_REQUESTS)
@@ -97,7 +111,7 @@ void flows_ready_towards(struct engine *e, const struct remote *remote)
 
     if (remote->owner == OWNER_GONE)
         return;
-    for (uint32_t i = chain_first(flows, flow_home(e, remote->owner, remote->endpoint)); i != NONE;
+    for (uint32_t i = flow_first(e, remote->owner, remote->endpoint); i != NONE;
          i = chain_next(flows, i))
         if (e->flows[i].owner == remote->owner && e->flows[i].peer == remote->peer &&
             e->flows[i].endpoint == remote->endpoint && e->flows[i].state != FLOW_FREE)

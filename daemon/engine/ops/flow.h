@@ -26,7 +26,7 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
 void flow_enters(struct engine *e, uint32_t flow);
 static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
 {
-    return queue_at(&e->pool, &f->ops, slot);
+    return queue_entry(&e->pool, &f->ops, OP_SHIFT, slot);
 }
 
 /* Whether some pieces of this operation's payload are on their way, and others not. */
@@ -41,6 +41,8 @@ static inline bool flow_waits(const struct flow *f)
     return f->state != FLOW_FREE && (f->staged < f->ops.tail || f->replies_expected > 0);
 }
 
+/* What is private of a number that this process has not used before: no turn, no remotes. */
+void flow_live_init(struct engine *e, uint32_t flow);
 /* Puts it on its turn's list if it has something to stage and may. */
 void flow_ready(struct engine *e, uint32_t flow);
 /* Calls flow_ready for all flows that may have operations over this remote. */
@@ -60,20 +62,37 @@ void flow_finish(struct engine *e, uint32_t flow);
 #define FLOW_ROW_MAX 64u
 void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t count,
                        uint32_t epoch);
-/* Within a transaction: the record of this operation was not consumed by the link that broke. */
-void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch);
+/* The target has consumed a packet of the flow's, which is not the last one of its put. */
+void flow_part_acknowledged(struct engine *e, uint32_t flow, uint32_t epoch);
+/* Within a transaction: the record of this operation (part: as in struct sent) was not consumed by
+ * the link that broke. */
+void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch, uint32_t part);
 /* A piece of a payload, or of a read, has ended. */
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
 /* Within a transaction: the target's answer about one operation, or about the flow. */
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status, uint32_t done);
 struct op_result;
-/* The same, with what an atomic has fetched: 0 or -EPROTO. */
+/* As flow_failed, with what an atomic has fetched: 0 or -EPROTO. */
 int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct op_result *result);
-void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence);
+/*
+ * `done`: bytes of it, a put in packets, that the target has dealt with.
+ *
+ * -EBUSY: handlers at the target are behind. Then no more than PACED_OPS of the next operations, of
+ * so many entries, are on their way at a time: they would only fill the ledger there, or be
+ * dropped. Packets of one put are long, and many: PACED_PARTS at first, half as many after each
+ * further refusal, and one more whenever so many were consumed as may be on their way.
+ */
+#define PACED_OPS         16u
+#define PACED_PARTS       16u
+#define PACED_PARTS_LEAST 2u
+#define PACED_ENTRIES     4096u
+void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status,
+                  uint32_t done);
 void flow_hold(struct engine *e, uint32_t flow, bool held);
-/* Within a transaction: the target's context has ended. flow_gone then ends the operations, at once
- * or, after a restart, when the link is up again. */
-void flow_gone_known(struct engine *e, uint32_t flow);
+/* Within a transaction: the target's context has ended (WIRE_ENDED or an error), which the owner
+ * learns once. flow_gone then ends the operations, at once or, after a restart, when the link is up
+ * again. */
+void flow_gone_known(struct engine *e, uint32_t flow, int32_t end);
 /* Operations whose records stand in the ledger are still answered; the others fail. */
 void flow_gone(struct engine *e, uint32_t flow);
 /* The peer's state is lost: all operations fail, and those that had started have an unknown

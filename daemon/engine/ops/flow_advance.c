@@ -21,11 +21,11 @@ static bool flow_awaited(const struct flow *f, uint64_t slot)
 }
 
 /* The operation cannot be done. A reply is sent anyway, without its event, because its requester
- * waits; and so is an operation that its target waits for. */
+ * waits; and so is an operation that its target waits for, or has a part of. */
 static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, struct op *op,
                          int32_t status)
 {
-    if (f->traffic == FLOW_REPLIES || flow_awaited(f, slot))
+    if (f->traffic == FLOW_REPLIES || flow_awaited(f, slot) || (f->cut > 0 && slot == f->staged))
         set32(e, (uint32_t *)&op->status, (uint32_t)status);
     else
         flow_end_op(e, op, status);
@@ -149,7 +149,26 @@ static bool flow_owes_record(struct engine *e, struct flow *f)
     if (f->started <= f->staged)
         return false;
     op = flow_op(e, f, f->staged);
-    return op->length > 0 && !(op->flags & SUBMIT_INLINE) && op->phase != OP_PLACED;
+    return op->length > 0 && !(op->flags & SUBMIT_INLINE) && op->phase != OP_PLACED &&
+           !op_in_packets(e, op);
+}
+
+/* Whether the flow is paced (flow.h), and as many operations or packets are on their way as may be.
+ */
+static bool flow_is_paced(struct engine *e, uint32_t flow)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = f->ops.head;
+    const struct flow_live *live = &e->flow_live[flow];
+    uint32_t count = 0;
+
+    if (f->staged >= live->paced_to)
+        return false;
+    if (live->parts >= live->pace)
+        return true;
+    for (; slot < f->staged && count < PACED_OPS; count++)
+        slot += flow_op(e, f, slot)->span;
+    return count == PACED_OPS;
 }
 
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
@@ -162,7 +181,8 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         flow_void(e, f);
         return 0;
     }
-    while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f)) {
+    while (f->state == FLOW_OPEN && f->staged < f->ops.tail && !f->held && reply_way_open(e, f) &&
+           !flow_is_paced(e, flow)) {
         uint64_t slot = f->staged, begun = p->tx_tail;
         struct op *op;
         int r = 0;
@@ -186,10 +206,16 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         }
         if (r == 0 && op_row(op)->at_head)
             set8(e, &op->phase, OP_PLACED);
-        if (r > 0)
+        if (r == 1)
             step_staged(e, flow, slot, op);
-        set64(e, &f->staged, slot + op->span);
+        if (r != OP_PART) {
+            set64(e, &f->staged, slot + op->span);
+            if (f->cut > 0) /* of an operation that ended in the middle */
+                set32(e, &f->cut, 0);
+        }
         commit(e);
+        if (r == OP_PART)
+            e->flow_live[flow].parts++;
         ++*work;
         if (r <= 0)
             flow_finish(e, flow);

@@ -103,6 +103,7 @@ static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
     return true;
 }
 
+/* Lets up to FINISH_BATCH operations end and leave. Whether there may be more. */
 static bool finish_some(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
@@ -125,7 +126,7 @@ static bool finish_some(struct engine *e, uint32_t flow)
     if (done.head != f->ops.head)
         owner_pop(e, f, (uint32_t)(done.head - f->ops.head));
     commit(e);
-    return true;
+    return moves == FINISH_BATCH;
 }
 
 void flow_finish(struct engine *e, uint32_t flow)
@@ -143,8 +144,9 @@ void flow_finish(struct engine *e, uint32_t flow)
         e->flow_live[flow].let_go = false;
         e->sweep = true; /* remotes of it may be free */
     }
-    /* The next may have waited behind a fence for its turn at the head. */
-    if (f->ops.head != head && f->started == f->ops.head)
+    /* The next may have waited behind a fence for its turn at the head, or in a flow that is paced.
+     */
+    if (f->ops.head != head && (f->started == f->ops.head || e->flow_live[flow].paced_to > 0))
         flow_ready(e, flow);
 }
 
@@ -189,12 +191,51 @@ void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t 
     flow_finish(e, flow);
 }
 
-void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch)
+/* Packets that an earlier process has sent are not counted. */
+static void part_leaves(struct engine *e, uint32_t flow)
+{
+    struct flow_live *live = &e->flow_live[flow];
+
+    if (live->parts > 0)
+        live->parts--;
+}
+
+void flow_part_acknowledged(struct engine *e, uint32_t flow, uint32_t epoch)
+{
+    struct flow_live *live = &e->flow_live[flow];
+
+    part_leaves(e, flow);
+    if (live->paced_to == 0)
+        return;
+    /* One that was dropped behind a refused one has another epoch. */
+    if (epoch == e->flows[flow].epoch && ++live->pace_kept >= live->pace) {
+        live->pace++;
+        live->pace_kept = 0;
+    }
+    flow_ready(e, flow);
+}
+
+/* Handlers at the target are behind: the operation at `slot` was refused. */
+static void slow_down(struct flow_live *live, uint64_t slot)
+{
+    uint32_t half = live->pace / 2 > PACED_PARTS_LEAST ? live->pace / 2 : PACED_PARTS_LEAST;
+
+    live->pace = slot < live->paced_to ? half : PACED_PARTS;
+    live->pace_kept = 0;
+    live->paced_to = slot + PACED_ENTRIES;
+}
+
+void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch, uint32_t part)
 {
     struct flow *f = &e->flows[flow];
 
-    if (epoch == f->epoch && slot < f->staged)
-        set64(e, &f->staged, slot);
+    if (part > 0)
+        part_leaves(e, flow);
+    /* A put may have ended, and left, while some of its packets stood in the ledger. */
+    if (epoch != f->epoch || slot > f->staged || slot < f->ops.head || slot >= f->ops.tail)
+        return;
+    set64(e, &f->staged, slot);
+    set32(e, &f->cut, packet_before(e, flow_op(e, f, slot), part));
 }
 
 /* The last piece on its way has ended, and none is left to be posted. */
@@ -243,7 +284,8 @@ static uint64_t flow_slot_of(struct engine *e, struct flow *f, uint32_t sequence
     /* The peer's word: it must be where an operation begins. */
     while (at < slot && at < f->staged)
         at += flow_op(e, f, at)->span;
-    if (at != slot || slot >= f->staged)
+    /* Some packets of the next one may stand in the ledger. */
+    if (at != slot || slot > f->staged || (slot == f->staged && f->cut == 0))
         return UINT64_MAX;
     *begins = slot;
     return slot;
@@ -277,18 +319,29 @@ int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct
     return op_row(op)->result ? op_row(op)->result(e, flow, op, result) : -EPROTO;
 }
 
-void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence)
+void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status, uint32_t done)
 {
     struct flow *f = &e->flows[flow];
     uint64_t slot = flow_slot_of(e, f, sequence);
+    struct op *op;
 
     if (slot == UINT64_MAX)
         return;
+    op = flow_op(e, f, slot);
+    /* The peer's word: an operation that has ended stays ended, and packets that have not left are
+     * not dealt with. */
+    if (op->phase == OP_PLACED)
+        return;
+    if (slot == f->staged && done > f->cut)
+        done = f->cut;
     /* The payloads behind these records have been placed; only the records go again. */
     set64(e, &f->staged, slot);
+    set32(e, &f->cut, packet_behind(e, op, done));
     set64(e, &f->rewound, slot);
     set32(e, &f->epoch, f->epoch + 1);
     set32(e, &f->held, 1);
+    if (status == -EBUSY)
+        slow_down(&e->flow_live[flow], slot);
     flow_ready(e, flow);
 }
 
@@ -316,21 +369,26 @@ static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborte
     }
     set64(e, &f->started, f->ops.tail);
     set64(e, &f->staged, f->ops.tail);
+    set32(e, &f->cut, 0);
     f->posted = 0;
     set32(e, &f->held, 0);
-    flow_gone_known(e, flow);
+    flow_gone_known(e, flow, -EHOSTDOWN);
     e->sweep = true;
 }
 
-void flow_gone_known(struct engine *e, uint32_t flow)
+void flow_gone_known(struct engine *e, uint32_t flow, int32_t end)
 {
     struct flow *f = &e->flows[flow];
+    bool report = f->state == FLOW_OPEN && f->traffic == FLOW_REQUESTS && f->owner != OWNER_GONE &&
+                  owner_row(e, f->owner)->peer_ended;
 
     set32(e, (uint32_t *)&f->error, (uint32_t)-EHOSTDOWN);
     reply_give_back(e, flow, f->replies_expected);
     direct_end_flow(e, flow);
     if (f->state == FLOW_OPEN || f->state == FLOW_BINDING)
         set32(e, &f->state, FLOW_DEAD);
+    if (report)
+        owner_row(e, f->owner)->peer_ended(e, flow, end);
 }
 
 void flow_gone(struct engine *e, uint32_t flow)
@@ -361,6 +419,7 @@ void flow_empty(struct engine *e, uint32_t flow)
     flow_void(e, f);
     set32(e, &f->epoch, f->epoch + 1);
     set64(e, &f->staged, f->ops.tail);
+    set32(e, &f->cut, 0);
     set64(e, &f->started, f->ops.tail);
     set64(e, &f->reported, f->ops.tail);
     f->posted = 0;
@@ -368,20 +427,32 @@ void flow_empty(struct engine *e, uint32_t flow)
     queue_clear(&e->pool, &f->ops);
 }
 
+/* Within a transaction: nobody is left who could learn of its peer's end. */
+static void drop_due(struct engine *e, struct flow *f)
+{
+    struct session *s = &e->sessions[owner_as_session(f->owner)];
+
+    set32(e, (uint32_t *)&f->due, 0);
+    set32(e, &s->ends_due, s->ends_due - 1);
+}
+
 void flow_detach(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
     uint32_t *link = owner_flows(e, f->owner);
+    enum replier who = f->owner >> 32 == OWNER_OFFLOADS ? REPLIER_OFFLOADS : REPLIER_CLIENT;
 
     while (*link != flow && *link < e->config.flows_max) /* in an arena that is whole it is there */
         link = &e->flows[*link].next;
     if (*link == flow)
         set32(e, link, f->next);
     held_flow_parts(e, flow);
+    if (f->due != 0)
+        drop_due(e, f);
     set64(e, &f->owner, OWNER_GONE);
     chain_remove(&e->flows_of_way, flow);
     if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
-        set32(e, &e->inflows[f->serves].reply_flow, NONE);
+        set32(e, &e->inflows[f->serves].reply_flow[who], NONE);
     set32(e, &f->state, FLOW_CLOSING);
     set32(e, &f->held, 0);
     commit(e);

@@ -32,7 +32,7 @@ void message_fill(const struct engine *e, uint32_t flow, const struct op *op, bo
 {
     const struct flow *f = &e->flows[flow];
 
-    m->slot = m->generation = m->unused = 0;
+    m->slot = m->generation = m->deferred = 0;
     m->offset = 0;
     m->token = WIRE_NONE;
     if (op->kind == SUBMIT_LONG && op->status == 0 && e->remotes[op->remote].has_key) {

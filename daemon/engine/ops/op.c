@@ -18,6 +18,9 @@ int op_check_remote(const struct engine *e, const struct submit_record *r,
         return -EMSGSIZE;
     if (!remote->has_key || remote->state == REMOTE_REVOKED || !(remote->rights & right))
         return -EKEYREJECTED;
+    if (remote->packet > 0 && right == ENGINE_REMOTE_WRITE &&
+        (r->kind != SUBMIT_PUT || r->flags & SUBMIT_MORE))
+        return -EOPNOTSUPP;
     if (!(r->offset <= remote->length && r->length <= remote->length - r->offset))
         return -ERANGE;
     return 0;
@@ -155,15 +158,11 @@ void op_fabric_end(struct engine *e, uint32_t flow, struct op *op)
         e->sweep = true; /* which answers */
 }
 
-void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n, void *to)
+void op_bytes_behind(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n,
+                     void *to)
 {
-    struct op *op = queue_at(&e->pool, &f->ops, slot);
     uint8_t *out = to;
 
-    if (op->span == 1) {
-        memcpy(out, op->small + from, n);
-        return;
-    }
     while (n > 0) {
         uint64_t entry = slot + 1 + from / sizeof(struct op);
         uint32_t in_entry = from % sizeof(struct op);
@@ -210,7 +209,11 @@ void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
     w->rid_len = (uint16_t)op_id_len(op);
     w->nonce = 0;
     w->length = op->status == 0 ? (uint32_t)op->length : 0;
-    op_bytes(e, f, slot, abi_pad8(op->lid_len), abi_pad8(w->rid_len), id);
+    if (!id) {
+        w->rid_len = 0;
+        return;
+    }
+    op_bytes(e, f, slot, op, abi_pad8(op->lid_len), abi_pad8(w->rid_len), id);
     if (submit_is_message(op->kind)) {
         w->head.flags |= message_wire_flags(f, op);
         message_fill(e, flow, op, w->rid_len == sizeof(struct message), id);

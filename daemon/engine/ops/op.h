@@ -5,6 +5,7 @@
 #ifndef PWC_ENGINE_OP_H
 #define PWC_ENGINE_OP_H
 
+#include <string.h>
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/state.h"
 
@@ -21,6 +22,8 @@ struct op_part {
     uint64_t lid, bytes;
     int32_t status;
 };
+
+#define OP_PART 2
 
 /* A hook that is NULL has nothing to do. */
 struct op_kind {
@@ -58,7 +61,8 @@ struct op_kind {
      * window; -EBUSY: the peer has no nonce left for it; -EINPROGRESS: wait; other errors end the
      * operation. */
     int (*start)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-    /* Stages the record: 1 staged; 0: needs none; -ENOSPC: no credit; -EINPROGRESS: not yet. */
+    /* Stages the record: 1 staged; OP_PART: one of several, to be called again; 0: needs none;
+     * -ENOSPC: no credit; -EINPROGRESS: not yet. */
     int (*record)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
     /* All that `start` posted has ended (success only; failures break the link). */
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
@@ -128,7 +132,8 @@ static inline uint8_t op_shown_kind(const struct op *op)
     return op->kind == OP_BATCH ? op->batch.kind : op->kind;
 }
 
-/* Bounds, rights and length, the same for put and get. */
+/* Bounds, rights and length, the same for put and get; -EOPNOTSUPP for what writes to an offload's
+ * region and is no put. */
 int op_check_remote(const struct engine *e, const struct submit_record *r,
                     const struct remote *remote, uint32_t right);
 /* Whether this handle was given to the session, and still leads somewhere. */
@@ -151,8 +156,9 @@ int op_window_open(const struct engine *e, uint32_t flow);
 int op_piece_posted(struct engine *e, uint32_t flow, struct op *op, uint64_t length);
 /* Counts a fabric operation of this operation out. */
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);
-/* Bytes behind the fixed part: copies `n` from `from` on. */
-void op_bytes(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n, void *to);
+/* As op_bytes, where they stand in the entries behind the first. */
+void op_bytes_behind(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n,
+                     void *to);
 /* Bytes of the id that its record carries. */
 uint32_t op_id_len(const struct op *op);
 /* Whether its remote is still one of this flow's owner, towards this flow's peer. */
@@ -160,9 +166,35 @@ bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op);
 /* Stages PLACED without a nonce, GOT or NOTE, records without payload. Results as those of
  * op_kind.record. */
 int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind);
-/* The record's head, and its id, abi_pad8(op_id_len) bytes at `id`. */
+/* The record's head, and its id, abi_pad8(op_id_len) bytes at `id`; NULL: the record has none. */
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
                   void *id);
+
+/* Bytes behind the fixed part: copies `n` from `from` on. Most are 8, so they go without a call. */
+static inline void op_bytes(struct engine *e, struct flow *f, uint64_t slot, const struct op *op,
+                            uint32_t from, uint32_t n, void *to)
+{
+    if (op->span > 1)
+        op_bytes_behind(e, f, slot, from, n, to);
+    else if (n == sizeof(uint64_t))
+        memcpy(to, op->small + from, sizeof(uint64_t));
+    else if (n > 0)
+        memcpy(to, op->small + from, n);
+}
+
+/* Whether the operation is a put to an offload's region, which travels in packets (op_packet.c). */
+static inline bool op_in_packets(const struct engine *e, const struct op *op)
+{
+    return op->kind == SUBMIT_PUT && e->remotes[op->remote].packet > 0;
+}
+
+/* Stages the next packet of such a put. Results as those of op_kind.record. */
+int packet_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
+/* Where the packet begins that ends behind `end` bytes of an operation; 0: the last one. And the
+ * one that goes next where its target has dealt with `done` bytes: the last packet always goes. 0
+ * for an operation that is in no packets. */
+uint32_t packet_before(const struct engine *e, const struct op *op, uint32_t end);
+uint32_t packet_behind(const struct engine *e, const struct op *op, uint32_t done);
 
 /* wire_op.atomic of an atomic, or of a batch of them. */
 static inline uint16_t op_wire_code(const struct op *op)

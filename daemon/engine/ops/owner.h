@@ -36,6 +36,9 @@ struct owner_kind {
     /* Within a transaction: `count` operations have ended of which nobody wants to hear; `reserve`
      * bytes were reserved for their events. */
     void (*ended_silently)(struct engine *e, uint32_t handle, uint32_t count, uint64_t reserve);
+    /* Within a transaction: the context at the other end of the flow has ended (WIRE_ENDED or an
+     * error). */
+    void (*peer_ended)(struct engine *e, uint32_t flow, int32_t end);
     /* Within a transaction: queue_pop, in which a chunk goes. NULL: that alone. */
     void (*pop)(struct engine *e, uint32_t handle, struct queue *ops, uint32_t n);
     /* After a restart: the owner has these operations. */

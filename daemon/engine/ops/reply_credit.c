@@ -2,6 +2,7 @@
  * Thread: the progress thread. */
 #include "daemon/engine/ops/reply_credit.h"
 
+#include "daemon/engine/offload/find.h"
 #include "daemon/engine/peer/remote.h"
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/session/session.h"
@@ -30,7 +31,7 @@ void reply_answered(struct engine *e, uint32_t inflow)
     struct inflow *in = &e->inflows[inflow];
 
     set32(e, &in->owed, in->owed - 1);
-    if (in->state == INFLOW_PARTING && in->owed == 0)
+    if (in->state == INFLOW_PARTING && in->owed == 0 && in->due == 0 && !offload_cut_waits(in))
         inflow_free(e, inflow);
 }
 

@@ -61,8 +61,10 @@ static int32_t fail_together(struct engine *e, struct flow *f, const struct subm
     return status;
 }
 
-void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *draft, uint32_t span,
-                int32_t status)
+/* Within a transaction: the operation stands in its flow. */
+static inline const struct op *op_add(struct engine *e, uint32_t flow,
+                                      const struct submit_record *draft, uint32_t span,
+                                      int32_t status)
 {
     const struct op_kind *kind = op_kinds[draft->kind];
     struct flow *f = &e->flows[flow];
@@ -78,13 +80,29 @@ void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *dra
         set64(e, &f->staged, f->ops.tail);
         set64(e, &f->started, f->ops.tail);
     }
-    commit(e);
-    FAULT(OPERATION_QUEUED);
-    step_submitted(e, flow, slot, op);
+    return op;
+}
+
+void op_entered(struct engine *e, uint32_t flow)
+{
+    const struct flow *f = &e->flows[flow];
+
     if (f->staged == f->ops.tail)
         flow_finish(e, flow);
     else
         flow_ready(e, flow);
+}
+
+void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *draft, uint32_t span,
+                int32_t status)
+{
+    uint64_t slot = e->flows[flow].ops.tail - span;
+    const struct op *op = op_add(e, flow, draft, span, status);
+
+    commit(e);
+    FAULT(OPERATION_QUEUED);
+    step_submitted(e, flow, slot, op);
+    op_entered(e, flow);
 }
 
 /* Whether the draft is one that its kind takes, over a remote of this flow. */
@@ -121,5 +139,29 @@ int op_submit(struct engine *e, uint32_t flow, const struct submit_record *draft
                  ? f->error
                  : kind->validate(e, owner_client(e, f->owner), draft, &e->remotes[draft->remote]);
     op_enqueue(e, flow, draft, op_span(draft), status);
+    return 0;
+}
+
+int op_check(struct engine *e, uint32_t flow, const struct submit_record *draft)
+{
+    const struct op_kind *kind = op_kind_of(draft->kind);
+    const struct flow *f = &e->flows[flow];
+
+    return f->state == FLOW_DEAD
+               ? f->error
+               : kind->validate(e, owner_client(e, f->owner), draft,
+                                kind->over_remote ? &e->remotes[draft->remote] : NULL);
+}
+
+int op_enter(struct engine *e, uint32_t flow, const struct submit_record *draft)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = f->ops.tail;
+    uint32_t span = op_span(draft);
+    int status = queue_push(&e->pool, &f->ops, span, 0);
+
+    if (status < 0)
+        return status;
+    step_submitted(e, flow, slot, op_add(e, flow, draft, span, op_check(e, flow, draft)));
     return 0;
 }

@@ -24,6 +24,14 @@ static inline uint32_t op_span(const struct submit_record *draft)
 void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *draft, uint32_t span,
                 int32_t status);
 
+/* Several operations in one transaction, which the caller commits: each enters its flow, then,
+ * behind the commit, op_entered sends those of each flow on their way. The draft is one that its
+ * kind takes, and awaits no reply. 0, or -ENOBUFS with nothing changed. */
+int op_enter(struct engine *e, uint32_t flow, const struct submit_record *draft);
+void op_entered(struct engine *e, uint32_t flow);
+/* The error with which such an operation would end at once; 0: none. */
+int op_check(struct engine *e, uint32_t flow, const struct submit_record *draft);
+
 /*
  * The engine submits by itself: within a transaction, which it commits, so that the owner's own
  * stores before it count with the operation or not at all. The operation ends by the owner's

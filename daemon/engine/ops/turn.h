@@ -78,7 +78,7 @@ void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries);
 void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries);
 /* The flow, which is on no list now, waits for its peer's window. */
 void turn_block(struct engine *e, uint32_t flow);
-/* Those who wait for the window go on as far as it has room. */
+/* The flows that wait for the window go on as far as it has room. */
 void turns_unblock(struct engine *e, uint32_t peer);
 /* No flow towards this peer is ready, and no note is listed. */
 void turns_clear(struct engine *e, uint32_t peer);

@@ -6,6 +6,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/offload/region_put.h"
 #include "daemon/engine/ops/owner.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/session/quota.h"
@@ -152,20 +153,48 @@ int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
 static uint32_t session_find(const struct engine *e, uint32_t uid, const char *job,
                              uint64_t endpoint)
 {
-    for (uint32_t i = 0; i < e->open_count; i++) {
-        const struct session *s = &e->sessions[e->open_sessions[i]];
+    const struct chain *sessions = &e->sessions_of_endpoint;
+
+    for (uint32_t i = chain_first(
+             sessions, chain_home(sessions, (uint32_t)(endpoint >> 32), (uint32_t)endpoint));
+         i != NONE; i = chain_next(sessions, i)) {
+        const struct session *s = &e->sessions[i];
         const struct client *c = &e->clients[s->client];
 
         if (s->state == SESSION_OPEN && c->state == CLIENT_LIVE && c->uid == uid &&
             c->rank == (uint32_t)endpoint && s->context == endpoint >> 32 &&
             strcmp(c->job, job) == 0)
-            return e->open_sessions[i];
+            return i;
     }
     return NONE;
 }
 
+/* Whether our client has bound the inflow's origin, or a later context with its number. */
+static bool origin_is_bound(const struct engine *e, const struct inflow *in)
+{
+    int flow = flow_find(e, owner_of(OWNER_SESSION, in->session), in->peer, in->origin);
+
+    return flow >= 0 && e->flows[flow].state == FLOW_OPEN;
+}
+
+/* Within a transaction: a new inflow of an origin whose end was reported says that the origin is
+ * there again. A client that has bound the origin again knows. */
+static void report_origin_back(struct engine *e, uint32_t inflow)
+{
+    struct inflow *in = &e->inflows[inflow];
+
+    if (!session_knows_end(e, in->session, in->origin) || origin_is_bound(e, in))
+        return;
+    if (e->sessions[in->session].ends_due > 0 ||
+        session_report_back(e, in->session, in->origin) < 0) {
+        set32(e, (uint32_t *)&in->due, (uint32_t)ORIGIN_BACK);
+        session_owe_end(e, in->session);
+    }
+}
+
 /* Within a transaction: our end of the flow, the known one or a new one. */
-static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const struct wire_bind *w)
+static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const struct wire_bind *w,
+                       bool *is_new)
 {
     const struct chain *known = &e->inflows_of_flow;
     struct session *s = &e->sessions[session];
@@ -199,17 +228,21 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
     in->origin = w->origin;
     in->next = s->first_inflow;
     in->owed = 0;
-    in->reply_flow = NONE;
+    for (int who = 0; who < REPLIERS; who++)
+        in->reply_flow[who] = NONE;
+    in->due = 0;
     in->in_doubt = 0;
+    in->handled.open = 0;
     inflow_enters(e, free);
     set32(e, &in->state, INFLOW_OPEN);
     set32(e, &s->first_inflow, free);
     held_inflows(e, session, 1);
+    *is_new = true;
     return (int)free;
 }
 
 static int bind_resolve(struct engine *e, uint32_t peer, uint32_t session,
-                        const struct wire_bind *w, struct wire_bound *answer)
+                        const struct wire_bind *w, struct wire_bound *answer, bool *is_new)
 {
     int r, inflow;
 
@@ -223,15 +256,21 @@ static int bind_resolve(struct engine *e, uint32_t peer, uint32_t session,
         if (r < 0)
             return r;
         region = &e->regions[r];
+        if (region->packet > 0 &&
+            (region->offload == NONE || e->offloads.table[region->offload].session != session))
+            return -EKEYREJECTED;
         segment = &e->segment_live[region->segment];
         if (!segment->registered)
             return segment->status < 0 ? segment->status : -EAGAIN;
-        answer->rights = region->rights;
+        answer->rights = (uint16_t)region->rights;
         answer->length = region->length;
-        answer->address = segment->memory.address + region->offset;
-        answer->key = segment->memory.key;
+        answer->packet = (uint16_t)(region->packet / WIRE_PACKET_UNIT);
+        if (region->packet == 0 || region->rights & ENGINE_REMOTE_READ) {
+            answer->address = segment->memory.address + region->offset;
+            answer->key = segment->memory.key;
+        }
     }
-    inflow = inflow_take(e, peer, session, w);
+    inflow = inflow_take(e, peer, session, w, is_new);
     if (inflow < 0)
         return inflow;
     answer->flow = (uint32_t)inflow;
@@ -244,6 +283,7 @@ int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *reco
     struct wire_bound answer = {.head.kind = WIRE_BOUND, .flow = WIRE_NONE};
     struct peer *p = &e->peers[peer];
     uint32_t session, client;
+    bool is_new = false;
 
     memcpy(&w, record->at, sizeof(w));
     /* The peer has sent more BINDs than its table of remotes holds, and acknowledges none of the
@@ -254,10 +294,14 @@ int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *reco
     answer.remote = w.remote;
     session = session_find(e, w.uid, w.job, w.target);
     client = session != NONE ? e->sessions[session].client : NONE;
-    answer.status = bind_resolve(e, peer, session, &w, &answer);
+    answer.status = bind_resolve(e, peer, session, &w, &answer, &is_new);
     set32(e, &p->bound_owed, p->bound_owed + 1);
     FAULT(BIND_RESOLVED);
-    return notes_push(e, peer, client, &answer, sizeof(answer)) < 0 ? -EAGAIN : 0;
+    if (notes_push(e, peer, client, &answer, sizeof(answer)) < 0)
+        return -EAGAIN;
+    if (is_new)
+        report_origin_back(e, answer.flow);
+    return 0;
 }
 
 int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *record)
@@ -301,6 +345,7 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
         set64(e, &r->address, w.address);
         set64(e, &r->fabric_key, w.key);
         set32(e, &r->rights, w.rights);
+        set32(e, &r->packet, w.packet * WIRE_PACKET_UNIT);
         set32(e, &r->state, REMOTE_READY);
         if (binding)
             bind_ended(e, w.remote, 0);
@@ -310,25 +355,83 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
     return 0;
 }
 
-int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow)
+/* Whether the inflow's origin, or a later context with its number, is known by another way: by a
+ * flow to it that is open, or by another inflow. The end of an open flow is reported by itself, in
+ * front of a CLOSE; the end of a flow whose bind is still under way is not. An inflow that is to be
+ * cut reports the end later. */
+static bool origin_is_back(struct engine *e, uint32_t inflow)
 {
-    struct inflow *in;
+    const struct inflow *in = &e->inflows[inflow];
+    const struct chain *others = &e->inflows_of_origin;
+
+    if (origin_is_bound(e, in))
+        return true;
+    for (uint32_t i = chain_first(others, chain_home(others, in->session, in->origin)); i != NONE;
+         i = chain_next(others, i))
+        if (i != inflow && e->inflows[i].session == in->session &&
+            e->inflows[i].origin == in->origin && e->inflows[i].state != INFLOW_FREE &&
+            (e->inflows[i].state != INFLOW_PARTING || offload_cut_waits(&e->inflows[i])))
+            return true;
+    return false;
+}
+
+/* Within a transaction: nothing is left to be said of an origin that was there again. */
+static void drop_back(struct engine *e, struct inflow *in)
+{
+    struct session *s = &e->sessions[in->session];
+
+    set32(e, (uint32_t *)&in->due, 0);
+    set32(e, &s->ends_due, s->ends_due - 1);
+}
+
+/* Within a transaction: posts the end of the inflow's origin, or leaves it due. */
+static void report_origin_end(struct engine *e, uint32_t inflow, int32_t end)
+{
+    struct inflow *in = &e->inflows[inflow];
+
+    if (session_report_end(e, in->session, in->origin, end) < 0) {
+        set32(e, (uint32_t *)&in->due, (uint32_t)end);
+        session_owe_end(e, in->session);
+    }
+}
+
+/* Within a transaction: the inflow closes, or parts. */
+static void inflow_closes(struct engine *e, uint32_t inflow, int32_t end)
+{
+    struct inflow *in = &e->inflows[inflow];
+
+    offload_cut(e, inflow); /* its event comes in front of the end */
+    if (in->session != NONE && in->due == ORIGIN_BACK)
+        drop_back(e, in);
+    if (in->session != NONE && end != 0 && !origin_is_back(e, inflow))
+        report_origin_end(e, inflow, end == WIRE_ENDED ? WIRE_ENDED : -EHOSTDOWN);
+    if (in->session == NONE || (in->owed == 0 && in->due == 0)) {
+        inflow_free(e, inflow);
+        return;
+    }
+    /* Our client holds the inflow's number as a token, so the inflow stays until all replies are
+     * sent; or the end is still to be reported. */
+    set32(e, &in->state, INFLOW_PARTING);
+    for (int who = 0; who < REPLIERS; who++)
+        if (in->reply_flow[who] != NONE)
+            table_leaves(e, TABLE_FLOWS, in->reply_flow[who]);
+}
+
+int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow, int32_t end)
+{
+    const struct inflow *in;
 
     if (inflow >= e->config.flows_max || e->inflows[inflow].peer != peer)
         return -EPROTO;
     in = &e->inflows[inflow];
-    if (in->state == INFLOW_FREE || in->state == INFLOW_PARTING)
-        return 0;
-    if (in->session == NONE || in->owed == 0) {
-        inflow_free(e, inflow);
-        return 0;
-    }
-    /* Our client holds the inflow's number as a token, so the inflow stays until all replies are
-     * sent. */
-    set32(e, &in->state, INFLOW_PARTING);
-    if (in->reply_flow != NONE)
-        table_leaves(e, TABLE_FLOWS, in->reply_flow);
+    if (in->state != INFLOW_FREE && in->state != INFLOW_PARTING)
+        inflow_closes(e, inflow, end);
     return 0;
+}
+
+void bind_origin_gone(struct engine *e, uint32_t inflow)
+{
+    inflow_closes(e, inflow, -EHOSTDOWN);
 }
 
 static void remote_refresh(struct engine *e, uint32_t remote)
@@ -385,10 +488,15 @@ void bind_refresh_node(struct engine *e, uint32_t peer)
 void bind_forget_node(struct engine *e, uint32_t peer)
 {
     remotes_towards(e, peer, remote_forget);
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        if (e->inflows[i].state == INFLOW_FREE || e->inflows[i].peer != peer)
+    /* The newest first, as they stand in their sessions' lists. */
+    for (uint32_t i = chain_first(&e->inflows_of_peer, peer), next; i != NONE; i = next) {
+        next = chain_next(&e->inflows_of_peer, i);
+        if (e->inflows[i].state == INFLOW_FREE)
             continue;
-        bind_inflow_closed(e, peer, i);
+        if (offload_cut_later(e, i))
+            set32(e, &e->inflows[i].state, INFLOW_PARTING);
+        else
+            bind_inflow_closed(e, peer, i, -EHOSTDOWN);
         commit(e);
     }
 }

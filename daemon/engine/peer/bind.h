@@ -13,8 +13,11 @@
 
 int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *record);
 int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *record);
-/* Within a transaction: the origin has closed its end. */
-int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow);
+/* Within a transaction: the origin has closed its end: because its context has ended (WIRE_ENDED or
+ * an error), which our client then learns, or (0) because it has unbound. */
+int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow, int32_t end);
+/* Within a transaction: the origin was lost, and what its parting inflow holds is cut. */
+void bind_origin_gone(struct engine *e, uint32_t inflow);
 /* The owner's registrations are new: all remotes there are resolved again. */
 void bind_refresh_node(struct engine *e, uint32_t peer);
 /* The peer is lost: binds under way fail, remotes and inflows go. */

@@ -2,7 +2,6 @@
 #include "daemon/engine/peer/keepalive.h"
 
 #include <errno.h>
-#include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/state/notice.h"
@@ -22,52 +21,72 @@ void keepalive_open(struct engine *e)
         e->keepalive.bytes = 1;
 }
 
-/* Flows that wait say so at their peers: one pass for all. */
-static void mark_waiting(struct engine *e)
-{
-    for (uint32_t i = 0; i < e->keepalive.count; i++)
-        e->peer_live[e->keepalive.watched[i]].flow_waits = false;
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
-        if (flow_waits(&e->flows[i]))
-            e->peer_live[e->flows[i].peer].flow_waits = true;
-}
-
-static bool is_waited_for(const struct engine *e, uint32_t peer)
+/* Something of ours waits for the peer. */
+static bool is_waited_for(struct engine *e, uint32_t peer)
 {
     const struct peer_live *live = &e->peer_live[peer];
 
-    return live->flow_waits || live->letters > 0 || live->awaited > 0 || live->outstanding > 0 ||
-           notes_pending(e, peer) || queue_count(&e->peers[peer].sent) > 0;
+    return peer_flow_waits(e, peer) || live->letters > 0 || live->awaited > 0 ||
+           live->outstanding > 0 || notes_pending(e, peer) || queue_count(&e->peers[peer].sent) > 0;
 }
 
-/* Stops watching peers that nothing waits for. */
+/* Stops watching peers that nothing waits for, and that wait for nothing. */
 static void forget_idle(struct engine *e)
 {
     struct keepalive *k = &e->keepalive;
     uint32_t kept = 0;
 
-    mark_waiting(e);
     for (uint32_t i = 0; i < k->count; i++) {
         uint32_t peer = k->watched[i];
 
-        if (is_waited_for(e, peer))
+        if (is_waited_for(e, peer) || e->peer_live[peer].asked)
             k->watched[kept++] = peer;
         else
             e->peer_live[peer].watched = false;
+        e->peer_live[peer].asked = false;
     }
     k->count = kept;
 }
 
-/* How many intervals of silence the bytes on their way excuse. */
-static uint64_t grant(const struct engine *e, const struct peer_live *live)
+/* How many intervals of silence so many bytes on their way excuse. A link begins with a sign of
+ * life, ahead of all payloads: before it has come nothing is excused. */
+static uint64_t grant(const struct engine *e, const struct peer_live *live, uint64_t bytes)
 {
     uint64_t most = KEEPALIVE_GRANT * e->keepalive.deadline;
-    uint64_t intervals = live->bytes / e->keepalive.bytes + live->bytes_theirs / e->keepalive.bytes;
+    uint64_t intervals = live->heard ? bytes / e->keepalive.bytes : 0;
 
     return intervals < most ? intervals : most;
 }
 
-/* Counts one more interval of silence of a peer. True: the peer is asked. */
+/* Whether the peer is asked, which takes a sign of life of ours along: then the peer hears us, or
+ * sees that it does not. */
+static bool ask(struct engine *e, uint32_t peer)
+{
+    struct peer_live *live = &e->peer_live[peer];
+
+    if (!is_waited_for(e, peer))
+        return false;
+    notice_push(e, &(struct engine_notice){
+                       .kind = ENGINE_PEER_SILENT, .peer = peer, .length = live->bytes});
+    (void)ledger_beat(e, peer);
+    return true;
+}
+
+/* Counts the intervals in which nothing could be consumed because a run or a payload is missing
+ * before what has come. A connection that begins anew may lose its first messages. */
+static uint32_t hole_stays(struct engine *e, uint32_t peer)
+{
+    struct peer_live *live = &e->peer_live[peer];
+    const struct ledger_in *in = &live->in;
+    bool hole = in->blocked || (in->arrived != 0 && in->run_end == 0 && !ledger_announced(in));
+    uint64_t consumed = e->peers[peer].rx_consumed;
+
+    live->stuck = hole && consumed == live->stuck_at ? live->stuck + 1 : 0;
+    live->stuck_at = consumed;
+    return live->stuck;
+}
+
+/* Counts one more interval of a peer that is watched. True: the peer is asked. */
 static bool silent_again(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
@@ -76,11 +95,13 @@ static bool silent_again(struct engine *e, uint32_t peer)
     /* Bytes that the peer named before it fell silent grant no more time. */
     if (live->silence++ == 0)
         live->bytes_theirs = 0;
-    extra = grant(e, live);
-    if (live->link == LINK_UP && live->silence - live->silence_at_up < KEEPALIVE_SILENT + extra) {
-        notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_SILENT, .peer = peer});
-        return true;
+    extra = grant(e, live, live->bytes + live->bytes_theirs);
+    if (live->link == LINK_UP && hole_stays(e, peer) >= KEEPALIVE_SILENT + extra) {
+        peer_broken(e, peer, -ENODATA);
+        return false;
     }
+    if (live->link == LINK_UP && live->silence - live->silence_at_up < KEEPALIVE_SILENT + extra)
+        return ask(e, peer);
     if (live->silence >= e->keepalive.deadline + extra)
         notice_push(e, &(struct engine_notice){.kind = ENGINE_PEER_GONE, .peer = peer});
     else
@@ -111,6 +132,7 @@ void keepalive_step(struct engine *e, uint64_t *deadline)
 int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes)
 {
     struct peer_live *live;
+    uint64_t ahead = *bytes;
 
     if (peer >= e->config.peers)
         return -EINVAL;
@@ -118,6 +140,12 @@ int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes)
     *bytes = live->bytes;
     if (live->link != LINK_UP)
         return -ENOTCONN;
+    /* The peer waits for us. A connection may carry one way alone, or have lost what the peer
+     * waits for, and only we can see that. */
+    live->asked = true;
+    live->bytes_theirs = ahead;
+    if (!live->watched)
+        peer_watch(e, peer);
     return ledger_beat(e, peer) ? 0 : -EAGAIN;
 }
 

@@ -11,10 +11,16 @@
  *     3rd       ENGINE_PEER_BROKEN, -ETIMEDOUT: the link begins anew, and what was under way waits.
  *     deadline  ENGINE_PEER_GONE: it is to be given up (engine_peer_lost).
  *
+ * A sign of life goes with each question, too, and an engine that is asked watches the asker as if
+ * it waited itself, without asking: a connection that carries one way alone leaves its sender with
+ * answers and without acknowledgements. A link on which a run or a payload stays missing before
+ * others that have come begins anew, too, after as many intervals (-ENODATA).
+ *
  * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
  * seen one interval. Slowness is no silence: what arrives may stand behind long payloads, so for
  * each second's worth of KEEPALIVE_SLOWEST that either side has on its way a second is granted, up
- * to KEEPALIVE_GRANT deadlines. A question costs the control thread some work: at most
+ * to KEEPALIVE_GRANT deadlines. A link begins with a sign of life, so nothing is granted before one
+ * has come. A question costs the control thread some work: at most
  * KEEPALIVE_ASKS leave in one interval, and peers that were not asked are not counted as silent.
  *
  * Thread: the progress thread.
@@ -39,6 +45,7 @@ static inline void keepalive_heard(struct engine *e, uint32_t peer)
 {
     e->peer_live[peer].silence = 0;
     e->peer_live[peer].silence_at_up = 0;
+    e->peer_live[peer].heard = true;
 }
 
 #endif

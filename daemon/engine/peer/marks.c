@@ -1,6 +1,7 @@
 /* Marks on peers (marks.h). Thread: the progress thread. */
 #include "daemon/engine/peer/marks.h"
 
+#include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/state/notice.h"
 
@@ -42,6 +43,19 @@ void peer_know(struct engine *e, uint32_t peer)
     live->known = true;
 }
 
+bool peer_flow_waits(struct engine *e, uint32_t peer)
+{
+    uint32_t *waiting = &e->peer_live[peer].waiting_flow;
+
+    if (*waiting != NONE && e->flows[*waiting].peer == peer && flow_waits(&e->flows[*waiting]))
+        return true;
+    for (*waiting = chain_first(&e->flows_of_peer, peer); *waiting != NONE;
+         *waiting = chain_next(&e->flows_of_peer, *waiting))
+        if (flow_waits(&e->flows[*waiting]))
+            return true;
+    return false;
+}
+
 void peer_watch(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
@@ -57,12 +71,10 @@ void peer_watch(struct engine *e, uint32_t peer)
     k->watched[k->count++] = peer;
 }
 
-void peer_want(struct engine *e, uint32_t peer)
+void peer_want_link(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
 
-    if (live->link == LINK_UP || live->wanted)
-        return;
     peer_know(e, peer);
     live->wanted = true;
     if (peer != e->config.self)

@@ -26,9 +26,20 @@ static inline void peer_activate(struct engine *e, uint32_t peer)
     if (!live->watched)
         peer_watch(e, peer);
 }
+/* Part of peer_want: there is no link, and no handshake on its way. */
+void peer_want_link(struct engine *e, uint32_t peer);
 /* Something waits for this peer: posts ENGINE_WANT_PEER unless a handshake is on its way. */
-void peer_want(struct engine *e, uint32_t peer);
+static inline void peer_want(struct engine *e, uint32_t peer)
+{
+    const struct peer_live *live = &e->peer_live[peer];
+
+    if (live->link != LINK_UP && !live->wanted)
+        peer_want_link(e, peer);
+}
 /* The fabric or the peer's records failed: reported to the caller, once. */
 void peer_broken(struct engine *e, uint32_t peer, int status);
+/* Whether any flow waits for the peer. Looks first at the one that the last call has found, so that
+ * a flow that goes on waiting is found at once. */
+bool peer_flow_waits(struct engine *e, uint32_t peer);
 
 #endif

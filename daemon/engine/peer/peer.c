@@ -16,7 +16,9 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/peer/rings.h"
 #include "daemon/engine/ops/stage.h"
+#include "daemon/engine/ledger/ahead.h"
 #include "daemon/engine/ledger/records.h"
+#include "daemon/engine/offload/handle.h"
 #include "daemon/engine/peer/remote.h"
 
 /* Pauses between tries of an operation that the fabric has refused. Often there is room soon. A
@@ -148,7 +150,7 @@ static void link_rewind(struct engine *e, uint32_t peer, uint64_t consumed)
 
     while (ledger_rewind(e, peer, consumed, &undone)) {
         if (undone.flow != NONE)
-            flow_rewind(e, undone.flow, undone.slot, undone.epoch);
+            flow_rewind(e, undone.flow, undone.slot, undone.epoch, undone.part);
         else if (undone.epoch == SENT_LETTER)
             letter_rewind(e, undone.slot);
         else if (undone.epoch != SENT_NONCE)
@@ -198,6 +200,8 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
     live->pause_ns = 0;
     live->wanted = live->broken = false;
     live->silence_at_up = live->silence;
+    live->stuck = 0;
+    live->heard = false;
     if (live->latency == 0 && e->latency_count < LATENCIES_MAX)
         live->latency = e->latency_count++;
     step_peer(e, peer, true);
@@ -207,27 +211,25 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
     set64(e, &p->their_id, theirs->state_id);
     set32(e, &p->their_incarnation, theirs->incarnation);
     commit(e);
+    if (peer != e->config.self)
+        (void)ledger_beat(e, peer); /* ahead of all payloads (keepalive.h) */
     peer_activate(e, peer);
     return 0;
 }
 
-bool peer_pending(const struct engine *e, uint32_t peer)
+bool peer_pending(struct engine *e, uint32_t peer)
 {
     if (queue_count(&e->peers[peer].sent) > 0 || notes_pending(e, peer) ||
         e->peer_live[peer].letters > 0 || e->peer_live[peer].awaited > 0)
         return true;
-    for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
-         i = chain_next(&e->flows_of_peer, i))
-        if (flow_waits(&e->flows[i]))
-            return true;
+    if (peer_flow_waits(e, peer))
+        return true;
     /* An inflow is held for the peer: a new link shows whether the peer still has the same
      * state. */
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
-        const struct inflow *in = &e->inflows[i];
-
-        if (in->state != INFLOW_FREE && in->state != INFLOW_PARTING && in->peer == peer)
+    for (uint32_t i = chain_first(&e->inflows_of_peer, peer); i != NONE;
+         i = chain_next(&e->inflows_of_peer, i))
+        if (e->inflows[i].state != INFLOW_FREE && e->inflows[i].state != INFLOW_PARTING)
             return true;
-    }
     return false;
 }
 
@@ -313,10 +315,11 @@ static void self_link(struct engine *e)
 static int consume(struct engine *e, uint32_t peer, int budget)
 {
     struct ledger_record record;
+    uint64_t spent = e->offloads.spent, begun = e->peers[peer].rx_consumed;
     int consumed = 0, r = 0;
 
-    while (consumed < budget && ledger_announced(&e->peer_live[peer].in) &&
-           (r = ledger_next(e, peer, &record)) > 0) {
+    while (consumed < budget && offload_may_go_on(e, spent) &&
+           ledger_announced(&e->peer_live[peer].in) && (r = ledger_next(e, peer, &record)) > 0) {
         const struct record_kind *kind = &record_kinds[record.head.kind];
 
         r = record_take(e, peer, &record);
@@ -329,6 +332,8 @@ static int consume(struct engine *e, uint32_t peer, int budget)
         if (r < 0)
             return r;
     }
+    if (!offload_may_go_on(e, spent))
+        ledger_look_ahead(e, peer, e->peers[peer].rx_consumed - begun, e->offloads.spent - spent);
     return r < 0 ? r : consumed;
 }
 

@@ -6,6 +6,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/offload/find.h"
 #include "daemon/engine/peer/remote.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/state/table.h"
@@ -36,6 +37,9 @@ int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint
     region->offset = offset;
     region->length = length;
     region->first_grant = NONE;
+    region->offloads = 0;
+    region->packet = 0;
+    region->offload = NONE;
     e->host->random(e->host->context, region->secret, sizeof(region->secret));
     set32(e, &region->generation, region->generation + 1);
     set32(e, &region->state, REGION_OPEN);
@@ -88,11 +92,13 @@ int region_grant(struct engine *e, uint32_t region, uint32_t peer)
     return 0;
 }
 
-/* Within a transaction: takes a peer's grant away. */
+/* Within a transaction: takes a peer's grant away. With the last one a region whose offload has
+ * gone takes ordinary puts again. */
 static void grant_drop(struct engine *e, uint32_t region, uint32_t peer)
 {
-    struct client *c = &e->clients[e->regions[region].client];
-    uint32_t *link = &e->regions[region].first_grant;
+    struct region *r = &e->regions[region];
+    struct client *c = &e->clients[r->client];
+    uint32_t *link = &r->first_grant;
     uint32_t grant;
 
     while (*link != NONE && e->grants[*link].peer != peer)
@@ -104,6 +110,8 @@ static void grant_drop(struct engine *e, uint32_t region, uint32_t peer)
     set32(e, &e->grants[grant].region, NONE);
     table_give(e, TABLE_GRANTS, grant);
     set32(e, &c->grants, c->grants - 1);
+    if (r->first_grant == NONE && r->offload == NONE)
+        set32(e, &r->packet, 0);
     e->sweep = true;
 }
 
@@ -118,6 +126,8 @@ int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32
     if (region->state == REGION_FREE || region->client != client ||
         region->generation != generation)
         return -EINVAL;
+    if (region->offloads > 0)
+        return -EBUSY;
     set64(e, &region->cookie, cookie);
     if (region->state == REGION_REVOKING) {
         commit(e);
@@ -131,7 +141,7 @@ int engine_region_close(struct engine *e, uint32_t client, uint32_t slot, uint32
 
 void region_withdraw_client(struct engine *e, uint32_t client)
 {
-    for (uint32_t i = 0; i < e->config.regions_max; i++) {
+    for (uint32_t i = 0; i < table_bound(e, TABLE_REGIONS); i++) {
         struct region *region = &e->regions[i];
 
         if (region->state == REGION_FREE || region->client != client)
@@ -245,7 +255,7 @@ int region_revoke_answered(struct engine *e, uint32_t peer, const struct ledger_
 
 void region_forget_node(struct engine *e, uint32_t peer)
 {
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
+    for (uint32_t i = 0; i < table_bound(e, TABLE_GRANTS); i++) {
         if (e->grants[i].region == NONE || e->grants[i].peer != peer)
             continue;
         grant_drop(e, e->grants[i].region, peer);
@@ -265,6 +275,8 @@ int region_memory(const struct engine *e, uint32_t session, uint32_t slot, uint3
     if (region->state == REGION_FREE || region->generation != generation ||
         region->client != e->sessions[session].client || (region->rights & rights) != rights)
         return -EKEYREJECTED;
+    if (region->packet > 0 && rights & ENGINE_REMOTE_WRITE)
+        return -EOPNOTSUPP;
     segment = &e->segment_live[region->segment];
     if (!segment->base)
         return -EHOSTDOWN;

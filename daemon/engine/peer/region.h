@@ -28,7 +28,8 @@ void region_forget_node(struct engine *e, uint32_t peer);
 void region_withdraw_client(struct engine *e, uint32_t client);
 
 /* The memory of a region that a record names, of this session's client, with all of these rights: 0
- * with *base and its length, or the status that the origin gets. */
+ * with *base and its length, or the status that the origin gets: nothing but packets may write to
+ * an offload's (-EOPNOTSUPP). */
 int region_memory(const struct engine *e, uint32_t session, uint32_t slot, uint32_t generation,
                   unsigned rights, uint8_t **base, uint64_t *length);
 static inline int region_to_write(const struct engine *e, uint32_t session, uint32_t slot,

@@ -15,10 +15,10 @@ void remote_joins(struct engine *e, uint32_t remote)
     live->first_remote = remote;
     live->remotes++;
     if (r->has_key)
-        chain_add(&e->remotes_of_key, remote_home(e, r->peer, r->key.slot), remote);
+        chain_add_key(&e->remotes_of_key, chain_hash(r->peer, r->key.slot), remote);
 }
 
-/* Takes it off its flow's list. */
+/* Takes a remote off its flow's list. */
 static void remote_parts(struct engine *e, uint32_t remote)
 {
     struct flow_live *live = &e->flow_live[e->remotes[remote].flow];
@@ -67,9 +67,9 @@ void inflow_enters(struct engine *e, uint32_t inflow)
 {
     const struct inflow *in = &e->inflows[inflow];
 
-    chain_add(&e->inflows_of_origin, chain_home(&e->inflows_of_origin, in->session, in->origin),
-              inflow);
-    chain_add(&e->inflows_of_flow, inflow_home(e, in->session, in->peer, in->origin_flow), inflow);
+    chain_add(&e->inflows_of_peer, in->peer, inflow);
+    chain_add_key(&e->inflows_of_origin, chain_hash(in->session, in->origin), inflow);
+    chain_add_key(&e->inflows_of_flow, inflow_hash(in->session, in->peer, in->origin_flow), inflow);
 }
 
 /* Within a transaction: takes it off its session's list, where it is, in an arena that is whole. */
@@ -89,13 +89,16 @@ void inflow_free(struct engine *e, uint32_t inflow)
 {
     struct inflow *in = &e->inflows[inflow];
 
+    chain_remove(&e->inflows_of_peer, inflow);
     chain_remove(&e->inflows_of_origin, inflow);
     chain_remove(&e->inflows_of_flow, inflow);
     if (in->session != NONE)
         inflow_parts(e, inflow);
-    if (in->reply_flow != NONE) {
-        set32(e, &e->flows[in->reply_flow].serves, NONE);
-        table_leaves(e, TABLE_FLOWS, in->reply_flow);
+    for (int who = 0; who < REPLIERS; who++) {
+        if (in->reply_flow[who] == NONE)
+            continue;
+        set32(e, &e->flows[in->reply_flow[who]].serves, NONE);
+        table_leaves(e, TABLE_FLOWS, in->reply_flow[who]);
     }
     set32(e, &in->state, INFLOW_FREE);
     table_give(e, TABLE_INFLOWS, inflow);

@@ -22,10 +22,14 @@ bool remote_over(const struct engine *e, uint32_t remote);
 bool remote_leaves(struct engine *e, uint32_t remote);
 /* The inflow is there: what it is found by leads to it. */
 void inflow_enters(struct engine *e, uint32_t inflow);
+static inline uint32_t inflow_hash(uint32_t session, uint32_t peer, uint32_t origin_flow)
+{
+    return chain_hash(session, (uint64_t)peer << 32 | origin_flow);
+}
 static inline uint32_t inflow_home(const struct engine *e, uint32_t session, uint32_t peer,
                                    uint32_t origin_flow)
 {
-    return chain_home(&e->inflows_of_flow, session, (uint64_t)peer << 32 | origin_flow);
+    return chain_home_of(&e->inflows_of_flow, inflow_hash(session, peer, origin_flow));
 }
 /* Within a transaction: nothing names the inflow any more. */
 void inflow_free(struct engine *e, uint32_t inflow);

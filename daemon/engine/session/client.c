@@ -109,6 +109,7 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
     set32(e, &s->state, SESSION_OPEN);
     commit(e);
     e->open_sessions[e->open_count++] = free;
+    session_enters(e, free);
     return (int)free;
 }
 
@@ -127,6 +128,8 @@ int engine_session_inherit(struct engine *e, uint32_t session, void *base)
         quarantine_show(e, session);
     if (e->sessions[session].spill_bytes == 0)
         session_release_spill(e, session);
+    else
+        session_release_handlers(e, session);
     return 0;
 }
 
@@ -140,6 +143,7 @@ int engine_session_find(const struct engine *e, uint32_t session, struct engine_
                                          .context = s->context,
                                          .sizes = s->sizes,
                                          .mark = s->mark,
+                                         .offloads = e->session_live[session].offloads,
                                          .closing = s->state == SESSION_CLOSING};
     return 0;
 }
@@ -147,6 +151,14 @@ int engine_session_find(const struct engine *e, uint32_t session, struct engine_
 void engine_session_close(struct engine *e, uint32_t session)
 {
     if (session >= e->config.sessions_max || e->sessions[session].state != SESSION_OPEN)
+        return;
+    set32(e, &e->sessions[session].in_order, 1);
+    session_begin_close(e, session);
+}
+
+void session_begin_close(struct engine *e, uint32_t session)
+{
+    if (e->sessions[session].state != SESSION_OPEN)
         return;
     teams_forget_session(e, session);
     set32(e, &e->sessions[session].state, SESSION_CLOSING);

@@ -7,6 +7,9 @@
 /* After a restart, before anything is attached: notices that may have died with the old process
  * come again. */
 void client_inherit(struct engine *e);
+/* The session begins to end, if it is open: its client is lost, or (engine_session_close) has
+ * closed it. */
+void session_begin_close(struct engine *e, uint32_t session);
 /* The fabric's answers about segments. */
 void segment_added(struct engine *e, uint32_t segment, int status,
                    const struct fabric_memory *memory);

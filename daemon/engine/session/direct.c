@@ -2,6 +2,7 @@
 #include "daemon/engine/session/direct.h"
 
 #include "daemon/engine/session/session.h"
+#include "daemon/engine/state/table.h"
 
 /* The session at which this flow from the origin arrives, or NONE. */
 static uint32_t inflow_session(const struct engine *e, uint32_t origin, uint32_t inflow)
@@ -20,8 +21,7 @@ void direct_way(const struct engine *e, uint32_t remote, struct engine_way *out)
     const struct flow *f = &e->flows[r->flow];
 
     *out = (struct engine_way){.inflow = NONE};
-    if (remote >= SESSION_REMOTES || r->state != REMOTE_READY || r->unbound ||
-        f->state != FLOW_OPEN)
+    if (r->state != REMOTE_READY || r->unbound || f->state != FLOW_OPEN)
         return;
     *out = (struct engine_way){.inflow = f->inflow,
                                .has_key = r->has_key,
@@ -36,8 +36,8 @@ int engine_neighbour(const struct engine *e, uint32_t origin, const struct engin
     const struct region *region;
 
     *out = (struct engine_neighbour){.session = NONE, .segment = NONE};
-    if (session == NONE)
-        return -ENOENT;
+    if (session == NONE || e->clients[e->sessions[session].client].offloads > 0)
+        return -ENOENT; /* handlers run in the engine */
     if (way->has_key) {
         if (way->slot >= e->config.regions_max)
             return -ENOENT;
@@ -51,15 +51,31 @@ int engine_neighbour(const struct engine *e, uint32_t origin, const struct engin
     return 0;
 }
 
+/* Whether another remote of the same context shares this one's bit, and has ended. */
+static bool bit_is_needed(const struct engine *e, uint32_t remote)
+{
+    for (uint32_t i = remote % SESSION_REMOTES; i < table_bound(e, TABLE_REMOTES);
+         i += SESSION_REMOTES) {
+        const struct remote *r = &e->remotes[i];
+
+        if (i != remote && r->owner == e->remotes[remote].owner &&
+            (r->state == REMOTE_REVOKED ||
+             (r->state != REMOTE_FREE && e->flows[r->flow].state == FLOW_DEAD)))
+            return true;
+    }
+    return false;
+}
+
 void direct_show_ended(struct engine *e, uint32_t remote, bool ended)
 {
     uint32_t session = owner_as_session(e->remotes[remote].owner);
     uint64_t bit = UINT64_C(1) << remote % 64;
     _Atomic uint64_t *word;
 
-    if (remote >= SESSION_REMOTES || session == NONE || !e->session_live[session].attached)
+    if (session == NONE || !e->session_live[session].attached ||
+        (!ended && bit_is_needed(e, remote)))
         return;
-    word = &e->session_live[session].shared->ended_remotes[remote / 64];
+    word = &e->session_live[session].shared->ended_remotes[remote % SESSION_REMOTES / 64];
     if (ended)
         atomic_fetch_or_explicit(word, bit, memory_order_release);
     else

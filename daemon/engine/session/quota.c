@@ -155,6 +155,11 @@ int quota_push_spill(struct engine *e, uint32_t session, uint32_t n)
     return queue_push(&e->pool, q, n, e->chunks_keep);
 }
 
+int quota_room(const struct engine *e, uint32_t session, uint32_t chunks)
+{
+    return may_grow(e, session, e->session_live[session].chunks, chunks) ? 0 : -ENOBUFS;
+}
+
 void quota_pop_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
 {
     uint32_t free = e->pool.state->free;

@@ -39,7 +39,9 @@ int quota_grant(const struct engine *e, uint32_t region);
 int quota_push_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
 int quota_push_reply(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
 int quota_push_spill(struct engine *e, uint32_t session, uint32_t n);
-/* Within a transaction that is committed: queue_pop of operations where a chunk goes. */
+/* Whether this session may take so many chunks more for what its handlers send: 0 or -ENOBUFS. */
+int quota_room(const struct engine *e, uint32_t session, uint32_t chunks);
+/* As queue_pop, for operations whose chunk goes back to the pool. Within a transaction. */
 void quota_pop_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
 /* After a restart: the session has these operations. */
 void quota_count(struct engine *e, uint32_t session, const struct queue *q);

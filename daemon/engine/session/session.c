@@ -5,14 +5,16 @@
 #include "shm_ring/doorbell.h"
 #include "daemon/engine/session/direct.h"
 
-static void session_show(struct engine *e, uint32_t session)
+/* Shows the events that stand behind what was shown last. */
+static void show_rings(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     uint64_t local, remote, reply;
     int64_t used;
 
-    if (!live->attached)
+    if (ring_published(&live->local) && ring_published(&live->remote) &&
+        ring_published(&live->reply_event))
         return;
     local = live->local.tail - live->local.head_seen;
     remote = live->remote.tail - live->remote.head_seen;
@@ -33,7 +35,16 @@ static void session_show(struct engine *e, uint32_t session)
     ring_publish(&live->local);
     ring_publish(&live->remote);
     ring_publish(&live->reply_event);
-    direct_show_spill(live, s->spill_bytes > 0);
+}
+
+static void session_show(struct engine *e, uint32_t session)
+{
+    struct session_live *live = &e->session_live[session];
+
+    if (!live->attached)
+        return;
+    show_rings(e, session);
+    direct_show_spill(live, e->sessions[session].spill_bytes > 0);
 }
 
 void sessions_show(struct engine *e)

@@ -47,6 +47,10 @@ struct event_room {
  */
 int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
                     struct event_room *room);
+/* Within the transaction of session_reserve, whose event may stand in the ring: whether one event
+ * more of `size` bytes has room, where `held` bytes of the ring are promised. 0, -ENOSPC, -ENOBUFS;
+ * the caller puts the transaction back, and reserves each event when it writes it. */
+int session_try_more(struct engine *e, uint32_t inflow, uint32_t size, uint32_t held);
 /* Writes the event, in the transaction of session_reserve. */
 void session_deliver(struct engine *e, uint32_t inflow, const struct event_room *room,
                      const struct event_draft *draft);
@@ -56,10 +60,31 @@ void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event
 /* Within a transaction: writes the event of a reply. The request has reserved the room; a client
  * whose ring has none is quarantined. */
 void session_report_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
+/*
+ * Within a transaction: posts the event that the context `endpoint` has ended (`end` is WIRE_ENDED
+ * or an error). 0; or -ENOBUFS: its ring is full, and there is no memory to keep the event, so it
+ * stays due.
+ */
+int session_report_end(struct engine *e, uint32_t session, uint64_t endpoint, int32_t end);
+/* Whether the end of this context, or of another one that looks alike, was reported to the session.
+ * A context that has not ended costs no more than an event that says nothing new. */
+bool session_knows_end(const struct engine *e, uint32_t session, uint64_t endpoint);
+/*
+ * Within a transaction: posts the event that a context `endpoint` is there again. 0; or -ENOBUFS:
+ * the ends that came before are not posted yet, or the ring is full, and the spill has no room
+ * within its bound, so it stays due.
+ */
+int session_report_back(struct engine *e, uint32_t session, uint64_t endpoint);
+/* Within a transaction: one more flow or inflow of the session has such an event due, which
+ * session_release_spill posts. */
+void session_owe_end(struct engine *e, uint32_t session);
 /* Whether a client has a handler at this index: the one look at its word. */
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
-/* The spill is empty: posts GO to the flows that were stopped. A second call does no harm. */
+/* The spill is empty: posts the ends of peers that are due, and GO to the flows that were stopped.
+ * A second call does no harm. */
 void session_release_spill(struct engine *e, uint32_t session);
+/* There is a spill: posts GO only to the flows whose messages wait for room of handlers. */
+void session_release_handlers(struct engine *e, uint32_t session);
 /* Moves spilled events into the ring. The number moved. */
 int session_drain_spill(struct engine *e, uint32_t session);
 /* The session has something to publish. */
@@ -81,5 +106,14 @@ void session_views(struct engine *e, uint32_t session, void *base);
 /* Adds the session's counts since this process attached the session to the sums of all. */
 void session_add_totals(const struct session *s, const struct session_live *live,
                         struct engine_totals_view *to);
+
+/* What a peer's bind names leads to the session from now on. */
+static inline void session_enters(struct engine *e, uint32_t session)
+{
+    const struct session *s = &e->sessions[session];
+
+    chain_add_key(&e->sessions_of_endpoint, chain_hash(s->context, e->clients[s->client].rank),
+                  session);
+}
 
 #endif

@@ -212,7 +212,7 @@ int batch_take(struct engine *e, uint32_t session, const struct submit_record *f
     uint32_t span;
     struct gathering g;
 
-    if (f->state == FLOW_DEAD)
+    if (f->state == FLOW_DEAD || remote->packet > 0)
         return 0;
     g.room = chunk_left(f) - (uint32_t)sizeof(struct op);
     g.bytes_most = SESSION_ID_MAX + e->config.packed_max;

@@ -1,6 +1,8 @@
 /* Events: local and remote ones into their rings, and the spill. Thread: the progress thread. */
+#include "daemon/engine/offload/find.h"
 #include "daemon/engine/session/session.h"
 
+#include <errno.h>
 #include <string.h>
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/session/direct.h"
@@ -9,6 +11,7 @@
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/kinds/batch_format.h"
 #include "daemon/engine/session/quota.h"
+#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/state/table.h"
 
 void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes)
@@ -47,7 +50,7 @@ static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const stru
         .id = part->lid,
     };
     if (op->lid_len > 0) {
-        op_bytes(e, f, slot, 0, op->lid_len, event + 1);
+        op_bytes(e, f, slot, op, 0, op->lid_len, event + 1);
         memset((uint8_t *)(event + 1) + op->lid_len, 0, abi_pad8(op->lid_len) - op->lid_len);
     }
     FAULT(LOCAL_EVENT);
@@ -148,19 +151,22 @@ static int spill_room(struct engine *e, uint32_t inflow, uint32_t size, uint32_t
     return 0;
 }
 
-/* Whether the ring has room for so many events; a look at the client's index at most. */
-static int ring_room(struct session_live *live, uint32_t size, uint32_t count, void **at)
+/* Whether the remote ring has so many bytes free: 0, -EAGAIN, or what is wrong with it. */
+static int ring_bytes_free(struct session_live *live, uint64_t need)
 {
-    int64_t used;
-    uint64_t need;
+    int64_t used = (int64_t)(live->remote.tail - live->remote.head_seen);
 
-    if (count == 1)
-        return ring_reserve(&live->remote, size, at);
-    need = (uint64_t)size * (count + 1); /* padding takes less than an event */
-    used = (int64_t)(live->remote.tail - live->remote.head_seen);
     if (live->remote.size - (uint64_t)used < need)
         used = ring_used(&live->remote);
     return used < 0 ? (int)used : live->remote.size - (uint64_t)used >= need ? 0 : -EAGAIN;
+}
+
+/* Whether the ring has room for so many events; a look at the client's index at most. */
+static int ring_room(struct session_live *live, uint32_t size, uint32_t count, void **at)
+{
+    if (count == 1)
+        return ring_reserve(&live->remote, size, at);
+    return ring_bytes_free(live, (uint64_t)size * (count + 1)); /* padding is less than an event */
 }
 
 int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
@@ -186,6 +192,19 @@ int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t c
     return 0;
 }
 
+int session_try_more(struct engine *e, uint32_t inflow, uint32_t size, uint32_t held)
+{
+    uint32_t session = e->inflows[inflow].session;
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+
+    if (!live->attached || e->clients[s->client].quarantine != QUARANTINE_NONE)
+        return 0;
+    if (s->spill_bytes == 0 && ring_bytes_free(live, UINT64_C(2) * (size + held)) == 0)
+        return 0;
+    return spill_room(e, inflow, size, 1);
+}
+
 /* Within a transaction: the events stand where there was room for them. */
 static inline void delivered(struct engine *e, uint32_t session, const struct event_room *room,
                              uint64_t bytes)
@@ -207,10 +226,10 @@ static inline void delivered(struct engine *e, uint32_t session, const struct ev
     live->spilled += room->count;
 }
 
-void session_deliver(struct engine *e, uint32_t inflow, const struct event_room *room,
-                     const struct event_draft *d)
+/* Writes one event to where its room is. */
+static void place(struct engine *e, uint32_t session, const struct event_room *room,
+                  const struct event_draft *d)
 {
-    uint32_t session = e->inflows[inflow].session;
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     uint32_t size = d->head.size, entry = 1u << SPILL_SHIFT;
@@ -224,6 +243,12 @@ void session_deliver(struct engine *e, uint32_t inflow, const struct event_room 
         draft_copy(d, i * entry, size - i * entry < entry ? size - i * entry : entry,
                    queue_at(&e->pool, &s->spill, room->slot + i));
     delivered(e, session, room, size);
+}
+
+void session_deliver(struct engine *e, uint32_t inflow, const struct event_room *room,
+                     const struct event_draft *d)
+{
+    place(e, e->inflows[inflow].session, room, d);
 }
 
 void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
@@ -273,6 +298,87 @@ void session_report_reply(struct engine *e, uint32_t session, const struct event
     session_dirty(e, session);
 }
 
+/* Posts an event about a peer, into the spill where the ring is full: 0, or -ENOBUFS. */
+static int report_peer(struct engine *e, uint32_t session, const struct event_draft *d,
+                       uint64_t spill_max)
+{
+    struct session *s = &e->sessions[session];
+    struct session_live *live = &e->session_live[session];
+    struct event_room room = {EVENT_DROPPED, 1, s->spill.tail, NULL};
+    int r;
+
+    r = s->spill_bytes > 0 ? -EAGAIN : ring_reserve(&live->remote, d->head.size, &room.at);
+    if (r == -EAGAIN) {
+        if (s->spill_bytes + d->head.size > spill_max || quota_push_spill(e, session, 1) < 0)
+            return -ENOBUFS;
+        set64(e, &s->spill_bytes, s->spill_bytes + d->head.size);
+        room.where = EVENT_SPILLED;
+    } else if (r == 0) {
+        room.where = EVENT_IN_RING;
+    } else {
+        client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
+        return 0;
+    }
+    place(e, session, &room, d);
+    return 0;
+}
+
+static bool may_report(const struct engine *e, uint32_t session)
+{
+    return e->session_live[session].attached &&
+           e->clients[e->sessions[session].client].quarantine == QUARANTINE_NONE;
+}
+
+static uint64_t origin_bit(uint64_t endpoint)
+{
+    return UINT64_C(1) << (endpoint * UINT64_C(0x9e3779b97f4a7c15) >> 58);
+}
+
+int session_report_end(struct engine *e, uint32_t session, uint64_t endpoint, int32_t end)
+{
+    struct session *s = &e->sessions[session];
+    const struct event_draft d = {
+        .head =
+            {
+                .size = event_bytes(0),
+                .kind = EVENT_PEER,
+                .op = PEER_ENDED,
+                .status = end == WIRE_ENDED ? 0 : -EHOSTDOWN,
+                .origin = e->config.self,
+                .peer = endpoint,
+            },
+        .front = event_bytes(0),
+    };
+
+    if (!may_report(e, session))
+        return 0;
+    set64(e, &s->ended_peers, s->ended_peers | origin_bit(endpoint));
+    /* The bound of the spill is for peers that send, and a peer ends once. */
+    return report_peer(e, session, &d, UINT64_MAX);
+}
+
+bool session_knows_end(const struct engine *e, uint32_t session, uint64_t endpoint)
+{
+    return e->sessions[session].ended_peers & origin_bit(endpoint);
+}
+
+int session_report_back(struct engine *e, uint32_t session, uint64_t endpoint)
+{
+    const struct event_draft d = {
+        .head =
+            {
+                .size = event_bytes(0),
+                .kind = EVENT_PEER,
+                .op = PEER_BACK,
+                .origin = e->config.self,
+                .peer = endpoint,
+            },
+        .front = event_bytes(0),
+    };
+
+    return may_report(e, session) ? report_peer(e, session, &d, e->config.spill_max) : 0;
+}
+
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index)
 {
     const struct session_live *live = &e->session_live[session];
@@ -283,22 +389,110 @@ bool session_handles(const struct engine *e, uint32_t session, uint32_t index)
                1;
 }
 
+static bool awaits_handlers(const struct inflow *in)
+{
+    return in->state == INFLOW_REFUSED && offload_awaits(in, in->refused);
+}
+
+/* The origin may go on. False: there is no room for GO, and the sweep tries again. */
+static bool let_go_on(struct engine *e, uint32_t session, struct inflow *in)
+{
+    if (awaits_handlers(in) && !offload_returns(e, in))
+        return true;
+    if (notes_push_flow(e, in->peer, e->sessions[session].client, WIRE_GO, in->origin_flow, 0, 0) <
+        0) {
+        arena_rollback(&e->arena);
+        table_leaves(e, TABLE_SESSIONS, session);
+        return false;
+    }
+    if (in->state == INFLOW_STOPPED)
+        set32(e, &in->state, INFLOW_OPEN);
+    commit(e);
+    return true;
+}
+
+void session_owe_end(struct engine *e, uint32_t session)
+{
+    struct session *s = &e->sessions[session];
+
+    set32(e, &s->ends_due, s->ends_due + 1);
+    if (s->spill_bytes == 0)
+        table_leaves(e, TABLE_SESSIONS, session); /* no drained spill would lead here */
+}
+
+/* Posts what is due of a flow's or an inflow's peer: whether there was room. */
+static bool post_due(struct engine *e, uint32_t session, uint64_t endpoint, int32_t *due)
+{
+    struct session *s = &e->sessions[session];
+    int r = *due == ORIGIN_BACK ? session_report_back(e, session, endpoint)
+                                : session_report_end(e, session, endpoint, *due);
+
+    if (r < 0) {
+        arena_rollback(&e->arena);
+        if (s->spill_bytes == 0)
+            table_leaves(e, TABLE_SESSIONS, session);
+        return false;
+    }
+    set32(e, (uint32_t *)due, 0);
+    set32(e, &s->ends_due, s->ends_due - 1);
+    return true;
+}
+
+/* Posts what is due of inflows: ends, or that origins are there again. Whether there was room. */
+static bool release_inflows(struct engine *e, uint32_t session, bool back)
+{
+    for (uint32_t i = e->sessions[session].first_inflow, next; i != NONE; i = next) {
+        struct inflow *in = &e->inflows[i];
+
+        next = in->next;
+        if (in->due == 0 || (in->due == ORIGIN_BACK) != back)
+            continue;
+        if (!post_due(e, session, in->origin, &in->due))
+            return false;
+        if (in->state == INFLOW_PARTING && in->owed == 0)
+            inflow_free(e, i);
+        commit(e);
+    }
+    return true;
+}
+
+/* An origin is there again behind its end. */
+static void release_ends(struct engine *e, uint32_t session)
+{
+    const struct session *s = &e->sessions[session];
+
+    for (uint32_t i = s->first_flow; i != NONE; i = e->flows[i].next) {
+        if (e->flows[i].due == 0)
+            continue;
+        if (!post_due(e, session, e->flows[i].endpoint, &e->flows[i].due))
+            return;
+        commit(e);
+    }
+    if (release_inflows(e, session, false))
+        (void)release_inflows(e, session, true);
+}
+
+/* Also to those in line for a turn: an earlier STOP may still come behind an earlier GO. */
 void session_release_spill(struct engine *e, uint32_t session)
+{
+    if (e->sessions[session].ends_due > 0)
+        release_ends(e, session);
+    for (uint32_t i = e->sessions[session].first_inflow; i != NONE; i = e->inflows[i].next) {
+        struct inflow *in = &e->inflows[i];
+
+        if ((in->state == INFLOW_STOPPED || in->state == INFLOW_REFUSED) &&
+            !let_go_on(e, session, in))
+            return;
+    }
+}
+
+void session_release_handlers(struct engine *e, uint32_t session)
 {
     for (uint32_t i = e->sessions[session].first_inflow; i != NONE; i = e->inflows[i].next) {
         struct inflow *in = &e->inflows[i];
 
-        if (in->state != INFLOW_STOPPED && in->state != INFLOW_REFUSED)
-            continue;
-        if (notes_push_flow(e, in->peer, e->sessions[session].client, WIRE_GO, in->origin_flow, 0,
-                            0) < 0) {
-            arena_rollback(&e->arena);
-            table_leaves(e, TABLE_SESSIONS, session); /* the sweep tries again */
+        if (awaits_handlers(in) && !offload_in_line(e, in) && !let_go_on(e, session, in))
             return;
-        }
-        if (in->state == INFLOW_STOPPED)
-            set32(e, &in->state, INFLOW_OPEN);
-        commit(e);
     }
 }
 

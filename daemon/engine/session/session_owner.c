@@ -43,6 +43,16 @@ static void session_bound(struct engine *e, uint32_t remote, int32_t status)
     notice_push(e, &n);
 }
 
+static void session_peer_ended(struct engine *e, uint32_t flow, int32_t end)
+{
+    struct flow *f = &e->flows[flow];
+
+    if (session_report_end(e, owner_handle(f->owner), f->endpoint, end) < 0) {
+        set32(e, (uint32_t *)&f->due, (uint32_t)end);
+        session_owe_end(e, owner_handle(f->owner));
+    }
+}
+
 const struct owner_kind owner_session = {
     .flows = session_flows,
     .client = session_client,
@@ -50,6 +60,7 @@ const struct owner_kind owner_session = {
     .bound = session_bound,
     .ended = session_report_local,
     .ended_silently = session_end_silent,
+    .peer_ended = session_peer_ended,
     .pop = quota_pop_chunks,
     .inherit = quota_count,
 };

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "daemon/engine/session/quarantine.h"
 #include "shm_ring/fault.h"
+#include "daemon/engine/offload/turns.h"
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/ops/submit.h"
 #include "daemon/engine/ops/message.h"
@@ -22,9 +23,10 @@ struct intake_rules {
     uint32_t (*flow_of)(const struct engine *e, const struct submit_record *r);
     /* Room for the operation in its flow's queue: 0 or negative. */
     int (*room)(struct engine *e, uint32_t session, struct queue *ops, uint32_t span);
-    /* Takes the record `r`, and up to `budget` - 1 behind it. The number taken, 0: not now. */
+    /* Takes the record `r` of that kind (NULL: of none), and up to `budget` - 1 behind it. The
+     * number taken, 0: not now. */
     int (*take)(struct engine *e, uint32_t session, const struct intake *in,
-                const struct submit_record *r, int budget);
+                const struct op_kind *kind, const struct submit_record *r, int budget);
 };
 
 /* One of these rings, for as long as records are taken from it. */
@@ -46,10 +48,10 @@ static bool flags_valid(const struct op_kind *kind, const struct submit_record *
 }
 
 /* Checks for records that no honest library submits in either ring: 0 or the reason. */
-static enum quarantine_reason record_check(const struct engine *e, const struct submit_record *r)
+static enum quarantine_reason record_check(const struct engine *e, const struct op_kind *kind,
+                                           const struct submit_record *r)
 {
     uint64_t size = sizeof(*r) + abi_pad8(r->lid_len) + abi_pad8(r->rid_len);
-    const struct op_kind *kind = op_kind_of(r->kind);
 
     if (!kind || !kind->validate || r->size < sizeof(*r) || r->flags & ~SUBMIT_FLAGS_ALL ||
         r->lid_len > SESSION_ID_MAX || (!kind->message && r->rid_len > SESSION_ID_MAX) ||
@@ -77,30 +79,31 @@ static int64_t local_space(struct engine *e, uint32_t session)
     return used < 0 ? used : space > 0 ? space : 0;
 }
 
-static void count_submitted(struct session_live *live, const struct submit_record *r)
+static void count_submitted(struct session_live *live, const struct op_kind *kind,
+                            const struct submit_record *r)
 {
-    const struct op_kind *kind = op_kind_of(r->kind);
-
     live->ops[kind->counter]++;
     live->bytes[kind->counter] += kind->bytes ? kind->bytes(r) : r->length;
 }
 
-/* Whether the client may have this record in flight: its reasons why not, but for want of room. */
+/* Whether the client may have this record in flight: its reasons why not, but for want of room; or
+ * 0, with the flow that the record goes to. */
 static enum quarantine_reason submission_check(struct engine *e, uint32_t session,
-                                               const struct intake *in,
-                                               const struct submit_record *r)
+                                               const struct intake *in, const struct op_kind *kind,
+                                               const struct submit_record *r, uint32_t *flow)
 {
-    enum quarantine_reason reason = record_check(e, r);
+    enum quarantine_reason reason = record_check(e, kind, r);
     int64_t space;
 
     if (reason == QUARANTINE_NONE)
         reason = in->rules->check(e, session, r);
     if (reason != QUARANTINE_NONE)
         return reason;
+    *flow = in->rules->flow_of(e, r);
     space = local_space(e, session);
     if (space < r->reserve)
         return space < 0 ? QUARANTINE_EVENT_INDEX : QUARANTINE_RESERVE;
-    if (reply_awaited(&e->flows[in->rules->flow_of(e, r)], r->kind, r->flags))
+    if (reply_awaited(&e->flows[*flow], r->kind, r->flags))
         return reply_space(e, session);
     return QUARANTINE_NONE;
 }
@@ -114,12 +117,11 @@ static void intake_pass(struct engine *e, const struct intake *in, const struct 
 
 /* Takes one record as an operation. 1 taken, 0 no room for it now, or its client is quarantined. */
 static int session_submit(struct engine *e, uint32_t session, const struct intake *in,
-                          const struct submit_record *r)
+                          const struct op_kind *kind, const struct submit_record *r)
 {
     struct session *s = &e->sessions[session];
-    enum quarantine_reason reason = submission_check(e, session, in, r);
-    const struct op_kind *kind;
-    uint32_t flow, span;
+    uint32_t flow = NONE, span;
+    enum quarantine_reason reason = submission_check(e, session, in, kind, r, &flow);
     struct flow *f;
     int status;
 
@@ -127,8 +129,6 @@ static int session_submit(struct engine *e, uint32_t session, const struct intak
         client_quarantine(e, s->client, reason);
         return 0;
     }
-    kind = op_kind_of(r->kind);
-    flow = in->rules->flow_of(e, r);
     f = &e->flows[flow];
     status = kind->validate(e, s->client, r, kind->over_remote ? &e->remotes[r->remote] : NULL);
     if (status == -EPROTO || status == -EFAULT) {
@@ -144,7 +144,7 @@ static int session_submit(struct engine *e, uint32_t session, const struct intak
     set64(e, &s->reserved, s->reserved + r->reserve);
     set64(e, &s->submitted, s->submitted + 1);
     op_enqueue(e, flow, r, span, status);
-    count_submitted(&e->session_live[session], r);
+    count_submitted(&e->session_live[session], kind, r);
     session_dirty(e, session);
     return 1;
 }
@@ -175,24 +175,22 @@ static int request_room(struct engine *e, uint32_t session, struct queue *ops, u
 }
 
 /* Takes the puts from `r` on that go together as one batch. Their number; 0: take `r` by itself. */
-static int batch_submit(struct engine *e, uint32_t session, const struct submit_record *r,
-                        int budget)
+static int batch_submit(struct engine *e, uint32_t session, const struct op_kind *kind,
+                        const struct submit_record *r, int budget)
 {
     int64_t space = local_space(e, session);
 
-    if (space < 0 || record_check(e, r) != QUARANTINE_NONE ||
+    if (space < 0 || record_check(e, kind, r) != QUARANTINE_NONE ||
         request_check(e, session, r) != QUARANTINE_NONE ||
-        op_kind_of(r->kind)->validate(e, e->sessions[session].client, r, &e->remotes[r->remote]) <
-            0)
+        kind->validate(e, e->sessions[session].client, r, &e->remotes[r->remote]) < 0)
         return 0;
     return batch_take(e, session, r, (uint64_t)space, budget);
 }
 
 /* Does what is no operation. 1, or 0: not now, or its client is quarantined. */
 static int submit_at_once(struct engine *e, uint32_t session, const struct intake *in,
-                          const struct submit_record *r)
+                          const struct op_kind *kind, const struct submit_record *r)
 {
-    const struct op_kind *kind = op_kind_of(r->kind);
     int reason = kind->at_once(e, session, r);
 
     if (reason == -EAGAIN)
@@ -210,22 +208,21 @@ static int submit_at_once(struct engine *e, uint32_t session, const struct intak
 }
 
 static int request_take(struct engine *e, uint32_t session, const struct intake *in,
-                        const struct submit_record *r, int budget)
+                        const struct op_kind *kind, const struct submit_record *r, int budget)
 {
     struct session_live *live = &e->session_live[session];
-    const struct op_kind *kind = op_kind_of(r->kind);
 
     if (in->ring->tail_seen - in->ring->head > live->submit_high)
         live->submit_high = in->ring->tail_seen - in->ring->head;
     if (batch_may_begin(in->ring, r)) {
-        int batch = batch_submit(e, session, r, budget);
+        int batch = batch_submit(e, session, kind, r, budget);
 
         if (batch > 0)
             return batch;
     }
     if (kind && kind->at_once)
-        return submit_at_once(e, session, in, r);
-    return session_submit(e, session, in, r);
+        return submit_at_once(e, session, in, kind, r);
+    return session_submit(e, session, in, kind, r);
 }
 
 static const struct intake_rules requests = {request_check, request_flow, request_room,
@@ -253,13 +250,13 @@ static enum quarantine_reason reply_check(const struct engine *e, uint32_t sessi
 
 static uint32_t reply_flow(const struct engine *e, const struct submit_record *r)
 {
-    return e->inflows[r->token].reply_flow;
+    return e->inflows[r->token].reply_flow[REPLIER_CLIENT];
 }
 
 static int reply_take(struct engine *e, uint32_t session, const struct intake *in,
-                      const struct submit_record *r, int budget)
+                      const struct op_kind *kind, const struct submit_record *r, int budget)
 {
-    return session_submit(e, session, in, r);
+    return session_submit(e, session, in, kind, r);
 }
 
 /* Replies take the room that requests leave, so that they never wait for these; there are no more
@@ -276,7 +273,7 @@ static int intake_take(struct engine *e, uint32_t session, const struct intake *
     int taken = 0;
 
     *in->stalled = false;
-    while (taken < budget && s->state == SESSION_OPEN &&
+    while (taken < budget && !ring_empty(in->ring) && s->state == SESSION_OPEN &&
            e->clients[s->client].quarantine == QUARANTINE_NONE) {
         uint32_t size;
         int n = ring_copy(in->ring, e->record, e->record_max, &size);
@@ -289,7 +286,7 @@ static int intake_take(struct engine *e, uint32_t session, const struct intake *
             break;
         }
         FAULT(RECORD_READ);
-        n = in->rules->take(e, session, in, r, budget - taken);
+        n = in->rules->take(e, session, in, op_kind_of(r->kind), r, budget - taken);
         if (n == 0) {
             *in->stalled = true;
             break;
@@ -304,6 +301,7 @@ static int intake_take(struct engine *e, uint32_t session, const struct intake *
         commit(e);
     }
     ring_release(in->ring);
+    handlers_note_other(e, s->client);
     return taken;
 }
 

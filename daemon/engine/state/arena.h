@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #define ARENA_MAGIC   UINT64_C(0x314152414e455750)
-#define ARENA_VERSION 10u
+#define ARENA_VERSION 12u
 #define ARENA_UNDO    1024u
 
 struct arena_undo {
@@ -37,8 +37,9 @@ struct arena_header {
     uint64_t magic;
     uint32_t version;
     uint32_t header_bytes;
-    uint64_t bytes;       /* of the whole arena */
-    uint64_t fingerprint; /* of entry sizes and counts: another layout is another arena */
+    uint64_t bytes;        /* of the whole arena */
+    uint64_t fingerprint;  /* of entry sizes and counts: another layout is another arena */
+    uint32_t pairs, binds; /* the tables' sizes that the configuration gives */
     uint32_t incarnation;
     uint32_t fenced; /* 1: a process has fenced for clients (engine_host.fence), which rely on it */
     uint64_t undo_count; /* 0: no transaction is open */

@@ -5,25 +5,40 @@
  *
  *     first[home] --> entry <--> entry <--> entry
  *
+ * The homes of keys grow with the entries, one home with each entry (linear hashing): a new home
+ * takes its share of one other, so no entry waits while many move, and little memory is touched for
+ * few entries. Homes stay when entries go.
+ *
  * An entry may stay in its chain behind a transaction that was rolled back; so code that walks a
- * chain looks at the entry's state, and an entry that is added again leaves its place first.
+ * chain looks at the entry's state, and an entry that is added again leaves its place first. Code
+ * that adds to a chain of keys does not do so while it walks that chain.
  *
  * Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_CHAIN_H
 #define PWC_ENGINE_CHAIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct chain_link {
     uint32_t next, back; /* plus one; 0: none */
     uint32_t home;       /* plus one; 0: in no place */
+    uint32_t hash;       /* where homes are those of keys */
 };
+
+/* Homes of keys that a chain begins with; a power of two. */
+#define CHAIN_HOMES 64u
 
 struct chain {
     uint32_t *first; /* by home */
     struct chain_link *links;
-    uint32_t mask; /* of homes, where they are keys */
+    /* Where homes are those of keys: */
+    uint32_t homes;   /* in use */
+    uint32_t doubled; /* twice the largest power of two that is not above `homes`; it divides hashes
+                       */
+    uint32_t members; /* entries in their places */
+    uint32_t most;    /* homes that there is memory for */
 };
 
 /* The first entry there, and the one behind another; UINT32_MAX: none. */
@@ -50,6 +65,7 @@ static inline void chain_remove(struct chain *c, uint32_t entry)
     if (link->next != 0)
         c->links[link->next - 1].back = link->back;
     *link = (struct chain_link){0};
+    c->members--;
 }
 
 static inline void chain_add(struct chain *c, uint32_t home, uint32_t entry)
@@ -59,14 +75,64 @@ static inline void chain_add(struct chain *c, uint32_t home, uint32_t entry)
     if (c->first[home] != 0)
         c->links[c->first[home] - 1].back = entry + 1;
     c->first[home] = entry + 1;
+    c->members++;
+}
+
+/* ---- by keys --------------------------------------------------------------------------------- */
+
+/* `first` and `links` have room for `most` homes and entries. */
+static inline void chain_keys_init(struct chain *c, uint32_t most)
+{
+    c->most = most;
+    c->homes = most < CHAIN_HOMES ? most : CHAIN_HOMES;
+    c->doubled = 2 * c->homes;
+}
+
+/* The hash of a key of two or three words. */
+static inline uint32_t chain_hash(uint32_t a, uint64_t b)
+{
+    uint64_t hash = (b ^ (uint64_t)a << 32) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (uint32_t)((hash ^ (uint64_t)a * UINT64_C(0xc2b2ae3d27d4eb4f)) >> 33);
+}
+
+static inline uint32_t chain_home_of(const struct chain *c, uint32_t hash)
+{
+    uint32_t home = hash & (c->doubled - 1);
+
+    return home < c->homes ? home : home - c->doubled / 2;
 }
 
 /* The home of a key of two or three words. */
 static inline uint32_t chain_home(const struct chain *c, uint32_t a, uint64_t b)
 {
-    uint64_t hash = (b ^ (uint64_t)a << 32) * UINT64_C(0x9e3779b97f4a7c15);
+    return chain_home_of(c, chain_hash(a, b));
+}
 
-    return (uint32_t)((hash ^ (uint64_t)a * UINT64_C(0xc2b2ae3d27d4eb4f)) >> 33) & c->mask;
+/* Adds a home, and gives it the entries that are its own. */
+static inline void chain_grow(struct chain *c)
+{
+    uint32_t to = c->homes++;
+    uint32_t next, hash;
+
+    for (uint32_t i = chain_first(c, to - c->doubled / 2); i != UINT32_MAX; i = next) {
+        next = chain_next(c, i);
+        hash = c->links[i].hash;
+        if ((hash & (c->doubled - 1)) != to)
+            continue;
+        chain_add(c, to, i);
+        c->links[i].hash = hash;
+    }
+    if (c->homes == c->doubled)
+        c->doubled *= 2;
+}
+
+static inline void chain_add_key(struct chain *c, uint32_t hash, uint32_t entry)
+{
+    chain_add(c, chain_home_of(c, hash), entry);
+    c->links[entry].hash = hash;
+    if (c->members > c->homes && c->homes < c->most)
+        chain_grow(c);
 }
 
 #endif

@@ -33,7 +33,7 @@ struct client {
     uint32_t flows;      /* of its contexts */
     uint32_t remotes;    /* that name these */
     uint32_t inflows;    /* towards its contexts */
-    uint32_t unused;
+    uint32_t offloads;   /* of its contexts */
     char job[64];
 };
 
@@ -53,6 +53,9 @@ struct session {
     uint32_t mark;         /* the caller's */
     uint32_t first_flow;   /* list of this context's flows */
     uint32_t first_inflow; /* list of flows that end here */
+    uint32_t in_order;     /* 1: it is closing because its client has closed it */
+    uint32_t ends_due;     /* of its flows and inflows: what is still to be reported of peers */
+    uint64_t ended_peers;  /* bits of peers whose end was reported, or is due: origin_bit */
     uint64_t submit_head;
     uint64_t answer_head;
     uint64_t local_tail;
@@ -99,6 +102,10 @@ struct region {
     uint64_t cookie;
     uint32_t generation;
     uint32_t first_grant;
+    uint32_t offloads; /* windows of these that are in it: it is not closed before */
+    uint32_t packet;   /* puts come in packets of this size, for handlers; 0: not so */
+    uint32_t offload;  /* with that: the entry whose handlers run, or NONE: it has gone */
+    uint32_t zero;
     uint8_t secret[16];
 };
 
@@ -133,11 +140,14 @@ struct session_live {
     bool dirty;   /* has something to publish */
     bool stalled; /* no room to take its next submission */
     bool answer_stalled;
+    bool sends_awaited;  /* a handler waits for room to send: what it works on was refused */
+    uint32_t offloads;   /* that it has */
     uint32_t chunks;     /* of its flows' operations */
     uint64_t drained[3]; /* by enum trace_ring_name: how far its client was traced */
     uint64_t submit_high, local_high, remote_high, reply_high;
     uint64_t ops[OP_COUNTERS], bytes[OP_COUNTERS]; /* submitted, by enum op_counter */
     uint64_t errors, spilled;
+    uint64_t handler_units; /* that runs of handlers have taken */
 };
 
 struct segment_live {

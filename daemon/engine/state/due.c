@@ -1,8 +1,6 @@
 /* Peers by time (due.h). Thread: the progress thread. */
 #include "daemon/engine/state/due.h"
 
-#include "daemon/engine/state/ready_list.h"
-
 static void place(struct due *due, uint32_t at, struct due_entry entry)
 {
     due->entries[at] = entry;
@@ -28,13 +26,11 @@ void due_by(struct due *due, uint32_t peer, uint64_t at)
         rise(due, old - 1, entry);
 }
 
-uint32_t due_take(struct due *due, uint64_t now)
+uint32_t due_take(struct due *due)
 {
     struct due_entry last;
     uint32_t peer, at = 0, child;
 
-    if (due_next(due) > now)
-        return NONE;
     peer = due->entries[0].peer;
     due->places[peer] = 0;
     last = due->entries[--due->count];

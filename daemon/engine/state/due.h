@@ -21,8 +21,8 @@ struct due {
 
 /* The peer is looked at by that time, or before. */
 void due_by(struct due *due, uint32_t peer, uint64_t at);
-/* Takes a peer out whose time has come; NONE (ready_list.h): there is none. */
-uint32_t due_take(struct due *due, uint64_t now);
+/* Takes out the peer whose time comes first; there must be one. */
+uint32_t due_take(struct due *due);
 
 /* UINT64_MAX: no peer has one. */
 static inline uint64_t due_next(const struct due *due)

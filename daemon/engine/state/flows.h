@@ -20,7 +20,8 @@
 enum owner_kinds {
     OWNER_GONE = 0, /* with handle 0: there is none any more */
     OWNER_SESSION = 1,
-    OWNER_KINDS = 4, /* the last one is the tests' own */
+    OWNER_OFFLOADS = 2, /* of a context, which is the handle: what their handlers send */
+    OWNER_KINDS = 4,    /* the last one is the tests' own */
 };
 
 static inline uint64_t owner_of(enum owner_kinds kind, uint32_t handle)
@@ -37,6 +38,13 @@ static inline uint32_t owner_handle(uint64_t owner)
 static inline uint32_t owner_as_session(uint64_t owner)
 {
     return owner >> 32 == OWNER_SESSION ? owner_handle(owner) : UINT32_MAX;
+}
+
+/* The context in whose name the owner sends, or NONE. */
+static inline uint32_t owner_context(uint64_t owner)
+{
+    return owner >> 32 == OWNER_SESSION || owner >> 32 == OWNER_OFFLOADS ? owner_handle(owner)
+                                                                         : UINT32_MAX;
 }
 
 enum remote_state {
@@ -59,6 +67,7 @@ struct remote {
     uint64_t address; /* the fabric's */
     uint64_t fabric_key;
     uint32_t rights;
+    uint32_t packet; /* puts travel as PACKETs of this size, for handlers; 0: not so */
     uint32_t has_key;
     uint32_t revoke_due; /* REVOKED is to be answered when the last fabric operation has ended */
     uint32_t unbound;    /* the client let go; freed when the flow's head has passed free_after */
@@ -97,6 +106,7 @@ struct flow {
     uint64_t started;  /* index up to which payloads and reads have been posted */
     uint64_t posted;   /* bytes posted of the one that stands there; private in meaning */
     uint64_t staged;   /* index up to which records stand in the ledger */
+    uint32_t cut;      /* bytes of the put that stands there whose PACKETs do so too */
     uint64_t rewound;  /* where the last REFUSE sent it back to: all before was consumed */
     uint32_t epoch;    /* counts rewinds: an older one's completions count only before `rewound` */
     uint32_t held;     /* by STOP or REFUSE, until GO */
@@ -106,6 +116,9 @@ struct flow {
     uint32_t replies_expected; /* requests that hold reply event space */
     uint32_t uid;              /* whose it is, also when its owner is gone */
     int32_t failing; /* the vector that the last operation belongs to goes on, and has failed */
+    int32_t ending;  /* of a closing flow: the status of its CLOSE */
+    int32_t due;     /* FLOW_DEAD: the end of its peer that is still to be reported (WIRE_ENDED or
+                      * an error), or 0 */
 };
 
 enum inflow_state {
@@ -114,10 +127,52 @@ enum inflow_state {
     INFLOW_STOPPED = 2,
     INFLOW_REFUSED = 3, /* only the refused sequence is taken */
     INFLOW_CLOSED = 4,  /* our context is gone */
-    INFLOW_PARTING = 5, /* the origin is gone, but our client may still reply to what came by it */
+    INFLOW_PARTING = 5, /* the origin is gone, but our client may still reply to what came by it, or
+                         * is still to learn of the end */
+};
+
+/* The parts of a context that reply to requests, each by a flow of its own. */
+enum replier {
+    REPLIER_CLIENT = 0,
+    REPLIER_OFFLOADS = 1,
+    REPLIERS = 2,
+};
+
+enum handled_flag {
+    HANDLED_PENDING = 1 << 0, /* a handler wants no event at the end */
+    HANDLED_FAILED = 1 << 1,  /* a handler has returned FAIL */
+    HANDLED_CUT = 1 << 2,     /* the message can't end as its origin meant it */
+    HANDLED_PROCEED = 1 << 3, /* the default action ends it */
+    HANDLED_DEFER = 1 << 4,   /* the same, and the client is to do the work */
+    HANDLED_REPLIED = 1 << 5,
+    HANDLED_RERUN = 1 << 6, /* the next handler has run on it before */
+    HANDLED_FAULT = 1 << 7, /* a handler has ended by a fault, which its offload has the place of */
+    HANDLED_RETURNING = 1 << 8, /* it was refused, and its GO is on the way */
+    HANDLED_WAITING = 1 << 9,   /* it waits for its client's turn */
+    HANDLED_DROPS = 1 << 10,    /* packets that are still to come are dropped */
+};
+
+/* The message that handlers work on, from the end of its first handler to its own end: an active
+ * message, or a put that comes in packets. */
+struct handled {
+    uint32_t open; /* 1: there is one */
+    uint32_t sequence;
+    uint32_t offload; /* its handle */
+    uint32_t stage;   /* enum handler_stage: of the next handler; HANDLER_STAGES: none is left */
+    uint32_t flags;   /* enum handled_flag */
+    int32_t status;   /* that its origin gets */
+    uint32_t dropped; /* bytes */
+    uint32_t kind;    /* enum handler_kind */
+    uint32_t total;   /* bytes of the message */
+    uint32_t done;    /* of these, in packets that have been dealt with */
+    uint64_t id;      /* as in struct handler_packet */
+    uint64_t place;   /* of a put, in its region, whose slot and generation these are */
+    uint32_t slot, generation;
 };
 
 /* A pair of contexts, at the target. */
+#define ORIGIN_BACK INT32_MAX /* `due` of an inflow; no status */
+
 struct inflow {
     uint32_t state;
     uint32_t session;
@@ -125,11 +180,15 @@ struct inflow {
     uint32_t origin_flow;
     uint64_t origin; /* rank and context */
     uint32_t refused;
-    uint32_t next;       /* of the session's list */
-    uint32_t owed;       /* requests delivered that may be replied to and are not yet */
-    uint32_t reply_flow; /* NONE: no request that may be replied to has come */
-    uint32_t in_doubt;   /* 1: an earlier process may have done the record `doubt` (doubt.h) */
-    uint32_t doubt;      /* sequence */
+    uint32_t next;                 /* of the session's list */
+    uint32_t owed;                 /* requests delivered that may be replied to and are not yet */
+    uint32_t reply_flow[REPLIERS]; /* NONE: no request that it may reply to has come */
+    uint32_t in_doubt; /* 1: an earlier process may have done the record `doubt` (doubt.h) */
+    uint32_t doubt;    /* sequence */
+    struct handled handled;
+    /* What is still to be reported of the origin. INFLOW_PARTING: as a flow's; else ORIGIN_BACK, it
+     * is there again. 0: nothing. */
+    int32_t due;
 };
 
 enum op_phase {
@@ -193,11 +252,16 @@ struct flow_live {
     uint32_t outstanding;  /* fabric operations */
     uint32_t remotes;      /* that name it */
     uint32_t first_remote; /* list of these (remote.h); NONE: there is none */
+    uint64_t paced_to;     /* index up to which few operations are on their way at a time */
+    uint32_t parts;        /* packets on their way, but for the last one of each put */
+    uint32_t pace;         /* of a paced flow: how many these may be */
+    uint32_t pace_kept;    /* packets consumed since that changed */
     uint64_t begins;       /* index at which an operation began: verdicts come in order */
     bool ready;            /* on one of its turn's lists */
     bool blocked;          /* that of those who wait for their peer's window */
     bool unblocked;        /* no longer on that, and has not posted since */
     bool let_go;           /* one of them was unbound while operations were in flight */
+    bool used; /* this process has used the number: what stands here is of it, else all is 0 */
 };
 
 #endif

@@ -1,10 +1,12 @@
 /* Owns the counts of what clients and users hold (held.h). Thread: the progress thread. */
 #include "daemon/engine/state/held.h"
 
+#include "daemon/engine/state/table.h"
+
 /* The client whose context the flow belongs to; NULL: none. */
 static struct client *client_of(const struct engine *e, uint32_t flow)
 {
-    uint32_t session = owner_as_session(e->flows[flow].owner);
+    uint32_t session = owner_context(e->flows[flow].owner);
 
     return session == NONE ? NULL : &e->clients[e->sessions[session].client];
 }
@@ -85,7 +87,7 @@ void held_inflows(struct engine *e, uint32_t session, int by)
 
 void held_inherit(struct engine *e)
 {
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_FLOWS); i++)
         if (e->flows[i].state != FLOW_FREE && e->flows[i].owner == OWNER_GONE)
             gone_add(e, i);
 }

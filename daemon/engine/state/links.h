@@ -57,7 +57,7 @@ struct sent {
     uint32_t flow;  /* NONE: a note */
     uint32_t epoch; /* of the flow; of a note, enum notes_queue; or one of those below */
     uint32_t nonce; /* NONE, or to be freed */
-    uint32_t unused;
+    uint32_t part;  /* of a PACKET that others follow: bytes of the put up to its end; else 0 */
 };
 static_assert(sizeof(struct sent) == 32, "sent");
 #define SENT_SHIFT  5u
@@ -164,6 +164,11 @@ struct ledger_in {
     bool next_ready;
     bool next_offered;
     uint64_t grow_at; /* not before: the last was declined, ns */
+    struct {
+        uint64_t at, run_end; /* positions: of the next record, and the end of its run */
+        uint16_t run;         /* number of the run behind */
+    } ahead;                  /* how far ledger/ahead.h has looked */
+    bool handlers_late; /* the next message to handlers is refused: there is too much behind */
 };
 
 enum link_state {
@@ -203,17 +208,21 @@ struct peer_live {
     uint64_t listed[NOTES_QUEUES]; /* index up to which they are */
     uint32_t drops;                /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
-    uint32_t latency;  /* which; 0: that of all peers that have none */
-    uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
-    uint32_t letters;  /* of teams, that wait or are not acknowledged */
-    uint32_t awaited;  /* instances of teams that wait for a letter, or a floor, of its */
-    uint32_t pause_ns; /* between tries of what the fabric refuses; 0: it refused nothing */
-    uint64_t again_at; /* the next */
-    bool watched;      /* keepalive.h, and so are these: */
-    bool flow_waits;
+    uint32_t latency;       /* which; 0: that of all peers that have none */
+    uint32_t gone;          /* flow that dies with the record being consumed, or NONE */
+    uint32_t letters;       /* of teams, that wait or are not acknowledged */
+    uint32_t awaited;       /* instances of teams that wait for a letter, or a floor, of its */
+    uint32_t pause_ns;      /* between tries of what the fabric refuses; 0: it refused nothing */
+    uint64_t again_at;      /* the next */
+    bool watched;           /* keepalive.h, and so are these: */
+    uint32_t waiting_flow;  /* where peer_flow_waits looks first */
     uint32_t silence;       /* intervals in which nothing has come from it */
     uint32_t silence_at_up; /* intervals of `silence` before this link */
-    uint64_t bytes; /* of payloads and reads on their way: ours, and theirs by the last answer */
+    uint32_t stuck;         /* intervals in which something has been missing at `stuck_at` */
+    uint64_t stuck_at;      /* position in the inbound ledger */
+    bool heard;             /* something has come through this link */
+    bool asked;             /* it has asked for a sign of life, in this interval */
+    uint64_t bytes; /* of payloads and reads on their way: ours, and theirs by its last ping */
     uint64_t bytes_theirs;
     struct ledger_out out;
     struct ledger_in in;

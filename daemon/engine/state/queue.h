@@ -68,16 +68,25 @@ static inline bool queue_one_chunk(const struct queue *q, uint64_t a, uint64_t b
     return ((a ^ b) >> (14 - q->shift)) == 0;
 }
 
-/* An entry, from the head up to the tail. */
+/* An entry, from the head up to the tail, of a queue whose entries have 1 << shift bytes, as the
+ * caller knows. */
+static inline void *queue_entry(const struct chunk_pool *pool, const struct queue *q,
+                                uint32_t shift, uint64_t index)
+{
+    uint32_t per_chunk = 14 - shift, chunk = q->first;
+    uint64_t in_chunk = index & ((UINT64_C(1) << per_chunk) - 1);
+
+    if ((q->head ^ (q->tail - 1)) >> per_chunk != 0) {
+        const uint32_t *links = (const uint32_t *)(pool->chunks + (uint64_t)chunk * CHUNK_BYTES);
+
+        chunk = links[(index >> per_chunk) & (CHUNK_LINKS - 1)];
+    }
+    return pool->chunks + (uint64_t)chunk * CHUNK_BYTES + (in_chunk << shift);
+}
+
 static inline void *queue_at(const struct chunk_pool *pool, const struct queue *q, uint64_t index)
 {
-    uint32_t per_chunk = 14 - q->shift, chunk = q->first;
-    uint64_t in_chunk = index & ((UINT64_C(1) << per_chunk) - 1);
-    const uint32_t *links = (const uint32_t *)(pool->chunks + (uint64_t)chunk * CHUNK_BYTES);
-
-    if (!queue_one_chunk(q, q->head, q->tail - 1))
-        chunk = links[(index >> per_chunk) & (CHUNK_LINKS - 1)];
-    return pool->chunks + (uint64_t)chunk * CHUNK_BYTES + (in_chunk << q->shift);
+    return queue_entry(pool, q, q->shift, index);
 }
 
 /* queue_push and queue_pop where a chunk is taken or given back. */
@@ -118,9 +127,9 @@ static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t 
         queue_pop_chunks(pool, q, n);
 }
 
-/* The number of chunks that the queue holds, links included; and how many more n more
- * entries take. */
+/* The number of chunks that the queue holds, those for links included. */
 uint32_t queue_chunks(const struct queue *q);
+/* How many more chunks n more entries would take. */
 uint32_t queue_growth(const struct queue *q, uint32_t n);
 /* Whether a push of n entries that keeps 0 would be done: 0 or -ENOBUFS. */
 int queue_room(const struct chunk_pool *pool, const struct queue *q, uint32_t n);

@@ -1,6 +1,6 @@
 /*
- * The engine's state: its tables (clients.h, flows.h, links.h, teams.h), and the fields that belong
- * to no table. Thread: the progress thread owns all of it.
+ * The engine's state: its tables (clients.h, flows.h, links.h, programs.h, teams.h), and the fields
+ * that belong to no table. Thread: the progress thread owns all of it.
  */
 #ifndef PWC_ENGINE_STATE_H
 #define PWC_ENGINE_STATE_H
@@ -13,6 +13,8 @@
 #include "daemon/engine/state/flows.h"
 #include "daemon/engine/state/heap.h"
 #include "daemon/engine/state/links.h"
+#include "daemon/engine/state/offloads.h"
+#include "daemon/engine/state/programs.h"
 #include "daemon/engine/state/teams.h"
 
 /* The tables whose entries come and go. */
@@ -26,13 +28,18 @@ enum table {
     TABLE_FLOWS,
     TABLE_INFLOWS,
     TABLE_TEAMS,
+    TABLE_PROGRAMS,
+    TABLE_OFFLOADS,
     TABLES
 };
 
-/* Numbers of a table's free entries: a stack (table.h). */
+/* A table's free entries (table.h): those on the stack were in use before, and those from `*fresh`
+ * on never were. The words stand in the arena. */
 struct free_list {
-    uint32_t *count;
+    uint32_t *count; /* on the stack */
+    uint32_t *fresh;
     uint32_t *stack;
+    uint32_t size; /* of the table */
 };
 
 /* Entries of a table that leave, or may: each once, in a ring as large as the table (table.h). */
@@ -79,10 +86,12 @@ struct engine {
     /* private tables, same indices */
     struct leaving leaving[TABLES];
     struct chain flows_of_peer;
-    struct chain remotes_of_key;    /* by peer and slot: those that REVOKE may be about */
-    struct chain flows_of_way;      /* by owner and endpoint */
-    struct chain inflows_of_origin; /* by session and origin */
-    struct chain inflows_of_flow;   /* by session, and the origin's peer and flow */
+    struct chain sessions_of_endpoint; /* by rank and context */
+    struct chain inflows_of_peer;      /* those that are parting, too */
+    struct chain remotes_of_key;       /* by peer and slot: those that REVOKE may be about */
+    struct chain flows_of_way;         /* by owner and endpoint */
+    struct chain inflows_of_origin;    /* by session and origin */
+    struct chain inflows_of_flow;      /* by session, and the origin's peer and flow */
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;
@@ -104,6 +113,8 @@ struct engine {
     bool heap_registered;
     struct keepalive keepalive;
     struct teams teams;
+    struct programs programs;
+    struct offloads offloads;
 
     uint32_t *open_sessions;
     uint32_t open_count;

@@ -1,7 +1,8 @@
 /*
- * Free entries of the arena's tables: a stack of their numbers for each table, in the arena. Giving
- * and taking are part of the open transaction, so a crash or a rollback undoes them too. Thread:
- * the progress thread.
+ * Free entries of the arena's tables: for each table a stack, in the arena, of the numbers of those
+ * that were in use before, and the number from which on none ever was. Memory of the entries behind
+ * that one is not touched, so a table may be large and take little. Giving and taking are part of
+ * the open transaction, so a crash or a rollback undoes them too. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_TABLE_H
 #define PWC_ENGINE_TABLE_H
@@ -10,19 +11,37 @@
 
 static inline bool table_full(const struct engine *e, enum table table)
 {
-    return *e->unused[table].count == 0;
+    const struct free_list *unused = &e->unused[table];
+
+    return *unused->count == 0 && *unused->fresh == unused->size;
+}
+
+/* Bounds a walk: no entry from this number on was ever in use. Any thread. */
+static inline uint32_t table_bound(const struct engine *e, enum table table)
+{
+    return __atomic_load_n(e->unused[table].fresh, __ATOMIC_RELAXED);
+}
+
+/* Whether any entry is in use. Any thread. */
+static inline bool table_empty(const struct engine *e, enum table table)
+{
+    return __atomic_load_n(e->unused[table].count, __ATOMIC_RELAXED) == table_bound(e, table);
 }
 
 /* Within a transaction: an entry that was free, or NONE. */
 static inline uint32_t table_take(struct engine *e, enum table table)
 {
     struct free_list *unused = &e->unused[table];
-    uint32_t left = *unused->count;
+    uint32_t left = *unused->count, fresh = *unused->fresh;
 
-    if (left == 0)
+    if (left > 0) {
+        set32(e, unused->count, left - 1);
+        return unused->stack[left - 1];
+    }
+    if (fresh == unused->size)
         return NONE;
-    set32(e, unused->count, left - 1);
-    return unused->stack[left - 1];
+    set32(e, unused->fresh, fresh + 1);
+    return fresh;
 }
 
 /* Within a transaction: nothing names the entry any more. */
@@ -70,6 +89,8 @@ static inline void table_sweep(struct engine *e, enum table table, uint32_t most
         if (leave(e, entry))
             table_keep_leaving(e, table, entry);
     }
+    if (leaving->count == 0)
+        leaving->head = 0; /* the ring takes no more memory than its entries need */
 }
 
 #endif

@@ -173,8 +173,10 @@ struct instance {
     uint32_t unacked;  /* letters */
     uint32_t done;     /* shown to the members here */
     uint32_t schedule; /* its row in coll/table.c */
-    uint32_t waits;    /* enum instance_waits; private in meaning, as is `awaited` */
-    uint32_t unused;
+    uint16_t waits;    /* enum instance_waits; private in meaning, as is `awaited` */
+    uint16_t lacking;  /* bits of the round's letters that it waits for; private in meaning */
+    uint32_t
+        called_ms;   /* e->now when it was called, in ms; 0: an earlier process did not note it */
     uint64_t before; /* the instance that used its data row before, + 1; 0: none has */
 };
 static_assert(sizeof(struct instance) == 96, "instance");
@@ -200,9 +202,12 @@ struct team_live {
     bool attached;
     uint32_t listed;    /* letters on lists of turns */
     bool blocked;       /* some instance may wait for a floor */
-    bool wanting;       /* some participant may wait for ours */
+    uint64_t wanted;    /* no participant waits for a lower floor; UINT64_MAX: none waits */
     uint32_t data_over; /* instances with a data row that have ended since the floor was said */
     uint64_t said;      /* the floor that was looked at last for who must be sent it */
+    uint32_t under_way; /* instances that have been called here, and are not done */
+    uint32_t oldest_ms; /* called_ms of the first of them */
+    uint64_t oldest;    /* its sequence */
 };
 
 /* The consequence of a submission or a letter, behind the commit of its transaction. */
@@ -230,7 +235,9 @@ struct teams {
     struct team_call call;
     struct team_sums sums[COLL_ROWS]; /* by row of coll/table.c */
     uint32_t open;                    /* how many */
-    bool resume;                      /* after a restart every instance may go on */
+    uint32_t under_way;               /* instances, of all teams */
+    uint64_t broken, failed; /* since this process began: teams; instances under way then */
+    bool resume;             /* after a restart every instance may go on */
 };
 
 #endif

@@ -213,7 +213,8 @@ int take_floor(struct engine *e, uint32_t peer, const struct ledger_record *reco
         letter_owe(e, team, w.from, NEWS_FLOOR);
     } else {
         set64(e, &p->wanted, w.wanted);
-        e->teams.live[team].wanting = true;
+        if (w.wanted < e->teams.live[team].wanted)
+            e->teams.live[team].wanted = w.wanted;
     }
     return 0;
 }

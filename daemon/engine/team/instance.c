@@ -1,6 +1,7 @@
 /* Instances (instance.h). Thread: the progress thread. */
 #include "daemon/engine/team/instance.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include "daemon/engine/team/blocks.h"
@@ -136,6 +137,64 @@ bool instance_differs(const struct engine *e, uint32_t team, const struct instan
     return true;
 }
 
+/* ---- under way ------------------------------------------------------------------------------- */
+
+#define NS_PER_MS 1000000u
+
+static bool is_under_way(const struct instance *i)
+{
+    return i->state == INSTANCE_OPEN && i->called && !i->done;
+}
+
+/* An instance is under way; the oldest one is that of the lowest sequence. */
+static void add_under_way(struct engine *e, uint32_t team, const struct instance *i)
+{
+    struct team_live *live = &e->teams.live[team];
+
+    if (live->under_way == 0 || i->sequence < live->oldest) {
+        live->oldest = i->sequence;
+        live->oldest_ms = i->called_ms;
+    }
+    live->under_way++;
+    e->teams.under_way++;
+}
+
+/* The oldest instance is under way no more: finds the next one, which is less than a window behind
+ * it. */
+static void find_oldest(struct engine *e, uint32_t team)
+{
+    struct team_live *live = &e->teams.live[team];
+    uint64_t end = live->oldest + e->teams.table[team].window;
+
+    for (uint64_t s = live->oldest + 1; live->under_way > 0 && s < end; s++) {
+        const struct instance *i = team_instance(e, team, s);
+
+        if (i->sequence != s || !is_under_way(i))
+            continue;
+        live->oldest = s;
+        live->oldest_ms = i->called_ms;
+        return;
+    }
+}
+
+void instance_called(struct engine *e, uint32_t team, struct instance *i)
+{
+    set32(e, &i->called, 1);
+    i->called_ms = (uint32_t)(e->now / NS_PER_MS) | 1;
+    add_under_way(e, team, i);
+}
+
+void instance_done(struct engine *e, uint32_t team, struct instance *i)
+{
+    struct team_live *live = &e->teams.live[team];
+
+    set32(e, &i->done, 1);
+    live->under_way--;
+    e->teams.under_way--;
+    if (i->sequence == live->oldest)
+        find_oldest(e, team);
+}
+
 /* ---- end ------------------------------------------------------------------------------------- */
 
 /* Owes FLOOR to each participant that has asked for it, and to each whose last letters came behind
@@ -146,9 +205,9 @@ static void say_floor(struct engine *e, uint32_t team)
     struct team_live *live = &e->teams.live[team];
     uint64_t unsaid = t->floor - live->said;
     bool many = unsaid >= (t->window > 1 ? t->window / 2 : 1) || live->data_over >= DATA_UNSAID;
-    bool wanting = false;
+    uint64_t wanted = UINT64_MAX;
 
-    if (!many && !live->wanting)
+    if (!many && live->wanted > t->floor)
         return;
     for (uint32_t p = 0; p < t->participants; p++) {
         struct participant *to = &live->participants[p];
@@ -158,9 +217,10 @@ static void say_floor(struct engine *e, uint32_t team)
             letter_owe(e, team, p, NEWS_FLOOR);
             commit(e);
         }
-        wanting = wanting || (to->wanted > t->floor);
+        if (to->wanted > t->floor && to->wanted < wanted)
+            wanted = to->wanted;
     }
-    live->wanting = wanting;
+    live->wanted = wanted;
     if (!many)
         return;
     live->said = t->floor;
@@ -199,7 +259,7 @@ bool instance_over(struct engine *e, uint32_t team, uint64_t sequence)
 
 void instances_settle(struct engine *e, uint32_t team)
 {
-    e->teams.live[team].wanting = true;
+    e->teams.live[team].wanted = 0; /* say_floor finds it */
     move_floor(e, team);
     say_floor(e, team);
 }
@@ -207,13 +267,13 @@ void instances_settle(struct engine *e, uint32_t team)
 /* ---- waiting --------------------------------------------------------------------------------- */
 
 uint32_t instance_missing(const struct engine *e, uint32_t team, const struct instance *instance,
-                          const struct coll_round *now, uint32_t *participants)
+                          const struct coll_round *now)
 {
     uint32_t missing = 0;
 
     for (uint32_t n = 0; n < now->arrivals; n++)
         if (!arrival_whole(team_arrival(e, team, instance, instance->round, n)))
-            participants[missing++] = now->from[n].peer;
+            missing |= 1u << n;
     return missing;
 }
 
@@ -223,24 +283,26 @@ static void count(struct engine *e, uint32_t team, const struct instance *i,
 {
     struct participant *participants = e->teams.live[team].participants;
     const struct coll_letter *list = i->waits == WAITS_FLOORS ? now->to : now->from;
-    uint32_t length = i->waits == WAITS_FLOORS ? now->sends : now->arrivals;
 
-    for (uint32_t n = 0; n < length; n++) {
-        participants[list[n].peer].awaited += by;
-        e->peer_live[participants[list[n].peer].peer].awaited += by;
+    for (uint32_t left = i->lacking; left != 0; left &= left - 1) {
+        struct participant *p = &participants[list[__builtin_ctz(left)].peer];
+
+        p->awaited += by;
+        e->peer_live[p->peer].awaited += by;
     }
 }
 
 void instance_wait(struct engine *e, uint32_t team, struct instance *i,
-                   const struct coll_round *now, enum instance_waits waits)
+                   const struct coll_round *now, enum instance_waits waits, uint32_t lacking)
 {
-    if (i->waits == waits)
+    static_assert(COLL_LETTERS <= 16, "bits of instance.lacking");
+
+    if (i->waits == waits && i->lacking == lacking)
         return;
-    if (i->waits != WAITS_NOT)
-        count(e, team, i, now, UINT32_MAX);
-    i->waits = waits;
-    if (i->waits != WAITS_NOT)
-        count(e, team, i, now, 1);
+    count(e, team, i, now, UINT32_MAX);
+    i->waits = (uint16_t)waits;
+    i->lacking = (uint16_t)lacking;
+    count(e, team, i, now, 1);
 }
 
 void instances_wait_no_more(struct engine *e, uint32_t team)
@@ -251,6 +313,9 @@ void instances_wait_no_more(struct engine *e, uint32_t team)
         e->peer_live[list[p].peer].awaited -= list[p].awaited;
         list[p].awaited = 0;
     }
+    e->teams.failed += e->teams.live[team].under_way;
+    e->teams.under_way -= e->teams.live[team].under_way;
+    e->teams.live[team].under_way = 0;
 }
 
 void instances_inherit(struct engine *e, uint32_t team)
@@ -259,6 +324,11 @@ void instances_inherit(struct engine *e, uint32_t team)
 
     for (uint32_t p = 0; p < t->participants; p++)
         e->teams.live[team].participants[p].awaited = 0;
-    for (uint32_t n = 0; n < t->window; n++)
-        e->teams.live[team].instances[n].waits = WAITS_NOT;
+    for (uint32_t n = 0; n < t->window; n++) {
+        struct instance *i = &e->teams.live[team].instances[n];
+
+        i->waits = i->lacking = 0;
+        if (is_under_way(i) && t->reason.status == 0)
+            add_under_way(e, team, i);
+    }
 }

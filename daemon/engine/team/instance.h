@@ -32,22 +32,27 @@ void instance_begin(struct engine *e, uint32_t team, const struct instance *call
 bool instance_differs(const struct engine *e, uint32_t team, const struct instance *call,
                       struct team_reason *out);
 
+/* Its members have called: it is under way. Within a transaction. */
+void instance_called(struct engine *e, uint32_t team, struct instance *i);
+/* Its end is shown to the members: it is no longer. Within a transaction. */
+void instance_done(struct engine *e, uint32_t team, struct instance *i);
+
 /* Looks whether the instance is over: then the floor moves, and participants that wait for it are
  * owed FLOOR. Transactions of its own. Whether the floor has moved. */
 bool instance_over(struct engine *e, uint32_t team, uint64_t sequence);
 /* instance_over for all instances that a process has left in the middle. */
 void instances_settle(struct engine *e, uint32_t team);
 
-/* The participants whose letters an instance awaits at its round, `now`, and which are not whole;
- * at most COLL_LETTERS. Returns their number. */
+/* The letters that an instance awaits at its round, `now`, and that are not whole: a bit for each
+ * of now->from. */
 uint32_t instance_missing(const struct engine *e, uint32_t team, const struct instance *instance,
-                          const struct coll_round *now, uint32_t *participants);
-/* Notes what the instance waits for at this round, which is its own: each participant concerned,
- * and its peer, counts the instances that wait for it. So no look at a peer walks through the
- * tables. */
+                          const struct coll_round *now);
+/* Notes what the instance waits for at this round, which is its own: bits of now->to (floors) or of
+ * now->from (letters). Each participant concerned, and its peer, counts the instances that wait for
+ * it. So no look at a peer walks through the tables. */
 void instance_wait(struct engine *e, uint32_t team, struct instance *i,
-                   const struct coll_round *now, enum instance_waits waits);
-/* The team is broken: none of its instances waits, and none begins to. */
+                   const struct coll_round *now, enum instance_waits waits, uint32_t lacking);
+/* The team is broken: none of its instances waits or is under way, and none begins to. */
 void instances_wait_no_more(struct engine *e, uint32_t team);
 /* After a restart nothing waits yet: what the process before has counted is dropped. */
 void instances_inherit(struct engine *e, uint32_t team);

@@ -33,6 +33,7 @@ static void set_broken(struct engine *e, uint32_t team, const struct team_reason
     t->reason = *reason;
     t->reason.status = 0;
     set32(e, (uint32_t *)&t->reason.status, (uint32_t)reason->status);
+    e->teams.broken++;
     owe_break(e, team);
 }
 
@@ -75,24 +76,24 @@ static void ask(struct engine *e, uint32_t team, uint32_t participant, uint64_t 
     commit(e);
 }
 
-/* Whether the participants that this round sends to have room for the instance. A participant
- * without room is asked to say when it has some. */
-static bool floors_allow(struct engine *e, uint32_t team, const struct instance *i,
-                         const struct coll_round *now)
+/* The letters of this round whose participants have no room for the instance: a bit for each. These
+ * participants are asked to say when they have some. */
+static uint32_t ask_floors(struct engine *e, uint32_t team, const struct instance *i,
+                           const struct coll_round *now)
 {
     const struct team *t = &e->teams.table[team];
     uint64_t floor = i->sequence < t->window ? 0 : i->sequence - t->window + 1;
-    bool allow = true;
+    uint32_t lacking = 0;
 
     floor = i->before > floor ? i->before : floor;
     for (uint32_t n = 0; n < now->sends; n++) {
         if (e->teams.live[team].participants[now->to[n].peer].floor >= floor)
             continue;
         ask(e, team, now->to[n].peer, floor);
-        allow = false;
+        lacking |= 1u << n;
     }
-    e->teams.live[team].blocked |= !allow;
-    return allow;
+    e->teams.live[team].blocked |= lacking != 0;
+    return lacking;
 }
 
 /* Within a transaction: writes a letter behind `at` bytes of others. The bytes that it has. */
@@ -153,6 +154,14 @@ static void await(struct engine *e, uint32_t team, uint32_t participant)
     commit(e);
 }
 
+static void await_letters(struct engine *e, uint32_t team, struct instance *i,
+                          const struct coll_round *now, uint32_t lacking)
+{
+    for (uint32_t left = lacking; left != 0; left &= left - 1)
+        await(e, team, now->from[__builtin_ctz(left)].peer);
+    instance_wait(e, team, i, now, WAITS_LETTERS, lacking);
+}
+
 /* Copies the blocks into which others are to be combined to the other side. Where an earlier
  * process has done so and died behind it, copies them back from there. */
 static void copy(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
@@ -180,7 +189,7 @@ static void place(struct engine *e, uint32_t team, struct instance *i, const str
     enum blocks_side side = blocks_side(b);
     uint32_t other = side == BLOCKS_HERE ? i->side : i->side ^ 1;
 
-    instance_wait(e, team, i, now, WAITS_NOT);
+    instance_wait(e, team, i, now, WAITS_NOT, 0);
     if (side == BLOCKS_HERE && blocks_combine(now->how) && now->arrivals > 0)
         copy(e, team, i, b, now);
     for (uint32_t n = 0; n < now->arrivals; n++)
@@ -200,25 +209,25 @@ static bool rounds(struct engine *e, uint32_t team, struct instance *i)
     uint32_t all = b.algorithm->rounds(&b.shape);
 
     while (i->round < all) {
-        uint32_t peers[COLL_LETTERS], lacking;
         struct coll_round now;
+        uint32_t lacking;
 
         b.algorithm->round(&b.shape, b.me, i->round, &now);
         if (now.sends > 0 && i->posted <= i->round) {
-            if (!floors_allow(e, team, i, &now)) {
+            lacking = ask_floors(e, team, i, &now);
+            if (lacking != 0) {
                 if (i->called)
-                    instance_wait(e, team, i, &now, WAITS_FLOORS);
+                    instance_wait(e, team, i, &now, WAITS_FLOORS, lacking);
                 return false;
             }
             post(e, team, i, &b, &now);
         }
-        lacking = instance_missing(e, team, i, &now, peers);
-        for (uint32_t n = 0; i->called && n < lacking; n++)
-            await(e, team, peers[n]);
-        if (i->called && lacking > 0)
-            instance_wait(e, team, i, &now, WAITS_LETTERS);
-        if (lacking > 0)
+        lacking = instance_missing(e, team, i, &now);
+        if (lacking != 0) {
+            if (i->called)
+                await_letters(e, team, i, &now, lacking);
             return false;
+        }
         place(e, team, i, &b, &now);
     }
     return true;
@@ -241,7 +250,7 @@ static bool advance(struct engine *e, uint32_t team, uint64_t sequence)
         !i->called)
         return false;
     exchange_give(e, team, i);
-    set32(e, &i->done, 1);
+    instance_done(e, team, i);
     commit(e);
     e->teams.sums[i->schedule].calls++;
     e->teams.sums[i->schedule].bytes += i->length;

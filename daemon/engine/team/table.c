@@ -113,7 +113,7 @@ void team_enter(struct engine *e, uint32_t team)
 {
     struct chain *chain = &e->teams.by_number;
 
-    chain_add(chain, chain_home(chain, 0, e->teams.table[team].number), team);
+    chain_add_key(chain, chain_hash(0, e->teams.table[team].number), team);
     e->teams.open++;
 }
 

@@ -90,7 +90,7 @@ int engine_team_open(struct engine *e, const struct engine_team_info *info, void
                        .participants = info->participants,
                        .members = info->members,
                        .fullest = fullest_of(info),
-                       .choices = e->config.collectives};
+                       .choices = info->choices ? *info->choices : e->config.collectives};
     r = team_place(e, t, info->list);
     if (r < 0) {
         arena_rollback(&e->arena);
@@ -145,6 +145,7 @@ int engine_team_find(const struct engine *e, uint32_t index, struct engine_team_
                                       .me = t->me,
                                       .participants = t->participants,
                                       .members = t->members,
+                                      .choices = t->choices,
                                       .status = t->reason.status};
     return 0;
 }

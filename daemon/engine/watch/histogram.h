@@ -41,7 +41,7 @@ static inline void histogram_record(struct histogram *h, uint64_t value, uint64_
     h->max = value > h->max ? value : h->max;
 }
 
-/* The largest value of a bucket; UINT64_MAX of the last. */
+/* The largest value of a bucket; UINT64_MAX for the last one. */
 uint64_t histogram_upper(uint32_t bucket);
 void histogram_merge(struct histogram *to, const struct histogram *from);
 /* The number of values up to `value`, all values of its bucket included. */

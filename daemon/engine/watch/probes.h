@@ -18,6 +18,24 @@
 #define DTRACE_PROBE5(provider, name, a, b, c, d, e) (void)0
 #endif
 
+/* A handler of an offload, by its handle: its run begins and has ended, with a fault (enum
+ * run_fault) or 0; and two numbers that it gives. */
+static inline void probe_handler_begin(uint32_t session, uint32_t offload, uint32_t stage)
+{
+    DTRACE_PROBE3(pwcd, handler_begin, session, offload, stage);
+}
+
+static inline void probe_handler_end(uint32_t session, uint32_t offload, uint32_t stage,
+                                     uint64_t units, uint32_t fault)
+{
+    DTRACE_PROBE5(pwcd, handler_end, session, offload, stage, units, fault);
+}
+
+static inline void probe_handler_trace(uint32_t session, uint64_t a, uint64_t b)
+{
+    DTRACE_PROBE3(pwcd, handler_trace, session, a, b);
+}
+
 /* Taken from a client's ring: `count` puts that travel as one, or 1. */
 static inline void probe_submit(uint32_t peer, uint32_t flow, uint64_t sequence, uint32_t count,
                                 uint32_t bytes)

@@ -15,6 +15,8 @@
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/session/session.h"
+#include "daemon/engine/state/table.h"
+#include "proto/handler_abi.h"
 #include "shm_ring/doorbell.h"
 
 #define PEEK(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
@@ -71,8 +73,31 @@ static uint64_t ring_fill(uint64_t tail, const struct ring_control *shared, uint
     return used <= size ? used : 0;
 }
 
+/* How the client's thread waits, by its own account. A context that has armed its bell for a
+ * descriptor waits for an event too, outside of the library, and its time there is not known. */
+static void fill_waits(const struct session_shared *shared, uint64_t now,
+                       struct counters_session *v)
+{
+    const struct session_waits *w = &shared->waits;
+    uint64_t asleep = atomic_load_explicit(&w->asleep_ns, memory_order_acquire);
+    uint64_t since = atomic_load_explicit(&w->asleep_since, memory_order_acquire), nap = 0;
+    uint32_t call = atomic_load_explicit(&w->call, memory_order_relaxed);
+    uint32_t armed = atomic_load_explicit(&shared->event_bell.armed, memory_order_relaxed);
+
+    v->waited_ns = atomic_load_explicit(&w->waited_ns, memory_order_relaxed);
+    v->asleep_ns = atomic_load_explicit(&w->asleep_ns, memory_order_relaxed);
+    if (v->asleep_ns == asleep && since != 0 && since < now) /* it still sleeps */
+        nap = now - since;
+    v->waited_ns += nap;
+    v->asleep_ns += nap;
+    v->waits = call < SESSION_WAIT_KINDS ? call : SESSION_WAITS_NOT;
+    if (v->waits == SESSION_WAITS_NOT && armed != DOORBELL_AWAKE)
+        v->waits = SESSION_WAITS_EVENT;
+}
+
 static void fill_session(const struct engine *e, uint32_t session,
-                         const struct session_shared *shared, struct counters_session *v)
+                         const struct session_shared *shared, uint64_t now,
+                         struct counters_session *v)
 {
     const struct session *s = &e->sessions[session];
     const struct session_live *live = &e->session_live[session];
@@ -115,17 +140,17 @@ static void fill_session(const struct engine *e, uint32_t session,
         .reply_high = live->reply_high,
         .replies_owed = replies_owed(e, s),
         .replies_expected = s->reply_reserved / event_bytes(e->message_max),
-        .waits =
-            atomic_load_explicit(&shared->event_bell.armed, memory_order_relaxed) != DOORBELL_AWAKE,
+        .handler_units = PEEK(live->handler_units),
         .requests_started = atomic_load_explicit(&shared->notices.started, memory_order_relaxed),
         .notices_unexpected =
             atomic_load_explicit(&shared->notices.unexpected, memory_order_relaxed),
         .notices_matched = atomic_load_explicit(&shared->notices.matched, memory_order_relaxed),
     };
+    fill_waits(shared, now, v);
 }
 
-int engine_view_sessions(const struct engine *e, uint32_t *from, struct counters_session *rows,
-                         int room)
+int engine_view_sessions(const struct engine *e, uint64_t now, uint32_t *from,
+                         struct counters_session *rows, int room)
 {
     int n = 0;
 
@@ -135,7 +160,7 @@ int engine_view_sessions(const struct engine *e, uint32_t *from, struct counters
         const struct session_shared *shared = PEEK(live->shared);
 
         if (PEEK(e->sessions[*from].state) != SESSION_FREE && attached && shared)
-            fill_session(e, *from, shared, &rows[n++]);
+            fill_session(e, *from, shared, now, &rows[n++]);
     }
     return n;
 }
@@ -232,7 +257,7 @@ int engine_view_regions(const struct engine *e, uint32_t *from, struct view_regi
 {
     int n = 0;
 
-    for (; *from < e->config.regions_max && n < room; ++*from) {
+    for (; *from < table_bound(e, TABLE_REGIONS) && n < room; ++*from) {
         const struct region *r = &e->regions[*from];
         uint32_t state = PEEK(r->state);
 
@@ -249,6 +274,65 @@ int engine_view_regions(const struct engine *e, uint32_t *from, struct view_regi
                                          .grants = grants_of(e, r)};
     }
     return n;
+}
+
+/* The bytes of a program's image that lie within the memory for programs; NULL: it is just being
+ * changed. */
+static const struct handler_image *image_of(const struct engine *e, const struct program *p,
+                                            uint32_t *bytes)
+{
+    uint64_t place = (uint64_t)PEEK(p->place) * ENGINE_PROGRAM_UNIT;
+
+    *bytes = PEEK(p->bytes);
+    if (PEEK(p->state) != PROGRAM_LOADED || *bytes < sizeof(struct handler_image) ||
+        place + *bytes > e->config.program_bytes)
+        return NULL;
+    return (const void *)(e->programs.memory + place);
+}
+
+static uint32_t program_handle(uint32_t generation, uint32_t program)
+{
+    return generation << PROGRAMS_SHIFT | program;
+}
+
+int engine_view_programs(const struct engine *e, uint32_t *from, struct view_program *rows,
+                         int room)
+{
+    int n = 0;
+
+    for (; *from < PROGRAMS_MAX && n < room; ++*from) {
+        const struct program *p = &e->programs.table[*from];
+        uint32_t bytes;
+        const struct handler_image *image = image_of(e, p, &bytes);
+
+        if (!image)
+            continue;
+        rows[n++] = (struct view_program){.program = program_handle(PEEK(p->generation), *from),
+                                          .client = PEEK(p->client),
+                                          .instructions = PEEK(image->instructions),
+                                          .constants = PEEK(image->constants),
+                                          .bytes = engine_program_room(bytes),
+                                          .offloads = PEEK(p->holds)};
+    }
+    return n;
+}
+
+int engine_view_image(const struct engine *e, uint32_t program, void *to, uint32_t size,
+                      uint32_t *client)
+{
+    const struct program *p = &e->programs.table[program & (PROGRAMS_MAX - 1)];
+    uint32_t bytes, now;
+    const struct handler_image *image = image_of(e, p, &bytes);
+
+    if (!image || PEEK(p->generation) != program >> PROGRAMS_SHIFT || bytes > size)
+        return -ENOENT;
+    *client = PEEK(p->client);
+    memcpy(to, image, bytes);
+    /* The room may have been given to another program meanwhile. */
+    atomic_thread_fence(memory_order_acquire);
+    if (image_of(e, p, &now) != image || PEEK(p->generation) != program >> PROGRAMS_SHIFT)
+        return -ENOENT;
+    return (int)bytes;
 }
 
 /* Whether teams that open now come to this row; one that opened before may. */
@@ -283,6 +367,40 @@ int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_
             .letter_bytes = PEEK(sums->letter_bytes)};
     }
     return n;
+}
+
+#define NS_PER_MS 1000000u
+
+/* The age of a team's oldest call; ms wrap around in 49 days. */
+static uint64_t oldest_of(const struct engine *e, uint32_t team, uint64_t now)
+{
+    const struct team_live *live = &e->teams.live[team];
+    uint32_t called = PEEK(live->oldest_ms);
+    int32_t age = (int32_t)((uint32_t)(now / NS_PER_MS) - called);
+
+    return PEEK(live->under_way) > 0 && called != 0 && age > 0 ? (uint64_t)age * NS_PER_MS : 0;
+}
+
+uint64_t engine_view_oldest_call(const struct engine *e, uint32_t team, uint64_t now)
+{
+    return oldest_of(e, team & (TEAMS_MAX - 1), now);
+}
+
+void engine_view_teams(const struct engine *e, uint64_t now, struct engine_teams_view *out)
+{
+    *out = (struct engine_teams_view){.teams = PEEK(e->teams.open),
+                                      .broken = PEEK(e->teams.broken),
+                                      .failed = PEEK(e->teams.failed),
+                                      .under_way = PEEK(e->teams.under_way)};
+    for (uint32_t row = 0; row < COLL_ROWS; row++) {
+        out->calls += PEEK(e->teams.sums[row].calls);
+        out->bytes += PEEK(e->teams.sums[row].bytes);
+    }
+    for (uint32_t team = 0; out->under_way > 0 && team < TEAMS_MAX; team++) {
+        uint64_t age = oldest_of(e, team, now);
+
+        out->oldest_ns = age > out->oldest_ns ? age : out->oldest_ns;
+    }
 }
 
 /* `*from` counts peers, and behind them the one entry that is shared. */
@@ -367,7 +485,7 @@ int engine_view_ops(const struct engine *e, uint32_t *from, struct view_op *rows
 {
     int n = 0;
 
-    for (; *from < e->config.flows_max && n < room; ++*from)
+    for (; *from < table_bound(e, TABLE_FLOWS) && n < room; ++*from)
         n += fill_ops(e, &e->flows[*from], rows + n, room - n);
     return n;
 }

@@ -2,7 +2,7 @@
  * Connections of message endpoints: listening, connecting, accepting, and what the event queue
  * reports of them. Where the provider has reliable datagrams, nothing of this is used.
  *
- * Of two peers one connects and the other accepts: the one whose token is less connects. A token is
+ * The peer whose token is less connects, and the other one accepts. A token is
  * 16 random bytes, drawn when the fabric is opened; it is part of our address, which daemons send
  * each other only when they have authenticated each other. A request carries both tokens, so that
  * no other process is given a connection:

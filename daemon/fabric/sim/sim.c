@@ -417,6 +417,19 @@ void sim_cut(struct sim_world *w, uint32_t a, uint32_t b)
     sever(w, b, a);
 }
 
+void sim_swallow(struct sim_world *w, uint32_t from, uint32_t to)
+{
+    sim_log(w, "what %u sends to %u is lost", from, to);
+    sim_doom_flight(w, from, to, 500);
+    sever(w, from, to);
+}
+
+void sim_carry(struct sim_world *w, uint32_t from, uint32_t to)
+{
+    sim_log(w, "what %u sends to %u comes again", from, to);
+    sim_side(w, from, to)->severed = false;
+}
+
 void sim_restore(struct sim_world *w, uint32_t a, uint32_t b)
 {
     uint32_t nodes = w->options.nodes;

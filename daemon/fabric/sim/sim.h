@@ -73,6 +73,10 @@ void sim_trace(struct sim_world *world, FILE *to);
 /* Cuts the link between two nodes: their connections break, and connecting anew does not help
  * before sim_restore, which itself revives nothing. */
 void sim_cut(struct sim_world *world, uint32_t a, uint32_t b);
+/* The connection takes what `from` sends and carries nothing to `to`, until sim_carry, or until
+ * either side connects anew; the other way works. */
+void sim_swallow(struct sim_world *world, uint32_t from, uint32_t to);
+void sim_carry(struct sim_world *world, uint32_t from, uint32_t to);
 void sim_restore(struct sim_world *world, uint32_t a, uint32_t b);
 bool sim_is_cut(const struct sim_world *world, uint32_t a, uint32_t b);
 

@@ -255,7 +255,8 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
     int n;
 
     s->polls++;
-    /* At most half for what waits here, so that it cannot shut out the sockets. */
+    /* Events that wait here get at most half of the room, so that they cannot shut out the sockets.
+     */
     n = deliver_ended(s, events, (room + 1) >> 1);
     n += deliver_rest(s, events + n, room - n);
     if (!look_at_hot(s))

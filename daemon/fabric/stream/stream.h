@@ -5,7 +5,7 @@
  * kind; this one serves fabric.h alone, with one system call for a send, one for a receive, and
  * memory that the target checks as a card would.
  *
- * One connection joins two fabrics. Of the two, the one whose token is less connects. A token is 16
+ * One connection joins two fabrics. The one whose token is less connects. A token is 16
  * random bytes, drawn when the fabric is opened; it is part of our address, which daemons send each
  * other only when they have authenticated each other. The side that connects sends both tokens, so
  * that no other process is given a connection:

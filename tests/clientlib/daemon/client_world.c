@@ -51,7 +51,7 @@ struct world *world_new(void)
 
 void world_free(struct world *w)
 {
-    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    CU_ASSERT_EQUAL(pwc_abort(w->client), 0);
     fake_daemon_stop(&w->daemon);
     free(w);
 }

@@ -2,15 +2,21 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "tests/clientlib/daemon/client_world.h"
+#include "pwc/am.h"
+#include "pwc/atomic.h"
+#include "pwc/signal.h"
+#include "pwc/vector.h"
 #include "proto/job_socket.h"
 #include "tests/suite.h"
 
@@ -59,6 +65,49 @@ static bool stay_silent(struct fake_daemon *daemon, const Pwc__ClientRequest *re
     return true;
 }
 
+static unsigned busy_hellos; /* that the daemon still refuses */
+
+static bool busy(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (request->body_case != PWC__CLIENT_REQUEST__BODY_HELLO || busy_hellos == 0)
+        return false;
+    busy_hellos--;
+    fake_daemon_error(daemon, request->id, -EAGAIN, "too many connections");
+    return true;
+}
+
+/* A daemon that is busy with other connections is asked again, up to the timeout. */
+static void test_attach_again(void)
+{
+    static const struct {
+        unsigned refused;
+        int timeout_ms, result;
+    } rows[] = {{0, 10000, 0}, {1, 10000, 0}, {5, 10000, 0}, {UINT_MAX, 50, -EDQUOT}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct fake_daemon *daemon = calloc(1, sizeof(*daemon));
+        char error[256] = "";
+        struct pwc_attr attr = {.job = "test",
+                                .size = 1,
+                                .timeout_ms = rows[i].timeout_ms,
+                                .error = error,
+                                .error_size = sizeof(error)};
+        pwc_client *client = NULL;
+
+        busy_hellos = rows[i].refused;
+        CU_ASSERT_EQUAL_FATAL(fake_daemon_start(daemon, busy), 0);
+        attr.socket = daemon->path;
+        CU_ASSERT_EQUAL(pwc_init(&attr, &client), rows[i].result);
+        if (client) {
+            CU_ASSERT_EQUAL(pwc_finalize(client), 0);
+        } else {
+            CU_ASSERT_PTR_NOT_NULL(strstr(error, "too many connections"));
+        }
+        fake_daemon_stop(daemon);
+        free(daemon);
+    }
+}
+
 static void test_attach_refused(void)
 {
     static const struct {
@@ -70,7 +119,7 @@ static void test_attach_refused(void)
         {newer_version, -EPROTONOSUPPORT, 10000, "daemon 9.8.7 version 2 with"},
         {newer_rings, -EPROTONOSUPPORT, 10000, "upgrade the library, and build the program anew"},
         {older_rings, -EPROTONOSUPPORT, 10000, "upgrade the daemon, pwcd"},
-        {stay_silent, -ETIMEDOUT, 50, NULL},
+        {stay_silent, -ETIMEDOUT, 50, "the daemon has not answered within 50 ms"},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -86,8 +135,7 @@ static void test_attach_refused(void)
         CU_ASSERT_EQUAL_FATAL(fake_daemon_start(daemon, rows[i].hook), 0);
         attr.socket = daemon->path;
         CU_ASSERT_EQUAL(pwc_init(&attr, &client), rows[i].result);
-        CU_ASSERT_PTR_NOT_NULL(
-            strstr(error, rows[i].text ? rows[i].text : pwc_strerror(rows[i].result)));
+        CU_ASSERT_PTR_NOT_NULL(strstr(error, rows[i].text));
         if (rows[i].result == -EPROTONOSUPPORT)
             CU_ASSERT_PTR_NOT_NULL(strstr(error, "library 0."));
         fake_daemon_stop(daemon);
@@ -256,6 +304,42 @@ static void test_foreign_daemon(void)
     waitpid(pid, &status, 0);
 }
 
+/* A socket is there, and its mode or its folder keeps this user out: the error says so, and not
+ * that there is no daemon. */
+static void test_socket_of_others(void)
+{
+    char error[256] = "", path[80];
+    struct pwc_attr attr = {
+        .socket = path, .job = "test", .size = 1, .error = error, .error_size = sizeof(error)};
+    struct sockaddr_un address;
+    socklen_t size;
+    int s, status = 0;
+    pid_t pid;
+
+    if (geteuid() != 0) {
+        printf("left out: only root can be another user ");
+        return;
+    }
+    snprintf(path, sizeof(path), "/tmp/pwc-others-%d", (int)getpid());
+    size = job_socket_address(path, &address);
+    s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CU_ASSERT_EQUAL_FATAL(bind(s, (struct sockaddr *)&address, size), 0);
+    CU_ASSERT_EQUAL_FATAL(chmod(path, 0600), 0);
+    CU_ASSERT_EQUAL_FATAL(listen(s, 1), 0);
+    pid = fork();
+    if (pid == 0) {
+        pwc_client *client;
+
+        if (setresuid(65534, 65534, 65534) < 0)
+            _exit(2);
+        _exit(pwc_init(&attr, &client) != -EACCES || !strstr(error, "user 65534 may not connect"));
+    }
+    waitpid(pid, &status, 0);
+    CU_ASSERT_EQUAL(status, 0);
+    close(s);
+    unlink(path);
+}
+
 static void test_attach(void)
 {
     struct world *w = world_new();
@@ -282,6 +366,61 @@ static void test_attach(void)
                                    &more[2]),
                     -EINVAL);
     world_free(w); /* with contexts, regions and a remote left */
+}
+
+/* pwc_error_text is about the last call: a call that the library refuses by itself drops what the
+ * daemon wrote about an earlier one. */
+static void test_text_of_the_last_call(void)
+{
+    static uint8_t all[2 * 5000];
+    struct world *w = world_new();
+    struct pwc_region *region;
+    pwc_ctx *more[FAKE_SESSIONS];
+    char text[128];
+
+    for (int i = 1; i < FAKE_SESSIONS; i++)
+        CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(w->client, NULL, &more[i]), 0);
+    CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &more[0]), -ENOSPC);
+    CU_ASSERT_TRUE(pwc_error_text(w->client, text, sizeof(text)) > 0);
+    CU_ASSERT_EQUAL(pwc_exchange(w->ctx, all, 5000, all), -EINVAL);
+    (void)pwc_error_text(w->client, text, sizeof(text));
+    CU_ASSERT_STRING_EQUAL(text, "5000 bytes for an exchange: a rank may give 4096");
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 0, 0, &region), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_error_text(w->client, text, sizeof(text)), 0);
+    world_free(w);
+}
+
+/* A program that forgets a bind gets an error, not a signal. */
+static void test_no_remote(void)
+{
+    const pwc_cid none = PWC_CID_NONE;
+    const struct pwc_piece piece = {0};
+    const struct pwc_shape shape = {.dims = 1, .element = 8, .count = {1}};
+    struct world *w = world_new();
+    uint64_t word = 0, result;
+    void *payload;
+
+    CU_ASSERT_EQUAL(pwc_put(NULL, 0, &word, 8, none, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_get(NULL, 0, w->memory, 8, none, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_putv(NULL, &piece, 1, none, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_getv(NULL, &piece, 1, none, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_put_shape(NULL, 0, w->memory, &shape, none, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_get_shape(NULL, 0, w->memory, &shape, none, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_put_signal(NULL, 0, &word, 8, 0, 1, PWC_SET, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_atomic(NULL, 0, PWC_ADD, PWC_U64, &word, 1, none, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_fetch_atomic(NULL, 0, PWC_ADD, PWC_U64, &word, 1, &result, none, none, 0),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(pwc_compare_swap(NULL, 0, PWC_U64, &word, &word, &result, none, none, 0),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(pwc_masked_swap(NULL, 0, PWC_U64, &word, &word, &result, none, none, 0),
+                    -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_short(NULL, &(struct pwc_am_send){0}), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_medium(NULL, &(struct pwc_am_send){0}), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_long(NULL, 0, &(struct pwc_am_send){0}), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_am_prepare(NULL, 8, 0, none, 0, &payload), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_unbind(NULL), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_remote_len(NULL), 0);
+    world_free(w);
 }
 
 static void test_exchange(void)
@@ -351,22 +490,23 @@ static void test_fork(void)
         pwc_region *region;
         pwc_ctx *ctx;
         pwc_remote *remote;
-        bool dead =
-            put(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
-            get(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
-            pwc_probe(w->ctx, PWC_ANY, 0, &event) == -EOWNERDEAD &&
-            pwc_wait(w->ctx, PWC_ANY, 0, &event, 0) == -EOWNERDEAD &&
-            pwc_flush(w->ctx, PWC_ANY, -1) == -EOWNERDEAD && pwc_fd(w->ctx) == -EOWNERDEAD &&
-            pwc_alloc(w->client, 8, PWC_REMOTE_RW, &region) == -EOWNERDEAD &&
-            pwc_register(w->client, &byte, 1, 0, 0, &region) == -EOWNERDEAD &&
-            pwc_region_free(w->region) == -EOWNERDEAD &&
-            pwc_region_key(w->region, &key) == -EOWNERDEAD &&
-            pwc_bind(w->ctx, 0, NULL, &remote) == -EOWNERDEAD &&
-            pwc_unbind(w->remote) == -EOWNERDEAD &&
-            pwc_exchange(w->ctx, NULL, 0, NULL) == -EOWNERDEAD &&
-            pwc_barrier(w->ctx) == -EOWNERDEAD &&
-            pwc_ctx_create(w->client, NULL, &ctx) == -EOWNERDEAD &&
-            pwc_ctx_destroy(w->ctx) == -EOWNERDEAD && pwc_finalize(w->client) == -EOWNERDEAD;
+        bool dead = put(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
+                    get(w, 0, w->memory, 8, 1, 0) == -EOWNERDEAD &&
+                    pwc_probe(w->ctx, PWC_ANY, 0, &event) == -EOWNERDEAD &&
+                    pwc_wait(w->ctx, PWC_ANY, 0, &event, 0) == -EOWNERDEAD &&
+                    pwc_flush(w->ctx, PWC_ANY, -1) == -EOWNERDEAD &&
+                    pwc_fd(w->ctx) == -EOWNERDEAD &&
+                    pwc_alloc(w->client, 8, PWC_REMOTE_RW, &region) == -EOWNERDEAD &&
+                    pwc_register(w->client, &byte, 1, 0, 0, &region) == -EOWNERDEAD &&
+                    pwc_region_free(w->region) == -EOWNERDEAD &&
+                    pwc_region_key(w->region, &key) == -EOWNERDEAD &&
+                    pwc_bind(w->ctx, 0, NULL, &remote) == -EOWNERDEAD &&
+                    pwc_unbind(w->remote) == -EOWNERDEAD &&
+                    pwc_exchange(w->ctx, NULL, 0, NULL) == -EOWNERDEAD &&
+                    pwc_barrier(w->ctx) == -EOWNERDEAD &&
+                    pwc_ctx_create(w->client, NULL, &ctx) == -EOWNERDEAD &&
+                    pwc_ctx_destroy(w->ctx) == -EOWNERDEAD &&
+                    pwc_finalize(w->client) == -EOWNERDEAD && pwc_abort(w->client) == -EOWNERDEAD;
 
         _exit(dead ? 0 : 1);
     }
@@ -472,11 +612,15 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"attach: refused, silent, no daemon", test_attach_refused},
+        {"attaching again", test_attach_again},
         {"attach: a daemon that comes later", test_wait_for_daemon},
         {"attach: more than may wait", test_crowd_of_ranks},
         {"attach: another user's daemon", test_foreign_daemon},
+        {"attach: a socket for others", test_socket_of_others},
         {"attach, contexts, the daemon's words", test_attach},
         {"reserved words", test_reserved_words},
+        {"the text is about the last call", test_text_of_the_last_call},
+        {"calls on no remote", test_no_remote},
         {"exchange and barrier", test_exchange},
         {"an exchange that makes no sense", test_exchange_checked},
         {"a forked child", test_fork},

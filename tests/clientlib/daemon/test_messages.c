@@ -420,7 +420,7 @@ static void test_session_over(void)
     CU_ASSERT_EQUAL(pwc_am_commit(w->ctx, REQUEST, 8, NULL), -ESHUTDOWN);
     CU_ASSERT_EQUAL(pwc_am_cancel(w->ctx), 0);
     CU_ASSERT_EQUAL(send(w, PWC_AM_SHORT, NULL, 0, NULL, 0, none, 0), -ESHUTDOWN);
-    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    CU_ASSERT_EQUAL(pwc_abort(w->client), 0);
     free(w);
     free(seen);
 }

@@ -322,7 +322,7 @@ static void test_room_for_two(void)
 }
 
 /* The daemon reports a death behind the probe that found nothing, and before its bell is armed. */
-static void test_told_while_arming(void)
+static void test_reported_while_arming(void)
 {
     struct two t;
 
@@ -348,7 +348,7 @@ int main(void)
         {"a pair that its target has mapped", test_mapped},
         {"a pair that comes with a later bind", test_pair_comes_later},
         {"two calls that wait for room", test_room_for_two},
-        {"a death reported while the descriptor is armed", test_told_while_arming},
+        {"a death reported while the descriptor is armed", test_reported_while_arming},
         CU_TEST_INFO_NULL,
     };
 

@@ -1,93 +1,18 @@
 /*
- * Requests through the public calls, against a daemon on a thread: what an operation that was given
- * one does on both paths, and what a test and a wait see of it.
+ * Operations that were given a request, through the public calls, against a daemon on a thread:
+ * each operation on both paths, groups, refusals, handlers, and the daemon's death.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "tests/clientlib/daemon/client_world.h"
 #include "pwc/am.h"
 #include "pwc/request.h"
+#include "tests/clientlib/daemon/two_contexts.h"
 #include "tests/lib/message.h"
 #include "tests/suite.h"
-
-enum { HANDLER = 3 };
-
-/* Two contexts of one client. `to_b` leads from a to b, with the world's region. */
-struct two {
-    struct world *w;
-    pwc_ctx *a, *b;
-    pwc_remote *to_b;
-    pwc_request *request; /* of a */
-    unsigned handled;
-};
-
-static void count_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
-{
-    ++*(unsigned *)argument;
-    (void)ctx;
-    (void)am;
-}
-
-/* With `pairs` what goes from a to b goes without the daemon. */
-static struct two *two_new(bool pairs)
-{
-    struct two *t = calloc(1, sizeof(*t));
-    struct pwc_event event;
-    struct pwc_key key;
-
-    t->w = world_new();
-    t->a = t->w->ctx;
-    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(t->w->client, NULL, &t->b), 0);
-    CU_ASSERT_EQUAL(pwc_am_register(t->b, HANDLER, count_message, &t->handled), 0);
-    t->w->daemon.pairs = pairs;
-    CU_ASSERT_EQUAL(pwc_region_key(t->w->region, &key), 0);
-    CU_ASSERT_EQUAL_FATAL(pwc_bind(t->a, pwc_ctx_peer(t->b), &key, &t->to_b), 0);
-    CU_ASSERT_EQUAL(pwc_probe(t->b, PWC_ANY, PWC_LOCAL, &event), 0); /* b maps the pair */
-    CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->a, &t->request), 0);
-    return t;
-}
-
-static void two_free(struct two *t)
-{
-    CU_ASSERT_EQUAL(pwc_request_free(t->request), 0);
-    world_free(t->w);
-    free(t);
-}
-
-static void hold(struct two *t, bool hold)
-{
-    t->w->daemon.hold = hold;
-    fake_daemon_kick(&t->w->daemon);
-}
-
-/* No event of an operation is left, and none was kept. */
-static void expect_no_event(struct two *t)
-{
-    struct pwc_event event;
-
-    CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
-    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 0);
-}
-
-static struct pwc_status expect_end(pwc_request *r, int status, uint32_t count)
-{
-    struct pwc_status found, again;
-
-    memset(&found, 0xee, sizeof(found));
-    CU_ASSERT_EQUAL_FATAL(pwc_request_wait(r, &found, WAIT_MS), 1);
-    CU_ASSERT_EQUAL(found.status, status);
-    CU_ASSERT_EQUAL(found.count, count);
-    CU_ASSERT_EQUAL(found.id, 0);
-    CU_ASSERT_EQUAL(pwc_test(r, &again), 1); /* as often as it is asked */
-    CU_ASSERT_EQUAL(memcmp(&found, &again, sizeof(found)), 0);
-    CU_ASSERT_EQUAL(pwc_test(r, NULL), 1);
-    return found;
-}
 
 /* ---- every operation ------------------------------------------------------------------------ */
 
@@ -221,20 +146,6 @@ static void test_without_the_daemon(void)
 }
 
 /* ---- groups --------------------------------------------------------------------------------- */
-
-/* A remote whose region is withdrawn: what goes to it fails, and the daemon knows why. */
-static pwc_remote *stale_remote(struct two *t)
-{
-    pwc_remote *stale = NULL;
-    pwc_region *region;
-    struct pwc_key key;
-
-    CU_ASSERT_EQUAL_FATAL(pwc_alloc(t->w->client, 64, PWC_REMOTE_RW, &region), 0);
-    CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
-    CU_ASSERT_EQUAL_FATAL(pwc_bind(t->a, pwc_ctx_peer(t->a), &key, &stale), 0);
-    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
-    return stale;
-}
 
 /* Operations of all kinds given to one request end it together. */
 static void test_group(void)
@@ -389,8 +300,7 @@ static void test_back_pressure(void)
     two_free(t);
 }
 
-/* ---- many, and the pool's memory --------------------------------------------------------------
- */
+/* ---- many, and the pool's memory ------------------------------------------------------------- */
 
 static void test_many(void)
 {
@@ -414,254 +324,7 @@ static void test_many(void)
     two_free(t);
 }
 
-/* ---- several at once --------------------------------------------------------------------------
- */
-
-enum { SEVERAL = 5 };
-
-/* Requests of a, each of which puts to b will be given to; the last one stands for nothing. */
-static void make_several(struct two *t, pwc_request **r)
-{
-    for (unsigned i = 0; i + 1 < SEVERAL; i++)
-        CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->a, &r[i]), 0);
-    r[SEVERAL - 1] = NULL;
-}
-
-static void free_several(pwc_request **r)
-{
-    for (unsigned i = 0; i < SEVERAL; i++)
-        if (r[i])
-            CU_ASSERT_EQUAL(pwc_request_free(r[i]), 0);
-}
-
-static int put_of(struct two *t, pwc_request *r, size_t len)
-{
-    return pwc_put(t->to_b, 0, t->w->memory + BIG, len, pwc_cid_request(r), PWC_CID_NONE,
-                   PWC_NO_RCE);
-}
-
-/* Each end is reported once, whatever reports it; an array without news gives -ENOENT. */
-static void test_wait_any(void)
-{
-    struct two *t = two_new(false);
-    pwc_request *r[SEVERAL];
-    struct pwc_status status;
-    size_t which = 77;
-    unsigned seen = 0;
-
-    make_several(t, r);
-    CU_ASSERT_EQUAL(pwc_wait_any(NULL, 0, &which, NULL, -1), -ENOENT);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, -1), -ENOENT);
-    hold(t, true);
-    for (size_t i = 0; i < 3; i++)
-        CU_ASSERT_EQUAL(put_of(t, r[i], i), 0);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, 0), 0);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, 2), 0);
-    CU_ASSERT_EQUAL(which, 77);
-    hold(t, false);
-    for (size_t i = 0; i < 3; i++) {
-        CU_ASSERT_EQUAL_FATAL(pwc_wait_any(r, SEVERAL, &which, &status, WAIT_MS), 1);
-        CU_ASSERT_EQUAL(status.status, 0);
-        CU_ASSERT_EQUAL(status.bytes, which);
-        seen |= 1u << which;
-    }
-    CU_ASSERT_EQUAL(seen, 7);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, -1), -ENOENT);
-    CU_ASSERT_EQUAL(put_of(t, r[1], 8), 0);
-    (void)expect_end(r[1], 0, 1);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, -1), -ENOENT);
-    /* One that stands there twice ends once. */
-    r[SEVERAL - 1] = r[0];
-    CU_ASSERT_EQUAL(put_of(t, r[0], 8), 0);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, WAIT_MS), 1);
-    CU_ASSERT_TRUE(which == 0 || which == SEVERAL - 1);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, -1), -ENOENT);
-    r[SEVERAL - 1] = NULL;
-    free_several(r);
-    two_free(t);
-}
-
-static void test_wait_some(void)
-{
-    struct two *t = two_new(false);
-    pwc_request *r[SEVERAL];
-    struct pwc_status status[SEVERAL];
-    size_t which[SEVERAL], ends = 0;
-    unsigned seen = 0;
-
-    make_several(t, r);
-    CU_ASSERT_EQUAL(pwc_wait_some(r, SEVERAL, which, status, -1), -ENOENT);
-    for (size_t i = 0; i + 1 < SEVERAL; i++)
-        CU_ASSERT_EQUAL(put_of(t, r[i], i), 0);
-    while (ends < SEVERAL - 1) {
-        int n = pwc_wait_some(r, SEVERAL, which, status, WAIT_MS);
-
-        CU_ASSERT_FATAL(n >= 1 && (size_t)n <= SEVERAL - 1 - ends);
-        for (int i = 0; i < n; i++) {
-            CU_ASSERT_EQUAL(status[i].bytes, which[i]);
-            seen |= 1u << which[i];
-        }
-        ends += (size_t)n;
-    }
-    CU_ASSERT_EQUAL(seen, 15);
-    /* All that have ended are reported by one call. */
-    for (size_t i = 0; i + 1 < SEVERAL; i++)
-        CU_ASSERT_EQUAL(put_of(t, r[i], i), 0);
-    CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
-    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &(struct pwc_event){0}), 0);
-    CU_ASSERT_EQUAL(pwc_wait_some(r, SEVERAL, which, NULL, 0), SEVERAL - 1);
-    CU_ASSERT_EQUAL(pwc_wait_some(r, SEVERAL, which, NULL, 0), -ENOENT);
-    free_several(r);
-    two_free(t);
-}
-
-static void test_wait_all(void)
-{
-    struct two *t = two_new(false);
-    pwc_remote *stale = stale_remote(t);
-    pwc_request *r[SEVERAL];
-    size_t which;
-
-    make_several(t, r);
-    CU_ASSERT_EQUAL(pwc_wait_all(NULL, 0, -1), 1);
-    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, -1), 1);
-    CU_ASSERT_EQUAL(put_of(t, r[0], 1), 0);
-    (void)expect_end(r[0], 0, 1);
-    hold(t, true);
-    CU_ASSERT_EQUAL(put_of(t, r[1], 8), 0);
-    CU_ASSERT_EQUAL(pwc_put(stale, 0, "1", 1, pwc_cid_request(r[1]), PWC_CID_NONE, 0), 0);
-    CU_ASSERT_EQUAL(pwc_put(stale, 0, "1", 1, pwc_cid_request(r[2]), PWC_CID_NONE, 0), 0);
-    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, 2), 0);
-    hold(t, false);
-    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, WAIT_MS), 1);
-    (void)expect_end(r[1], -EKEYREJECTED, 2);
-    (void)expect_end(r[2], -EKEYREJECTED, 1);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, 0), -ENOENT);
-
-    /* One that has timed out has reported nothing. */
-    CU_ASSERT_EQUAL(put_of(t, r[0], 1), 0);
-    CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
-    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &(struct pwc_event){0}), 0);
-    hold(t, true);
-    CU_ASSERT_EQUAL(put_of(t, r[1], 8), 0);
-    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, 0), 0);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, 0), 1);
-    CU_ASSERT_EQUAL(which, 0);
-    hold(t, false);
-    CU_ASSERT_EQUAL(pwc_wait_all(r, SEVERAL, WAIT_MS), 1);
-    free_several(r);
-    two_free(t);
-}
-
-/* Requests of two contexts have no thread in common that could wait for both. */
-static void test_two_contexts(void)
-{
-    struct two *t = two_new(false);
-    pwc_request *r[2] = {t->request, NULL};
-    size_t which[2];
-
-    CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->b, &r[1]), 0);
-    hold(t, true);
-    CU_ASSERT_EQUAL(put_of(t, r[0], 1), 0);
-    CU_ASSERT_EQUAL(pwc_wait_any(r, 2, which, NULL, 10), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_wait_some(r, 2, which, NULL, 10), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_wait_all(r, 2, 10), -EINVAL);
-    hold(t, false);
-    CU_ASSERT_EQUAL(pwc_wait_all(r, 1, WAIT_MS), 1);
-    CU_ASSERT_EQUAL(pwc_request_free(r[1]), 0);
-    two_free(t);
-}
-
-/* A plain request is neither started nor cancelled. */
-static void test_plain_is_not_persistent(void)
-{
-    struct two *t = two_new(false);
-
-    CU_ASSERT_EQUAL(pwc_start(t->request), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_cancel(t->request), -EALREADY);
-    hold(t, true);
-    CU_ASSERT_EQUAL(put_of(t, t->request, 1), 0);
-    CU_ASSERT_EQUAL(pwc_start(t->request), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_cancel(t->request), -EALREADY);
-    hold(t, false);
-    (void)expect_end(t->request, 0, 1);
-    two_free(t);
-}
-
-/* The descriptor becomes readable for the end of an operation that was given a request. */
-static void test_descriptor(void)
-{
-    struct two *t = two_new(false);
-    struct pollfd fd = {.fd = pwc_fd(t->a), .events = POLLIN};
-    struct pwc_event event;
-
-    CU_ASSERT_TRUE_FATAL(fd.fd >= 0);
-    hold(t, true);
-    CU_ASSERT_EQUAL(put_of(t, t->request, 1), 0);
-    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, 0, &event), 0);
-    CU_ASSERT_EQUAL(pwc_test(t->request, NULL), 0);
-    CU_ASSERT_EQUAL(poll(&fd, 1, 0), 0);
-    hold(t, false);
-    CU_ASSERT_EQUAL(poll(&fd, 1, WAIT_MS), 1);
-    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, 0, &event), 0);
-    CU_ASSERT_EQUAL(pwc_test(t->request, NULL), 1);
-    two_free(t);
-}
-
-/* A waiter that sleeps is woken by the end. */
-static void *let_go_later(void *two)
-{
-    usleep(50000);
-    hold(two, false);
-    return NULL;
-}
-
-static void test_wait_sleeps(void)
-{
-    struct two *t = two_new(false);
-    pthread_t thread;
-
-    hold(t, true);
-    CU_ASSERT_EQUAL(put_of(t, t->request, 1), 0);
-    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
-    CU_ASSERT_EQUAL(pwc_request_wait(t->request, NULL, -1), 1);
-    pthread_join(thread, NULL);
-    two_free(t);
-}
-
-/* Where no more events can be kept a wait says so, and goes on when some have been taken. */
-static void test_too_many_events(void)
-{
-    enum { EVENTS = 100, ROUNDS_MAX = 100 };
-    static const uint8_t id[PWC_CID_MAX];
-    struct two *t = two_new(false);
-    struct pwc_event event;
-    unsigned rounds = 0, taken = 0;
-    int rc = 1;
-
-    for (; rc == 1; rounds++) {
-        CU_ASSERT_FATAL(rounds < ROUNDS_MAX);
-        for (unsigned i = 0; i < EVENTS; i++)
-            CU_ASSERT_EQUAL(pwc_put(t->to_b, 0, NULL, 0, pwc_cid_bytes(id, sizeof(id)),
-                                    PWC_CID_NONE, PWC_NO_RCE),
-                            0);
-        CU_ASSERT_EQUAL(put_of(t, t->request, 1), 0);
-        rc = pwc_request_wait(t->request, NULL, WAIT_MS);
-    }
-    CU_ASSERT_EQUAL(rc, -ENOBUFS);
-    CU_ASSERT_EQUAL(pwc_test(t->request, NULL), -ENOBUFS);
-    for (; (rc = pwc_request_wait(t->request, NULL, WAIT_MS)) == -ENOBUFS; taken++)
-        CU_ASSERT_EQUAL_FATAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 1);
-    CU_ASSERT_EQUAL(rc, 1);
-    CU_ASSERT_TRUE(taken > 0 && taken <= EVENTS);
-    for (; pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event) == 1; taken++)
-        CU_ASSERT_EQUAL(event.id_size, sizeof(id));
-    CU_ASSERT_EQUAL(taken, rounds * EVENTS);
-    two_free(t);
-}
-
-/* ---- handlers, and the end of a session -------------------------------------------------------
- */
+/* ---- handlers, and the end of a session ------------------------------------------------------ */
 
 struct inside {
     pwc_request *request;
@@ -745,7 +408,7 @@ static void test_daemon_dies(void)
     (void)expect_end(t->request, -ESHUTDOWN, 0);
     CU_ASSERT_EQUAL(pwc_request_free(second), 0);
     CU_ASSERT_EQUAL(pwc_request_free(t->request), 0);
-    CU_ASSERT_EQUAL(pwc_finalize(t->w->client), 0);
+    CU_ASSERT_EQUAL(pwc_abort(t->w->client), 0);
     free(t->w);
     free(t);
 }
@@ -762,14 +425,6 @@ int main(void)
         {"what is refused", test_refusals},
         {"back-pressure", test_back_pressure},
         {"many requests", test_many},
-        {"wait for any", test_wait_any},
-        {"wait for some", test_wait_some},
-        {"wait for all", test_wait_all},
-        {"requests of two contexts", test_two_contexts},
-        {"a plain one is not persistent", test_plain_is_not_persistent},
-        {"the descriptor", test_descriptor},
-        {"a wait sleeps and is woken", test_wait_sleeps},
-        {"too many events are kept", test_too_many_events},
         {"inside a handler", test_inside_a_handler},
         {"the daemon dies", test_daemon_dies},
         CU_TEST_INFO_NULL,

@@ -348,7 +348,7 @@ static void test_end(void)
     fake_daemon_stop(&w->daemon);
     CU_ASSERT_EQUAL(pwc_wait_word(w->ctx, &word, PWC_EQ, 0, WAIT_MS), -ESHUTDOWN);
     CU_ASSERT_EQUAL(pwc_wait_word(w->ctx, &word, PWC_EQ, 1, WAIT_MS), 1);
-    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    CU_ASSERT_EQUAL(pwc_abort(w->client), 0);
     free(w);
 }
 

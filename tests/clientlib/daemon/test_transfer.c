@@ -112,7 +112,7 @@ static void test_checks(void)
     key.secret[3] ^= 1;
     CU_ASSERT_EQUAL(pwc_bind(w->ctx, 0, &key, &nothing), -EKEYREJECTED);
 
-    CU_ASSERT_EQUAL(get(w, 0, &key, sizeof(key), 0, 0), -EFAULT);
+    CU_ASSERT_EQUAL(get(w, 0, &key, FAKE_PACKED_MAX + 1, 0, 0), -EFAULT);
     world_free(w);
 }
 

@@ -42,8 +42,8 @@ static void fill_both(const struct path *p, unsigned seed)
     fill(p->w->memory, END, seed);
 }
 
-/* Both sides as they were, but for the first `count` pieces of the list, which a put has placed or
- * a get has brought. */
+/* Expects both sides as they were filled, except for the first `count` pieces of the list, which a
+ * put has placed or a get has brought. */
 static void expect_moved(const struct path *p, size_t count, bool get, unsigned seed)
 {
     static uint8_t expected[END];

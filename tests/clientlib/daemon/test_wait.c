@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "clientlib/attach/deadline.h"
 #include "tests/clientlib/daemon/client_world.h"
 #include "tests/suite.h"
 
@@ -43,8 +44,8 @@ static void test_wait_times_out(void)
 
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, 0), 0);
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, 20), 0);
-    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 1u << 4, &event, 0), -EINVAL);
-    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 1u << 4, &event), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 1u << 6, &event, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 1u << 6, &event), -EINVAL);
     /* Events of the other kind do not keep it awake, and are not lost. */
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, 0), 0);
     (void)expect(w, PWC_LOCAL, 1, 0);
@@ -85,7 +86,7 @@ static void test_descriptor(void)
     fake_daemon_stop(&w->daemon);
     CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS), 1);
     CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), -ESHUTDOWN);
-    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    CU_ASSERT_EQUAL(pwc_abort(w->client), 0);
     free(w);
 }
 
@@ -116,7 +117,7 @@ static void test_daemon_dies(void)
     CU_ASSERT_EQUAL(pwc_region_free(w->region), 0);
     CU_ASSERT_EQUAL(pwc_unbind(w->remote), 0);
     CU_ASSERT_EQUAL(pwc_ctx_destroy(w->ctx), 0);
-    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    CU_ASSERT_EQUAL(pwc_abort(w->client), 0);
     free(w);
 }
 
@@ -131,7 +132,7 @@ static void test_daemon_dies_in_flush(void)
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_daemon, &w->daemon), 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), -ESHUTDOWN);
     pthread_join(thread, NULL);
-    CU_ASSERT_EQUAL(pwc_finalize(w->client), 0);
+    CU_ASSERT_EQUAL(pwc_abort(w->client), 0);
     free(w);
 }
 
@@ -220,11 +221,115 @@ static void test_flush_without_room(void)
     world_free(w);
 }
 
+static const struct session_waits *waits_of(const struct fake_daemon *daemon)
+{
+    return &daemon->contexts[0].session.shared->waits;
+}
+
+/* Returns once the context sleeps, in a call that waits. */
+static enum session_wait asleep_in(const struct fake_daemon *daemon)
+{
+    const struct session_waits *waits = waits_of(daemon);
+
+    while (atomic_load(&waits->asleep_since) == 0)
+        usleep(100);
+    return (enum session_wait)atomic_load(&waits->call);
+}
+
+/* What people see of the context while its thread sleeps. */
+static void *look_then_release(void *argument)
+{
+    struct world *w = argument;
+    enum session_wait seen = asleep_in(&w->daemon);
+
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    return (void *)(uintptr_t)seen;
+}
+
+/* Answers an exchange once the context has been seen asleep. */
+static bool late_exchange(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    if (request->body_case == PWC__CLIENT_REQUEST__BODY_EXCHANGE)
+        while (daemon->hold)
+            usleep(100);
+    return false;
+}
+
+static int wait_event(struct world *w)
+{
+    struct pwc_event event;
+
+    return pwc_wait(w->ctx, PWC_ANY, PWC_LOCAL, &event, WAIT_MS) - 1;
+}
+
+static int wait_flush(struct world *w)
+{
+    return pwc_flush(w->ctx, PWC_ANY, WAIT_MS);
+}
+
+static int wait_barrier(struct world *w)
+{
+    return pwc_barrier(w->ctx);
+}
+
+static int wait_exchange(struct world *w)
+{
+    uint64_t mine = 1, all[2];
+
+    return pwc_exchange(w->ctx, &mine, sizeof(mine), all);
+}
+
+/* A call that waits shows which it is, and how long it has waited and slept; afterwards nothing is
+ * waited for. A call that finds what it wants shows nothing. */
+static void test_waits_shown(void)
+{
+    static const struct {
+        int (*call)(struct world *w);
+        enum session_wait shown;
+    } rows[] = {
+        {wait_event, SESSION_WAITS_EVENT},
+        {wait_flush, SESSION_WAITS_FLUSH},
+        {wait_barrier, SESSION_WAITS_BARRIER},
+        {wait_exchange, SESSION_WAITS_EXCHANGE},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool collective = rows[i].shown >= SESSION_WAITS_BARRIER;
+        struct world *w = collective ? world_new_patient(0, late_exchange) : world_new();
+        const struct session_waits *waits = waits_of(&w->daemon);
+        int64_t before = clock_now();
+        uint64_t waited, asleep;
+        pthread_t thread;
+        void *seen;
+
+        CU_ASSERT_EQUAL(atomic_load(&waits->waited_ns), 0);
+        w->daemon.hold = true;
+        CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, PWC_NO_RCE), 0);
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, look_then_release, w), 0);
+        CU_ASSERT_EQUAL(rows[i].call(w), 0);
+        pthread_join(thread, &seen);
+        CU_ASSERT_EQUAL((uintptr_t)seen, rows[i].shown);
+        CU_ASSERT_EQUAL(atomic_load(&waits->call), SESSION_WAITS_NOT);
+        CU_ASSERT_EQUAL(atomic_load(&waits->asleep_since), 0);
+        waited = atomic_load(&waits->waited_ns);
+        asleep = atomic_load(&waits->asleep_ns);
+        CU_ASSERT(asleep > 0 && asleep <= waited);
+        CU_ASSERT(waited <= (uint64_t)(clock_now() - before));
+        CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
+        waited = atomic_load(&waits->waited_ns);
+        CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
+        CU_ASSERT_EQUAL(atomic_load(&waits->waited_ns), waited);
+        world_free(w);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
         {"wait sleeps and is woken", test_wait_sleeps},
         {"wait times out", test_wait_times_out},
+        {"what a wait shows", test_waits_shown},
         {"the descriptor", test_descriptor},
         {"the daemon dies", test_daemon_dies},
         {"the daemon dies in a flush", test_daemon_dies_in_flush},

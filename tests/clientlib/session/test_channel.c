@@ -5,7 +5,7 @@
 #include <string.h>
 #include "clientlib/channel/channel.h"
 #include "shm_ring/doorbell.h"
-#include "tests/clientlib/session/fake_session.h"
+#include "tests/clientlib/session/fake_channel.h"
 #include "tests/suite.h"
 
 enum { RING = SESSION_RING_MIN };
@@ -22,12 +22,7 @@ static void pair_open(struct pair *p, uint32_t submit, uint32_t local, uint32_t 
 {
     const struct session_sizes sizes = {submit, local, remote, RING, RING};
 
-    CU_ASSERT_EQUAL_FATAL(fake_session_open(&p->daemon, &sizes), 0);
-    CU_ASSERT_EQUAL_FATAL(mapping_adopt(&p->mapping, p->daemon.mapping.fd, p->daemon.mapping.size),
-                          0);
-    p->daemon.mapping.fd = -1; /* it passed */
-    CU_ASSERT_EQUAL_FATAL(channel_init(&p->channel, p->mapping.base, p->mapping.size), 0);
-    CU_ASSERT_EQUAL_FATAL(pending_open(&p->channel.pending, session_local_limit(local)), 0);
+    fake_channel_open(&p->daemon, &p->mapping, &p->channel, &sizes);
 }
 
 static struct pair *pair_new(void)
@@ -41,9 +36,7 @@ static struct pair *pair_new(void)
 
 static void pair_free(struct pair *p)
 {
-    channel_destroy(&p->channel);
-    mapping_destroy(&p->mapping);
-    fake_session_close(&p->daemon);
+    fake_channel_close(&p->daemon, &p->mapping, &p->channel);
     free(p);
 }
 

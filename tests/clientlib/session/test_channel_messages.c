@@ -5,7 +5,7 @@
 #include <string.h>
 #include "clientlib/channel/channel.h"
 #include "shm_ring/doorbell.h"
-#include "tests/clientlib/session/fake_session.h"
+#include "tests/clientlib/session/fake_channel.h"
 #include "tests/suite.h"
 #include "proto/wire_abi.h"
 
@@ -68,11 +68,7 @@ static struct pair *pair_new_sized(const struct session_sizes *sizes)
 {
     struct pair *p = calloc(1, sizeof(*p));
 
-    CU_ASSERT_EQUAL_FATAL(fake_session_open(&p->daemon, sizes), 0);
-    CU_ASSERT_EQUAL_FATAL(mapping_adopt(&p->mapping, p->daemon.mapping.fd, p->daemon.mapping.size),
-                          0);
-    p->daemon.mapping.fd = -1; /* it passed */
-    CU_ASSERT_EQUAL_FATAL(channel_init(&p->channel, p->mapping.base, p->mapping.size), 0);
+    fake_channel_open(&p->daemon, &p->mapping, &p->channel, sizes);
     channel_set_deliver(&p->channel, deliver, p);
     return p;
 }
@@ -84,9 +80,7 @@ static struct pair *pair_new(void)
 
 static void pair_free(struct pair *p)
 {
-    channel_destroy(&p->channel);
-    mapping_destroy(&p->mapping);
-    fake_session_close(&p->daemon);
+    fake_channel_close(&p->daemon, &p->mapping, &p->channel);
     free(p);
 }
 

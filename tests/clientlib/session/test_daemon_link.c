@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,8 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "clientlib/attach/daemon_link.h"
+#include "clientlib/attach/deadline.h"
 #include "tests/suite.h"
 #include "daemon/control/clients/message.h"
+
+enum { BELL_MS = 20000 };
 
 /* A control connection, and the daemon's end of its socket. */
 struct link {
@@ -441,6 +445,62 @@ static void test_threads(void)
     link_close(&link);
 }
 
+struct sleeper {
+    struct link *link;
+    int woken; /* how often the bell has rung */
+    int result;
+};
+
+/* Returns when another thread has read, and never reads first. */
+static void sleep_until_bell(void *context, int fd, int bell, int64_t deadline)
+{
+    struct pollfd polled = {.fd = bell, .events = POLLIN};
+
+    (void)fd;
+    (void)deadline;
+    ((struct sleeper *)context)->woken += poll(&polled, 1, BELL_MS) == 1;
+}
+
+static void *call_at_work(void *argument)
+{
+    struct sleeper *sleeper = argument;
+    const struct daemon_meanwhile meanwhile = {
+        .work = sleep_until_bell, .context = sleeper, .deadline = deadline_after_ms(BELL_MS)};
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Exchange exchange = PWC__EXCHANGE__INIT;
+
+    request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
+    request.exchange = &exchange;
+    sleeper->result = daemon_call_meanwhile(&sleeper->link->daemon_link, &request,
+                                            PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL, &meanwhile);
+    return NULL;
+}
+
+/* A caller that works sleeps until another thread has read its reply, not until its deadline. */
+static void test_reply_read_by_another(void)
+{
+    struct link link;
+    struct sleeper sleeper = {.link = &link};
+    struct caller reader = {.link = &link};
+    pthread_t threads[2];
+    uint32_t ids[2];
+
+    link_open(&link, BELL_MS);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[0], NULL, call_at_work, &sleeper), 0);
+    ids[0] = read_request(&link);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[1], NULL, call_bound, &reader), 0);
+    ids[1] = read_request(&link);
+    send_done(&link, ids[0], NULL, 0);
+    pthread_join(threads[0], NULL); /* while the reader waits on */
+    CU_ASSERT_EQUAL(sleeper.result, 0);
+    CU_ASSERT_EQUAL(sleeper.woken, 1);
+    send_bound(&link, ids[1], 7);
+    pthread_join(threads[1], NULL);
+    CU_ASSERT_EQUAL(reader.result, 0);
+    CU_ASSERT_EQUAL(reader.remote, 7);
+    link_close(&link);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -454,6 +514,7 @@ int main(void)
         {"several replies to one call", test_several_replies},
         {"a daemon that does not read", test_daemon_does_not_read},
         {"calls of several threads", test_threads},
+        {"a reply that another thread reads", test_reply_read_by_another},
         CU_TEST_INFO_NULL,
     };
 

@@ -1,4 +1,4 @@
-/* Who we are and where the daemon is, from attributes and environment; and what errors mean. */
+/* Attributes and environment say who we are and where the daemon is; and what errors mean. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "clientlib/channel/channel.h"
 #include "pwc/notify.h"
-#include "tests/clientlib/session/fake_session.h"
+#include "tests/clientlib/session/fake_channel.h"
 #include "tests/suite.h"
 
 enum {
@@ -47,12 +47,7 @@ static struct hall *hall_new(uint32_t unexpected)
     struct hall *h = calloc(1, sizeof(*h));
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(h);
-    CU_ASSERT_EQUAL_FATAL(fake_session_open(&h->daemon, &rings), 0);
-    CU_ASSERT_EQUAL_FATAL(mapping_adopt(&h->mapping, h->daemon.mapping.fd, h->daemon.mapping.size),
-                          0);
-    h->daemon.mapping.fd = -1; /* it passed */
-    CU_ASSERT_EQUAL_FATAL(channel_init(&h->channel, h->mapping.base, h->mapping.size), 0);
-    CU_ASSERT_EQUAL_FATAL(pending_open(&h->channel.pending, session_local_limit(RING)), 0);
+    fake_channel_open(&h->daemon, &h->mapping, &h->channel, &rings);
     channel_set_unexpected(&h->channel, unexpected);
     add_neighbour(h);
     return h;
@@ -60,10 +55,8 @@ static struct hall *hall_new(uint32_t unexpected)
 
 static void hall_free(struct hall *h)
 {
-    channel_destroy(&h->channel);
-    mapping_destroy(&h->mapping);
+    fake_channel_close(&h->daemon, &h->mapping, &h->channel);
     mapping_destroy(&h->pair);
-    fake_session_close(&h->daemon);
     free(h);
 }
 

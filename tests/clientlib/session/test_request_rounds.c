@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "clientlib/channel/channel.h"
-#include "tests/clientlib/session/fake_session.h"
+#include "tests/clientlib/session/fake_channel.h"
 #include "tests/suite.h"
 
 enum {
@@ -27,20 +27,13 @@ static struct pair *pair_new(void)
     struct pair *p = calloc(1, sizeof(*p));
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(p);
-    CU_ASSERT_EQUAL_FATAL(fake_session_open(&p->daemon, &rings), 0);
-    CU_ASSERT_EQUAL_FATAL(mapping_adopt(&p->mapping, p->daemon.mapping.fd, p->daemon.mapping.size),
-                          0);
-    p->daemon.mapping.fd = -1; /* it passed */
-    CU_ASSERT_EQUAL_FATAL(channel_init(&p->channel, p->mapping.base, p->mapping.size), 0);
-    CU_ASSERT_EQUAL_FATAL(pending_open(&p->channel.pending, session_local_limit(RING)), 0);
+    fake_channel_open(&p->daemon, &p->mapping, &p->channel, &rings);
     return p;
 }
 
 static void pair_free(struct pair *p)
 {
-    channel_destroy(&p->channel);
-    mapping_destroy(&p->mapping);
-    fake_session_close(&p->daemon);
+    fake_channel_close(&p->daemon, &p->mapping, &p->channel);
     free(p);
 }
 

@@ -81,3 +81,18 @@ bool plan_start(struct daemon *d, const char *program, const char *node, const c
 
     return daemon_start(d, program, arguments) == 0;
 }
+
+int plan_run(struct plan *plan, struct daemon *d, const char *program, const char *suite,
+             CU_TestInfo *tests)
+{
+    int failed = 1, rc = 1;
+
+    if (plan_open(plan) && plan_start(d, program, "1", plan->secrets[0], plan->nodes)) {
+        failed = suite_run(suite, tests);
+        rc = daemon_stop(d);
+    }
+    plan_close(plan);
+    if (rc != 0)
+        fprintf(stderr, "the daemon ended with %d\n", rc);
+    return failed || rc != 0;
+}

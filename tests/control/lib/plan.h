@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "tests/lib/daemon.h"
+#include "tests/suite.h"
 
 #define PLAN_PROVIDER    "tcp;ofi_rxm"
 #define PLAN_DEADLINE_MS "400"
@@ -23,6 +24,10 @@ struct plan {
 
 bool plan_open(struct plan *plan);
 void plan_close(struct plan *plan);
+/* Starts a daemon as node 1, runs the tests against it, and stops it. Returns 0 where all have
+ * passed and the daemon has ended with 0: a test program's status. */
+int plan_run(struct plan *plan, struct daemon *d, const char *program, const char *suite,
+             CU_TestInfo *tests);
 /* Fills in the options of a daemon that is this node, with this secret and this list of nodes. */
 bool plan_start(struct daemon *d, const char *program, const char *node, const char *secret,
                 const char *list);

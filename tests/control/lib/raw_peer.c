@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
+#include "daemon/control/nodes/link.h"
 #include "daemon/control/start/secret.h"
 
 enum { FRAME_MAX = 1 << 20, WAIT_S = 20 };
@@ -108,16 +109,7 @@ static ssize_t receive(struct raw_peer *p, uint8_t *to)
 
 static void greeted(struct raw_peer *p, const Pwc__Greeting *g, const uint8_t *bytes, size_t size)
 {
-    const struct handshake_greeting theirs = {.version_min = g->version_min,
-                                              .version_max = g->version_max,
-                                              .node = g->node,
-                                              .target = g->target,
-                                              .nodes = g->nodes,
-                                              .provider = g->provider,
-                                              .nonce = g->nonce.data,
-                                              .nonce_size = g->nonce.len,
-                                              .boot_id = g->boot_id.data,
-                                              .boot_id_size = g->boot_id.len};
+    const struct handshake_greeting theirs = link_greeting(g);
 
     (void)handshake_greeted(&p->handshake, &theirs, bytes, size);
 }

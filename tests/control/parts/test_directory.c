@@ -1,8 +1,10 @@
 /* The directory of a home node: ranks that come and go, and exchanges, with hostile arguments. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/peering/directory.h"
+#include "daemon/control/nodes/job_view.h"
 #include "tests/suite.h"
 
 #define NODES 4u
@@ -24,6 +26,14 @@ static void give(void *context, void *memory)
 {
     taken--;
     free(memory);
+}
+
+static size_t bytes_taken; /* since it was zeroed */
+
+static void *take_counted(void *context, size_t size)
+{
+    bytes_taken += size;
+    return take(context, size);
 }
 
 static const struct directory_memory memory = {.take = take, .give = give};
@@ -78,6 +88,46 @@ static void ranks(void)
     CU_ASSERT_EQUAL(taken, 4);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);
+}
+
+/* The largest job that is reckoned with: all ranks attach, give a key each, and leave. */
+static void ten_thousand_nodes(void)
+{
+    enum { MANY = 10000, EACH = 128, KEY = 32 };
+    static const struct directory_memory counted = {.take = take_counted, .give = give};
+    const uint32_t size = MANY * EACH;
+    uint8_t key[KEY] = {0};
+    struct directory_job *of;
+    struct directory_gather *all = NULL;
+    uint32_t engine, failed;
+    int last = 0;
+
+    bytes_taken = 0;
+    directory_init(&d, &counted, MANY, &alone);
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (directory_attach(&d, &job, rank, size, rank / EACH, 0) != 0)
+            CU_FAIL_FATAL("a rank cannot attach");
+    CU_ASSERT_EQUAL(bytes_taken, (size_t)size * 4);
+    CU_ASSERT_EQUAL(directory_where(&d, &job, size - 1, &engine), MANY - 1);
+    for (uint32_t rank = 0; rank < size; rank++) {
+        struct directory_part part = {
+            .rank = rank, .size = size, .node = rank / EACH, .data = key, .length = KEY};
+
+        memcpy(key, &rank, sizeof(rank));
+        last = directory_contribute(&d, &job, &part, &of, &all);
+        if (last != (rank + 1 == size))
+            CU_FAIL_FATAL("a rank cannot give its part");
+    }
+    directory_gather_copy(all, (uint64_t)(size - 1) * KEY, key, KEY);
+    CU_ASSERT_EQUAL(memcmp(key, &(uint32_t){size - 1}, 4), 0);
+    printf("\n  1,280,000 ranks: %.1f MiB of the home's memory, with an exchange of keys %.1f\n",
+           (double)size * 4 / (1 << 20), (double)d.bytes / (1 << 20));
+    directory_gather_close(&d, of, all);
+    for (uint32_t rank = 0; rank < size; rank++)
+        if (directory_detach(&d, &job, rank, rank / EACH, &of, &failed) != 0)
+            CU_FAIL_FATAL("a rank cannot leave");
+    CU_ASSERT_EQUAL(taken, 0);
+    directory_clear(&d);
 }
 
 static void comings_and_goings(void)
@@ -181,7 +231,7 @@ static void shares_of_bytes(void)
 {
     static const struct directory_shares others = {0};
     static const uint8_t data[DIRECTORY_DATA_MAX];
-    struct directory_part part = {.size = DIRECTORY_RANKS_MAX, .data = data, .length = 1024};
+    struct directory_part part = {.size = 65536, .data = data, .length = 1024};
     struct directory_gather *g;
     struct directory_job *at;
     uint64_t bytes;
@@ -268,7 +318,7 @@ static void contributions_refused(void)
         {{.rank = 2, .size = 3, .node = 2, .length = 8}, -EPERM}, /* it has not attached */
         {{.rank = 3, .size = 3, .node = 0, .length = 8}, -EPERM},
         {{.rank = 1, .size = 2, .node = 1, .length = 8}, -EINVAL},
-        {{.rank = 1, .size = 3, .node = 1, .length = 9}, -EBADMSG},
+        {{.rank = 1, .size = 3, .node = 1, .length = 9}, -EINVAL},
         {{.rank = 1, .size = 3, .node = 1, .length = DIRECTORY_DATA_MAX + 1}, -EMSGSIZE},
         {{.rank = 1, .size = 3, .node = 1, .length = 8}, 0},
     };
@@ -284,6 +334,8 @@ static void contributions_refused(void)
         part.data = data;
         CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), rows[i].expected);
     }
+    CU_ASSERT_EQUAL(at->gathers[0].odd_rank, 1); /* a rank with another length is named */
+    CU_ASSERT_EQUAL(at->gathers[0].odd_length, 9);
     /* Several exchanges may be under way at once, up to a limit. */
     for (uint32_t i = 1; i <= DIRECTORY_OPEN_MAX; i++) {
         struct directory_part part = {.size = 3, .sequence = i, .data = data, .length = 1};
@@ -291,6 +343,110 @@ static void contributions_refused(void)
         CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g),
                         i < DIRECTORY_OPEN_MAX ? 0 : -ENOSPC);
     }
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
+/* The rows of pwcctl jobs: which ranks an exchange waits for and which are gone, as lists within
+ * their bounds. */
+static void rows_of_jobs(void)
+{
+    struct directory_part part = {.size = 200, .sequence = 3};
+    char list[JOB_VIEW_RANKS_MAX];
+    struct directory_job *at;
+    struct directory_gather *g;
+    struct view_exchange e;
+    struct view_job j;
+    uint32_t failed;
+
+    directory_init(&d, &memory, NODES, &alone);
+    for (uint32_t i = 0; i < 200; i++)
+        CU_ASSERT_EQUAL_FATAL(directory_attach(&d, &job, i, 200, 0, 0), 0);
+    for (part.rank = 8; part.rank < 200; part.rank++)
+        CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
+    part.rank = 2;
+    CU_ASSERT_EQUAL_FATAL(directory_contribute(&d, &job, &part, &at, &g), 0);
+    g->since_ns = 1000;
+    e = job_view_exchange(at, g, 1500, list);
+    CU_ASSERT_STRING_EQUAL(e.kind, "barrier");
+    CU_ASSERT_STRING_EQUAL(e.missing, "0-1, 3-7");
+    CU_ASSERT_EQUAL(e.have, 193);
+    CU_ASSERT_EQUAL(e.size, 200);
+    CU_ASSERT_EQUAL(e.exchange, 3);
+    CU_ASSERT_EQUAL(e.age_ns, 500);
+    j = job_view(at, list);
+    CU_ASSERT_PTR_NULL(j.gone);
+    for (uint32_t i = 0; i < 200; i += 2)
+        CU_ASSERT_EQUAL(directory_detach(&d, &job, i, 0, &at, &failed), 0);
+    j = job_view(at, list);
+    CU_ASSERT_EQUAL(j.left, 100);
+    CU_ASSERT_EQUAL(j.live, 100);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(j.gone);
+    CU_ASSERT_EQUAL(strncmp(j.gone, "0, 2, 4, 6, ", 12), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(j.gone, " more"));
+    CU_ASSERT_TRUE(strlen(j.gone) < JOB_VIEW_RANKS_MAX);
+    directory_clear(&d);
+    CU_ASSERT_EQUAL(taken, 0);
+}
+
+/* The ranks that are missing are named as runs, cut where the text ends. */
+static void missing_ranks(void)
+{
+    static const struct {
+        uint32_t size, have[4]; /* up to UINT32_MAX */
+        size_t room;
+        const char *text;
+    } rows[] = {
+        {2, {0, UINT32_MAX}, 64, "1"},
+        {9, {0, 2, 8, UINT32_MAX}, 64, "1, 3-7"},
+        {9, {4, UINT32_MAX}, 64, "0-3, 5-8"},
+        {9, {1, 3, 5, 7}, 64, "0, 2, 4, 6, 8"},
+        {9, {1, 3, 5, 7}, 22, "0, 2 and 3 more"},
+        {9, {1, 3, 5, 7}, 18, " and 5 more"},
+        {1, {0, UINT32_MAX}, 64, ""},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint8_t there = 1, *parts[9] = {NULL};
+        struct directory_gather g = {.open = true, .parts = parts};
+        const struct directory_job of = {.size = rows[i].size};
+        char text[64];
+
+        for (; g.have < 4 && rows[i].have[g.have] != UINT32_MAX; g.have++)
+            parts[rows[i].have[g.have]] = &there;
+        directory_missing(&of, &g, text, rows[i].room);
+        CU_ASSERT_STRING_EQUAL(text, rows[i].text);
+    }
+}
+
+/* A rank gives up an open exchange from its own node only, also one that it has not come to; ranks
+ * that attach later for the first time find it failed. */
+static void giving_up(void)
+{
+    const struct directory_part first = {.size = 3, .length = 0}, late = {.rank = 2, .size = 3};
+    struct directory_part part = first;
+    struct directory_job *at;
+    struct directory_gather *g;
+
+    directory_init(&d, &memory, NODES, &alone);
+    CU_ASSERT_PTR_NULL(directory_give_up(&d, &job, &part, &at));
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 3, 0, 0), 0);
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 1, 0), 0);
+    CU_ASSERT_PTR_NULL(directory_give_up(&d, &job, &part, &at));
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &first, &at, &g), 0);
+    part.node = 1; /* where rank 0 does not live */
+    CU_ASSERT_PTR_NULL(directory_give_up(&d, &job, &part, &at));
+    part.rank = 3;
+    CU_ASSERT_PTR_NULL(directory_give_up(&d, &job, &part, &at));
+    part.rank = 1;
+    part.sequence = 1;
+    CU_ASSERT_PTR_NULL(directory_give_up(&d, &job, &part, &at));
+    part.sequence = 0;
+    CU_ASSERT_PTR_EQUAL(directory_give_up(&d, &job, &part, &at), g);
+    directory_gather_fail(&d, at, g, -ETIMEDOUT);
+    CU_ASSERT_PTR_NULL(directory_give_up(&d, &job, &part, &at));
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 2, 3, 0, 0), 0);
+    CU_ASSERT_EQUAL(directory_contribute(&d, &job, &late, &at, &g), -ETIMEDOUT);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);
 }
@@ -431,12 +587,16 @@ static void homes(void)
 int main(void)
 {
     CU_TestInfo tests[] = {{"ranks", ranks},
+                           {"ten thousand nodes of 128 ranks", ten_thousand_nodes},
                            {"comings and goings", comings_and_goings},
                            {"bounded", bounded},
                            {"shares of jobs", shares_of_jobs},
                            {"shares of bytes", shares_of_bytes},
                            {"exchange", exchange},
                            {"contributions refused", contributions_refused},
+                           {"rows of jobs", rows_of_jobs},
+                           {"missing ranks", missing_ranks},
+                           {"giving up", giving_up},
                            {"a failure is remembered", a_failure_is_remembered},
                            {"a rank leaves", a_rank_leaves},
                            {"a node is lost", a_node_is_lost},

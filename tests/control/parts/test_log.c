@@ -88,9 +88,11 @@ static void test_lines(void)
     log_line(&log, LOG_LEVEL_ERROR, "%d", 1);
     log_about(&log, LOG_LEVEL_WARNING, &about, "node %d", 3);
     log_hostile(&log, LOG_SOURCE_CONNECTION, NULL, "stranger");
+    log_start(&log, LOG_LEVEL_INFO, "too low");
+    log_start(&log, LOG_LEVEL_WARNING, "by hand");
     CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
-    CU_ASSERT_STRING_EQUAL(text,
-                           "pwcd: error: 1\npwcd: warning: node 3\npwcd: warning: stranger\n");
+    CU_ASSERT_STRING_EQUAL(text, "pwcd: error: 1\npwcd: warning: node 3\npwcd: warning: stranger\n"
+                                 "pwcd: info: by hand\n");
     close(ends[0]);
     close(ends[1]);
 }
@@ -135,12 +137,82 @@ static void test_limits(void)
     close(ends[1]);
 }
 
+#define SECOND UINT64_C(1000000000)
+
+/* A line that comes twice a second for ever is written seldom, and says how often it came. The
+ * times are the test's own: no uptime of the machine is too short for them. */
+static void test_repeats(void)
+{
+    uint64_t now = 5 * SECOND;
+    char text[2048] = "";
+    struct log_repeat *r;
+    struct log log;
+    int ends[2];
+
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    log_open(&log, ends[1], LOG_LEVEL_WARNING);
+    r = &log.repeats[0];
+    for (int i = 0; i < 20; i++)
+        log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now);
+    log_hostile_at(&log, LOG_SOURCE_CONNECTION, NULL, "secret", now); /* of another source */
+    now += LOG_PAUSE_FIRST_S * SECOND;
+    log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now);
+    CU_ASSERT_EQUAL(r->pause_s, 2 * LOG_PAUSE_FIRST_S);
+    now += 2 * LOG_PAUSE_FIRST_S * SECOND - 1; /* too early */
+    log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now);
+    CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
+    CU_ASSERT_STRING_EQUAL(text, "pwcd: warning: secret\npwcd: warning: secret\n"
+                                 "pwcd: warning: secret (21 times in 10 s)\n");
+    for (int i = 0; i < 20; i++) {
+        now += LOG_PAUSE_MOST_S * SECOND;
+        log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now);
+    }
+    CU_ASSERT_EQUAL(r->pause_s, LOG_PAUSE_MOST_S); /* the pauses have a bound */
+    for (int i = 0; i < LOG_REPEATS; i++) {        /* other lines take its place */
+        sprintf(text, "node %d", i);
+        log_hostile_at(&log, LOG_SOURCE_NODE, NULL, text, now + 1);
+    }
+    CU_ASSERT_EQUAL(r->count, 1);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* A line that the limit of its source leaves out counts as not written: it has no pause, and is
+ * written as soon as the limit has room. */
+static void test_repeats_left_out(void)
+{
+    uint64_t now = 5 * SECOND;
+    char text[2048] = "", expected[2048] = "", line[64];
+    struct log log;
+    size_t used = 0;
+    int ends[2];
+
+    CU_ASSERT_EQUAL_FATAL(pipe(ends), 0);
+    log_open(&log, ends[1], LOG_LEVEL_WARNING);
+    for (uint32_t i = 0; i < LOG_LINES_PER_SECOND; i++) {
+        sprintf(line, "node %u", i);
+        log_hostile_at(&log, LOG_SOURCE_NODE, NULL, line, now);
+        used += (size_t)sprintf(expected + used, "pwcd: warning: %s\n", line);
+    }
+    log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now);
+    log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now + 2 * SECOND);
+    log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now + 4 * SECOND); /* has a pause now */
+    sprintf(expected + used, "pwcd: warning: 1 more lines about other nodes were left out\n"
+                             "pwcd: warning: secret (2 times in 2 s)\n");
+    CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
+    CU_ASSERT_STRING_EQUAL(text, expected);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"fields", test_fields},
                            {"journal", test_journal},
                            {"lines", test_lines},
                            {"limits", test_limits},
+                           {"lines that come again and again", test_repeats},
+                           {"lines that come again, and are left out", test_repeats_left_out},
                            CU_TEST_INFO_NULL};
 
     return suite_run("log", tests);

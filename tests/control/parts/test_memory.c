@@ -164,12 +164,12 @@ static void come_back(int result)
 
 static void expect_answer(int status, const char *says)
 {
-    bool told =
+    bool fits =
         t.answers == 1 && t.answered == QUESTION && t.status == status && strstr(t.text, says);
 
-    if (!told)
+    if (!fits)
         printf("%u answers, to %u: %d \"%s\"\n", t.answers, t.answered, t.status, t.text);
-    CU_ASSERT_TRUE(told);
+    CU_ASSERT_TRUE(fits);
     t.answers = 0;
 }
 
@@ -407,7 +407,7 @@ static void closes_answered_late(void)
     }
 }
 
-static void a_client_that_ends_is_not_told(void)
+static void a_client_that_ends_gets_no_answer(void)
 {
     begin_open();
     ask_close();
@@ -589,7 +589,7 @@ int main(void)
                            {"notices of others", notices_of_others},
                            {"closes not made", closes_not_made},
                            {"closes answered late", closes_answered_late},
-                           {"a client that ends is not told", a_client_that_ends_is_not_told},
+                           {"a client that ends gets no answer", a_client_that_ends_gets_no_answer},
                            {"segments kept", segments_kept},
                            {"segments shared", segments_shared},
                            {"regions not opened", regions_not_opened},

@@ -53,7 +53,7 @@ static struct {
     bool segment_ready, client_closed;
     _Atomic bool asked;                   /* for an errand */
     _Atomic uint64_t errands;             /* done */
-    uint32_t ends_told, ends_told_before; /* when the crowd was there again */
+    uint32_t ends_seen, ends_seen_before; /* when the crowd was there again */
     struct call again;
 } world;
 
@@ -91,7 +91,7 @@ static void on_notice(void *context, const struct engine_notice *notice)
         break;
     case ENGINE_CLIENT_CLOSED:
         world.client_closed = true;
-        world.ends_told++;
+        world.ends_seen++;
         break;
     default:
         break;
@@ -370,7 +370,7 @@ static void test_held_back(void)
 
 static void opened_again(struct command *command)
 {
-    world.ends_told_before = world.ends_told;
+    world.ends_seen_before = world.ends_seen;
     call_done(command);
 }
 
@@ -394,11 +394,11 @@ static void test_handles_come_again(void)
         uv_run(&world.loop, UV_RUN_ONCE);
     /* As many clients are attached again as have ended by then, each behind the end before it. */
     CU_ASSERT(world.again.result > 0);
-    CU_ASSERT_EQUAL(world.again.result, (int)world.ends_told_before);
-    while (world.ends_told < CROWD)
+    CU_ASSERT_EQUAL(world.again.result, (int)world.ends_seen_before);
+    while (world.ends_seen < CROWD)
         uv_run(&world.loop, UV_RUN_ONCE);
     call(close_crowd);
-    while (world.ends_told < CROWD + (uint32_t)world.again.result)
+    while (world.ends_seen < CROWD + (uint32_t)world.again.result)
         uv_run(&world.loop, UV_RUN_ONCE);
     world.client_closed = false;
 }

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "daemon/peering/teams.h"
+#include "daemon/peering/teams/teams.h"
 #include "tests/suite.h"
 
 #define NODES 4u
@@ -273,6 +273,23 @@ static void refused_calls(void)
         CU_ASSERT_EQUAL(t.gathers, rows[i].expected == 0);
         finish();
     }
+}
+
+/* The end of a rank may be known before its last call comes: that is no stranger's call. */
+static void call_of_a_rank_that_left(void)
+{
+    const struct teams_key key = {.id = {1000, "job"}};
+    struct directory_job *at;
+    uint32_t failed;
+
+    begin();
+    directory_detach(&d, &key.id, 5, node_of(5), &at, &failed);
+    CU_ASSERT_EQUAL(
+        call(&key,
+             &(struct teams_call){.from = node_of(5), .rank = 5, .at = 5, .size = 6, .window = 1}),
+        -EHOSTDOWN);
+    CU_ASSERT_EQUAL(t.gathers, 0);
+    finish();
 }
 
 /* Calls that do not fit together end the gather for all. */
@@ -668,6 +685,7 @@ int main(void)
     CU_TestInfo tests[] = {{"the world", the_world},
                            {"splits", splits},
                            {"refused calls", refused_calls},
+                           {"a call of a rank that has left", call_of_a_rank_that_left},
                            {"different calls", different_calls},
                            {"a refusing node", a_refusing_node},
                            {"a node that is not ready", a_node_that_is_not_ready},

@@ -1,7 +1,7 @@
 /*
- * Who may ask for another program in the daemon's place, and which answer comes. And that a request
- * for a trace is passed on to the module for traces. The test stands in for the hand-over, and does
- * what a row says (test_handover has the real one).
+ * Which users may ask for another program in the daemon's place, and which answer comes. And that a
+ * request for a trace is passed on to the module for traces. The test stands in for the hand-over,
+ * and does what a row says (test_handover has the real one).
  *
  * Thread: one.
  */
@@ -23,7 +23,7 @@ static struct {
     int status; /* of the next hand-over */
     const char *why;
     unsigned begun, traced, answers;
-    int told;
+    int answer;
     char text[512];
 } t;
 
@@ -54,7 +54,7 @@ void __wrap_client_reply(struct client *c, const Pwc__ClientReply *reply, const 
 {
     t.answers++;
     CU_ASSERT_EQUAL_FATAL(reply->body_case, PWC__CLIENT_REPLY__BODY_ERROR);
-    t.told = reply->error->status;
+    t.answer = reply->error->status;
     snprintf(t.text, sizeof(t.text), "%s", reply->error->text);
 }
 
@@ -65,7 +65,7 @@ static void upgrades(void)
         enum client_state state;
         int status;
         const char *why;
-        int told; /* status of the answer; 0: no answer yet */
+        int answer; /* status of the answer; 0: no answer yet */
         const char *says;
     } rows[] = {
         {0, 0, CLIENT_LOOKING, 0, "", 0, ""},
@@ -99,9 +99,9 @@ static void upgrades(void)
         request_handle(&c, &request);
         if (rows[i].daemon != 0)
             CU_ASSERT_EQUAL_FATAL(seteuid(0), 0);
-        CU_ASSERT_EQUAL(t.begun, rows[i].told != -EPERM);
-        CU_ASSERT_EQUAL(t.answers, rows[i].told != 0);
-        CU_ASSERT_EQUAL(t.told, rows[i].told);
+        CU_ASSERT_EQUAL(t.begun, rows[i].answer != -EPERM);
+        CU_ASSERT_EQUAL(t.answers, rows[i].answer != 0);
+        CU_ASSERT_EQUAL(t.answer, rows[i].answer);
         CU_ASSERT_PTR_NOT_NULL(strstr(t.text, rows[i].says));
     }
 }

@@ -15,7 +15,7 @@ static const struct trace {
     uint32_t engines;
     uint64_t rounds[2][LOOKS];
     const char *woken[2]; /* x: woken at that look */
-    const char *told;     /* x: the manager is notified there */
+    const char *notified; /* x: the manager is notified there */
     const char *missed;   /* of the first engine */
 } traces[] = {
     {"busy", 1, {{9, 20, 31, 40, 55, 61, 70, 88}}, {"--------"}, "xxxxxxxx", "00000000"},
@@ -66,7 +66,7 @@ static void test_traces(void)
 {
     for (size_t i = 0; i < sizeof(traces) / sizeof(traces[0]); i++) {
         const struct trace *t = &traces[i];
-        char woken[2][LOOKS + 1] = {"", ""}, told[LOOKS + 1] = "", missed[LOOKS + 1] = "";
+        char woken[2][LOOKS + 1] = {"", ""}, notified[LOOKS + 1] = "", missed[LOOKS + 1] = "";
         struct watchdog h;
 
         watchdog_init(&h, t->engines);
@@ -74,13 +74,13 @@ static void test_traces(void)
             for (uint32_t e = 0; e < t->engines; e++)
                 woken[e][look] = watchdog_look(&h, e, t->rounds[e][look]) ? 'x' : '-';
             missed[look] = (char)('0' + watchdog_missed(&h, 0));
-            told[look] = watchdog_feed(&h) ? 'x' : '-';
+            notified[look] = watchdog_feed(&h) ? 'x' : '-';
         }
-        printf("\n    %-28s woken %s %s, told %s, missed %s ", t->what, woken[0], woken[1], told,
-               missed);
+        printf("\n    %-28s woken %s %s, notified %s, missed %s ", t->what, woken[0], woken[1],
+               notified, missed);
         for (uint32_t e = 0; e < t->engines; e++)
             CU_ASSERT_STRING_EQUAL(woken[e], t->woken[e]);
-        CU_ASSERT_STRING_EQUAL(told, t->told);
+        CU_ASSERT_STRING_EQUAL(notified, t->notified);
         CU_ASSERT_STRING_EQUAL(missed, t->missed);
     }
 }

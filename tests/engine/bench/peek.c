@@ -2,11 +2,14 @@
 #include "tests/engine/bench/peek.h"
 
 #include <stddef.h>
+#include "daemon/engine/offload/turns.h"
 #include "daemon/engine/state/held.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/op.h"
 #include "daemon/engine/ops/owner.h"
+#include "daemon/engine/team/blocks.h"
+#include "daemon/engine/team/instance.h"
 
 /* ---- entries of tables ----------------------------------------------------------------------- */
 
@@ -46,8 +49,9 @@ struct peek_inflow peek_inflow(const struct engine *e, uint32_t inflow)
 {
     const struct inflow *f = &e->inflows[inflow];
 
-    return (struct peek_inflow){
-        .state = f->state, .peer = f->peer, .has_reply_flow = f->reply_flow != NONE};
+    return (struct peek_inflow){.state = f->state,
+                                .peer = f->peer,
+                                .has_reply_flow = f->reply_flow[REPLIER_CLIENT] != NONE};
 }
 
 struct peek_region peek_region(const struct engine *e, uint32_t region)
@@ -88,7 +92,7 @@ enum segment_state peek_segment(const struct engine *e, uint32_t segment)
 
 bool peek_grant_given(const struct engine *e)
 {
-    return e->grants[0].region != NONE;
+    return *e->unused[TABLE_GRANTS].fresh > 0 && e->grants[0].region != NONE;
 }
 
 bool peek_grant_asked(const struct engine *e)
@@ -106,7 +110,7 @@ static struct held holdings(const struct engine *e, uint32_t client, uint32_t ui
     for (uint32_t i = 0; i < e->config.flows_max; i++) {
         const struct flow *f = &e->flows[i];
         const struct inflow *in = &e->inflows[i];
-        uint32_t session = owner_as_session(f->owner);
+        uint32_t session = owner_context(f->owner);
         bool named = client == NONE ? f->owner == OWNER_GONE && f->uid == uid
                                     : session != NONE && e->sessions[session].client == client;
 
@@ -133,18 +137,39 @@ static uint32_t listed_remotes(const struct engine *e)
     return listed;
 }
 
-/* Instances of this team whose wait is not counted, or is though nothing waits. */
+/* Whether an instance's wait is noted as it is: for all letters of its round that are not whole. */
+static bool waits_right(const struct engine *e, uint32_t team, const struct instance *i)
+{
+    bool under_way = i->state == INSTANCE_OPEN && i->called && !i->done;
+    struct coll_round now;
+    struct blocks b;
+
+    if (i->waits == WAITS_NOT || !under_way)
+        return i->waits == WAITS_NOT && !under_way && i->lacking == 0;
+    b = blocks_of(e, team, i);
+    b.algorithm->round(&b.shape, b.me, i->round, &now);
+    return i->waits == WAITS_FLOORS ? i->lacking != 0
+                                    : i->lacking == instance_missing(e, team, i, &now);
+}
+
+/* Instances of this team whose wait is not noted as it is, and participants whose count of them is
+ * wrong in all. */
 static uint32_t miscounted_instances(const struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];
-    uint32_t wrong = 0;
+    const struct team_live *live = &e->teams.live[team];
+    uint32_t wrong = 0, awaited = 0, under_way = 0;
 
-    for (uint32_t n = 0; !e->teams.resume && t->reason.status == 0 && n < t->window; n++) {
-        const struct instance *i = &e->teams.live[team].instances[n];
-
-        wrong += (i->waits != WAITS_NOT) != (i->state == INSTANCE_OPEN && i->called && !i->done);
+    if (e->teams.resume || t->reason.status != 0)
+        return 0;
+    for (uint32_t n = 0; n < t->window; n++) {
+        wrong += !waits_right(e, team, &live->instances[n]);
+        awaited += (uint32_t)__builtin_popcount(live->instances[n].lacking);
+        under_way += live->instances[n].waits != WAITS_NOT;
     }
-    return wrong;
+    for (uint32_t p = 0; p < t->participants; p++)
+        awaited -= live->participants[p].awaited;
+    return wrong + (awaited != 0) + (under_way != live->under_way);
 }
 
 /* Whether a peer's count of what waits for it is not that of its participants. */
@@ -201,7 +226,7 @@ struct peek_census peek_census(const struct engine *e)
     for (uint32_t i = 0; i < e->config.regions_max; i++)
         c.regions += e->regions[i].state != REGION_FREE;
     for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        c.grants += e->grants[i].region != NONE;
+        c.grants += i < *e->unused[TABLE_GRANTS].fresh && e->grants[i].region != NONE;
         c.remotes += e->remotes[i].state != REMOTE_FREE;
         c.busy += e->remote_busy[i];
     }
@@ -220,19 +245,47 @@ struct peek_census peek_census(const struct engine *e)
         c.teams += e->teams.table[i].state != TEAM_FREE;
     for (uint32_t i = 0; c.teams == 0 && i < e->teams.heap.units; i++)
         c.letters += e->teams.heap.used[i];
-    c.lost = TEAMS_MAX + e->config.clients_max + e->config.sessions_max + e->config.segments_max +
-             e->config.regions_max + 2 * e->config.remotes_max + 2 * e->config.flows_max -
+    for (uint32_t i = 0; i < PROGRAMS_MAX; i++)
+        c.programs += e->programs.table[i].state != PROGRAM_FREE;
+    for (uint32_t i = 0; i < e->programs.heap.units; i++)
+        c.program_units += e->programs.heap.used[i];
+    for (uint32_t i = 0; i < OFFLOADS_MAX; i++)
+        c.offloads += e->offloads.table[i].state != OFFLOAD_FREE;
+    c.lost = TEAMS_MAX + PROGRAMS_MAX + OFFLOADS_MAX + e->config.clients_max +
+             e->config.sessions_max + e->config.segments_max + e->config.regions_max +
+             2 * e->config.remotes_max + 2 * e->config.flows_max -
              (c.clients + c.sessions + c.segments + c.regions + c.grants + c.remotes + c.flows +
-              c.inflows + c.teams);
+              c.inflows + c.teams + c.programs + c.offloads);
     for (uint32_t t = 0; t < TABLES; t++)
-        c.lost -= *e->unused[t].count;
+        c.lost -= *e->unused[t].count + e->unused[t].size - *e->unused[t].fresh;
     c.miscounted = miscounted(e, c.remotes);
     return c;
+}
+
+int peek_offload_of(const struct engine *e, uint32_t session, uint32_t index)
+{
+    for (uint32_t i = 0; i < OFFLOADS_MAX; i++) {
+        const struct offload *o = &e->offloads.table[i];
+
+        if (o->state != OFFLOAD_FREE && o->session == session && o->index == index)
+            return (int)offload_handle_of(o, i);
+    }
+    return -1;
+}
+
+struct offload peek_offload(const struct engine *e, uint32_t offload)
+{
+    return e->offloads.table[offload & (OFFLOADS_MAX - 1)];
 }
 
 uint64_t peek_team_bytes(const struct engine *e, uint32_t team)
 {
     return e->teams.table[team & (TEAMS_MAX - 1)].bytes;
+}
+
+uint64_t peek_team_wanted(const struct engine *e, uint32_t team)
+{
+    return e->teams.live[team & (TEAMS_MAX - 1)].wanted;
 }
 
 uint32_t peek_awaited(const struct engine *e, uint32_t peer)
@@ -385,7 +438,11 @@ void poke_chunks_keep(struct engine *e, uint32_t chunks)
 
 void poke_unused(struct engine *e, enum table table, uint32_t entries)
 {
-    *e->unused[table].count = entries;
+    struct free_list *unused = &e->unused[table];
+
+    if (entries < *unused->count)
+        *unused->count = entries;
+    *unused->fresh = unused->size - (entries - *unused->count);
 }
 
 void poke_notes(struct engine *e, uint32_t client, uint32_t chunks)
@@ -401,6 +458,11 @@ void poke_lists(struct engine *e, uint32_t session)
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies)
 {
     e->inflows[inflow].owed = replies;
+}
+
+void poke_remote_state(struct engine *e, uint32_t remote, enum remote_state state)
+{
+    e->remotes[remote].state = state;
 }
 
 void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length)
@@ -431,6 +493,16 @@ void poke_unmapped(struct engine *e, uint32_t segment)
 void poke_unregistered(struct engine *e, uint32_t segment)
 {
     e->segment_live[segment].registered = false;
+}
+
+void poke_other_work(struct engine *e)
+{
+    handlers_note_work(e, NONE);
+}
+
+void poke_handler_debt(struct engine *e, uint32_t client, uint32_t units)
+{
+    e->offloads.turns.of[client].left = -(int64_t)units;
 }
 
 void poke_uid(struct engine *e, uint32_t client, uint32_t uid)

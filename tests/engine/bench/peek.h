@@ -81,16 +81,23 @@ bool peek_grant_asked(const struct engine *e);
 struct peek_census {
     uint32_t clients, sessions, segments, regions, grants, remotes, flows, inflows;
     uint32_t notes, sent, chunks;
-    uint32_t teams, letters; /* and units of team memory that no team has */
-    uint32_t busy;           /* fabric operations that segments, remotes and flows count */
-    uint32_t lost;           /* entries of tables that are neither in use nor on their free list */
-    uint32_t miscounted;     /* wrong counts: of what a client or user holds (state/held.h), of what
-                              * waits for a peer */
+    uint32_t teams, letters;          /* and units of team memory that no team has */
+    uint32_t programs, program_units; /* units of memory that images take */
+    uint32_t offloads;
+    uint32_t busy;       /* fabric operations that segments, remotes and flows count */
+    uint32_t lost;       /* entries of tables that are neither in use nor on their free list */
+    uint32_t miscounted; /* wrong counts: of what a client or user holds (state/held.h), of what
+                          * waits for a peer */
 };
 
 struct peek_census peek_census(const struct engine *e);
+/* The handle of the offload at a context's index, -1: there is none; and the entry of a handle. */
+int peek_offload_of(const struct engine *e, uint32_t session, uint32_t index);
+struct offload peek_offload(const struct engine *e, uint32_t offload);
 /* Team memory that a team has taken. */
 uint64_t peek_team_bytes(const struct engine *e, uint32_t team);
+/* The floor at which the team looks for participants that wait for it. */
+uint64_t peek_team_wanted(const struct engine *e, uint32_t team);
 /* Instances of teams that wait for something of this peer's. */
 uint32_t peek_awaited(const struct engine *e, uint32_t peer);
 /* Sessions whose submissions are taken. */
@@ -147,6 +154,7 @@ void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
 /* The session's lists of flows and inflows are empty, as in an arena that is not whole. */
 void poke_lists(struct engine *e, uint32_t session);
 void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length);
+void poke_remote_state(struct engine *e, uint32_t remote, enum remote_state state);
 void poke_revoke_due(struct engine *e, uint32_t remote, bool due);
 /* Bytes of event space that the session's operations hold; the size of its reply ring. */
 void poke_reserved(struct engine *e, uint32_t session, uint64_t bytes);
@@ -154,6 +162,10 @@ void poke_reply_ring(struct engine *e, uint32_t session, uint32_t bytes);
 /* Its memory is not mapped in this process; it is not registered yet. */
 void poke_unmapped(struct engine *e, uint32_t segment);
 void poke_unregistered(struct engine *e, uint32_t segment);
+/* Another client has had other work than handlers just now. */
+void poke_other_work(struct engine *e);
+/* The client's handlers have taken so many units that they have not paid for. */
+void poke_handler_debt(struct engine *e, uint32_t client, uint32_t units);
 void poke_uid(struct engine *e, uint32_t client, uint32_t uid);
 /* How many were free. */
 uint32_t poke_nonces(struct engine *e, uint32_t peer, uint32_t free);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "daemon/fabric/loop.h"
 #include "proto/wire_abi.h"
 #include "tests/engine/bench/peek.h"
@@ -14,6 +15,7 @@
 #define OTHER_RING 16384u /* bytes of a ring, in a small bench */
 #define JOB        "j"
 #define STEPS      100
+#define PAGE       4096u
 
 uint64_t bench_random(struct bench *b)
 {
@@ -58,7 +60,7 @@ void bench_steps(struct bench *b, int n)
 int bench_link(struct bench *b)
 {
     struct engine_offer ours = {.peer = OTHER,
-                                .incarnation = 1,
+                                .incarnation = 1 + b->restarts,
                                 .state_id = OTHER_ID,
                                 .ring_bytes = b->config.ledger_start};
     int rc = -EAGAIN;
@@ -202,11 +204,25 @@ uint64_t bench_events(const struct bench *b)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* Zeroed memory between two pages that nobody may touch. Most of an engine's tables stay unused:
+ * pages of the kernel cost only what is touched. NULL: there is none. */
 static void *zeroed(size_t size)
 {
-    void *at = aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+    size_t bytes = (size + PAGE - 1) / PAGE * PAGE;
+    uint8_t *at = mmap(NULL, bytes + 2 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    return at ? memset(at, 0, size) : NULL;
+    if (at == MAP_FAILED)
+        return NULL;
+    if (mprotect(at + PAGE, bytes, PROT_READ | PROT_WRITE) == 0)
+        return at + PAGE;
+    munmap(at, bytes + 2 * PAGE);
+    return NULL;
+}
+
+static void give(void *at, size_t size)
+{
+    if (at)
+        munmap((uint8_t *)at - PAGE, (size + PAGE - 1) / PAGE * PAGE + 2 * PAGE);
 }
 
 static bool bind_self(struct bench *b)
@@ -225,7 +241,8 @@ static bool open_client(struct bench *b, const struct bench_shape *shape)
     const uint32_t ring = shape->ring_bytes;
     const struct session_sizes sizes = {ring, ring, ring, ring, ring};
 
-    b->session = zeroed(session_bytes(&sizes));
+    b->session_bytes = session_bytes(&sizes);
+    b->session = zeroed(b->session_bytes);
     b->segment = zeroed(BENCH_SEGMENT);
     if (!b->session || !b->segment)
         return false;
@@ -239,10 +256,13 @@ static bool open_client(struct bench *b, const struct bench_shape *shape)
     return !shape->with_self || bind_self(b);
 }
 
-static bool open_engine(struct bench *b, uint32_t entries)
+static bool open_engine(struct bench *b, const struct bench_shape *shape)
 {
+    uint32_t entries = shape->entries > 0 ? shape->entries : 8;
+
     b->host = (struct engine_host){.context = b, .wake = host_wake, .random = host_random};
     b->config = (struct engine_config){.peers = 2,
+                                       .stride = shape->siblings ? 1 : 0,
                                        .clients_max = 4,
                                        .sessions_max = 4,
                                        .segments_max = 4,
@@ -251,6 +271,7 @@ static bool open_engine(struct bench *b, uint32_t entries)
                                        .flows_max = entries,
                                        .chunks_max = 32 + entries / 8,
                                        .team_bytes = 16u << 20,
+                                       .program_bytes = 256u << 10,
                                        .ledger_bytes = 1u << 20,
                                        .ledger_start = entries > 8 ? 65536 : OTHER_RING,
                                        .ledger_max = 65536};
@@ -263,6 +284,16 @@ static bool open_engine(struct bench *b, uint32_t entries)
                0;
 }
 
+bool bench_reopen(struct bench *b)
+{
+    memset(b->memory, 0, engine_private_bytes(&b->config));
+    still_open(&b->fabric);
+    return engine_open(&b->config, b->arena, b->memory, &b->fabric.base, &b->host, b->now,
+                       &b->engine) == 0 &&
+           engine_session_inherit(b->engine, 0, b->session) == 0 &&
+           engine_segment_inherit(b->engine, 0, b->segment) == 0;
+}
+
 struct bench *bench_new(const struct bench_shape *shape)
 {
     struct bench *b = calloc(1, sizeof(*b));
@@ -273,7 +304,7 @@ struct bench *bench_new(const struct bench_shape *shape)
     still_open(&b->fabric);
     if (!shape->with_self || loop_open(&(struct loop_config){256, 64}, &b->loop) == 0) {
         b->fabric.self = b->loop;
-        if (open_engine(b, shape->entries > 0 ? shape->entries : 8) && open_client(b, shape))
+        if (open_engine(b, shape) && open_client(b, shape))
             return b;
     }
     bench_free(b);
@@ -284,9 +315,9 @@ void bench_free(struct bench *b)
 {
     if (b->loop)
         fabric_close(b->loop);
-    free(b->arena);
-    free(b->memory);
-    free(b->session);
-    free(b->segment);
+    give(b->arena, engine_arena_bytes(&b->config));
+    give(b->memory, engine_private_bytes(&b->config));
+    give(b->session, b->session_bytes);
+    give(b->segment, BENCH_SEGMENT);
     free(b);
 }

@@ -21,6 +21,7 @@ struct bench_shape {
     uint32_t region_bytes; /* at the start of the segment */
     uint32_t entries;      /* of tables of regions, remotes and flows; 0: 8 */
     bool with_self;        /* the loop, and a remote that leads to the client's own region */
+    bool siblings;         /* nodes 0 and 1 are engines of one machine */
 };
 
 struct bench {
@@ -33,12 +34,14 @@ struct bench {
     struct session_shared *session;
     uint8_t *submit, *answer; /* data of these rings */
     uint8_t *segment;
+    size_t session_bytes;
     struct engine_key key;
     uint32_t remote;
     uint32_t woken; /* how often the client was to be */
     bool quarantined;
     uint64_t now, random;
     /* node 1's side of the link */
+    uint32_t restarts; /* of node 1's daemon, which has kept its state */
     struct engine_offer offer;
     uint8_t *ring; /* the inbound ring that the engine offered us */
     uint64_t position;
@@ -49,6 +52,9 @@ struct bench {
 /* Without a link yet. NULL: it does not come up, which is a bug by itself. */
 struct bench *bench_new(const struct bench_shape *shape);
 void bench_free(struct bench *b);
+/* The process dies and another one takes the arena over; the link is gone. False: it cannot, which
+ * is a bug by itself. */
+bool bench_reopen(struct bench *b);
 void bench_steps(struct bench *b, int n);
 /* Shakes hands as node 1, again after a link that broke. 0 or a negative errno. */
 int bench_link(struct bench *b);

@@ -56,6 +56,8 @@ static int still_mem_add(struct fabric *fabric, void *base, uint64_t length, uns
 
     if (f->self)
         return fabric_mem_add(f->self, base, length, access, cookie);
+    if (f->add_refused < 0)
+        return f->add_refused;
     event.memory.index = f->memories++;
     event.memory.address = (uint64_t)(uintptr_t)base;
     still_push(f, &event);

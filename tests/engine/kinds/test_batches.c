@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/engine/engine.h"
+#include "daemon/engine/ledger/ledger.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 #include "daemon/engine/kinds/batch_format.h"
@@ -356,6 +357,24 @@ static void test_short_runs_hastened(void)
     bench_free(b);
 }
 
+/* Nothing leaves while a batch waits, so the other side may stop looking: it is nudged as beside an
+ * empty ledger. */
+static void test_short_runs_nudged(void)
+{
+    struct bench *b = submitting_bench();
+    uint64_t deadline = UINT64_MAX;
+
+    bench_steps(b, 110);
+    (void)runs_with_ack(b);
+    CU_ASSERT_EQUAL(runs_with_batch(b), 1);
+    CU_ASSERT_EQUAL(runs_with_batch(b), 0);
+    poke_outstanding(b->engine, 1, RUN_WINDOW + 1); /* a payload is under way */
+    CU_ASSERT_FALSE(ledger_nudge(b->engine, 1, &deadline));
+    CU_ASSERT_NOT_EQUAL(deadline, UINT64_MAX);
+    poke_outstanding(b->engine, 1, 0);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -365,6 +384,7 @@ int main(void)
         {"how many", how_many},
         {"short runs wait for an ACK", test_short_runs_wait},
         {"short runs where the thread sleeps", test_short_runs_hastened},
+        {"a nudge beside short runs that wait", test_short_runs_nudged},
         CU_TEST_INFO_NULL,
     };
 

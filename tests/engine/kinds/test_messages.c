@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "tests/suite.h"
-#include "tests/engine/world/message_flood.h"
-#include "tests/engine/world/message_run.h"
+#include "tests/engine/world/messages/message_flood.h"
+#include "tests/engine/world/messages/message_run.h"
 #include "proto/wire_abi.h"
 
 #define RUNS         300u

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tests/engine/world/suite_operations.h"
-#include "tests/engine/world/world_path.h"
+#include "tests/engine/world/paths/suite_operations.h"
+#include "tests/engine/world/paths/world_path.h"
 
 #define SEEDS 10u
 

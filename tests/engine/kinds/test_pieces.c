@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include "daemon/engine/ops/turn.h"
 #include "tests/suite.h"
-#include "tests/engine/world/driver.h"
-#include "tests/engine/world/world_path.h"
+#include "tests/engine/world/paths/driver.h"
+#include "tests/engine/world/paths/world_path.h"
 #include "tests/engine/bench/peek.h"
 
 #define PIECE     1024u
@@ -144,7 +144,7 @@ static uint64_t posted_from(uint32_t from, uint64_t length)
     return f.started * length + f.posted;
 }
 
-/* It leaves behind no more than one window, whatever the other client has submitted. */
+/* A client leaves behind no more than one window, whatever the other client has submitted. */
 static void passes(void)
 {
     for (size_t w = 0; w < WAYS; w++)

@@ -203,21 +203,25 @@ static void set_block(struct packed *packed, uint16_t bytes)
 /* A record that no honest daemon sends breaks the link. */
 static void breaks_the_link(void)
 {
-    enum { CODE, BLOCK, FLAGS, BARE_LENGTH, KIND };
+    enum { CODE, BLOCK, FLAGS, BARE_LENGTH, KIND, WORDS };
     static const struct {
         int field;
         uint32_t value;
     } rows[] = {
-        {CODE, 0},   {CODE, 0x72}, {CODE, 0x60},     {CODE, 0x78}, {CODE, 0xff},
-        {BLOCK, 24}, {BLOCK, 0},   {BLOCK, 40},      {FLAGS, 1},   {FLAGS, 4},
-        {FLAGS, 8},  {FLAGS, 16},  {BARE_LENGTH, 8}, {KIND, 26},   {KIND, WIRE_KINDS},
+        {CODE, 0},        {CODE, 0x72}, {CODE, 0x60},       {CODE, 0x78}, {CODE, 0xff}, {BLOCK, 24},
+        {BLOCK, 0},       {BLOCK, 40},  {FLAGS, 1},         {FLAGS, 4},   {FLAGS, 8},   {FLAGS, 16},
+        {BARE_LENGTH, 8}, {KIND, 26},   {KIND, WIRE_KINDS}, {WORDS, 6},   {WORDS, 7},   {WORDS, 8},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bench *b = linked_bench();
         struct packed packed = good_packed(b);
+        uint32_t size = sizeof(packed);
 
-        if (rows[i].field == CODE)
+        if (rows[i].field == WORDS) { /* the record ends before its block does */
+            packed.put.op.head.words = (uint16_t)rows[i].value;
+            size = 8 * (uint32_t)rows[i].value;
+        } else if (rows[i].field == CODE)
             packed.signal.code = (uint8_t)rows[i].value;
         else if (rows[i].field == BLOCK)
             set_block(&packed, (uint16_t)rows[i].value);
@@ -227,7 +231,7 @@ static void breaks_the_link(void)
             packed.put.op.head.kind = (uint8_t)rows[i].value;
         else
             packed.put.op.length = rows[i].value;
-        bench_send(b, &packed, sizeof(packed));
+        bench_send(b, &packed, size);
         CU_ASSERT_TRUE(b->broken);
         CU_ASSERT_EQUAL(*word(b), 0);
         CU_ASSERT_EQUAL(words(b)[0], 0);
@@ -243,7 +247,7 @@ struct submission {
     uint64_t payload;
 };
 
-/* `length`: 0; 8, packed; or more, from the segment. */
+/* A put with signal of `length` bytes: 8 are packed into its record, more come from the segment. */
 static struct submission submission(uint32_t length)
 {
     bool packed = length == sizeof(uint64_t);
@@ -349,7 +353,7 @@ static void ends_with_an_error(void)
     }
 }
 
-/* A remote with the right to read, or none, is no place for a signal alone either. */
+/* A signal needs the right to write, also when it comes without a payload. */
 static void needs_the_right_to_write(void)
 {
     for (uint32_t rights = 0; rights <= 3; rights++) {

@@ -238,6 +238,39 @@ static void fields_of_a_block(void)
     }
 }
 
+/* A block needs a key, and the right to write. */
+static void rights_of_a_block(void)
+{
+    static const struct {
+        bool key;
+        uint32_t rights;
+        int status;
+    } rows[] = {
+        {true, ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE, 0},
+        {true, ENGINE_REMOTE_WRITE, 0},
+        {true, ENGINE_REMOTE_READ, -EKEYREJECTED},
+        {true, 0, -EKEYREJECTED},
+        {false, ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE, -EKEYREJECTED},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct bench *b = unbound_bench(false);
+        const struct engine_key key = BENCH_KEY;
+        struct block block = last_block();
+        struct event_record event = {.status = 1};
+
+        CU_ASSERT_EQUAL(engine_bind(b->engine, 0, 1, 1, rows[i].key ? &key : NULL, 1), 0);
+        bench_bound(b, 0, 0, rows[i].rights);
+        bench_submit(b, &block.record);
+        bench_ack(b);
+        CU_ASSERT_FALSE(b->quarantined);
+        CU_ASSERT_TRUE(bench_local_event(b, &event));
+        CU_ASSERT_EQUAL(event.status, rows[i].status);
+        CU_ASSERT_EQUAL((b->fabric.kinds & 1u << WIRE_VECTOR) != 0, rows[i].status == 0);
+        bench_free(b);
+    }
+}
+
 /* A record without a block has no length. */
 static void length_without_a_block(void)
 {
@@ -363,6 +396,7 @@ int main(void)
         {"refused vectors touch nothing", refused_vectors_touch_nothing},
         {"senseless vectors break the link", senseless_vectors_break_the_link},
         {"fields of a block", fields_of_a_block},
+        {"rights of a block", rights_of_a_block},
         {"a length without a block", length_without_a_block},
         {"MORE of other kinds", more_of_other_kinds},
         {"fails at submission", fails_at_submission},

@@ -396,6 +396,27 @@ static void ways_of_a_long_reply(void)
     }
 }
 
+/* The pieces announced for one nonce are counted in 16 bits: one more than that breaks the link. */
+static void pieces_without_end(void)
+{
+    enum { AT_A_TIME = 1024 };
+    struct bench *b = linked_bench();
+    const struct fabric_event piece = {.kind = FABRIC_ARRIVED,
+                                       .immediate = wire_immediate(WIRE_PAYLOAD, PEER, 3)};
+
+    for (uint32_t n = 0; n < WIRE_PIECES_MAX; n++) {
+        still_push(&b->fabric, &piece);
+        if (n % AT_A_TIME == 0)
+            bench_steps(b, AT_A_TIME / 32);
+    }
+    bench_steps(b, AT_A_TIME / 32);
+    CU_ASSERT_FALSE(b->broken);
+    still_push(&b->fabric, &piece);
+    bench_steps(b, 2);
+    CU_ASSERT_TRUE(b->broken);
+    bench_free(b);
+}
+
 /* ---- notes ------------------------------------------------------------------------------------
  */
 
@@ -437,6 +458,7 @@ int main(void)
                            {"regions not to be written", regions_not_to_be_written},
                            {"memory that faults", memory_that_faults},
                            {"batches too long", batches_too_long},
+                           {"pieces without end", pieces_without_end},
                            {"refused and not placed", refused_and_not_placed},
                            {"refusals without memory", refusals_without_memory},
                            {"replies that do not fit", replies_that_do_not_fit},

@@ -3,6 +3,7 @@
  * acknowledgement, room in a client's ring; and what it may acknowledge or announce. One engine
  * over a fabric that only remembers; the test is the peer. One thread.
  */
+#include "shm_ring/doorbell.h"
 #include "tests/suite.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/ledger/ledger.h"
@@ -130,12 +131,52 @@ static void test_client_counts(void)
     atomic_store(&b->session->notices.started, 3);
     atomic_store(&b->session->notices.unexpected, UINT64_MAX);
     atomic_store(&b->session->notices.matched, 5);
-    CU_ASSERT_EQUAL_FATAL(engine_view_sessions(b->engine, &from, &row, 1), 1);
+    CU_ASSERT_EQUAL_FATAL(engine_view_sessions(b->engine, 0, &from, &row, 1), 1);
     CU_ASSERT_EQUAL(row.requests_started, 3);
     CU_ASSERT_EQUAL(row.notices_unexpected, UINT64_MAX);
     CU_ASSERT_EQUAL(row.notices_matched, 5);
     CU_ASSERT_FALSE(b->quarantined);
     bench_free(b);
+}
+
+/* How a context waits, as its client says: the sleep that lasts counts up to now, unless it ends
+ * as we look, or has not begun yet. A client that says nothing, or nonsense, has its bell. */
+static void test_client_waits(void)
+{
+    static const struct {
+        uint32_t call, armed;
+        uint64_t since, now;
+        uint64_t shown, waited, asleep;
+    } rows[] = {
+        {SESSION_WAITS_NOT, DOORBELL_AWAKE, 0, 1000, SESSION_WAITS_NOT, 50, 20},
+        {SESSION_WAITS_NOT, DOORBELL_FD, 0, 1000, SESSION_WAITS_EVENT, 50, 20},
+        {SESSION_WAITS_FLUSH, DOORBELL_AWAKE, 0, 1000, SESSION_WAITS_FLUSH, 50, 20},
+        {SESSION_WAITS_EVENT, DOORBELL_FUTEX, 990, 1000, SESSION_WAITS_EVENT, 60, 30},
+        {SESSION_WAITS_EXCHANGE, DOORBELL_FUTEX, 999, 1000, SESSION_WAITS_EXCHANGE, 51, 21},
+        {SESSION_WAITS_BARRIER, DOORBELL_FUTEX, 1000, 1000, SESSION_WAITS_BARRIER, 50, 20},
+        {SESSION_WAITS_BARRIER, DOORBELL_FUTEX, UINT64_MAX, 1000, SESSION_WAITS_BARRIER, 50, 20},
+        {SESSION_WAIT_KINDS, DOORBELL_AWAKE, 0, 1000, SESSION_WAITS_NOT, 50, 20},
+        {UINT32_MAX, DOORBELL_FUTEX, 0, 1000, SESSION_WAITS_EVENT, 50, 20},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = linked_bench();
+        struct session_waits *waits = &b->session->waits;
+        struct counters_session row;
+        uint32_t from = 0;
+
+        atomic_store(&b->session->event_bell.armed, rows[i].armed);
+        atomic_store(&waits->call, rows[i].call);
+        atomic_store(&waits->waited_ns, 50);
+        atomic_store(&waits->asleep_ns, 20);
+        atomic_store(&waits->asleep_since, rows[i].since);
+        CU_ASSERT_EQUAL_FATAL(engine_view_sessions(b->engine, rows[i].now, &from, &row, 1), 1);
+        CU_ASSERT_EQUAL(row.waits, rows[i].shown);
+        CU_ASSERT_EQUAL(row.waited_ns, rows[i].waited);
+        CU_ASSERT_EQUAL(row.asleep_ns, rows[i].asleep);
+        CU_ASSERT_FALSE(b->quarantined);
+        bench_free(b);
+    }
 }
 
 /* With many notes waiting a client's events are refused, not spilled behind one STOP more: the ACK
@@ -310,6 +351,46 @@ static void test_rides(void)
     bench_free(b);
 }
 
+/* The peer acknowledges all that has been posted. Whether an ACK leaves: with a put in the same
+ * step, or alone. */
+static bool ack_answered(struct bench *b, bool put)
+{
+    const struct submit_record note = {
+        .size = sizeof(note), .kind = SUBMIT_PUT, .reserve = event_bytes(0)};
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK},
+                           .consumed = peek_peer(b->engine, 1).posted};
+
+    b->fabric.kinds = 0;
+    bench_send_unseen(b, &ack, sizeof(ack));
+    if (put)
+        bench_submit_unseen(b, &note);
+    bench_steps(b, 1);
+    return (b->fabric.kinds & 1u << WIRE_ACK) != 0;
+}
+
+/* One ACK leaves behind so many of the peer's. */
+static void check_acks(struct bench *b, bool put, uint32_t every)
+{
+    for (uint32_t i = 1; i < RUN_WINDOW && !ack_answered(b, put); i++)
+        continue; /* runs of before count too */
+    for (uint32_t i = 1; i <= RUN_WINDOW; i++)
+        CU_ASSERT_EQUAL(ack_answered(b, put), i % every == 0);
+}
+
+/* An ACK of nothing but ACKs leaves for the runs that it gives back: an eighth of the window where
+ * it rides, a quarter where it leaves alone. */
+static void test_acks_of_acks(void)
+{
+    struct bench *b = linked_bench();
+
+    bench_remote(b);
+    bench_steps(b, 110); /* longer than any ACK waits */
+    check_acks(b, true, RUN_WINDOW / 8);
+    check_acks(b, false, RUN_WINDOW / 4);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
 /* A step does not look at a peer whose ACK only waits for its time, and the caller hears that time.
  */
 static void test_rests(void)
@@ -384,12 +465,14 @@ int main(void)
         {"an ACK goes back", test_ack_goes_back},
         {"refused, then spilled", test_refused_into_spill},
         {"counts of a client", test_client_counts},
+        {"how a client waits", test_client_waits},
         {"notes of one client", test_notes_of_one},
         {"window over two rings", test_window_over_two_rings},
         {"runs kept for ACKs", test_runs_kept_for_acks},
         {"a nudge without runs", test_nudge_without_runs},
         {"an ACK behind cut runs", test_ack_behind_cut_runs},
         {"rides", test_rides},
+        {"ACKs of ACKs", test_acks_of_acks},
         {"a peer whose acknowledgement waits rests", test_rests},
         {"announcements", test_announcements},
         {"announcements in another name", test_other_names},

@@ -4,9 +4,9 @@
  * puts of others; nor do those that find no nonce stop what needs none.
  */
 #include "tests/suite.h"
-#include "tests/engine/world/driver.h"
+#include "tests/engine/world/paths/driver.h"
 #include "daemon/engine/ops/flow.h"
-#include "tests/engine/world/world_path.h"
+#include "tests/engine/world/paths/world_path.h"
 #include "tests/engine/bench/peek.h"
 
 static struct world_path path;

@@ -284,7 +284,7 @@ static void announce_pieces(struct bench *b, uint16_t nonce, uint32_t count)
     bench_steps(b, 2);
 }
 
-/* A payload is met when as many writes as its record tells have been announced, before it or after;
+/* A payload is met when as many writes as its record says have been announced, before it or after;
  * more than those break the link. */
 static void test_pieces(void)
 {

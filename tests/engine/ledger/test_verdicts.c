@@ -11,7 +11,7 @@
 #include "tests/suite.h"
 #include "daemon/engine/ops/turn.h"
 #include "tests/engine/bench/peek.h"
-#include "tests/engine/world/message_client.h"
+#include "tests/engine/world/messages/message_client.h"
 
 enum { FLOODER, PARTNER, VICTIM, SENDER, CLIENTS }; /* odd ones are on node 1 */
 

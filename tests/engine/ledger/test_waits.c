@@ -302,7 +302,7 @@ static void pieces_that_do_not_leave(void)
         uint32_t after;
         int status;
         bool broken;
-        int told; /* 1: it waits */
+        int event; /* its status; 1: the operation waits */
     } rows[] = {{0, -EAGAIN, false, 1},
                 {1, -EAGAIN, false, 1},
                 {0, -EIO, false, -EIO},
@@ -322,11 +322,11 @@ static void pieces_that_do_not_leave(void)
         CU_ASSERT_EQUAL(w.b->broken, rows[i].broken);
         if (!rows[i].broken)
             bench_ack(w.b);
-        if (rows[i].told == 1) {
+        if (rows[i].event == 1) {
             CU_ASSERT_FALSE(bench_local_event(w.b, &event));
         } else {
             CU_ASSERT_TRUE_FATAL(bench_local_event(w.b, &event));
-            CU_ASSERT_EQUAL(event.status, rows[i].told);
+            CU_ASSERT_EQUAL(event.status, rows[i].event);
         }
         end(&w);
     }

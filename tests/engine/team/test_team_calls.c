@@ -223,6 +223,42 @@ static void too_many_slots_are_refused(void)
     free(list);
 }
 
+/* A process that goes on with a team opens it by the algorithms that the team began with, whatever
+ * its own configuration says; and finds these in the engine. */
+static void a_team_keeps_its_algorithms(void)
+{
+    static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};
+    static const struct engine_team_member local[] = {{0, 0}};
+    struct coll_choices rings = {.by_kind = {0}};
+    struct engine_team_info info = {.number = NUMBER + 1,
+                                    .size = 2,
+                                    .window = WINDOW,
+                                    .participants = 2,
+                                    .members = 1,
+                                    .list = list,
+                                    .local = local,
+                                    .choices = &rings};
+    struct pair p = new_pair();
+    struct letter_record l = letter(0, 1);
+    struct engine_team_found found = {0};
+
+    for (uint32_t row = 0; row < COLL_ROWS; row++)
+        if (coll_row(row)->kind == TEAM_ALLREDUCE &&
+            strcmp(coll_row(row)->algorithm->name, "ring") == 0)
+            rings.by_kind[TEAM_ALLREDUCE] = (uint8_t)(row + 1);
+    CU_ASSERT_NOT_EQUAL_FATAL(rings.by_kind[TEAM_ALLREDUCE], 0);
+    CU_ASSERT_FATAL(engine_team_open(p.b->engine, &info, p.base) >= 0);
+    for (uint32_t i = 0; engine_team_find(p.b->engine, i, &found) == 0; i++)
+        CU_ASSERT_EQUAL(found.choices.by_kind[TEAM_ALLREDUCE],
+                        found.number == NUMBER ? 0 : rings.by_kind[TEAM_ALLREDUCE]);
+    l.coll.team = NUMBER + 1;
+    l.coll.schedule = rings.by_kind[TEAM_ALLREDUCE] - 1u;
+    send_letter(&p, l);
+    CU_ASSERT_FALSE(p.b->broken);
+    CU_ASSERT_FALSE(has_left(&p, WIRE_BREAK));
+    free_pair(&p);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -233,6 +269,7 @@ int main(void)
         {"a participant that is alone has no letters", alone_there_are_no_letters},
         {"a client's teams fit", teams_of_a_client_fit},
         {"too many slots", too_many_slots_are_refused},
+        {"a team keeps its algorithms", a_team_keeps_its_algorithms},
         CU_TEST_INFO_NULL,
     };
 

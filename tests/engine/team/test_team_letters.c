@@ -54,6 +54,44 @@ static void calls_and_letters_are_counted(void)
     free_pair(&p);
 }
 
+static struct engine_teams_view teams_of(const struct pair *p)
+{
+    struct engine_teams_view v;
+
+    engine_view_teams(p->b->engine, p->b->now, &v);
+    CU_ASSERT_EQUAL(v.oldest_ns, engine_view_oldest_call(p->b->engine, p->handle, p->b->now));
+    return v;
+}
+
+/* Calls count from the last member's on, the age is that of the first one in their order, and a
+ * break ends all. */
+static void calls_under_way_are_counted(void)
+{
+    struct pair p = new_pair();
+    struct engine_teams_view v = teams_of(&p);
+
+    CU_ASSERT(v.teams == 1 && v.under_way == 0 && v.oldest_ns == 0);
+    bench_steps(p.b, 200); /* the clock of the bench is not at 0 */
+    send_letter(&p, letter(0, 50));
+    CU_ASSERT_EQUAL(teams_of(&p).under_way, 0);
+    call(&p, 2, 1);
+    bench_steps(p.b, 1000); /* 10 ms */
+    call(&p, 1, 1);
+    v = teams_of(&p);
+    CU_ASSERT(v.under_way == 2 && v.calls == 0 && v.oldest_ns <= 1000000);
+    send_letter(&p, letter(1, 1));
+    v = teams_of(&p);
+    CU_ASSERT(v.under_way == 1 && v.calls == 1 && v.bytes == 8);
+    CU_ASSERT(v.oldest_ns >= 8000000 && v.oldest_ns <= 12000000);
+    call(&p, 0, 1);
+    CU_ASSERT_EQUAL(teams_of(&p).under_way, 1);
+    engine_team_break(p.b->engine, p.handle);
+    v = teams_of(&p);
+    CU_ASSERT(v.under_way == 0 && v.oldest_ns == 0 && v.broken == 1 && v.failed == 1);
+    CU_ASSERT_EQUAL(v.calls, 2);
+    free_pair(&p);
+}
+
 /* A record of a bcast's data, of 2500 bytes in all. */
 struct data_record {
     struct wire_coll coll;
@@ -483,6 +521,42 @@ static void what_waits_for_a_peer_is_counted(void)
     free_pair(&p);
 }
 
+/* Both engines call number `sequence`, and all is acknowledged: the floor moves. */
+static void end_call(struct pair *p, uint64_t sequence)
+{
+    struct letter_record l = letter(sequence, 1);
+
+    send_letter(p, l);
+    call(p, sequence, 1);
+    bench_ack(p->b);
+}
+
+/* All participants are looked at when the floor has reached what one of them waits for, and not
+ * each time that it moves: a peer that asks for what never comes costs nothing. */
+static void far_floors_cost_nothing(void)
+{
+    struct pair p = new_pair();
+    struct wire_floor w = {.head = {.words = sizeof(w) / 8, .kind = WIRE_FLOOR},
+                           .team = NUMBER,
+                           .wanted = UINT64_MAX,
+                           .from = 1};
+
+    bench_send(p.b, &w, sizeof(w));
+    end_call(&p, 0);
+    CU_ASSERT_EQUAL(peek_team_wanted(p.b->engine, p.handle), UINT64_MAX);
+    w.wanted = 3;
+    bench_send(p.b, &w, sizeof(w));
+    CU_ASSERT_EQUAL(peek_team_wanted(p.b->engine, p.handle), 3);
+    end_call(&p, 1);
+    CU_ASSERT_EQUAL(peek_team_wanted(p.b->engine, p.handle), 3);
+    p.b->fabric.kinds = 0;
+    end_call(&p, 2);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_FLOOR));
+    CU_ASSERT_EQUAL(peek_team_wanted(p.b->engine, p.handle), UINT64_MAX);
+    CU_ASSERT_FALSE(p.b->broken);
+    free_pair(&p);
+}
+
 /* A row is not free before its letters are acknowledged: the submission waits in the ring. */
 static void submissions_wait_for_acknowledgements(void)
 {
@@ -621,6 +695,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"letters that come before the call are kept", early_letters_are_kept},
         {"calls and letters are counted", calls_and_letters_are_counted},
+        {"calls under way are counted", calls_under_way_are_counted},
         {"data comes in several records", data_comes_in_records},
         {"records that make no sense break the link", bad_records_break_the_link},
         {"sleepers are woken", sleepers_are_woken},
@@ -635,6 +710,7 @@ int main(void)
          breaks_are_passed_on_and_answered},
         {"letters for a team that is not known are answered", unknown_teams_are_answered},
         {"the other engine's floor holds letters", floors_hold_letters},
+        {"floors that never come cost nothing", far_floors_cost_nothing},
         {"what waits for a peer is counted", what_waits_for_a_peer_is_counted},
         {"submissions wait for acknowledgements", submissions_wait_for_acknowledgements},
         {"letters out of turn break the team", letters_out_of_turn_break_the_team},

@@ -112,6 +112,8 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .piece_bytes = l->piece_bytes,
         .window_bytes = l->window_bytes,
         .collectives = l->collectives,
+        .handler_turn = l->handler_turn,
+        .handler_share = l->handler_share,
         .keepalive_ns = l->keepalive_ns ? l->keepalive_ns : ENGINE_NO_KEEPALIVE,
         .peer_deadline_ns = l->peer_deadline_ns,
     };

@@ -173,7 +173,7 @@ struct world_link {
     bool up[2], offered[2];
     bool lost_due[2]; /* the node died when it learnt that the other is lost */
     struct engine_offer offers[2];
-    uint32_t asks, silences, gone; /* what engines have said of each other, so far */
+    uint32_t asks, silences, holes, gone; /* what engines have said of each other, so far */
 };
 
 /* Runs one call into a node's engine; false: the node has died in it. */
@@ -191,7 +191,8 @@ struct world {
     struct world_client clients[WORLD_CLIENTS_MAX];
     uint32_t client_count;
     struct world_request requests[WORLD_REQUESTS_MAX];
-    uint64_t cookies; /* given out so far */
+    uint64_t cookies;           /* given out so far */
+    uint32_t offloads_given_up; /* ended while their targets were bound */
     uint64_t rounds;
     uint32_t reopen_rounds; /* a node that died under the guard opens again so much later */
     uint32_t idle;          /* rounds in a row in which nothing was done */
@@ -246,8 +247,13 @@ void world_link_restore(struct world *w, uint32_t a, uint32_t b);
 void world_link_lost(struct world *w, uint32_t a, uint32_t b);
 /* Cuts the fabric alone: control's connection stays, and no engine is informed. */
 void world_link_blackout(struct world *w, uint32_t a, uint32_t b);
-/* The engine asks for a sign of life, or gives the peer up. */
-void world_link_ask(struct world *w, uint32_t from, uint32_t to);
+/* The connection loses what `from` sends, and carries the other way, until world_link_carry or
+ * until it begins anew. */
+void world_link_swallow(struct world *w, uint32_t from, uint32_t to);
+void world_link_carry(struct world *w, uint32_t from, uint32_t to);
+/* The engine asks for a sign of life, with so many bytes ahead of its own. */
+void world_link_ask(struct world *w, uint32_t from, uint32_t to, uint64_t bytes);
+/* The engine gives the peer up. */
 void world_link_gone(struct world *w, uint32_t from, uint32_t to);
 /* After a restart: commands whose answers the node did not get. */
 void world_links_resume(struct world *w, uint32_t node);

@@ -32,7 +32,7 @@ static bool all_empty(struct world *w)
     return true;
 }
 
-static void tell(struct world *w, uint32_t node)
+static void print_census(struct world *w, uint32_t node)
 {
     struct peek_census c;
 
@@ -70,5 +70,5 @@ void world_leave(struct world *w)
             world_fail(w, "the client of rank %u on node %u never ends", w->clients[i].rank,
                        w->clients[i].node);
     for (uint32_t node = 0; node < w->options.nodes && !w->failed; node++)
-        tell(w, node);
+        print_census(w, node);
 }

@@ -374,7 +374,7 @@ int world_submitted(struct world *w, uint32_t client, int rc)
     struct world_node *n = &w->nodes[c->node];
 
     if (n->alive && n->armed && !n->rung && rc != 1)
-        world_fail(w, "node %u sleeps and client %u was not told to ring", c->node, client);
+        world_fail(w, "node %u sleeps and client %u was not asked to ring", c->node, client);
     n->rung |= rc == 1;
     w->idle = 0;
     return 0;

@@ -281,13 +281,14 @@ void world_link_break(struct world *w, uint32_t a, uint32_t b)
 void world_link_broken(struct world *w, uint32_t a, uint32_t b, int status)
 {
     world_link_of(w, a, b)->silences += status == -ETIMEDOUT;
+    world_link_of(w, a, b)->holes += status == -ENODATA;
     world_link_break(w, a, b);
 }
 
-void world_link_ask(struct world *w, uint32_t from, uint32_t to)
+void world_link_ask(struct world *w, uint32_t from, uint32_t to, uint64_t bytes)
 {
     struct world_link *l = world_link_of(w, from, to);
-    struct link_call there = {.node = &w->nodes[to], .peer = from};
+    struct link_call there = {.node = &w->nodes[to], .peer = from, .bytes = bytes};
     struct link_call here = {.node = &w->nodes[from], .peer = to};
 
     l->asks++;
@@ -334,6 +335,16 @@ void world_link_blackout(struct world *w, uint32_t a, uint32_t b)
 {
     world_log(w, "fabric %u-%u goes silent", a, b);
     sim_cut(w->sim, a, b);
+}
+
+void world_link_swallow(struct world *w, uint32_t from, uint32_t to)
+{
+    sim_swallow(w->sim, from, to);
+}
+
+void world_link_carry(struct world *w, uint32_t from, uint32_t to)
+{
+    sim_carry(w->sim, from, to);
 }
 
 void world_link_restore(struct world *w, uint32_t a, uint32_t b)

@@ -272,7 +272,7 @@ void world_notice(struct world *w, struct world_node *n, const struct engine_not
         world_link_broken(w, n->number, notice->peer, notice->status);
         break;
     case ENGINE_PEER_SILENT:
-        world_link_ask(w, n->number, notice->peer);
+        world_link_ask(w, n->number, notice->peer, notice->length);
         break;
     case ENGINE_PEER_GONE:
         world_link_gone(w, n->number, notice->peer);
@@ -299,6 +299,11 @@ void world_notice(struct world *w, struct world_node *n, const struct engine_not
     case ENGINE_TEAM_CLOSED:
         if (w->teams)
             teams_closed(w->teams, n->number, notice->handle);
+        break;
+    case ENGINE_OFFLOAD_READY:
+        w->offloads_given_up += notice->status == -ESHUTDOWN;
+        if (notice->status < 0 && notice->status != -ESHUTDOWN)
+            world_fail(w, "node %u: no offload: %s", n->number, strerror(-notice->status));
         break;
     default:
         world_fail(w, "node %u: notice of unknown kind %u", n->number, notice->kind);

@@ -37,6 +37,12 @@ static void keep(struct answer *out, const Pwc__ClientReply *reply)
             memcpy(out->key.secret, key->secret.data, sizeof(out->key.secret));
         break;
     }
+    case PWC__CLIENT_REPLY__BODY_OFFLOAD_CREATED:
+        out->handle = reply->offload_created->offload;
+        break;
+    case PWC__CLIENT_REPLY__BODY_PROGRAM_LOADED:
+        out->handle = reply->program_loaded->program;
+        break;
     case PWC__CLIENT_REPLY__BODY_BOUND:
         out->handle = reply->bound->remote;
         out->length = reply->bound->length;

@@ -10,7 +10,7 @@
 struct answer {
     int status;      /* 0, the Error's, or -ECONNRESET: no answer */
     char text[512];  /* of the Error */
-    uint32_t handle; /* session, segment, remote, or slot of a region's key */
+    uint32_t handle; /* session, segment, remote, program, or slot of a region's key */
     uint64_t length; /* of a segment, or of what was bound */
     struct {
         uint32_t node, slot, generation;

@@ -89,12 +89,15 @@ static bool take(struct place at, struct holdings *out)
         .segments = rows(at, "clients", "segments"),
         .regions = rows(at, "regions", NULL),
         .grants = rows(at, "regions", "grants"),
+        .programs = rows(at, "programs", NULL),
+        .offloads = rows(at, "offloads", NULL),
         .ops = rows(at, "ops", NULL),
         .mappings = process_mappings(at.pid, "memfd:pwc-"),
         .descriptors = process_descriptors(at.pid),
     };
     return out->clients >= 0 && out->sessions >= 0 && out->segments >= 0 && out->regions >= 0 &&
-           out->grants >= 0 && out->ops >= 0 && out->mappings >= 0 && out->descriptors >= 0;
+           out->programs >= 0 && out->offloads >= 0 && out->grants >= 0 && out->ops >= 0 &&
+           out->mappings >= 0 && out->descriptors >= 0;
 }
 
 /* Operations are left out, because they come and go with others' traffic. */
@@ -102,6 +105,7 @@ static bool same(const struct holdings *now, const struct holdings *then)
 {
     return now->clients == then->clients && now->sessions == then->sessions &&
            now->segments == then->segments && now->regions == then->regions &&
+           now->programs == then->programs && now->offloads == then->offloads &&
            now->grants == then->grants && now->mappings == then->mappings &&
            (then->descriptors == HOLDINGS_ANY || now->descriptors == then->descriptors) &&
            now->ops <= then->ops + 1;
@@ -134,11 +138,13 @@ static bool return_to(struct place at, const struct holdings *then)
         pause_between();
     }
     fprintf(stderr,
-            "%s: clients %d, were %d; sessions %d, %d; segments %d, %d; regions %d, %d; grants %d, "
-            "%d; operations %d, %d; mappings %d, %d; descriptors %d, %d\n",
+            "%s: clients %d, were %d; sessions %d, %d; segments %d, %d; regions %d, %d; programs "
+            "%d, %d; offloads %d, %d; grants %d, %d; operations %d, %d; mappings %d, %d; "
+            "descriptors %d, %d\n",
             at.socket, now.clients, then->clients, now.sessions, then->sessions, now.segments,
-            then->segments, now.regions, then->regions, now.grants, then->grants, now.ops,
-            then->ops, now.mappings, then->mappings, now.descriptors, then->descriptors);
+            then->segments, now.regions, then->regions, now.programs, then->programs, now.offloads,
+            then->offloads, now.grants, then->grants, now.ops, then->ops, now.mappings,
+            then->mappings, now.descriptors, then->descriptors);
     return false;
 }
 

@@ -18,6 +18,7 @@
 
 struct holdings {
     int clients, sessions, segments, regions, ops;
+    int programs, offloads;
     int grants; /* nodes that know a region's key, of all regions */
     int descriptors;
     int mappings; /* of memory shared with clients, in the daemon's */

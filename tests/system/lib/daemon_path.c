@@ -258,7 +258,7 @@ static bool path_withdrawn(void *context, uint32_t end)
 static int path_kill(void *context, uint32_t end)
 {
     struct daemon_path *p = context;
-    int rc = pwc_finalize(p->ends[end].client);
+    int rc = pwc_abort(p->ends[end].client);
 
     request_ends_forget(&p->ends[end].ends);
     p->ends[end].client = NULL;
@@ -351,7 +351,8 @@ int daemon_path_open(struct daemon_path *p, struct cluster *cluster, const char 
         .calls = &calls,
         .context = p,
         .ends = DAEMON_PATH_ENDS,
-        .lacks = PATH_CUTS_LINKS | PATH_HAS_CONTEXTS | PATH_FLUSHES | PATH_UNBINDS | PATH_CLOSES,
+        .lacks = PATH_CUTS_LINKS | PATH_HAS_CONTEXTS | PATH_FLUSHES | PATH_UNBINDS | PATH_CLOSES |
+                 PATH_ORDERS_KINDS,
     };
     for (uint32_t i = 0; rc == 0 && i < DAEMON_PATH_ENDS; i++)
         rc = open_end(p, i, job, failure);
@@ -370,7 +371,7 @@ void daemon_path_close(struct daemon_path *p)
 {
     for (uint32_t i = 0; i < DAEMON_PATH_ENDS; i++) {
         if (p->ends[i].client)
-            pwc_finalize(p->ends[i].client);
+            pwc_abort(p->ends[i].client);
         request_ends_forget(&p->ends[i].ends);
         if (p->ends[i].moved)
             munmap(p->ends[i].moved, MEMORY_BYTES);

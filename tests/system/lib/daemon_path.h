@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "tests/lib/cluster.h"
-#include "tests/engine/world/path.h"
+#include "tests/engine/world/paths/path.h"
 #include "tests/system/lib/request_ends.h"
 
 #define DAEMON_PATH_ENDS    4u

@@ -1,7 +1,7 @@
 /*
  * Notified access among the ranks of a job, on one node and between nodes, against what each rank
- * can compute: who sends what to whom is drawn from a seed and the sender's rank. So a receiver
- * knows the lengths that each origin, window and tag must bring, in their order.
+ * can compute: which rank sends what to which is drawn from a seed and the sender's rank. So a
+ * receiver knows the lengths that each origin, window and tag must bring, in their order.
  *
  *     notify_ranks [SEED]
  */

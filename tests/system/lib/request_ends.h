@@ -8,7 +8,7 @@
 #define PWC_TESTS_SYSTEM_REQUEST_ENDS_H
 
 #include "pwc/request.h"
-#include "tests/engine/world/path.h"
+#include "tests/engine/world/paths/path.h"
 
 struct request_end;
 

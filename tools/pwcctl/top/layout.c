@@ -1,13 +1,14 @@
 /* Owns how the model becomes lines (layout.h). */
 #include "tools/pwcctl/top/layout.h"
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    HEAD_LINES = 5,   /* title, sums, note */
-    STACKED_FROM = 40 /* lines, from where on all tables stand below each other */
+    STACKED_FROM = 40, /* lines, from where on all tables stand below each other */
+    HINTS_PART = 5,    /* of the screen, for hints */
 };
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -73,14 +74,42 @@ static const char *count_text(bool known, double value, enum field_unit format, 
     return out;
 }
 
-static void add_title(struct top_screen *s, const struct top_model *m, const struct top_view *view,
-                      const char *clock)
+/* "node 0 of 2", or "nodes 0, 1 of 2". */
+static void nodes_text(const struct top_model *m, char *out, size_t size)
 {
-    char left[TOP_LINE_MAX], up[TABLE_CELL_MAX];
+    size_t used = (size_t)snprintf(out, size, "node%s", m->daemon_count > 1 ? "s" : "");
+    for (size_t i = 0; i < m->daemon_count && used < size; i++)
+        used += (size_t)snprintf(out + used, size - used, "%s %ld", i > 0 ? "," : "",
+                                 m->daemons[i].node);
+    if (used < size)
+        snprintf(out + used, size - used, " of %ld", m->daemons[0].nodes);
+}
+
+/* What all daemons have refused and quarantined, and whether one is stuck. */
+static struct top_daemon all_daemons(const struct top_model *m)
+{
+    struct top_daemon all = m->daemons[0];
+    for (size_t i = 1; i < m->daemon_count; i++) {
+        const struct top_daemon *d = &m->daemons[i];
+        all.refused += d->refused;
+        all.quarantined += d->quarantined;
+        all.stuck = all.stuck || d->stuck;
+        all.uptime_s = d->uptime_s < all.uptime_s ? d->uptime_s : all.uptime_s;
+    }
+    return all;
+}
+
+static void add_title(struct top_screen *s, const struct top_model *m, const struct top_daemon *all,
+                      const struct top_view *view, const char *clock)
+{
+    char left[2 * TOP_LINE_MAX], up[TABLE_CELL_MAX], nodes[TOP_TEXT_MAX], pid[32] = "";
     size_t width = room_of(view), length, end = strlen(clock);
-    format_number(m->uptime_s, UNIT_SECOND, up);
-    snprintf(left, sizeof(left), "pwcd %s  node %ld of %ld  %s  pid %ld  up %s%s", m->version,
-             m->node, m->nodes, m->provider, m->pid, up, m->stuck ? "  STUCK" : "");
+    format_number(all->uptime_s, UNIT_SECOND, up);
+    nodes_text(m, nodes, sizeof(nodes));
+    if (m->daemon_count <= 1)
+        snprintf(pid, sizeof(pid), "pid %ld  ", all->pid);
+    snprintf(left, sizeof(left), "pwcd %s  %s  %s  %sup %s%s", all->version, nodes, all->provider,
+             pid, up, all->stuck ? "  STUCK" : "");
     length = strlen(left);
     if (length + end + 2 <= width)
         add_text(s, view, TOP_TITLE, "%-*s%s", (int)(width - end), left, clock);
@@ -92,8 +121,9 @@ static void add_head(struct top_screen *s, const struct top_model *m, const stru
                      const char *clock)
 {
     const struct top_totals *t = &m->totals;
+    const struct top_daemon all = all_daemons(m);
     char text[6][TABLE_CELL_MAX], cpu[32];
-    add_title(s, m, view, clock);
+    add_title(s, m, &all, view, clock);
     bar(t->known ? (t->cpu_share > 1 ? 1 : t->cpu_share) : 0, 0, 20, cpu);
     add_text(s, view, TOP_PLAIN, "cpu %6s [%s]  work %s/s  sleeps %s/s",
              count_text(t->known, 100 * t->cpu_share, UNIT_PERCENT, text[0]), cpu,
@@ -109,8 +139,36 @@ static void add_head(struct top_screen *s, const struct top_model *m, const stru
              "events %s/s  in flight %s  errors %s  refused %ld  quarantined %ld",
              count_text(t->known, t->delivered, UNIT_COUNT, text[0]),
              count_text(true, t->in_flight, UNIT_COUNT, text[1]),
-             count_text(true, t->errors, UNIT_COUNT, text[2]), m->refused, m->quarantined);
+             count_text(true, t->errors, UNIT_COUNT, text[2]), all.refused, all.quarantined);
     add_text(s, view, TOP_NOTE, "%s", m->note);
+}
+
+/* Returns how many bytes of the text stand in a line of this width: whole words where it can. */
+static size_t line_of(const char *text, size_t width)
+{
+    size_t length = strlen(text), end = width;
+    if (length <= width)
+        return length;
+    while (end > 0 && text[end] != ' ')
+        end--;
+    return end > 0 ? end : width;
+}
+
+/* What the doctor says, each from a line of its own on; as much as the screen has room for. */
+static void add_hints(struct top_screen *s, const struct top_model *m, const struct top_view *view)
+{
+    size_t room = view->height > 0 ? (size_t)view->height / HINTS_PART : SIZE_MAX;
+    size_t width = room_of(view);
+    for (size_t i = 0; i < m->hints.count && width > 2; i++) {
+        const char *mark = "! ";
+        for (const char *rest = m->hints.lines[i]; *rest != '\0' && room > 0; room--) {
+            size_t length = line_of(rest, width - 2);
+            add_text(s, view, TOP_NOTE, "%s%.*s", mark, (int)length, rest);
+            for (rest += length; *rest == ' ';)
+                rest++;
+            mark = "  ";
+        }
+    }
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
@@ -170,7 +228,7 @@ static void add_tabs(struct top_screen *s, const struct top_model *m, const stru
     char text[TOP_LINE_MAX] = "";
     size_t used = 0;
     for (int t = 0; t < TOP_TABLES; t++)
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d %s %zu%s  ",
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d %s %zu%s ",
                                  t == (int)table ? "[" : " ", t + 1, top_table_name(t),
                                  m->tables[t].count, t == (int)table ? "]" : " ");
     add_text(s, view, TOP_HINT, "%ssorted by %s, %s", text, column[view->sort[table]].title,
@@ -218,7 +276,7 @@ static void add_help(struct top_screen *s, const struct top_view *view)
 {
     static const char *const lines[] = {
         "",
-        " 1 2 3, Tab       clients, queues, peers",
+        " 1 2 3 4, Tab     clients, queues, peers, users",
         " < >, left right  sort by another column",
         " r                the other way round",
         " j k, up down     scroll; space, page up, page down: by ten; home: to the top",
@@ -228,7 +286,10 @@ static void add_help(struct top_screen *s, const struct top_view *view)
         " Figures with /S are what a counter has grown by since the last look, a second;",
         " - where there is nothing to compare. Bars: # used now, - at its fullest.",
         " DIRECT: by clients among themselves, without the daemon, as they say. FLIGHT:",
-        " operations that have not ended. AWAITED: whose consumption a node has not told.",
+        " operations that have not ended. AWAITED: not yet acknowledged by its node.",
+        " ASLEEP, INSIDE: of the time, in calls that wait, asleep and awake; COMPUTES:",
+        " the rest, with the calls that do not wait. SHARE: of all rows' bytes. OLDEST: age",
+        " of the oldest operation that has not ended. Lines with !: what the doctor says.",
         "",
         " any key goes back"};
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
@@ -242,6 +303,9 @@ void top_layout(struct top_screen *s, const struct top_model *m, const struct to
     s->count = 0;
     s->failed = false;
     add_head(s, m, view, clock);
+    if (!view->help)
+        add_hints(s, m, view);
+    size_t head = s->count;
     if (view->help) {
         add_help(s, view);
     } else if (height == 0) {
@@ -250,9 +314,9 @@ void top_layout(struct top_screen *s, const struct top_model *m, const struct to
             (void)add_line(s, TOP_PLAIN);
         }
     } else if (height >= STACKED_FROM) {
-        add_stacked(s, m, view, height - HEAD_LINES - 1);
-    } else if (height > HEAD_LINES + 1) {
-        add_table(s, m, view, view->table, height - HEAD_LINES - 1);
+        add_stacked(s, m, view, height - head - 1);
+    } else if (height > head + 1) {
+        add_table(s, m, view, view->table, height - head - 1);
     }
     if (height == 0)
         return;

@@ -54,9 +54,19 @@ static void take_cell(struct top_cell *cell, const struct top_column *column, co
         cell->value = json_number_value(value);
         break;
     case TOP_RATE:
+    case TOP_PART:
         cell->counter = json_number_value(value);
         cell->known = json_is_number(value) && before &&
                       rate(before->counter, cell->counter, seconds, &cell->value);
+        break;
+    case TOP_SHARE:
+    case TOP_REST:
+        cell->counter = json_number_value(value);
+        cell->known = json_is_number(value) && before &&
+                      rate(before->counter, cell->counter, seconds, &cell->value);
+        cell->value = 100 * share_of(cell->value, 1e9);
+        if (column->kind == TOP_REST)
+            cell->value = 100 - cell->value;
         break;
     case TOP_BAR:
         cell->known = number(row, column->size_key) > 0;
@@ -73,6 +83,19 @@ static const struct top_row *find(const struct top_rows *rows, const char *name)
         if (strcmp(rows->rows[i].name, name) == 0)
             return &rows->rows[i];
     return NULL;
+}
+
+/* Makes parts of the sum out of the rates of a column. */
+static void take_parts(struct top_rows *out, size_t column)
+{
+    double all = 0;
+    for (size_t i = 0; i < out->count; i++)
+        all += out->rows[i].cells[column].known ? out->rows[i].cells[column].value : 0;
+    for (size_t i = 0; i < out->count; i++) {
+        struct top_cell *cell = &out->rows[i].cells[column];
+        cell->known = cell->known && all > 0;
+        cell->value = 100 * share_of(cell->value, all);
+    }
 }
 
 /* `before` holds the values of the last look; empty where nothing can be compared. */
@@ -97,6 +120,9 @@ static int take_rows(struct top_rows *out, const json_t *joined, enum top_table 
     }
     for (size_t c = 0; c < columns; c++)
         out->has[c] = out->has[c] || !column[c].only_if_any;
+    for (size_t c = 0; c < columns; c++)
+        if (column[c].kind == TOP_PART)
+            take_parts(out, c);
     return 0;
 }
 
@@ -112,17 +138,29 @@ static double sum(const struct top_rows *rows, enum top_table table, const char 
     return total;
 }
 
-static void take_totals(struct top_model *m, const json_t *status, double seconds)
+/* Adds up what the daemons' counters have grown by. Returns false if one cannot be compared. */
+static bool add_rates(struct top_totals *t, const struct top_daemon *before,
+                      const struct top_daemon *now, size_t count, double seconds)
+{
+    for (size_t i = 0; i < count; i++) {
+        double cpu, work, sleeps;
+        if (!rate(before[i].cpu_ns, now[i].cpu_ns, seconds, &cpu) ||
+            !rate(before[i].work, now[i].work, seconds, &work) ||
+            !rate(before[i].sleeps, now[i].sleeps, seconds, &sleeps))
+            return false;
+        t->cpu_share += cpu / 1e9;
+        t->work += work;
+        t->sleeps += sleeps;
+    }
+    return count > 0;
+}
+
+static void take_totals(struct top_model *m, const struct top_daemon *before, double seconds)
 {
     const struct top_rows *queues = &m->tables[TOP_QUEUES], *clients = &m->tables[TOP_CLIENTS];
     struct top_totals *t = &m->totals;
-    double cpu_ns = number(status, "progress_cpu_ns"), work = number(status, "work"),
-           sleeps = number(status, "sleeps");
     *t = (struct top_totals){0};
-    t->known = rate(m->cpu_ns, cpu_ns, seconds, &t->cpu_share) &&
-               rate(m->work, work, seconds, &t->work) &&
-               rate(m->sleeps, sleeps, seconds, &t->sleeps);
-    t->cpu_share /= 1e9;
+    t->known = add_rates(t, before, m->daemons, m->daemon_count, seconds);
     t->put_ops = sum(queues, TOP_QUEUES, "put_ops");
     t->get_ops = sum(queues, TOP_QUEUES, "get_ops");
     t->am_ops = sum(queues, TOP_QUEUES, "am_ops");
@@ -131,9 +169,6 @@ static void take_totals(struct top_model *m, const json_t *status, double second
     t->delivered = sum(queues, TOP_QUEUES, "delivered");
     t->in_flight = sum(clients, TOP_CLIENTS, "in_flight");
     t->errors = sum(clients, TOP_CLIENTS, "errors");
-    m->cpu_ns = cpu_ns;
-    m->work = work;
-    m->sleeps = sleeps;
 }
 
 static void note(struct top_model *m, double until, const char *format, const char *text)
@@ -142,31 +177,41 @@ static void note(struct top_model *m, double until, const char *format, const ch
     m->note_until = until;
 }
 
-/* This is another process: its counters cannot be compared with those of the last one. */
-static bool is_another(const struct top_model *m, const json_t *status)
-{
-    return m->pid != (long)number(status, "pid") || number(status, "uptime_s") < m->uptime_s;
-}
-
-static void take_status(struct top_model *m, const json_t *status, double at)
+static void take_daemon(struct top_daemon *d, const json_t *status)
 {
     const char *progress = json_string_value(json_object_get(status, "progress"));
-    if (m->seen && is_another(m, status)) {
-        char text[TOP_TEXT_MAX];
-        snprintf(text, sizeof(text), "process %ld, was %ld", (long)number(status, "pid"), m->pid);
-        note(m, at + NOTE_SECONDS, "the daemon was started anew: %s", text);
-    } else if (at >= m->note_until) {
+    *d = (struct top_daemon){.pid = (long)number(status, "pid"),
+                             .uptime_s = number(status, "uptime_s"),
+                             .node = (long)number(status, "node"),
+                             .nodes = (long)number(status, "nodes"),
+                             .quarantined = (long)number(status, "quarantined"),
+                             .refused = (long)number(status, "refused"),
+                             .cpu_ns = number(status, "progress_cpu_ns"),
+                             .work = number(status, "work"),
+                             .sleeps = number(status, "sleeps"),
+                             .stuck = progress && strcmp(progress, "stuck") == 0};
+    take_text(d->version, json_object_get(status, "version"));
+    take_text(d->provider, json_object_get(status, "provider"));
+}
+
+/* This is another process: its counters cannot be compared with those of the last one. */
+static bool is_another(const struct top_daemon *before, const struct top_daemon *now)
+{
+    return before->pid != now->pid || now->uptime_s < before->uptime_s;
+}
+
+/* Notes a daemon that was started anew. */
+static void note_others(struct top_model *m, const struct top_daemon *now, size_t count, double at)
+{
+    if (at >= m->note_until)
         m->note[0] = '\0';
+    for (size_t i = 0; m->seen && m->daemon_count == count && i < count; i++) {
+        char text[TOP_TEXT_MAX];
+        if (!is_another(&m->daemons[i], &now[i]))
+            continue;
+        snprintf(text, sizeof(text), "process %ld, was %ld", now[i].pid, m->daemons[i].pid);
+        note(m, at + NOTE_SECONDS, "the daemon was started anew: %s", text);
     }
-    m->pid = (long)number(status, "pid");
-    m->uptime_s = number(status, "uptime_s");
-    m->node = (long)number(status, "node");
-    m->nodes = (long)number(status, "nodes");
-    m->quarantined = (long)number(status, "quarantined");
-    m->refused = (long)number(status, "refused");
-    m->stuck = progress && strcmp(progress, "stuck") == 0;
-    take_text(m->version, json_object_get(status, "version"));
-    take_text(m->provider, json_object_get(status, "provider"));
 }
 
 static void rows_free(struct top_rows *rows)
@@ -175,15 +220,46 @@ static void rows_free(struct top_rows *rows)
     *rows = (struct top_rows){0};
 }
 
-int top_model_take(struct top_model *m, const struct top_look *look, double at)
+/* The rows of all daemons, each with the place of its daemon, and, where these are several, its
+ * node; NULL: a document is malformed, or there is no memory. */
+static json_t *join_all(const struct top_look *looks, size_t count, enum top_table table)
+{
+    json_t *all = json_array();
+    for (size_t d = 0; all != NULL && d < count; d++) {
+        json_t *rows = top_join(&looks[d], table), *row;
+        size_t i;
+        if (rows == NULL) {
+            json_decref(all);
+            return NULL;
+        }
+        json_array_foreach(rows, i, row)
+        {
+            json_object_set_new(row, "daemon", json_integer((json_int_t)d));
+            if (count > 1)
+                json_object_set(row, "on", json_object_get(looks[d].status, "node"));
+            json_array_append(all, row);
+        }
+        json_decref(rows);
+    }
+    return all;
+}
+
+int top_model_take(struct top_model *m, const struct top_look *looks, size_t count, double at)
 {
     static const struct top_rows nothing;
-    bool compare = m->seen && !is_another(m, look->status);
-    double seconds = compare ? at - m->at : 0;
+    struct top_daemon daemons[TOP_DAEMONS_MAX], before[TOP_DAEMONS_MAX];
     struct top_rows tables[TOP_TABLES] = {0};
-    int rc = json_is_object(look->status) ? 0 : -EBADMSG;
+    int rc = count > 0 && count <= TOP_DAEMONS_MAX ? 0 : -EINVAL;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = json_is_object(looks[i].status) ? 0 : -EBADMSG;
+        take_daemon(&daemons[i], looks[i].status);
+    }
+    bool compare = rc == 0 && m->seen && m->daemon_count == count;
+    for (size_t i = 0; compare && i < count; i++)
+        compare = !is_another(&m->daemons[i], &daemons[i]);
+    double seconds = compare ? at - m->at : 0;
     for (int t = 0; rc == 0 && t < TOP_TABLES; t++) {
-        json_t *joined = top_join(look, t);
+        json_t *joined = join_all(looks, count, t);
         rc = joined ? take_rows(&tables[t], joined, t, compare ? &m->tables[t] : &nothing, seconds)
                     : -EBADMSG;
         json_decref(joined);
@@ -195,11 +271,20 @@ int top_model_take(struct top_model *m, const struct top_look *look, double at)
     }
     if (rc < 0)
         return rc;
-    take_status(m, look->status, at);
-    take_totals(m, look->status, seconds);
+    note_others(m, daemons, count, at);
+    memcpy(before, m->daemons, sizeof(before));
+    memcpy(m->daemons, daemons, count * sizeof(daemons[0]));
+    m->daemon_count = count;
+    take_totals(m, before, seconds);
+    top_hints_take(&m->hints, looks, count, at);
     m->at = at;
     m->seen = true;
     return 0;
+}
+
+void top_model_note(struct top_model *m, const char *text)
+{
+    note(m, m->at, "no answer: %s", text);
 }
 
 void top_model_miss(struct top_model *m, const char *why, double at)
@@ -213,6 +298,7 @@ void top_model_free(struct top_model *m)
 {
     for (int t = 0; t < TOP_TABLES; t++)
         rows_free(&m->tables[t]);
+    top_hints_free(&m->hints);
 }
 
 void top_look_free(struct top_look *look)
@@ -222,5 +308,7 @@ void top_look_free(struct top_look *look)
     json_decref(look->queues);
     json_decref(look->ledgers);
     json_decref(look->nodes);
+    json_decref(look->ops);
+    json_decref(look->jobs);
     *look = (struct top_look){0};
 }

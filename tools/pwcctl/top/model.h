@@ -1,8 +1,8 @@
 /*
  * The contents of pwcctl top: the daemon's documents of two looks, joined into tables, with rates.
  *
- *     status, clients, queues, ledgers, nodes --join--> rows --difference to the look before-->
- * cells
+ *     status, clients, queues, ledgers, nodes, ops --join--> rows --difference to the look
+ * before--> cells
  *
  * Pure: no clock, no terminal, no socket.
  */
@@ -14,13 +14,15 @@
 #include <stddef.h>
 #include "tools/pwcctl/format.h"
 #include "tools/pwcctl/table.h"
+#include "tools/pwcctl/top/hints.h"
 
-enum { TOP_COLUMNS_MAX = 20, TOP_TEXT_MAX = 96 };
+enum { TOP_COLUMNS_MAX = 26, TOP_TEXT_MAX = 96, TOP_DAEMONS_MAX = 16 };
 
 enum top_table {
     TOP_CLIENTS = 0,
     TOP_QUEUES,
     TOP_PEERS,
+    TOP_USERS,
     TOP_TABLES,
 };
 
@@ -29,6 +31,9 @@ enum top_kind {
     TOP_NUMBER, /* as it is now */
     TOP_RATE,   /* what a counter has grown by, a second */
     TOP_BAR,    /* how much of a size is used, and was at most */
+    TOP_SHARE,  /* of the time since the last look: what a counter of ns has grown by */
+    TOP_REST,   /* what that leaves of the time */
+    TOP_PART,   /* as a rate; shown is its part of all rows' */
 };
 
 struct top_column {
@@ -46,7 +51,7 @@ struct top_column {
 struct top_cell {
     bool known;         /* a rate is not at the first look, nor when its counter began anew */
     double value, high; /* of a bar: shares from 0 to 1 */
-    double counter;     /* of a rate */
+    double counter;     /* of a rate or a share */
     char text[TOP_TEXT_MAX];
 };
 
@@ -69,32 +74,42 @@ struct top_totals {
     double delivered, in_flight, errors;
 };
 
-struct top_model {
-    bool seen; /* there was a look */
-    double at; /* seconds: of the last look */
+/* What one daemon says of itself. */
+struct top_daemon {
     long pid, node, nodes, quarantined, refused;
     double uptime_s;
     char version[TOP_TEXT_MAX], provider[TOP_TEXT_MAX];
     bool stuck;                  /* a progress thread did not answer */
     double cpu_ns, work, sleeps; /* counters */
+};
+
+struct top_model {
+    bool seen;                                  /* there was a look */
+    double at;                                  /* seconds: of the last look */
+    struct top_daemon daemons[TOP_DAEMONS_MAX]; /* that have answered it */
+    size_t daemon_count;
     struct top_totals totals;
     struct top_rows tables[TOP_TABLES];
+    struct top_hints hints;
     char note[2 * TOP_TEXT_MAX]; /* what happened: "" or a line */
     double note_until;           /* 0: until the next look */
 };
 
-/* The documents of one look. */
+/* The documents of one look at one daemon. */
 struct top_look {
     json_t *status, *clients, *queues, *ledgers, *nodes;
+    json_t *ops, *jobs; /* NULL: an older daemon */
 };
 
 /* Returns the columns of a table; there are `count`. */
 const struct top_column *top_columns(enum top_table table, size_t *count);
 const char *top_table_name(enum top_table table);
 
-/* Takes a look's documents. 0; -EBADMSG: documents are malformed; -ENOMEM. `at` is in seconds of
- * any clock. */
-int top_model_take(struct top_model *model, const struct top_look *look, double at);
+/* Takes a look's documents, of TOP_DAEMONS_MAX daemons at most. 0; -EBADMSG: documents are
+ * malformed; -ENOMEM. `at` is in seconds of any clock. */
+int top_model_take(struct top_model *model, const struct top_look *looks, size_t count, double at);
+/* Notes until the next look that one of several daemons has not answered this one. */
+void top_model_note(struct top_model *model, const char *text);
 /* Notes that a look failed, and why. The rows of the last look stay. */
 void top_model_miss(struct top_model *model, const char *why, double at);
 void top_model_free(struct top_model *model);

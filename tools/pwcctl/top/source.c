@@ -16,7 +16,7 @@ enum { QUESTION_MAX = 64, READ_BYTES = 65536, FRAME_HEAD = 4 };
 #define ANSWER_MAX (1u << 20) /* of control.proto */
 
 static const char *const questions[TOP_QUESTIONS] = {"status", "clients", "queues", "ledgers",
-                                                     "nodes"};
+                                                     "nodes",  "ops",     "jobs"};
 
 void top_source_init(struct top_source *s, const char *socket)
 {
@@ -89,7 +89,10 @@ static int take_answer(struct top_source *s, const uint8_t *bytes, uint32_t leng
 {
     Pwc__ClientReply *reply = pwc__client_reply__unpack(NULL, length, bytes);
     int rc = reply == NULL ? -EBADMSG : 0;
-    if (rc == 0 && reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR) {
+    if (rc == 0 && reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR && reply->id > TOP_NEEDED &&
+        reply->id <= TOP_QUESTIONS && s->documents[reply->id - 1] == NULL) {
+        s->answers++;
+    } else if (rc == 0 && reply->body_case == PWC__CLIENT_REPLY__BODY_ERROR) {
         rc = reply->error->status < 0 ? reply->error->status : -EIO;
         top_source_end(s, reply->error->text);
     } else if (rc == 0 && (reply->body_case != PWC__CLIENT_REPLY__BODY_INSPECTED || reply->id < 1 ||
@@ -149,7 +152,7 @@ int top_source_read(struct top_source *s, struct top_look *out)
     if (rc < 0 || s->answers < TOP_QUESTIONS)
         return rc;
     *out = (struct top_look){s->documents[0], s->documents[1], s->documents[2], s->documents[3],
-                             s->documents[4]};
+                             s->documents[4], s->documents[5], s->documents[6]};
     memset(s->documents, 0, sizeof(s->documents));
     top_source_end(s, "");
     return 1;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "tools/pwcctl/top/model.h"
 
-enum { TOP_QUESTIONS = 5 };
+enum { TOP_QUESTIONS = 7, TOP_NEEDED = 5 /* older daemons refuse the others */ };
 
 struct top_source {
     const char *socket;

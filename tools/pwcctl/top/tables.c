@@ -4,6 +4,7 @@
 #include <string.h>
 
 static const struct top_column client_columns[] = {
+    {"ON", "on", TOP_NUMBER, UNIT_NONE, 2, 1, NULL, NULL, true},
     {"ENG", "engine", TOP_NUMBER, UNIT_NONE, 3, 3, NULL, NULL, true},
     {"CLIENT", "client", TOP_NUMBER, UNIT_NONE, 6, 2, NULL, NULL, false},
     {"JOB", "job", TOP_TEXT, UNIT_NONE, 8, 1, NULL, NULL, false},
@@ -13,26 +14,38 @@ static const struct top_column client_columns[] = {
     {"CTX", "sessions", TOP_NUMBER, UNIT_NONE, 3, 7, NULL, NULL, false},
     {"OPS/S", "ops", TOP_RATE, UNIT_COUNT, 6, 1, NULL, NULL, false},
     {"BYTES/S", "op_bytes", TOP_RATE, UNIT_BYTES, 7, 1, NULL, NULL, false},
+    {"SHARE", "op_bytes", TOP_PART, UNIT_PERCENT, 6, 7, NULL, NULL, false},
+    {"OLDEST", "oldest_ns", TOP_NUMBER, UNIT_NS, 7, 7, NULL, NULL, false},
     {"EVENTS/S", "delivered", TOP_RATE, UNIT_COUNT, 8, 3, NULL, NULL, false},
     {"DIRECT/S", "direct_ops", TOP_RATE, UNIT_COUNT, 8, 4, NULL, NULL, false},
+    {"UNITS/S", "handler_units", TOP_RATE, UNIT_COUNT, 7, 10, NULL, NULL, false},
     {"FLIGHT", "in_flight", TOP_NUMBER, UNIT_COUNT, 6, 2, NULL, NULL, false},
+    {"WAITS", "waits", TOP_TEXT, UNIT_NONE, 8, 3, NULL, NULL, false},
+    {"ASLEEP", "asleep_ns", TOP_SHARE, UNIT_PERCENT, 6, 6, NULL, NULL, false},
+    {"INSIDE", "inside_ns", TOP_SHARE, UNIT_PERCENT, 6, 7, NULL, NULL, false},
+    {"COMPUTES", "waited_ns", TOP_REST, UNIT_PERCENT, 8, 4, NULL, NULL, false},
     {"MEMORY", "bytes", TOP_NUMBER, UNIT_BYTES, 7, 6, NULL, NULL, false},
     {"ERRORS", "errors", TOP_NUMBER, UNIT_COUNT, 6, 6, NULL, NULL, false},
     {"QUARANTINE", "quarantine", TOP_TEXT, UNIT_NONE, 10, 8, NULL, NULL, true},
 };
 
 static const struct top_column queue_columns[] = {
+    {"ON", "on", TOP_NUMBER, UNIT_NONE, 2, 1, NULL, NULL, true},
     {"ENG", "engine", TOP_NUMBER, UNIT_NONE, 3, 4, NULL, NULL, true},
     {"JOB", "job", TOP_TEXT, UNIT_NONE, 6, 6, NULL, NULL, false},
     {"RANK", "rank", TOP_NUMBER, UNIT_NONE, 4, 1, NULL, NULL, false},
     {"CTX", "context", TOP_NUMBER, UNIT_NONE, 3, 1, NULL, NULL, false},
-    {"WAITS", "waits", TOP_TEXT, UNIT_NONE, 5, 3, NULL, NULL, false},
+    {"WAITS", "waits", TOP_TEXT, UNIT_NONE, 8, 3, NULL, NULL, false},
+    {"ASLEEP", "asleep_ns", TOP_SHARE, UNIT_PERCENT, 6, 4, NULL, NULL, false},
+    {"INSIDE", "inside_ns", TOP_SHARE, UNIT_PERCENT, 6, 5, NULL, NULL, false},
+    {"COMPUTES", "waited_ns", TOP_REST, UNIT_PERCENT, 8, 3, NULL, NULL, false},
     {"PUT/S", "put_ops", TOP_RATE, UNIT_COUNT, 6, 2, NULL, NULL, false},
     {"GET/S", "get_ops", TOP_RATE, UNIT_COUNT, 6, 3, NULL, NULL, false},
     {"AM/S", "am_ops", TOP_RATE, UNIT_COUNT, 6, 3, NULL, NULL, false},
     {"BYTES/S", "op_bytes", TOP_RATE, UNIT_BYTES, 7, 2, NULL, NULL, false},
     {"EVENTS/S", "delivered", TOP_RATE, UNIT_COUNT, 8, 7, NULL, NULL, false},
     {"DIRECT/S", "direct_ops", TOP_RATE, UNIT_COUNT, 8, 8, NULL, NULL, false},
+    {"UNITS/S", "handler_units", TOP_RATE, UNIT_COUNT, 7, 13, NULL, NULL, false},
     {"FLIGHT", "in_flight", TOP_NUMBER, UNIT_COUNT, 6, 2, NULL, NULL, false},
     {"SUBMIT", "submit_used", TOP_BAR, UNIT_PERCENT, 8, 2, "submit_size", "submit_high", false},
     {"LOCAL", "local_used", TOP_BAR, UNIT_PERCENT, 8, 5, "local_size", "local_high", false},
@@ -44,14 +57,15 @@ static const struct top_column queue_columns[] = {
 };
 
 static const struct top_column peer_columns[] = {
+    {"ON", "on", TOP_NUMBER, UNIT_NONE, 2, 1, NULL, NULL, true},
     {"ENG", "engine", TOP_NUMBER, UNIT_NONE, 3, 3, NULL, NULL, true},
     {"NODE", "node", TOP_NUMBER, UNIT_NONE, 4, 1, NULL, NULL, false},
     {"ITS", "peer_engine", TOP_NUMBER, UNIT_NONE, 3, 3, NULL, NULL, true},
     {"STATE", "state", TOP_TEXT, UNIT_NONE, 6, 1, NULL, NULL, false},
     {"OUT/S", "records_out", TOP_RATE, UNIT_COUNT, 6, 1, NULL, NULL, false},
-    {"BYTES/S", "tx_sent", TOP_RATE, UNIT_BYTES, 7, 3, NULL, NULL, false},
+    {"SENT/S", "tx_sent", TOP_RATE, UNIT_BYTES, 7, 3, NULL, NULL, false},
     {"IN/S", "records_in", TOP_RATE, UNIT_COUNT, 6, 1, NULL, NULL, false},
-    {"BYTES/S", "rx_consumed", TOP_RATE, UNIT_BYTES, 7, 3, NULL, NULL, false},
+    {"GOT/S", "rx_consumed", TOP_RATE, UNIT_BYTES, 7, 3, NULL, NULL, false},
     {"RUNS/S", "runs_out", TOP_RATE, UNIT_COUNT, 6, 5, NULL, NULL, false},
     {"LEDGER", "tx_used", TOP_BAR, UNIT_PERCENT, 8, 2, "tx_bytes", NULL, false},
     {"SIZE", "tx_bytes", TOP_NUMBER, UNIT_BYTES, 6, 6, NULL, NULL, false},
@@ -60,6 +74,22 @@ static const struct top_column peer_columns[] = {
     {"GROWN", "grown", TOP_NUMBER, UNIT_COUNT, 5, 8, NULL, NULL, false},
     {"ADDRESS", "address", TOP_TEXT, UNIT_NONE, 12, 7, NULL, NULL, false},
     {"REASON", "reason", TOP_TEXT, UNIT_NONE, 8, 9, NULL, NULL, true},
+};
+
+static const struct top_column user_columns[] = {
+    {"ON", "on", TOP_NUMBER, UNIT_NONE, 2, 1, NULL, NULL, true},
+    {"UID", "uid", TOP_NUMBER, UNIT_NONE, 6, 1, NULL, NULL, false},
+    {"CLIENTS", "clients", TOP_NUMBER, UNIT_NONE, 7, 2, NULL, NULL, false},
+    {"CTX", "contexts", TOP_NUMBER, UNIT_NONE, 4, 5, NULL, NULL, false},
+    {"OPS/S", "ops", TOP_RATE, UNIT_COUNT, 6, 2, NULL, NULL, false},
+    {"BYTES/S", "op_bytes", TOP_RATE, UNIT_BYTES, 7, 1, NULL, NULL, false},
+    {"SHARE", "op_bytes", TOP_PART, UNIT_PERCENT, 6, 1, NULL, NULL, false},
+    {"EVENTS/S", "delivered", TOP_RATE, UNIT_COUNT, 8, 3, NULL, NULL, false},
+    {"FLIGHT", "in_flight", TOP_NUMBER, UNIT_COUNT, 6, 2, NULL, NULL, false},
+    {"OLDEST", "oldest_ns", TOP_NUMBER, UNIT_NS, 7, 1, NULL, NULL, false},
+    {"ERRORS", "errors", TOP_NUMBER, UNIT_COUNT, 6, 3, NULL, NULL, false},
+    {"MEMORY", "bytes", TOP_NUMBER, UNIT_BYTES, 7, 4, NULL, NULL, false},
+    {"REFUSED", "refused", TOP_NUMBER, UNIT_COUNT, 7, 4, NULL, NULL, false},
 };
 
 const struct top_column *top_columns(enum top_table table, size_t *count)
@@ -71,6 +101,9 @@ const struct top_column *top_columns(enum top_table table, size_t *count)
     case TOP_QUEUES:
         *count = sizeof(queue_columns) / sizeof(queue_columns[0]);
         return queue_columns;
+    case TOP_USERS:
+        *count = sizeof(user_columns) / sizeof(user_columns[0]);
+        return user_columns;
     default:
         *count = sizeof(peer_columns) / sizeof(peer_columns[0]);
         return peer_columns;
@@ -79,7 +112,7 @@ const struct top_column *top_columns(enum top_table table, size_t *count)
 
 const char *top_table_name(enum top_table table)
 {
-    static const char *const names[] = {"clients", "queues", "peers"};
+    static const char *const names[] = {"clients", "queues", "peers", "users"};
     return names[table];
 }
 
@@ -115,6 +148,27 @@ static void add_sums(json_t *queue)
     set(queue, "direct_bytes",
         number(queue, "direct_put_bytes") + number(queue, "direct_get_bytes") +
             number(queue, "direct_am_bytes"));
+    if (json_object_get(queue, "waited_ns") != NULL) /* an older daemon does not say */
+        set(queue, "inside_ns", number(queue, "waited_ns") - number(queue, "asleep_ns"));
+}
+
+/* The times of a client are those of its contexts' threads on average. */
+static void take_mean(json_t *client, const char *key)
+{
+    json_int_t contexts = number(client, "contexts_seen");
+    if (contexts > 0 && json_object_get(client, key) != NULL)
+        set(client, key, number(client, key) / contexts);
+}
+
+/* What a client waits for: what all its contexts wait for, or "several". */
+static void join_wait(json_t *client, const json_t *queue)
+{
+    const char *so_far = json_string_value(json_object_get(client, "waits"));
+    const char *waits = json_string_value(json_object_get(queue, "waits"));
+    if (so_far == NULL)
+        json_object_set(client, "waits", json_object_get(queue, "waits"));
+    else if (waits == NULL || strcmp(so_far, waits) != 0)
+        json_object_set_new(client, "waits", json_string("several"));
 }
 
 /* Finds the row of the same engine with this number. */
@@ -128,10 +182,15 @@ static json_t *find(json_t *rows, const char *key, const json_t *like)
     return NULL;
 }
 
+enum { TIMES = 3 };
+
+static const char *const times[TIMES] = {"waited_ns", "asleep_ns", "inside_ns"};
+
 static void join_clients(json_t *clients, json_t *queues)
 {
-    static const char *const summed[] = {"ops",        "op_bytes",     "delivered", "in_flight",
-                                         "direct_ops", "direct_bytes", "errors"};
+    static const char *const summed[] = {"ops",       "op_bytes",     "delivered",
+                                         "in_flight", "direct_ops",   "direct_bytes",
+                                         "errors",    "handler_units"};
     json_t *row;
     size_t i;
     json_array_foreach(clients, i, row) for (size_t k = 0; k < sizeof(summed) / sizeof(summed[0]);
@@ -142,6 +201,49 @@ static void join_clients(json_t *clients, json_t *queues)
         add_sums(row);
         for (size_t k = 0; client && k < sizeof(summed) / sizeof(summed[0]); k++)
             grow(client, summed[k], number(row, summed[k]));
+        for (size_t k = 0; client && k < TIMES; k++)
+            if (json_object_get(row, times[k]) != NULL)
+                grow(client, times[k], number(row, times[k]));
+        if (client) {
+            grow(client, "contexts_seen", 1);
+            join_wait(client, row);
+        }
+    }
+    json_array_foreach(clients, i, row) for (size_t k = 0; k < TIMES; k++) take_mean(row, times[k]);
+}
+
+/* The age of a client's oldest operation in flight; a client without one has none. */
+static void join_oldest(json_t *clients, const json_t *ops)
+{
+    json_t *row;
+    size_t i;
+    json_array_foreach(ops, i, row)
+    {
+        json_t *client = find(clients, "client", row);
+        if (client && number(row, "age_ns") > number(client, "oldest_ns"))
+            set(client, "oldest_ns", number(row, "age_ns"));
+    }
+}
+
+/* What the clients of a user do together. */
+static void join_users(json_t *users, const json_t *clients)
+{
+    static const char *const summed[] = {"ops", "op_bytes", "delivered", "in_flight", "errors"};
+    json_t *user, *row;
+    size_t u, i;
+    json_array_foreach(users, u, user)
+    {
+        for (size_t k = 0; k < sizeof(summed) / sizeof(summed[0]); k++)
+            set(user, summed[k], 0);
+        json_array_foreach(clients, i, row)
+        {
+            if (number(row, "uid") != number(user, "uid"))
+                continue;
+            for (size_t k = 0; k < sizeof(summed) / sizeof(summed[0]); k++)
+                grow(user, summed[k], number(row, summed[k]));
+            if (number(row, "oldest_ns") > number(user, "oldest_ns"))
+                set(user, "oldest_ns", number(row, "oldest_ns"));
+        }
     }
 }
 
@@ -194,36 +296,72 @@ static void join_peers(json_t *ledgers, json_t *nodes)
     }
 }
 
-json_t *top_join(const struct top_look *look, enum top_table table)
+/* The clients with all that other documents say of them; NULL without memory. */
+static json_t *whole_clients(const struct top_look *look)
 {
-    json_t *clients = json_object_get(look->clients, "clients");
-    json_t *queues = json_object_get(look->queues, "queues");
-    json_t *ledgers = json_object_get(look->ledgers, "ledgers");
-    json_t *nodes = json_object_get(look->nodes, "nodes");
-    json_t *rows;
-    if (!json_is_array(clients) || !json_is_array(queues) || !json_is_array(ledgers) ||
-        !json_is_array(nodes))
-        return NULL;
-    rows = json_deep_copy(table == TOP_CLIENTS ? clients : table == TOP_QUEUES ? queues : ledgers);
+    json_t *rows = json_deep_copy(json_object_get(look->clients, "clients"));
     if (rows == NULL)
         return NULL;
-    if (table == TOP_CLIENTS)
-        join_clients(rows, queues);
-    else if (table == TOP_QUEUES)
-        join_queues(rows, clients);
-    else
-        join_peers(rows, nodes);
+    join_clients(rows, json_object_get(look->queues, "queues"));
+    join_oldest(rows, json_object_get(look->ops, "ops"));
     return rows;
+}
+
+static json_t *whole_users(const struct top_look *look)
+{
+    json_t *users = json_object_get(look->clients, "users"), *clients = whole_clients(look);
+    json_t *rows = json_is_array(users) ? json_deep_copy(users) : json_array();
+    if (rows != NULL)
+        join_users(rows, clients);
+    json_decref(clients);
+    return rows;
+}
+
+static json_t *whole_queues(const struct top_look *look)
+{
+    json_t *rows = json_deep_copy(json_object_get(look->queues, "queues"));
+    if (rows != NULL)
+        join_queues(rows, json_object_get(look->clients, "clients"));
+    return rows;
+}
+
+static json_t *whole_peers(const struct top_look *look)
+{
+    json_t *rows = json_deep_copy(json_object_get(look->ledgers, "ledgers"));
+    if (rows != NULL)
+        join_peers(rows, json_object_get(look->nodes, "nodes"));
+    return rows;
+}
+
+json_t *top_join(const struct top_look *look, enum top_table table)
+{
+    if (!json_is_array(json_object_get(look->clients, "clients")) ||
+        !json_is_array(json_object_get(look->queues, "queues")) ||
+        !json_is_array(json_object_get(look->ledgers, "ledgers")) ||
+        !json_is_array(json_object_get(look->nodes, "nodes")))
+        return NULL;
+    switch (table) {
+    case TOP_CLIENTS:
+        return whole_clients(look);
+    case TOP_QUEUES:
+        return whole_queues(look);
+    case TOP_USERS:
+        return whole_users(look);
+    default:
+        return whole_peers(look);
+    }
 }
 
 void top_row_name(const json_t *row, enum top_table table, char *out, size_t size)
 {
-    long long engine = number(row, "engine");
-    if (table == TOP_PEERS)
-        snprintf(out, size, "%lld %lld %lld", engine, (long long)number(row, "node"),
+    long long daemon = number(row, "daemon"), engine = number(row, "engine");
+    if (table == TOP_USERS)
+        snprintf(out, size, "%lld %lld", daemon, (long long)number(row, "uid"));
+    else if (table == TOP_PEERS)
+        snprintf(out, size, "%lld %lld %lld %lld", daemon, engine, (long long)number(row, "node"),
                  (long long)number(row, "peer_engine"));
     else /* a number that is free again is another's */
-        snprintf(out, size, "%lld %lld %lld %lld %lld", engine,
+        snprintf(out, size, "%lld %lld %lld %lld %lld %lld", daemon, engine,
                  (long long)number(row, table == TOP_QUEUES ? "session" : "client"),
                  (long long)number(row, "client"), (long long)number(row, "rank"),
                  (long long)number(row, "pid"));

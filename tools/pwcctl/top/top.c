@@ -19,7 +19,10 @@
 
 struct top {
     const struct options *options;
-    struct top_source source;
+    struct top_source sources[OPTIONS_SOCKETS_MAX]; /* as many as options->sockets */
+    struct top_look come[OPTIONS_SOCKETS_MAX];      /* of the look under way, where has_come */
+    bool has_come[OPTIONS_SOCKETS_MAX];
+    char why[2 * TOP_TEXT_MAX]; /* one of the daemons has not answered; "": all have, so far */
     struct top_model model;
     struct top_view view;
     struct top_screen screen;
@@ -82,44 +85,76 @@ static void shown(struct top *top)
         show(top);
 }
 
-/* The first look must succeed: before it there is nothing to show. */
-static int missed(struct top *top, int rc)
+static size_t daemons(const struct top *top)
 {
+    return top->options->socket_count;
+}
+
+static bool is_asking(const struct top *top)
+{
+    for (size_t i = 0; i < daemons(top); i++)
+        if (top->sources[i].fd >= 0)
+            return true;
+    return false;
+}
+
+static void drop_looks(struct top *top)
+{
+    for (size_t i = 0; i < daemons(top); i++) {
+        if (top->has_come[i])
+            top_look_free(&top->come[i]);
+        top->has_come[i] = false;
+    }
+}
+
+/* One of the daemons has not answered. The first look must succeed: before it there is nothing to
+ * show. */
+static int missed(struct top *top, size_t i, int rc)
+{
+    const char *socket = top->options->sockets[i], *why = top->sources[i].why;
     if (!top->model.seen) {
         const char *advice = rc == -ENOENT || rc == -ECONNREFUSED
                                  ? ": no daemon serves there (name its socket with --socket)"
                                  : "";
-        fprintf(stderr, "pwcctl: %s: %s%s\n", top->options->socket, top->source.why, advice);
+        fprintf(stderr, "pwcctl: %s: %s%s\n", socket, why, advice);
         return rc;
     }
-    top_model_miss(&top->model, top->source.why, now());
-    shown(top);
+    if (daemons(top) > 1)
+        snprintf(top->why, sizeof(top->why), "%s: %s", socket, why);
+    else
+        snprintf(top->why, sizeof(top->why), "%s", why);
     return 0;
 }
 
-static int begin(struct top *top)
+/* Shows the looks that have come, once no other is under way. */
+static int complete(struct top *top)
 {
-    int rc = top_source_begin(&top->source);
-    top->asked = now();
-    top->next = top->asked + top->options->watch;
-    return rc < 0 ? missed(top, rc) : 0;
-}
-
-static int take(struct top *top)
-{
-    struct top_look look;
+    struct top_look looks[OPTIONS_SOCKETS_MAX];
     bool is_first = !top->model.seen;
-    int rc = top_source_read(&top->source, &look);
-    if (rc == 0)
+    size_t count = 0;
+    int rc = 0;
+    if (is_asking(top))
         return 0;
-    if (rc > 0) {
-        rc = top_model_take(&top->model, &look, now());
-        top_look_free(&look);
+    for (size_t i = 0; i < daemons(top); i++)
+        if (top->has_come[i])
+            looks[count++] = top->come[i];
+    if (count > 0) {
+        rc = top_model_take(&top->model, looks, count, now());
         if (rc < 0)
-            snprintf(top->source.why, sizeof(top->source.why), "its documents make no sense");
+            snprintf(top->sources[0].why, sizeof(top->sources[0].why),
+                     "its documents make no sense");
+    }
+    drop_looks(top);
+    if (rc < 0) {
+        rc = missed(top, 0, rc);
+        count = 0;
     }
     if (rc < 0)
-        return missed(top, rc);
+        return rc;
+    if (top->why[0] != '\0' && count > 0)
+        top_model_note(&top->model, top->why);
+    else if (top->why[0] != '\0')
+        top_model_miss(&top->model, top->why, now());
     if (is_first && top->options->batch) { /* rates are of two looks */
         double soon = top->asked + FIRST_SECONDS;
         top->next = soon < top->next ? soon : top->next;
@@ -127,6 +162,45 @@ static int take(struct top *top)
     }
     shown(top);
     return 0;
+}
+
+static int begin(struct top *top)
+{
+    int rc = 0;
+    top->asked = now();
+    top->next = top->asked + top->options->watch;
+    top->why[0] = '\0';
+    for (size_t i = 0; rc == 0 && i < daemons(top); i++) {
+        int began = top_source_begin(&top->sources[i]);
+        if (began < 0)
+            rc = missed(top, i, began);
+    }
+    return rc == 0 ? complete(top) : rc;
+}
+
+/* Takes what has come from one of the daemons. */
+static int take(struct top *top, size_t i)
+{
+    int rc = top_source_read(&top->sources[i], &top->come[i]);
+    if (rc == 0)
+        return 0;
+    top->has_come[i] = rc > 0;
+    if (rc < 0)
+        rc = missed(top, i, rc);
+    return rc < 0 ? rc : complete(top);
+}
+
+/* Gives the daemons up that have not answered in time. */
+static int give_up(struct top *top)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < daemons(top); i++) {
+        if (top->sources[i].fd < 0)
+            continue;
+        top_source_end(&top->sources[i], "it does not answer (pwcctl counters needs no answer)");
+        rc = missed(top, i, -ETIMEDOUT);
+    }
+    return rc == 0 ? complete(top) : rc;
 }
 
 static void take_keys(struct top *top)
@@ -139,11 +213,6 @@ static void take_keys(struct top *top)
 #endif
 }
 
-static bool is_asking(const struct top *top)
-{
-    return top->source.fd >= 0;
-}
-
 static int wait_ms(const struct top *top)
 {
     double until = is_asking(top) ? top->asked + ANSWER_SECONDS : top->next, left = until - now();
@@ -152,22 +221,24 @@ static int wait_ms(const struct top *top)
 
 static int turn(struct top *top)
 {
-    struct pollfd wait[2] = {{.fd = top->source.fd, .events = POLLIN},
-                             {.fd = top->terminal ? STDIN_FILENO : -1, .events = POLLIN}};
-    int ready = poll(wait, 2, wait_ms(top));
+    struct pollfd wait[1 + OPTIONS_SOCKETS_MAX] = {
+        {.fd = top->terminal ? STDIN_FILENO : -1, .events = POLLIN}};
+    size_t count = daemons(top);
+    for (size_t i = 0; i < count; i++)
+        wait[1 + i] = (struct pollfd){.fd = top->sources[i].fd, .events = POLLIN};
+    int ready = poll(wait, 1 + count, wait_ms(top));
     int rc = 0;
     if (ready < 0 && errno == EINTR) /* the size has changed, most likely */
         take_keys(top);
-    if (ready > 0 && wait[1].revents & (POLLHUP | POLLERR))
+    if (ready > 0 && wait[0].revents & (POLLHUP | POLLERR))
         top->end = true;
-    else if (ready > 0 && wait[1].revents)
+    else if (ready > 0 && wait[0].revents)
         take_keys(top);
-    if (ready > 0 && wait[0].revents)
-        rc = take(top);
-    if (rc == 0 && is_asking(top) && now() >= top->asked + ANSWER_SECONDS) {
-        top_source_end(&top->source, "it does not answer (pwcctl counters needs no answer)");
-        rc = missed(top, -ETIMEDOUT);
-    }
+    for (size_t i = 0; rc == 0 && ready > 0 && i < count; i++)
+        if (wait[1 + i].revents)
+            rc = take(top, i);
+    if (rc == 0 && is_asking(top) && now() >= top->asked + ANSWER_SECONDS)
+        rc = give_up(top);
     if (rc == 0 && !top->end && !is_asking(top) && now() >= top->next)
         rc = begin(top);
     return rc;
@@ -199,7 +270,9 @@ static void close_all(struct top *top)
     if (top->terminal)
         top_terminal_close();
 #endif
-    top_source_free(&top->source);
+    drop_looks(top);
+    for (size_t i = 0; i < daemons(top); i++)
+        top_source_free(&top->sources[i]);
     top_model_free(&top->model);
     top_screen_free(&top->screen);
 }
@@ -208,7 +281,8 @@ int top_run(const struct options *options)
 {
     struct top top = {.options = options};
     int rc;
-    top_source_init(&top.source, options->socket);
+    for (size_t i = 0; i < options->socket_count; i++)
+        top_source_init(&top.sources[i], options->sockets[i]);
     top_view_init(&top.view);
     if (options->batch) {
         top.view.width = batch_width();

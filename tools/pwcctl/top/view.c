@@ -22,6 +22,7 @@ void top_view_init(struct top_view *view)
     view->sort[TOP_QUEUES] = column_of(TOP_QUEUES, "op_bytes");
     view->sort[TOP_PEERS] = column_of(TOP_PEERS, "node");
     view->ascending[TOP_PEERS] = true;
+    view->sort[TOP_USERS] = column_of(TOP_USERS, "op_bytes");
 }
 
 /* ---- columns --------------------------------------------------------------------------------- */
@@ -166,6 +167,7 @@ bool top_view_key(struct top_view *view, const struct top_model *model, int key)
     case '1':
     case '2':
     case '3':
+    case '4':
         view->table = (enum top_table)(key - '1');
         break;
     case '\t':

@@ -27,14 +27,14 @@ struct flood {
     uint64_t marks;
     uint64_t to_send, to_handle;
     uint64_t ended;           /* messages known to stand before their target */
-    uint64_t told;            /* how many of the messages we handled we have reported */
+    uint64_t reported;        /* how many of the messages we handled we have reported */
     uint64_t confirmed;       /* how many the other side has reported */
     uint64_t since;           /* when room was missed first (world_again) */
     uint64_t posted_ns[4096]; /* of marks, by window */
 };
 
 /* The number to report now: all that is handled, or with --check whole windows. */
-static uint64_t to_tell(const struct flood *f)
+static uint64_t to_report(const struct flood *f)
 {
     uint64_t handled = f->messages.handled;
     if (handled == f->to_handle)
@@ -43,16 +43,16 @@ static uint64_t to_tell(const struct flood *f)
 }
 
 /* Where there is no room, the next step tries again. */
-static int tell(struct flood *f)
+static int report(struct flood *f)
 {
-    uint64_t count = to_tell(f);
-    if (count <= f->told)
+    uint64_t count = to_report(f);
+    if (count <= f->reported)
         return 0;
     int rc = pwc_put(f->pair->remote, 0, NULL, 0, pwc_cid_u64(0), pwc_cid_u64(HANDLED | count),
                      PWC_NO_LCE);
     if (rc == -EAGAIN)
         return 0;
-    f->told = count;
+    f->reported = count;
     return rc < 0 ? world_error(f->pair->world, rc, "notifying a peer") : 0;
 }
 
@@ -88,19 +88,19 @@ static int poll_once(struct flood *f)
             rc = event.status;
         rc = rc < 0 ? world_error(world, rc, "probing") : take(f, &event);
     }
-    return rc < 0 ? rc : tell(f);
+    return rc < 0 ? rc : report(f);
 }
 
 /* As take, and waits for the event. */
 static int step(struct flood *f)
 {
     struct pwc_event event;
-    if (to_tell(f) > f->told)
+    if (to_report(f) > f->reported)
         return poll_once(f);
     int rc = world_wait(f->pair->world, f->pair->peer, KINDS, &event);
     if (rc == 0)
         rc = take(f, &event);
-    return rc < 0 ? rc : tell(f);
+    return rc < 0 ? rc : report(f);
 }
 
 static int send_one(struct flood *f, uint64_t i)
@@ -131,7 +131,7 @@ static int send_one(struct flood *f, uint64_t i)
 static bool is_over(const struct flood *f)
 {
     return f->confirmed == f->to_send && f->ended + f->marks > f->to_send &&
-           f->messages.handled == f->to_handle && f->told == f->to_handle;
+           f->messages.handled == f->to_handle && f->reported == f->to_handle;
 }
 
 static int drive(struct flood *f, uint64_t *started)
@@ -173,7 +173,7 @@ int am_stream(struct pair *pair, const struct plan *plan)
         .to_handle = !pair->initiates || options->both ? total : 0,
     };
     int rc = messages_open(&flood.messages, pair, plan->size, stream_slots(options, plan->size));
-    flood.window = options->check ? flood.messages.slots : options->window;
+    flood.window = options->check ? flood.messages.slots : options_window(options, plan->size);
     flood.marks = flood.window >= 8 ? flood.window / 4 : 1;
     if (rc == 0)
         rc = drive(&flood, &started);

@@ -196,7 +196,7 @@ static uint64_t rounded(uint64_t count, uint64_t marks)
 static int stream(struct pair *pair, const struct plan *plan, bool fetch, uint64_t *total,
                   struct result *result)
 {
-    uint64_t window = pair->world->options->window, start;
+    uint64_t window = options_window(pair->world->options, plan->size), start;
     struct updates u = {.pair = pair, .window = window, .fetch = fetch, .last = UINT64_MAX};
     int rc;
     u.marks = window >= 8 ? window / 4 : 1;

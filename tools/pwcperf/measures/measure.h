@@ -36,7 +36,7 @@ int am_latency(struct pair *pair, const struct plan *plan);
 int am_stream(struct pair *pair, const struct plan *plan);
 /* Every depth of a size. */
 int inject(struct pair *pair, uint64_t size);
-/* Atomics: a fetch-and-add's time, many of them, and exclusive ors at random places. */
+/* Atomics: the time of one fetch-and-add, the rate of many, and exclusive ors at random places. */
 int atomic_latency(struct pair *pair, const struct plan *plan);
 int atomic_fetch_rate(struct pair *pair, const struct plan *plan);
 int atomic_gups(struct pair *pair, const struct plan *plan);

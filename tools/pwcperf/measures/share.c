@@ -33,7 +33,8 @@ static struct interval interval_from_now(const struct options *options)
 
 static int origin(struct pair *pair, uint64_t size, const struct interval *when)
 {
-    uint64_t window = pair->world->options->window, step = window >= MARKS ? window / MARKS : 1;
+    uint64_t window = options_window(pair->world->options, size),
+             step = window >= MARKS ? window / MARKS : 1;
     uint64_t ended = 0, number = 0;
     int rc = 0;
     while (rc == 0 && (uint64_t)now_ns() < when->over) {
@@ -112,7 +113,7 @@ static void print(const struct options *o, uint64_t size, const double *rates, u
         printf("{\"test\":\"%s\",\"size\":%llu,\"seconds\":%llu,\"window\":%llu,\"rate_mps\":%.6f,"
                "\"jain\":%.6f,\"rates_mps\":[",
                o->test_name, (unsigned long long)size, (unsigned long long)o->seconds,
-               (unsigned long long)o->window, sum, jain(rates, count));
+               (unsigned long long)options_window(o, size), sum, jain(rates, count));
         for (uint32_t i = 0; i < count; i++)
             printf("%s%.6f", i > 0 ? "," : "", rates[i]);
         printf("]}\n");

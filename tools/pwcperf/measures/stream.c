@@ -39,10 +39,12 @@ struct stream {
 
 uint64_t stream_slots(const struct options *options, uint64_t size)
 {
-    uint64_t slots = size > 0 ? SLOTS_BYTES / size : options->window;
-    uint64_t most = options->window;
+    uint64_t most = options_window(options, size);
+    uint64_t slots = size > 0 ? SLOTS_BYTES / size : most;
     if (options->slots > 0 && options->slots < most)
         most = options->slots;
+    else if (options->slots == 0 && !options->check && options->test != AM_BW)
+        most = 1; /* one buffer, as others measure */
     if (slots > most)
         slots = most;
     return slots > 0 ? slots : 1;
@@ -62,7 +64,7 @@ static void stream_open(struct stream *s, struct pair *pair, const struct plan *
 {
     const struct options *options = pair->world->options;
     *s = (struct stream){.pair = pair, .plan = plan, .slots = stream_slots(options, plan->size)};
-    s->window = options->check ? s->slots : options->window;
+    s->window = options->check ? s->slots : options_window(options, plan->size);
     s->marks = s->window >= 8 ? s->window / 4 : 1;
     s->next_mark = s->marks - 1;
 }

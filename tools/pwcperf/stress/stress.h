@@ -3,9 +3,9 @@
  * every event is checked by the rank that gets it.
  *
  * Operation `number` of a rank is a pure function of the seed (stress_plan), so the target
- * knows which events are due from whom, and in which order: none may be missing, doubled or out of
- * turn. Only the place is drawn while running, because places of operations in flight must not
- * overlap; it travels in the completion id.
+ * knows which events are due from which rank, and in which order: none may be missing, doubled or
+ * out of turn. Only the place is drawn while running, because places of operations in flight must
+ * not overlap; it travels in the completion id.
  *
  * Each rank's region:
  *

@@ -119,7 +119,7 @@ static int acknowledge(struct stress *stress, uint32_t origin, struct source *so
         return 0;
     }
     if (rc < 0)
-        return world_error(stress->world, rc, "telling rank %u what has been compared", origin);
+        return world_error(stress->world, rc, "notifying rank %u what has been compared", origin);
     stress->inbound->unacknowledged -= source->unacknowledged;
     source->unacknowledged = 0;
     return 1;

@@ -40,7 +40,7 @@ int stress_outbound_open(struct stress *stress)
     stress->outbound = o;
     if (o == NULL)
         return world_error(stress->world, -ENOMEM, "making room for operations");
-    o->window = (uint32_t)stress->world->options->window;
+    o->window = (uint32_t)options_window(stress->world->options, 0);
     o->random = pattern_mix(stress->shape.seed ^ stress->world->rank);
     o->packed_max = pwc_packed_max(stress->world->client);
     o->flights = calloc(o->window, sizeof(*o->flights));

@@ -1,0 +1,30 @@
+/*
+ * Waiting for room: operations with PWC_WAIT, and those that wait for their end.
+ *
+ * Thread: the one that owns the context.
+ */
+#ifndef PWC_CLIENTLIB_ROOM_H
+#define PWC_CLIENTLIB_ROOM_H
+
+#include <stdbool.h>
+#include "clientlib/attach/context.h"
+
+/* One call, from its first try on. */
+struct room {
+    struct pwc_ctx *ctx;
+    int64_t deadline;  /* 0: it has not waited yet */
+    uint32_t id_bytes; /* of the local event that it holds room for */
+    bool event;        /* it has one */
+};
+
+/* For an operation with this local id and these flags: 0; -EOWNERDEAD, -EDEADLK: it may not wait.
+ */
+int room_begin(struct room *room, struct pwc_ctx *ctx, const pwc_cid *lid, unsigned flags);
+
+/* After a try that gave *rc. True: it found no room, time has passed, and it is to be tried again.
+ * False: *rc is the call's result, also where waiting is of no use: -ETIMEDOUT, -ENOBUFS and
+ * others.
+ */
+bool room_wait(struct room *room, int *rc);
+
+#endif

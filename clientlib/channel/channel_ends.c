@@ -1,0 +1,133 @@
+/*
+ * Owns what a context knows of peers that have ended: contexts that it has bound, or that have
+ * bound it.
+ *
+ * The daemon's event stands in the remote ring behind all events of that peer that came through the
+ * daemon. What a neighbour has written to its own ring is shown before the event, too. A context
+ * may come back with the rank and number of one that has ended: it is then a peer like others.
+ * Where that one ends, too, before a probe has shown the first end, both are one event.
+ *
+ * Thread: the one that owns the context.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "clientlib/channel/channel_route.h"
+
+static struct channel_end *find(const struct channel_ends *ends, uint64_t peer)
+{
+    if (!channel_may_have_ended(ends, peer))
+        return NULL;
+    for (uint32_t i = 0; i < ends->count; i++)
+        if (ends->list[i].peer == peer)
+            return &ends->list[i];
+    return NULL;
+}
+
+int channel_peer_ended(struct channel *ch, const struct event_record *event)
+{
+    struct channel_ends *ends = &ch->ends;
+    struct channel_end *known = find(ends, event->peer);
+
+    if (known) {
+        if (known->back)
+            known->status = event->status;
+        known->back = false;
+        return ROUTE_KEPT;
+    }
+    if (ends->count == ends->room) {
+        uint32_t room = ends->room > 0 ? 2 * ends->room : 4;
+        struct channel_end *list = realloc(ends->list, room * sizeof(*list));
+
+        if (!list)
+            return -ENOMEM;
+        ends->list = list;
+        ends->room = room;
+    }
+    ends->list[ends->count++] = (struct channel_end){.peer = event->peer, .status = event->status};
+    ends->seen |= channel_end_bit(event->peer);
+    ends->untaken++;
+    return ROUTE_KEPT;
+}
+
+void channel_peer_is_back(struct channel *ch, uint64_t peer)
+{
+    struct channel_ends *ends = &ch->ends;
+    struct channel_end *end = find(ends, peer);
+
+    if (!end)
+        return;
+    end->back = true;
+    if (!end->taken)
+        return; /* the event is still to be shown */
+    *end = ends->list[--ends->count];
+    ends->seen = 0;
+    for (uint32_t i = 0; i < ends->count; i++)
+        ends->seen |= channel_end_bit(ends->list[i].peer);
+}
+
+/* Its neighbour's ring still holds records. */
+static bool still_speaks(const struct channel *ch, uint64_t peer)
+{
+    const struct neighbours *n = &ch->neighbours;
+
+    for (uint32_t i = 0; i < n->count; i++)
+        if (n->list[i].peer == peer && pair_pending(&n->list[i].ring))
+            return true;
+    return false;
+}
+
+static bool asked_for(const struct channel_end *end, uint64_t peer)
+{
+    return !end->taken && (peer == PWC_ANY || peer == end->peer);
+}
+
+static void show(struct channel *ch, struct channel_end *end, struct pwc_event *out)
+{
+    const struct event_record event = {
+        .kind = EVENT_PEER, .status = end->status, .peer = end->peer};
+
+    end->taken = true;
+    ch->ends.untaken--;
+    channel_show(&event, NULL, out);
+    if (end->back)
+        channel_peer_is_back(ch, event.peer);
+}
+
+struct channel_end *channel_end_to_show(struct channel *ch, uint64_t peer, unsigned kinds)
+{
+    struct channel_ends *ends = &ch->ends;
+
+    for (uint32_t i = 0; ends->untaken > 0 && kinds & PWC_PEER && i < ends->count; i++)
+        if (asked_for(&ends->list[i], peer) &&
+            !(kinds & CHANNEL_REMOTE_KINDS && still_speaks(ch, ends->list[i].peer)))
+            return &ends->list[i];
+    return NULL;
+}
+
+bool channel_take_end(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
+{
+    struct channel_end *end = channel_end_to_show(ch, peer, kinds);
+
+    if (!end)
+        return false;
+    /* Kept events of this peer go first. */
+    if (!(kinds & PWC_NOTIFICATION && channel_take_unexpected(ch, end->peer, out)) &&
+        !channel_take_kept(ch, end->peer, kinds, out))
+        show(ch, end, out);
+    return true;
+}
+
+bool channel_peer_is_over(struct channel *ch, uint64_t peer)
+{
+    const struct channel_end *end;
+
+    channel_learn(ch);
+    end = find(&ch->ends, peer);
+    return end && !end->back && !still_speaks(ch, peer);
+}
+
+void channel_ends_destroy(struct channel_ends *ends)
+{
+    free(ends->list);
+    *ends = (struct channel_ends){0};
+}

@@ -1,0 +1,164 @@
+/*
+ * Programs of handlers, for the daemon (pwc/handler.h says what handlers are, and how they are
+ * compiled). Conventions as in pwc.h.
+ *
+ *     counter.c --clang--> counter.o --pwc_program_load--> the daemon: checked, kept
+ *
+ * A program belongs to its client. The daemon keeps a copy, which survives a restart and an upgrade
+ * of the daemon, and drops it when the client ends. The administrator chooses whose programs are
+ * taken (handlers in pwcd.conf(5)): by default those of the daemon's own user alone.
+ *
+ * An offload joins a program with an index of a context's active messages, or with a region: the
+ * daemon runs its handlers on the messages that arrive there, or on what peers put there.
+ *
+ * pwc_program_load stands in libpwc-handlers (pkg-config pwc-handlers), which needs libelf; all
+ * other calls stand in libpwc.
+ */
+#ifndef PWC_OFFLOAD_H
+#define PWC_OFFLOAD_H
+
+#include <pwc/pwc.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pwc_program pwc_program;
+
+/* The functions of the file that are the handlers. NULL: there is none of this kind; a name that
+ * the file does not have counts as NULL, as long as it has one of the three. */
+struct pwc_program_names {
+    const char *header;
+    const char *payload;
+    const char *completion;
+    uint64_t reserved[3]; /* 0 */
+};
+
+/*
+ * Loads a program: `elf` is an object file of clang's, whole, of `size` bytes; it may be freed
+ * afterwards. `names` NULL: "header", "payload" and "completion". Blocks until the daemon has
+ * answered.
+ *
+ * -ENOEXEC: the file is no program, or not one that can be run: pwc_error_text has the function,
+ * the instruction (as llvm-objdump -d counts, where all functions stand in one section) and the
+ * reason; -EPERM: the daemon takes no programs of this user; -EDQUOT: the quota client-programs,
+ * client-program-bytes, user-programs or user-program-bytes; -ENOSPC: the daemon has no room for
+ * more programs of anybody; -EINVAL: a name is longer than 255 characters; -ENOMEM. -ECONNABORTED:
+ * the daemon was started anew meanwhile, and may have loaded the program, which then counts until
+ * the client ends.
+ */
+PWC_API int pwc_program_load(pwc_client *client, const void *elf, size_t size,
+                             const struct pwc_program_names *names, pwc_program **out);
+
+/* Unloads a program and frees it here. Blocks until the daemon has answered. -EBUSY: it is in use,
+ * and stays loaded. After any other error it is freed here, and the daemon drops it with the client
+ * at the latest. */
+PWC_API int pwc_program_unload(pwc_program *program);
+
+/* The bounds of handlers of this client. */
+struct pwc_handler_limits {
+    uint32_t hpus;         /* handlers of one client that run at once */
+    uint32_t instructions; /* of a program */
+    uint32_t constants;    /* bytes of a program's constants */
+    uint32_t depth;        /* functions, the handler included, that are under way at once */
+    uint32_t stack;        /* bytes of each of them */
+    uint32_t counters;     /* of an offload */
+    uint64_t packet;       /* bytes of a message that a handler gets at a time, at most */
+    uint64_t state;        /* bytes of an offload's state, at most */
+    uint64_t reserved[4];  /* 0 */
+};
+
+/* Does not block. Thread: any. */
+PWC_API int pwc_handler_limits(const pwc_client *client, struct pwc_handler_limits *out);
+
+/* ---- offloads ---------------------------------------------------------------------------------
+ */
+
+typedef struct pwc_offload pwc_offload;
+
+enum pwc_offload_flags {
+    PWC_OFFLOAD_QUIET = 1 << 0,      /* no event for messages that handlers deal with: they run on
+                                        however long the client sleeps */
+    PWC_OFFLOAD_REPEATABLE = 1 << 1, /* the handler that ran when the daemon died may run again;
+                                        else its message ends with -ECONNABORTED */
+    PWC_OFFLOAD_KEEP = 1 << 2,       /* a fault does not disable it, but for units and time */
+};
+
+#define PWC_OFFLOAD_TARGETS_MAX 64
+
+/* Start from a zeroed struct. Regions have rights (PWC_REMOTE_*), and begin at multiples of 64
+ * bytes. */
+struct pwc_offload_attr {
+    pwc_program *program;
+    uint32_t index;     /* of active messages of this context (pwc/am.h) */
+    uint32_t flags;     /* enum pwc_offload_flags */
+    pwc_region *region; /* instead of an index: puts to it run the handlers, and it is their host */
+    pwc_region *state;  /* the handlers' second argument, with its first contents, or NULL */
+    uint64_t state_offset, state_length; /* part of that region, up to 1 MiB */
+    pwc_region *host;                    /* pwc_h_host, or NULL */
+    pwc_region *scratch;                 /* pwc_h_scratch, or NULL */
+    pwc_remote *const *targets; /* where handlers may send to, by number; of this context */
+    uint32_t target_count;
+    uint32_t reserved0;   /* 0 */
+    uint64_t cookie;      /* the caller's word, in each of its events */
+    uint64_t reserved[3]; /* 0 */
+};
+
+/*
+ * Joins the program with an index of the context's messages: Short and Medium requests that arrive
+ * at it run the handlers in the daemon, whether the client computes, sleeps or is stopped. Where a
+ * header handler returns PROCEED or DEFER, and where the offload has been destroyed, the handler of
+ * pwc_am_register runs as ever. Blocks until the targets are bound.
+ *
+ * With a region, puts of peers to it travel in packets of pwc_handler_limits.packet bytes, for
+ * which nothing changes at the peers: the header handler runs on the first packet, the payload
+ * handler on each, the completion handler with the last one. Where the header handler returns
+ * PROCEED or DEFER the put is placed, with its remote event. The put's local event comes when the
+ * completion handler has run. Gets are as ever; all else that writes to the region, of atomics,
+ * signals, vectors and Long messages, ends with -EOPNOTSUPP. A put that can't end, since its origin
+ * has gone or the offload is disabled or destroyed, is cut: the completion handler runs with
+ * PWC_H_CUT. The region must have the right PWC_REMOTE_WRITE.
+ *
+ * The offload has the program, the regions and the targets in use: program and regions cannot be
+ * freed before it is destroyed. Make it before other contexts bind this one.
+ *
+ * -EBUSY: a context of this node has bound this one, or somebody has bound the region;
+ * -EADDRINUSE: the index or the region has an offload;
+ * -EDQUOT; -ERANGE: the memory is not within its region; -EINVAL: a field; -ENOSPC: the
+ * daemon has no room for another one; -ENOMEM. -ECONNABORTED: the daemon was started anew
+ * meanwhile; the offload may be there, until the client ends, and then the index is -EADDRINUSE.
+ */
+PWC_API int pwc_offload_create(pwc_ctx *ctx, const struct pwc_offload_attr *attr,
+                               pwc_offload **out);
+/* Ends it, and frees it here. Messages that handlers have begun end with -ESHUTDOWN, and so do puts
+ * to its region from then on, until that has another offload. Blocks until the daemon has answered.
+ */
+PWC_API int pwc_offload_destroy(pwc_offload *offload);
+/* Disabled: messages and puts that come end with -ESHUTDOWN. Enabled: they are handled again, also
+ * after a fault. Both block. */
+PWC_API int pwc_offload_disable(pwc_offload *offload);
+PWC_API int pwc_offload_enable(pwc_offload *offload);
+
+/* `op` of an event of the kind PWC_OFFLOAD, which pwc_probe gives where it is asked for. */
+enum pwc_offload_what {
+    PWC_OFFLOAD_OWN = 1,    /* pwc_h_event: id and value are the handler's */
+    PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message */
+    PWC_OFFLOAD_FAILED = 3, /* the same, and it has failed with the event's status */
+    PWC_OFFLOAD_FAULT = 4,  /* a handler has ended by a fault, `value` is the address */
+};
+
+/* The bytes at `data` of such an event. */
+struct pwc_offload_event {
+    uint64_t cookie;
+    uint64_t id; /* of a message: its first argument, or 0; of a put: its completion id by value */
+    uint64_t value; /* of a message: bytes of its payload that were not dropped */
+    uint32_t place; /* of a fault: the instruction */
+    uint16_t stage; /* and the handler: 0 header, 1 payload, 2 completion */
+    uint16_t fault; /* and its number */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

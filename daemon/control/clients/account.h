@@ -1,0 +1,50 @@
+/*
+ * Accounts: the processor time that the control thread spends for each user, and for connections
+ * from elsewhere that have not proven to be a node.
+ *
+ *     account_begin(account) --> a request, a connection, the end of a client --> account_end
+ *                                 the thread's time in between is charged
+ *
+ *     spent   ^      . . requests of the account wait
+ *             |    /\  /\
+ *     ahead --|---/--\/--\--------
+ *             |  /        \           falls by an eighth of the time that goes by
+ *             +------------------> time
+ *
+ * An account has an eighth of the thread's time, and ACCOUNT_AHEAD of it in advance, for starts of
+ * jobs. The caller decides when a debt counts: turns.h lets a user that is alone go on. No debt
+ * grows beyond ACCOUNT_MOST, so no wait takes much over a second.
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_ACCOUNT_H
+#define PWC_CONTROL_ACCOUNT_H
+
+#include <stdint.h>
+
+struct control;
+
+#define ACCOUNT_SHARE 8u                  /* the part of the time that is paid: an eighth */
+#define ACCOUNT_AHEAD UINT64_C(200000000) /* ns */
+#define ACCOUNT_MOST  UINT64_C(325000000) /* ns */
+
+struct account {
+    uint64_t spent;   /* ns, less what was paid up to paid_at */
+    uint64_t paid_at; /* of the monotonic clock, ns */
+};
+
+/* From here on the thread's time is charged to this account, up to account_end with the result.
+ * Such pairs of calls may nest. */
+struct account *account_begin(struct control *control, struct account *a);
+void account_end(struct control *control, struct account *before);
+/* The account is about to be freed. */
+void account_forget(struct control *control, const struct account *a);
+
+/* The debt that is not paid at this time of the monotonic clock, in ns. */
+uint64_t account_spent(struct account *a, uint64_t now_ns);
+/* Forgives the debt so far. */
+void account_forgive(struct account *a);
+/* 0: more may be spent now; or after how many milliseconds. */
+uint64_t account_wait_ms(struct account *a);
+
+#endif

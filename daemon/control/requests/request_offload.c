@@ -1,0 +1,207 @@
+/* Owns nothing: requests about offloads (request_offload.h). Thread: control. */
+#include "daemon/control/requests/request_offload.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/control/clients/client_calls.h"
+#include "daemon/control/clients/client_stream.h"
+#include "daemon/control/clients/client_table.h"
+#include "daemon/control/clients/reply.h"
+#include "daemon/control/threads/worker.h"
+
+static const char *text_of(int status)
+{
+    switch (status) {
+    case -EADDRINUSE:
+        return "the index or the region has an offload already: destroy that first";
+    case -EBUSY:
+        return "a context of this node has bound the context, or somebody has bound the region, "
+               "and "
+               "would pass the handlers by: make the offload before others bind";
+    case -EINVAL:
+        return "no such program, target or flag, memory that does not begin at a multiple of 64 "
+               "bytes, or a region that peers may not write to";
+    case -ERANGE:
+        return "state, host or scratch is not within a region of this client's, or the state is "
+               "longer than 1 MiB";
+    case -EDQUOT:
+        return "as many binds of targets as this client may have";
+    case -ENOSPC:
+        return "this daemon has no room for another one";
+    default:
+        return strerror(-status);
+    }
+}
+
+/* An offload of the session has gone, or does not come. One that has closed has given all back. */
+static void give_back(struct client *c, uint32_t session)
+{
+    struct client_session *s = worker_session(c->worker, session);
+
+    if (!s || s->client != c || s->offloads == 0)
+        return;
+    s->offloads--;
+    quota_give(c, QUOTA_OFFLOADS, 1);
+}
+
+static void fail(struct client *c, struct pending *p, int status)
+{
+    uint32_t request = p->request;
+
+    give_back(c, p->session);
+    pending_remove(&c->control->pending, p);
+    reply_error(c, request, status, "an offload: %s", text_of(status));
+    client_stream_resume(c);
+}
+
+/* ---- creating -------------------------------------------------------------------------------- */
+
+static struct engine_range range_of(const Pwc__OffloadRange *r)
+{
+    return r ? (struct engine_range){r->slot, r->generation, r->offset, r->length}
+             : (struct engine_range){.length = 0};
+}
+
+static void posted(struct call *call)
+{
+    struct client *c = call->owner;
+    struct pending *p = pending_find(&c->control->pending, call->offload.cookie, PENDING_OFFLOAD);
+
+    if (call->result < 0 && p)
+        fail(c, p, call->result);
+}
+
+void request_offload_create(struct client *c, uint32_t request, const Pwc__OffloadCreate *create)
+{
+    struct client_session *s = client_session_find(c, create->session);
+    struct control *control = c->control;
+    char why[REQUEST_WHY_MAX];
+    struct call_offload *o;
+    struct pending *p;
+    struct call *call;
+    uint64_t cookie;
+    int rc;
+
+    if (!s) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", create->session);
+        return;
+    }
+    if (create->n_targets > ENGINE_OFFLOAD_TARGETS) {
+        reply_error(c, request, -E2BIG, "an offload of %zu targets: %u is the most",
+                    create->n_targets, ENGINE_OFFLOAD_TARGETS);
+        return;
+    }
+    rc = quota_take(c, QUOTA_OFFLOADS, 1, why, sizeof(why));
+    if (rc < 0) {
+        reply_error(c, request, rc, "an offload: %s", why);
+        return;
+    }
+    s->offloads++;
+    p = pending_add(&control->pending, PENDING_OFFLOAD, c, request, &cookie);
+    if (!p) {
+        give_back(c, create->session);
+        reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
+        return;
+    }
+    p->session = create->session;
+    call = client_call(c, CALL_OFFLOAD_CREATE, posted);
+    if (!call) {
+        fail(c, p, -ENOMEM);
+        return;
+    }
+    o = &call->offload;
+    o->session = create->session;
+    o->cookie = cookie;
+    o->info = (struct engine_offload_info){.program = create->program,
+                                           .takes = (enum offload_takes)create->takes,
+                                           .index = create->index,
+                                           .flags = create->flags,
+                                           .target_count = (uint32_t)create->n_targets,
+                                           .cookie = create->cookie,
+                                           .state = range_of(create->state),
+                                           .host = range_of(create->host),
+                                           .scratch = range_of(create->scratch)};
+    if (create->n_targets > 0)
+        memcpy(o->targets, create->targets, create->n_targets * sizeof(o->targets[0]));
+    call_post(c->worker->progress, call);
+}
+
+void offload_ready(struct control *control, const struct engine_notice *notice)
+{
+    struct pending *p = pending_find(&control->pending, notice->cookie, PENDING_OFFLOAD);
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__OffloadCreated created = PWC__OFFLOAD_CREATED__INIT;
+    struct client *c;
+
+    if (!p)
+        return;
+    c = p->client;
+    if (notice->status < 0) {
+        fail(c, p, notice->status);
+        return;
+    }
+    created.offload = notice->handle;
+    reply.id = p->request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_OFFLOAD_CREATED;
+    reply.offload_created = &created;
+    pending_remove(&control->pending, p);
+    client_reply(c, &reply, NULL, 0);
+    client_stream_resume(c);
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static void change(struct client *c, uint32_t request, enum call_kind kind, uint32_t session,
+                   uint32_t offload);
+
+static void changed(struct call *call)
+{
+    struct client *c = call->owner;
+    uint32_t request = (uint32_t)call->cookie;
+
+    if (call->result == -EAGAIN && c->state == CLIENT_SERVED) {
+        change(c, request, call->kind, call->offload.session, call->offload.offload);
+        return;
+    }
+
+    if (call->result == 0 && call->kind == CALL_OFFLOAD_DESTROY)
+        give_back(c, call->offload.session);
+    if (c->state != CLIENT_SERVED)
+        return;
+    if (call->result < 0)
+        reply_error(c, request, call->result, "offload %u is not one of this context's",
+                    call->offload.offload);
+    else
+        reply_done(c, request);
+}
+
+static void change(struct client *c, uint32_t request, enum call_kind kind, uint32_t session,
+                   uint32_t offload)
+{
+    struct call *call;
+
+    if (!client_session_find(c, session)) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", session);
+        return;
+    }
+    call = client_call(c, kind, changed);
+    if (!call) {
+        reply_error(c, request, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    call->cookie = request;
+    call->offload.session = session;
+    call->offload.offload = offload;
+    call_post(c->worker->progress, call);
+}
+
+void request_offload_destroy(struct client *c, uint32_t request, const Pwc__OffloadDestroy *destroy)
+{
+    change(c, request, CALL_OFFLOAD_DESTROY, destroy->session, destroy->offload);
+}
+
+void request_offload_enable(struct client *c, uint32_t request, const Pwc__OffloadEnable *enable)
+{
+    change(c, request, enable->enabled ? CALL_OFFLOAD_ENABLE : CALL_OFFLOAD_DISABLE,
+           enable->session, enable->offload);
+}

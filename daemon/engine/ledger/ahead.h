@@ -1,0 +1,27 @@
+/*
+ * A look ahead in a ledger: which clients' records stand behind the next one. Handlers of one
+ * client may not have a step for themselves where records of another client wait behind theirs
+ * (offload/turns.h). And a ledger that is full of records of a client that is alone would keep
+ * others out: where these would take handlers longer than HANDLERS_AHEAD_NS, the next one is
+ * refused, and its origin keeps few on their way from then on (ops/flow.h).
+ *
+ *     consumed    next run                              arrived
+ *     | A A A A A | A A B A ...                         |
+ *                   ^ahead.at
+ *
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_AHEAD_H
+#define PWC_ENGINE_AHEAD_H
+
+#include "daemon/engine/state/state.h"
+
+/* Work of handlers that may stand in a ledger. */
+#define HANDLERS_AHEAD_NS UINT64_C(500000)
+
+/* Behind a part of the step that has consumed `bytes`, for which handlers have taken `units`: notes
+ * the clients of records that have arrived and are not consumed, of a bounded number in each call;
+ * a record is looked at once. */
+void ledger_look_ahead(struct engine *e, uint32_t peer, uint64_t bytes, uint64_t units);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * The work of handlers, counted for people: counts of each offload, in the arena, which the
+ * caller's transaction changes; and what dies with the process, its units by run and the sums over
+ * all offloads, those that are gone included. Views read all of it from another thread
+ * (view_offload.c). Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_OFFLOAD_ACCOUNT_H
+#define PWC_ENGINE_OFFLOAD_ACCOUNT_H
+
+#include "daemon/engine/state/state.h"
+#include "daemon/handlers/run.h"
+
+/* An offload is new in this entry. */
+static inline void account_begin(struct engine *e, uint32_t offload)
+{
+    e->offloads.live[offload] = (struct offload_live){0};
+}
+
+/* A handler has run. The caller adds the units to the offload's own in the run's transaction. */
+static inline void account_run(struct engine *e, uint32_t offload, uint64_t units)
+{
+    uint32_t session = e->offloads.table[offload].session;
+
+    e->offloads.spent += units;
+    e->offloads.sums.runs++;
+    e->offloads.sums.units += units;
+    e->session_live[session].handler_units += units;
+    histogram_record(&e->offloads.live[offload].runs, units, 1);
+}
+
+/* Within a transaction: a message of these bytes has ended. */
+static inline void account_message(struct engine *e, struct offload *o, uint32_t bytes,
+                                   const struct handled *h)
+{
+    struct engine_offloads_view *sums = &e->offloads.sums;
+    bool deferred = h->flags & HANDLED_DEFER, failed = h->status < 0;
+
+    set64(e, &o->messages, o->messages + 1);
+    set64(e, &o->bytes, o->bytes + bytes);
+    if (h->dropped > 0)
+        set64(e, &o->dropped, o->dropped + h->dropped);
+    if (deferred)
+        set64(e, &o->deferred, o->deferred + 1);
+    if (failed)
+        set64(e, &o->failed, o->failed + 1);
+    sums->messages++;
+    sums->bytes += bytes;
+    sums->dropped += h->dropped;
+    sums->deferred += deferred;
+    sums->failed += failed;
+}
+
+/* Within a transaction: a run has ended by a fault. */
+static inline void account_fault(struct engine *e, struct offload *o, const struct run *run)
+{
+    set64(e, &o->faults, o->faults + 1);
+    set32(e, &o->fault, run->fault);
+    set32(e, &o->fault_stage, run->stage);
+    set32(e, &o->fault_place, run->fault_place);
+    set64(e, &o->fault_address, run->fault_address);
+    e->offloads.sums.faults++;
+}
+
+/* Within a transaction: a handler's sends enter flows. */
+static inline void account_sends(struct engine *e, struct offload *o, uint32_t sends)
+{
+    set64(e, &o->sends, o->sends + sends);
+    e->offloads.sums.sends += sends;
+}
+
+/* Within a transaction: one of them has failed. */
+static inline void account_send_failed(struct engine *e, struct offload *o)
+{
+    set64(e, &o->sends_failed, o->sends_failed + 1);
+    e->offloads.sums.sends_failed++;
+}
+
+#endif

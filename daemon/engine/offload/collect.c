@@ -1,0 +1,432 @@
+/* Owns the list of a handler's sends (collect.h). Thread: the progress thread. */
+#include "daemon/engine/offload/collect.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/engine/offload/account.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/submit.h"
+#include "daemon/engine/session/quota.h"
+#include "daemon/engine/session/session.h"
+#include "daemon/handlers/sends.h"
+#include "proto/word_abi.h"
+
+/* Chunks that sends leave to what else the transaction writes: a verdict, a STOP, a reply. */
+#define CHUNKS_LEFT 6u
+
+static struct offload *offload_of(const struct engine *e)
+{
+    return &e->offloads.table[e->offloads.collected->offload];
+}
+
+void collect_begin(struct engine *e, uint32_t offload, uint32_t inflow, bool may_reply,
+                   uint32_t held)
+{
+    struct collected *c = e->offloads.collected;
+
+    c->offload = offload;
+    c->inflow = inflow;
+    c->may_reply = may_reply;
+    c->held = held;
+    memcpy(c->counters, e->offloads.table[offload].counters, sizeof(c->counters));
+    c->counted = c->replied = false;
+    c->sends = c->events = c->flows = c->bytes = c->chunks = 0;
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* The place of a flow in the list of flows: the one behind the last where it is new. */
+static uint32_t place_of(const struct collected *c, uint32_t flow)
+{
+    uint32_t i = 0;
+
+    while (i < c->flows && c->flow[i].flow != flow)
+        i++;
+    return i;
+}
+
+/* Room for `span` entries more in this flow: 0 with it noted, or -EAGAIN. */
+static int take_room(struct engine *e, struct collected *c, uint32_t flow, uint32_t span)
+{
+    const struct queue *q = &e->flows[flow].ops;
+    uint32_t place = place_of(c, flow);
+    uint32_t had = place < c->flows ? c->flow[place].span : 0;
+    uint32_t chunks =
+        c->chunks - (had > 0 ? queue_growth(q, had) : 0) + queue_growth(q, had + span);
+
+    if (queue_count(q) + had + span > COLLECT_FLOW_ENTRIES ||
+        chunks + e->chunks_keep + CHUNKS_LEFT > e->pool.state->free ||
+        (chunks > c->chunks && quota_room(e, offload_of(e)->session, chunks) < 0))
+        return -EAGAIN;
+    c->chunks = chunks;
+    c->flow[place].flow = flow;
+    c->flow[place].span = had + span;
+    if (place == c->flows)
+        c->flows++;
+    return 0;
+}
+
+/* ---- drafts ---------------------------------------------------------------------------------- */
+
+/* Where the next draft stands, with `bytes` behind its record; NULL: the list is full. */
+static struct submit_record *draft_begin(struct collected *c, uint32_t bytes)
+{
+    struct submit_record *draft = (struct submit_record *)(void *)(c->drafts + c->bytes);
+
+    if (c->sends + c->events >= COLLECT_SENDS || sizeof(*draft) + bytes > COLLECT_BYTES - c->bytes)
+        return NULL;
+    memset(draft, 0, sizeof(*draft) + bytes);
+    draft->size = (uint32_t)sizeof(*draft) + bytes;
+    return draft;
+}
+
+/* The draft is whole: it is kept where its flow has room, and would not fail at once. */
+static int draft_keep(struct engine *e, struct collected *c, uint32_t flow,
+                      const struct submit_record *draft)
+{
+    int r = op_check(e, flow, draft);
+
+    if (r == 0)
+        r = take_room(e, c, flow, op_span(draft));
+    if (r < 0)
+        return r;
+    c->send[c->sends].flow = flow;
+    c->send[c->sends].at = c->bytes;
+    c->sends++;
+    c->bytes += draft->size;
+    return 0;
+}
+
+/* The word by which the end of a send finds its offload and counter. */
+static uint64_t lid_of(const struct engine *e, const struct run_send *send)
+{
+    const struct collected *c = e->offloads.collected;
+    uint64_t counter = send->counter == HANDLER_NONE ? 0 : send->counter + 1;
+
+    return (uint64_t)offload_handle_of(offload_of(e), c->offload) << 8 | counter;
+}
+
+/* Whether the remote is still a target's. */
+static bool target_stands(const struct engine *e, uint32_t remote)
+{
+    const struct offload *o = offload_of(e);
+    const struct remote *r = &e->remotes[remote];
+
+    return remote != NONE && r->owner == owner_of(OWNER_OFFLOADS, o->session) && !r->unbound &&
+           r->cookie >> 32 == offload_handle_of(o, e->offloads.collected->offload);
+}
+
+/* The remote of a target: 0, or -EHOSTUNREACH where it leads nowhere any more. */
+static int target_remote(const struct engine *e, uint32_t target, uint32_t *remote)
+{
+    *remote = offload_of(e)->target[target];
+    if (!target_stands(e, *remote))
+        return -EHOSTUNREACH;
+    return e->remotes[*remote].state == REMOTE_READY || e->remotes[*remote].state == REMOTE_STALE
+               ? 0
+               : -EHOSTUNREACH;
+}
+
+static uint16_t flags_of(const struct run_send *send)
+{
+    /* Without a counter nobody waits for its end but to hear of an error. */
+    return (uint16_t)((send->counter == HANDLER_NONE ? SUBMIT_NO_LCE : 0) |
+                      (send->flags & SEND_QUIET ? SUBMIT_NO_RCE : 0));
+}
+
+static int collect_put(struct engine *e, struct collected *c, const struct run_send *send)
+{
+    uint32_t remote, length = (uint32_t)send->length;
+    struct submit_record *draft;
+    int r = target_remote(e, send->target, &remote);
+
+    if (r < 0)
+        return r;
+    if (length > e->config.packed_max)
+        return -EMSGSIZE;
+    draft = draft_begin(c, abi_pad8(length));
+    if (!draft)
+        return -ENOBUFS;
+    draft->kind = SUBMIT_PUT;
+    draft->flags = (uint16_t)(flags_of(send) | (length > 0 ? SUBMIT_INLINE : 0));
+    draft->remote = remote;
+    draft->offset = send->offset;
+    draft->length = length;
+    draft->lid = lid_of(e, send);
+    draft->rid = send->id;
+    if (length > 0)
+        memcpy(draft + 1, send->from, length);
+    return draft_keep(e, c, e->remotes[remote].flow, draft);
+}
+
+/* From the offload's region, as its client would put: not copied, so the bytes must stay. */
+static int collect_put_host(struct engine *e, struct collected *c, const struct run_send *send)
+{
+    const struct engine_range *host = &offload_of(e)->host;
+    struct submit_record *draft;
+    uint32_t remote;
+    int r = target_remote(e, send->target, &remote);
+
+    if (r < 0)
+        return r;
+    draft = draft_begin(c, 0);
+    if (!draft)
+        return -ENOBUFS;
+    draft->kind = SUBMIT_PUT;
+    draft->flags = flags_of(send);
+    draft->remote = remote;
+    draft->offset = send->offset;
+    draft->length = send->length;
+    draft->lid = lid_of(e, send);
+    draft->rid = send->id;
+    if (send->length > 0) {
+        draft->segment = e->regions[host->slot].segment;
+        draft->local_offset = e->regions[host->slot].offset + host->offset + send->host_offset;
+    }
+    return draft_keep(e, c, e->remotes[remote].flow, draft);
+}
+
+/* One element, which fetches nothing. */
+static int collect_atomic(struct engine *e, struct collected *c, const struct run_send *send)
+{
+    uint32_t remote, length = word_bytes(send->code);
+    struct submit_record *draft;
+    int r = target_remote(e, send->target, &remote);
+
+    if (r < 0)
+        return r;
+    draft = draft_begin(c, abi_pad8(length));
+    if (!draft)
+        return -ENOBUFS;
+    draft->kind = SUBMIT_ATOMIC;
+    draft->code = send->code;
+    draft->flags = (uint16_t)(flags_of(send) | SUBMIT_INLINE);
+    draft->remote = remote;
+    draft->offset = send->offset;
+    draft->length = length;
+    draft->lid = lid_of(e, send);
+    draft->rid = send->id;
+    memcpy(draft + 1, &send->value, length);
+    return draft_keep(e, c, e->remotes[remote].flow, draft);
+}
+
+/* A message's block behind its draft. */
+static struct submit_record *draft_message(const struct engine *e, struct collected *c,
+                                           const struct run_send *send)
+{
+    uint32_t length = (uint32_t)send->length;
+    uint32_t bytes = (uint32_t)sizeof(struct message) + 8 * send->arguments + abi_pad8(length);
+    struct submit_record *draft = draft_begin(c, bytes);
+    struct message *m = (struct message *)(void *)(draft + 1);
+
+    if (!draft)
+        return NULL;
+    draft->kind = length > 0 ? SUBMIT_MEDIUM : SUBMIT_SHORT;
+    draft->rid_len = (uint16_t)bytes;
+    draft->lid = lid_of(e, send);
+    *m = (struct message){.index = (uint16_t)send->index,
+                          .kind = draft->kind,
+                          .arguments = (uint8_t)send->arguments,
+                          .payload_len = length};
+    if (send->arguments > 0)
+        memcpy(m + 1, send->args, UINT64_C(8) * send->arguments);
+    if (length > 0)
+        memcpy((uint8_t *)(m + 1) + 8 * send->arguments, send->from, length);
+    return draft;
+}
+
+static int collect_message(struct engine *e, struct collected *c, const struct run_send *send)
+{
+    struct submit_record *draft;
+    uint32_t remote;
+    int r = target_remote(e, send->target, &remote);
+
+    if (r < 0)
+        return r;
+    if (send->length > e->config.packed_max)
+        return -EMSGSIZE;
+    draft = draft_message(e, c, send);
+    if (!draft)
+        return -ENOBUFS;
+    draft->flags = SUBMIT_NO_LCE | SUBMIT_NO_REPLY;
+    draft->remote = remote;
+    return draft_keep(e, c, e->remotes[remote].flow, draft);
+}
+
+/* Replies are entered behind their account (reply_answered). */
+static int collect_reply(struct engine *e, struct collected *c, const struct run_send *send)
+{
+    const struct inflow *in = &e->inflows[c->inflow];
+    struct run_send reply = *send;
+    struct submit_record *draft;
+    int r;
+
+    if (!c->may_reply)
+        return -ENOENT;
+    if (c->replied)
+        return -EALREADY;
+    if (send->length > e->config.packed_max)
+        return -EMSGSIZE;
+    reply.index = e->offloads.table[c->offload].index;
+    draft = draft_message(e, c, &reply);
+    if (!draft)
+        return -ENOBUFS;
+    draft->flags = SUBMIT_NO_LCE;
+    draft->rid = c->inflow;
+    r = draft_keep(e, c, in->reply_flow[REPLIER_OFFLOADS], draft);
+    c->replied = r == 0;
+    return r;
+}
+
+static int collect_event(struct engine *e, struct collected *c, const struct run_send *send)
+{
+    uint32_t size = event_bytes(sizeof(struct offload_word));
+
+    if (c->sends + c->events >= COLLECT_SENDS)
+        return -ENOBUFS;
+    if (session_try_more(e, c->inflow, size, c->held + c->events * size) < 0)
+        return -EAGAIN;
+    c->event[c->events].id = send->id;
+    c->event[c->events].value = send->value;
+    c->events++;
+    return 0;
+}
+
+/* ---- the hooks ------------------------------------------------------------------------------- */
+
+int collect_send(void *engine, const struct run_send *send)
+{
+    struct engine *e = engine;
+    struct collected *c = e->offloads.collected;
+
+    switch (send->helper) {
+    case HELPER_PUT:
+        return collect_put(e, c, send);
+    case HELPER_PUT_HOST:
+        return collect_put_host(e, c, send);
+    case HELPER_ATOMIC:
+        return collect_atomic(e, c, send);
+    case HELPER_MESSAGE:
+        return collect_message(e, c, send);
+    case HELPER_REPLY:
+        return collect_reply(e, c, send);
+    case HELPER_EVENT:
+        return collect_event(e, c, send);
+    default:
+        return -EOPNOTSUPP;
+    }
+}
+
+uint32_t collect_target_of(void *engine, uint64_t peer)
+{
+    struct engine *e = engine;
+    const struct offload *o = offload_of(e);
+
+    for (uint32_t i = 0; i < o->targets; i++)
+        if (o->endpoint[i] == peer && target_stands(e, o->target[i]))
+            return i;
+    return HANDLER_NONE;
+}
+
+uint64_t collect_counter(void *engine, uint32_t counter)
+{
+    const struct engine *e = engine;
+
+    return e->offloads.collected->counters[counter];
+}
+
+void collect_counter_set(void *engine, uint32_t counter, uint64_t value)
+{
+    struct engine *e = engine;
+
+    e->offloads.collected->counters[counter] = value;
+    e->offloads.collected->counted = true;
+}
+
+/* ---- the end of the handler ------------------------------------------------------------------ */
+
+/* Within a transaction: the operation enters its flow. Its chunks are the session's. */
+static void enter(struct engine *e, uint32_t flow, const struct submit_record *draft)
+{
+    uint32_t free = e->pool.state->free;
+    uint32_t session = owner_context(e->flows[flow].owner);
+
+    if (e->flows[flow].traffic == FLOW_REPLIES)
+        set32(e, &e->inflows[draft->token].owed, e->inflows[draft->token].owed + 1);
+    if (op_enter(e, flow, draft) == 0)
+        e->session_live[session].chunks += free - e->pool.state->free;
+}
+
+static void deliver(struct engine *e, const struct collected *c, uint32_t i)
+{
+    const struct inflow *in = &e->inflows[c->inflow];
+    const struct offload_word word = {
+        .cookie = offload_of(e)->cookie, .id = c->event[i].id, .value = c->event[i].value};
+    struct event_draft draft = {.head = {.size = event_bytes(sizeof(word)),
+                                         .kind = EVENT_OFFLOAD,
+                                         .op = OFFLOAD_OWN,
+                                         .id_len = sizeof(word),
+                                         .origin = in->peer,
+                                         .peer = in->origin},
+                                .rest = (const uint8_t *)&word,
+                                .rest_len = sizeof(word),
+                                .front = sizeof(struct event_record)};
+    struct event_room room;
+
+    if (session_reserve(e, c->inflow, draft.head.size, 1, &room) == 0)
+        session_deliver(e, c->inflow, &room, &draft);
+}
+
+void collect_enter(struct engine *e)
+{
+    struct collected *c = e->offloads.collected;
+    struct offload *o = offload_of(e);
+
+    for (uint32_t i = 0; i < c->events; i++)
+        deliver(e, c, i);
+    for (uint32_t i = 0; i < c->sends; i++)
+        enter(e, c->send[i].flow, (const void *)(c->drafts + c->send[i].at));
+    for (uint32_t i = 0; i < HANDLER_COUNTERS && c->counted; i++)
+        if (o->counters[i] != c->counters[i])
+            set64(e, &o->counters[i], c->counters[i]);
+    if (c->sends > 0)
+        account_sends(e, o, c->sends);
+}
+
+void collect_entered(struct engine *e)
+{
+    const struct collected *c = e->offloads.collected;
+
+    for (uint32_t i = 0; i < c->flows; i++)
+        op_entered(e, c->flow[i].flow);
+}
+
+/* ---- replies without arguments --------------------------------------------------------------- */
+
+int collect_reply_room(const struct engine *e, uint32_t inflow)
+{
+    uint32_t flow = e->inflows[inflow].reply_flow[REPLIER_OFFLOADS];
+    const struct flow *f = &e->flows[flow];
+
+    if (flow == NONE)
+        return -ENOBUFS;
+    return e->pool.state->free < CHUNKS_LEFT ? -ENOBUFS : queue_room(&e->pool, &f->ops, 2);
+}
+
+void collect_reply_empty(struct engine *e, uint32_t inflow)
+{
+    uint32_t flow = e->inflows[inflow].reply_flow[REPLIER_OFFLOADS];
+    struct {
+        struct submit_record record;
+        struct message message;
+    } draft = {
+        .record = {.size = sizeof(draft),
+                   .kind = SUBMIT_SHORT,
+                   .flags = SUBMIT_NO_LCE | SUBMIT_NO_RCE,
+                   .rid_len = sizeof(draft.message),
+                   .token = inflow},
+        .message = {.kind = SUBMIT_SHORT},
+    };
+
+    enter(e, flow, &draft.record);
+}

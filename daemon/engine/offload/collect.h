@@ -1,0 +1,73 @@
+/*
+ * The list of a handler's sends: puts, messages, a reply, events to its client, and changes of its
+ * offload's counters. The list is private while the handler runs, and becomes operations and events
+ * in the transaction that ends it. So a handler that fails has sent nothing.
+ *
+ *     helper --> checked, room counted --> list --> handler returns --> transaction: flows, ring
+ *                    |                                  |
+ *                    -EAGAIN                            FAIL, AGAIN, a fault: the list is dropped
+ *
+ * Room is counted when the helper is called, in a transaction that holds what the end of the
+ * message needs; behind the handler nothing may say no.
+ *
+ * Thread: the progress thread. Owner: the engine, one list for all offloads.
+ */
+#ifndef PWC_ENGINE_COLLECT_H
+#define PWC_ENGINE_COLLECT_H
+
+#include "daemon/engine/state/state.h"
+#include "daemon/handlers/run.h"
+
+enum {
+    COLLECT_SENDS = 32, /* of one handler, events too */
+    COLLECT_BYTES = 65536,
+    COLLECT_FLOW_ENTRIES = 1024, /* of operations that wait in one flow */
+};
+
+/* One handler's list, and what it is checked against. */
+struct collected {
+    /* Set by collect_begin. */
+    uint32_t offload; /* entry */
+    uint32_t inflow;  /* that the message came by */
+    bool may_reply;
+    uint32_t held; /* bytes of the remote ring that the message's own event may take */
+    uint64_t counters[HANDLER_COUNTERS];
+
+    bool counted; /* counters have changed */
+    bool replied;
+    uint32_t sends, events, flows;
+    uint32_t bytes;  /* of drafts */
+    uint32_t chunks; /* that the sends take */
+    struct {
+        uint32_t flow, span;
+    } flow[COLLECT_SENDS]; /* entries that each flow gets */
+    struct {
+        uint32_t flow, at;
+    } send[COLLECT_SENDS];
+    struct {
+        uint64_t id, value;
+    } event[COLLECT_SENDS];
+    _Alignas(8) uint8_t drafts[COLLECT_BYTES]; /* struct submit_record, and what follows */
+};
+
+/* The list is empty. */
+void collect_begin(struct engine *e, uint32_t offload, uint32_t inflow, bool may_reply,
+                   uint32_t held);
+/* The hooks of struct run_host, whose `self` is the engine. */
+int collect_send(void *engine, const struct run_send *send);
+uint32_t collect_target_of(void *engine, uint64_t peer);
+uint64_t collect_counter(void *engine, uint32_t counter);
+void collect_counter_set(void *engine, uint32_t counter, uint64_t value);
+
+/* Within a transaction, which the caller commits: the list becomes operations and events. */
+void collect_enter(struct engine *e);
+/* Behind that commit: the operations go on their way. */
+void collect_entered(struct engine *e);
+
+/* Whether a reply of the offloads to this inflow's requests, without arguments, has room: 0 or
+ * -ENOBUFS. */
+int collect_reply_room(const struct engine *e, uint32_t inflow);
+/* Within a transaction: that reply, which runs no handler. Room was there. */
+void collect_reply_empty(struct engine *e, uint32_t inflow);
+
+#endif

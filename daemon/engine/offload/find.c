@@ -1,0 +1,86 @@
+/* Which offload is meant (find.h). Thread: the progress thread. */
+#include "daemon/engine/offload/find.h"
+
+#include "daemon/engine/state/table.h"
+
+/* The first pause, which doubles so often at most. */
+#define AGAIN_NS     UINT64_C(1000000)
+#define AGAIN_PAUSES 7u
+
+uint32_t offload_of_handle(const struct engine *e, uint32_t session, uint32_t handle)
+{
+    uint32_t offload = handle & (OFFLOADS_MAX - 1);
+    const struct offload *o = &e->offloads.table[offload];
+
+    return o->state != OFFLOAD_FREE && o->generation == handle >> OFFLOADS_SHIFT &&
+                   o->session == session
+               ? offload
+               : NONE;
+}
+
+uint32_t offload_of_index(const struct engine *e, uint32_t session, uint32_t index)
+{
+    const struct chain *chain = &e->offloads.by_index;
+
+    for (uint32_t i = chain_first(chain, chain_home(chain, session, index)); i != NONE;
+         i = chain_next(chain, i)) {
+        const struct offload *o = &e->offloads.table[i];
+
+        if (o->state != OFFLOAD_FREE && o->session == session && o->index == index)
+            return i;
+    }
+    return NONE;
+}
+
+void offload_refused(struct engine *e, uint32_t inflow)
+{
+    struct inflow *in = &e->inflows[inflow];
+
+    set32(e, &in->handled.flags, in->handled.flags & ~(uint32_t)HANDLED_RETURNING);
+    if (in->handled.flags & HANDLED_WAITING) {
+        handlers_charge(e, e->sessions[in->session].client, HANDLERS_DROP_UNITS);
+        handlers_wait(e, e->sessions[in->session].client);
+        return;
+    }
+    e->session_live[in->session].sends_awaited = true;
+    if (e->offloads.again_at == 0)
+        e->offloads.again_at = e->now + (AGAIN_NS << e->offloads.pauses);
+}
+
+bool offload_returns(struct engine *e, struct inflow *in)
+{
+    if (in->handled.flags & HANDLED_RETURNING)
+        return false;
+    set32(e, &in->handled.flags, in->handled.flags | HANDLED_RETURNING);
+    return true;
+}
+
+/* The sweep posts GO. */
+static void release(struct engine *e, uint32_t session)
+{
+    e->session_live[session].sends_awaited = false;
+    table_leaves(e, TABLE_SESSIONS, session);
+}
+
+void offload_room(struct engine *e, uint32_t session)
+{
+    e->offloads.pauses = 0;
+    if (e->offloads.again_at > e->now + AGAIN_NS) /* a long pause ends with what it was for */
+        e->offloads.again_at = e->now + AGAIN_NS;
+    if (e->session_live[session].sends_awaited)
+        release(e, session);
+}
+
+void offload_pause_ends(struct engine *e, uint64_t *deadline)
+{
+    if (e->now < e->offloads.again_at) {
+        if (e->offloads.again_at < *deadline)
+            *deadline = e->offloads.again_at;
+        return;
+    }
+    e->offloads.again_at = 0;
+    e->offloads.pauses += e->offloads.pauses < AGAIN_PAUSES;
+    for (uint32_t i = 0; i < e->open_count; i++)
+        if (e->session_live[e->open_sessions[i]].sends_awaited)
+            release(e, e->open_sessions[i]);
+}

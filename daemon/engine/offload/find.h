@@ -1,0 +1,67 @@
+/*
+ * Which offload is meant, and what its messages wait for. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_OFFLOAD_FIND_H
+#define PWC_ENGINE_OFFLOAD_FIND_H
+
+#include "daemon/engine/offload/turns.h"
+#include "daemon/engine/state/state.h"
+
+/* The entry of a handle that this context was given, or NONE. */
+uint32_t offload_of_handle(const struct engine *e, uint32_t session, uint32_t handle);
+/* The entry of the offload at an index of a context's messages, in any state, or NONE. */
+uint32_t offload_of_index(const struct engine *e, uint32_t session, uint32_t index);
+
+/* Whether the inflow holds this message, and handlers have begun it. */
+static inline bool offload_holds(const struct inflow *in, uint32_t sequence)
+{
+    return in->handled.open && in->handled.sequence == sequence;
+}
+
+/* Whether the inflow's origin was lost, and the put that the inflow holds is to be cut (cuts.h). */
+static inline bool offload_cut_waits(const struct inflow *in)
+{
+    return in->state == INFLOW_PARTING && in->handled.open && in->handled.kind == HANDLER_PUT;
+}
+
+/* Whether the handlers of the message with this sequence wait: for room to send, for one has said
+ * AGAIN, or for their client's turn. */
+static inline bool offload_awaits(const struct inflow *in, uint32_t sequence)
+{
+    return offload_holds(in, sequence) && in->handled.flags & (HANDLED_RERUN | HANDLED_WAITING);
+}
+
+/* Whether it stands in line for a turn. */
+static inline bool offload_in_line(const struct engine *e, const struct inflow *in)
+{
+    return in->handled.flags & HANDLED_WAITING &&
+           handlers_wait_for_turn(e, e->sessions[in->session].client);
+}
+
+/* A record behind one that waits for a turn comes too early, and is dropped. Later packets of the
+ * put that waits cost nothing: its origin's pace is in operations. */
+static inline void offload_drops(struct engine *e, const struct inflow *in)
+{
+    if (offload_awaits(in, in->refused) && in->handled.flags & HANDLED_WAITING)
+        handlers_charge(e, e->sessions[in->session].client, HANDLERS_DROP_UNITS);
+}
+
+/* Within a transaction: such a message is refused. Its GO comes with its client's turn; or when a
+ * send of the context's handlers ends, or after a pause, which grows while no send ends: memory may
+ * be short. */
+void offload_refused(struct engine *e, uint32_t inflow);
+/* Within a transaction: GO is on its way to the origin of what this inflow has refused. False: it
+ * was before. */
+bool offload_returns(struct engine *e, struct inflow *in);
+/* Sends of the context's handlers have ended. */
+void offload_room(struct engine *e, uint32_t session);
+/* The second half of offload_try_again. */
+void offload_pause_ends(struct engine *e, uint64_t *deadline);
+/* After the pause, what waits for room tries again. */
+static inline void offload_try_again(struct engine *e, uint64_t *deadline)
+{
+    if (e->offloads.again_at != 0)
+        offload_pause_ends(e, deadline);
+}
+
+#endif

@@ -1,0 +1,326 @@
+/* A message's way through handlers (handle.h). Thread: the progress thread. */
+#include "daemon/engine/offload/handle.h"
+
+#include <errno.h>
+#include "daemon/engine/ledger/notes.h"
+#include "daemon/engine/offload/collect.h"
+#include "daemon/engine/offload/region_put.h"
+#include "daemon/engine/offload/turns.h"
+#include "daemon/engine/offload/work.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/reply.h"
+#include "daemon/engine/state/doubt.h"
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+/* Within a transaction, into which it reserves the room of one event: whether the message can end
+ * after the next handler, however that is. 0, -ENOSPC, -ENOBUFS. */
+static int room(const struct work *m)
+{
+    struct engine *e = m->e;
+    uint32_t size = m->event > WORK_EVENT_SIZE ? m->event : WORK_EVENT_SIZE;
+    struct event_room unused;
+    int r = 0;
+
+    if (!(m->o->flags & ENGINE_OFFLOAD_QUIET))
+        r = session_reserve(e, m->inflow, size, 1, &unused);
+    if (r == 0)
+        r = notes_room(e, m->in->peer, sizeof(struct wire_flow));
+    if (r == 0 && work_wants_reply(m))
+        r = collect_reply_room(e, m->inflow);
+    return r;
+}
+
+/* Runs the next handler. 0; -ENOSPC: the record is to be refused; -ENOBUFS: not now. */
+static int handler(struct work *m)
+{
+    int r = room(m);
+
+    return r < 0 ? r : work_run(m);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* The origin hears how its message has ended: of a request that was answered, nothing more. */
+static int answer(const struct work *m)
+{
+    struct engine *e = m->e;
+    const struct wire_op *w = &m->a->w.op;
+    struct wire_flow fail = {.head.kind = WIRE_FAIL,
+                             .flow = m->in->origin_flow,
+                             .sequence = w->sequence,
+                             .status = m->h.status};
+
+    if (m->h.flags & HANDLED_REPLIED || work_origin_failed(m))
+        return 0;
+    if (m->h.status < 0) {
+        if (notes_room(e, m->in->peer, sizeof(fail)) < 0)
+            return -ENOBUFS;
+        notes_append(e, m->in->peer, e->sessions[m->in->session].client, &fail, sizeof(fail));
+    } else if (work_wants_reply(m)) {
+        if (collect_reply_room(e, w->flow) < 0)
+            return -ENOBUFS;
+        collect_reply_empty(e, w->flow);
+        flow_ready(e, m->in->reply_flow[REPLIER_OFFLOADS]);
+    }
+    return 0;
+}
+
+/* The default action is due: of a packet, without an event unless it is the last. */
+static int end_by_default(const struct work *m)
+{
+    struct wire_op *w = &m->a->w.op;
+
+    if (m->h.flags & HANDLED_REPLIED)
+        w->head.flags |= WIRE_NO_REPLY;
+    if (!m->last)
+        w->head.flags |= WIRE_NO_EVENT;
+    m->a->deferred = m->h.flags & HANDLED_DEFER;
+    return OFFLOAD_DEFAULT;
+}
+
+/* Within a transaction, which goes with the record's consumption: of the message, or of a packet.
+ */
+static int end(struct work *m)
+{
+    struct engine *e = m->e;
+    struct event_room where;
+    bool posts = work_event_due(m);
+    int r = 0;
+
+    if (m->h.flags & (HANDLED_PROCEED | HANDLED_DEFER) && m->h.status == 0) {
+        if (m->h.kind != HANDLER_PUT || !work_origin_failed(m))
+            return end_by_default(m);
+        work_close(m); /* a part of it stands in the region */
+        return OFFLOAD_DONE;
+    }
+    if (!m->last) {
+        m->h.done = m->offset + m->bytes.data;
+        work_note(m);
+        return OFFLOAD_DONE;
+    }
+    if (posts)
+        r = session_reserve(e, m->inflow, WORK_EVENT_SIZE, 1, &where);
+    if (r < 0 && m->o->flags & ENGINE_OFFLOAD_QUIET) {
+        posts = false; /* the error stands in the offload's counts */
+        r = 0;
+    }
+    if (r == 0)
+        r = answer(m);
+    if (r < 0) {
+        arena_rollback(&e->arena);
+        return r;
+    }
+    /* The ring's private end moves with it, which no rollback puts back. */
+    if (posts)
+        work_post_event(m, &where);
+    work_close(m);
+    return OFFLOAD_DONE;
+}
+
+/* ---- between handlers ------------------------------------------------------------------------ */
+
+/* An earlier process may have run the next handler. */
+static void resolve(struct work *m)
+{
+    struct engine *e = m->e;
+
+    m->h.open = 1;
+    if (m->o && m->o->flags & ENGINE_OFFLOAD_REPEATABLE) {
+        m->h.flags |= HANDLED_RERUN;
+    } else {
+        m->h.flags |= HANDLED_CUT;
+        m->h.flags |= HANDLED_DROPS;
+        m->h.status = -ECONNABORTED;
+        if (m->h.kind == HANDLER_MESSAGE)
+            m->h.dropped = m->h.total;
+        m->h.stage = !m->o || m->h.stage >= HANDLER_COMPLETION
+                         ? HANDLER_STAGES
+                         : offload_stage(e, m->o, HANDLER_COMPLETION);
+    }
+    work_note(m);
+    commit(e);
+}
+
+/* The message as the inflow has noted it, or a new one. False: no handler has to do with it. */
+static bool begin(struct work *m)
+{
+    const struct wire_op *w = &m->a->w.op;
+    struct engine *e = m->e;
+    uint32_t args = 8u * m->a->message.arguments;
+
+    m->last = true;
+    m->bytes = (struct packet_bytes){.at = m->a->id + sizeof(struct message),
+                                     .header = args,
+                                     .data_at = args,
+                                     .data = m->a->message.payload_len};
+    if (offload_holds(m->in, w->sequence)) {
+        work_resume(m);
+        return true;
+    }
+    m->offload = w->head.flags & WIRE_NO_EVENT
+                     ? NONE
+                     : offload_of_index(e, m->in->session, m->a->message.index);
+    if (m->offload == NONE)
+        return false;
+    m->o = &e->offloads.table[m->offload];
+    m->h = (struct handled){.open = 1,
+                            .sequence = w->sequence,
+                            .offload = offload_handle_of(m->o, m->offload),
+                            .stage = offload_stage(e, m->o, HANDLER_HEADER),
+                            .kind = HANDLER_MESSAGE,
+                            .total = m->a->message.payload_len,
+                            .id = m->a->message.index};
+    return true;
+}
+
+/* Bytes that no handler gets any more. */
+static void drop(struct work *m)
+{
+    if (m->h.kind != HANDLER_PUT || !(m->h.flags & HANDLED_DROPS) || m->offset < m->h.done)
+        return;
+    m->h.dropped += m->bytes.data;
+    m->h.done = m->offset + m->bytes.data;
+}
+
+/* Reasons to end the message without another handler, or with the last one alone. */
+static void check(struct work *m)
+{
+    if (m->h.stage == HANDLER_STAGES)
+        return;
+    if (!m->o || m->o->state != OFFLOAD_OPEN || m->o->ending != OFFLOAD_STAYS) {
+        m->h.status = -ESHUTDOWN;
+        m->h.stage = HANDLER_STAGES;
+    } else if (m->h.kind == HANDLER_MESSAGE &&
+               (m->a->message.kind == SUBMIT_LONG || m->h.total > m->e->config.packed_max)) {
+        m->h.status = -EMSGSIZE;
+        m->h.stage = HANDLER_STAGES;
+    } else if (work_origin_failed(m) && work_is_untouched(m)) {
+        m->h.flags |= HANDLED_PENDING; /* it failed at its origin while it waited for its turn */
+        m->h.stage = HANDLER_STAGES;
+    } else if (work_origin_failed(m) && !(m->h.flags & HANDLED_CUT)) {
+        work_cut(m);
+    }
+}
+
+/* Whether the next handler is one for this record. */
+static bool handler_due(const struct work *m)
+{
+    switch (m->h.stage) {
+    case HANDLER_HEADER:
+        return true;
+    case HANDLER_PAYLOAD:
+        return m->offset >= m->h.done;
+    case HANDLER_COMPLETION:
+        return m->last;
+    default:
+        return false;
+    }
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static void change_flags(struct work *m, uint32_t flags)
+{
+    if (flags == m->h.flags)
+        return;
+    m->h.flags = flags;
+    work_note(m);
+    commit(m->e);
+}
+
+/* 0, or -ENOSPC: another client's handlers run before the next one of this message. */
+static int await_turn(struct work *m, uint32_t client)
+{
+    struct ledger_in *ledger = &m->e->peer_live[m->in->peer].in;
+    bool runs = !ledger->handlers_late && handlers_may_run(m->e, client);
+
+    ledger->handlers_late = false;
+    m->h.open = 1;
+    change_flags(m, runs ? m->h.flags & ~(uint32_t)HANDLED_WAITING : m->h.flags | HANDLED_WAITING);
+    return runs ? 0 : -ENOSPC;
+}
+
+/* Runs the message's handlers as far as they get. 0, -ENOSPC or -ENOBUFS. */
+static int run_handlers(struct work *m, uint32_t client)
+{
+    int r = 0;
+
+    for (check(m); r == 0 && handler_due(m); check(m)) {
+        r = await_turn(m, client);
+        if (r == 0)
+            r = handler(m);
+        if (!work_client_lives(m) && m->h.status == 0) {
+            m->h.status = -EHOSTDOWN;
+            m->h.stage = HANDLER_STAGES;
+        }
+    }
+    work_charge(m, client);
+    return r;
+}
+
+/* ---- the whole way --------------------------------------------------------------------------- */
+
+/* Whether the inflow holds a message with this record's sequence that the record is no part of: a
+ * put, and this is a message, or the other way round. */
+static bool is_other_kind(const struct inflow *in, const struct arrival *a)
+{
+    uint32_t kind = a->w.op.head.kind == WIRE_PACKET ? HANDLER_PUT : HANDLER_MESSAGE;
+
+    return offload_holds(in, a->w.op.sequence) && in->handled.kind != kind;
+}
+
+int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
+{
+    struct work m = {
+        .e = e, .a = a, .in = &e->inflows[a->w.op.flow], .inflow = a->w.op.flow, .event = event};
+    uint32_t client = e->sessions[m.in->session].client;
+    int r;
+
+    if (is_other_kind(m.in, a))
+        return -EPROTO;
+    if (a->w.op.head.kind == WIRE_PACKET) {
+        r = region_put_begin(&m);
+        if (r <= 0)
+            return r < 0 ? r : OFFLOAD_DONE;
+    } else if (!begin(&m)) {
+        return OFFLOAD_NOT_OURS;
+    }
+    handlers_note(e, client);
+    check(&m);
+    if (m.h.status == 0 && work_wants_reply(&m)) {
+        r = reply_flow_open(e, a->w.op.flow, REPLIER_OFFLOADS);
+        if (r < 0) {
+            arena_rollback(&e->arena);
+            m.h.status = r;
+            m.h.stage = HANDLER_STAGES;
+        }
+        commit(e);
+    }
+    if (m.in->in_doubt) {
+        if (doubt_resolve(e, m.in, a->w.op.sequence))
+            resolve(&m);
+        commit(e);
+    }
+    check(&m);
+    drop(&m);
+    r = run_handlers(&m, client);
+    return r < 0 ? r : end(&m);
+}
+
+void offload_ended(struct engine *e, struct arrival *a)
+{
+    struct work m = {.e = e, .a = a, .in = &e->inflows[a->w.op.flow], .inflow = a->w.op.flow};
+    bool packet = a->w.op.head.kind == WIRE_PACKET;
+
+    if (!packet && !m.in->handled.open)
+        return;
+    if (!(packet ? region_put_begin(&m) > 0 : begin(&m)))
+        return;
+    if (m.last) {
+        work_close(&m);
+        return;
+    }
+    m.h.done = m.offset + m.bytes.data;
+    work_note(&m);
+}

@@ -1,0 +1,54 @@
+/*
+ * Puts to an offload's region: which part of a packet handlers have not dealt with, and puts that
+ * are cut. A packet whose handlers have run is skipped when it comes again:
+ *
+ *     0          done                    total
+ *     | skipped  | at `done`: handlers   | behind it, and one before was refused: comes again
+ *
+ * A put that can't end is cut, and its completion handler runs with that flag: its origin has
+ * failed or has gone on to something else, or its offload was disabled or destroyed.
+ *
+ * Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_OFFLOAD_REGION_PUT_H
+#define PWC_ENGINE_OFFLOAD_REGION_PUT_H
+
+#include "daemon/engine/ledger/records.h"
+#include "daemon/engine/offload/find.h"
+
+struct work;
+
+/* Bytes of a put in packets that handlers have dealt with. */
+static inline uint32_t offload_bytes_done(const struct inflow *in, uint32_t sequence)
+{
+    return offload_holds(in, sequence) ? in->handled.done : 0;
+}
+
+/* Whether this is a packet behind one that was refused. */
+static inline bool offload_is_early(const struct inflow *in, const struct arrival *a)
+{
+    return a->w.op.head.kind == WIRE_PACKET && !(a->w.op.head.flags & WIRE_CUT) &&
+           a->w.packet.at > offload_bytes_done(in, a->w.op.sequence);
+}
+
+/* Whether handlers have begun a put whose origin has gone on to this sequence without its end. */
+static inline bool offload_is_left(const struct inflow *in, uint32_t sequence)
+{
+    return in->handled.open && in->handled.sequence != sequence && in->handled.kind == HANDLER_PUT;
+}
+
+/* A packet that `m` has the record of: 1, and the part of it that is left, with its offload; 0:
+ * there is nothing to do; -EPROTO: it does not fit those before it. */
+int region_put_begin(struct work *m);
+
+/* Within a transaction that holds nothing, which it commits: no more comes of the put that this
+ * inflow holds. Its completion handler runs, and it ends. */
+void offload_cut(struct engine *e, uint32_t inflow);
+/* As offload_cut, where the put is one to this offload and handlers have begun it: the offload
+ * ends, and what still comes of the put gets -ESHUTDOWN. */
+void offload_cut_begun(struct engine *e, uint32_t inflow, uint32_t handle);
+/* Whether offload_cut of this inflow is for a later step: then it is parting, and the sweep comes
+ * to it (cuts.h). */
+bool offload_cut_later(struct engine *e, uint32_t inflow);
+
+#endif

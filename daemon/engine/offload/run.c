@@ -1,0 +1,131 @@
+/* One run (run.h). Thread: the progress thread. */
+#include "daemon/engine/offload/run.h"
+
+#include <errno.h>
+#include "daemon/engine/offload/collect.h"
+#include "daemon/engine/offload/program.h"
+#include "daemon/engine/peer/region.h"
+#include "daemon/engine/watch/probes.h"
+#include "daemon/handlers/vm.h"
+
+uint32_t offload_stage(const struct engine *e, const struct offload *o, uint32_t stage)
+{
+    const struct handler_image *image = program_image(e, o->program);
+
+    while (stage < HANDLER_STAGES && image->entry[stage] == HANDLER_NONE)
+        stage++;
+    return stage;
+}
+
+uint8_t *offload_memory(const struct engine *e, uint32_t session, const struct engine_range *range)
+{
+    uint64_t length;
+    uint8_t *base;
+
+    if (region_memory(e, session, range->slot, range->generation, 0, &base, &length) < 0)
+        return NULL;
+    return range->offset <= length && range->length <= length - range->offset ? base + range->offset
+                                                                              : NULL;
+}
+
+/* ---- the interpreter's host ------------------------------------------------------------------ */
+
+static uint64_t host_clock(void *engine)
+{
+    const struct engine *e = engine;
+
+    return e->host->clock(e->host->context);
+}
+
+static uint64_t host_switches(void *engine)
+{
+    const struct engine *e = engine;
+
+    return e->host->switches ? e->host->switches(e->host->context) : 0;
+}
+
+static uint64_t host_now(void *engine)
+{
+    return ((const struct engine *)engine)->now;
+}
+
+/* For probes alone: the trace has no row for numbers of handlers yet. */
+static void host_trace(void *engine, uint64_t a, uint64_t b)
+{
+    const struct engine *e = engine;
+
+    probe_handler_trace(e->offloads.table[e->offloads.collected->offload].session, a, b);
+}
+
+static const struct run_host timed = {.clock = host_clock,
+                                      .switches = host_switches,
+                                      .now = host_now,
+                                      .send = collect_send,
+                                      .target_of = collect_target_of,
+                                      .counter = collect_counter,
+                                      .counter_set = collect_counter_set,
+                                      .trace = host_trace};
+static const struct run_host untimed = {.now = host_now,
+                                        .send = collect_send,
+                                        .target_of = collect_target_of,
+                                        .counter = collect_counter,
+                                        .counter_set = collect_counter_set,
+                                        .trace = host_trace};
+
+/* ---- windows --------------------------------------------------------------------------------- */
+
+/* False: the range is one, and its memory is not there. */
+static bool window_of(const struct engine *e, uint32_t session, const struct engine_range *range,
+                      enum handler_window window, struct windows *w)
+{
+    uint8_t *at;
+
+    if (range->length == 0)
+        return true;
+    at = offload_memory(e, session, range);
+    if (!at)
+        return false;
+    window_set(w, window, at, range->length);
+    return true;
+}
+
+static bool windows_of(const struct engine *e, const struct offload *o,
+                       const struct handler_packet *packet, const struct packet_bytes *bytes,
+                       struct windows *w)
+{
+    uint32_t client = e->sessions[o->session].client;
+
+    windows_clear(w);
+    window_set(w, HANDLER_STACK, e->offloads.stacks + (uint64_t)client * HANDLER_STACK_BYTES,
+               HANDLER_STACK_BYTES);
+    window_set_constant(w, HANDLER_CONTEXT, packet, sizeof(*packet));
+    window_set_constant(w, HANDLER_PACKET, bytes->at, bytes->data_at + bytes->data);
+    return window_of(e, o->session, &o->state_memory, HANDLER_STATE, w) &&
+           window_of(e, o->session, &o->host, HANDLER_HOST, w) &&
+           window_of(e, o->session, &o->scratch, HANDLER_SCRATCH, w);
+}
+
+int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
+                struct handler_packet *packet, const struct packet_bytes *bytes, struct run *run)
+{
+    const struct offload *o = &e->offloads.table[offload];
+
+    packet->header = handler_address(HANDLER_PACKET, 0);
+    packet->header_length = bytes->header;
+    packet->data = handler_address(HANDLER_PACKET, bytes->data_at);
+    packet->length = bytes->data;
+    *run = (struct run){.image = program_image(e, o->program),
+                        .stage = stage,
+                        .host = e->host->clock ? &timed : &untimed,
+                        .self = e,
+                        .client = (uint64_t)e->sessions[o->session].client + 1,
+                        .units = e->config.handler_units,
+                        .time = UINT64_C(1000) * e->config.handler_us,
+                        .targets = o->targets};
+    if (!windows_of(e, o, packet, bytes, &run->windows))
+        return -EHOSTDOWN;
+    probe_handler_begin(o->session, offload_handle_of(o, offload), stage);
+    vm_run(e->offloads.vm, run);
+    probe_handler_end(o->session, offload_handle_of(o, offload), stage, run->used, run->fault);
+    return 0;
+}

@@ -1,0 +1,30 @@
+/*
+ * One run: a handler of an offload's program on one packet, by the interpreter (daemon/handlers).
+ * Windows are made anew for each run from the entries of the client's regions, which may have
+ * changed. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_OFFLOAD_RUN_H
+#define PWC_ENGINE_OFFLOAD_RUN_H
+
+#include "daemon/engine/state/state.h"
+#include "daemon/handlers/run.h"
+
+/* The bytes of a record that handlers may read: its id or arguments, then its data. */
+struct packet_bytes {
+    const uint8_t *at; /* in the ledger: a peer that is hostile may change them meanwhile */
+    uint32_t header, data_at, data; /* lengths, and where the data begins */
+};
+
+/* The first handler from `stage` on that the offload's program has, or HANDLER_STAGES. */
+uint32_t offload_stage(const struct engine *e, const struct offload *o, uint32_t stage);
+
+/* Runs it; what it sends goes to e->offloads.collected (collect.h), which has begun. Fills the
+ * packet's addresses in. 0 with the run's result, or -EHOSTDOWN: memory of the client's is not
+ * there. */
+int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
+                struct handler_packet *packet, const struct packet_bytes *bytes, struct run *run);
+
+/* The bytes of a range, which must stand in a region of the client's; NULL: not there. */
+uint8_t *offload_memory(const struct engine *e, uint32_t session, const struct engine_range *range);
+
+#endif

@@ -1,0 +1,464 @@
+/* The table of offloads (table.h, engine.h). Thread: the progress thread. */
+#include "daemon/engine/offload/table.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/engine/offload/account.h"
+#include "daemon/engine/offload/cuts.h"
+#include "daemon/engine/offload/find.h"
+#include "daemon/engine/offload/program.h"
+#include "daemon/engine/offload/run.h"
+#include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/op.h"
+#include "daemon/engine/peer/bind.h"
+#include "daemon/engine/peer/remote.h"
+#include "daemon/engine/session/quota.h"
+#include "daemon/engine/state/notice.h"
+#include "daemon/engine/state/table.h"
+#include "shm_ring/fault.h"
+
+/* The cookie of a target's bind. */
+static uint64_t bind_cookie(uint32_t handle, uint32_t target)
+{
+    return (uint64_t)handle << 32 | target;
+}
+
+/* ---- going ----------------------------------------------------------------------------------- */
+
+/* Lets go of the binds of an offload, those that its entry does not name yet too. */
+static void unbind_targets(struct engine *e, uint32_t session, uint32_t handle)
+{
+    for (uint32_t f = e->sessions[session].first_flow; f != NONE; f = e->flows[f].next) {
+        if (e->flows[f].owner != owner_of(OWNER_OFFLOADS, session))
+            continue;
+        for (uint32_t i = e->flow_live[f].first_remote; i != NONE; i = e->remote_next[i]) {
+            struct remote *r = &e->remotes[i];
+
+            if (r->cookie >> 32 != handle || r->unbound)
+                continue;
+            set64(e, &r->free_after, e->flows[f].ops.tail);
+            set32(e, &r->unbound, 1);
+            commit(e);
+            e->flow_live[f].let_go = true;
+            table_leaves(e, TABLE_REMOTES, i);
+        }
+    }
+}
+
+/* Within a transaction: a window begins or ends to hold its region. A client that ends may have
+ * lost the region before. */
+static void hold_region(struct engine *e, const struct engine_range *range, int change)
+{
+    struct region *region = &e->regions[range->slot];
+
+    if (range->length > 0 && region->generation == range->generation)
+        set32(e, &region->offloads, region->offloads + (uint32_t)change);
+}
+
+static void hold_regions(struct engine *e, const struct offload *o, int change)
+{
+    hold_region(e, &o->state_memory, change);
+    hold_region(e, &o->host, change);
+    hold_region(e, &o->scratch, change);
+}
+
+/* Within a transaction: the region has no offload any more. Peers that have bound it go on sending
+ * packets. */
+static void leave_region(struct engine *e, const struct offload *o)
+{
+    struct region *region = &e->regions[o->host.slot];
+
+    if (region->generation != o->host.generation)
+        return;
+    set32(e, &region->offload, NONE);
+    if (region->first_grant == NONE)
+        set32(e, &region->packet, 0);
+}
+
+static void remove_offload(struct engine *e, uint32_t offload)
+{
+    struct offload *o = &e->offloads.table[offload];
+    uint32_t client = e->sessions[o->session].client;
+
+    e->session_live[o->session].offloads--;
+    if (o->takes == OFFLOAD_PUTS)
+        leave_region(e, o);
+    else
+        chain_remove(&e->offloads.by_index, offload);
+    unbind_targets(e, o->session, offload_handle_of(o, offload));
+    program_release(e, o->program);
+    hold_regions(e, o, -1);
+    set32(e, &e->clients[client].offloads, e->clients[client].offloads - 1);
+    set32(e, &o->state, OFFLOAD_FREE);
+    table_give(e, TABLE_OFFLOADS, offload);
+    commit(e);
+    FAULT(OFFLOAD_GONE);
+    e->sweep = true;
+}
+
+/* An offload for messages is found by its index from now on. */
+static void find_by_index(struct engine *e, uint32_t offload)
+{
+    const struct offload *o = &e->offloads.table[offload];
+    struct chain *chain = &e->offloads.by_index;
+
+    if (o->takes == OFFLOAD_MESSAGES)
+        chain_add_key(chain, chain_hash(o->session, o->index), offload);
+}
+
+/* ---- coming ---------------------------------------------------------------------------------- */
+
+/* The targets are bound, or one of them can't be. */
+static void bound(struct engine *e, uint32_t remote, int32_t status)
+{
+    const struct remote *r = &e->remotes[remote];
+    uint32_t session = owner_handle(r->owner);
+    uint32_t offload = offload_of_handle(e, session, (uint32_t)(r->cookie >> 32));
+    uint32_t target = (uint32_t)r->cookie;
+    struct offload *o;
+
+    if (offload == NONE)
+        return;
+    o = &e->offloads.table[offload];
+    if (status == 0)
+        set32(e, &o->target[target], remote);
+    else if (o->bind_status == 0)
+        set32(e, (uint32_t *)&o->bind_status, (uint32_t)status);
+    set32(e, &o->unbound, o->unbound - 1);
+    table_leaves(e, TABLE_OFFLOADS, offload); /* the sweep opens it, or removes it */
+}
+
+static void ready(struct engine *e, uint32_t offload, int32_t status)
+{
+    const struct offload *o = &e->offloads.table[offload];
+
+    notice_push(e, &(struct engine_notice){.kind = ENGINE_OFFLOAD_READY,
+                                           .status = status,
+                                           .handle = offload_handle_of(o, offload),
+                                           .cookie = o->answer});
+}
+
+/* Its context is closed. A request that waits for its targets to be bound is answered. */
+static void end_offload(struct engine *e, uint32_t offload)
+{
+    if (e->offloads.table[offload].state == OFFLOAD_BINDING)
+        ready(e, offload, -ESHUTDOWN);
+    remove_offload(e, offload);
+}
+
+bool offload_leaves(struct engine *e, uint32_t offload)
+{
+    struct offload *o = &e->offloads.table[offload];
+
+    if ((o->state == OFFLOAD_OPEN || o->state == OFFLOAD_DISABLED) && o->takes == OFFLOAD_PUTS) {
+        bool more = !cuts_step(e, offload);
+
+        e->sweep |= more;
+        return more;
+    }
+    if (o->state != OFFLOAD_BINDING || o->unbound > 0)
+        return false;
+    ready(e, offload, o->bind_status);
+    if (o->bind_status < 0) {
+        remove_offload(e, offload);
+        return false;
+    }
+    set32(e, &o->state, OFFLOAD_OPEN);
+    commit(e);
+    FAULT(OFFLOAD_OPENED);
+    return false;
+}
+
+/* Binds the targets anew. What can't even be begun counts as ended. */
+static void bind_targets(struct engine *e, uint32_t offload, const struct engine_offload_info *info)
+{
+    struct offload *o = &e->offloads.table[offload];
+
+    for (uint32_t i = 0; i < info->target_count; i++) {
+        const struct remote *r = &e->remotes[info->targets[i]];
+        bool flow = flow_find(e, owner_of(OWNER_OFFLOADS, o->session), r->peer, r->endpoint) < 0;
+        int rc = quota_bind(e, o->session, flow);
+
+        if (rc == 0)
+            rc = bind_begin(e, owner_of(OWNER_OFFLOADS, o->session), r->peer, r->endpoint,
+                            r->has_key ? &r->key : NULL,
+                            bind_cookie(offload_handle_of(o, offload), i));
+        if (rc >= 0)
+            continue;
+        set32(e, (uint32_t *)&o->bind_status, (uint32_t)rc);
+        set32(e, &o->unbound, o->unbound - 1);
+        commit(e);
+    }
+}
+
+/* A window: 0, -ERANGE: not in a region of the client's; -EINVAL: not at a multiple of 64. */
+static int range_check(const struct engine *e, uint32_t session, const struct engine_range *range)
+{
+    uint64_t at;
+
+    if (range->length == 0)
+        return 0;
+    if (!offload_memory(e, session, range) || e->regions[range->slot].state != REGION_OPEN)
+        return -ERANGE;
+    at = e->regions[range->slot].offset + range->offset;
+    return at % 64 == 0 ? 0 : -EINVAL;
+}
+
+/* Whether a context of this node has bound the context already: its messages may go beside the
+ * engine. Binds behind the client's first offload get no such way (engine_neighbour), but nothing
+ * notes which ones these are. */
+static bool neighbour_passes_by(const struct engine *e, uint32_t session)
+{
+    for (uint32_t i = e->sessions[session].first_inflow; i != NONE; i = e->inflows[i].next)
+        if (e->inflows[i].peer == e->config.self || e->peer_live[e->inflows[i].peer].sibling)
+            return true;
+    return false;
+}
+
+/* Whether puts to this region may go to handlers: all who have bound it must know. */
+static int region_check(const struct engine *e, const struct engine_range *host)
+{
+    const struct region *region = &e->regions[host->slot];
+
+    if (host->length == 0 || host->offset != 0 || host->length != region->length ||
+        !(region->rights & ENGINE_REMOTE_WRITE))
+        return -EINVAL;
+    if (region->offload != NONE)
+        return -EADDRINUSE;
+    return region->packet == 0 && region->first_grant != NONE ? -EBUSY : 0;
+}
+
+static int info_check(const struct engine *e, uint32_t session,
+                      const struct engine_offload_info *info)
+{
+    int r = range_check(e, session, &info->state);
+
+    if (r == 0)
+        r = range_check(e, session, &info->host);
+    if (r == 0)
+        r = range_check(e, session, &info->scratch);
+    if (r < 0)
+        return r;
+    if (info->takes > OFFLOAD_PUTS || info->index >= SESSION_HANDLERS ||
+        info->flags & ~(uint32_t)ENGINE_OFFLOAD_FLAGS ||
+        info->target_count > ENGINE_OFFLOAD_TARGETS)
+        return -EINVAL;
+    if (info->state.length > ENGINE_OFFLOAD_STATE_MAX)
+        return -ERANGE;
+    for (uint32_t i = 0; i < info->target_count; i++)
+        if (!op_remote_given(e, session, info->targets[i]))
+            return -EINVAL;
+    if (neighbour_passes_by(e, session))
+        return -EBUSY;
+    if (info->takes == OFFLOAD_PUTS)
+        return region_check(e, &info->host);
+    return offload_of_index(e, session, info->index) == NONE ? 0 : -EADDRINUSE;
+}
+
+int engine_offload_create(struct engine *e, uint32_t session,
+                          const struct engine_offload_info *info, uint64_t cookie)
+{
+    const struct session *s = &e->sessions[session];
+    uint32_t program, offload;
+    struct client *c;
+    struct offload *o;
+    int r;
+
+    if (session >= e->config.sessions_max || s->state != SESSION_OPEN ||
+        e->clients[s->client].state != CLIENT_LIVE)
+        return -EINVAL;
+    program = program_of_handle(e, s->client, info->program);
+    r = program == NONE ? -EINVAL : info_check(e, session, info);
+    if (r < 0)
+        return r;
+    offload = table_take(e, TABLE_OFFLOADS);
+    if (offload == NONE)
+        return -ENOSPC;
+    c = &e->clients[s->client];
+    if (c->offloads == 0)
+        memset(e->offloads.stacks + (uint64_t)s->client * HANDLER_STACK_BYTES, 0,
+               HANDLER_STACK_BYTES);
+    o = &e->offloads.table[offload];
+    *o = (struct offload){.generation = (o->generation + 1) % OFFLOAD_GENERATIONS,
+                          .session = session,
+                          .program = program,
+                          .takes = info->takes,
+                          .index = info->index,
+                          .flags = info->flags,
+                          .cookie = info->cookie,
+                          .answer = cookie,
+                          .state_memory = info->state,
+                          .host = info->host,
+                          .scratch = info->scratch,
+                          .targets = info->target_count,
+                          .unbound = info->target_count};
+    for (uint32_t i = 0; i < ENGINE_OFFLOAD_TARGETS; i++)
+        o->target[i] = NONE;
+    for (uint32_t i = 0; i < info->target_count; i++)
+        o->endpoint[i] = e->remotes[info->targets[i]].endpoint;
+    account_begin(e, offload);
+    program_hold(e, program);
+    hold_regions(e, o, 1);
+    set32(e, &c->offloads, c->offloads + 1);
+    set32(e, &o->state, OFFLOAD_BINDING);
+    if (info->takes == OFFLOAD_PUTS) {
+        set32(e, &e->regions[info->host.slot].offload, offload);
+        set32(e, &e->regions[info->host.slot].packet, packet_longest(&e->config));
+    }
+    commit(e);
+    FAULT(OFFLOAD_MADE);
+    find_by_index(e, offload);
+    e->session_live[session].offloads++;
+    bind_targets(e, offload, info);
+    table_leaves(e, TABLE_OFFLOADS, offload);
+    return (int)offload_handle_of(o, offload);
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+/* The entry of an offload that may be changed, or NONE. One that still binds its targets is not its
+ * client's yet: its one answer is ENGINE_OFFLOAD_READY. */
+static uint32_t changeable(const struct engine *e, uint32_t session, uint32_t handle)
+{
+    uint32_t offload = offload_of_handle(e, session, handle);
+
+    return offload == NONE || e->offloads.table[offload].state == OFFLOAD_BINDING ? NONE : offload;
+}
+
+/* There may be puts to be cut. */
+static void look_again(struct engine *e, uint32_t offload)
+{
+    e->offloads.live[offload].cut_to = 0;
+    e->offloads.live[offload].cut = false;
+}
+
+/* 0: all puts to it are cut; -EAGAIN: the sweep goes on with that. */
+static int cut_puts(struct engine *e, uint32_t offload, enum offload_ending ending)
+{
+    struct offload *o = &e->offloads.table[offload];
+
+    if (o->ending == OFFLOAD_STAYS)
+        look_again(e, offload);
+    if (o->ending < ending) {
+        set32(e, &o->ending, ending);
+        commit(e);
+    }
+    if (o->takes != OFFLOAD_PUTS || cuts_step(e, offload))
+        return 0;
+    table_leaves(e, TABLE_OFFLOADS, offload);
+    return -EAGAIN;
+}
+
+static int change_state(struct engine *e, uint32_t offload, uint32_t state)
+{
+    struct offload *o = &e->offloads.table[offload];
+
+    if (o->ending == OFFLOAD_TO_DESTROY)
+        return -EINVAL;
+    set32(e, &o->ending, OFFLOAD_STAYS);
+    set32(e, &o->state, state);
+    commit(e);
+    return 0;
+}
+
+int engine_offload_destroy(struct engine *e, uint32_t session, uint32_t handle)
+{
+    uint32_t offload = changeable(e, session, handle);
+    int r = offload == NONE ? -EINVAL : cut_puts(e, offload, OFFLOAD_TO_DESTROY);
+
+    if (r == 0)
+        remove_offload(e, offload);
+    return r;
+}
+
+int engine_offload_disable(struct engine *e, uint32_t session, uint32_t handle)
+{
+    uint32_t offload = changeable(e, session, handle);
+    int r = offload == NONE ? -EINVAL : cut_puts(e, offload, OFFLOAD_TO_DISABLE);
+
+    return r < 0 ? r : change_state(e, offload, OFFLOAD_DISABLED);
+}
+
+int engine_offload_enable(struct engine *e, uint32_t session, uint32_t handle)
+{
+    uint32_t offload = changeable(e, session, handle);
+
+    return offload == NONE ? -EINVAL : change_state(e, offload, OFFLOAD_OPEN);
+}
+
+void offloads_leave(struct engine *e, uint32_t session)
+{
+    if (e->clients[e->sessions[session].client].offloads == 0)
+        return;
+    for (uint32_t i = 0; i < OFFLOADS_MAX; i++)
+        if (e->offloads.table[i].state != OFFLOAD_FREE && e->offloads.table[i].session == session)
+            end_offload(e, i);
+    bind_forget_owner(e, owner_of(OWNER_OFFLOADS, session));
+}
+
+void offloads_inherit(struct engine *e)
+{
+    for (uint32_t i = 0; i < OFFLOADS_MAX; i++) {
+        const struct offload *o = &e->offloads.table[i];
+
+        if (o->state == OFFLOAD_FREE)
+            continue;
+        e->session_live[o->session].offloads++;
+        if (o->state == OFFLOAD_BINDING) {
+            remove_offload(e, i);
+            continue;
+        }
+        find_by_index(e, i);
+    }
+}
+
+/* ---- the owner of what handlers send --------------------------------------------------------- */
+
+static uint32_t *flows_of(struct engine *e, uint32_t session)
+{
+    return owner_session.flows(e, session);
+}
+
+static uint32_t client_of(const struct engine *e, uint32_t session)
+{
+    return owner_session.client(e, session);
+}
+
+static void identify(const struct engine *e, uint32_t session, struct owner_identity *out)
+{
+    owner_session.identify(e, session, out);
+}
+
+/* The operation's word names its offload, and the counter that counts its end (collect.c). */
+static void ended(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
+{
+    uint32_t session = owner_handle(e->flows[flow].owner);
+    uint32_t offload = offload_of_handle(e, session, (uint32_t)(op->lid >> 8));
+    uint32_t counter = op->lid & 0xff;
+    struct offload *o;
+
+    offload_room(e, session);
+    if (offload == NONE)
+        return;
+    o = &e->offloads.table[offload];
+    if (op->status < 0)
+        account_send_failed(e, o);
+    if (counter > 0)
+        set64(e, &o->counters[counter - 1], o->counters[counter - 1] + 1);
+}
+
+static void ended_silently(struct engine *e, uint32_t session, uint32_t count, uint64_t reserve)
+{
+    offload_room(e, session);
+}
+
+const struct owner_kind owner_offloads = {
+    .flows = flows_of,
+    .client = client_of,
+    .identify = identify,
+    .bound = bound,
+    .ended = ended,
+    .ended_silently = ended_silently,
+    .pop = quota_pop_chunks,
+    .inherit = quota_count,
+};

@@ -1,0 +1,23 @@
+/*
+ * The table of offloads: how they come and go (engine.h has the calls), and the owner of what their
+ * handlers send, a row of ops/owner.h for each context. Their targets are remotes of that owner,
+ * bound anew, so that the client's own operations and theirs have flows of their own. Thread: the
+ * progress thread.
+ */
+#ifndef PWC_ENGINE_OFFLOAD_TABLE_H
+#define PWC_ENGINE_OFFLOAD_TABLE_H
+
+#include "daemon/engine/ops/owner.h"
+
+extern const struct owner_kind owner_offloads;
+
+/* The sweep's visit: an offload whose targets are bound opens; puts are cut. False: it need not be
+ * visited again. */
+bool offload_leaves(struct engine *e, uint32_t offload);
+/* Removes the offloads of a context that is on its way out. */
+void offloads_leave(struct engine *e, uint32_t session);
+/* After a restart: offloads are found by their index again. Those whose targets were being bound
+ * go: the caller asks again. */
+void offloads_inherit(struct engine *e);
+
+#endif

@@ -1,0 +1,146 @@
+/*
+ * Offloads: programs of clients that are joined to an index of a context's active messages, or to a
+ * region. What arrives there is given to the program's handlers (daemon/engine/offload).
+ *
+ * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
+ * types die with the process. Thread: the progress thread owns all of it.
+ */
+#ifndef PWC_ENGINE_OFFLOADS_H
+#define PWC_ENGINE_OFFLOADS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "daemon/engine/engine.h"
+#include "daemon/engine/state/chain.h"
+#include "daemon/engine/state/ready_list.h"
+#include "daemon/engine/watch/histogram.h"
+#include "proto/handler_abi.h"
+#include "proto/wire_abi.h"
+
+#define OFFLOADS_SHIFT 10u
+#define OFFLOADS_MAX   (1u << OFFLOADS_SHIFT)
+static_assert(OFFLOADS_MAX == ENGINE_OFFLOADS_MAX, "the shift is that of a handle");
+#define OFFLOAD_GENERATIONS (1u << (31 - OFFLOADS_SHIFT))
+
+/* ---- in the arena ---------------------------------------------------------------------------- */
+
+enum offload_state {
+    OFFLOAD_FREE = 0,
+    OFFLOAD_BINDING = 1, /* its targets are being bound */
+    OFFLOAD_OPEN = 2,
+    OFFLOAD_DISABLED = 3, /* by its client, or by a fault: what comes fails */
+};
+
+/* What its client has asked for, once all puts to it are cut. Until then nothing new begins. */
+enum offload_ending {
+    OFFLOAD_STAYS = 0,
+    OFFLOAD_TO_DISABLE = 1,
+    OFFLOAD_TO_DESTROY = 2,
+};
+
+struct offload {
+    uint32_t state;      /* enum offload_state */
+    uint32_t generation; /* of the entry */
+    uint32_t session;
+    uint32_t program; /* an entry of the table of programs, which it holds */
+    uint32_t takes;   /* enum offload_takes */
+    uint32_t index;   /* of the messages */
+    uint32_t flags;   /* enum engine_offload_flag */
+    uint32_t ending;  /* enum offload_ending */
+    uint64_t cookie;  /* the client's word, in each event */
+    uint64_t answer;  /* while its targets are being bound: the caller's cookie */
+    struct engine_range state_memory, host, scratch;
+    uint32_t targets;
+    uint32_t unbound;                          /* of them: not bound yet */
+    uint32_t target[ENGINE_OFFLOAD_TARGETS];   /* remotes of the context's offloads, or NONE */
+    uint64_t endpoint[ENGINE_OFFLOAD_TARGETS]; /* rank and context that each leads to */
+    uint64_t counters[HANDLER_COUNTERS];
+    /* Counts that people look at. */
+    uint64_t messages, bytes, dropped, deferred, failed, faults, sends, sends_failed, units;
+    uint32_t fault, fault_stage, fault_place; /* the last one */
+    int32_t bind_status;                      /* the first bind that failed */
+    uint64_t fault_address;
+};
+
+static inline uint32_t offload_handle_of(const struct offload *o, uint32_t number)
+{
+    return o->generation << OFFLOADS_SHIFT | number;
+}
+
+/* Bytes of a put that one packet holds at most. */
+static inline uint32_t packet_longest(const struct engine_config *c)
+{
+    uint32_t most = c->packed_max & ~(WIRE_PACKET_UNIT - 1);
+
+    return most > 0 ? most : WIRE_PACKET_UNIT;
+}
+
+/* ---- private --------------------------------------------------------------------------------- */
+
+struct collected;
+struct vm;
+
+/* The process's own view of an offload; it ends with the process. */
+struct offload_live {
+    struct histogram runs; /* units of each */
+    uint32_t cut_to;       /* inflow + 1: puts by those before it are cut; 0: none was looked at */
+    bool cut;              /* all are, and none can begin */
+};
+
+/* Units that handlers take in one step, before records wait for the next one. */
+#define OFFLOAD_STEP_UNITS 8192u
+/* And those that puts which are cut take in one step: of their completion handlers, and so many for
+ * each inflow that is looked at. The next step goes on. */
+#define OFFLOAD_CUT_UNITS  8192u
+#define OFFLOAD_LOOK_UNITS 8u
+
+/* Turns of handlers (offload/turns.h): what a client may still use of its own. */
+struct handler_turn {
+    int64_t left;   /* units; less than none comes off the next turn */
+    uint64_t until; /* ns: then the rest is void */
+    bool waits;     /* it stands in its user's list */
+};
+
+/* A user whose clients wait for a turn. */
+struct handler_user {
+    uint32_t uid;
+    struct ready_list clients;
+};
+
+/* The two clients that have had work of some kind last: the latest one first. */
+struct handler_work {
+    uint32_t client[2];
+    uint64_t until[2]; /* ns: so long it counts */
+};
+
+struct handler_turns {
+    struct handler_turn *of;    /* by client */
+    uint32_t *next;             /* by client: of its user's list */
+    struct handler_user *users; /* entries of `waiting`, and free ones */
+    uint32_t *user_next;
+    struct ready_list waiting; /* users: the next one first */
+    struct ready_list unused;  /* entries */
+    uint32_t used;             /* entries that were in use ever */
+    int64_t credit;            /* ns that turns may be given out of */
+    uint64_t credit_at;        /* ns: when it was brought up to date */
+    uint32_t share;            /* of 256 parts of the time */
+    struct handler_work handled, others;
+};
+
+struct offloads {
+    struct offload *table; /* in the arena */
+    struct chain by_index; /* by session and index */
+    uint8_t *stacks;       /* HANDLER_STACK_BYTES for each client */
+    struct vm *vm;
+    struct collected *collected;      /* of the handler that runs */
+    struct offload_live *live;        /* OFFLOADS_MAX */
+    struct engine_offloads_view sums; /* but for what is now */
+    uint64_t spent;                   /* units in this step */
+    uint64_t spent_on_cuts;           /* by puts that were cut, in this step */
+    struct handler_turns turns;
+    uint64_t again_at; /* ns: what waits for room to send tries again; 0: nothing waits */
+    uint32_t pauses;   /* that have ended since a send has */
+};
+
+#endif

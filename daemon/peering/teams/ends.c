@@ -1,0 +1,156 @@
+/* How gathers end: all have called, or members are gone (teams.h). */
+#include "daemon/peering/teams/teams_private.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define COUNT_BITS 48 /* of a team's number; the home's number stands above them */
+
+void gather_end(struct teams *t, struct teams_gather *g, int status, const char *format, ...)
+{
+    va_list arguments;
+
+    if (g->phase == TEAMS_ENDED)
+        return;
+    va_start(arguments, format);
+    vsnprintf(g->why, sizeof(g->why), format, arguments);
+    va_end(arguments);
+    g->phase = TEAMS_ENDED;
+    g->status = status;
+    gather_make_due(t, g, TEAMS_START);
+}
+
+/* Members of the new teams first, team by team in their order; then all others. */
+static int by_team(const void *one, const void *other)
+{
+    const struct teams_member *a = one, *b = other;
+    bool in_a = a->state == CALLED && a->color >= 0, in_b = b->state == CALLED && b->color >= 0;
+
+    if (in_a != in_b)
+        return in_a ? -1 : 1;
+    if (in_a && a->color != b->color)
+        return a->color < b->color ? -1 : 1;
+    if (in_a && a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
+static void group(struct teams *t, struct teams_gather *g)
+{
+    struct teams_group team = {0};
+
+    qsort(g->members, g->size, sizeof(*g->members), by_team);
+    g->number =
+        (uint64_t)t->node << COUNT_BITS | ((t->counted + 1) & ((UINT64_C(1) << COUNT_BITS) - 1));
+    while (teams_next_group(g, &team))
+        t->counted++;
+    g->phase = TEAMS_FORMING;
+    gather_make_due(t, g, TEAMS_GROUP);
+}
+
+/* The members that a shrink leaves out are known only when all are named. */
+void gather_group_if_whole(struct teams *t, struct teams_gather *g)
+{
+    if (g->phase == TEAMS_GATHERING && g->called + g->gone == g->size)
+        group(t, g);
+}
+
+void gather_member_gone(struct teams *t, struct teams_gather *g, struct teams_member *m)
+{
+    if (m->state == GONE)
+        return;
+    g->called -= m->state == CALLED;
+    g->gone++;
+    m->state = GONE;
+    gather_look_at(t, g);
+    if (g->kind != TEAMS_SHRINK || g->phase == TEAMS_FORMING)
+        gather_end(t, g, -EHOSTDOWN, "rank %u has left, or its node cannot be reached", m->rank);
+    gather_group_if_whole(t, g);
+}
+
+/* Ranks that left before the gather began. */
+void gather_find_gone(struct teams *t, struct teams_gather *g)
+{
+    const struct directory_id id = {.uid = g->uid, .job = g->job};
+
+    for (uint32_t i = 0; i < g->size && g->phase == TEAMS_GATHERING; i++)
+        if (g->members[i].state != GONE && g->members[i].rank != TEAMS_NONE &&
+            directory_has_left(t->directory, &id, g->members[i].rank))
+            gather_member_gone(t, g, &g->members[i]);
+}
+
+/* ---- deaths ---------------------------------------------------------------------------------- */
+
+static struct teams_member *member_of(const struct teams_gather *g, uint32_t rank)
+{
+    for (uint32_t i = 0; i < g->size; i++)
+        if (g->members[i].rank == rank)
+            return &g->members[i];
+    return NULL;
+}
+
+void teams_member_gone(struct teams *t, const struct directory_id *id, uint64_t parent,
+                       uint32_t rank, uint32_t node)
+{
+    const struct teams_key key = {.id = *id, .parent = parent};
+
+    if (parent == 0)
+        return;
+    for (struct teams_gather *g = *gathers_bucket(t, &key); g; g = g->next)
+        for (uint32_t i = 0; gather_is_of_parent(g, &key) && i < g->size; i++) {
+            struct teams_member *m = &g->members[i];
+
+            if (m->node == node && (m->rank == rank || rank == TEAMS_NONE))
+                gather_member_gone(t, g, m);
+        }
+}
+
+void teams_rank_gone(struct teams *t, const struct directory_id *id, uint32_t rank)
+{
+    bool over = directory_size(t->directory, id) == 0;
+
+    for (uint32_t i = 0; i < TEAMS_BUCKETS; i++)
+        for (struct teams_gather *g = t->first[i]; g; g = g->next) {
+            struct teams_member *m = gather_is_of_job(g, id) ? member_of(g, rank) : NULL;
+
+            if (m)
+                gather_member_gone(t, g, m);
+            if (over && gather_is_of_job(g, id)) {
+                g->over = true;
+                gather_look_at(t, g);
+            }
+        }
+}
+
+/* Another node is asked for the members: one that a member has called from. */
+static void ask_another(struct teams *t, struct teams_gather *g)
+{
+    g->asked = TEAMS_NONE;
+    g->named = 0;
+    for (uint32_t i = 0; i < g->size; i++)
+        if (g->members[i].state == CALLED)
+            g->asked = g->members[i].node;
+    if (g->asked != TEAMS_NONE)
+        gather_make_due(t, g, TEAMS_ASK_MEMBERS);
+}
+
+void teams_node_lost(struct teams *t, uint32_t node)
+{
+    for (uint32_t i = 0; i < TEAMS_BUCKETS; i++)
+        for (struct teams_gather *g = t->first[i]; g; g = g->next) {
+            for (uint32_t j = 0; j < g->size; j++)
+                if (g->members[j].node == node)
+                    gather_member_gone(t, g, &g->members[j]);
+            if (g->nodes[node] & INVOLVED) {
+                g->confirmed -= (g->nodes[node] & CONFIRMED) != 0;
+                g->ready -= (g->nodes[node] & READY) != 0;
+                g->involved--;
+                g->nodes[node] = 0;
+                gather_look_at(t, g);
+            }
+            if (g->phase == TEAMS_GATHERING && g->asked == node && g->named < g->size)
+                ask_another(t, g);
+        }
+}

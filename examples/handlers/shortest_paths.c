@@ -1,0 +1,49 @@
+/* Single-source shortest paths over a graph that is spread over the ranks (the paper's SSSP; with
+ * all weights 1 it is its breadth-first search). A message says that a vertex can be reached at a
+ * distance; where that is nearer than known, messages go on to its neighbours, and no client wakes.
+ * All is done when no message is under way. Vertices with many edges are left to the client. */
+#include <pwc/handler.h>
+
+enum { EDGES_MAX = 16 };
+
+struct edge {
+    uint32_t target; /* of the offload: the rank that has the vertex */
+    uint32_t weight;
+    uint64_t vertex; /* its number there */
+};
+
+struct vertex {
+    uint64_t distance; /* all ones: not yet reached */
+    uint64_t first, edges;
+};
+
+/* The region: `vertices` vertices, and behind them the edges. */
+struct shortest_paths {
+    uint64_t vertices;
+    uint64_t nearer; /* how often a distance has become less */
+};
+
+/* Arguments: vertex, distance. */
+PWC_HANDLER int header(const struct pwc_h_packet *p, struct shortest_paths *s)
+{
+    const uint64_t *args = p->header;
+    uint64_t distance = args[1];
+    struct vertex *v = (struct vertex *)pwc_h_host(args[0] * sizeof(*v));
+    const struct edge *e = pwc_h_host(s->vertices * sizeof(*v) + v->first * sizeof(*e));
+
+    if (distance > v->distance || (distance == v->distance && !(p->flags & PWC_H_RERUN)))
+        return PWC_H_DROP;
+    if (v->edges > EDGES_MAX)
+        return PWC_H_DEFER;
+    s->nearer += distance < v->distance;
+    v->distance = distance;
+    for (uint64_t i = 0; i < v->edges; i++) {
+        uint64_t next[2];
+
+        next[0] = e[i].vertex;
+        next[1] = distance + e[i].weight;
+        if (pwc_h_message(e[i].target, (uint32_t)p->id, next, 2, 0, 0) == PWC_H_EAGAIN)
+            return PWC_H_AGAIN;
+    }
+    return PWC_H_DROP;
+}

@@ -1,0 +1,392 @@
+/*
+ * pwc_bind_all through the public calls, against a daemon on a thread: remotes that are bound at
+ * their first use, by each kind of operation, and what goes wrong there.
+ */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "pwc/am.h"
+#include "pwc/atomic.h"
+#include "pwc/signal.h"
+#include "pwc/vector.h"
+#include "tests/clientlib/daemon/two_contexts.h"
+#include "tests/lib/message.h"
+#include "tests/suite.h"
+
+/* ---- the daemon's part ---------------------------------------------------------------------- */
+
+/* A rank's contribution, as the library exchanges it. */
+struct member {
+    pwc_peer peer;
+    struct pwc_key key;
+    uint64_t length;
+    uint32_t rights;
+    int32_t regions;
+};
+
+/* What the hook below is to do, and has seen. The world's daemon knows no other context. */
+static struct {
+    _Atomic unsigned binds, unbinds;
+    _Atomic int refuse;    /* the next bind: a negative errno; 0: nothing */
+    int32_t other_regions; /* of rank 1 */
+    uint64_t longer;       /* than it is, rank 1 says that its region is */
+} script;
+
+static void answer_exchange(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__Exchanged piece = PWC__EXCHANGED__INIT;
+    struct member members[2];
+
+    memcpy(&members[0], request->exchange->data.data, sizeof(members[0]));
+    members[1] = members[0];
+    members[1].peer = pwc_peer_of(0, 1); /* the second context stands for rank 1 */
+    members[1].regions = script.other_regions;
+    members[1].length += script.longer;
+    piece.data.len = sizeof(members);
+    piece.data.data = (uint8_t *)members;
+    piece.last = true;
+    reply.id = request->id;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_EXCHANGED;
+    reply.exchanged = &piece;
+    fake_daemon_reply(daemon, &reply, NULL, 0);
+}
+
+static bool hook(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    int refuse;
+
+    switch (request->body_case) {
+    case PWC__CLIENT_REQUEST__BODY_EXCHANGE:
+        if (request->exchange->data.len != sizeof(struct member))
+            return false;
+        answer_exchange(daemon, request);
+        return true;
+    case PWC__CLIENT_REQUEST__BODY_BIND:
+        refuse = atomic_exchange(&script.refuse, 0);
+        if (refuse < 0)
+            fake_daemon_error(daemon, request->id, refuse, "");
+        script.binds += refuse == 0;
+        return refuse < 0;
+    case PWC__CLIENT_REQUEST__BODY_UNBIND:
+        script.unbinds++;
+        return false;
+    default:
+        return false;
+    }
+}
+
+/* A world with a second context, and a remote of each rank, in the first context. */
+struct all {
+    struct world *w;
+    pwc_ctx *b;
+    pwc_remote *remotes[2];
+    unsigned handled;
+};
+
+static void count_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    ++*(unsigned *)argument;
+    (void)ctx;
+    (void)am;
+}
+
+static struct all *all_new(bool pairs)
+{
+    struct all *a = calloc(1, sizeof(*a));
+
+    memset(&script, 0, sizeof(script));
+    script.other_regions = 1;
+    a->w = world_new_sized(0, hook);
+    a->w->daemon.pairs = pairs;
+    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(a->w->client, NULL, &a->b), 0);
+    CU_ASSERT_EQUAL(pwc_am_register(a->b, HANDLER, count_message, &a->handled), 0);
+    script.binds = 0;
+    return a;
+}
+
+static void all_free(struct all *a)
+{
+    world_free(a->w);
+    free(a);
+}
+
+static struct all *all_bound(bool pairs)
+{
+    struct all *a = all_new(pairs);
+
+    CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
+    CU_ASSERT_EQUAL(script.binds, 0);
+    return a;
+}
+
+/* ---- every operation ------------------------------------------------------------------------ */
+
+typedef int operate(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid);
+
+static int do_put(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    (void)a;
+    return pwc_put(to, off, "12345678", 8, lid, PWC_CID_NONE, PWC_NO_RCE);
+}
+
+static int do_note(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    (void)a;
+    return pwc_put(to, off, NULL, 0, lid, PWC_CID_NONE, 0);
+}
+
+static int do_get(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    return pwc_get(to, off, a->w->memory + BIG, 8, lid, PWC_CID_NONE, PWC_NO_RCE);
+}
+
+static int do_putv(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    const struct pwc_piece pieces[] = {{off, (void *)(uintptr_t) "1234", 4},
+                                       {off + 16, (void *)(uintptr_t) "5678", 4}};
+
+    (void)a;
+    return pwc_putv(to, pieces, 2, lid, PWC_CID_NONE, PWC_NO_RCE);
+}
+
+static int do_atomic(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    const uint64_t one = 1;
+
+    (void)a;
+    return pwc_atomic(to, off, PWC_ADD, PWC_U64, &one, 1, lid, PWC_CID_NONE, PWC_NO_RCE);
+}
+
+static int do_signal(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    (void)a;
+    return pwc_put_signal(to, 8, "1", 1, off, 1, PWC_ADD, lid, 0);
+}
+
+static int do_message(pwc_remote *to, int kind, uint64_t off, size_t len, pwc_cid lid)
+{
+    return message_request(
+        kind, to, off,
+        (struct pwc_am_send){
+            .index = HANDLER, .src = "12345678", .len = len, .lid = lid, .flags = PWC_AM_NO_REPLY});
+}
+
+static int do_short(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    (void)a;
+    return do_message(to, PWC_AM_SHORT, off, 0, lid);
+}
+
+static int do_medium(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    (void)a;
+    return do_message(to, PWC_AM_MEDIUM, off, 8, lid);
+}
+
+static int do_long(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    (void)a;
+    return do_message(to, PWC_AM_LONG, off, 8, lid);
+}
+
+static int do_prepared(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
+{
+    void *payload;
+    int rc = pwc_am_prepare(to, 8, 0, lid, PWC_AM_NO_REPLY, &payload);
+
+    (void)off;
+    return rc < 0 ? rc : pwc_am_commit(a->w->ctx, HANDLER, 0, NULL);
+}
+
+static const struct verb {
+    operate *run;
+    bool ranged; /* it is refused past the end of the region */
+} verbs[] = {
+    {do_put, true},    {do_note, true},   {do_get, true},     {do_putv, true}, {do_atomic, true},
+    {do_signal, true}, {do_short, false}, {do_medium, false}, {do_long, true}, {do_prepared, false},
+};
+enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
+
+/* The first use binds, the second does not; the operation comes to its end. */
+static void use_each(bool pairs)
+{
+    for (unsigned v = 0; v < VERBS; v++) {
+        struct all *a = all_bound(pairs);
+        pwc_remote *to = a->remotes[1];
+        struct pwc_event event;
+
+        for (uint64_t i = 1; i <= 2; i++) {
+            CU_ASSERT_EQUAL(verbs[v].run(a, to, 0, pwc_cid_u64(i)), 0);
+            CU_ASSERT_EQUAL(script.binds, 1);
+            CU_ASSERT_EQUAL_FATAL(pwc_wait(a->w->ctx, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+            CU_ASSERT_EQUAL(event.status, 0);
+            CU_ASSERT_EQUAL(event.id, i);
+            CU_ASSERT_EQUAL(event.peer, pwc_ctx_peer(a->b));
+        }
+        CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+        CU_ASSERT_EQUAL(script.unbinds, 1);
+        all_free(a);
+    }
+}
+
+static void test_through_the_daemon(void)
+{
+    use_each(false);
+}
+
+static void test_without_the_daemon(void)
+{
+    use_each(true);
+}
+
+/* What was bound reaches the region, and a context of its own is a rank like others. */
+static void test_data(void)
+{
+    struct all *a = all_bound(false);
+    uint64_t word = 0;
+
+    CU_ASSERT_EQUAL(pwc_put_wait(a->remotes[1], 64, "1234567", 8, PWC_CID_NONE, PWC_NO_RCE), 0);
+    CU_ASSERT_STRING_EQUAL(a->w->memory + 64, "1234567");
+    CU_ASSERT_EQUAL(pwc_get_wait(a->remotes[0], 64, &word, 8, PWC_CID_NONE, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(memcmp(&word, "1234567", 8), 0);
+    CU_ASSERT_EQUAL(script.binds, 2);
+    all_free(a);
+}
+
+/* ---- what is checked before ----------------------------------------------------------------- */
+
+static void test_ranges(void)
+{
+    struct all *a = all_bound(false);
+    size_t length = pwc_region_len(a->w->region);
+
+    CU_ASSERT_EQUAL(pwc_remote_len(a->remotes[0]), length);
+    CU_ASSERT_EQUAL(pwc_remote_len(a->remotes[1]), length);
+    for (unsigned v = 0; v < VERBS; v++)
+        if (verbs[v].ranged)
+            CU_ASSERT_EQUAL(verbs[v].run(a, a->remotes[1], length + 8, PWC_CID_NONE), -ERANGE);
+    CU_ASSERT_EQUAL(script.binds, 0);
+    CU_ASSERT_EQUAL(pwc_unbind(a->remotes[1]), 0); /* never used */
+    CU_ASSERT_EQUAL(pwc_unbind(a->remotes[0]), 0);
+    CU_ASSERT_EQUAL(script.unbinds, 0);
+    all_free(a);
+}
+
+/* No region: the peer alone. */
+static void test_no_region(void)
+{
+    struct all *a = all_new(false);
+
+    script.other_regions = 0;
+    CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, NULL, a->remotes), 0);
+    CU_ASSERT_EQUAL(pwc_remote_len(a->remotes[1]), 0);
+    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, PWC_CID_NONE), -ERANGE);
+    CU_ASSERT_EQUAL(pwc_put_wait(a->remotes[1], 0, NULL, 0, PWC_CID_NONE, 0), 0);
+    all_free(a);
+}
+
+static void test_refusals(void)
+{
+    struct all *a = all_new(false);
+    pwc_remote *before = a->remotes[0] = (pwc_remote *)(uintptr_t)8;
+    pwc_region *local;
+
+    CU_ASSERT_EQUAL(pwc_bind_all(NULL, a->w->region, a->remotes), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, a->w->region, NULL), -EINVAL);
+    CU_ASSERT_EQUAL_FATAL(pwc_alloc(a->w->client, 64, 0, &local), 0);
+    CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, local, a->remotes), -ENOTSUP);
+    script.other_regions = -ENOTSUP;
+    CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), -ECANCELED);
+    CU_ASSERT_PTR_EQUAL(a->remotes[0], before);
+    all_free(a);
+}
+
+/* ---- the first use fails -------------------------------------------------------------------- */
+
+static void test_refused_bind(void)
+{
+    for (unsigned v = 0; v < VERBS; v++) {
+        struct all *a = all_bound(false);
+
+        script.refuse = -EHOSTDOWN;
+        CU_ASSERT_EQUAL(verbs[v].run(a, a->remotes[1], 0, pwc_cid_u64(1)), -EHOSTDOWN);
+        CU_ASSERT_EQUAL(script.binds, 0);
+        CU_ASSERT_EQUAL(pwc_flush(a->w->ctx, PWC_ANY, 0), 0); /* nothing was submitted */
+        CU_ASSERT_EQUAL(verbs[v].run(a, a->remotes[1], 0, pwc_cid_u64(1)), 0);
+        CU_ASSERT_EQUAL(script.binds, 1);
+        (void)expect(a->w, PWC_LOCAL, 1, 0);
+        all_free(a);
+    }
+}
+
+/* A rank that says its region to be longer than it is harms nobody. */
+static void test_wrong_length(void)
+{
+    struct all *a = all_new(true);
+    size_t length = pwc_region_len(a->w->region);
+
+    script.longer = 4096;
+    CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
+    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], length + 8, PWC_CID_NONE), -EKEYREJECTED);
+    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, PWC_CID_NONE), -EKEYREJECTED);
+    CU_ASSERT_EQUAL(script.binds, 2);
+    CU_ASSERT_EQUAL(script.unbinds, 2);
+    CU_ASSERT_EQUAL(do_put(a, a->remotes[0], 0, PWC_CID_NONE), 0);
+    all_free(a);
+}
+
+struct attempt {
+    struct all *a;
+    int rc[VERBS];
+    int reply;
+};
+
+static void try_in_handler(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    struct attempt *attempt = argument;
+    const struct pwc_am_send send = {.index = HANDLER, .src = "1", .len = 1};
+
+    for (unsigned v = 0; v < VERBS; v++)
+        attempt->rc[v] = verbs[v].run(attempt->a, attempt->a->remotes[1], 0, PWC_CID_NONE);
+    attempt->reply = pwc_am_reply_long(ctx, am->token, attempt->a->remotes[0], 0, &send);
+}
+
+/* Inside a handler nothing is bound; what was bound before is used. */
+static void test_inside_a_handler(void)
+{
+    struct all *a = all_bound(false);
+    struct attempt attempt = {.a = a};
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_am_register(a->w->ctx, HANDLER, try_in_handler, &attempt), 0);
+    CU_ASSERT_EQUAL(
+        pwc_am_short(a->w->remote, &(struct pwc_am_send){.index = HANDLER, .flags = PWC_NO_LCE}),
+        0);
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(a->w->ctx, PWC_ANY, PWC_MESSAGE, &event, WAIT_MS), 1);
+    for (unsigned v = 0; v < VERBS; v++)
+        CU_ASSERT_EQUAL(attempt.rc[v], -EDEADLK);
+    CU_ASSERT_EQUAL(attempt.reply, -EDEADLK);
+    CU_ASSERT_EQUAL(script.binds, 0);
+    all_free(a);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"every operation, through the daemon", test_through_the_daemon},
+        {"every operation, without the daemon", test_without_the_daemon},
+        {"data", test_data},
+        {"ranges, lengths, remotes that are never used", test_ranges},
+        {"no region", test_no_region},
+        {"what is refused", test_refusals},
+        {"a bind that is refused", test_refused_bind},
+        {"a wrong length", test_wrong_length},
+        {"inside a handler", test_inside_a_handler},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("bind all", tests);
+}

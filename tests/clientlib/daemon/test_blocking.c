@@ -1,0 +1,457 @@
+/*
+ * Puts and gets that wait for their end, through the public calls, against a daemon on a thread: on
+ * both paths, what they refuse, a full ring, the timeout, and the daemon's death.
+ */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "pwc/am.h"
+#include "pwc/atomic.h"
+#include "pwc/signal.h"
+#include "pwc/tuning.h"
+#include "pwc/vector.h"
+#include "tests/clientlib/daemon/two_contexts.h"
+#include "tests/suite.h"
+
+enum { SHORT_MS = 50 };
+
+static const pwc_cid none; /* PWC_CID_NONE */
+
+/* ---- what they do --------------------------------------------------------------------------- */
+
+static const struct {
+    size_t len;
+    unsigned flags;
+} operations[] = {
+    {0, 0},
+    {1, 0},
+    {8, PWC_NO_LCE},
+    {FAKE_PACKED_MAX, PWC_NO_RCE},
+    {FAKE_PACKED_MAX + 1, PWC_LCE_SOURCE},
+    {BIG, PWC_FENCE},
+    {BIG, PWC_UNORDERED},
+};
+enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
+
+/* The remote event comes as of pwc_put, and no local one. */
+static void expect_remote(struct two *t, size_t len, unsigned flags)
+{
+    struct pwc_event event;
+
+    if (flags & PWC_NO_RCE) {
+        CU_ASSERT_EQUAL(pwc_probe(t->b, PWC_ANY, PWC_REMOTE, &event), 0);
+    } else {
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(t->b, PWC_ANY, PWC_REMOTE, &event, WAIT_MS), 1);
+        CU_ASSERT_EQUAL(event.id, 9);
+        CU_ASSERT_EQUAL(event.length, len);
+    }
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 0);
+}
+
+static void run_all(bool pairs)
+{
+    struct two *t = two_new(pairs);
+    uint8_t *here = t->w->memory + BIG, *there = t->w->memory;
+
+    for (unsigned i = 0; i < OPERATIONS; i++) {
+        size_t len = operations[i].len;
+        unsigned flags = operations[i].flags;
+
+        fill(here, BIG, 2 * i);
+        memset(there, 0, BIG);
+        CU_ASSERT_EQUAL(pwc_put_wait(t->to_b, 0, here, len, pwc_cid_u64(9), flags), 0);
+        CU_ASSERT_EQUAL(memcmp(there, here, len), 0);
+        expect_remote(t, len, flags);
+        fill(there, BIG, 2 * i + 1);
+        CU_ASSERT_EQUAL(pwc_get_wait(t->to_b, 0, here, len, pwc_cid_u64(9), flags), 0);
+        CU_ASSERT_EQUAL(memcmp(there, here, len), 0);
+        expect_remote(t, len, flags);
+    }
+    two_free(t);
+}
+
+static void test_through_the_daemon(void)
+{
+    run_all(false);
+}
+
+static void test_without_the_daemon(void)
+{
+    run_all(true);
+}
+
+/* ---- gets into any memory ------------------------------------------------------------------- */
+
+static void get_anywhere(bool pairs)
+{
+    static const size_t sizes[] = {1, 7, 64, FAKE_PACKED_MAX - 1, FAKE_PACKED_MAX};
+    struct two *t = two_new(pairs);
+    uint8_t here[FAKE_PACKED_MAX + 1];
+    struct pwc_event event;
+
+    fill(t->w->memory, BIG, 1);
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        memset(here, 0, sizeof(here));
+        CU_ASSERT_EQUAL(pwc_get_wait(t->to_b, i, here, sizes[i], none, PWC_NO_RCE), 0);
+        CU_ASSERT_EQUAL(memcmp(here, t->w->memory + i, sizes[i]), 0);
+        CU_ASSERT_EQUAL(here[sizes[i]], 0);
+        memset(here, 0, sizeof(here));
+        CU_ASSERT_EQUAL(pwc_get(t->to_b, i, here, sizes[i], pwc_cid_u64(3), none, PWC_NO_RCE), 0);
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(t->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+        CU_ASSERT_EQUAL(event.id, 3);
+        CU_ASSERT_EQUAL(memcmp(here, t->w->memory + i, sizes[i]), 0);
+    }
+    CU_ASSERT_EQUAL(pwc_get(t->to_b, 0, here, FAKE_PACKED_MAX + 1, none, none, 0), -EFAULT);
+    two_free(t);
+}
+
+static void test_get_anywhere(void)
+{
+    get_anywhere(false);
+    get_anywhere(true);
+}
+
+/* Each place of staging is in use once, and is free again after the end, also after a failure. */
+static void test_staging_full(void)
+{
+    enum { PLACES = 64 };
+    struct two *t = two_new(false);
+    pwc_remote *stale = stale_remote(t);
+    uint64_t here[PLACES + 1];
+
+    CU_ASSERT_EQUAL(t->w->daemon.segments_open, 1);
+    for (unsigned round = 0; round < 3; round++) {
+        pwc_remote *from = round == 1 ? stale : t->to_b;
+
+        fill(t->w->memory, sizeof(here), round);
+        memset(here, 0, sizeof(here));
+        hold(t, true);
+        for (unsigned i = 0; i < PLACES; i++)
+            CU_ASSERT_EQUAL(pwc_get(from, round == 1 ? 0 : 8 * i, &here[i], 8, none, none,
+                                    PWC_NO_LCE | PWC_NO_RCE),
+                            0);
+        CU_ASSERT_EQUAL(pwc_get(t->to_b, 0, &here[PLACES], 8, none, none, PWC_NO_LCE), -EAGAIN);
+        hold(t, false);
+        CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
+        if (round != 1)
+            CU_ASSERT_EQUAL(memcmp(here, t->w->memory, 8 * PLACES), 0);
+    }
+    two_free(t);
+}
+
+/* A get that was given up does not write into the caller's memory later. */
+static void test_given_up(void)
+{
+    struct world *w = world_new_patient(SHORT_MS, NULL);
+    uint64_t here = 1;
+
+    w->daemon.hold = true;
+    CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, &here, 8, none, PWC_NO_RCE), -ETIMEDOUT);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(here, 1);
+    CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, &here, 8, none, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(here, 0);
+    world_free(w);
+}
+
+/* Events of other operations stay for later probes. */
+static void test_beside_events(void)
+{
+    struct two *t = two_new(false);
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_put(t->to_b, 0, "1", 1, pwc_cid_u64(7), none, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(pwc_put_wait(t->to_b, 0, "2", 1, none, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 1);
+    CU_ASSERT_EQUAL(event.id, 7);
+    two_free(t);
+}
+
+/* ---- what is refused, and what fails -------------------------------------------------------- */
+
+struct attempt {
+    struct two *t;
+    int put, get, room;
+};
+
+static void try_in_handler(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    struct attempt *attempt = argument;
+
+    attempt->put = pwc_put_wait(attempt->t->to_b, 0, "x", 1, none, 0);
+    attempt->get = pwc_get_wait(attempt->t->to_b, 0, attempt->t->w->memory, 1, none, 0);
+    attempt->room = pwc_put(attempt->t->to_b, 0, "x", 1, none, none, PWC_WAIT);
+    (void)ctx;
+    (void)am;
+}
+
+static void test_refusals(void)
+{
+    struct two *t = two_new(false);
+    pwc_remote *stale = stale_remote(t);
+    struct attempt attempt = {.t = t};
+    size_t end = pwc_remote_len(t->to_b);
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_put_wait(NULL, 0, "x", 1, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_get_wait(NULL, 0, t->w->memory, 1, none, 0), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_put_wait(t->to_b, 0, "x", 1, none, 1u << 30), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_get_wait(t->to_b, 0, t->w->memory, 1, none, PWC_PROTOCOL_CHAIN), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_put_wait(t->to_b, end, "x", 1, none, 0), -ERANGE);
+    CU_ASSERT_EQUAL(pwc_get_wait(t->to_b, end - 1, t->w->memory, 2, none, 0), -ERANGE);
+    CU_ASSERT_EQUAL(pwc_put_wait(stale, 0, "x", 1, none, 0), -EKEYREJECTED);
+    CU_ASSERT_EQUAL(pwc_get_wait(stale, 0, t->w->memory, 1, none, 0), -EKEYREJECTED);
+    CU_ASSERT_EQUAL(pwc_am_register(t->a, HANDLER, try_in_handler, &attempt), 0);
+    CU_ASSERT_EQUAL(
+        pwc_am_short(stale, &(struct pwc_am_send){.index = HANDLER, .flags = PWC_NO_LCE}), 0);
+    CU_ASSERT_EQUAL(pwc_wait(t->a, PWC_ANY, PWC_MESSAGE, &event, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(attempt.put, -EDEADLK);
+    CU_ASSERT_EQUAL(attempt.get, -EDEADLK);
+    CU_ASSERT_EQUAL(attempt.room, -EDEADLK);
+    two_free(t);
+}
+
+/* ---- waiting -------------------------------------------------------------------------------- */
+
+static void *let_go_later(void *two)
+{
+    usleep(50000);
+    hold(two, false);
+    return NULL;
+}
+
+/* The ring is full while the daemon holds: the call waits for room, then for the end. */
+static void test_full_ring(void)
+{
+    struct two *t = two_new(false);
+    pthread_t thread;
+    int rc;
+
+    hold(t, true);
+    while ((rc = pwc_put(t->to_b, 0, "x", 1, none, none, PWC_NO_LCE | PWC_NO_RCE)) == 0)
+        continue;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+    CU_ASSERT_EQUAL(pwc_put_wait(t->to_b, 0, "last", 4, none, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(memcmp(t->w->memory, "last", 4), 0);
+    pthread_join(thread, NULL);
+    two_free(t);
+}
+
+/* ---- PWC_WAIT ------------------------------------------------------------------------------- */
+
+typedef int submit(struct two *t, pwc_remote *to, unsigned flags);
+
+static int wait_put(struct two *t, pwc_remote *to, unsigned flags)
+{
+    (void)t;
+    return pwc_put(to, 0, "x", 1, pwc_cid_u64(1), none, flags | PWC_NO_RCE);
+}
+
+static int wait_put_request(struct two *t, pwc_remote *to, unsigned flags)
+{
+    return pwc_put(to, 0, "x", 1, pwc_cid_request(t->request), none, flags | PWC_NO_RCE);
+}
+
+static int wait_get(struct two *t, pwc_remote *to, unsigned flags)
+{
+    return pwc_get(to, 0, t->w->memory + BIG, 8, pwc_cid_u64(1), none, flags | PWC_NO_RCE);
+}
+
+static int wait_get_request(struct two *t, pwc_remote *to, unsigned flags)
+{
+    return pwc_get(to, 0, t->w->memory + BIG, 8, pwc_cid_request(t->request), none,
+                   flags | PWC_NO_RCE);
+}
+
+static int wait_putv(struct two *t, pwc_remote *to, unsigned flags)
+{
+    const struct pwc_piece pieces[] = {{0, t->w->memory + BIG, 4}, {8, t->w->memory + BIG, 4}};
+
+    return pwc_putv(to, pieces, 2, pwc_cid_u64(1), none, flags | PWC_NO_RCE);
+}
+
+static int wait_getv(struct two *t, pwc_remote *to, unsigned flags)
+{
+    const struct pwc_piece pieces[] = {{0, t->w->memory + BIG, 4}, {8, t->w->memory + BIG + 8, 4}};
+
+    return pwc_getv(to, pieces, 2, pwc_cid_u64(1), none, flags | PWC_NO_RCE);
+}
+
+static int wait_atomic(struct two *t, pwc_remote *to, unsigned flags)
+{
+    const uint64_t one = 1;
+
+    (void)t;
+    return pwc_atomic(to, 0, PWC_ADD, PWC_U64, &one, 1, pwc_cid_u64(1), none, flags | PWC_NO_RCE);
+}
+
+static int wait_signal(struct two *t, pwc_remote *to, unsigned flags)
+{
+    (void)t;
+    return pwc_put_signal(to, 8, "x", 1, 0, 1, PWC_ADD, pwc_cid_u64(1), flags);
+}
+
+static int wait_message(struct two *t, pwc_remote *to, unsigned flags)
+{
+    const struct pwc_am_send send = {.index = HANDLER,
+                                     .src = "1",
+                                     .len = 1,
+                                     .lid = pwc_cid_u64(1),
+                                     .flags = flags | PWC_AM_NO_REPLY};
+
+    (void)t;
+    return pwc_am_medium(to, &send);
+}
+
+static submit *const submits[] = {wait_put,         wait_put_request, wait_get,
+                                  wait_get_request, wait_putv,        wait_getv,
+                                  wait_atomic,      wait_signal,      wait_message};
+enum { SUBMITS = sizeof(submits) / sizeof(submits[0]) };
+
+static void *let_go_later(void *two);
+
+/* The ring is full, and the call waits until the daemon goes on. */
+static void test_room(void)
+{
+    for (unsigned i = 0; i < SUBMITS; i++) {
+        struct two *t = two_new(false);
+        pthread_t thread;
+        int rc;
+
+        hold(t, true);
+        while ((rc = submits[i](t, t->to_b, 0)) == 0)
+            continue;
+        CU_ASSERT_EQUAL(rc, -EAGAIN);
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+        CU_ASSERT_EQUAL(submits[i](t, t->to_b, PWC_WAIT), 0);
+        pthread_join(thread, NULL);
+        CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
+        CU_ASSERT_EQUAL(pwc_request_wait(t->request, NULL, WAIT_MS), 1);
+        two_free(t);
+    }
+}
+
+/* To a neighbour, the ends fill the room for local events, which the caller alone can take: the
+ * call says so, or the function of pwc_set_handler takes them. */
+static void take(pwc_ctx *ctx, const struct pwc_event *event, void *count)
+{
+    ++*(unsigned *)count;
+    (void)ctx;
+    (void)event;
+}
+
+static void test_room_for_ends(void)
+{
+    struct two *t = two_new(true);
+    unsigned taken = 0, put = 0;
+    int rc;
+
+    while ((rc = wait_put(t, t->to_b, PWC_WAIT)) == 0)
+        put++;
+    CU_ASSERT_EQUAL(rc, -ENOBUFS);
+    CU_ASSERT_TRUE(put > 1000);
+    CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_LOCAL, take, &taken), 0);
+    for (unsigned i = 0; i < 10000; i++)
+        CU_ASSERT_EQUAL_FATAL(wait_put(t, t->to_b, PWC_WAIT), 0);
+    CU_ASSERT_TRUE(taken > 1000);
+    two_free(t);
+}
+
+static void test_no_room(void)
+{
+    struct world *w = world_new_patient(SHORT_MS, NULL);
+    struct two t = {.w = w, .a = w->ctx};
+    int rc;
+
+    CU_ASSERT_EQUAL(wait_put(&t, NULL, PWC_WAIT), -EINVAL);
+    CU_ASSERT_EQUAL(wait_put(&t, w->remote, PWC_WAIT | 1u << 30), -EINVAL);
+    w->daemon.hold = true;
+    for (unsigned i = 0; i < SUBMITS; i++) {
+        if (submits[i] == wait_put_request || submits[i] == wait_get_request)
+            continue;
+        while ((rc = submits[i](&t, w->remote, 0)) == 0)
+            continue;
+        CU_ASSERT_EQUAL(rc, -EAGAIN);
+        CU_ASSERT_EQUAL(submits[i](&t, w->remote, PWC_WAIT), -ETIMEDOUT);
+    }
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    world_free(w);
+}
+
+/* What has not ended in time goes on; its requests are the library's to take back. */
+static void test_timeout(void)
+{
+    struct world *w = world_new_patient(SHORT_MS, NULL);
+    uint8_t *here = w->memory + BIG;
+    int rc;
+
+    w->daemon.hold = true;
+    memcpy(w->memory, "there", 6);
+    CU_ASSERT_EQUAL(pwc_put_wait(w->remote, 8, "late", 5, none, PWC_NO_RCE), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, here, 6, none, PWC_NO_RCE), -ETIMEDOUT);
+    while ((rc = pwc_put(w->remote, 16, "x", 1, none, none, PWC_NO_LCE | PWC_NO_RCE)) == 0)
+        continue;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT_EQUAL(pwc_put_wait(w->remote, 0, "never", 6, none, PWC_NO_RCE), -ETIMEDOUT);
+    w->daemon.hold = false;
+    fake_daemon_kick(&w->daemon);
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
+    CU_ASSERT_STRING_EQUAL(w->memory, "there");
+    CU_ASSERT_STRING_EQUAL(w->memory + 8, "late");
+    CU_ASSERT_STRING_EQUAL(here, "there");
+    for (unsigned i = 0; i < 200; i++)
+        CU_ASSERT_EQUAL(pwc_put_wait(w->remote, 0, &i, sizeof(i), none, PWC_NO_RCE), 0);
+    expect_silence(w);
+    world_free(w);
+}
+
+static void *stop_daemon(void *daemon)
+{
+    usleep(50000);
+    fake_daemon_stop(daemon);
+    return NULL;
+}
+
+static void test_daemon_dies(void)
+{
+    struct two *t = two_new(false);
+    pthread_t thread;
+
+    hold(t, true);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_daemon, &t->w->daemon), 0);
+    CU_ASSERT_EQUAL(pwc_put_wait(t->to_b, 0, "x", 1, none, 0), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_get_wait(t->to_b, 0, t->w->memory, 1, none, 0), -ESHUTDOWN);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(pwc_abort(t->w->client), 0);
+    free(t->w);
+    free(t);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"through the daemon", test_through_the_daemon},
+        {"without the daemon", test_without_the_daemon},
+        {"gets into any memory", test_get_anywhere},
+        {"staging that is full", test_staging_full},
+        {"a get that was given up", test_given_up},
+        {"beside events", test_beside_events},
+        {"what is refused, what fails", test_refusals},
+        {"a full ring", test_full_ring},
+        {"room for each operation", test_room},
+        {"room for ends", test_room_for_ends},
+        {"no room in time", test_no_room},
+        {"the timeout", test_timeout},
+        {"the daemon dies", test_daemon_dies},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("blocking", tests);
+}

@@ -1,0 +1,45 @@
+/*
+ * Two contexts of one client, and a request of the first: what tests of requests stand on.
+ *
+ * Thread: the test's; the daemon has its own.
+ */
+#ifndef PWC_TESTS_TWO_CONTEXTS_H
+#define PWC_TESTS_TWO_CONTEXTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "tests/clientlib/daemon/client_world.h"
+#include "pwc/request.h"
+
+enum { HANDLER = 3 }; /* registered at b */
+
+/* `to_b` leads from a to b, with the world's region. */
+struct two {
+    struct world *w;
+    pwc_ctx *a, *b;
+    pwc_remote *to_b;
+    pwc_request *request; /* of a */
+    unsigned handled;     /* messages, by b's handler */
+};
+
+/* With `pairs` operations from a to b go without the daemon. */
+struct two *two_new(bool pairs);
+void two_free(struct two *t);
+
+/* The daemon lets no operation end while it holds. */
+void hold(struct two *t, bool hold);
+
+/* Checks that no event of an operation is left, and that none was kept. */
+void expect_no_event(struct two *t);
+
+/* Waits for the request's end and checks it, also that a further test finds the same. */
+struct pwc_status expect_end(pwc_request *r, int status, uint32_t count);
+
+/* A remote from a whose region is withdrawn: operations towards it fail with -EKEYREJECTED. */
+pwc_remote *stale_remote(struct two *t);
+
+/* A put of `len` bytes from a to b that is given this request. */
+int put_request(struct two *t, pwc_request *r, size_t len);
+
+#endif

@@ -1,0 +1,640 @@
+/* An offload in the simulated world (scene.h). Thread: one. */
+#include "tests/engine/offload/scene.h"
+
+#include <errno.h>
+#include <string.h>
+#include "daemon/handlers/image.h"
+#include "daemon/handlers/sends.h"
+#include "tests/engine/bench/peek.h"
+#include "tests/engine/offload/assemble.h"
+
+#define ROUNDS_MAX 200000u
+#define COOKIE     UINT64_C(0xc00c1e)
+#define HOST_PUT   (1 << 20) /* in the id of a put */
+#define RERUNS_AT  (SCENE_MESSAGES * HANDLER_STAGES)
+#define BYTES_AT   (2u * RERUNS_AT)
+#define WORDS      (BYTES_AT + SCENE_MESSAGES)
+
+/* What puts of the program have in common: to target 0, at the message's number; the stage's
+ * counter; the id is number * 4 + stage. */
+#define PUT_PLACE ALU(CODE_MOV, 1, 0), ALU_X(CODE_MOV, 2, 7), ALU(CODE_LSH, 2, 3)
+#define PUT_ID                                                                                     \
+    ALU(CODE_MOV, 4, 8), ALU_X(CODE_MOV, 5, 7), ALU(CODE_LSH, 5, 2), ALU_X(CODE_ADD, 5, 8)
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+/* Registers: 6 the context, 7 the message's number, 8 the stage, 9 the handler's plan. */
+static uint32_t assemble(struct handler_instruction *code)
+{
+    const struct handler_instruction program[] = {
+        ALU(CODE_MOV, 8, 0),
+        op(CODE_JMP, 0, 0, 3, 0), /* the three entries */
+        ALU(CODE_MOV, 8, 1),
+        op(CODE_JMP, 0, 0, 1, 0),
+        ALU(CODE_MOV, 8, 2),
+        ALU_X(CODE_MOV, 6, 1),
+        LOAD32(2, 6, 0),
+        op(CODE_JMP | CODE_JEQ, 2, 0, 8, HANDLER_PUT),
+        LOAD(9, 6, 32),
+        LOAD(7, 9, 0),
+        /* turns of a loop, of 2 units */
+        LOAD(1, 9, 16),
+        op(CODE_JMP | CODE_JEQ, 1, 0, 2, 0),
+        ALU(CODE_SUB, 1, 1),
+        op(CODE_JMP | CODE_JNE, 1, 0, -2, 0),
+        LOAD(9, 9, 8),
+        op(CODE_JMP, 0, 0, 5, 0),
+        LOAD(9, 6, 24),
+        ALU_X(CODE_MOV, 7, 9),
+        ALU(CODE_RSH, 7, 48),
+        ALU(CODE_LSH, 9, 16),
+        ALU(CODE_RSH, 9, 16),
+        ALU_X(CODE_MOV, 1, 8),
+        ALU(CODE_LSH, 1, 4),
+        ALU_X(CODE_RSH, 9, 1),
+        /* runs or reruns */
+        ALU_X(CODE_MOV, 1, 7),
+        ALU(CODE_MUL, 1, HANDLER_STAGES),
+        ALU_X(CODE_ADD, 1, 8),
+        LOAD32(2, 6, 4),
+        UNLESS_BITS(2, HANDLER_RERUN, 1),
+        ALU(CODE_ADD, 1, RERUNS_AT),
+        ALU(CODE_LSH, 1, 3),
+        NUMBER(2, handler_address(HANDLER_HOST, 0)),
+        ALU_X(CODE_ADD, 1, 2),
+        LOAD(2, 1, 0),
+        ALU(CODE_ADD, 2, 1),
+        STORE(1, 0, 2),
+        /* the bytes of a packet */
+        op(CODE_JMP | CODE_JNE, 8, 0, 14, HANDLER_PAYLOAD),
+        LOAD32(2, 6, 4),
+        op(CODE_JMP | CODE_JSET, 2, 0, 12, HANDLER_RERUN),
+        LOAD(2, 6, 48),
+        LOAD(3, 6, 56),
+        ALU(CODE_LSH, 3, 32),
+        ALU_X(CODE_ADD, 2, 3),
+        ALU_X(CODE_MOV, 1, 7),
+        ALU(CODE_LSH, 1, 3),
+        NUMBER(3, handler_address(HANDLER_HOST, 8 * BYTES_AT)),
+        ALU_X(CODE_ADD, 1, 3),
+        LOAD(3, 1, 0),
+        ALU_X(CODE_ADD, 3, 2),
+        STORE(1, 0, 3),
+        /* a put of the number, with number * 4 + stage as its id */
+        UNLESS_BITS(9, SCENE_PUT, 12),
+        PUT_PLACE,
+        ALU_X(CODE_MOV, 3, 6),
+        PUT_ID,
+        HELPER(HELPER_PUT),
+        OR_AGAIN,
+        /* a put of the count of runs, whose id has another bit */
+        UNLESS_BITS(9, SCENE_PUT_HOST, 16),
+        PUT_PLACE,
+        ALU_X(CODE_MOV, 3, 7),
+        ALU(CODE_MUL, 3, HANDLER_STAGES),
+        ALU_X(CODE_ADD, 3, 8),
+        ALU(CODE_LSH, 3, 3),
+        PUT_ID,
+        ALU(CODE_OR, 5, HOST_PUT),
+        HELPER(HELPER_PUT_HOST),
+        OR_AGAIN,
+        /* an add without a remote event */
+        UNLESS_BITS(9, SCENE_ADD, 10),
+        NUMBER(1, (uint64_t)SEND_QUIET << 32),
+        ALU(CODE_MOV, 2, SCENE_TALLY),
+        ALU(CODE_MOV, 3, WORD_ADD | WORD_U64 << 8),
+        ALU(CODE_MOV, 4, 1),
+        ALU(CODE_MOV, 5, 0),
+        HELPER(HELPER_ATOMIC),
+        OR_AGAIN,
+        /* a message with the number */
+        UNLESS_BITS(9, SCENE_MESSAGE, 10),
+        NUMBER(1, (uint64_t)SCENE_TARGET_INDEX << 32),
+        LOAD(2, 6, 32),
+        ALU(CODE_MOV, 3, 1),
+        ALU(CODE_MOV, 4, 0),
+        ALU(CODE_MOV, 5, 0),
+        HELPER(HELPER_MESSAGE),
+        OR_AGAIN,
+        /* a reply with the number */
+        UNLESS_BITS(9, SCENE_REPLY, 8),
+        LOAD(1, 6, 32),
+        ALU(CODE_MOV, 2, 1),
+        ALU(CODE_MOV, 3, 0),
+        ALU(CODE_MOV, 4, 0),
+        HELPER(HELPER_REPLY),
+        OR_AGAIN,
+        /* an event: number, stage */
+        UNLESS_BITS(9, SCENE_EVENT, 6),
+        ALU_X(CODE_MOV, 1, 7),
+        ALU_X(CODE_MOV, 2, 8),
+        HELPER(HELPER_EVENT),
+        OR_AGAIN,
+        ALU_X(CODE_MOV, 0, 9),
+        ALU(CODE_AND, 0, 255),
+        EXIT,
+    };
+
+    memcpy(code, program, sizeof(program));
+    return sizeof(program) / sizeof(program[0]);
+}
+
+/* The size of an image with these handlers at `words`. */
+static uint32_t image_of(uint64_t *words, uint32_t handlers)
+{
+    static const uint32_t entries[HANDLER_STAGES] = {0, 2, 4};
+    struct handler_image *image = (struct handler_image *)(void *)words;
+    uint32_t count = assemble((struct handler_instruction *)(void *)(words + 5));
+
+    *image = (struct handler_image){.magic = HANDLER_IMAGE_MAGIC, .instructions = count};
+    for (uint32_t i = 0; i < HANDLER_STAGES; i++)
+        image->entry[i] = handlers >> i & 1 ? entries[i] : HANDLER_NONE;
+    return (uint32_t)image_bytes(count, 0, 0);
+}
+
+/* ---- calls into the owner's engine ----------------------------------------------------------- */
+
+struct owner_call {
+    struct scene *scene;
+    uint32_t flags, handlers, target;
+    bool enable;
+    int result;
+};
+
+static struct engine *owner_engine(const struct scene *s)
+{
+    return s->world->nodes[s->world->clients[s->first + 1].node].engine;
+}
+
+static void call_create(void *argument)
+{
+    struct owner_call *c = argument;
+    struct scene *s = c->scene;
+    const struct world_client *owner = &s->world->clients[s->first + 1];
+    const struct engine_key *key = &owner->contexts[0].key;
+    _Alignas(64) uint64_t words[256] = {0};
+    struct image_error wrong;
+    uint32_t bytes = image_of(words, c->handlers);
+    const struct engine_offload_info info = {
+        .index = SCENE_INDEX,
+        .flags = c->flags,
+        .target_count = 1,
+        .targets = &c->target,
+        .cookie = COOKIE,
+        .takes = s->puts ? OFFLOAD_PUTS : OFFLOAD_MESSAGES,
+        .host = {key->slot, key->generation, 0,
+                 s->puts ? owner->contexts[0].length : UINT64_C(8) * WORDS}};
+    struct engine_offload_info with_program = info;
+
+    c->result = image_check(words, bytes, &wrong);
+    if (c->result < 0) {
+        world_fail(s->world, "instruction %u: %s (%lld)", wrong.place, wrong.reason,
+                   (long long)wrong.value);
+        return;
+    }
+    if (peek_offload_of(owner_engine(s), owner->contexts[0].session, SCENE_INDEX) >= 0)
+        return; /* it was made before the last death */
+    s->program = engine_program_load(owner_engine(s), owner->handle, (const void *)words, bytes);
+    with_program.program = (uint32_t)s->program;
+    c->result =
+        engine_offload_create(owner_engine(s), owner->contexts[0].session, &with_program, 1);
+}
+
+uint32_t scene_program(struct world *w, uint32_t client)
+{
+    const struct world_client *owner = &w->clients[client];
+    _Alignas(64) uint64_t words[256] = {0};
+    uint32_t bytes = image_of(words, 1 << HANDLER_COMPLETION);
+    int program = engine_program_load(w->nodes[owner->node].engine, owner->handle,
+                                      (const void *)words, bytes);
+
+    if (program < 0)
+        world_fail(w, "client %u: no program: %s", client, strerror(-program));
+    return (uint32_t)program;
+}
+
+int scene_offload(struct world *w, uint32_t client)
+{
+    const struct world_client *owner = &w->clients[client];
+    const struct engine_offload_info info = {.program = scene_program(w, client),
+                                             .index = SCENE_INDEX};
+
+    return engine_offload_create(w->nodes[owner->node].engine, owner->contexts[0].session, &info,
+                                 0);
+}
+
+static void call_enable(void *argument)
+{
+    struct owner_call *c = argument;
+    uint32_t session = c->scene->world->clients[c->scene->first + 1].contexts[0].session;
+
+    c->result =
+        c->enable
+            ? engine_offload_enable(owner_engine(c->scene), session, (uint32_t)c->scene->offload)
+            : engine_offload_disable(owner_engine(c->scene), session, (uint32_t)c->scene->offload);
+}
+
+static void call_destroy(void *argument)
+{
+    struct owner_call *c = argument;
+
+    c->result = engine_offload_destroy(
+        owner_engine(c->scene), c->scene->world->clients[c->scene->first + 1].contexts[0].session,
+        (uint32_t)c->scene->offload);
+}
+
+/* Until the call has been made and the owner's node lives. */
+static int insist(struct scene *s, void (*what)(void *), struct owner_call *c)
+{
+    struct world_node *n = &s->world->nodes[s->world->clients[s->first + 1].node];
+
+    c->scene = s;
+    for (uint32_t i = 0; !world_call(s->world, n, what, c); i++) {
+        world_round(s->world);
+        if (s->world->failed || i > ROUNDS_MAX)
+            return -ETIMEDOUT;
+    }
+    return c->result;
+}
+
+int scene_enable(struct scene *s, bool enable)
+{
+    return insist(s, call_enable, &(struct owner_call){.enable = enable});
+}
+
+int scene_destroy(struct scene *s)
+{
+    return insist(s, call_destroy, &(struct owner_call){0});
+}
+
+/* ---- opening and closing --------------------------------------------------------------------- */
+
+static uint32_t bind(struct scene *s, uint32_t from, uint32_t to, const struct engine_key *key)
+{
+    int request = world_bind(s->world, from, 0, to, 0, key);
+    uint32_t remote;
+
+    if (world_await(s->world, request) < 0)
+        world_fail(s->world, "client %u is not bound to client %u", from, to);
+    remote = s->world->requests[request].handle;
+    world_request_free(s->world, request);
+    return remote;
+}
+
+/* Whether it is there, its targets bound. One that was not ready when its node died has gone. */
+static bool is_ready(struct scene *s)
+{
+    const struct world_client *owner = &s->world->clients[s->first + 1];
+
+    if (!s->world->nodes[owner->node].alive)
+        return false;
+    s->offload = peek_offload_of(owner_engine(s), owner->contexts[0].session, SCENE_INDEX);
+    return s->offload >= 0 &&
+           peek_offload(owner_engine(s), (uint32_t)s->offload).state == OFFLOAD_OPEN;
+}
+
+static bool begin(struct scene *s, struct world *w, uint32_t first, bool puts, uint32_t flags,
+                  uint32_t handlers)
+{
+    struct owner_call c = {.flags = flags, .handlers = handlers};
+    struct engine_key key;
+
+    memset(s, 0, sizeof(*s));
+    s->world = w;
+    s->first = first;
+    s->puts = puts;
+    memset(w->clients[first + 1].contexts[0].memory, 0, w->clients[first + 1].contexts[0].length);
+    if (!puts)
+        s->remote = bind(s, first, first + 1, NULL);
+    else if (world_region_open(w, first + 1, 0, ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE, &key) ==
+             0)
+        w->clients[first + 1].contexts[0].key = key; /* which nobody has bound */
+    else
+        world_fail(w, "no region");
+    c.target = bind(s, first + 1, first + 2, &w->clients[first + 2].contexts[0].key);
+    for (uint32_t i = 0; i < SCENE_CLIENTS; i++)
+        message_client_open(&s->client[i], w, first + i);
+    for (uint32_t i = 0; i < ROUNDS_MAX && !w->failed && !is_ready(s); i++) {
+        int rc = insist(s, call_create, &c);
+
+        if (rc < 0 && rc != -EBUSY) /* contexts of its node may be about to let go of it */
+            world_fail(w, "no offload: %s", strerror(-c.result));
+        world_round(w);
+    }
+    if (puts && !w->failed)
+        s->remote = bind(s, first, first + 1, &key);
+    return !w->failed;
+}
+
+bool scene_begin(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
+                 uint32_t handlers)
+{
+    return begin(s, w, first, false, flags, handlers);
+}
+
+bool scene_begin_puts(struct scene *s, struct world *w, uint32_t flags, uint32_t handlers)
+{
+    return begin(s, w, 0, true, flags, handlers);
+}
+
+static struct world *open_world(const struct world_options *options)
+{
+    struct world_options o = *options;
+    struct world *w;
+
+    o.nodes = 2;
+    if (world_open(&o, &w) != 0)
+        return NULL;
+    for (uint32_t i = 0; i < SCENE_CLIENTS; i++)
+        world_client_open(w, i % 2, i, 1);
+    world_settle(w, 10000);
+    return w;
+}
+
+bool scene_open(struct scene *s, const struct world_options *options, uint32_t flags,
+                uint32_t handlers)
+{
+    struct world *w = open_world(options);
+
+    return w && scene_begin(s, w, 0, flags, handlers);
+}
+
+bool scene_open_puts(struct scene *s, const struct world_options *options, uint32_t flags,
+                     uint32_t handlers)
+{
+    struct world *w = open_world(options);
+
+    return w && scene_begin_puts(s, w, flags, handlers);
+}
+
+const char *scene_close(struct scene *s)
+{
+    bool failed;
+
+    if (!s->world->failed)
+        world_leave(s->world);
+    failed = s->world->failed;
+    memcpy(s->failure, s->world->failure, sizeof(s->failure));
+    world_close(s->world);
+    return failed ? s->failure : NULL;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+uint32_t scene_send(struct scene *s, uint64_t plan, bool wants_reply, uint32_t payload)
+{
+    static const uint8_t bytes[4096];
+    struct message_send send = {.kind = payload > 0 ? SUBMIT_MEDIUM : SUBMIT_SHORT,
+                                .flags = wants_reply ? 0 : SUBMIT_NO_REPLY,
+                                .index = SCENE_INDEX,
+                                .remote = s->remote,
+                                .lid = s->count,
+                                .count = 3,
+                                .arguments = {s->count, plan, s->loops},
+                                .payload = bytes,
+                                .length = payload};
+
+    if (s->count == SCENE_MESSAGES || message_request(&s->client[0], &send) < 0)
+        return SCENE_MESSAGES;
+    s->messages[s->count] =
+        (struct scene_message){.plan = plan, .sent = true, .wants_reply = wants_reply};
+    return s->count++;
+}
+
+uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags,
+                   uint32_t segment)
+{
+    const struct world_client *c = &s->world->clients[0];
+    struct {
+        struct submit_record record;
+        uint8_t bytes[4096];
+    } put = {.record = {.size = sizeof(put.record),
+                        .kind = SUBMIT_PUT,
+                        .flags = flags,
+                        .remote = s->remote,
+                        .reserve = event_bytes(0),
+                        .offset = SCENE_PLACE,
+                        .length = length,
+                        .lid = s->count,
+                        .rid = (uint64_t)s->count << 48 | plan,
+                        .segment = c->segments[segment].handle,
+                        .local_offset = segment == WORLD_MAIN ? c->contexts[0].offset : 0}};
+
+    if (flags & SUBMIT_INLINE) {
+        memcpy(put.bytes, c->contexts[0].memory, length);
+        put.record.size += abi_pad8(length);
+    }
+    if (s->count == SCENE_MESSAGES || !message_room(&s->client[0]) ||
+        message_raw(&s->client[0], false, &put, put.record.size) < 0)
+        return SCENE_MESSAGES;
+    message_submitted(&s->client[0]);
+    s->messages[s->count] = (struct scene_message){.plan = plan, .length = length, .sent = true};
+    return s->count++;
+}
+
+static struct scene_message *message_of(struct scene *s, uint64_t number)
+{
+    if (number < s->count)
+        return &s->messages[number];
+    world_fail(s->world, "an event of message %llu, which is none", (unsigned long long)number);
+    return &s->messages[0];
+}
+
+static uint64_t argument_of(const struct message_event *event)
+{
+    uint64_t number;
+
+    memcpy(&number, event->rest, sizeof(number));
+    return number;
+}
+
+/* The client's own handler, which replies where it may. */
+static void run_handler(struct scene *s, uint32_t client, const struct message_event *event)
+{
+    struct message_send send = {.kind = SUBMIT_SHORT,
+                                .flags = SUBMIT_NO_LCE,
+                                .token = event->message.token,
+                                .count = 1,
+                                .arguments = {argument_of(event)}};
+
+    if (event->message.token != UINT32_MAX && message_reply(&s->client[client], &send) < 0)
+        world_fail(s->world, "no room for a reply");
+}
+
+static void owner_event(struct scene *s, const struct message_event *event)
+{
+    const struct offload_word *word = (const void *)&event->message;
+
+    if (event->head.kind == EVENT_REMOTE && s->puts) {
+        message_of(s, event->head.id >> 48)->events[0]++;
+        return;
+    }
+    if (event->head.kind == EVENT_REQUEST) {
+        struct scene_message *m = message_of(s, argument_of(event));
+
+        m->events[0]++;
+        m->deferred += event->message.deferred;
+        run_handler(s, 1, event);
+        return;
+    }
+    if (event->head.kind != EVENT_OFFLOAD || word->cookie != COOKIE)
+        world_fail(s->world, "an event of kind %u at the owner", event->head.kind);
+    else if (event->head.op == OFFLOAD_OWN)
+        message_of(s, word->id)->own[word->value % HANDLER_STAGES]++;
+    else
+        message_of(s, s->puts ? word->id >> 48 : word->id)->events[event->head.op & 15]++;
+}
+
+static void target_event(struct scene *s, const struct message_event *event)
+{
+    if (event->head.kind == EVENT_REQUEST)
+        message_of(s, argument_of(event))->messages++;
+    else if (event->head.id & HOST_PUT)
+        message_of(s, (event->head.id & ~(uint64_t)HOST_PUT) >> 2)->host_puts[event->head.id & 3]++;
+    else
+        message_of(s, event->head.id >> 2)->puts[event->head.id & 3]++;
+}
+
+static void asker_event(struct scene *s, enum message_ring ring, const struct message_event *event)
+{
+    struct scene_message *m;
+
+    if (ring == MESSAGE_REPLY) {
+        message_of(s, argument_of(event))->replies++;
+        return;
+    }
+    m = message_of(s, event->head.id);
+    m->ends++;
+    m->status = event->head.status;
+}
+
+static bool probe(struct scene *s, uint32_t client)
+{
+    bool found = false;
+
+    for (int ring = 0; ring < MESSAGE_RINGS; ring++) {
+        struct message_event event;
+        int rc;
+
+        while ((client != 1 || message_reply_room(&s->client[1])) &&
+               (rc = message_probe(&s->client[client], (enum message_ring)ring, &event)) != 0) {
+            found = true;
+            if (rc < 0) {
+                world_fail(s->world, "client %u: ring %d: %s", client, ring, strerror(-rc));
+                return true;
+            }
+            if (ring != MESSAGE_REMOTE && client == 0)
+                asker_event(s, (enum message_ring)ring, &event);
+            else if (client == 1 && ring == MESSAGE_REMOTE)
+                owner_event(s, &event);
+            else if (client == 2)
+                target_event(s, &event);
+        }
+    }
+    return found;
+}
+
+bool scene_look(struct scene *s)
+{
+    bool found = false;
+
+    for (uint32_t i = 0; i < SCENE_CLIENTS && !s->world->failed; i++)
+        if (!(s->silent >> i & 1))
+            found |= probe(s, i);
+    return found;
+}
+
+bool scene_turn(struct scene *s)
+{
+    bool moves = world_round(s->world);
+
+    return (scene_look(s) || moves) && !s->world->failed;
+}
+
+void scene_finish(struct scene *s)
+{
+    uint32_t rounds = 0;
+
+    s->silent = 0;
+    while (scene_turn(s) && rounds < ROUNDS_MAX)
+        rounds++;
+    if (rounds == ROUNDS_MAX)
+        world_fail(s->world, "it never ends");
+    for (uint32_t i = 0; i < s->count && !s->world->failed; i++)
+        if (s->messages[i].ends != 1)
+            world_fail(s->world, "message %u has ended %u times", i, s->messages[i].ends);
+    if (!s->world->failed && !message_at_rest(&s->client[0]))
+        world_fail(s->world, "the asker's event space is not back");
+}
+
+/* ---- random runs ----------------------------------------------------------------------------- */
+
+void scene_trouble(struct scene *s, const struct scene_troubles *t, struct sim_random *random)
+{
+    struct world *w = s->world;
+
+    if (sim_random_below(random, 100) < t->breaks)
+        world_link_break(w, 0, 1);
+    if (sim_random_below(random, 100) < t->deaths) {
+        uint32_t node = (uint32_t)sim_random_below(random, 2);
+
+        if (w->nodes[node].alive) {
+            world_node_crash(w, node);
+            w->nodes[node].reopen_at = w->rounds + 1 + sim_random_below(random, 50);
+        }
+    }
+    if (sim_random_below(random, 100) < t->sleeps)
+        s->silent ^= 1u << (1 + sim_random_below(random, 2));
+}
+
+const char *scene_conclude(struct scene *s, const char *(*check)(uint32_t number))
+{
+    const char *wrong = NULL, *failure;
+
+    for (uint32_t node = 0; node < 2; node++)
+        if (!s->world->nodes[node].alive)
+            world_node_reopen(s->world, node, false);
+    scene_finish(s);
+    for (uint32_t i = 0; i < s->count && !wrong && !s->world->failed; i++)
+        wrong = check(i);
+    failure = scene_close(s);
+    return wrong ? wrong : failure;
+}
+
+/* ---- what handlers have done ----------------------------------------------------------------- */
+
+static uint64_t word_at(const struct scene *s, uint32_t word)
+{
+    uint64_t value;
+
+    memcpy(&value, s->world->clients[s->first + 1].contexts[0].memory + 8 * word, sizeof(value));
+    return value;
+}
+
+uint64_t scene_runs(const struct scene *s, uint32_t number, uint32_t stage)
+{
+    return word_at(s, number * HANDLER_STAGES + stage);
+}
+
+uint64_t scene_reruns(const struct scene *s, uint32_t number, uint32_t stage)
+{
+    return word_at(s, RERUNS_AT + number * HANDLER_STAGES + stage);
+}
+
+uint64_t scene_target_word(const struct scene *s, uint64_t offset)
+{
+    uint64_t value;
+
+    memcpy(&value, s->world->clients[2].contexts[0].memory + offset, sizeof(value));
+    return value;
+}
+
+bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size)
+{
+    uint64_t sum = s->messages[number].length, packets = 0;
+
+    for (uint64_t at = 0; at == 0 || at < s->messages[number].length; at += size, packets++)
+        sum += at << 32;
+    return word_at(s, BYTES_AT + number) == sum &&
+           scene_runs(s, number, HANDLER_PAYLOAD) == packets;
+}

@@ -1,0 +1,135 @@
+/*
+ * An offload in the simulated world: client 0 on node 0 asks, client 1 on node 1 has the offload at
+ * message index SCENE_INDEX, client 2 on node 0 is its target. The offload's program does what each
+ * message asks for, handler by handler, and counts its runs in the region of client 1:
+ *
+ *     arguments of a message   0: its number     1: plan, 16 bits for each handler
+ *                              2: turns of a loop, of 2 units, that each handler goes through first
+ *     plan of a handler        bits 0 to 7: the return      8: puts to the target, by number
+ *                              12: puts from the region, its count of runs
+ *                              13: adds 1 to the target's word at SCENE_TALLY
+ *                              9: sends the target a message   10: replies   11: posts an event
+ *     region                   runs[number][handler], then reruns[number][handler], 8 bytes each
+ *
+ *     then bytes[number]: of payload handlers, each packet's length and offset << 32
+ *
+ * Or the offload takes puts to that region: the number and the plan stand in the completion id,
+ * number << 48 | plan, and the upper half of the region is for what is placed.
+ *
+ * A helper's -EAGAIN makes the handler return AGAIN.
+ *
+ * Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_OFFLOAD_SCENE_H
+#define PWC_TESTS_ENGINE_OFFLOAD_SCENE_H
+
+#include "proto/handler_abi.h"
+#include "tests/engine/world/messages/message_client.h"
+
+enum {
+    SCENE_MESSAGES = 512,
+    SCENE_INDEX = 5,
+    SCENE_TARGET_INDEX = 9, /* of the messages that handlers send */
+    SCENE_CLIENTS = 3,
+    SCENE_PUT = 1 << 8,
+    SCENE_MESSAGE = 1 << 9,
+    SCENE_REPLY = 1 << 10,
+    SCENE_EVENT = 1 << 11,
+    SCENE_PUT_HOST = 1 << 12,
+    SCENE_ADD = 1 << 13,
+    SCENE_TALLY = SCENE_MESSAGES * 8, /* offset in the target's region */
+    SCENE_BAD_RETURN = 0x77,          /* ends the handler by a fault */
+    SCENE_PLACE = 32768,              /* in the owner's region: puts go there */
+};
+
+/* The plan of a message whose handlers do this. */
+static inline uint64_t scene_plan(uint32_t header, uint32_t payload, uint32_t completion)
+{
+    return header | (uint64_t)payload << 16 | (uint64_t)completion << 32;
+}
+
+struct scene_message {
+    uint64_t plan;
+    uint32_t length; /* of a put */
+    bool sent;
+    bool wants_reply;
+    uint32_t ends; /* local events */
+    int status;
+    uint32_t replies;    /* that ran a handler at the asker */
+    uint32_t events[16]; /* of the owner, by enum offload_event; 0: the message itself came */
+    uint32_t deferred;   /* of those that came itself */
+    uint32_t own[HANDLER_STAGES];
+    uint32_t puts[HANDLER_STAGES], host_puts[HANDLER_STAGES], messages; /* at the target */
+};
+
+struct scene {
+    struct world *world;
+    struct message_client client[SCENE_CLIENTS];
+    uint32_t first;  /* of the world's clients: its client 0 */
+    uint32_t remote; /* client 0's, to client 1 */
+    uint64_t loops;  /* of the messages that are sent next */
+    bool puts;       /* that is what the offload takes */
+    int program, offload;
+    uint32_t silent; /* a bit for each client that does not probe */
+    uint32_t count;
+    struct scene_message messages[SCENE_MESSAGES];
+    char failure[400];
+};
+
+/* Opens the world, and an offload with these flags whose program has the handlers of this mask (bit
+ * 1 << HANDLER_HEADER, ...). False: the world has failed. */
+bool scene_open(struct scene *s, const struct world_options *options, uint32_t flags,
+                uint32_t handlers);
+/* A scene over a world: it uses three clients, from `first` on, for itself alone. Where the
+ * owner's node dies, it goes on when the node is back. */
+bool scene_begin(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
+                 uint32_t handlers);
+/* As scene_open and scene_begin, with an offload that takes puts to its client's region. */
+bool scene_open_puts(struct scene *s, const struct world_options *options, uint32_t flags,
+                     uint32_t handlers);
+bool scene_begin_puts(struct scene *s, struct world *w, uint32_t flags, uint32_t handlers);
+/* A program of this client with a completion handler: its handle. */
+uint32_t scene_program(struct world *w, uint32_t client);
+/* An offload of this client, without targets and memory: its handle or an error. */
+int scene_offload(struct world *w, uint32_t client);
+/* All clients leave, and nothing may be left over. NULL, or what has gone wrong in this world. */
+const char *scene_close(struct scene *s);
+
+/* Sends a message with `payload` bytes: its number, or SCENE_MESSAGES: no room now. */
+uint32_t scene_send(struct scene *s, uint64_t plan, bool wants_reply, uint32_t payload);
+/* Puts bytes with these flags (SUBMIT_INLINE: copied at once; SUBMIT_NO_RCE) from a segment of
+ * client 0's (enum world_segment_use): as scene_send. */
+uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags,
+                   uint32_t segment);
+/* A look at all events: whether there were some. */
+bool scene_look(struct scene *s);
+/* One round, and that look. False: nothing moves any more. */
+bool scene_turn(struct scene *s);
+/* Until nothing moves, and all messages have ended. */
+void scene_finish(struct scene *s);
+
+/* What happens in a random run besides messages: in so many of 100 rounds. */
+struct scene_troubles {
+    uint32_t breaks; /* of the link */
+    uint32_t deaths; /* of a node, which comes back some rounds later */
+    uint32_t sleeps; /* the owner or the target stops looking at its events, or begins to */
+};
+/* The troubles of one round. */
+void scene_trouble(struct scene *s, const struct scene_troubles *t, struct sim_random *random);
+/* All nodes live, all messages end, each passes the check, and the scene closes. NULL, or what went
+ * wrong. */
+const char *scene_conclude(struct scene *s, const char *(*check)(uint32_t number));
+/* How often a handler has run on a message, and how often again after AGAIN or a crash. */
+uint64_t scene_runs(const struct scene *s, uint32_t number, uint32_t stage);
+uint64_t scene_reruns(const struct scene *s, uint32_t number, uint32_t stage);
+/* Whether payload handlers have run once on each packet of a put, packets having `size` bytes. */
+bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size);
+
+/* A word of the target's region. */
+uint64_t scene_target_word(const struct scene *s, uint64_t offset);
+
+/* Calls into the owner's engine. */
+int scene_enable(struct scene *s, bool enable);
+int scene_destroy(struct scene *s);
+
+#endif

@@ -1,0 +1,276 @@
+/*
+ * Puts in packets at their origin, to a target that is the test: what is left in the ledger of a
+ * put that ends half way, and answers of a hostile target. No packet goes twice without a reason,
+ * and none reads outside its put. Each case says which rule it guards.
+ */
+#include <string.h>
+#include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
+#include "tests/suite.h"
+
+enum {
+    PIECE = 1024,   /* bytes of a packet */
+    LONG = 32768,   /* more than the ledger's ring has room for */
+    MIDDLE = 8192,  /* several packets, which fit the ring */
+    TARGET_FLOW = 3 /* its number at the target */
+};
+
+/* ---- the target ------------------------------------------------------------------------------ */
+
+/* Answers a BIND: the region takes packets of so many bytes; 0: it takes none. */
+static void answer_bind(struct bench *b, uint32_t remote, uint32_t flow, uint32_t piece)
+{
+    const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
+                                     .remote = remote,
+                                     .flow = flow,
+                                     .rights = 3,
+                                     .packet = (uint16_t)(piece / WIRE_PACKET_UNIT),
+                                     .length = BENCH_SEGMENT,
+                                     .address = BENCH_SEGMENT};
+
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &bound, sizeof(bound)));
+}
+
+/* Remote 0 leads to a region that takes packets, remote 1 to one with packets of `other` bytes. */
+static struct bench *new_bench(uint32_t other)
+{
+    struct bench *b = unbound_bench(false);
+    struct engine_key key = BENCH_KEY;
+
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
+    answer_bind(b, 0, TARGET_FLOW, PIECE);
+    key.slot++;
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 2), 0);
+    answer_bind(b, 1, TARGET_FLOW, other);
+    CU_ASSERT_FALSE_FATAL(b->broken);
+    return b;
+}
+
+/* Remote 2 leads to the other context of the target's client, by a flow of its own. */
+static void bind_neighbour(struct bench *b)
+{
+    const struct engine_key key = BENCH_KEY;
+
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, UINT64_C(1) << 32 | 1, &key, 3), 0);
+    answer_bind(b, 2, TARGET_FLOW + 1, PIECE);
+    CU_ASSERT_EQUAL_FATAL(peek_flow_of(b->engine, 2), 1);
+}
+
+static void refuse(struct bench *b, uint32_t sequence, uint32_t done)
+{
+    const struct wire_flow record = {.head = {.words = sizeof(record) / 8, .kind = WIRE_REFUSE},
+                                     .sequence = sequence,
+                                     .done = done};
+
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &record, sizeof(record)));
+}
+
+static void break_link(struct bench *b)
+{
+    const struct wire_record record = {.words = 1, .kind = 0xff};
+
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &record, sizeof(record)));
+    CU_ASSERT_TRUE_FATAL(b->broken);
+}
+
+/* A new link; the target has consumed records up to this position. */
+static void link_again(struct bench *b, uint64_t consumed)
+{
+    b->position = consumed;
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_steps(b, 4);
+    CU_ASSERT_FALSE_FATAL(b->broken);
+}
+
+/* ---- the origin ------------------------------------------------------------------------------ */
+
+static void put(struct bench *b, uint32_t remote, uint32_t length, uint16_t flags)
+{
+    const struct submit_record record = {.size = sizeof(record),
+                                         .kind = SUBMIT_PUT,
+                                         .flags = flags,
+                                         .remote = remote,
+                                         .reserve = event_bytes(0),
+                                         .length = length,
+                                         .local_offset = BENCH_SEGMENT - length};
+
+    bench_submit(b, &record);
+    bench_steps(b, 4);
+}
+
+static uint64_t staged(const struct bench *b)
+{
+    return peek_peer(b->engine, 1).staged;
+}
+
+/* The next packet in the ledger from `*at` on, which moves behind it. NULL: there is none. */
+static const struct wire_packet *next_packet(const struct bench *b, uint64_t *at)
+{
+    while (*at < staged(b)) {
+        const struct wire_record *head = peek_record(b->engine, 1, *at);
+
+        *at += head->words * UINT64_C(8);
+        if (head->kind == WIRE_PACKET)
+            return (const void *)head;
+    }
+    return NULL;
+}
+
+/* From `at` on the ledger has the packets of one put of `length` bytes, from its first byte on, and
+ * no others. */
+static void check_packets(const struct bench *b, uint64_t at, uint32_t length)
+{
+    const struct wire_packet *w;
+    uint32_t done = 0;
+
+    while ((w = next_packet(b, &at)) != NULL) {
+        CU_ASSERT_EQUAL_FATAL(w->total, length);
+        CU_ASSERT_EQUAL_FATAL(w->at, done);
+        CU_ASSERT_FATAL(w->put.op.length <= length - done);
+        done += w->put.op.length;
+    }
+    CU_ASSERT_EQUAL(done, length);
+}
+
+/* A long put stands half in the ledger. Where its first packet stands. */
+static uint64_t begin_long(struct bench *b)
+{
+    uint64_t from = staged(b);
+
+    put(b, 0, LONG, 0);
+    CU_ASSERT_EQUAL_FATAL(peek_flow(b->engine, 0).staged, 0);
+    CU_ASSERT_FATAL(staged(b) > from + PIECE);
+    return from;
+}
+
+static void check_event(struct bench *b, int status)
+{
+    struct event_record event;
+
+    CU_ASSERT_TRUE_FATAL(bench_local_event(b, &event));
+    CU_ASSERT_EQUAL(event.status, status);
+}
+
+/* ---- a put that has left --------------------------------------------------------------------- */
+
+/* The target's context ends in the middle of a put, which ends and leaves; the link breaks, or the
+ * daemon starts anew, before its packets are consumed: the flow goes back to none of them. Another
+ * flow's put now has the memory where that put stood, and goes on. */
+static void gone_in_the_middle(void)
+{
+    for (int restarts = 0; restarts < 2; restarts++) {
+        struct bench *b = new_bench(PIECE);
+        struct event_record event;
+
+        bind_neighbour(b);
+        (void)begin_long(b);
+        bench_note(b, WIRE_GONE, 0, 0);
+        check_event(b, -EHOSTDOWN);
+        put(b, 2, PIECE, 0);
+        if (restarts) {
+            CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+        } else {
+            break_link(b);
+        }
+        link_again(b, 0);
+        CU_ASSERT_EQUAL(peek_flow(b->engine, 0).state, FLOW_DEAD);
+        CU_ASSERT_EQUAL(peek_flow(b->engine, 0).staged, 1);
+        CU_ASSERT_FALSE(bench_local_event(b, &event));
+        bench_ack(b);
+        check_event(b, 0);
+        put(b, 0, PIECE, 0);
+        check_event(b, -EHOSTDOWN);
+        CU_ASSERT_FALSE(b->quarantined);
+        bench_free(b);
+    }
+}
+
+/* ---- a hostile target ------------------------------------------------------------------------ */
+
+/* A REFUSE of a put that the target has acknowledged, which stays behind another one whose payload
+ * is on its way: nothing goes again, and the next put begins at its first byte. */
+static void refused_when_it_has_ended(void)
+{
+    struct bench *b = new_bench(0);
+    uint64_t from;
+
+    b->fabric.holds = true;
+    put(b, 1, 4096, SUBMIT_REASSEMBLE);
+    put(b, 0, MIDDLE, 0);
+    bench_ack(b);
+    CU_ASSERT_EQUAL_FATAL(peek_flow(b->engine, 0).staged, 2);
+    from = staged(b);
+    refuse(b, 1, MIDDLE / 2);
+    CU_ASSERT_FALSE(peek_flow(b->engine, 0).held);
+    CU_ASSERT_EQUAL(peek_flow(b->engine, 0).staged, 2);
+    bench_note(b, WIRE_GO, 0, 0);
+    put(b, 0, 64, 0);
+    check_packets(b, from, 64);
+    still_release(&b->fabric);
+    bench_ack(b);
+    for (int i = 0; i < 3; i++)
+        check_event(b, 0);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
+/* The target's next process answers that the region takes no packets any more, in the middle of a
+ * put: what is left goes as an ordinary put, and the next put in packets begins at its first byte.
+ */
+static void without_packets_in_the_middle(void)
+{
+    struct bench *b = new_bench(PIECE);
+    struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+    uint64_t from;
+
+    ack.consumed = begin_long(b);
+    for (int i = 0; i < 5; i++)
+        CU_ASSERT_PTR_NOT_NULL_FATAL(next_packet(b, &ack.consumed));
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &ack, sizeof(ack)));
+    break_link(b);
+    b->restarts++;
+    link_again(b, ack.consumed);
+    answer_bind(b, 0, TARGET_FLOW, 0);
+    answer_bind(b, 1, TARGET_FLOW, PIECE);
+    bench_ack(b);
+    check_event(b, 0);
+    from = staged(b);
+    put(b, 1, MIDDLE, 0);
+    check_packets(b, from, MIDDLE);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
+/* A REFUSE says that more is done than has been sent: the put goes on with what has not left. */
+static void refused_ahead_of_it(void)
+{
+    struct bench *b = new_bench(PIECE);
+    uint64_t from = begin_long(b);
+    const struct wire_packet *w;
+    uint32_t sent = 0;
+
+    while ((w = next_packet(b, &from)) != NULL)
+        sent += w->put.op.length;
+    CU_ASSERT_FATAL(sent < LONG - PIECE);
+    refuse(b, 0, LONG - PIECE);
+    bench_ack(b);
+    from = staged(b);
+    bench_note(b, WIRE_GO, 0, 0);
+    bench_steps(b, 4);
+    w = next_packet(b, &from);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    CU_ASSERT_EQUAL(w->at, sent);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"its target ends in the middle of a put", gone_in_the_middle},
+                           {"refused when it has ended", refused_when_it_has_ended},
+                           {"no packets any more in the middle", without_packets_in_the_middle},
+                           {"refused ahead of what was sent", refused_ahead_of_it},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("packets at their origin", tests);
+}

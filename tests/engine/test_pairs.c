@@ -1,0 +1,294 @@
+/*
+ * Tables for all pairs of large nodes: chains whose homes grow, entries that take no memory until
+ * they are used, binds whose time does not grow with their number, and a restart with 65,536 pairs.
+ * The test is the engine's control room and its peer. One thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/suite.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/session/direct.h"
+#include "daemon/engine/state/chain.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
+#include "tests/engine/bench/still_fabric.h"
+
+#define PEER  1u /* its node */
+#define PAIRS 65536u
+
+/* ---- chains ---------------------------------------------------------------------------------- */
+
+#define MEMBERS 4096u
+
+/* How many entries stand before this one in its home; UINT32_MAX: it is not there. */
+static uint32_t depth(const struct chain *c, uint32_t key, uint32_t entry)
+{
+    uint32_t before = 0, i;
+
+    for (i = chain_first(c, chain_home(c, key, 7)); i != UINT32_MAX && i != entry;
+         i = chain_next(c, i))
+        before++;
+    return i == entry ? before : UINT32_MAX;
+}
+
+static void test_homes_grow(void)
+{
+    struct chain c = {.first = calloc(MEMBERS, sizeof(*c.first)),
+                      .links = calloc(MEMBERS, sizeof(*c.links))};
+    uint32_t deepest = 0;
+
+    chain_keys_init(&c, MEMBERS);
+    CU_ASSERT_EQUAL(c.homes, CHAIN_HOMES);
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        chain_add_key(&c, chain_hash(3 * i, 7), i);
+        CU_ASSERT_EQUAL(c.homes, i < CHAIN_HOMES ? CHAIN_HOMES : i + 1);
+        if (i % 61 == 0)
+            for (uint32_t k = 0; k <= i; k++)
+                CU_ASSERT_NOT_EQUAL(depth(&c, 3 * k, k), UINT32_MAX);
+    }
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        deepest = depth(&c, 3 * i, i) > deepest ? depth(&c, 3 * i, i) : deepest;
+    CU_ASSERT(deepest < 16);
+    /* Every second one leaves; an entry that is added again moves. */
+    for (uint32_t i = 0; i < MEMBERS; i += 2)
+        chain_remove(&c, i);
+    CU_ASSERT_EQUAL(c.members, MEMBERS / 2);
+    chain_add_key(&c, chain_hash(5, 7), 1);
+    CU_ASSERT_EQUAL(c.members, MEMBERS / 2);
+    CU_ASSERT_NOT_EQUAL(depth(&c, 5, 1), UINT32_MAX);
+    for (uint32_t i = 3; i < MEMBERS; i++)
+        CU_ASSERT_EQUAL(depth(&c, 3 * i, i) != UINT32_MAX, i % 2 == 1);
+    free(c.first);
+    free(c.links);
+}
+
+/* ---- memory that is not used ----------------------------------------------------------------- */
+
+static void host_wake(void *context, uint32_t session, uint32_t mode)
+{
+}
+
+static void host_random(void *context, void *to, size_t size)
+{
+    memset(to, 7, size);
+}
+
+static void *pages(size_t size)
+{
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
+
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(at, MAP_FAILED);
+    madvise(at, size, MADV_NOHUGEPAGE);
+    return at;
+}
+
+static size_t resident(void *at, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), count = (size + page - 1) / page, there = 0;
+    unsigned char *map = malloc(count);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(map);
+    CU_ASSERT_EQUAL(mincore(at, size, map), 0);
+    for (size_t i = 0; i < count; i++)
+        there += map[i] & 1;
+    free(map);
+    return there * page;
+}
+
+/* What an engine touches at its start, and at a takeover, with so many pairs. */
+static void starts(uint32_t pairs, size_t touched[2])
+{
+    static const struct engine_host host = {.wake = host_wake, .random = host_random};
+    struct engine_config config = {.peers = 2, .flows_max = pairs, .remotes_max = pairs};
+    struct still_fabric fabric;
+    struct engine *engine;
+    void *arena, *memory;
+
+    CU_ASSERT_EQUAL_FATAL(engine_config_check(&config), 0);
+    arena = pages(engine_arena_bytes(&config));
+    for (int i = 0; i < 2; i++) {
+        memory = pages(engine_private_bytes(&config));
+        still_open(&fabric);
+        CU_ASSERT_EQUAL_FATAL(engine_open(&config, arena, memory, &fabric.base, &host, 1, &engine),
+                              0);
+        touched[i] = resident(arena, engine_arena_bytes(&config)) +
+                     resident(memory, engine_private_bytes(&config));
+        munmap(memory, engine_private_bytes(&config));
+    }
+    munmap(arena, engine_arena_bytes(&config));
+}
+
+static void test_unused_entries_take_nothing(void)
+{
+    size_t few[2], many[2];
+
+    starts(64, few);
+    starts(1u << 20, many);
+    printf("\n\n  64 pairs: %zu KiB at the start, %zu at a takeover; 1,048,576 pairs: %zu, %zu\n",
+           few[0] / 1024, few[1] / 1024, many[0] / 1024, many[1] / 1024);
+    CU_ASSERT(many[0] <= few[0] + 65536);
+    CU_ASSERT(many[1] <= few[1] + 65536);
+}
+
+/* The next daemon may have other sizes: it does not take the arena over, and knows why. */
+static void test_other_sizes(void)
+{
+    static const struct engine_host host = {.wake = host_wake, .random = host_random};
+    struct engine_config config = {.peers = 2, .flows_max = 64, .remotes_max = 100}, other;
+    uint32_t pairs = 0, binds = 0;
+    struct still_fabric fabric;
+    struct engine *engine;
+    void *arena, *memory;
+
+    CU_ASSERT_EQUAL_FATAL(engine_config_check(&config), 0);
+    arena = pages(engine_arena_bytes(&config));
+    memory = pages(engine_private_bytes(&config));
+    CU_ASSERT_EQUAL(engine_arena_sizes(arena, &pairs, &binds), -EUCLEAN);
+    still_open(&fabric);
+    CU_ASSERT_EQUAL_FATAL(engine_open(&config, arena, memory, &fabric.base, &host, 1, &engine), 0);
+    CU_ASSERT_TRUE(engine_arena_fits(&config, arena));
+    for (int i = 0; i < 2; i++) {
+        other = config;
+        (*(i == 0 ? &other.flows_max : &other.remotes_max))++;
+        CU_ASSERT_FALSE(engine_arena_fits(&other, arena));
+    }
+    CU_ASSERT_EQUAL(engine_arena_sizes(arena, &pairs, &binds), 0);
+    CU_ASSERT_EQUAL(pairs, 64);
+    CU_ASSERT_EQUAL(binds, 100);
+    munmap(memory, engine_private_bytes(&config));
+    munmap(arena, engine_arena_bytes(&config));
+}
+
+static void test_bounds_of_sizes(void)
+{
+    static const struct {
+        uint32_t pairs, binds;
+        int status;
+    } rows[] = {{0, 0, 0},
+                {1u << 20, 1u << 20, 0},
+                {(1u << 20) + 1, 0, -EINVAL},
+                {0, (1u << 20) + 1, -EINVAL}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct engine_config config = {.flows_max = rows[i].pairs, .remotes_max = rows[i].binds};
+
+        CU_ASSERT_EQUAL(engine_config_check(&config), rows[i].status);
+        if (rows[i].pairs == 0 && rows[i].status == 0) {
+            CU_ASSERT_EQUAL(config.flows_max, 65536);
+            CU_ASSERT_EQUAL(config.remotes_max, 65536);
+            CU_ASSERT_EQUAL(config.pairs_user, 57344); /* seven eighths */
+        }
+    }
+}
+
+/* ---- many pairs ------------------------------------------------------------------------------ */
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct bench *large_bench(void)
+{
+    const struct bench_shape shape = {.ring_bytes = 65536, .region_bytes = 4096, .entries = PAIRS};
+    struct bench *b = bench_new(&shape);
+    struct engine_config *config;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    config = poke_config(b->engine);
+    config->binds_client = config->binds_user = UINT32_MAX;
+    config->pairs_client = config->pairs_user = UINT32_MAX;
+    return b;
+}
+
+/* The fastest time of a bind, of `n` in blocks of 256. */
+static uint64_t bind_some(struct bench *b, uint32_t from, uint32_t n)
+{
+    uint64_t fastest = UINT64_MAX;
+
+    for (uint32_t i = from; i < from + n; i += 256) {
+        uint64_t began = now_ns();
+
+        for (uint32_t k = i; k < i + 256; k++)
+            CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, k, NULL, k), 0);
+        began = now_ns() - began;
+        fastest = began < fastest ? began : fastest;
+    }
+    return fastest / 256;
+}
+
+static void test_restart_with_many_pairs(void)
+{
+    struct bench *b = large_bench();
+    uint64_t first, last, takeover, step;
+    struct peek_census before, after;
+
+    first = bind_some(b, 0, PAIRS / 16);
+    (void)bind_some(b, PAIRS / 16, PAIRS / 16 * 14);
+    last = bind_some(b, PAIRS / 16 * 15, PAIRS / 16);
+    CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, PAIRS, NULL, 1), -ENOSPC);
+    before = peek_census(b->engine);
+    CU_ASSERT_EQUAL(before.flows, PAIRS);
+    CU_ASSERT_EQUAL(before.remotes, PAIRS);
+    CU_ASSERT_EQUAL(before.lost, 0);
+    takeover = now_ns();
+    CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+    takeover = now_ns() - takeover;
+    step = now_ns();
+    bench_steps(b, 1);
+    step = now_ns() - step;
+    after = peek_census(b->engine);
+    CU_ASSERT_EQUAL(after.flows, PAIRS);
+    CU_ASSERT_EQUAL(after.remotes, PAIRS);
+    CU_ASSERT_EQUAL(after.lost, 0);
+    CU_ASSERT_EQUAL(after.miscounted, 0);
+    printf("\n\n  a bind among the first 4,096: %lu ns, among the last: %lu ns; takeover with %u "
+           "pairs: %.1f ms, its first step %.1f ms\n",
+           (unsigned long)first, (unsigned long)last, PAIRS, (double)takeover / 1e6,
+           (double)step / 1e6);
+    bench_free(b);
+}
+
+/* Remotes whose handles are equal modulo SESSION_REMOTES share a bit, which says of none of them
+ * that it goes on while another one has ended. */
+static void test_ends_share_bits(void)
+{
+    enum { FIRST = 5, OTHER = FIRST + SESSION_REMOTES };
+    const uint64_t bit = UINT64_C(1) << FIRST;
+    struct bench *b = large_bench();
+
+    (void)bind_some(b, 0, SESSION_REMOTES);
+    poke_remote_state(b->engine, FIRST, REMOTE_REVOKED);
+    direct_show_ended(b->engine, FIRST, true);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
+    (void)bind_some(b, SESSION_REMOTES, 256); /* which shows that they have not ended */
+    CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
+    poke_remote_state(b->engine, FIRST, REMOTE_READY);
+    direct_show_ended(b->engine, FIRST, false);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), 0);
+    direct_show_ended(b->engine, OTHER, true);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
+    bench_free(b);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"homes of keys grow with the entries", test_homes_grow},
+                           {"unused entries take nothing", test_unused_entries_take_nothing},
+                           {"other sizes are another arena", test_other_sizes},
+                           {"bounds of sizes", test_bounds_of_sizes},
+                           {"ends share bits", test_ends_share_bits},
+                           {"a restart with many pairs", test_restart_with_many_pairs},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("pairs", tests);
+}

@@ -1,0 +1,289 @@
+/*
+ * Contexts at the other end that end: which notes of a peer make an event of that, which event, and
+ * what becomes of it where there is no room. One engine over a fabric that only remembers; the test
+ * is the peer. One thread.
+ */
+#include <errno.h>
+#include "tests/suite.h"
+#include "daemon/engine/engine.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
+#include "tests/engine/bench/record_bench.h"
+#include "proto/session_abi.h"
+#include "proto/wire_abi.h"
+
+#define EVENT (uint64_t) event_bytes(0)
+/* Bytes of the events that fill the ring; the next one begins behind padding. */
+#define FULL (RING / EVENT * EVENT)
+
+static void send_end(struct bench *b, uint8_t kind, uint32_t flow, int32_t status)
+{
+    const struct wire_flow note = {
+        .head = {.words = sizeof(note) / 8, .kind = kind}, .flow = flow, .status = status};
+
+    bench_send(b, &note, sizeof(note));
+}
+
+/* The event that was posted last, or `before` it. */
+static struct event_record event_before(const struct bench *b, unsigned before)
+{
+    const uint8_t *ring = (const uint8_t *)b->session + SESSION_DATA_OFFSET + 2 * RING;
+    uint64_t at = bench_events(b) - (1 + before) * EVENT;
+
+    return *(const struct event_record *)(const void *)(ring + at % RING);
+}
+
+static struct event_record last_event(const struct bench *b)
+{
+    return event_before(b, 0);
+}
+
+static void fill_ring(struct bench *b)
+{
+    struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE},
+                           .flow = bench_inflow(b)};
+
+    for (; note.sequence < RING / EVENT; note.sequence++)
+        bench_send(b, &note, sizeof(note));
+}
+
+static void take_all(struct bench *b)
+{
+    atomic_store(&b->session->remote.head, bench_events(b));
+    bench_steps(b, 4);
+}
+
+/* A CLOSE is an end where its status says so; a GONE always is. Once: a second note says nothing
+ * new. */
+static void test_notes(void)
+{
+    enum { NO_EVENT = 1 };
+    static const struct {
+        uint8_t kind;
+        int32_t status;
+        int event; /* its status, or NO_EVENT */
+    } rows[] = {
+        {WIRE_CLOSE, 0, NO_EVENT},
+        {WIRE_CLOSE, WIRE_ENDED, 0},
+        {WIRE_CLOSE, -EHOSTDOWN, -EHOSTDOWN},
+        {WIRE_CLOSE, INT32_MIN, -EHOSTDOWN},
+        {WIRE_CLOSE, 2, -EHOSTDOWN},
+        {WIRE_GONE, WIRE_ENDED, 0},
+        {WIRE_GONE, -EHOSTDOWN, -EHOSTDOWN},
+        {WIRE_GONE, 0, -EHOSTDOWN},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = linked_bench();
+        uint64_t wanted = rows[i].event == NO_EVENT ? 0 : EVENT;
+        uint32_t number = bench_inflow(b);
+
+        if (rows[i].kind == WIRE_GONE) {
+            bench_remote(b);
+            number = 0;
+        }
+        send_end(b, rows[i].kind, number, rows[i].status);
+        CU_ASSERT_FALSE(b->broken);
+        CU_ASSERT_EQUAL_FATAL(bench_events(b), wanted);
+        if (wanted > 0) {
+            CU_ASSERT_EQUAL(last_event(b).kind, EVENT_PEER);
+            CU_ASSERT_EQUAL(last_event(b).status, rows[i].event);
+            CU_ASSERT_EQUAL(last_event(b).id_len, 0);
+        }
+        send_end(b, rows[i].kind, number, -EHOSTDOWN);
+        CU_ASSERT_EQUAL(bench_events(b), wanted);
+        bench_free(b);
+    }
+}
+
+/* A flow that is still open, or another inflow, says that the origin is there again. */
+static void test_origin_is_back(void)
+{
+    struct bench *b = linked_bench();
+
+    bench_bind(b, 6);
+    send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
+    CU_ASSERT_EQUAL(bench_events(b), 0);
+    send_end(b, WIRE_CLOSE, bench_inflow(b) + 1, -EHOSTDOWN);
+    CU_ASSERT_EQUAL(bench_events(b), EVENT);
+    bench_free(b);
+}
+
+/* A bind of the origin that is still under way may fail, so it does not hide the origin's end. */
+static void test_bind_under_way(void)
+{
+    const struct engine_key key = BENCH_KEY;
+    struct bench *b = linked_bench();
+
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
+    bench_steps(b, 2);
+    send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
+    bench_bound(b, 0, -EHOSTUNREACH, 0);
+    CU_ASSERT_EQUAL_FATAL(bench_events(b), EVENT);
+    CU_ASSERT_EQUAL(last_event(b).kind, EVENT_PEER);
+    CU_ASSERT_EQUAL(last_event(b).status, -EHOSTDOWN);
+    bench_free(b);
+}
+
+/* An event that finds the ring full goes into the spill, whatever the bound of that; with no memory
+ * there either, it stays due, also over a restart, until the client makes room. */
+static void test_no_room(void)
+{
+    for (int row = 0; row < 3; row++) {
+        struct bench *b = linked_bench();
+        uint32_t inflow = bench_inflow(b), free = 0;
+
+        fill_ring(b);
+        CU_ASSERT_EQUAL_FATAL(bench_events(b), FULL);
+        poke_config(b->engine)->spill_max = 0;
+        if (row > 0)
+            free = poke_memory(b->engine, 0);
+        send_end(b, WIRE_CLOSE, inflow, -EHOSTDOWN);
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, row == 0 ? EVENT : 0);
+        CU_ASSERT_EQUAL(peek_inflow(b->engine, inflow).state,
+                        row == 0 ? INFLOW_FREE : INFLOW_PARTING);
+        bench_steps(b, 4);
+        CU_ASSERT_EQUAL(bench_events(b), FULL);
+        if (row > 0)
+            (void)poke_memory(b->engine, free);
+        if (row == 2)
+            CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+        take_all(b);
+        CU_ASSERT_EQUAL_FATAL(bench_events(b), RING + EVENT);
+        CU_ASSERT_EQUAL(last_event(b).status, -EHOSTDOWN);
+        CU_ASSERT_EQUAL(peek_inflow(b->engine, inflow).state, INFLOW_FREE);
+        take_all(b);
+        CU_ASSERT_EQUAL(bench_events(b), RING + EVENT);
+        CU_ASSERT_FALSE(b->quarantined);
+        bench_free(b);
+    }
+}
+
+/* So does the end of a context that the client has bound; unbinding drops what is due. */
+static void test_no_room_for_bound(void)
+{
+    for (int unbinds = 0; unbinds < 2; unbinds++) {
+        struct bench *b = linked_bench();
+        uint32_t free;
+
+        bench_remote(b);
+        fill_ring(b);
+        free = poke_memory(b->engine, 0);
+        send_end(b, WIRE_GONE, 0, WIRE_ENDED);
+        if (unbinds)
+            CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), 0);
+        bench_steps(b, 4);
+        (void)poke_memory(b->engine, free);
+        take_all(b);
+        CU_ASSERT_EQUAL(bench_events(b), unbinds ? FULL : RING + EVENT);
+        bench_free(b);
+    }
+}
+
+/* The event of an origin that is there again: of a context that the test's peer binds as. */
+static void expect_back(const struct bench *b)
+{
+    CU_ASSERT_EQUAL(last_event(b).kind, EVENT_PEER);
+    CU_ASSERT_EQUAL(last_event(b).op, PEER_BACK);
+    CU_ASSERT_EQUAL(last_event(b).status, 0);
+    CU_ASSERT_EQUAL(last_event(b).id_len, 0);
+    CU_ASSERT_EQUAL(last_event(b).peer, 1);
+}
+
+/* A bind of a context whose end was reported says so, once for each flow; no other bind does, and
+ * no bind of a context that the client has bound again. */
+static void test_comes_back(void)
+{
+    enum { UNBINDS, ENDS, ENDS_THEN_BOUND };
+
+    for (int row = UNBINDS; row <= ENDS_THEN_BOUND; row++) {
+        struct bench *b = linked_bench();
+        uint64_t posted = row == UNBINDS ? 0 : EVENT;
+        const struct engine_key key = BENCH_KEY;
+
+        send_end(b, WIRE_CLOSE, bench_inflow(b), row == UNBINDS ? 0 : -EHOSTDOWN);
+        CU_ASSERT_EQUAL_FATAL(bench_events(b), posted);
+        if (row == ENDS_THEN_BOUND) {
+            CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
+            bench_steps(b, 2);
+            bench_bound(b, 0, 0, 3);
+        }
+        bench_bind(b, 7);
+        CU_ASSERT_FALSE(b->broken);
+        if (row == ENDS) {
+            posted += EVENT;
+            CU_ASSERT_EQUAL_FATAL(bench_events(b), posted);
+            expect_back(b);
+        }
+        bench_bind(b, 7); /* another key of the same flow */
+        CU_ASSERT_EQUAL(bench_events(b), posted);
+        bench_free(b);
+    }
+}
+
+static unsigned open_inflows(const struct bench *b)
+{
+    unsigned count = 0;
+
+    for (uint32_t i = 0; i < 4; i++)
+        count += peek_inflow(b->engine, i).state == INFLOW_OPEN;
+    return count;
+}
+
+/* The event of an origin that is there again waits while the spill is full, or while ends are due,
+ * also over a restart, and comes behind the end. Where the origin leaves meanwhile, there is none.
+ */
+static void test_comes_back_without_room(void)
+{
+    enum { SPILLS = 1, RESTARTS = 2, LEAVES = 4, EARLY = 8, ROWS = 16 };
+
+    for (int row = 0; row < ROWS; row++) {
+        struct bench *b = linked_bench();
+        uint32_t free = 0;
+
+        fill_ring(b);
+        poke_config(b->engine)->spill_max = (uint32_t)(2 * EVENT - 1);
+        if (!(row & SPILLS))
+            free = poke_memory(b->engine, 0);
+        send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
+        CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, row & SPILLS ? EVENT : 0);
+        if (!(row & SPILLS) && row & EARLY) /* memory that comes before the bind */
+            (void)poke_memory(b->engine, free);
+        bench_bind(b, 7);
+        CU_ASSERT_EQUAL(bench_events(b), FULL);
+        if (!(row & SPILLS) && !(row & EARLY))
+            (void)poke_memory(b->engine, free);
+        if (row & LEAVES)
+            for (uint32_t i = 0; i < 4; i++)
+                if (peek_inflow(b->engine, i).state == INFLOW_OPEN)
+                    send_end(b, WIRE_CLOSE, i, 0);
+        if (row & RESTARTS)
+            CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+        take_all(b);
+        CU_ASSERT_EQUAL(bench_events(b), RING + EVENT * (row & LEAVES ? 1 : 2));
+        CU_ASSERT_EQUAL(open_inflows(b), row & LEAVES ? 0 : 1);
+        if (!(row & LEAVES)) {
+            expect_back(b);
+            CU_ASSERT_EQUAL(event_before(b, 1).op, PEER_ENDED);
+            CU_ASSERT_EQUAL(event_before(b, 1).status, -EHOSTDOWN);
+        }
+        CU_ASSERT_FALSE(b->quarantined);
+        bench_free(b);
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"notes", test_notes},
+        {"the origin is back", test_origin_is_back},
+        {"a bind is under way", test_bind_under_way},
+        {"no room", test_no_room},
+        {"no room, of a bound peer", test_no_room_for_bound},
+        {"comes back", test_comes_back},
+        {"comes back, no room", test_comes_back_without_room},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("peer ends", tests);
+}

@@ -1,0 +1,243 @@
+/*
+ * Wake-ups of contexts that sleep: those that a client asks for, of a context of its own engine or
+ * of a sibling; those that a sibling asks for; and records and numbers that make no sense, which
+ * wake nobody. Guards daemon/engine/session/direct.c.
+ */
+#include <CUnit/CUnit.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/engine/bench/record_bench.h"
+#include "tests/suite.h"
+
+enum {
+    RING = 8192,
+    US = 0,           /* our client: rank 0, context 0 */
+    THERE = 1,        /* a client of engine 1: rank 1, context 0 */
+    ORIGIN_FLOW = 5,  /* the number of its flow to us, at engine 1 */
+    THEIR_INFLOW = 3, /* that of our flow to it, as bench_bound says */
+    FLOWS = 8,
+};
+
+#define SECOND (UINT64_C(1) << 32) /* rank 0, context 1 */
+
+/* What the engine has asked of its sibling. */
+static struct {
+    uint32_t count, number, flow;
+    enum engine_flow_end end;
+} asked;
+
+static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum engine_flow_end end)
+{
+    asked.count++;
+    asked.number = number;
+    asked.flow = flow;
+    asked.end = end;
+    (void)context;
+}
+
+/* A flow of ours to the client of engine 1, and one of it to us. */
+static struct bench *open_bench(bool siblings)
+{
+    const struct bench_shape shape = {
+        .ring_bytes = RING, .region_bytes = 4096, .entries = FLOWS, .siblings = siblings};
+    struct bench *b = bench_new(&shape);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    b->host.wake_sibling = wake_sibling;
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_bind(b, ORIGIN_FLOW);
+    bench_remote(b);
+    CU_ASSERT_FALSE_FATAL(b->broken);
+    asked.count = 0;
+    return b;
+}
+
+static struct submit_record wake_of(uint32_t remote, uint64_t endpoint)
+{
+    return (struct submit_record){.size = sizeof(struct submit_record),
+                                  .kind = SUBMIT_WAKE,
+                                  .remote = remote,
+                                  .endpoint = endpoint};
+}
+
+/* Whether our client, which sleeps, has been woken since. */
+static bool wakes(struct bench *b, uint32_t before)
+{
+    bench_steps(b, 2);
+    return b->woken == before + 1 && atomic_load(&b->session->event_bell.armed) == 0;
+}
+
+static uint32_t sleep_now(struct bench *b)
+{
+    atomic_store(&b->session->event_bell.armed, 1);
+    return b->woken;
+}
+
+/* A sibling has the target of our remote, or the origin of a flow that comes to us; another node's
+ * engine is never asked, and neither is one for a pair of contexts that does not exist. */
+static void a_sibling_is_asked(void)
+{
+    static const struct {
+        bool siblings;
+        uint32_t remote;
+        uint64_t endpoint;
+        uint32_t count, flow;
+        enum engine_flow_end end;
+    } rows[] = {
+        {true, 0, 0, 1, THEIR_INFLOW, ENGINE_FLOW_TARGET},
+        {true, SUBMIT_NO_REMOTE, THERE, 1, ORIGIN_FLOW, ENGINE_FLOW_ORIGIN},
+        {true, SUBMIT_NO_REMOTE, US, 0, 0, 0},
+        {true, SUBMIT_NO_REMOTE, UINT64_MAX, 0, 0, 0},
+        {true, 1, 0, 0, 0, 0}, /* not bound any more */
+        {false, 0, 0, 0, 0, 0},
+        {false, SUBMIT_NO_REMOTE, THERE, 0, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = open_bench(rows[i].siblings);
+        const struct submit_record wake = wake_of(rows[i].remote, rows[i].endpoint);
+
+        bench_submit(b, &wake);
+        CU_ASSERT_FALSE(b->quarantined);
+        CU_ASSERT_EQUAL(asked.count, rows[i].count);
+        if (rows[i].count > 0) {
+            CU_ASSERT_EQUAL(asked.number, 1);
+            CU_ASSERT_EQUAL(asked.flow, rows[i].flow);
+            CU_ASSERT_EQUAL(asked.end, rows[i].end);
+        }
+        bench_free(b);
+    }
+}
+
+/* Flows may have ended, or their numbers may be another's, when a sibling's request is seen. */
+static void a_sibling_asks(void)
+{
+    static const struct {
+        bool siblings;
+        uint32_t flow;
+        enum engine_flow_end end;
+        bool wakes;
+    } rows[] = {
+        {true, 0, ENGINE_FLOW_ORIGIN, true},
+        {true, 0, ENGINE_FLOW_TARGET, true},
+        {true, 1, ENGINE_FLOW_ORIGIN, false},
+        {true, 1, ENGINE_FLOW_TARGET, false},
+        {true, FLOWS, ENGINE_FLOW_ORIGIN, false},
+        {true, FLOWS, ENGINE_FLOW_TARGET, false},
+        {true, UINT32_MAX, ENGINE_FLOW_ORIGIN, false},
+        {true, UINT32_MAX, ENGINE_FLOW_TARGET, false},
+        {false, 0, ENGINE_FLOW_ORIGIN, false},
+        {false, 0, ENGINE_FLOW_TARGET, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = open_bench(rows[i].siblings);
+        uint32_t before = sleep_now(b);
+
+        engine_wake(b->engine, rows[i].flow, rows[i].end);
+        CU_ASSERT_EQUAL(wakes(b, before), rows[i].wakes);
+        bench_free(b);
+    }
+}
+
+/* Another context of our client, which is bound to ours, and ours to it: remotes 2 and 1. */
+static struct session_shared *open_second(struct bench *b)
+{
+    const struct session_sizes sizes = b->session->sizes;
+    size_t bytes = session_bytes(&sizes);
+    struct session_shared *second = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+    memset(second, 0, bytes);
+    CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 1, second, &sizes, 0), 1);
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 0, SECOND, NULL, 1), 0);
+    bench_steps(b, 8);
+    CU_ASSERT_EQUAL_FATAL(b->remote, 1);
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 1, 0, US, NULL, 1), 0);
+    bench_steps(b, 8);
+    CU_ASSERT_EQUAL_FATAL(b->remote, 2);
+    return second;
+}
+
+/* A context of the same engine is woken as the target of a remote, and as an origin of ours. */
+static void a_context_of_this_engine(void)
+{
+    static const struct {
+        uint32_t remote;
+        uint64_t endpoint;
+        bool wakes;
+    } rows[] = {
+        {1, 0, true},
+        {SUBMIT_NO_REMOTE, SECOND, true},
+        {0, 0, false}, /* ourselves */
+        {SUBMIT_NO_REMOTE, US, false},
+        {SUBMIT_NO_REMOTE, THERE, false},
+        {2, 0, false}, /* a remote of the other context */
+    };
+    const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .with_self = true};
+    struct bench *b = bench_new(&shape);
+    struct session_shared *second;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    second = open_second(b);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct submit_record wake = wake_of(rows[i].remote, rows[i].endpoint);
+
+        atomic_store(&second->event_bell.armed, 1);
+        bench_submit(b, &wake);
+        bench_steps(b, 2);
+        CU_ASSERT_EQUAL(atomic_load(&second->event_bell.armed), !rows[i].wakes);
+        CU_ASSERT_FALSE(b->quarantined);
+    }
+    bench_free(b);
+    free(second);
+}
+
+/* A wake-up has no ids, flags, bytes or event: any of them ends the client, and wakes nobody. */
+static void senseless_records(void)
+{
+    struct row {
+        struct submit_record record;
+        uint64_t more;
+    };
+    struct row rows[16];
+    size_t count = 0;
+
+    for (int team = 0; team < 2; team++) {
+        struct row row = {.record = wake_of(0, 0)};
+
+        row.record.kind = team ? SUBMIT_TEAM_WAKE : SUBMIT_WAKE;
+        for (int field = 0; field < 5; field++) {
+            rows[count] = row;
+            rows[count].record.size += field == 0 ? 8 : 0;
+            rows[count].record.flags = field == 1 ? SUBMIT_FENCE : 0;
+            rows[count].record.lid_len = field == 2 ? 8 : 0;
+            rows[count].record.rid_len = field == 3 ? 8 : 0;
+            rows[count].record.reserve = field == 4 ? 64 : 0;
+            count++;
+        }
+    }
+    rows[count++].record = wake_of(FLOWS, 0);
+    rows[count++].record = wake_of(SUBMIT_NO_REMOTE - 1, 0);
+    for (size_t i = 0; i < count; i++) {
+        struct bench *b = open_bench(true);
+
+        bench_submit(b, &rows[i].record);
+        CU_ASSERT_TRUE(b->quarantined);
+        CU_ASSERT_EQUAL(asked.count, 0);
+        bench_free(b);
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"a sibling is asked", a_sibling_is_asked},
+        {"a sibling asks", a_sibling_asks},
+        {"a context of this engine", a_context_of_this_engine},
+        {"senseless records", senseless_records},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("wakes", tests);
+}

@@ -1,0 +1,202 @@
+/*
+ * Scenarios of test_crash with handlers (tests/engine/offload/scene.h): whatever node dies before
+ * whatever store, every handler has run once but for the one that ran then. That one has run again
+ * where its offload says so; otherwise its message was cut, and its origin got -ECONNABORTED.
+ */
+#include <errno.h>
+#include <string.h>
+#include "tests/engine/offload/scene.h"
+#include "tests/engine/world/crash/crash_control.h"
+#include "tests/engine/world/paths/world_path.h"
+
+enum { ALL = 7, DATA = HANDLER_PROCESS_DATA, SENDS = SCENE_PUT | SCENE_MESSAGE | SCENE_EVENT };
+
+static struct scene scene;
+
+/* Sends that each handler of a message has made, and that came once. */
+static const char *check_sends(const struct scene_message *m, uint32_t ran)
+{
+    uint32_t messages = 0;
+
+    for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++) {
+        uint32_t plan = m->plan >> 16 * stage & 0xffff;
+
+        if (m->puts[stage] != (ran >> stage & 1) * !!(plan & SCENE_PUT) ||
+            m->own[stage] != (ran >> stage & 1) * !!(plan & SCENE_EVENT))
+            return "a handler's put or event has not come once";
+        messages += (ran >> stage & 1) * !!(plan & SCENE_MESSAGE);
+    }
+    return m->messages == messages ? NULL : "a handler's message has not come once";
+}
+
+/* A message in no doubt, or whose handler in doubt has run again. `extra` counts such runs. */
+static const char *check_whole(uint32_t number, uint32_t *extra)
+{
+    uint32_t ran = 0;
+
+    for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++) {
+        uint64_t runs = scene_runs(&scene, number, stage);
+        uint64_t again = scene_reruns(&scene, number, stage);
+
+        *extra += (uint32_t)again;
+        if (runs + again == 0 || runs > 1)
+            return "a handler has not run once";
+        ran |= 1u << stage;
+    }
+    return check_sends(&scene.messages[number], ran);
+}
+
+/* A message that was cut: its handlers up to some stage have run, and the last one. */
+static const char *check_cut(uint32_t number)
+{
+    uint32_t ran = 0;
+
+    for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++) {
+        uint64_t runs = scene_runs(&scene, number, stage);
+
+        if (runs > 1 || scene_reruns(&scene, number, stage) > 0)
+            return "a handler of a message that was cut has run twice";
+        /* What the one in doubt has sent is gone: at most one has run without a send. */
+        if (runs == 1 && scene.messages[number].puts[stage] == 1)
+            ran |= 1u << stage;
+    }
+    return check_sends(&scene.messages[number], ran);
+}
+
+static void check(uint32_t flags)
+{
+    struct world *w = scene.world;
+    uint32_t deaths = w->nodes[0].deaths + w->nodes[1].deaths, doubts = 0;
+
+    for (uint32_t i = 0; i < scene.count && !w->failed; i++) {
+        const struct scene_message *m = &scene.messages[i];
+        bool cut = m->status == -ECONNABORTED && !(flags & ENGINE_OFFLOAD_REPEATABLE);
+        const char *wrong = cut ? check_cut(i) : check_whole(i, &doubts);
+
+        doubts += cut;
+        if (!cut && m->status != 0)
+            wrong = strerror(-m->status);
+        if (!wrong && !cut && m->wants_reply && m->replies != 1)
+            wrong = "a reply has not come once";
+        if (wrong)
+            world_fail(w, "message %u: %s", i, wrong);
+    }
+    if (doubts > deaths)
+        world_fail(w, "%u handlers in doubt, and %u deaths", doubts, deaths);
+}
+
+/* Contexts of the owner's node must not have bound it, or it gets no offload. */
+static bool begin(struct driver *d, uint32_t flags)
+{
+    driver_unbind(d, 1, 1);
+    driver_unbind(d, 3, 1);
+    return scene_begin(&scene, ((struct world_path *)d->path->context)->world, 0, flags, ALL);
+}
+
+static void run(struct driver *d, uint32_t flags)
+{
+    if (!begin(d, flags))
+        return;
+    for (uint32_t i = 0; i < 3; i++) {
+        scene_send(&scene, scene_plan(DATA | SENDS, SCENE_PUT, SENDS | SCENE_REPLY), true, 40);
+        scene_send(&scene, scene_plan(DATA | SCENE_PUT, SENDS, SCENE_PUT), false, 0);
+        scene_turn(&scene);
+    }
+    scene_finish(&scene);
+    check(flags);
+}
+
+static void run_repeatable(struct driver *d)
+{
+    run(d, ENGINE_OFFLOAD_REPEATABLE);
+}
+
+static void run_once(struct driver *d)
+{
+    run(d, 0);
+}
+
+/* The owner does not look: events spill, and messages are refused between two handlers. */
+static void run_full(struct driver *d)
+{
+    if (!begin(d, ENGINE_OFFLOAD_REPEATABLE))
+        return;
+    scene.silent = 1u << 1;
+    for (uint32_t i = 0; i < 60; i++) {
+        scene_send(&scene, scene_plan(DATA | SCENE_EVENT, SCENE_EVENT, SCENE_EVENT), false, 0);
+        scene_turn(&scene);
+    }
+    scene_finish(&scene);
+    check(ENGINE_OFFLOAD_REPEATABLE);
+}
+
+/* Puts of several packets: each packet in no doubt has been handled once. */
+static const char *check_put(uint32_t number, uint32_t flags, uint32_t *doubts)
+{
+    const struct scene_message *m = &scene.messages[number];
+    uint64_t again = 0, runs = 0;
+    bool cut = m->status == -ECONNABORTED && !(flags & ENGINE_OFFLOAD_REPEATABLE);
+
+    for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++) {
+        again += scene_reruns(&scene, number, stage);
+        runs = scene_runs(&scene, number, stage);
+        if (runs > 1 && stage != HANDLER_PAYLOAD)
+            return "a handler of a put has run twice";
+    }
+    *doubts += cut + (uint32_t)again;
+    if (cut)
+        return again == 0 ? NULL : "a handler of a put that was cut has run again";
+    if (m->status != 0)
+        return strerror(-m->status);
+    if (again == 0 && !scene_got_all(&scene, number, scene.world->nodes[1].config.packed_max))
+        return "a packet has not been handled once";
+    return again > 0 || (runs == 1 && m->own[HANDLER_COMPLETION] == 1)
+               ? NULL
+               : "a completion handler has not run once";
+}
+
+static void run_puts(struct driver *d, uint32_t flags)
+{
+    struct world *w = ((struct world_path *)d->path->context)->world;
+    uint32_t doubts = 0;
+
+    driver_unbind(d, 1, 1);
+    driver_unbind(d, 3, 1);
+    if (!scene_begin_puts(&scene, w, flags, ALL))
+        return;
+    for (uint32_t i = 0; i < 3; i++) {
+        scene_put(&scene, scene_plan(DATA, SCENE_PUT, SCENE_EVENT), 600, 0, WORLD_MAIN);
+        scene_put(&scene, scene_plan(DATA | SCENE_EVENT, 0, SCENE_EVENT), 100, 0, WORLD_MAIN);
+        scene_turn(&scene);
+    }
+    scene_finish(&scene);
+    for (uint32_t i = 0; i < scene.count && !w->failed; i++) {
+        const char *wrong = check_put(i, flags, &doubts);
+
+        if (wrong)
+            world_fail(w, "put %u: %s", i, wrong);
+    }
+    if (doubts > w->nodes[0].deaths + w->nodes[1].deaths)
+        world_fail(w, "%u handlers in doubt, and fewer deaths", doubts);
+}
+
+static void run_puts_repeatable(struct driver *d)
+{
+    run_puts(d, ENGINE_OFFLOAD_REPEATABLE);
+}
+
+static void run_puts_once(struct driver *d)
+{
+    run_puts(d, 0);
+}
+
+const struct crash_scenario crash_offload_scenarios[] = {
+    {"handlers that may run again", run_repeatable, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"handlers", run_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"puts in packets, handlers that may run again", run_puts_repeatable, UINT64_MAX,
+     ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"puts in packets", run_puts_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"handlers, full rings", run_full, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+};
+const size_t crash_offload_count =
+    sizeof(crash_offload_scenarios) / sizeof(crash_offload_scenarios[0]);

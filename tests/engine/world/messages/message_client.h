@@ -1,0 +1,80 @@
+/*
+ * A client that speaks active messages over the five rings of its session, on its own: submissions
+ * and answers as a library makes them, or as none would; and the accounts of event space that a
+ * library keeps. Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_MESSAGE_CLIENT_H
+#define PWC_TESTS_ENGINE_MESSAGE_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "shm_ring/ring.h"
+#include "tests/engine/world/world.h"
+
+#define MESSAGE_EVENT_MAX 8192u
+
+/* Its rings, as the consumer of events sees them. */
+enum message_ring { MESSAGE_LOCAL, MESSAGE_REMOTE, MESSAGE_REPLY, MESSAGE_RINGS };
+
+struct message_client {
+    struct world *world;
+    uint32_t client;
+    struct session_shared *shared;
+    struct ring_producer submit, answer;
+    struct ring_consumer events[MESSAGE_RINGS];
+    uint64_t submitted;
+    uint64_t local_reserved, local_returned; /* bytes, only growing */
+    uint64_t reply_reserved, reply_returned;
+};
+
+/* One message to be sent; fields that are 0 may be left out. */
+struct message_send {
+    uint8_t kind; /* enum submit_kind */
+    uint16_t flags;
+    uint32_t index;
+    uint32_t remote; /* of a request, or of a Long reply */
+    uint64_t token;  /* of a reply: the token of the request's event */
+    uint64_t lid;
+    uint32_t count; /* of arguments */
+    uint64_t arguments[SESSION_ARGUMENTS_MAX];
+    const void *payload; /* Medium's bytes, or an inline Long's */
+    uint32_t length;     /* of the payload */
+    uint64_t offset;     /* a Long's, in the remote region */
+    uint64_t local_offset;
+};
+
+struct message_event {
+    struct event_record head;
+    struct message message;
+    uint8_t rest[MESSAGE_EVENT_MAX]; /* arguments, then a Medium's payload */
+};
+
+/* Over context 0 of a client of the world. Nobody else may use its rings. */
+void message_client_open(struct message_client *c, struct world *w, uint32_t client);
+/* A handler stands at every index, or at none. */
+void message_handlers(struct message_client *c, bool there);
+
+/* 0, or -EAGAIN where a library would say so. */
+int message_request(struct message_client *c, const struct message_send *send);
+int message_reply(struct message_client *c, const struct message_send *send);
+/* Whether a handler may run: there is room for its reply. */
+bool message_reply_room(struct message_client *c);
+/* Whether there is event space for one operation more; one was written by message_raw, and holds
+ * it. */
+bool message_room(const struct message_client *c);
+void message_submitted(struct message_client *c);
+/* Writes a record as it is (size and reserve too), without a look at any account. */
+int message_raw(struct message_client *c, bool answer, const void *record, uint32_t size);
+/* The record that message_request or message_reply would write; its size. */
+uint32_t message_build(const struct message_client *c, const struct message_send *send, bool answer,
+                       uint8_t *to);
+
+/* The next event of a ring: 1, 0 or a negative errno. */
+int message_probe(struct message_client *c, enum message_ring ring, struct message_event *out);
+
+/* Everything has ended, and all event space is back. */
+bool message_at_rest(const struct message_client *c);
+/* Bytes of reply event space that are not the client's to use. */
+uint64_t message_reply_held(const struct message_client *c);
+
+#endif

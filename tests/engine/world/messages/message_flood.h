@@ -1,0 +1,81 @@
+/*
+ * Requests and replies between all clients of a world, and the model beside them: each message has
+ * a number, by which its event is known; it is looked at once, at its target, in order, with its
+ * arguments and its whole payload; and each ends once, at its sender. When all is over, all event
+ * space is back where it was.
+ *
+ * Memory of every client, in quarters: where requests of others land, where replies land, sources
+ * of requests, sources of replies; each is divided among the clients, then into slots.
+ *
+ * Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_MESSAGE_FLOOD_H
+#define PWC_TESTS_ENGINE_MESSAGE_FLOOD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "tests/engine/world/messages/message_client.h"
+#include "daemon/fabric/sim/sim_random.h"
+
+#define FLOOD_CLIENTS  4u
+#define FLOOD_SLOTS    4u
+#define FLOOD_MESSAGES 8192u
+
+struct flood_message {
+    uint32_t from, to;
+    uint8_t kind;
+    bool reply, silent; /* silent: a reply without a handler */
+    bool wants_reply;
+    uint16_t flags;
+    uint32_t index, count, length;
+    uint32_t slot; /* of a Long; FLOOD_SLOTS: none */
+    int status;    /* how it must end at its sender */
+    bool shaken;   /* sender, target or link was lost: other ends are allowed */
+    bool ended;    /* its local event has come, or none will */
+    bool seen;     /* its handler has run, or none will */
+};
+
+struct flood_pair {
+    bool bound;
+    uint32_t remote;
+    bool broken;            /* the link was lost: what comes after fails, one way or the other */
+    uint32_t next[2];       /* lowest number not seen, requests and replies: order */
+    uint32_t slots[2];      /* bits of those taken, requests and replies */
+    uint32_t ended_next[2]; /* the same for local events */
+};
+
+struct flood {
+    struct world *world;
+    struct sim_random random;
+    uint32_t clients;
+    struct message_client client[FLOOD_CLIENTS];
+    bool dead[FLOOD_CLIENTS];
+    uint32_t silent; /* a bit for each client that does not probe */
+    struct flood_pair pairs[FLOOD_CLIENTS][FLOOD_CLIENTS];
+    struct flood_message messages[FLOOD_MESSAGES];
+    uint32_t count;
+    uint32_t short_of; /* percent of requests that want no reply */
+    uint64_t events, replies, busy, failed;
+};
+
+/* Over the first clients of the world, each bound to each with its key. */
+void flood_open(struct flood *f, struct world *w, uint32_t clients, uint64_t seed);
+
+/* A message as asked for; FLOOD_MESSAGES when there is no room now. `token` is a reply's. */
+uint32_t flood_send(struct flood *f, uint32_t from, uint32_t to, uint8_t kind, uint16_t flags,
+                    uint32_t length);
+/* One with everything at random. */
+uint32_t flood_some(struct flood *f);
+
+/* Looks at all events; runs handlers, which reply. How many. */
+uint32_t flood_probe(struct flood *f);
+/* One round of the world and of its clients. False: nothing moves any more. */
+bool flood_turn(struct flood *f);
+/* Until everything has ended, and all space is back. */
+void flood_finish(struct flood *f);
+
+/* From now on what is between these may end in any way. */
+void flood_dies(struct flood *f, uint32_t client);
+void flood_link_lost(struct flood *f, uint32_t node_a, uint32_t node_b);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * Counters: words at each end that atomics of all others add one to, and what may stand in them.
+ * An operation that has ended well is counted once, one with an unknown outcome at most once, and
+ * no other. Values that were fetched from one counter all differ.
+ *
+ * Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_MODEL_COUNTERS_H
+#define PWC_TESTS_ENGINE_MODEL_COUNTERS_H
+
+#include "tests/engine/world/model/model.h"
+
+/* Counters stand at this offset of each end, which nothing else touches from now on. */
+void model_counters(struct model *m, uint64_t offset);
+/* The end's context is there again: what its counters hold now counts as nothing. */
+void model_counters_again(struct model *m, uint32_t end);
+/* Checks all counters when all is quiet. NULL, or what is wrong. */
+const char *model_counters_check(const struct model *m, char failure[300]);
+/* The number of operations of which nobody knows whether they were done. */
+uint32_t model_counters_unknown(const struct model *m);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * The suite of the operations' meaning: what put, get and notification do, over any path.
+ *
+ * Each case gets a fresh path, drives it, and checks every event and byte against the model.
+ */
+#ifndef PWC_TESTS_ENGINE_SUITE_OPERATIONS_H
+#define PWC_TESTS_ENGINE_SUITE_OPERATIONS_H
+
+#include <stddef.h>
+#include "tests/engine/world/paths/driver.h"
+
+struct suite_case {
+    const char *name;
+    void (*run)(struct driver *s);
+    unsigned needs; /* enum path_ability */
+};
+
+extern const struct suite_case suite_cases[];
+extern const size_t suite_case_count;
+
+/* NULL when the case holds on this path, or what does not; `s` is the caller's room. */
+const char *suite_run(struct driver *s, const struct suite_case *c, const struct path *path,
+                      uint64_t seed);
+
+#endif

@@ -1,0 +1,555 @@
+/*
+ * Ranks that end: what they have submitted arrives, and the others learn of their end.
+ *
+ * Rank 0 is a child, on node 0; rank 1 is this process, on the last node.
+ *
+ *     test_ends PWCD PROVIDER NODES [--KEY VALUE]...
+ */
+#include <errno.h>
+#include <pwc/am.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <signal.h>
+#include <unistd.h>
+#include "tests/suite.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/rank.h"
+
+enum {
+    CHILD,
+    HERE,
+    RANKS,
+    PUTS = 2000,
+    LARGE = 1 << 20,
+    REGION = 2 * LARGE,
+};
+
+/* Set by main before the tests run. */
+static struct cluster cluster;
+
+static int attach(struct rank *r, uint32_t number, const char *job)
+{
+    const struct cluster_node *node =
+        &cluster.nodes[number == CHILD ? 0 : cluster.options.nodes - 1];
+    int rc = rank_attach(r, node->socket, job, number, RANKS, REGION);
+
+    if (rc == 0)
+        rc = rank_bind_other(r);
+    return rc < 0 ? rc : pwc_barrier(r->ctx);
+}
+
+/* Runs `part` as rank 0 in a process of its own, which ends with what that returns. */
+static pid_t start_child(int (*part)(struct rank *r), const char *job)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        struct rank r;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(RANK_WAIT_MS / 1000);
+        _exit(attach(&r, CHILD, job) == 0 ? part(&r) : 100);
+    }
+    CU_ASSERT_FATAL(pid > 0);
+    return pid;
+}
+
+static int status_of(pid_t pid)
+{
+    int status = -1;
+
+    CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+/* ---- what was submitted ---------------------------------------------------------------------- */
+
+/* Submits, and ends at once. */
+static int put_and_finalize(struct rank *r)
+{
+    for (uint64_t i = 0; i < PUTS; i++) {
+        uint64_t value = i + 1;
+        int rc;
+
+        while ((rc = pwc_put(r->remote, 8 * i, &value, 8, PWC_CID_NONE, pwc_cid_u64(i),
+                             PWC_NO_LCE)) == -EAGAIN)
+            (void)pwc_probe(r->ctx, PWC_ANY, PWC_LOCAL, &(struct pwc_event){0});
+        if (rc != 0)
+            return 1;
+    }
+    rank_fill(r->memory, LARGE, 7);
+    if (pwc_put(r->remote, LARGE, r->memory, LARGE, PWC_CID_NONE, PWC_CID_NONE,
+                PWC_NO_LCE | PWC_NO_RCE) != 0)
+        return 2;
+    return pwc_finalize(r->client) == 0 ? 0 : 3;
+}
+
+/* Each put of a rank that finalizes has been placed when that call has returned 0, and all events
+ * come. */
+static void test_finalize_completes(void)
+{
+    struct rank r;
+    struct pwc_event event;
+    pid_t child = start_child(put_and_finalize, "completes");
+
+    CU_ASSERT_EQUAL_FATAL(attach(&r, HERE, "completes"), 0);
+    for (uint64_t i = 0; i < PUTS; i++) {
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS), 1);
+        CU_ASSERT_EQUAL_FATAL(event.id, i);
+    }
+    CU_ASSERT_EQUAL(status_of(child), 0);
+    for (uint64_t i = 0; i < PUTS; i++)
+        CU_ASSERT_EQUAL_FATAL(((uint64_t *)(void *)r.memory)[i], i + 1);
+    CU_ASSERT_EQUAL(rank_check(r.memory + LARGE, LARGE, 7), 0);
+    rank_detach(&r);
+}
+
+/* ---- peers that end -------------------------------------------------------------------------- */
+
+enum { LAST_WORDS = 500 };
+static const unsigned all_kinds = PWC_LOCAL | PWC_REMOTE | PWC_PEER;
+
+/* Sends some words, large ones too, and dies with more on the way. */
+static int speak_and_die(struct rank *r)
+{
+    for (uint64_t i = 0; i < LAST_WORDS; i++) {
+        int rc;
+
+        while ((rc = pwc_put(r->remote, 8 * i, &i, 8, PWC_CID_NONE, pwc_cid_u64(i), PWC_NO_LCE)) ==
+               -EAGAIN)
+            (void)pwc_probe(r->ctx, PWC_ANY, PWC_LOCAL, &(struct pwc_event){0});
+        if (rc != 0)
+            return 1;
+    }
+    if (pwc_flush(r->ctx, PWC_ANY, RANK_WAIT_MS) != 0)
+        return 2;
+    return raise(SIGKILL);
+}
+
+static int speak_and_finalize(struct rank *r)
+{
+    uint64_t word = 1;
+
+    if (pwc_put(r->remote, 0, &word, 8, PWC_CID_NONE, pwc_cid_u64(0), PWC_NO_LCE) != 0)
+        return 1;
+    return pwc_finalize(r->client) == 0 ? 0 : 2;
+}
+
+static int speak_and_unbind(struct rank *r)
+{
+    uint64_t word = 1;
+
+    if (pwc_put(r->remote, 0, &word, 8, PWC_CID_NONE, pwc_cid_u64(0), PWC_NO_LCE) != 0 ||
+        pwc_unbind(r->remote) != 0)
+        return 1;
+    pause();
+    return 2;
+}
+
+/* Rank 0 has bound us, and we may have bound it. */
+static int attach_to_speaker(struct rank *r, const char *job, bool binds)
+{
+    int rc = attach(r, HERE, job);
+
+    if (rc == 0 && !binds) {
+        rc = pwc_unbind(r->remote);
+        r->remote = NULL;
+    }
+    return rc;
+}
+
+/* One event of the end, behind all that the peer has sent; then waits on it fail at once, and waits
+ * on anybody go on. */
+static void expect_end(struct rank *r, uint64_t words, int status)
+{
+    const unsigned all = all_kinds;
+    struct pwc_event event = {0};
+
+    for (uint64_t i = 0; i < words; i++) {
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(r->ctx, PWC_ANY, all, &event, RANK_WAIT_MS), 1);
+        CU_ASSERT_EQUAL_FATAL(event.kind, PWC_REMOTE);
+        CU_ASSERT_EQUAL_FATAL(event.id, i);
+    }
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(r->ctx, PWC_ANY, all, &event, RANK_WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.kind, PWC_PEER);
+    CU_ASSERT_EQUAL(event.status, status);
+    CU_ASSERT_EQUAL(event.peer, pwc_peer_of(CHILD, 0));
+    CU_ASSERT_EQUAL(pwc_probe(r->ctx, PWC_ANY, all, &event), 0);
+    for (unsigned kinds = 0; kinds <= all; kinds++)
+        if ((kinds & ~all) == 0)
+            CU_ASSERT_EQUAL(pwc_wait(r->ctx, pwc_peer_of(CHILD, 0), kinds, &event, RANK_WAIT_MS),
+                            -EHOSTDOWN);
+    CU_ASSERT_EQUAL(pwc_wait(r->ctx, PWC_ANY, all, &event, 1), 0);
+    CU_ASSERT_EQUAL(pwc_wait(r->ctx, pwc_ctx_peer(r->ctx), all, &event, 1), 0);
+}
+
+/* A rank that is killed, seen by a context that has bound it, and by one that only receives. */
+static void test_death(void)
+{
+    for (int binds = 0; binds < 2; binds++) {
+        const char *job = binds ? "death-bound" : "death-receiver";
+        struct rank r;
+        pid_t child = start_child(speak_and_die, job);
+
+        CU_ASSERT_EQUAL_FATAL(attach_to_speaker(&r, job, binds), 0);
+        expect_end(&r, LAST_WORDS, -EHOSTDOWN);
+        CU_ASSERT(WIFSIGNALED(status_of(child)));
+        rank_detach(&r);
+    }
+}
+
+static void test_end_in_order(void)
+{
+    for (int binds = 0; binds < 2; binds++) {
+        const char *job = binds ? "order-bound" : "order-receiver";
+        struct rank r;
+        pid_t child = start_child(speak_and_finalize, job);
+
+        CU_ASSERT_EQUAL_FATAL(attach_to_speaker(&r, job, binds), 0);
+        expect_end(&r, 1, 0);
+        CU_ASSERT_EQUAL(status_of(child), 0);
+        rank_detach(&r);
+    }
+}
+
+/* A peer that only unbinds has not ended. */
+static void test_unbinds(void)
+{
+    struct pwc_event event = {0};
+    struct rank r;
+    pid_t child = start_child(speak_and_unbind, "unbinds");
+
+    CU_ASSERT_EQUAL_FATAL(attach_to_speaker(&r, "unbinds", false), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, all_kinds, &event, RANK_WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.kind, PWC_REMOTE);
+    CU_ASSERT_EQUAL(pwc_wait(r.ctx, pwc_peer_of(CHILD, 0), all_kinds, &event, 20), 0);
+    CU_ASSERT_EQUAL(kill(child, SIGKILL), 0);
+    CU_ASSERT(WIFSIGNALED(status_of(child)));
+    rank_detach(&r);
+}
+
+/* Rank 0 of a job that lasts: it binds rank 1 by itself, notifies it, and dies. */
+static pid_t start_again(const char *job)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        struct rank r;
+
+        alarm(RANK_WAIT_MS / 1000);
+        if (rank_attach(&r, cluster.nodes[0].socket, job, CHILD, RANKS, REGION) != 0 ||
+            pwc_bind(r.ctx, pwc_peer_of(HERE, 0), NULL, &r.remote) != 0 ||
+            pwc_put(r.remote, 0, NULL, 0, PWC_CID_NONE, pwc_cid_u64(0), PWC_NO_LCE) != 0 ||
+            pwc_flush(r.ctx, PWC_ANY, RANK_WAIT_MS) != 0)
+            _exit(1);
+        raise(SIGKILL);
+    }
+    CU_ASSERT_FATAL(pid > 0);
+    return pid;
+}
+
+/* A rank that comes again is a peer as before, and may end again. */
+static void test_comes_again(void)
+{
+    const struct cluster_node *node = &cluster.nodes[cluster.options.nodes - 1];
+    struct rank r;
+
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&r, node->socket, "again", HERE, RANKS, REGION), 0);
+    for (int round = 0; round < 3; round++) {
+        pid_t child = start_again("again");
+
+        expect_end(&r, 1, -EHOSTDOWN);
+        CU_ASSERT(WIFSIGNALED(status_of(child)));
+    }
+    rank_detach(&r);
+}
+
+/* Rank 0 of that job, which has bound rank 1, sends nothing, and waits to be killed. */
+static pid_t start_silent(const char *job)
+{
+    int bound[2];
+    char byte;
+    pid_t pid;
+
+    CU_ASSERT_EQUAL_FATAL(pipe(bound), 0);
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        struct rank r;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(RANK_WAIT_MS / 1000);
+        if (rank_attach(&r, cluster.nodes[0].socket, job, CHILD, RANKS, REGION) != 0 ||
+            pwc_bind(r.ctx, pwc_peer_of(HERE, 0), NULL, &r.remote) != 0 ||
+            write(bound[1], "", 1) != 1)
+            _exit(1);
+        pause();
+        _exit(2);
+    }
+    CU_ASSERT_FATAL(pid > 0);
+    close(bound[1]);
+    CU_ASSERT_EQUAL_FATAL(read(bound[0], &byte, 1), 1);
+    close(bound[0]);
+    return pid;
+}
+
+/* A rank that comes again and only binds is a peer as before: waits for it go on, until it ends
+ * again. */
+static void test_comes_again_silently(void)
+{
+    const struct cluster_node *node = &cluster.nodes[cluster.options.nodes - 1];
+    struct pwc_event event;
+    struct rank r;
+    pid_t child;
+
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&r, node->socket, "silent", HERE, RANKS, REGION), 0);
+    child = start_again("silent");
+    expect_end(&r, 1, -EHOSTDOWN);
+    CU_ASSERT(WIFSIGNALED(status_of(child)));
+    for (int round = 0; round < 2; round++) {
+        child = start_silent("silent");
+        CU_ASSERT_EQUAL(pwc_wait(r.ctx, pwc_peer_of(CHILD, 0), all_kinds, &event, 20), 0);
+        CU_ASSERT_EQUAL(kill(child, SIGKILL), 0);
+        expect_end(&r, 0, -EHOSTDOWN);
+        CU_ASSERT(WIFSIGNALED(status_of(child)));
+    }
+    rank_detach(&r);
+}
+
+/* Takes part in what test_calls_that_wait binds, and dies. */
+static int bind_all_and_die(struct rank *r)
+{
+    pwc_remote *used[RANKS], *unused[RANKS];
+
+    if (pwc_bind_all(r->ctx, r->region, used) != 0 ||
+        pwc_bind_all(r->ctx, r->region, unused) != 0 || pwc_barrier(r->ctx) != 0)
+        return 1;
+    return raise(SIGKILL);
+}
+
+/* Calls that wait end when the peer is gone: over a remote that was used before, and over one whose
+ * first use comes too late. */
+static void test_calls_that_wait(void)
+{
+    pwc_remote *used[RANKS], *unused[RANKS];
+    struct pwc_event event;
+    uint64_t word = 1;
+    struct rank r;
+    pid_t child = start_child(bind_all_and_die, "calls-wait");
+    int rc;
+
+    CU_ASSERT_EQUAL_FATAL(attach(&r, HERE, "calls-wait"), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind_all(r.ctx, r.region, used), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind_all(r.ctx, NULL, unused), 0);
+    CU_ASSERT_EQUAL(pwc_put_wait(used[CHILD], 8, &word, 8, PWC_CID_NONE, PWC_NO_RCE), 0);
+    word = 0;
+    CU_ASSERT_EQUAL(pwc_get_wait(used[CHILD], 8, &word, 8, PWC_CID_NONE, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(word, 1);
+    CU_ASSERT_EQUAL(pwc_put_wait(used[HERE], 8, &word, 8, PWC_CID_NONE, PWC_NO_RCE), 0);
+    CU_ASSERT_EQUAL(pwc_barrier(r.ctx), 0);
+    CU_ASSERT(WIFSIGNALED(status_of(child)));
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_PEER, &event, RANK_WAIT_MS), 1);
+    CU_ASSERT_EQUAL(pwc_put_wait(used[CHILD], 8, &word, 8, PWC_CID_NONE, 0), -EHOSTDOWN);
+    CU_ASSERT_EQUAL(pwc_get_wait(used[CHILD], 8, &word, 8, PWC_CID_NONE, 0), -EHOSTDOWN);
+    CU_ASSERT_EQUAL(pwc_remote_len(unused[CHILD]), REGION);
+    rc = pwc_put_wait(unused[CHILD], 8, &word, 8, PWC_CID_NONE, 0);
+    CU_ASSERT(rc == -EHOSTUNREACH || rc == -EHOSTDOWN);
+    rank_detach(&r);
+}
+
+static int wait_to_be_killed(struct rank *r)
+{
+    (void)r;
+    pause();
+    return 1;
+}
+
+/* The other tests need daemons that never give up a node which only has to wait for a processor. */
+static void be_impatient(void)
+{
+    static const char *const keys[] = {"--peer-deadline-ms", "1000", NULL};
+    struct cluster_options options = cluster.options;
+
+    options.more = keys;
+    CU_ASSERT_EQUAL(cluster_close(&cluster), 0);
+    CU_ASSERT_EQUAL_FATAL(cluster_open(&cluster, &options), 0);
+}
+
+/* The daemon of the other node is killed: its ranks are gone when the node is given up. */
+static void test_node_is_lost(void)
+{
+    struct rank r;
+    pid_t child;
+
+    if (cluster.options.nodes == 1)
+        return;
+    be_impatient();
+    child = start_child(wait_to_be_killed, "lost");
+    CU_ASSERT_EQUAL_FATAL(attach_to_speaker(&r, "lost", false), 0);
+    cluster_kill(&cluster, 0);
+    expect_end(&r, 0, -EHOSTDOWN);
+    rank_detach(&r);
+    CU_ASSERT_EQUAL(kill(child, SIGKILL), 0);
+    CU_ASSERT(WIFSIGNALED(status_of(child)));
+}
+
+/* ---- barriers -------------------------------------------------------------------------------- */
+
+enum {
+    MESSAGES = 30000, /* their events are more than ring and spill hold */
+    HANDLER = 3,
+    SHORT_MS = 200,
+};
+
+static uint64_t handled; /* messages, by rank 1 in its barrier */
+
+static void count_message(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
+{
+    (void)ctx;
+    (void)message;
+    (void)argument;
+    handled++;
+}
+
+/* Sends messages to a rank that waits in a barrier, more than its rings hold, and puts with events;
+ * all of them end while it waits there. */
+static int flood_and_come(struct rank *r)
+{
+    const struct pwc_am_send message = {
+        .index = HANDLER, .lid = PWC_CID_NONE, .flags = PWC_NO_LCE | PWC_AM_NO_REPLY};
+
+    for (uint64_t i = 0; i < MESSAGES; i++) {
+        int rc;
+
+        do {
+            rc = i % 8 == 0 ? pwc_put(r->remote, 0, &i, 8, PWC_CID_NONE, pwc_cid_u64(i), PWC_NO_LCE)
+                            : pwc_am_short(r->remote, &message);
+            (void)pwc_probe(r->ctx, PWC_ANY, PWC_LOCAL, &(struct pwc_event){0});
+        } while (rc == -EAGAIN);
+        if (rc != 0)
+            return 1;
+    }
+    if (pwc_flush(r->ctx, PWC_ANY, RANK_WAIT_MS) != 0)
+        return 2;
+    return pwc_barrier(r->ctx) == 0 ? 0 : 3;
+}
+
+static void test_barrier_works(void)
+{
+    struct pwc_event event;
+    struct rank r;
+    pid_t child;
+    const struct cluster_node *node = &cluster.nodes[cluster.options.nodes - 1];
+
+    handled = 0;
+    child = start_child(flood_and_come, "barrier");
+    CU_ASSERT_EQUAL_FATAL(rank_attach(&r, node->socket, "barrier", HERE, RANKS, REGION), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_am_register(r.ctx, HANDLER, count_message, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(rank_bind_other(&r), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_barrier(r.ctx), 0); /* that of attach */
+    CU_ASSERT_EQUAL(pwc_barrier(r.ctx), 0);
+    CU_ASSERT(handled > 0);
+    while (handled < MESSAGES - MESSAGES / 8) /* the last ones may come behind the barrier */
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_MESSAGE, &event, RANK_WAIT_MS), 1);
+    for (uint64_t i = 0; i < MESSAGES; i += 8) {
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS), 1);
+        CU_ASSERT_EQUAL_FATAL(event.id, i);
+    }
+    CU_ASSERT_EQUAL(status_of(child), 0);
+    rank_detach(&r);
+}
+
+/* Attaches one of three ranks. */
+static int attach_third(pwc_client **client, pwc_ctx **ctx, uint32_t number, const char *job,
+                        int timeout_ms)
+{
+    const struct pwc_attr attr = {
+        .socket = cluster.nodes[number % 2 == 0 ? 0 : cluster.options.nodes - 1].socket,
+        .job = job,
+        .rank = number,
+        .size = 3,
+        .timeout_ms = timeout_ms};
+    int rc = pwc_init(&attr, client);
+
+    if (rc == 0 && (rc = pwc_ctx_create(*client, NULL, ctx)) < 0)
+        (void)pwc_abort(*client);
+    return rc;
+}
+
+/* The timeout of a barrier is that of the attach too, for which a busy machine may need longer. */
+static int attach_shortly(pwc_client **client, pwc_ctx **ctx, uint32_t number, const char *job)
+{
+    int rc = -ETIMEDOUT;
+
+    for (int ms = SHORT_MS; rc < 0 && ms < RANK_WAIT_MS; ms *= 2)
+        rc = attach_third(client, ctx, number, job, ms);
+    return rc;
+}
+
+/* When one rank gives up a barrier, it fails at once for those that wait longer and for those that
+ * come later; the text names the ranks that are missing. */
+static void test_barrier_fails_for_all(void)
+{
+    pwc_client *client, *late;
+    pwc_ctx *ctx, *late_ctx;
+    char text[256];
+    pid_t child;
+
+    fflush(NULL);
+    child = fork();
+    CU_ASSERT_FATAL(child >= 0);
+    if (child == 0) { /* would wait for longer than this process lives */
+        alarm(RANK_WAIT_MS / 1000);
+        if (attach_third(&client, &ctx, 0, "lacks", 2 * RANK_WAIT_MS) != 0)
+            _exit(1);
+        if (pwc_barrier(ctx) != -ETIMEDOUT)
+            _exit(2);
+        pwc_error_text(client, text, sizeof(text));
+        _exit(strstr(text, "given") ? 0 : 3);
+    }
+    CU_ASSERT_EQUAL_FATAL(attach_shortly(&client, &ctx, 1, "lacks"), 0);
+    CU_ASSERT_EQUAL(pwc_barrier(ctx), -ETIMEDOUT);
+    pwc_error_text(client, text, sizeof(text));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "rank 1 has given up after its timeout; not there: "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "2"));
+    CU_ASSERT_EQUAL(status_of(child), 0);
+    CU_ASSERT_EQUAL_FATAL(attach_third(&late, &late_ctx, 2, "lacks", 2 * RANK_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(pwc_barrier(late_ctx), -ETIMEDOUT);
+    pwc_error_text(late, text, sizeof(text));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "another rank has given it up"));
+    CU_ASSERT_EQUAL(pwc_abort(client), 0);
+    CU_ASSERT_EQUAL(pwc_abort(late), 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const keys[] = {"--peer-deadline-ms", "60000", NULL};
+    struct cluster_options options = {.more = keys, .nodes = 2};
+    CU_TestInfo tests[] = {
+        {"finalize completes", test_finalize_completes},
+        {"a rank is killed", test_death},
+        {"a rank ends in order", test_end_in_order},
+        {"a rank unbinds", test_unbinds},
+        {"a rank comes again", test_comes_again},
+        {"a rank comes again and only binds", test_comes_again_silently},
+        {"calls that wait", test_calls_that_wait},
+        {"a barrier runs handlers and keeps events", test_barrier_works},
+        {"a barrier that one rank gives up", test_barrier_fails_for_all},
+        {"a node is lost", test_node_is_lost},
+        CU_TEST_INFO_NULL,
+    };
+
+    if (!cluster_arguments(&options, argc, argv))
+        return 2;
+    if (cluster_open(&cluster, &options) < 0) {
+        fprintf(stderr, "%s\n", cluster.failure);
+        return 1;
+    }
+    return cluster_end(&cluster, suite_run("ends", tests));
+}

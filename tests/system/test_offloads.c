@@ -1,0 +1,623 @@
+/*
+ * What a daemon does by its client's handlers, while the client is stopped (SIGSTOP): a table of
+ * keys and values, a conditional read, and puts of many packets to a region, which are spread over
+ * blocks of it. The client is a process of its own. Requests under way end once, each, when its
+ * daemon is killed or hands over, or the client itself is killed. pwcctl shows the offload, and
+ * quotas count over restarts.
+ *
+ *     test_offloads PWCD PWCCTL KEY_VALUE.o CONDITIONAL_READ.o STRIDED.o SLOW_END.o
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "pwc/am.h"
+#include "pwc/offload.h"
+#include "tests/lib/cluster.h"
+#include "tests/lib/command.h"
+#include "tests/lib/rank.h"
+#include "tests/suite.h"
+
+enum {
+    INDEX = 7,
+    SLOTS = 64,
+    ROWS = 200,
+    REGION_BYTES = 1 << 16,
+    VALUE = 20,
+    BLOCK = 64,
+    STRIDE = 128,
+    COLUMN = REGION_BYTES / STRIDE * BLOCK,
+    BURST = 20,
+    LIMIT_S = 60,
+    CLIENT_OFFLOADS = 3, /* and one more for the user */
+};
+enum { KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2 }; /* as examples/handlers/key_value.c */
+
+/* Set by main before the tests run. */
+static struct cluster cluster;
+static const char *pwcctl, *key_value_file, *conditional_read_file, *strided_file, *slow_end_file;
+
+struct row { /* as examples/handlers/conditional_read.c */
+    uint64_t id;
+    char name[24];
+};
+
+/* ---- the client that is stopped -------------------------------------------------------------- */
+
+static int load(struct rank *r, const char *path, pwc_program **out)
+{
+    static uint8_t elf[1 << 20];
+    FILE *file = fopen(path, "rb");
+    size_t size;
+
+    if (!file)
+        return -errno;
+    size = fread(elf, 1, sizeof(elf), file);
+    fclose(file);
+    return pwc_program_load(r->client, elf, size, NULL, out);
+}
+
+/* Its region: host in the lower half, state in the upper one. */
+static void fill(struct rank *r, const char *path)
+{
+    uint64_t *state = (uint64_t *)(void *)(r->memory + REGION_BYTES / 2);
+
+    memset(r->memory, 0, REGION_BYTES);
+    if (path == key_value_file)
+        state[0] = SLOTS;
+    for (uint64_t i = 0; path == conditional_read_file && i < ROWS; i++) {
+        struct row row = {.id = i % 10};
+
+        snprintf(row.name, sizeof(row.name), "name %u", (unsigned)i);
+        memcpy(r->memory + i * sizeof(row), &row, sizeof(row));
+    }
+}
+
+/* An offload for messages; or one for puts to the region, whose state stands in a region of its
+ * own. */
+static int attributes(struct rank *r, const char *path, struct pwc_offload_attr *attr)
+{
+    const uint64_t blocks[3] = {0, BLOCK, STRIDE};
+
+    *attr = (struct pwc_offload_attr){.flags = PWC_OFFLOAD_QUIET, .cookie = 42};
+    if (path == strided_file) {
+        int rc = pwc_alloc(r->client, 4096, PWC_REMOTE_READ, &attr->state);
+
+        if (rc < 0)
+            return rc;
+        attr->region = r->region;
+        attr->state_length = sizeof(blocks);
+        memcpy(pwc_region_addr(attr->state), blocks, sizeof(blocks));
+        return 0;
+    }
+    attr->index = INDEX;
+    attr->state = r->region;
+    attr->state_offset = attr->state_length = REGION_BYTES / 2;
+    attr->host = r->region;
+    return 0;
+}
+
+static int serve(struct rank *r, const char *path, pwc_offload **offload)
+{
+    struct pwc_offload_attr attr;
+    int rc = attributes(r, path, &attr);
+
+    if (rc == 0)
+        rc = load(r, path, &attr.program);
+    fill(r, path);
+    if (rc == 0)
+        rc = pwc_offload_create(r->ctx, &attr, offload);
+    if (rc == 0 && pwc_program_unload(attr.program) != -EBUSY)
+        rc = -EPROTO;
+    if (rc < 0) {
+        char text[256] = "";
+
+        pwc_error_text(r->client, text, sizeof(text));
+        printf("\n  %s: %s (%s)\n", path, strerror(-rc), text);
+        fflush(stdout);
+    }
+    return rc;
+}
+
+/* Serves until its pipe is closed; does nothing meanwhile, and is stopped. */
+static int client_main(const char *job, const char *path, int ready, int end)
+{
+    pwc_offload *offload;
+    struct pwc_key key;
+    struct rank r;
+    char byte;
+
+    if (rank_attach(&r, cluster.nodes[1].socket, job, 1, 2, REGION_BYTES) < 0 ||
+        serve(&r, path, &offload) < 0 || pwc_region_key(r.region, &key) < 0 ||
+        write(ready, &key, sizeof(key)) != sizeof(key))
+        return 1;
+    while (read(end, &byte, 1) < 0)
+        continue;
+    if (pwc_offload_disable(offload) < 0 || pwc_offload_enable(offload) < 0 ||
+        pwc_offload_destroy(offload) < 0)
+        return 1;
+    rank_detach(&r);
+    return 0;
+}
+
+/* ---- the one that asks ----------------------------------------------------------------------- */
+
+struct server {
+    pid_t pid;
+    int end;
+    struct rank asker;
+};
+
+struct answer {
+    bool here;
+    uint64_t arguments[2];
+    uint8_t payload[4096];
+    size_t length;
+};
+
+static void answered(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
+{
+    struct answer *a = argument;
+
+    a->here = true;
+    if (message->count > 0)
+        memcpy(a->arguments, message->arguments, 8 * (message->count < 2 ? message->count : 2));
+    a->length = message->length;
+    if (message->length > 0)
+        memcpy(a->payload, message->payload, message->length);
+}
+
+static struct answer answer;
+
+/* Starts the client on node 1, has it ready and stopped, and binds it from a node. */
+static bool server_open_from(struct server *s, const char *job, const char *path, unsigned node)
+{
+    int ready[2], end[2], status;
+    struct pwc_key key;
+
+    if (pipe(ready) < 0 || pipe(end) < 0)
+        return false;
+    fflush(stdout);
+    s->pid = fork();
+    if (s->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also while it is stopped */
+        close(ready[0]);
+        close(end[1]);
+        _exit(client_main(job, path, ready[1], end[0]));
+    }
+    close(ready[1]);
+    close(end[0]);
+    s->end = end[1];
+    if (read(ready[0], &key, sizeof(key)) != sizeof(key))
+        return false;
+    close(ready[0]);
+    if (rank_attach(&s->asker, cluster.nodes[node].socket, job, 0, 2, REGION_BYTES) < 0 ||
+        pwc_am_register(s->asker.ctx, INDEX, answered, &answer) < 0 ||
+        pwc_bind(s->asker.ctx, pwc_peer_of(1, 0), &key, &s->asker.remote) < 0)
+        return false;
+    return kill(s->pid, SIGSTOP) == 0 && waitpid(s->pid, &status, WUNTRACED) == s->pid &&
+           WIFSTOPPED(status);
+}
+
+static bool server_open(struct server *s, const char *job, const char *path)
+{
+    return server_open_from(s, job, path, 0);
+}
+
+static void server_close(struct server *s)
+{
+    int status;
+
+    CU_ASSERT_EQUAL(waitpid(s->pid, &status, WNOHANG), 0); /* still stopped */
+    kill(s->pid, SIGCONT);
+    close(s->end);
+    CU_ASSERT_EQUAL(waitpid(s->pid, &status, 0), s->pid);
+    CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    rank_detach(&s->asker);
+    CU_ASSERT_TRUE(cluster_runs(&cluster));
+}
+
+static bool ask(struct server *s, const uint64_t *arguments, unsigned count, const void *payload,
+                size_t length)
+{
+    const struct pwc_am_send send = {.index = INDEX,
+                                     .count = count,
+                                     .arguments = arguments,
+                                     .src = payload,
+                                     .len = length,
+                                     .flags = PWC_NO_LCE};
+    struct pwc_event event;
+
+    answer.here = false;
+    if (pwc_am_medium(s->asker.remote, &send) < 0)
+        return false;
+    return pwc_wait(s->asker.ctx, PWC_ANY, PWC_MESSAGE | PWC_LOCAL, &event, RANK_WAIT_MS) == 1 &&
+           event.kind == PWC_MESSAGE && answer.here;
+}
+
+static bool key_value(struct server *s, uint64_t op, uint64_t key, const void *value, size_t length)
+{
+    return ask(s, (uint64_t[]){op, key}, 2, value, length);
+}
+
+static void check_key_value(unsigned node)
+{
+    struct server s;
+    char value[VALUE];
+
+    CU_ASSERT_TRUE_FATAL(server_open_from(&s, "keys", key_value_file, node));
+    for (uint64_t key = 0; key < 16; key++) {
+        memset(value, (int)key + 1, sizeof(value));
+        CU_ASSERT_TRUE(key_value(&s, KV_INSERT, key * 77, value, sizeof(value)));
+        CU_ASSERT_EQUAL(answer.arguments[0], 1);
+    }
+    for (uint64_t key = 0; key < 16; key++) {
+        memset(value, (int)key + 1, sizeof(value));
+        CU_ASSERT_TRUE(key_value(&s, KV_GET, key * 77, NULL, 0));
+        CU_ASSERT_EQUAL(answer.arguments[0], 1);
+        CU_ASSERT_EQUAL(answer.length, sizeof(value));
+        CU_ASSERT_EQUAL(memcmp(answer.payload, value, sizeof(value)), 0);
+    }
+    CU_ASSERT_TRUE(key_value(&s, KV_DELETE, 77, NULL, 0));
+    CU_ASSERT_EQUAL(answer.arguments[0], 1);
+    CU_ASSERT_TRUE(key_value(&s, KV_GET, 77, NULL, 0));
+    CU_ASSERT_EQUAL(answer.arguments[0], 0);
+    server_close(&s);
+}
+
+static void test_key_value(void)
+{
+    check_key_value(0);
+}
+
+/* ---- what pwcctl shows ----------------------------------------------------------------------- */
+
+/* Whether pwcctl's list of node 1's offloads has these words. */
+static bool shown(const char *words)
+{
+    const char *const argv[] = {pwcctl,   "--socket", cluster.nodes[1].socket,
+                                "--json", "offloads", NULL};
+    struct command *command = command_start(argv, NULL);
+    bool found;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(command);
+    CU_ASSERT_EQUAL(command_finish(command), 0);
+    found = strstr(command->out_text, words) != NULL;
+    command_free(command);
+    return found;
+}
+
+static void test_looks(void)
+{
+    struct server s;
+
+    CU_ASSERT_TRUE_FATAL(server_open(&s, "looks", key_value_file));
+    CU_ASSERT_TRUE(shown("\"messages\":0"));
+    for (uint64_t key = 0; key < 7; key++)
+        CU_ASSERT_TRUE(key_value(&s, KV_GET, key, NULL, 0));
+    CU_ASSERT_TRUE(shown("\"messages\":7"));
+    CU_ASSERT_TRUE(shown("\"takes\":\"messages\""));
+    CU_ASSERT_TRUE(shown("\"index\":7"));
+    CU_ASSERT_TRUE(shown("\"state\":\"open\""));
+    CU_ASSERT_TRUE(shown("\"fault\":null"));
+    server_close(&s);
+    CU_ASSERT_TRUE(shown("\"offloads\":[]"));
+}
+
+/* ---- ends under load ------------------------------------------------------------------------- */
+
+/* Sends a burst of gets. */
+static void burst(struct server *s)
+{
+    for (uint64_t i = 0; i < BURST; i++) {
+        const uint64_t arguments[] = {KV_GET, i};
+        const struct pwc_am_send send = {
+            .index = INDEX, .count = 2, .arguments = arguments, .flags = PWC_NO_LCE};
+
+        CU_ASSERT_EQUAL_FATAL(pwc_am_medium(s->asker.remote, &send), 0);
+    }
+}
+
+/* Waits until each request of the burst has ended: how many have failed, all with this status. */
+static unsigned burst_fails(struct server *s, int status)
+{
+    unsigned failed = 0;
+
+    for (unsigned i = 0; i < BURST; i++) {
+        struct pwc_event event;
+
+        CU_ASSERT_EQUAL_FATAL(
+            pwc_wait(s->asker.ctx, PWC_ANY, PWC_MESSAGE | PWC_LOCAL, &event, RANK_WAIT_MS), 1);
+        if (event.kind == PWC_LOCAL) {
+            CU_ASSERT_EQUAL(event.status, status);
+            failed++;
+        }
+    }
+    return failed;
+}
+
+static void pause_a_little(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+}
+
+/* Whether the process handles SIGUSR2. A daemon that has just started ignores it for a while. */
+static bool hands_over(pid_t pid)
+{
+    unsigned long long handled = 0;
+    char path[64], line[256];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    file = fopen(path, "r");
+    while (file && fgets(line, sizeof(line), file))
+        if (sscanf(line, "SigCgt: %llx", &handled) == 1)
+            break;
+    if (file)
+        fclose(file);
+    return handled >> (SIGUSR2 - 1) & 1;
+}
+
+/* Node 1's daemon is killed, or hands over; the next one serves. */
+static void daemon_goes(bool killed)
+{
+    pid_t pid = cluster_kept(&cluster, 1), next = 0;
+
+    CU_ASSERT_FATAL(pid > 0);
+    for (time_t end = time(NULL) + LIMIT_S; !hands_over(pid) && time(NULL) < end;)
+        pause_a_little();
+    kill(killed ? pid : cluster.nodes[1].pid, killed ? SIGKILL : SIGUSR2);
+    for (time_t end = time(NULL) + LIMIT_S; (next == 0 || next == pid) && time(NULL) < end;) {
+        pause_a_little();
+        next = cluster_kept(&cluster, 1);
+    }
+    CU_ASSERT_FATAL(next != 0 && next != pid);
+}
+
+/* The one handler that ran when its daemon died may have done its work: that request alone fails.
+ * No handler runs when a daemon hands over. */
+static void test_daemon_goes(void)
+{
+    struct server s;
+
+    CU_ASSERT_TRUE_FATAL(server_open(&s, "deaths", key_value_file));
+    for (int i = 0; i < 4; i++) {
+        burst(&s);
+        daemon_goes(i % 2 == 0);
+        CU_ASSERT(burst_fails(&s, -ECONNABORTED) <= (i % 2 == 0));
+    }
+    server_close(&s);
+}
+
+/* What the client has not answered fails, and its offload goes. */
+static void test_client_dies(void)
+{
+    struct server s;
+    int status;
+
+    CU_ASSERT_TRUE_FATAL(server_open(&s, "killed", key_value_file));
+    burst(&s);
+    kill(s.pid, SIGKILL);
+    CU_ASSERT_EQUAL(waitpid(s.pid, &status, 0), s.pid);
+    (void)burst_fails(&s, -EHOSTDOWN);
+    for (time_t end = time(NULL) + LIMIT_S; !shown("\"offloads\":[]") && time(NULL) < end;)
+        pause_a_little();
+    CU_ASSERT_TRUE(shown("\"offloads\":[]"));
+    close(s.end);
+    rank_detach(&s.asker);
+    CU_ASSERT_TRUE(cluster_runs(&cluster));
+}
+
+/* Only the rows that match come back. */
+static void test_conditional_read(void)
+{
+    uint64_t from = 0, found = 0;
+    struct server s;
+
+    CU_ASSERT_TRUE_FATAL(server_open(&s, "rows", conditional_read_file));
+    while (from < ROWS) {
+        CU_ASSERT_TRUE_FATAL(ask(&s, (uint64_t[]){3, from, ROWS - from}, 3, NULL, 0));
+        CU_ASSERT_EQUAL(answer.length, answer.arguments[0] * 24);
+        for (uint64_t i = 0; i < answer.arguments[0]; i++, found++) {
+            char name[24];
+
+            snprintf(name, sizeof(name), "name %u", (unsigned)(found * 10 + 3));
+            CU_ASSERT_STRING_EQUAL((char *)answer.payload + i * 24, name);
+        }
+        CU_ASSERT_FATAL(answer.arguments[1] > from);
+        from = answer.arguments[1];
+    }
+    CU_ASSERT_EQUAL(found, ROWS / 10);
+    server_close(&s);
+}
+
+static int moved(struct server *s, int rc)
+{
+    struct pwc_event event;
+
+    if (rc < 0)
+        return rc;
+    rc = pwc_wait(s->asker.ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS);
+    return rc == 1 ? event.status : -ETIMEDOUT;
+}
+
+/* A column is put to a matrix of a stopped client, and the matrix is read. */
+static void check_strided(unsigned node)
+{
+    static const uint8_t none[STRIDE - BLOCK];
+    static uint8_t column[COLUMN];
+    uint32_t wrong = 0;
+    struct server s;
+    uint8_t *all;
+
+    CU_ASSERT_TRUE_FATAL(server_open_from(&s, "column", strided_file, node));
+    CU_ASSERT_TRUE(shown("\"takes\":\"puts\""));
+    CU_ASSERT_TRUE(shown("\"index\":0"));
+    all = s.asker.memory;
+    rank_fill(column, COLUMN, 3);
+    memcpy(all, column, COLUMN);
+    CU_ASSERT_EQUAL(
+        moved(&s, pwc_put(s.asker.remote, 0, all, COLUMN, PWC_CID_NONE, PWC_CID_NONE, 0)), 0);
+    CU_ASSERT_EQUAL(
+        moved(&s, pwc_get(s.asker.remote, 0, all, REGION_BYTES, PWC_CID_NONE, PWC_CID_NONE, 0)), 0);
+    for (size_t i = 0; i < REGION_BYTES / STRIDE; i++)
+        wrong += memcmp(all + i * STRIDE, column + i * BLOCK, BLOCK) != 0 ||
+                 memcmp(all + i * STRIDE + BLOCK, none, sizeof(none)) != 0;
+    CU_ASSERT_EQUAL(wrong, 0);
+    server_close(&s);
+}
+
+static void test_strided(void)
+{
+    check_strided(0);
+}
+
+/* The one that asks is a rank of the same node: nothing of it goes beside the daemon. */
+static void test_same_node(void)
+{
+    check_key_value(1);
+    check_strided(1);
+}
+
+/* ---- quotas over restarts -------------------------------------------------------------------- */
+
+/* One more offload of the rank's: 0, or as pwc_offload_create. */
+static int create(struct rank *r, pwc_program *program, uint32_t index, pwc_offload **out)
+{
+    const struct pwc_offload_attr attr = {.program = program, .index = index};
+    int rc;
+
+    do
+        rc = pwc_offload_create(r->ctx, &attr, out);
+    while (rc == -ECONNABORTED); /* asked of the daemon that has gone */
+    return rc;
+}
+
+/* What a client holds counts as before in a daemon that takes over: for the client and its user. */
+static void test_quota_stays(void)
+{
+    pwc_offload *offload[CLIENT_OFFLOADS], *other, *more;
+    pwc_program *program[2];
+    struct rank r[2];
+
+    for (uint32_t i = 0; i < 2; i++) {
+        CU_ASSERT_EQUAL_FATAL(
+            rank_attach(&r[i], cluster.nodes[1].socket, "quota", i, 2, REGION_BYTES), 0);
+        CU_ASSERT_EQUAL_FATAL(load(&r[i], key_value_file, &program[i]), 0);
+    }
+    for (uint32_t i = 0; i < CLIENT_OFFLOADS; i++)
+        CU_ASSERT_EQUAL_FATAL(create(&r[0], program[0], i, &offload[i]), 0);
+    CU_ASSERT_EQUAL_FATAL(create(&r[1], program[1], 0, &other), 0);
+    for (int i = 0; i < 2; i++) {
+        daemon_goes(i == 0);
+        CU_ASSERT_EQUAL(create(&r[0], program[0], 10, &more), -EDQUOT);
+        CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), -EDQUOT);
+        /* What is given back there is given back once. */
+        CU_ASSERT_EQUAL(pwc_offload_destroy(offload[0]), 0);
+        CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), 0);
+        CU_ASSERT_EQUAL(create(&r[0], program[0], 0, &offload[0]), -EDQUOT);
+        CU_ASSERT_EQUAL(pwc_offload_destroy(more), 0);
+        CU_ASSERT_EQUAL(create(&r[0], program[0], 0, &offload[0]), 0);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        rank_detach(&r[i]);
+    CU_ASSERT_TRUE(cluster_runs(&cluster));
+}
+
+/* ---- puts that are cut ----------------------------------------------------------------------- */
+
+struct slow_end { /* as slow_end.c */
+    uint64_t begun, ended, cut, turns;
+};
+
+enum { ORIGINS = 4, LONG_PUT = 8 << 20 };
+
+/* An offload for puts to the rank's region, and its state. */
+static const volatile struct slow_end *end_slowly(struct rank *r, pwc_region **state,
+                                                  pwc_offload **offload)
+{
+    struct pwc_offload_attr attr = {.flags = PWC_OFFLOAD_QUIET, .region = r->region};
+
+    CU_ASSERT_EQUAL_FATAL(load(r, slow_end_file, &attr.program), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_alloc(r->client, 4096, PWC_REMOTE_READ, state), 0);
+    attr.state = *state;
+    attr.state_length = sizeof(struct slow_end);
+    CU_ASSERT_EQUAL_FATAL(pwc_offload_create(r->ctx, &attr, offload), 0);
+    return pwc_region_addr(*state);
+}
+
+/* The offload of puts that several origins have begun is destroyed. Their completion handlers take
+ * more than one step of the daemon, and all have run when the call returns. */
+static void test_cut_at_once(void)
+{
+    const volatile struct slow_end *seen;
+    struct rank owner, origin[ORIGINS];
+    pwc_offload *offload;
+    pwc_region *state;
+
+    CU_ASSERT_EQUAL_FATAL(
+        rank_attach(&owner, cluster.nodes[1].socket, "cut", 0, ORIGINS + 1, LONG_PUT), 0);
+    seen = end_slowly(&owner, &state, &offload);
+    for (uint32_t i = 0; i < ORIGINS; i++) {
+        CU_ASSERT_EQUAL_FATAL(
+            rank_attach(&origin[i], cluster.nodes[0].socket, "cut", i + 1, ORIGINS + 1, LONG_PUT),
+            0);
+        CU_ASSERT_EQUAL_FATAL(rank_bind(&origin[i], &owner), 0);
+    }
+    for (uint32_t i = 0; i < ORIGINS; i++)
+        CU_ASSERT_EQUAL(
+            pwc_put(origin[i].remote, 0, origin[i].memory, LONG_PUT, PWC_CID_NONE, PWC_CID_NONE, 0),
+            0);
+    for (time_t end = time(NULL) + LIMIT_S; seen->begun < ORIGINS && time(NULL) < end;)
+        continue;
+    CU_ASSERT_EQUAL(pwc_offload_destroy(offload), 0);
+    CU_ASSERT_EQUAL(seen->begun, ORIGINS);
+    CU_ASSERT_EQUAL(seen->ended, ORIGINS);
+    CU_ASSERT(seen->cut > 0);
+    CU_ASSERT_EQUAL(pwc_region_free(state), 0);
+    for (uint32_t i = 0; i < ORIGINS; i++) {
+        struct pwc_event event;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(origin[i].ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
+        CU_ASSERT(event.status == -ESHUTDOWN || event.status == 0);
+        rank_detach(&origin[i]);
+    }
+    rank_detach(&owner);
+    CU_ASSERT_TRUE(cluster_runs(&cluster));
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {{"keys and values of a stopped client", test_key_value},
+                           {"a conditional read of a stopped client", test_conditional_read},
+                           {"pwcctl shows offloads", test_looks},
+                           {"daemons are killed and hand over", test_daemon_goes},
+                           {"a client is killed", test_client_dies},
+                           {"a column put to a stopped client", test_strided},
+                           {"asked on the same node", test_same_node},
+                           {"quotas over restarts", test_quota_stays},
+                           {"destroyed while puts are under way", test_cut_at_once},
+                           CU_TEST_INFO_NULL};
+    static const char *const more[] = {
+        "--keep", "--client-offloads", "3",    "--user-offloads",
+        "4",      "--handler-us",      "1000", /* sanitizers are slow */ NULL};
+    struct cluster_options options = {.nodes = 2, .provider = "stream", .more = more};
+    int status = 1;
+
+    if (argc != 7)
+        return 2;
+    options.pwcd = argv[1];
+    pwcctl = argv[2];
+    key_value_file = argv[3];
+    conditional_read_file = argv[4];
+    strided_file = argv[5];
+    slow_end_file = argv[6];
+    if (cluster_open(&cluster, &options) == 0)
+        status = suite_run("offloads", tests);
+    return cluster_end(&cluster, status);
+}

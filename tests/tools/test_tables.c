@@ -1,0 +1,200 @@
+/* The tables of pwcctl: all views and those of top fit, and name each column once. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tests/suite.h"
+#include "tools/pwcctl/table.h"
+#include "tools/pwcctl/top/tables.h"
+#include "tools/pwcctl/view.h"
+
+enum { NODES = 3, FIELDS_MAX = 128 };
+
+static const char long_text[] =
+    "a text of many words, which no table has room for in one line, and a_word_that_is_longer_than_"
+    "any_column_of_a_table_could_be_with_others_beside_it, and its end";
+
+/* ---- documents --------------------------------------------------------------------------------
+ */
+
+/* A value as wide as the field can have it, or as narrow. Numbers that name a row have 32 bits. */
+static json_t *value_of(const struct field *f, bool wide)
+{
+    const char *word = "";
+    if (f->kind == FIELD_FLAG)
+        return json_boolean(wide);
+    if (f->kind == FIELD_TEXT || f->kind == FIELD_CHARS)
+        return wide ? json_string(long_text) : json_null();
+    for (size_t w = 0; f->kind == FIELD_WORD && f->words[w] != NULL; w++)
+        word = strlen(f->words[w]) > strlen(word) ? f->words[w] : word;
+    return f->kind == FIELD_WORD ? json_string(word)
+                                 : json_integer(!wide      ? 0
+                                                : f->names ? UINT32_MAX
+                                                           : INT64_MAX);
+}
+
+static char *document_of(const struct view *view, int node, bool wide)
+{
+    json_t *document = json_pack("{s:s, s:i, s:s}", "what", view->name, "node", node, "socket",
+                                 wide ? long_text : "");
+    for (const struct view_rows *rows = view->rows; rows->key != NULL; rows++) {
+        json_t *array = json_array(), *row = json_object();
+        json_object_set_new(row, "engine", json_integer(wide ? 63 : 0));
+        json_object_set_new(row, "peer_engine", json_integer(wide ? 63 : 0));
+        for (const struct field *f = rows->fields; f->key != NULL; f++)
+            json_object_set_new(row, f->key, value_of(f, wide));
+        json_array_append_new(array, row);
+        json_object_set_new(document, rows->key, array);
+    }
+    char *text = json_dumps(document, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    json_decref(document);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+    return text;
+}
+
+/* Prints the view of so many daemons; the text is to be freed. */
+static char *print(const struct view *view, size_t count, bool wide)
+{
+    struct view_answer answers[NODES];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+    for (size_t i = 0; i < count; i++)
+        answers[i] = (struct view_answer){"socket", document_of(view, (int)i, wide)};
+    CU_ASSERT_EQUAL(view_print(view, answers, count, to), 0);
+    fclose(to);
+    for (size_t i = 0; i < count; i++)
+        free(answers[i].json);
+    return text;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------
+ */
+
+static void all_views_fit(void)
+{
+    for (const struct view *view = views; view->name != NULL; view++)
+        for (size_t count = 1; count <= NODES; count += NODES - 1)
+            for (int wide = 0; wide < 2; wide++) {
+                char *text = print(view, count, wide == 1), *rest = text;
+                for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
+                    if (strlen(line) > TABLE_WIDTH)
+                        printf("\n%s: %s\n", view->name, line);
+                    CU_ASSERT(strlen(line) <= TABLE_WIDTH);
+                    CU_ASSERT(*line == '\0' || line[strlen(line) - 1] != ' ');
+                }
+                free(text);
+            }
+}
+
+static void check_once(const char *table, const char *const *titles, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp(titles[i], titles[j]) == 0)
+                printf("\n%s: two columns \"%s\"\n", table, titles[i]);
+            CU_ASSERT_STRING_NOT_EQUAL(titles[i], titles[j]);
+        }
+}
+
+static void titles_are_unique(void)
+{
+    for (const struct view *view = views; view->name != NULL; view++)
+        for (const struct view_rows *rows = view->rows; rows->key != NULL; rows++) {
+            const char *titles[FIELDS_MAX] = {"on", "engine", "peer's"};
+            size_t count = 3;
+            for (const struct field *f = rows->fields; f->key != NULL; f++)
+                if (f->title != NULL)
+                    titles[count++] = f->title;
+            CU_ASSERT(count <= TABLE_COLUMNS_MAX);
+            check_once(rows->key, titles, count);
+        }
+    for (int table = 0; table < TOP_TABLES; table++) {
+        const char *titles[FIELDS_MAX];
+        size_t count;
+        const struct top_column *column = top_columns((enum top_table)table, &count);
+        for (size_t c = 0; c < count; c++)
+            titles[c] = column[c].title;
+        check_once(top_table_name((enum top_table)table), titles, count);
+    }
+}
+
+/* What names a row stands in front of the other columns. */
+static void names_come_first(void)
+{
+    for (const struct view *view = views; view->name != NULL; view++)
+        for (const struct view_rows *rows = view->rows; rows->key != NULL; rows++) {
+            bool behind = false;
+            for (const struct field *f = rows->fields; f->key != NULL; f++) {
+                CU_ASSERT(!f->names || (f->title != NULL && !behind));
+                behind = behind || (f->title != NULL && !f->names);
+            }
+        }
+}
+
+static void add_row(struct table *table, const char *const *cells)
+{
+    for (size_t i = 0; i < table->columns; i++)
+        snprintf(table_cell(table), TABLE_CELL_MAX, "%s", cells[i]);
+}
+
+/* Parts repeat the name; a long text goes on below; a word that is too long is cut. */
+static void parts(void)
+{
+    static const char *const rows[2][4] = {
+        {"n", "text", "narrow", "last"},
+        {"7", "the words of a text that is so long that one line does not do", "1",
+         "an_end_in_one_word_of_sixty_columns_that_goes_on_and_on_____"},
+    };
+    static const char expected[] =
+        "n  text                                      narrow  last\n"
+        "7  the words of a text that is so long that       1  an_end_in_one_word_of_sixty_columns_"
+        "that_goes_o\n"
+        "   one line does not do                              n_and_on_____\n";
+    struct table table;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+    table_open(&table, 4);
+    table.names[0] = table.left[1] = table.left[3] = true;
+    for (size_t r = 0; r < 2; r++)
+        add_row(&table, rows[r]);
+    table_print(&table, to);
+    fclose(to);
+    table_close(&table);
+    if (strcmp(text, expected) != 0)
+        printf("\n%s", text);
+    CU_ASSERT_STRING_EQUAL(text, expected);
+    free(text);
+
+    char *queues = print(view_find("queues"), 2, true), *second = strstr(queues, "\n\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+    CU_ASSERT_PTR_NOT_NULL(strstr(second, "on"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(second, "client"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(second, "rank"));
+    free(queues);
+}
+
+/* Two daemons: a row of each, with its node; members side by side. */
+static void daemons(void)
+{
+    char *text = print(view_find("nodes"), 2, false), *line = strtok(text, "\n");
+    CU_ASSERT_EQUAL(strncmp(line, "on  engine  peer's  node", 24), 0);
+    CU_ASSERT_EQUAL(strncmp(strtok(NULL, "\n"), " 0 ", 3), 0);
+    CU_ASSERT_EQUAL(strncmp(strtok(NULL, "\n"), " 1 ", 3), 0);
+    free(text);
+    text = print(view_find("status"), 2, false);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "node    0       1\n"));
+    free(text);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"all views fit", all_views_fit},       {"titles are unique", titles_are_unique},
+        {"names come first", names_come_first}, {"parts", parts},
+        {"several daemons", daemons},           CU_TEST_INFO_NULL};
+    return suite_run("tables", tests);
+}

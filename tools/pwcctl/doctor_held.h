@@ -1,0 +1,35 @@
+/* Owns how documents of all daemons become what programs wait for. Pure. */
+#ifndef PWCCTL_DOCTOR_HELD_H
+#define PWCCTL_DOCTOR_HELD_H
+
+#include <jansson.h>
+#include "tools/pwcctl/doctor.h"
+
+#define DOCTOR_LONG_NS INT64_C(1000000000) /* what waits for so long is named */
+
+/* The documents of one daemon; NULL where it did not answer. */
+struct doctor_answers {
+    json_t *queues, *ops, *jobs, *nodes, *clients;
+};
+
+/* Finds the row of a client, by its number and engine, which a row of another document has too.
+ * NULL: it has gone. */
+const json_t *doctor_client_of(const struct doctor_answers *a, const json_t *row);
+/* Finds the row of the context that has submitted an operation, or that another look has shown.
+ * NULL: it has gone. */
+const json_t *doctor_context_of(const struct doctor_answers *a, const json_t *row);
+/* The rank of the context that has submitted an operation; -1: it has gone. */
+int64_t doctor_origin(const struct doctor_answers *a, const json_t *op);
+/* Notes whose job the full context is of. */
+void doctor_note_job(struct doctor_full *full, const json_t *client);
+/* Returns whether a context of this document, "queues", may be one that takes nothing. */
+bool doctor_is_suspect(const json_t *queues);
+/* Takes what programs wait for, as the daemons say. `later` has each daemon's queues of a later
+ * look, NULL: there is none, so that nobody can be said to take nothing. */
+void doctor_take_stalls(struct doctor_stalls *s, const struct doctor_answers *all,
+                        json_t *const *later, size_t count);
+/* Adds what the context holds up: operations of the same job of the same user, towards its rank.
+ * One daemon serves many jobs, and all have a rank 0. */
+void doctor_take_held(struct doctor_full *full, const struct doctor_answers *all, size_t count);
+
+#endif

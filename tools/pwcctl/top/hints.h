@@ -1,0 +1,30 @@
+/*
+ * What the doctor would say of the programs of a look, for the screen. It looks at contexts that
+ * take nothing twice, a second apart; top looks again and again, so that it knows since when.
+ *
+ * Pure.
+ */
+#ifndef PWCCTL_TOP_HINTS_H
+#define PWCCTL_TOP_HINTS_H
+
+#include "tools/pwcctl/doctor_held.h"
+
+enum { TOP_HINTS_MAX = 6 };
+
+struct top_look;
+
+struct top_hints {
+    json_t **queues; /* of an earlier look, of `daemons` of them */
+    size_t daemons;
+    double at;                                  /* that look, in seconds */
+    struct doctor_full events, records;         /* what the last two of these looks have shown */
+    double events_since, records_since;         /* that context, in seconds */
+    char lines[TOP_HINTS_MAX][DOCTOR_TEXT_MAX]; /* what is to be shown */
+    size_t count;
+};
+
+/* Takes the looks at all daemons. Without memory there are no hints. */
+void top_hints_take(struct top_hints *hints, const struct top_look *looks, size_t count, double at);
+void top_hints_free(struct top_hints *hints);
+
+#endif
