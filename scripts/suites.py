@@ -28,11 +28,17 @@ def wanted(tests, suite, only):
 
 
 def build_needed(build, tests):
-    """Builds the programs that the tests' commands name, by a path from the folder or whole."""
+    """Builds the programs that the tests' commands name, by a path from the folder or whole, and
+    what else the tests depend on."""
     root = os.path.abspath(build)
-    targets = {name for target in introspect(build, "--targets") for name in target["filename"]}
+    listed = introspect(build, "--targets")
+    targets = {name for target in listed for name in target["filename"]}
     words = {os.path.join(root, word) for _, _, command in tests for word in command}
-    needed = sorted(os.path.relpath(name, root) for name in words & targets)
+    names = {(suite, name) for suite, name, _ in tests}
+    depends = {target for test in introspect(build, "--tests") for target in test["depends"]
+               if (test["suite"][0].split(":")[-1], test["name"]) in names}
+    more = {name for target in listed if target["id"] in depends for name in target["filename"]}
+    needed = sorted(os.path.relpath(name, root) for name in words & targets | more)
     subprocess.run(["ninja", "-C", build] + needed, check=True)
 
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { STATE_BYTES = 4096, COUNTER_BYTES = 16 };
 
@@ -14,10 +15,12 @@ static int load(struct player_offload *o, pwc_client *client)
     static uint8_t elf[1 << 16];
     FILE *file = fopen(HANDLER_OBJECT, "rb");
     size_t size;
-    int rc;
+    int rc = -errno;
 
-    if (!file)
-        return -errno;
+    if (!file) {
+        fprintf(stderr, "the victim: %s: %s\n", HANDLER_OBJECT, strerror(-rc));
+        return rc;
+    }
     size = fread(elf, 1, sizeof(elf), file);
     fclose(file);
     do
