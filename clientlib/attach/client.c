@@ -19,6 +19,7 @@
 #include "clientlib/attach/deadline.h"
 #include "clientlib/attach/environment.h"
 #include "clientlib/calls/finish.h"
+#include "clientlib/handlers/loaded.h"
 #include "shm_ring/fault.h"
 #include "proto/job_socket.h"
 #include "clientlib/memory/region.h"
@@ -221,6 +222,7 @@ static void client_close(struct pwc_client *client)
         client->regions = region->next;
         region_abandon(region);
     }
+    loaded_free(client);
     segments_destroy(&client->segments);
     span_table_destroy(&client->spans);
     landing_table_destroy(&client->landings);

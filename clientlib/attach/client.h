@@ -36,6 +36,8 @@ struct pwc_client {
     struct segments segments;
     struct pwc_region *regions;
     struct pwc_ctx *contexts;
+    struct pwc_program *programs;
+    struct pwc_offload *offloads;
     uint32_t *world_joins; /* by context number: calls of pwc_team_world that it has made */
     uint32_t world_joins_count;
 };

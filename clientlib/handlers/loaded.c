@@ -36,16 +36,33 @@ int pwc_private_program_load(pwc_client *client, const void *image, size_t size,
     request.program_load = &load;
     rc = daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_PROGRAM_LOADED, accept_loaded,
                      program);
-    if (rc < 0)
+    if (rc < 0) {
         free(program);
-    else
-        *out = program;
-    return rc;
+        return rc;
+    }
+    pthread_mutex_lock(&client->lock);
+    program->next = client->programs;
+    client->programs = program;
+    pthread_mutex_unlock(&client->lock);
+    *out = program;
+    return 0;
 }
 
 int pwc_private_refuse(pwc_client *client, int error, const char *text)
 {
     return client_is_forked(client) ? -EOWNERDEAD : daemon_link_refuse(&client->link, error, text);
+}
+
+static void unlink_program(struct pwc_program *program)
+{
+    struct pwc_client *client = program->client;
+    struct pwc_program **at;
+
+    pthread_mutex_lock(&client->lock);
+    for (at = &client->programs; *at != program; at = &(*at)->next)
+        continue;
+    *at = program->next;
+    pthread_mutex_unlock(&client->lock);
 }
 
 int pwc_program_unload(pwc_program *program)
@@ -60,9 +77,27 @@ int pwc_program_unload(pwc_program *program)
     request.body_case = PWC__CLIENT_REQUEST__BODY_PROGRAM_UNLOAD;
     request.program_unload = &unload;
     rc = daemon_end(&program->client->link, &request);
-    if (rc != -EBUSY)
+    if (rc != -EBUSY) {
+        unlink_program(program);
         free(program);
+    }
     return rc;
+}
+
+void loaded_free(struct pwc_client *client)
+{
+    while (client->offloads) {
+        struct pwc_offload *offload = client->offloads;
+
+        client->offloads = offload->next;
+        free(offload);
+    }
+    while (client->programs) {
+        struct pwc_program *program = client->programs;
+
+        client->programs = program->next;
+        free(program);
+    }
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /*
- * Programs that a client has loaded, and what libpwc gives to libpwc-handlers alone: the two are of
- * one version, always. Thread: any.
+ * Programs and offloads of a client, and what libpwc gives to libpwc-handlers alone: the two are of
+ * one version, always. Thread: any; the client's lock guards its lists.
  */
 #ifndef PWC_CLIENTLIB_LOADED_H
 #define PWC_CLIENTLIB_LOADED_H
@@ -9,11 +9,24 @@
 #include <stdint.h>
 #include "pwc/offload.h"
 
-/* Owned by the caller of pwc_program_load, until pwc_program_unload. */
+/* Owned by the caller of pwc_program_load until pwc_program_unload, or the client's end. */
 struct pwc_program {
     struct pwc_client *client;
+    struct pwc_program *next; /* of the client */
+    uint32_t number;          /* the daemon's */
+};
+
+/* Owned by the caller of pwc_offload_create until pwc_offload_destroy, or the client's end. */
+struct pwc_offload {
+    struct pwc_client *client;
+    struct pwc_offload *next; /* of the client */
+    uint32_t session;
     uint32_t number; /* the daemon's */
 };
+
+/* Frees what is left of both; the daemon drops its part with the client. Thread: the one that ends
+ * the client, alone with it. */
+void loaded_free(struct pwc_client *client);
 
 /* Loads an image (proto/handler_abi.h); errors as pwc_program_load. */
 PWC_API int pwc_private_program_load(pwc_client *client, const void *image, size_t size,

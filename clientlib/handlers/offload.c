@@ -6,12 +6,6 @@
 #include "clientlib/memory/region.h"
 #include "proto/session_abi.h"
 
-struct pwc_offload {
-    struct pwc_client *client;
-    uint32_t session;
-    uint32_t number; /* the daemon's */
-};
-
 static_assert(sizeof(struct pwc_offload_event) == sizeof(struct offload_word),
               "events are shown as they come");
 
@@ -95,11 +89,28 @@ int pwc_offload_create(pwc_ctx *ctx, const struct pwc_offload_attr *attr, pwc_of
     request.offload_create = &create;
     rc = daemon_call(&ctx->client->link, &request, PWC__CLIENT_REPLY__BODY_OFFLOAD_CREATED,
                      accept_created, offload);
-    if (rc < 0)
+    if (rc < 0) {
         free(offload);
-    else
-        *out = offload;
-    return rc;
+        return rc;
+    }
+    pthread_mutex_lock(&ctx->client->lock);
+    offload->next = ctx->client->offloads;
+    ctx->client->offloads = offload;
+    pthread_mutex_unlock(&ctx->client->lock);
+    *out = offload;
+    return 0;
+}
+
+static void unlink_offload(struct pwc_offload *offload)
+{
+    struct pwc_client *client = offload->client;
+    struct pwc_offload **at;
+
+    pthread_mutex_lock(&client->lock);
+    for (at = &client->offloads; *at != offload; at = &(*at)->next)
+        continue;
+    *at = offload->next;
+    pthread_mutex_unlock(&client->lock);
 }
 
 int pwc_offload_destroy(pwc_offload *offload)
@@ -115,6 +126,7 @@ int pwc_offload_destroy(pwc_offload *offload)
     request.body_case = PWC__CLIENT_REQUEST__BODY_OFFLOAD_DESTROY;
     request.offload_destroy = &destroy;
     rc = daemon_end(&offload->client->link, &request);
+    unlink_offload(offload);
     free(offload);
     return rc;
 }

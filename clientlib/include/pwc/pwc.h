@@ -227,15 +227,16 @@ struct pwc_ctx_attr {
 PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
 
 /*
- * Completes what the client's contexts have submitted, then detaches: destroys contexts and regions
- * that are left, and frees the client. Blocks, up to the client's timeout, and a second more at
- * most until the daemon has noticed. Runs handlers of active messages. Returns how many operations
- * were given up, which says 0 where all of them have been placed: those that had not ended in time,
- * and those that have failed and whose event no probe has taken. A request (pwc/request.h) counts
- * once for the operations that have failed since a call last reported its end. A list of pieces
- * (pwc/vector.h) may count several times. A message that was being prepared is cancelled, and
- * collectives that are under way end. No other thread may be in a call on this client, its regions
- * or its contexts. An error only in a forked child or inside a handler, and then the client stays.
+ * Completes what the client's contexts have submitted, then detaches: destroys contexts, regions,
+ * programs and offloads that are left, and frees the client. Blocks, up to the client's timeout,
+ * and a second more at most until the daemon has noticed. Runs handlers of active messages. Returns
+ * how many operations were given up, which says 0 where all of them have been placed: those that
+ * had not ended in time, and those that have failed and whose event no probe has taken. A request
+ * (pwc/request.h) counts once for the operations that have failed since a call last reported its
+ * end. A list of pieces (pwc/vector.h) may count several times. A message that was being prepared
+ * is cancelled, and collectives that are under way end. No other thread may be in a call on this
+ * client, its regions or its contexts. An error only in a forked child or inside a handler, and
+ * then the client stays.
  */
 PWC_API int pwc_finalize(pwc_client *client);
 
