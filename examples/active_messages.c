@@ -9,12 +9,11 @@
  *     RESULT  <--- the reply to each: what was asked for is checked
  *
  * Meanwhile CHAIN requests go from each rank to its next, from there to a third one, and home. They
- * need no reply. A handler must not wait: where a request finds no room (-EAGAIN) it is kept, and
- * sent from the loop.
+ * need no reply. A handler must not wait, for room or for a first bind: it keeps the next request
+ * of a chain, and the loop sends that.
  *
  * The end of a rank's work is a message too (FINISHED): until it has come from everybody, somebody
- * may still want something of us. A barrier would run handlers, but not send what they have
- * kept.
+ * may still want something of us. A barrier would run handlers, but not send what they have kept.
  */
 #include <pwc/am.h>
 #include <errno.h>
@@ -30,6 +29,7 @@
 #define PAYLOAD    (WORDS * sizeof(uint64_t))
 #define CHAINS     100u /* that each rank starts */
 #define TIMEOUT_MS 30000
+#define ONE_WAY    (PWC_NO_LCE | PWC_AM_NO_REPLY | PWC_WAIT)
 
 enum index { SQUARE, ADD, CHECK, RESULT, CHAIN, FINISHED };
 
@@ -130,32 +130,15 @@ static void add_link(struct here *here, uint32_t to, uint64_t origin, uint64_t h
         here->links[here->link_count++] = (struct link){to, {origin, hops}};
 }
 
-static int send_links(struct here *here)
-{
-    int rc = 0;
-    while (rc == 0 && here->first_link < here->link_count) {
-        const struct link *link = &here->links[here->first_link];
-        rc = pwc_am_short(here->peers[link->to],
-                          &(struct pwc_am_send){.index = CHAIN,
-                                                .arguments = link->arguments,
-                                                .count = 2,
-                                                .flags = PWC_NO_LCE | PWC_AM_NO_REPLY});
-        if (rc == 0)
-            here->first_link++;
-    }
-    return rc == -EAGAIN ? 0 : rc;
-}
-
 static void on_chain(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     struct here *here = argument;
     uint64_t origin = am->arguments[0], hops = am->arguments[1];
+    uint32_t to = hops == 1 ? (uint32_t)origin : (here->rank + 1) % here->size;
     if (hops == 0)
         here->home++;
     else
-        add_link(here, hops == 1 ? (uint32_t)origin : (here->rank + 1) % here->size, origin,
-                 hops - 1);
-    note(here, send_links(here));
+        add_link(here, to, origin, hops - 1);
     (void)ctx;
 }
 
@@ -167,6 +150,19 @@ static void on_finished(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 }
 
 /* ---- the loop ------------------------------------------------------------------------------- */
+
+static int send_links(struct here *here)
+{
+    int rc = 0;
+    while (rc == 0 && here->first_link < here->link_count) {
+        const struct link *link = &here->links[here->first_link++];
+        rc = pwc_am_short(here->peers[link->to], &(struct pwc_am_send){.index = CHAIN,
+                                                                       .arguments = link->arguments,
+                                                                       .count = 2,
+                                                                       .flags = ONE_WAY});
+    }
+    return rc;
+}
 
 /* A Medium, written where it leaves from. */
 static int send_numbers(struct here *here, uint32_t to, uint32_t i)
@@ -219,13 +215,9 @@ static int send_some(struct here *here)
         }
         all = all && here->answered[to] == here->requests;
     }
-    while (rc == 0 && all && here->notified < here->size) {
-        rc = pwc_am_short(
-            here->peers[here->notified],
-            &(struct pwc_am_send){.index = FINISHED, .flags = PWC_NO_LCE | PWC_AM_NO_REPLY});
-        if (rc == 0)
-            here->notified++;
-    }
+    while (rc == 0 && all && here->notified < here->size)
+        rc = pwc_am_short(here->peers[here->notified++],
+                          &(struct pwc_am_send){.index = FINISHED, .flags = ONE_WAY});
     return rc == -EAGAIN ? 0 : rc;
 }
 
@@ -264,9 +256,7 @@ static int register_handlers(struct here *here)
 
 static int here_open(struct here *here)
 {
-    struct pwc_attr attr = {0};
-    struct pwc_key mine, *keys = NULL;
-    int rc = pwc_init(&attr, &here->client);
+    int rc = pwc_init(NULL, &here->client);
     if (rc < 0)
         return rc;
     here->rank = pwc_rank(here->client);
@@ -274,24 +264,16 @@ static int here_open(struct here *here)
     here->peers = calloc(here->size, sizeof(pwc_remote *));
     here->sent = calloc(here->size, sizeof(*here->sent));
     here->answered = calloc(here->size, sizeof(*here->answered));
-    keys = calloc(here->size, sizeof(*keys));
-    if (here->peers == NULL || here->sent == NULL || here->answered == NULL || keys == NULL)
+    if (here->peers == NULL || here->sent == NULL || here->answered == NULL)
         rc = -ENOMEM;
     if (rc == 0)
         rc = pwc_ctx_create(here->client, NULL, &here->ctx);
     if (rc == 0)
         rc = pwc_alloc(here->client, place(2 * here->size, 0), PWC_REMOTE_WRITE, &here->region);
-    if (rc == 0)
-        rc = pwc_region_key(here->region, &mine);
-    /* Handlers before keys: who has our key may send. */
+    /* Handlers first: ranks that have bound us may send. */
     if (rc == 0)
         rc = register_handlers(here);
-    if (rc == 0)
-        rc = pwc_exchange(here->ctx, &mine, sizeof(mine), keys);
-    for (uint32_t i = 0; rc == 0 && i < here->size; i++)
-        rc = pwc_bind(here->ctx, pwc_peer_of(i, 0), &keys[i], &here->peers[i]);
-    free(keys);
-    return rc;
+    return rc == 0 ? pwc_bind_all(here->ctx, here->region, here->peers) : rc;
 }
 
 /* Our own last words may still be on their way when everybody else's have come. pwc_finalize
