@@ -1,4 +1,5 @@
 /* The tables of pwcctl: all views and those of top fit, and name each column once. */
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -190,11 +191,40 @@ static void daemons(void)
     free(text);
 }
 
+/* An answer that is none of the view does not hide those of other daemons. */
+static void nonsense(void)
+{
+    static const char *const answers_of_others[] = {"", "[]", "{}", "{\"what\":\"nodes\"}"};
+    const struct view *view = view_find("nodes");
+    for (size_t i = 0; i < sizeof(answers_of_others) / sizeof(answers_of_others[0]); i++) {
+        struct view_answer answers[] = {{"first", document_of(view, 0, false)},
+                                        {"other", strdup(answers_of_others[i])},
+                                        {"last", document_of(view, 1, false)}};
+        char *text = NULL;
+        size_t size = 0;
+        FILE *to = open_memstream(&text, &size);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+        CU_ASSERT_EQUAL(view_print(view, answers, 3, to), -EBADMSG);
+        fclose(to);
+        char *line = strtok(text, "\n");
+        CU_ASSERT_PTR_NOT_NULL_FATAL(line);
+        CU_ASSERT_EQUAL(strncmp(line, "on  engine", 10), 0);
+        CU_ASSERT_EQUAL(strncmp(strtok(NULL, "\n"), " 0 ", 3), 0);
+        CU_ASSERT_EQUAL(strncmp(strtok(NULL, "\n"), " 1 ", 3), 0);
+        free(text);
+        for (size_t a = 0; a < 3; a++)
+            free(answers[a].json);
+    }
+}
+
 int main(void)
 {
-    CU_TestInfo tests[] = {
-        {"all views fit", all_views_fit},       {"titles are unique", titles_are_unique},
-        {"names come first", names_come_first}, {"parts", parts},
-        {"several daemons", daemons},           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"all views fit", all_views_fit},
+                           {"titles are unique", titles_are_unique},
+                           {"names come first", names_come_first},
+                           {"parts", parts},
+                           {"several daemons", daemons},
+                           {"an answer that is none", nonsense},
+                           CU_TEST_INFO_NULL};
     return suite_run("tables", tests);
 }

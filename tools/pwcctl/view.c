@@ -196,24 +196,31 @@ static int read_answer(const struct view *view, const struct view_answer *answer
         const json_t *array = json_object_get(document, rows->key);
         whole = json_is_array(array) || (array == NULL && is_optional(rows));
     }
-    *out = document;
-    if (whole)
+    if (whole) {
+        *out = document;
         return 0;
+    }
     fprintf(stderr,
             "pwcctl: %s: the daemon's answer is not what \"%s\" should be: %s; --json shows it\n",
             answer->socket, view->name, document == NULL ? error.text : "its rows are missing");
+    json_decref(document);
     return -EBADMSG;
 }
 
 int view_print(const struct view *view, const struct view_answer *answers, size_t count, FILE *to)
 {
     json_t *documents[VIEW_ANSWERS_MAX] = {NULL};
+    size_t whole = 0;
     int rc = 0;
-    for (size_t i = 0; rc == 0 && i < count; i++)
-        rc = read_answer(view, &answers[i], &documents[i]);
-    if (rc == 0)
-        rc = print_documents(view, documents, count, to);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        int read = read_answer(view, &answers[i], &documents[whole]);
+        if (read == 0)
+            whole++;
+        else
+            rc = read;
+    }
+    int printed = whole > 0 ? print_documents(view, documents, whole, to) : 0;
+    for (size_t i = 0; i < whole; i++)
         json_decref(documents[i]);
-    return rc;
+    return printed < 0 ? printed : rc;
 }

@@ -15,7 +15,8 @@ struct view_answer {
 };
 
 /* Prints the answers as one table, where they are several with the node of each row's daemon in
- * front. 0, or a negative errno, said on stderr: an answer is not one of that view. */
+ * front. 0, or a negative errno, said on stderr: an answer is not one of that view, and the table
+ * goes without it. */
 int view_print(const struct view *view, const struct view_answer *answers, size_t count, FILE *to);
 
 #endif
