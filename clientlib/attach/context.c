@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
 #include "clientlib/memory/window.h"
 #include "clientlib/neighbours/direct.h"
@@ -19,6 +20,7 @@ enum {
     RING_DEFAULT = 256 << 10,
     SUBMIT_MIN = 16 << 10, /* two ids of full length fit in a quarter of it */
     MESSAGES_MIN = 32 << 10,
+    STAGED_NS = 1000000000,
 };
 
 enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
@@ -219,10 +221,30 @@ void context_free(struct pwc_ctx *ctx)
     free(ctx);
 }
 
+/* The daemon writes into the staging until short gets have ended that are in flight: waits for
+ * that, but not for long. */
+static void end_staged(struct pwc_ctx *ctx)
+{
+    int64_t now = clock_now(), deadline = now + STAGED_NS;
+    struct channel *ch = &ctx->channel;
+
+    ctx->events.run = NULL;
+    wait_begin(ctx, SESSION_WAITS_FLUSH);
+    for (; ch->pending.places != 0 && now < deadline; now = clock_now()) {
+        if (channel_collect(ch) < 0 || channel_state(ch) < 0)
+            break;
+        if (ch->pending.places != 0)
+            wait_pause(ctx, PWC_LOCAL, now, deadline);
+    }
+    wait_end(ctx);
+}
+
 int pwc_ctx_destroy(pwc_ctx *ctx)
 {
     int rc = client_may_ask(ctx->client);
 
+    if (rc == 0 && ctx->channel.pending.places != 0)
+        end_staged(ctx);
     /* After an error (no answer in time, or no memory there) the daemon ends the session later,
      * with the client at last. */
     if (rc == 0)
@@ -247,7 +269,7 @@ int context_end(struct pwc_ctx *ctx)
     pthread_mutex_unlock(&client->lock);
     rc = request_close(&client->link, ctx->session);
     FAULT(CONTEXT_LEFT);
-    /* A get that was given up may still come. */
+    /* A get that was given up may still come: the memory then goes with the client. */
     if (rc == 0 && ctx->channel.pending.places == 0)
         staging_close(&ctx->staging, client);
     context_free(ctx);

@@ -33,7 +33,7 @@ static int send_waiting(const struct am_outgoing *m)
 {
     struct pwc_am_send send = *m->send;
     struct room room;
-    int rc = m->dst ? room_begin(&room, m->dst->ctx, &send.lid, send.flags) : -EINVAL;
+    int rc = m->dst ? room_begin(&room, m->dst, &send.lid, send.flags) : -EINVAL;
 
     if (rc < 0)
         return rc;

@@ -164,10 +164,11 @@ static int run(struct atomic_call *a)
 static int run_waiting(struct atomic_call *a)
 {
     struct room room;
-    int rc = a->dst ? room_begin(&room, a->dst->ctx, a->lid, a->flags) : -EINVAL;
+    int rc = a->dst ? room_begin(&room, a->dst, a->lid, a->flags) : -EINVAL;
 
     if (rc < 0)
         return rc;
+    room.event = true; /* in any case, because it may fail */
     a->flags &= ~(unsigned)PWC_WAIT;
     do {
         struct atomic_call again = *a;

@@ -26,7 +26,7 @@ enum {
 #define ANSWER_NS INT64_C(5000000000)
 
 struct gathering {
-    uint8_t *all;
+    uint8_t *all; /* NULL: this rank has no use for them */
     uint64_t total;
     uint64_t received;
 };
@@ -38,7 +38,7 @@ static int accept_piece(void *context, const Pwc__ClientReply *reply, int *fds, 
 
     if (piece->offset > gathering->total || piece->data.len > gathering->total - piece->offset)
         return -EPROTO;
-    if (piece->data.len > 0)
+    if (piece->data.len > 0 && gathering->all)
         memcpy(gathering->all + piece->offset, piece->data.data, piece->data.len);
     gathering->received += piece->data.len;
     FAULT(EXCHANGE_PIECE);
@@ -78,7 +78,7 @@ static void sleep_beside(struct pwc_ctx *ctx, int fd, int bell, int64_t deadline
     int ms = deadline_poll_ms(deadline);
 
     wake_socket_read(ctx);
-    if (wait_arm(ctx, DOORBELL_FD, PWC_MESSAGE) != 0)
+    if (wait_arm_drained(ctx, DOORBELL_FD, PWC_MESSAGE) != 0)
         return;
     /* No bell rings for room for a reply. */
     if ((bell < 0 || channel_holds_request(&ctx->channel)) && (ms < 0 || ms > NAP_MS))
@@ -99,8 +99,6 @@ static void work(void *context, int fd, int bell, int64_t deadline)
 
     if (!w->given_up && now >= w->give_up_at)
         give_up(w);
-    if (neighbours_have_changed(ctx))
-        neighbours_update(ctx, neighbour_changes(ctx));
     (void)wait_collect(ctx, PWC_MESSAGE); /* what can't be kept waits in its ring */
     if (!wait_yield(ctx, now))
         sleep_beside(ctx, fd, bell, w->given_up ? deadline : w->give_up_at);
@@ -113,6 +111,7 @@ static int exchange_all(pwc_ctx *ctx, const void *mine, size_t len, void *all)
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Exchange exchange = PWC__EXCHANGE__INIT;
     int rc = client_may_ask(client);
+    int64_t limit;
     char why[80];
 
     if (rc < 0)
@@ -127,9 +126,9 @@ static int exchange_all(pwc_ctx *ctx, const void *mine, size_t len, void *all)
     exchange.data.data = (uint8_t *)(uintptr_t)mine;
     request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
     request.exchange = &exchange;
+    limit = deadline_after_ms(client->link.timeout_ms);
     /* A daemon that is started anew knows nothing of it, and the same once more does no harm. */
     do {
-        int64_t now = clock_now(), limit = deadline_after_ms(client->link.timeout_ms);
         struct waiting waiting = {.ctx = ctx, .sequence = exchange.sequence, .give_up_at = limit};
         const struct daemon_meanwhile meanwhile = {
             .work = work,
@@ -138,7 +137,7 @@ static int exchange_all(pwc_ctx *ctx, const void *mine, size_t len, void *all)
         };
 
         gathering.received = 0;
-        patience_worked(&ctx->patience, (uint64_t)now);
+        patience_worked(&ctx->patience, (uint64_t)clock_now());
         rc = daemon_call_meanwhile(&client->link, &request, PWC__CLIENT_REPLY__BODY_EXCHANGED,
                                    accept_piece, &gathering, &meanwhile);
     } while (rc == -ECONNABORTED);

@@ -35,7 +35,13 @@ static int flush_all(struct pwc_ctx *ctx, int64_t deadline)
         rc = wait_pass(ctx, deadline);
     if (ctx->channel.neighbours.wakes_due)
         wait_for_due_wakes(ctx);
-    return rc == -ETIMEDOUT && flush_has_ended(ctx) ? 0 : rc;
+    if (rc == -ETIMEDOUT && flush_has_ended(ctx))
+        rc = 0;
+    /* Where the context has had a request, one may still be under way, since its operations end
+     * with their events. */
+    if (rc == 0 && ctx->channel.requests.chunk_count > 0)
+        rc = channel_collect(&ctx->channel);
+    return rc < 0 ? rc : 0;
 }
 
 /* Submits the SUBMIT_FLUSH to wait for. The last one serves again where it has not ended and

@@ -167,7 +167,8 @@ int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
 
 int pwc_set_handler(pwc_ctx *ctx, unsigned kinds, pwc_event_handler handler, void *argument)
 {
-    if (!ctx || kinds & ~(unsigned)KINDS_ALL)
+    /* Messages have handlers of their own. */
+    if (!ctx || kinds & ~((unsigned)KINDS_ALL & ~(unsigned)PWC_MESSAGE))
         return -EINVAL;
     if (client_is_forked(ctx->client))
         return -EOWNERDEAD;

@@ -2,17 +2,29 @@
 #include "clientlib/calls/room.h"
 
 #include <errno.h>
+#include <string.h>
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
+#include "clientlib/memory/bind.h"
+#include "clientlib/neighbours/direct.h"
 
-int room_begin(struct room *room, struct pwc_ctx *ctx, const pwc_cid *lid, unsigned flags)
+int room_begin(struct room *room, const struct pwc_remote *remote, const pwc_cid *lid,
+               unsigned flags)
 {
-    *room = (struct room){.ctx = ctx};
+    *room = (struct room){.ctx = remote->ctx, .remote = remote};
     if (lid->size <= PWC_CID_MAX && !(flags & PWC_NO_LCE)) {
         room->event = true;
         room->id_bytes = (uint32_t)lid->size;
     }
-    return client_may_block(ctx->client);
+    if (remote_is_late(remote))
+        room_asks(room);
+    return client_may_block(room->ctx->client);
+}
+
+void room_asks(struct room *room)
+{
+    if (room->deadline == 0)
+        room->deadline = deadline_after_ms(room->ctx->client->link.timeout_ms);
 }
 
 /* Only the caller's own probes make room for the ends of operations to neighbours. */
@@ -20,8 +32,28 @@ static bool is_full_of_ends(const struct room *room)
 {
     const struct channel *ch = &room->ctx->channel;
 
-    return room->event && ch->kept.own > 0 &&
+    return room->event && room->remote->way && direct_idle(room->remote) && ch->kept.own > 0 &&
            channel_own_room(ch, room->id_bytes + ch->set_aside) < 0;
+}
+
+/* Where the id of the event may stand that the last probe has shown. */
+struct shown {
+    uint8_t session[EVENT_BYTES_MAX], neighbour[EVENT_BYTES_MAX];
+};
+
+/* The ids of the operation that is to be tried again, or its source, may be that id. */
+static int pass(struct pwc_ctx *ctx, int64_t deadline)
+{
+    struct channel *ch = &ctx->channel;
+    struct shown shown;
+    int rc;
+
+    memcpy(shown.session, ch->event, sizeof(shown.session));
+    memcpy(shown.neighbour, ch->neighbours.event, sizeof(shown.neighbour));
+    rc = wait_pass(ctx, deadline);
+    memcpy(ch->event, shown.session, sizeof(shown.session));
+    memcpy(ch->neighbours.event, shown.neighbour, sizeof(shown.neighbour));
+    return rc;
 }
 
 bool room_wait(struct room *room, int *rc)
@@ -30,12 +62,13 @@ bool room_wait(struct room *room, int *rc)
 
     if (*rc != -EAGAIN)
         return false;
-    if (room->deadline == 0) {
-        room->deadline = deadline_after_ms(ctx->client->link.timeout_ms);
+    if (!room->waits) {
+        room->waits = true;
+        room_asks(room);
         patience_worked(&ctx->patience, (uint64_t)clock_now());
     }
     wait_begin(ctx, SESSION_WAITS_FLUSH);
-    *rc = wait_pass(ctx, room->deadline);
+    *rc = pass(ctx, room->deadline);
     wait_end(ctx);
     if (*rc == 0 && is_full_of_ends(room))
         *rc = -ENOBUFS;

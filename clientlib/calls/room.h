@@ -12,14 +12,19 @@
 /* One call, from its first try on. */
 struct room {
     struct pwc_ctx *ctx;
-    int64_t deadline;  /* 0: it has not waited yet */
+    const struct pwc_remote *remote;
+    int64_t deadline;  /* 0: not yet known */
     uint32_t id_bytes; /* of the local event that it holds room for */
     bool event;        /* it has one */
+    bool waits;        /* it has found no room */
 };
 
-/* For an operation with this local id and these flags: 0; -EOWNERDEAD, -EDEADLK: it may not wait.
- */
-int room_begin(struct room *room, struct pwc_ctx *ctx, const pwc_cid *lid, unsigned flags);
+/* For an operation over this remote with this local id and these flags: 0; -EOWNERDEAD, -EDEADLK:
+ * it may not wait. */
+int room_begin(struct room *room, const struct pwc_remote *remote, const pwc_cid *lid,
+               unsigned flags);
+/* Before a try that may ask the daemon for something: the time of that counts, too. */
+void room_asks(struct room *room);
 
 /* After a try that gave *rc. True: it found no room, time has passed, and it is to be tried again.
  * False: *rc is the call's result, also where waiting is of no use: -ETIMEDOUT, -ENOBUFS and

@@ -100,7 +100,7 @@ static int put_signal_waiting(pwc_remote *dst, uint64_t off, const void *src, si
                               const struct signal *s, const pwc_cid *lid, unsigned flags)
 {
     struct room room;
-    int rc = room_begin(&room, dst->ctx, lid, flags);
+    int rc = room_begin(&room, dst, lid, flags);
 
     if (rc < 0)
         return rc;

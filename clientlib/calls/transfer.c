@@ -105,7 +105,7 @@ static __attribute__((noinline, cold)) int put_waiting(pwc_remote *dst, uint64_t
                                                        unsigned flags)
 {
     struct room room;
-    int rc = room_begin(&room, dst->ctx, lid, flags);
+    int rc = room_begin(&room, dst, lid, flags);
 
     if (rc < 0)
         return rc;
@@ -250,10 +250,12 @@ static __attribute__((noinline)) int get_waiting(pwc_remote *src, uint64_t off, 
                                                  unsigned flags)
 {
     struct room room;
-    int rc = room_begin(&room, src->ctx, lid, flags);
+    int rc = room_begin(&room, src, lid, flags);
 
     if (rc < 0)
         return rc;
+    if (src->ctx->staging.places == 0)
+        room_asks(&room);
     do
         rc = transfer_get(src, off, dst, len, lid, rid, flags & ~(unsigned)PWC_WAIT);
     while (room_wait(&room, &rc));

@@ -362,7 +362,7 @@ static int run_waiting(transfer *run, pwc_remote *remote, const struct pieces *p
                        const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
     struct room room;
-    int rc = room_begin(&room, remote->ctx, lid, flags);
+    int rc = room_begin(&room, remote, lid, flags);
 
     if (rc < 0)
         return rc;

@@ -101,14 +101,7 @@ static inline unsigned drained_kinds(const struct pwc_ctx *ctx)
 
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
 {
-    unsigned drained = drained_kinds(ctx);
-    int rc;
-
-    if (drained != 0) {
-        kinds = drained | (kinds ? kinds : PWC_LOCAL | PWC_REMOTE);
-        ctx->channel.asked_peer = PWC_ANY;
-    }
-    rc = channel_arm(&ctx->channel, mode, kinds);
+    int rc = channel_arm(&ctx->channel, mode, kinds);
 
     if (rc == 0 && neighbours_have_changed(ctx)) {
         channel_disarm(&ctx->channel);
@@ -119,6 +112,17 @@ int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
         rc = 1;
     }
     return rc;
+}
+
+int wait_arm_drained(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
+{
+    unsigned drained = drained_kinds(ctx);
+
+    if (drained != 0) {
+        kinds = drained | (kinds ? kinds : PWC_LOCAL | PWC_REMOTE);
+        ctx->channel.asked_peer = PWC_ANY;
+    }
+    return wait_arm(ctx, mode, kinds);
 }
 
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
@@ -158,7 +162,8 @@ bool wait_yield(struct pwc_ctx *ctx, int64_t now)
 
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline)
 {
-    if (!wait_yield(ctx, now) && now < deadline && wait_arm(ctx, DOORBELL_FUTEX, kinds) == 0)
+    if (!wait_yield(ctx, now) && now < deadline &&
+        wait_arm_drained(ctx, DOORBELL_FUTEX, kinds) == 0)
         wait_sleep(ctx, now, deadline);
 }
 
@@ -181,6 +186,8 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
 {
     int rc;
 
+    if (neighbours_have_changed(ctx))
+        neighbours_update(ctx, neighbour_changes(ctx));
     teams_progress(ctx);
     rc = kinds & PWC_LOCAL ? channel_collect(&ctx->channel) : 0;
 
@@ -189,6 +196,8 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
 
         rc = rc < 0 ? rc : run;
     }
+    if (rc >= 0)
+        rc = channel_relieve(&ctx->channel);
     if (ctx->events.run && wait_drain(ctx) > 0 && rc == -ENOBUFS)
         rc = 0; /* that has made room */
     if (ctx->channel.neighbours.wakes_due)

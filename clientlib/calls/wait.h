@@ -34,6 +34,9 @@ void wait_awake(struct pwc_ctx *ctx, int64_t now);
 /* As channel_arm; a change among the neighbours also counts as something to probe, since it may
  * precede the arm and then rings no bell. */
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
+/* As wait_arm, for a call that waits: events for the function of pwc_set_handler count, too, and
+ * the caller drains them. */
+int wait_arm_drained(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 
 /* Looks to take before letting time pass: a neighbour, or a member of a team, answers within less
  * time than a yield takes, and so many looks take a few microseconds. A daemon may need this core.
@@ -47,7 +50,7 @@ static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 
 /* Yields, if ctx->patience says so. False: the context is to sleep. */
 bool wait_yield(struct pwc_ctx *ctx, int64_t now);
-/* Between wait_arm, which gave 0, and the disarming that this call does: sleeps until the bell
+/* Between one of these, which gave 0, and the disarming that this call does: sleeps until the bell
  * rings, until the deadline, or for a moment, to check that the daemon still lives. */
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
 
@@ -58,9 +61,9 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
  */
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
 
-/* For a caller that waits for these kinds and takes no events: keeps what has come, local events
- * only where it waits for them, runs handlers, and asks for the wake-ups that are due. 0; -ENOBUFS:
- * no more can be kept; -ENOMEM; -EPROTO. */
+/* For a caller that waits for these kinds and takes no events: learns of neighbours, keeps what has
+ * come, local events only where it waits for them, runs handlers, and asks for the wake-ups that
+ * are due. 0; -ENOBUFS: no more can be kept; -ENOMEM; -EPROTO. */
 int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
 
 /* Gives events that have come to the function of pwc_set_handler, some at a time, except those that

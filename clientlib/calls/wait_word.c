@@ -9,8 +9,6 @@
 
 #include <errno.h>
 #include "clientlib/attach/deadline.h"
-#include "clientlib/attach/wake.h"
-#include "clientlib/attach/wake_socket.h"
 #include "clientlib/calls/wait.h"
 #include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
@@ -57,19 +55,12 @@ static bool holds_soon(const struct pwc_ctx *ctx, const struct until *u)
     return yes;
 }
 
-/* Does the work of this context that others may wait for: teams, messages, wake-ups. Returns 0, or
- * the error for which no further wait is of use. */
+/* Does the work of this context that others may wait for. Returns 0, or the error for which no
+ * further wait is of use. */
 static int progress(struct pwc_ctx *ctx)
 {
-    uint32_t changes = neighbour_changes(ctx);
-    int rc;
+    int rc = wait_collect(ctx, 0);
 
-    if (changes != ctx->neighbour_changes_seen)
-        neighbours_update(ctx, changes);
-    teams_progress(ctx);
-    rc = channel_run(&ctx->channel);
-    if (ctx->channel.neighbours.wakes_due)
-        wake_retry(ctx);
     return rc == 0 ? channel_state(&ctx->channel) : rc;
 }
 
@@ -79,7 +70,7 @@ static void pause_until(struct pwc_ctx *ctx, const struct until *u, int64_t now,
 {
     int64_t look = deadline - now < LOOK_NS ? deadline : now + LOOK_NS;
 
-    if (wait_yield(ctx, now) || wait_arm(ctx, DOORBELL_FUTEX, PWC_MESSAGE) != 0)
+    if (wait_yield(ctx, now) || wait_arm_drained(ctx, DOORBELL_FUTEX, PWC_MESSAGE) != 0)
         return;
     if (holds(u)) {
         channel_disarm(&ctx->channel);

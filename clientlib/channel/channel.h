@@ -236,6 +236,10 @@ int channel_run(struct channel *ch);
 /* The part of channel_run that looks into the rings of neighbours. True: that has ended a request,
  * so that the rings of the session may wait for the next call, but not for ever. */
 bool channel_run_direct(struct channel *ch);
+/* For such a caller, too, since channel_run leaves the rings of neighbours alone where nothing in
+ * them is for the library: keeps what stands in those that are filling. 0; -ENOBUFS: no more can be
+ * kept. */
+int channel_relieve(struct channel *ch);
 
 /* How many submitted operations have not ended. */
 uint64_t channel_unended(const struct channel *ch);

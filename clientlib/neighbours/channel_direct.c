@@ -106,18 +106,14 @@ static __attribute__((noinline)) int route_notification(struct channel *ch,
 
 /* ---- requests ------------------------------------------------------------------------------- */
 
-/* Takes a record of the neighbour whose turn it is. Returns an enum route, or -EPROTO. */
-static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
+/* Takes a record of a neighbour. Returns an enum route, or -EPROTO. */
+static inline int take_record(struct channel *ch, struct neighbour *from, bool asked_for,
+                              uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
     struct neighbours *n = &ch->neighbours;
-    struct neighbour *from = &n->list[n->turn];
-    bool asked_for = kinds & CHANNEL_REMOTE_KINDS && (peer == PWC_ANY || peer == from->peer);
     struct pair_record record;
-    int rc;
+    int rc = look(ch, from, &record);
 
-    if (!asked_for && !channel_sorts(ch))
-        return ROUTE_STAYS;
-    rc = look(ch, from, &record);
     if (rc != 1)
         return rc;
     if (record.flags & PAIR_NOTIFY &&
@@ -140,6 +136,16 @@ static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct
     if (rc > 0)
         drop(n, from, &record);
     return rc;
+}
+
+/* Does this for the neighbour whose turn it is, unless nothing would come of it. */
+static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
+{
+    struct neighbour *from = &ch->neighbours.list[ch->neighbours.turn];
+    bool asked_for = kinds & CHANNEL_REMOTE_KINDS && (peer == PWC_ANY || peer == from->peer);
+
+    return asked_for || channel_sorts(ch) ? take_record(ch, from, asked_for, peer, kinds, out)
+                                          : ROUTE_STAYS;
 }
 
 /* Gives the turn to the next neighbour, and forgets this one where its pair is over. */
@@ -294,6 +300,49 @@ bool channel_run_direct(struct channel *ch)
         return true;
     ch->direct_run = 0;
     return false;
+}
+
+/* Half of the ring's lines hold records. */
+static bool is_crowded(const struct neighbour *from)
+{
+    const struct pair_reader *r = &from->ring;
+    uint64_t half = r->head + PAIR_LINES / 2;
+
+    return pair_arrived(atomic_load_explicit(&r->lines[half & r->mask].head, memory_order_relaxed),
+                        half);
+}
+
+/* Keeps records of one neighbour. Returns the last result of take_record. */
+static int relieve(struct channel *ch, struct neighbour *from)
+{
+    int rc;
+
+    do
+        rc = take_record(ch, from, false, PWC_ANY, 0, NULL);
+    while (rc > 0 && is_crowded(from));
+    return rc;
+}
+
+int channel_relieve(struct channel *ch)
+{
+    struct neighbours *n = &ch->neighbours;
+
+    if (channel_sorts(ch)) /* channel_run has looked */
+        return 0;
+    for (uint32_t i = n->active; i-- > 0;) {
+        struct neighbour *from = &n->list[i];
+        int rc = is_crowded(from) ? relieve(ch, from) : 0;
+
+        if (rc == 0 && from->waits) { /* for events that came through the daemon before */
+            channel_learn(ch);
+            rc = is_crowded(from) ? relieve(ch, from) : 0;
+        }
+        if (rc < 0)
+            neighbours_forget(n, i);
+        else if (is_crowded(from) && ch->notify.held)
+            return -ENOBUFS;
+    }
+    return 0;
 }
 
 /* The record at the head is worth a probe for these kinds. */

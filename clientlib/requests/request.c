@@ -5,7 +5,6 @@
 #include "clientlib/requests/request.h"
 
 #include <errno.h>
-#include "clientlib/attach/wake_socket.h"
 #include "clientlib/calls/wait.h"
 #include "clientlib/teams/teams.h"
 
@@ -51,11 +50,8 @@ static void end_all(struct pwc_ctx *ctx)
 
 int request_progress(struct pwc_ctx *ctx, unsigned ended_by)
 {
-    int rc;
+    int rc = wait_collect(ctx, ended_by);
 
-    if (neighbours_have_changed(ctx))
-        neighbours_update(ctx, neighbour_changes(ctx));
-    rc = wait_collect(ctx, ended_by);
     if (channel_state(&ctx->channel) == 0 || rc == -ENOBUFS || rc == -ENOMEM)
         return rc == 0 && ended_by == PWC_NOTIFICATION && channel_is_full(&ctx->channel) ? -ENOBUFS
                                                                                          : rc;

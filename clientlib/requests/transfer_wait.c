@@ -44,7 +44,7 @@ static int begin(struct blocking *b, pwc_remote *remote)
     if (!remote)
         return -EINVAL;
     b->ctx = remote->ctx;
-    rc = room_begin(&b->room, b->ctx, &none, PWC_NO_LCE);
+    rc = room_begin(&b->room, remote, &none, PWC_NO_LCE);
     if (rc < 0)
         return rc;
     if (b->ctx->left_behind != REQUEST_NONE)
@@ -96,6 +96,8 @@ int pwc_get_wait(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid r
     if (rc < 0)
         return rc;
     lid = pwc_cid_request(b.request);
+    if (b.ctx->staging.places == 0)
+        room_asks(&b.room);
     do
         rc = transfer_get(src, off, dst, len, &lid, &rid, flags & ~(unsigned)PWC_WAIT);
     while (room_wait(&b.room, &rc));

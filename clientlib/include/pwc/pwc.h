@@ -165,8 +165,9 @@ struct pwc_event {
     uint32_t id_size; /* bytes of the completion id at `data`; 0: the id is `id` */
     pwc_peer peer;    /* the other side */
     uint64_t id;      /* the completion id by value; of a PWC_MESSAGE, the handler's index */
-    /* The completion id's bytes: a private copy, valid until the next probe, wait, flush, unbind or
-     * destroy on this context. NULL when id_size is 0. */
+    /* The completion id's bytes: a private copy, valid until the next probe, wait, test, flush,
+     * exchange, unbind or destroy on this context. An operation may take them as its id or source,
+     * also with PWC_WAIT, which leaves them as they are. NULL when id_size is 0. */
     const void *data;
     uint64_t length;      /* bytes that were moved, 0 after a failure */
     uint64_t reserved[2]; /* 0 */
@@ -494,10 +495,11 @@ typedef void (*pwc_event_handler)(pwc_ctx *ctx, const struct pwc_event *event, v
  * pwc_barrier, pwc_exchange, and pwc_wait, for kinds that it does not ask for. So the events
  * neither fill the rings nor have to be kept, and -ENOBUFS comes of kinds alone that nobody takes.
  * What pwc_probe and pwc_wait ask for they return as before; pwc_finalize drops events. `kinds`: as
- * of pwc_probe, 0 for PWC_LOCAL | PWC_REMOTE. A context has one such function, the last that was
- * set; a NULL one ends it. It runs on the thread of the call that waits. It may submit, without
- * PWC_WAIT, and set another handler; what blocks, probes or waits gives -EDEADLK there. event->data
- * lasts until it returns. Returns at once. -EINVAL: no context, or unknown kinds.
+ * of pwc_probe, 0 for PWC_LOCAL | PWC_REMOTE, without PWC_MESSAGE, since messages have handlers of
+ * their own. A context has one such function, the last that was set; a NULL one ends it. It runs on
+ * the thread of the call that waits. It may submit, without PWC_WAIT, and set another handler; what
+ * blocks, probes or waits gives -EDEADLK there. event->data lasts until it returns. Returns at
+ * once. -EINVAL: no context, unknown kinds, or PWC_MESSAGE.
  */
 PWC_API int pwc_set_handler(pwc_ctx *ctx, unsigned kinds, pwc_event_handler handler,
                             void *argument);

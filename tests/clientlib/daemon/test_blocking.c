@@ -13,7 +13,9 @@
 #include "pwc/signal.h"
 #include "pwc/tuning.h"
 #include "pwc/vector.h"
+#include "clientlib/attach/deadline.h"
 #include "tests/clientlib/daemon/two_contexts.h"
+#include "proto/pair_abi.h"
 #include "tests/suite.h"
 
 enum { SHORT_MS = 50 };
@@ -314,8 +316,6 @@ static submit *const submits[] = {wait_put,         wait_put_request, wait_get,
                                   wait_atomic,      wait_signal,      wait_message};
 enum { SUBMITS = sizeof(submits) / sizeof(submits[0]) };
 
-static void *let_go_later(void *two);
-
 /* The ring is full, and the call waits until the daemon goes on. */
 static void test_room(void)
 {
@@ -362,6 +362,215 @@ static void test_room_for_ends(void)
     CU_ASSERT_TRUE(taken > 1000);
     two_free(t);
 }
+
+/* Where the ends that fill the room are others', an operation waits for the room that it needs
+ * itself; and an atomic needs room for its end in any case. */
+static void test_other_room(void)
+{
+    struct two *t = two_new(true);
+    const uint64_t one = 1;
+    pthread_t thread;
+    int rc;
+
+    while ((rc = wait_put(t, t->to_b, 0)) == 0)
+        continue;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT_EQUAL(pwc_atomic(t->to_b, 0, PWC_ADD, PWC_U64, &one, 1, none, none,
+                               PWC_NO_LCE | PWC_NO_RCE | PWC_WAIT),
+                    -ENOBUFS);
+    hold(t, true);
+    while ((rc = pwc_put(t->w->remote, 0, "x", 1, none, none, PWC_NO_LCE | PWC_NO_RCE)) == 0)
+        continue;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+    CU_ASSERT_EQUAL(wait_put(t, t->w->remote, PWC_WAIT), 0);
+    pthread_join(thread, NULL);
+    two_free(t);
+}
+
+/* ---- ids that stand in an event ------------------------------------------------------------- */
+
+/* The ids of an operation may be those of the last event, also while the call takes others. */
+static void test_ids_of_an_event(void)
+{
+    static const char id[] = "an id that is tried again", other[] = "another one, of other events";
+    struct two *t = two_new(false);
+    struct pwc_event event;
+    unsigned taken = 0;
+    pthread_t thread;
+    int rc;
+
+    CU_ASSERT_EQUAL(
+        pwc_put(t->w->remote, 0, "x", 1, none, pwc_cid_bytes(id, sizeof(id)), PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(t->a, PWC_ANY, PWC_REMOTE, &event, WAIT_MS), 1);
+    CU_ASSERT_STRING_EQUAL(event.data, id);
+    CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_LOCAL, take, &taken), 0);
+    hold(t, true);
+    while ((rc = pwc_put(t->to_b, 0, "x", 1, pwc_cid_bytes(other, sizeof(other)), none,
+                         PWC_NO_RCE)) == 0)
+        continue;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+    CU_ASSERT_EQUAL(pwc_put(t->w->remote, 0, "x", 1, none, pwc_cid_bytes(event.data, event.id_size),
+                            PWC_NO_LCE | PWC_WAIT),
+                    0);
+    CU_ASSERT_TRUE(taken > 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(t->a, PWC_ANY, PWC_REMOTE, &event, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.id_size, sizeof(id));
+    CU_ASSERT_STRING_EQUAL(event.data, id);
+    pthread_join(thread, NULL);
+    two_free(t);
+}
+
+/* ---- neighbours ----------------------------------------------------------------------------- */
+
+enum { NOTES = 4 * PAIR_LINES };
+
+/* One side of two that send each other more than a ring holds, before either takes an event. */
+struct side {
+    pwc_ctx *ctx;
+    pwc_remote *to;
+    int rc;
+    uint64_t received, wrong;
+};
+
+static void *send_then_take(void *argument)
+{
+    struct side *s = argument;
+    struct pwc_event event;
+
+    for (uint64_t i = 0; i < NOTES && s->rc == 0; i++)
+        s->rc = pwc_put(s->to, 0, NULL, 0, none, pwc_cid_u64(i), PWC_NO_LCE | PWC_WAIT);
+    while (s->rc == 0 && s->received < NOTES &&
+           pwc_wait(s->ctx, PWC_ANY, PWC_REMOTE, &event, WAIT_MS) == 1)
+        s->wrong += event.id != s->received++;
+    return NULL;
+}
+
+static pwc_remote *bind_to(const struct two *t, pwc_ctx *from, const pwc_ctx *to)
+{
+    pwc_remote *remote = NULL;
+    struct pwc_key key;
+
+    CU_ASSERT_EQUAL(pwc_region_key(t->w->region, &key), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(from, pwc_ctx_peer(to), &key, &remote), 0);
+    return remote;
+}
+
+/* Neighbours that wait for room in each other's rings keep what comes meanwhile, in its order. */
+static void test_neighbours_wait_for_each_other(void)
+{
+    struct two *t = two_new(true);
+    struct side a = {.ctx = t->a}, c = {0};
+    struct pwc_event event;
+    pthread_t thread;
+
+    /* Without handlers, for which the library would look into the rings in any case. */
+    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(t->w->client, NULL, &c.ctx), 0);
+    a.to = bind_to(t, a.ctx, c.ctx);
+    c.to = bind_to(t, c.ctx, a.ctx);
+    CU_ASSERT_EQUAL(pwc_probe(a.ctx, PWC_ANY, PWC_LOCAL, &event), 0); /* each maps its pair */
+    CU_ASSERT_EQUAL(pwc_probe(c.ctx, PWC_ANY, PWC_LOCAL, &event), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, send_then_take, &c), 0);
+    (void)send_then_take(&a);
+    pthread_join(thread, NULL);
+    CU_ASSERT_EQUAL(a.rc, 0);
+    CU_ASSERT_EQUAL(c.rc, 0);
+    CU_ASSERT_EQUAL(a.received, NOTES);
+    CU_ASSERT_EQUAL(c.received, NOTES);
+    CU_ASSERT_EQUAL(a.wrong + c.wrong, 0);
+    two_free(t);
+}
+
+/* The context begins to sleep after that time. */
+static bool sleeps_again(const struct session_waits *waits, uint64_t after)
+{
+    bool yes = false;
+
+    for (unsigned i = 0; i < 10 * WAIT_MS && !yes; i++) {
+        yes = atomic_load(&waits->asleep_since) > after;
+        usleep(100);
+    }
+    return yes;
+}
+
+static void *flush_all(void *two)
+{
+    return (void *)(intptr_t)pwc_flush(((struct two *)two)->a, PWC_ANY, WAIT_MS);
+}
+
+/* A call that waits learns of neighbours that come meanwhile, and sleeps on. */
+static void test_neighbour_comes(void)
+{
+    struct two *t = two_new(false);
+    const struct session_waits *waits = &t->w->daemon.contexts[0].session.shared->waits;
+    pthread_t thread;
+    uint64_t bound;
+    void *rc;
+
+    hold(t, true);
+    CU_ASSERT_EQUAL(wait_put(t, t->to_b, 0), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, flush_all, t), 0);
+    while (atomic_load(&waits->asleep_since) == 0)
+        usleep(100);
+    t->w->daemon.pairs = true;
+    (void)bind_to(t, t->b, t->a);
+    bound = (uint64_t)clock_now();
+    CU_ASSERT_TRUE(sleeps_again(waits, bound));
+    hold(t, false);
+    pthread_join(thread, &rc);
+    CU_ASSERT_EQUAL((intptr_t)rc, 0);
+    two_free(t);
+}
+
+/* ---- requests and contexts that end --------------------------------------------------------- */
+
+/* After a flush no request is under way, also where the operation had ended before. */
+static void test_flushed_request(void)
+{
+    struct two *t = two_new(false);
+    const struct session_shared *a = t->w->daemon.contexts[0].session.shared;
+
+    for (uint64_t i = 1; i <= 20; i++) {
+        pwc_request *r;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_request_create(t->a, &r), 0);
+        CU_ASSERT_EQUAL(put_request(t, r, 8), 0);
+        while (atomic_load(&a->ended) < i)
+            usleep(100);
+        CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, 0), 0);
+        CU_ASSERT_EQUAL(pwc_request_free(r), 0);
+    }
+    two_free(t);
+}
+
+/* A context that ends while gets go through staging gives its memory back: so many would not have
+ * room in the client's first segment. */
+static void test_staging_given_back(void)
+{
+    struct two *t = two_new(false);
+    uint64_t here[20] = {0};
+
+    for (unsigned i = 0; i < 20; i++) {
+        pwc_remote *remote;
+        struct pwc_key key;
+        pthread_t thread;
+        pwc_ctx *ctx;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(t->w->client, NULL, &ctx), 0);
+        CU_ASSERT_EQUAL(pwc_region_key(t->w->region, &key), 0);
+        CU_ASSERT_EQUAL_FATAL(pwc_bind(ctx, pwc_ctx_peer(t->a), &key, &remote), 0);
+        hold(t, true);
+        CU_ASSERT_EQUAL(pwc_get(remote, 0, &here[i], 8, none, none, PWC_NO_LCE | PWC_NO_RCE), 0);
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+        CU_ASSERT_EQUAL(pwc_ctx_destroy(ctx), 0);
+        pthread_join(thread, NULL);
+    }
+    CU_ASSERT_EQUAL(t->w->daemon.segments_open, 1);
+    two_free(t);
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
 
 static void test_no_room(void)
 {
@@ -447,6 +656,12 @@ int main(void)
         {"a full ring", test_full_ring},
         {"room for each operation", test_room},
         {"room for ends", test_room_for_ends},
+        {"room of others", test_other_room},
+        {"ids of an event", test_ids_of_an_event},
+        {"neighbours that wait for each other", test_neighbours_wait_for_each_other},
+        {"a neighbour that comes", test_neighbour_comes},
+        {"a request that was flushed", test_flushed_request},
+        {"staging of a context that ends", test_staging_given_back},
         {"no room in time", test_no_room},
         {"the timeout", test_timeout},
         {"the daemon dies", test_daemon_dies},

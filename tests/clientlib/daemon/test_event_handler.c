@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "pwc/signal.h"
 #include "tests/clientlib/daemon/two_contexts.h"
 #include "tests/suite.h"
 
@@ -121,6 +123,8 @@ static void test_setting(void)
 
     CU_ASSERT_EQUAL(pwc_set_handler(NULL, 0, take, &first), -EINVAL);
     CU_ASSERT_EQUAL(pwc_set_handler(t->a, 1u << 9, take, &first), -EINVAL);
+    /* Messages have handlers of their own. */
+    CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_LOCAL | PWC_MESSAGE, take, &first), -EINVAL);
     CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_LOCAL, take, &first), 0);
     CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_LOCAL, take, &second), 0);
     CU_ASSERT_EQUAL(put_id(t, 1), 0);
@@ -138,6 +142,48 @@ static void test_setting(void)
     CU_ASSERT_EQUAL(event.id, 3);
     CU_ASSERT_EQUAL(first.count, 0);
     CU_ASSERT_EQUAL(second.count, 1);
+    two_free(t);
+}
+
+static void set_word(pwc_ctx *ctx, const struct pwc_event *event, void *word)
+{
+    __atomic_store_n((uint64_t *)word, event->id, __ATOMIC_RELEASE);
+    (void)ctx;
+}
+
+/* A wait for a word gives events to the function, which may write the word. */
+static void test_word(void)
+{
+    struct two *t = two_new(false);
+    uint64_t word = 0;
+
+    CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_LOCAL, set_word, &word), 0);
+    CU_ASSERT_EQUAL(put_id(t, 6), 0);
+    CU_ASSERT_EQUAL(pwc_wait_word(t->a, &word, PWC_EQ, 6, WAIT_MS), 1);
+    two_free(t);
+}
+
+/* A probe gives nothing to the function: its events neither keep the probe busy nor are lost, and
+ * the descriptor does not become readable for them. */
+static void test_descriptor(void)
+{
+    struct two *t = two_new(false);
+    struct taken taken = {.t = t};
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_set_handler(t->a, PWC_REMOTE, take, &taken), 0);
+    CU_ASSERT_TRUE(pwc_fd(t->a) >= 0);
+    CU_ASSERT_EQUAL(pwc_put(t->w->remote, 0, "1", 1, none, pwc_cid_u64(4), PWC_NO_LCE), 0);
+    CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
+    CU_ASSERT_EQUAL(pwc_put(t->w->remote, 0, "1", 1, none, pwc_cid_u64(5), PWC_NO_LCE), 0);
+    while (t->w->daemon.executed < 2)
+        usleep(100);
+    CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 0);
+    CU_ASSERT_EQUAL(pwc_wait(t->a, PWC_ANY, PWC_LOCAL, &event, 1), 0);
+    for (unsigned i = 0; i < WAIT_MS && taken.count < 2; i++)
+        CU_ASSERT_EQUAL(pwc_wait(t->a, PWC_ANY, PWC_LOCAL, &event, 1), 0);
+    CU_ASSERT_EQUAL(taken.last, 5);
+    CU_ASSERT_EQUAL(taken.count, 2);
     two_free(t);
 }
 
@@ -203,6 +249,8 @@ int main(void)
     CU_TestInfo tests[] = {
         {"calls that wait", test_waiting_calls},
         {"a wait for other kinds", test_wait},
+        {"a wait for a word", test_word},
+        {"a descriptor", test_descriptor},
         {"setting", test_setting},
         {"inside the function", test_inside},
         {"a flood", test_flood},
