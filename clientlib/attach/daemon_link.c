@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -29,6 +30,13 @@ struct daemon_call {
     void *context;
     bool done;
     int result;
+};
+
+/* A bind whose caller has given up, until its answer comes. */
+struct lost_bind {
+    struct lost_bind *next;
+    uint32_t id;
+    uint32_t session;
 };
 
 int daemon_link_open(struct daemon_link *link, int fd, int timeout_ms)
@@ -57,6 +65,12 @@ void daemon_link_close(struct daemon_link *link)
         (void)poll(&hang_up, 1, CLOSE_WAIT_MS);
     }
     frames_close(&link->frames);
+    while (link->lost) {
+        struct lost_bind *lost = link->lost;
+
+        link->lost = lost->next;
+        free(lost);
+    }
     if (link->bell >= 0)
         close(link->bell);
     pthread_cond_destroy(&link->changed);
@@ -80,6 +94,73 @@ static void give_up(struct daemon_link *link, int status)
         if (!call->done)
             finish(call, link->over);
 }
+
+/* ---- requests -------------------------------------------------------------------------------
+ */
+
+static void number(struct daemon_link *link, Pwc__ClientRequest *request)
+{
+    request->id = ++link->last_id == 0 ? ++link->last_id : link->last_id;
+}
+
+static int send_request(struct daemon_link *link, const Pwc__ClientRequest *request,
+                        int64_t deadline)
+{
+    size_t length = pwc__client_request__get_packed_size(request);
+    uint8_t body[REQUEST_MAX];
+    int rc;
+
+    if (length > sizeof(body))
+        return -EMSGSIZE;
+    pwc__client_request__pack(request, body);
+    rc = frames_send(&link->frames, body, length, deadline);
+    /* A daemon that has hung up may have sent the reason before: wait_done reads that. */
+    return rc == -ESHUTDOWN ? 0 : rc;
+}
+
+/* ---- binds that come too late ------------------------------------------------------------------
+ */
+
+/* Notes a bind that has been sent, and whose caller gives up. Without memory for that, what the
+ * daemon binds stays until the context ends. */
+static void lose(struct daemon_link *link, const Pwc__ClientRequest *request)
+{
+    struct lost_bind *lost = malloc(sizeof(*lost));
+
+    if (!lost)
+        return;
+    *lost = (struct lost_bind){
+        .next = link->lost, .id = request->id, .session = request->bind->session};
+    link->lost = lost;
+}
+
+/* The answer to a call whose caller has given up: nobody will use what it has bound. Where the
+ * socket takes no request now, that stays until the context ends. */
+static void give_back(struct daemon_link *link, const Pwc__ClientReply *reply)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Unbind unbind = PWC__UNBIND__INIT;
+    struct lost_bind **at = &link->lost, *lost;
+
+    while (*at && (*at)->id != reply->id)
+        at = &(*at)->next;
+    lost = *at;
+    if (!lost)
+        return;
+    *at = lost->next;
+    if (reply->body_case == PWC__CLIENT_REPLY__BODY_BOUND) {
+        unbind.session = lost->session;
+        unbind.remote = reply->bound->remote;
+        request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
+        request.unbind = &unbind;
+        number(link, &request);
+        (void)send_request(link, &request, 0);
+    }
+    free(lost);
+}
+
+/* ---- replies --------------------------------------------------------------------------------
+ */
 
 /* The status of an Error, whose text is kept. */
 static int note_error(struct daemon_link *link, const Pwc__Error *error)
@@ -107,8 +188,10 @@ static void handle_reply(struct daemon_link *link, const Pwc__ClientReply *reply
         give_up(link, is_error ? note_error(link, reply->error) : -EPROTO);
         return;
     }
-    if (!call) /* its caller has given up waiting */
+    if (!call) { /* its caller has given up waiting */
+        give_back(link, reply);
         return;
+    }
     if (is_error) {
         finish(call, note_error(link, reply->error));
         return;
@@ -213,21 +296,6 @@ static int wait_at_work(struct daemon_link *link, struct daemon_call *call,
     return call->result;
 }
 
-static int send_request(struct daemon_link *link, const Pwc__ClientRequest *request,
-                        int64_t deadline)
-{
-    size_t length = pwc__client_request__get_packed_size(request);
-    uint8_t body[REQUEST_MAX];
-    int rc;
-
-    if (length > sizeof(body))
-        return -EMSGSIZE;
-    pwc__client_request__pack(request, body);
-    rc = frames_send(&link->frames, body, length, deadline);
-    /* A daemon that has hung up may have sent the reason before: wait_done reads that. */
-    return rc == -ESHUTDOWN ? 0 : rc;
-}
-
 static void forget(struct daemon_link *link, struct daemon_call *call)
 {
     struct daemon_call **at = &link->calls;
@@ -235,11 +303,6 @@ static void forget(struct daemon_link *link, struct daemon_call *call)
     while (*at != call)
         at = &(*at)->next;
     *at = call->next;
-}
-
-static void number(struct daemon_link *link, Pwc__ClientRequest *request)
-{
-    request->id = ++link->last_id == 0 ? ++link->last_id : link->last_id;
 }
 
 int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
@@ -276,9 +339,12 @@ int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
         call.next = link->calls;
         link->calls = &call;
         rc = send_request(link, request, deadline);
-        if (rc == 0)
+        if (rc == 0) {
             rc =
                 meanwhile ? wait_at_work(link, &call, meanwhile) : wait_done(link, &call, deadline);
+            if (!call.done && request->body_case == PWC__CLIENT_REQUEST__BODY_BIND)
+                lose(link, request);
+        }
         forget(link, &call);
         if (rc == -ETIMEDOUT && !call.done)
             snprintf(link->text, sizeof(link->text),

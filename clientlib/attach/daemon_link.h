@@ -26,6 +26,7 @@
 typedef int daemon_accept(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count);
 
 struct daemon_call; /* a call that waits */
+struct lost_bind;
 
 struct daemon_link {
     struct frames frames;
@@ -33,6 +34,7 @@ struct daemon_link {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct daemon_call *calls;
+    struct lost_bind *lost; /* binds whose callers gave up, and which are given back when made */
     uint32_t last_id;
     bool reading;
     uint32_t at_work; /* calls whose caller works now */

@@ -153,8 +153,11 @@ int remote_bind_late(struct pwc_remote *remote)
     struct binding binding;
     int rc = client_may_ask(ctx->client);
 
-    if (rc == 0)
+    if (rc < 0)
+        return rc;
+    do /* a daemon that was started anew may have bound it or not: what it has bound goes later */
         rc = ask(ctx, remote->peer, remote->keyed ? &remote->key : NULL, &binding);
+    while (rc == -ECONNABORTED);
     if (rc < 0)
         return rc;
     /* The call that needs it has checked its range against these. */

@@ -70,6 +70,7 @@ int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes)
     pwc_remote **made;
     uint32_t size;
     int rc, unable;
+    bool room;
 
     if (!ctx || !remotes)
         return -EINVAL;
@@ -79,18 +80,19 @@ int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes)
     size = ctx->client->size;
     members = calloc(size, sizeof(*members));
     made = calloc(size, sizeof(*made));
-    unable = members && made ? contribute(ctx, region, &mine) : -ENOMEM;
-    if (unable == -ENOMEM)
-        goto out; /* the others wait for this rank until their timeout */
-    /* A rank that has no part takes part in the exchange, so that no other waits for it. */
-    rc = pwc_exchange(ctx, &mine, sizeof(mine), members);
+    room = members && made;
+    unable = contribute(ctx, region, &mine);
+    if (unable == 0 && !room)
+        unable = mine.regions = -ENOMEM;
+    /* A rank that has no part takes part in the exchange, so that no other waits for it, and the
+     * next exchange is the same one for all. */
+    rc = pwc_exchange(ctx, &mine, sizeof(mine), room ? members : NULL);
     if (rc == 0 && unable == 0 && !all_take_part(members, size))
         rc = -ECANCELED;
     if (rc == 0 && unable == 0)
         rc = make_all(ctx, members, made);
     for (uint32_t i = 0; i < size && rc == 0 && unable == 0; i++)
         remotes[i] = made[i];
-out:
     free(made);
     free(members);
     return unable < 0 ? unable : rc;

@@ -1,6 +1,7 @@
 /* Owns the staging of a context (staging.h). Thread: the one that owns the context. */
 #include "clientlib/memory/staging.h"
 
+#include <errno.h>
 #include "clientlib/attach/client.h"
 
 static int take_memory(struct staging *staging, struct pwc_client *client)
@@ -16,7 +17,9 @@ static int take_memory(struct staging *staging, struct pwc_client *client)
     if (places == 0)
         places = 1;
     pthread_mutex_lock(&client->lock);
-    rc = segments_take(&client->segments, (uint64_t)places * place_bytes, &staging->range);
+    do /* once more where the daemon was started anew */
+        rc = segments_take(&client->segments, (uint64_t)places * place_bytes, &staging->range);
+    while (rc == -ECONNABORTED);
     pthread_mutex_unlock(&client->lock);
     if (rc < 0)
         return rc;

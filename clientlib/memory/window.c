@@ -116,8 +116,12 @@ int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window
         return -EINVAL;
     rc = contribute(ctx, mine, &member);
     w = allocate(ctx, team);
-    if (!w)
-        return -ENOMEM; /* the others wait for this rank until their timeout */
+    if (!w) {
+        member.regions = -ENOMEM;
+        if (!team) /* members of a team wait for this one until their timeout */
+            (void)pwc_exchange(ctx, &member, sizeof(member), NULL);
+        return -ENOMEM;
+    }
     /* A rank that has no part takes part in the exchange, so that no other waits for it. */
     if (rc < 0) {
         (void)gather(w, &member);

@@ -7,6 +7,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "clientlib/attach/deadline.h"
+#include "clientlib/memory/window.h"
 #include "pwc/am.h"
 #include "pwc/atomic.h"
 #include "pwc/signal.h"
@@ -29,7 +32,12 @@ struct member {
 /* What the hook below is to do, and has seen. The world's daemon knows no other context. */
 static struct {
     _Atomic unsigned binds, unbinds;
-    _Atomic int refuse;    /* the next bind: a negative errno; 0: nothing */
+    _Atomic int refuse;   /* the next bind: a negative errno; 0: nothing */
+    _Atomic bool late;    /* the next bind is answered when this is false again */
+    _Atomic int delay_ms; /* of each bind */
+    size_t no_memory;     /* for an array of elements of this size; 0: there is */
+    _Atomic unsigned exchanges;
+    _Atomic int exchanged; /* what this rank has given as `regions` */
     int32_t other_regions; /* of rank 1 */
     uint64_t longer;       /* than it is, rank 1 says that its region is */
 } script;
@@ -41,6 +49,7 @@ static void answer_exchange(struct fake_daemon *daemon, const Pwc__ClientRequest
     struct member members[2];
 
     memcpy(&members[0], request->exchange->data.data, sizeof(members[0]));
+    script.exchanged = members[0].regions;
     members[1] = members[0];
     members[1].peer = pwc_peer_of(0, 1); /* the second context stands for rank 1 */
     members[1].regions = script.other_regions;
@@ -60,6 +69,7 @@ static bool hook(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
 
     switch (request->body_case) {
     case PWC__CLIENT_REQUEST__BODY_EXCHANGE:
+        script.exchanges++;
         if (request->exchange->data.len != sizeof(struct member))
             return false;
         answer_exchange(daemon, request);
@@ -69,6 +79,9 @@ static bool hook(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
         if (refuse < 0)
             fake_daemon_error(daemon, request->id, refuse, "");
         script.binds += refuse == 0;
+        while (script.late)
+            usleep(100);
+        usleep((useconds_t)script.delay_ms * 1000);
         return refuse < 0;
     case PWC__CLIENT_REQUEST__BODY_UNBIND:
         script.unbinds++;
@@ -77,6 +90,15 @@ static bool hook(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
         return false;
     }
 }
+
+#ifndef __SANITIZE_ADDRESS__
+void *__libc_calloc(size_t count, size_t size);
+
+void *calloc(size_t count, size_t size)
+{
+    return size > 0 && size == script.no_memory ? NULL : __libc_calloc(count, size);
+}
+#endif
 
 /* A world with a second context, and a remote of each rank, in the first context. */
 struct all {
@@ -93,18 +115,23 @@ static void count_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     (void)am;
 }
 
-static struct all *all_new(bool pairs)
+static struct all *all_patient(int timeout_ms, bool pairs)
 {
     struct all *a = calloc(1, sizeof(*a));
 
     memset(&script, 0, sizeof(script));
     script.other_regions = 1;
-    a->w = world_new_sized(0, hook);
+    a->w = world_new_patient(timeout_ms, hook);
     a->w->daemon.pairs = pairs;
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(a->w->client, NULL, &a->b), 0);
     CU_ASSERT_EQUAL(pwc_am_register(a->b, HANDLER, count_message, &a->handled), 0);
     script.binds = 0;
     return a;
+}
+
+static struct all *all_new(bool pairs)
+{
+    return all_patient(0, pairs);
 }
 
 static void all_free(struct all *a)
@@ -304,6 +331,36 @@ static void test_refusals(void)
     all_free(a);
 }
 
+#ifndef __SANITIZE_ADDRESS__
+/* A rank without memory takes part in the exchange, so that the others do not wait for it. */
+static void test_no_memory(void)
+{
+    struct all *a = all_new(false);
+
+    script.no_memory = sizeof(struct member);
+    CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), -ENOMEM);
+    script.no_memory = 0;
+    CU_ASSERT_EQUAL(script.exchanges, 1);
+    CU_ASSERT_EQUAL(script.exchanged, -ENOMEM);
+    CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
+    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, PWC_CID_NONE), 0);
+    all_free(a);
+}
+
+/* So does a rank that has none for a window. */
+static void test_no_memory_for_window(void)
+{
+    struct all *a = all_new(false);
+    pwc_window *window;
+
+    script.no_memory = sizeof(struct window_member);
+    CU_ASSERT_EQUAL(pwc_window_create(a->w->ctx, NULL, a->w->region, &window), -ENOMEM);
+    script.no_memory = 0;
+    CU_ASSERT_EQUAL(script.exchanges, 1);
+    all_free(a);
+}
+#endif
+
 /* ---- the first use fails -------------------------------------------------------------------- */
 
 static void test_refused_bind(void)
@@ -320,6 +377,69 @@ static void test_refused_bind(void)
         (void)expect(a->w, PWC_LOCAL, 1, 0);
         all_free(a);
     }
+}
+
+/* A daemon that was started anew meanwhile is asked again. */
+static void test_started_anew(void)
+{
+    struct all *a = all_bound(false);
+    uint64_t here;
+
+    script.refuse = -ECONNABORTED;
+    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, pwc_cid_u64(1)), 0);
+    CU_ASSERT_EQUAL(script.binds, 1);
+    (void)expect(a->w, PWC_LOCAL, 1, 0);
+    script.refuse = -ECONNABORTED;
+    CU_ASSERT_EQUAL(pwc_get_wait(a->remotes[0], 0, &here, 8, PWC_CID_NONE, PWC_NO_RCE), 0);
+    all_free(a);
+}
+
+/* A bind that the daemon makes after the call's time was up is given back. */
+static void test_late_answer(void)
+{
+    struct all *a = all_patient(50, false);
+
+    CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
+    script.late = true;
+    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, PWC_CID_NONE), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(script.unbinds, 0);
+    script.late = false;
+    while (do_put(a, a->remotes[1], 0, PWC_CID_NONE) != 0) /* as long as the daemon is busy */
+        continue;
+    for (unsigned i = 0; i < WAIT_MS && script.unbinds + 1 < script.binds; i++)
+        usleep(1000);
+    CU_ASSERT_EQUAL(script.unbinds + 1, script.binds);
+    CU_ASSERT_TRUE(script.unbinds > 0);
+    all_free(a);
+}
+
+/* The time of the bind is a part of the call's. */
+static void test_time(void)
+{
+    enum { TIMEOUT_MS = 1000, BIND_MS = 700 };
+    struct all *a = all_patient(TIMEOUT_MS, false);
+    int64_t begun;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
+    a->w->daemon.hold = true;
+    for (unsigned i = 0; i < 2; i++) {
+        script.delay_ms = BIND_MS;
+        begun = clock_now();
+        if (i == 0) {
+            CU_ASSERT_EQUAL(pwc_put_wait(a->remotes[i], 0, "1", 1, PWC_CID_NONE, PWC_NO_RCE),
+                            -ETIMEDOUT);
+            while (do_put(a, a->remotes[i], 0, PWC_CID_NONE) == 0)
+                continue;
+        } else {
+            CU_ASSERT_EQUAL(pwc_put(a->remotes[i], 0, "1", 1, PWC_CID_NONE, PWC_CID_NONE,
+                                    PWC_NO_RCE | PWC_WAIT),
+                            -ETIMEDOUT);
+        }
+        CU_ASSERT_TRUE(clock_now() - begun < (TIMEOUT_MS + BIND_MS) * INT64_C(1000000));
+    }
+    a->w->daemon.hold = false;
+    fake_daemon_kick(&a->w->daemon);
+    all_free(a);
 }
 
 /* A rank that says its region to be longer than it is harms nobody. */
@@ -382,7 +502,14 @@ int main(void)
         {"ranges, lengths, remotes that are never used", test_ranges},
         {"no region", test_no_region},
         {"what is refused", test_refusals},
+#ifndef __SANITIZE_ADDRESS__
+        {"no memory", test_no_memory},
+        {"no memory for a window", test_no_memory_for_window},
+#endif
         {"a bind that is refused", test_refused_bind},
+        {"a daemon that was started anew", test_started_anew},
+        {"an answer that comes too late", test_late_answer},
+        {"time", test_time},
         {"a wrong length", test_wrong_length},
         {"inside a handler", test_inside_a_handler},
         CU_TEST_INFO_NULL,
