@@ -7,9 +7,11 @@ SHOWN = [
     (TIME, "us", ""),
     (TIME, "us_within_node", ", of that within a node"),
     (TIME, "us_by_rank", ", rank by rank"),
+    (TIME, "us_by_client", ", or by clients"),
     (TIME, "bind_us", ", to bind all"),
     (MESSAGES, "messages_a_node", ""),
     (MESSAGES, "messages_a_node_by_rank", ", rank by rank"),
+    (MESSAGES, "messages_a_node_by_client", ", or by clients"),
     (MESSAGES, "frames_a_node", ", frames of control"),
     (MEMORY, "kib_a_node", ", of a node"),
     (MEMORY, "kib_empty", ", of a node before"),
@@ -27,9 +29,10 @@ MAY_GROW = {
     "team-allreduce-64k": LOGARITHM, "team-allreduce-1m": LOGARITHM, "team-allreduce-1": LOGARITHM, "team-allreduce-64": LOGARITHM, "attach-1": LINEAR, "attach-64": LINEAR, "memory-1024": CONSTANT, "memory-16384": CONSTANT,
     "barrier-1": LOGARITHM, "barrier-64": LOGARITHM, "allreduce-8-1": LOGARITHM,
     "allreduce-8-64": LOGARITHM, "allreduce-1m-1": LOGARITHM, "allreduce-1m-64": LOGARITHM,
-    "alltoall-1": LINEAR, "alltoall-64": LINEAR,
+    "alltoall-1": LINEAR, "alltoall-64": LINEAR, "forward-8": LOGARITHM, "forward-64k": LOGARITHM,
 }
-FREE = {"kib_linked", "us_by_rank", "messages_a_node_by_rank"}  # a sum, and what is not ours
+FREE = {"kib_linked", "us_by_rank", "us_by_client", "messages_a_node_by_rank",
+        "messages_a_node_by_client"}  # a sum, and what is not ours
 MANY = 128  # nodes, from which on a logarithm looks like one
 PANELS = [
     ("Exchanges", ["neighbours", "peers-8", "peers-64", "all-to-all", "hub"], ["us"]),

@@ -28,14 +28,15 @@ struct fleet_hooks {
     void *context;
     /* The node has done something, which its clients may see. */
     void (*look)(void *context, struct fleet *f, uint32_t node);
-    /* A frame of fleet_send has come. */
+    /* A frame of fleet_send has come, or the time of fleet_later. */
     void (*frame)(void *context, struct fleet *f, const struct sim_entry *frame);
 };
 
 struct fleet_options {
     uint32_t nodes;
-    uint32_t peers; /* of each engine's tables; 0: nodes */
-    uint32_t pairs; /* and binds, of the same; 0: the engine's default */
+    uint32_t peers;   /* of each engine's tables; 0: nodes */
+    uint32_t pairs;   /* and binds, of the same; 0: the engine's default */
+    uint32_t segment; /* bytes of each rank's region, whole pages; 0: one page */
     struct loggp loggp;
     struct fleet_hooks hooks;
 };
@@ -100,6 +101,8 @@ uint64_t fleet_resident(const struct fleet *f, uint32_t node);
  * message of the fabric, but of the control threads; to the sender itself at once. */
 void fleet_send(struct fleet *f, uint32_t from, uint32_t to, uint32_t bytes, uint64_t a,
                 uint64_t b);
+/* The hook gets an entry with `subject` the node when so much time has passed. */
+void fleet_later(struct fleet *f, uint32_t node, uint64_t ns);
 /* Control's part: carries out the request of a notice. */
 void fleet_notice(struct fleet *f, uint32_t node, const struct engine_notice *notice);
 /* An entry of the agenda, whose kind is the sender's. */
@@ -118,16 +121,17 @@ struct fleet_rank {
     uint32_t node, number;
     uint32_t handle, session, segment;
     uint8_t *session_base, *memory; /* of one mapping */
-    size_t bytes;
+    size_t bytes, segment_bytes;
     struct engine_key key;
     struct channel channel;
 };
 
-/* The answer to a bind. The row's, until it is done. */
+/* The answer to a bind, or to an offload whose cookie is its address. The row's, until it is done.
+ */
 struct fleet_bind {
     bool done;
     int status;
-    uint32_t remote;
+    uint32_t remote; /* or the offload */
 };
 
 /* Attaches the rank: its memory is mapped, and the engine knows it; 0 or a negative errno. */

@@ -51,6 +51,11 @@ void fleet_send(struct fleet *f, uint32_t from, uint32_t to, uint32_t bytes, uin
     send(f, FLEET_FRAME, from, to, bytes, a, b);
 }
 
+void fleet_later(struct fleet *f, uint32_t node, uint64_t ns)
+{
+    add(f, sim_now(f->sim) + ns, FLEET_FRAME, node, 0, 0);
+}
+
 /* A frame is there: when the control thread has read it. */
 static void arrives(struct fleet *f, const struct sim_entry *entry)
 {
@@ -132,6 +137,7 @@ void fleet_notice(struct fleet *f, uint32_t node, const struct engine_notice *no
         handshake(f, node, notice->peer);
         break;
     case ENGINE_BOUND:
+    case ENGINE_OFFLOAD_READY:
         bound(notice);
         break;
     case ENGINE_SEGMENT_READY:

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include "bench/scaling/fleet.h"
 
-#define SEGMENT_BYTES 4096u
+#define SEGMENT_BYTES 4096u   /* where the row asks for nothing */
 #define RING_BYTES    262144u /* as by default */
 
 static const struct session_sizes sizes = {.submit = RING_BYTES,
@@ -24,7 +24,7 @@ static int session_open(struct fleet *f, struct fleet_rank *r)
 
 static int segment_open(struct fleet *f, struct fleet_rank *r)
 {
-    int rc = engine_segment_open(f->nodes[r->node].engine, r->handle, r->memory, SEGMENT_BYTES);
+    int rc = engine_segment_open(f->nodes[r->node].engine, r->handle, r->memory, r->segment_bytes);
 
     r->segment = (uint32_t)rc;
     return rc;
@@ -44,9 +44,11 @@ int fleet_rank_open(struct fleet *f, uint32_t node, uint32_t number, uint32_t ra
                     struct fleet_rank *out)
 {
     size_t session = (session_bytes(&sizes) + 4095) / 4096 * 4096;
+    size_t segment = f->options.segment ? f->options.segment : SEGMENT_BYTES;
     int rc;
 
-    *out = (struct fleet_rank){.node = node, .number = number, .bytes = session + SEGMENT_BYTES};
+    *out = (struct fleet_rank){
+        .node = node, .number = number, .bytes = session + segment, .segment_bytes = segment};
     out->session_base = mmap(NULL, out->bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (out->session_base == MAP_FAILED) {
@@ -60,7 +62,7 @@ int fleet_rank_open(struct fleet *f, uint32_t node, uint32_t number, uint32_t ra
     if (rc >= 0)
         rc = segment_open(f, out);
     if (rc >= 0)
-        rc = engine_region_open(f->nodes[node].engine, out->handle, out->segment, 0, SEGMENT_BYTES,
+        rc = engine_region_open(f->nodes[node].engine, out->handle, out->segment, 0, segment,
                                 ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE, &out->key);
     fleet_rouse(f, node);
     if (rc < 0)
@@ -70,7 +72,7 @@ int fleet_rank_open(struct fleet *f, uint32_t node, uint32_t number, uint32_t ra
 
 int fleet_rank_talks(struct fleet_rank *rank)
 {
-    int rc = channel_init(&rank->channel, rank->session_base, rank->bytes - SEGMENT_BYTES);
+    int rc = channel_init(&rank->channel, rank->session_base, rank->bytes - rank->segment_bytes);
 
     return rc == 0 ? pending_open(&rank->channel.pending, rank->channel.local.limit) : rc;
 }

@@ -39,6 +39,10 @@ static const struct row rows[] = {
      MIB},
     {"allreduce-1m-64", "allreduce of 1 MiB, 64 ranks a node", 1024, row_collective, 64,
      TEAM_ALLREDUCE, MIB},
+#ifdef FORWARD_OBJECT /* there is a compiler of handlers */
+    {"forward-8", "broadcast of 8 bytes, by handlers", 1024, row_forward, 0, TEAM_BCAST, 8},
+    {"forward-64k", "broadcast of 64 KiB, by handlers", 1024, row_forward, 0, TEAM_BCAST, 64 * KIB},
+#endif
     {"alltoall-1", "alltoall of 8 bytes, 1 rank a node", 1024, row_collective, 1, TEAM_ALLTOALL, 8},
     {"alltoall-64", "alltoall of 8 bytes, 64 ranks a node", 2, row_collective, 64, TEAM_ALLTOALL,
      8},

@@ -144,6 +144,30 @@ static void test_teams(void)
     CU_ASSERT(figure_of(&many, "kib_a_node") - figure_of(&few, "kib_a_node") < 4 * 50);
 }
 
+#ifdef FORWARD_OBJECT
+
+/* A tree of depth log2 N, and a put of 8 bytes for each of its edges. A client takes 1 us to pass
+ * on what it has got; meanwhile the acknowledgement leaves, which handlers wait for. */
+static void test_handlers(void)
+{
+    static const double hop = O + L + 0.003 + O;
+    const struct expected rows[] = {
+        {"forward-8", 2, "us", hop},
+        {"forward-8", 2, "us_by_client", hop},
+        {"forward-8", 8, "us", 3 * hop + 2 * O},
+        {"forward-8", 8, "us_by_client", 3 * hop + 2 * 1.0},
+        {"forward-8", 32, "us", 5 * hop + 4 * O},
+        {"forward-8", 32, "messages_a_node", 2 * 31 / 32.0},
+        {"forward-8", 32, "messages_a_node_by_client", 2 * 31 / 32.0},
+    };
+    struct figures large = run("forward-64k", 32);
+
+    CHECK(rows);
+    CU_ASSERT(figure_of(&large, "us") < 0.9 * figure_of(&large, "us_by_client"));
+}
+
+#endif
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"exchanges", test_exchanges},
@@ -151,6 +175,9 @@ int main(void)
                            {"memory", test_memory},
                            {"collectives by their schedules", test_collectives},
                            {"collectives by engines", test_teams},
+#ifdef FORWARD_OBJECT
+                           {"broadcasts by handlers", test_handlers},
+#endif
                            CU_TEST_INFO_NULL};
 
     return suite_run("scale", tests);
