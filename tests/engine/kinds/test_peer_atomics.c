@@ -167,6 +167,38 @@ static void peer_batches(void)
     }
 }
 
+/* Guards the bound of what one record may ask for: its values go back in one RESULT. */
+static void too_many_for_a_result(void)
+{
+    for (uint32_t more = 0; more < 2; more++) {
+        struct bench *b = linked_bench();
+        struct {
+            struct wire_batch w;
+            struct {
+                struct wire_batch_put put;
+                uint64_t operand;
+            } each[WIRE_RESULT_VALUES + 1];
+        } record = {.w = {.op = {.head = {.kind = WIRE_ATOMICS, .flags = WIRE_NO_EVENT},
+                                 .flow = bench_inflow(b),
+                                 .count = WIRE_RESULT_VALUES + more,
+                                 .atomic = ADD | WIRE_FETCH,
+                                 .length = 8 * (WIRE_RESULT_VALUES + more)},
+                          .slot = b->key.slot,
+                          .generation = b->key.generation}};
+        uint32_t size = sizeof(record.w) + record.w.op.count * sizeof(record.each[0]);
+
+        for (uint32_t i = 0; i < record.w.op.count; i++) {
+            record.each[i].put.place = PLACE << BATCH_LENGTH_BITS | 8;
+            record.each[i].operand = 1;
+        }
+        record.w.op.head.words = (uint16_t)(size / 8);
+        CU_ASSERT_TRUE(bench_send(b, &record, size));
+        CU_ASSERT_EQUAL(b->broken, more > 0);
+        CU_ASSERT_EQUAL(b->segment[PLACE], more > 0 ? 0 : WIRE_RESULT_VALUES);
+        bench_free(b);
+    }
+}
+
 /* ---- order and room ---------------------------------------------------------------------------
  */
 
@@ -308,6 +340,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"records of a peer", records},
         {"batches of a peer", peer_batches},
+        {"more values than a result holds", too_many_for_a_result},
         {"no room for the verdict", no_room_for_the_verdict},
         {"a death", a_death},
         {"another record", another_record},

@@ -6,6 +6,7 @@
 #include "tests/suite.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "daemon/engine/engine.h"
 #include "tests/engine/bench/linked_bench.h"
@@ -145,6 +146,37 @@ static void senseless_vectors_break_the_link(void)
         CU_ASSERT_EQUAL(bench_events(b), 0);
         bench_free(b);
     }
+}
+
+/* A block is copied before it is checked: one that is longer than any client can submit breaks the
+ * link, and nothing of it is placed. */
+static void long_block_breaks_the_link(void)
+{
+    enum { PIECES = 1000 };
+    struct long_record {
+        struct wire_vector vector;
+        struct {
+            struct vector_piece piece;
+            uint8_t bytes[8];
+        } pieces[PIECES];
+    } *record = calloc(1, sizeof(*record));
+    struct bench *b = linked_bench();
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(record);
+    record->vector = good_vector(b).vector;
+    record->vector.op.head.words = sizeof(*record) / 8;
+    record->vector.op.length = 8 * PIECES;
+    for (uint32_t i = 0; i < PIECES; i++) {
+        record->pieces[i].piece.place = PLACE(64, 8);
+        memset(record->pieces[i].bytes, 'x', 8);
+    }
+    CU_ASSERT(sizeof(*record) > 2 * b->config.packed_max);
+    CU_ASSERT_TRUE(bench_send(b, record, sizeof(*record)));
+    CU_ASSERT_TRUE(b->broken);
+    CU_ASSERT_EQUAL(b->segment[64], 0);
+    CU_ASSERT_EQUAL(bench_events(b), 0);
+    bench_free(b);
+    free(record);
 }
 
 /* ---- at the origin --------------------------------------------------------------------------- */
@@ -395,6 +427,7 @@ int main(void)
         {"an end names the region", end_names_the_region},
         {"refused vectors touch nothing", refused_vectors_touch_nothing},
         {"senseless vectors break the link", senseless_vectors_break_the_link},
+        {"a block that is too long", long_block_breaks_the_link},
         {"fields of a block", fields_of_a_block},
         {"rights of a block", rights_of_a_block},
         {"a length without a block", length_without_a_block},

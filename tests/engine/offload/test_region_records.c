@@ -3,6 +3,7 @@
  * before them, and end the link; which are done already, and are skipped; and that nothing else
  * writes to the region. Each case says which rule it guards.
  */
+#include <stdlib.h>
 #include <string.h>
 #include "daemon/handlers/image.h"
 #include "tests/engine/bench/linked_bench.h"
@@ -274,6 +275,54 @@ static void packets_of_a_plain_region(void)
     CU_ASSERT_EQUAL(b->segment[4096 + PLACE + PART], 0x5a);
     CU_ASSERT_FALSE(b->broken);
     bench_free(b);
+}
+
+/* A key of an offload's region leads to the context of the offload alone: puts to another one would
+ * run its handlers. A peer that may not read the region gets no address of it. */
+static void keys_of_the_own_context(void)
+{
+    static const struct {
+        uint64_t target;
+        uint32_t rights;
+        int32_t status;
+    } rows[] = {{0, ENGINE_REMOTE_WRITE, 0},
+                {0, ENGINE_REMOTE_WRITE | ENGINE_REMOTE_READ, 0},
+                {UINT64_C(1) << 32, ENGINE_REMOTE_WRITE, -EKEYREJECTED}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct session_sizes sizes = {RING, RING, RING, RING, RING};
+        uint32_t handle;
+        struct bench *b = new_bench(&handle);
+        void *memory = aligned_alloc(4096, (b->session_bytes + 4095) / 4096 * 4096);
+        struct engine_key key;
+        struct wire_bound answer;
+        struct wire_bind bind = {.head = {.words = sizeof(bind) / 8, .kind = WIRE_BIND},
+                                 .flow = WIRE_NONE,
+                                 .origin_flow = ORIGIN_FLOW + 1,
+                                 .origin = 3,
+                                 .target = rows[i].target,
+                                 .has_key = 1,
+                                 .job = "j"};
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(memory);
+        memset(memory, 0, b->session_bytes);
+        CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 1, memory, &sizes, 0), 1);
+        CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 4096, 4096, rows[i].rights, &key),
+                              0);
+        create(b, &key, HANDLER_PROCESS_DATA);
+        bind.slot = key.slot;
+        bind.generation = key.generation;
+        memcpy(bind.secret, key.secret, sizeof(bind.secret));
+        CU_ASSERT_TRUE_FATAL(bench_send(b, &bind, sizeof(bind)));
+        peek_last_note(b->engine, 1, NOTES_OTHERS, &answer);
+        CU_ASSERT_EQUAL_FATAL(answer.head.kind, WIRE_BOUND);
+        CU_ASSERT_EQUAL(answer.status, rows[i].status);
+        CU_ASSERT_EQUAL(answer.packet > 0, rows[i].status == 0);
+        CU_ASSERT_EQUAL(answer.address != 0, (rows[i].rights & ENGINE_REMOTE_READ) != 0);
+        CU_ASSERT_FALSE(b->broken);
+        bench_free(b);
+        free(memory);
+    }
 }
 
 /* A message with the sequence of a put that is under way. */
@@ -616,6 +665,7 @@ int main(void)
                            {"packets of another region", packets_of_another_region},
                            {"bytes of a cut", bytes_of_a_cut},
                            {"packets of a plain region", packets_of_a_plain_region},
+                           {"keys of the own context", keys_of_the_own_context},
                            {"a message of a put", message_of_a_put},
                            {"a put begins in the middle", begins_in_the_middle},
                            {"packets come twice", comes_twice},

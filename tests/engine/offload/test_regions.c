@@ -158,6 +158,7 @@ static void test_long(void)
 static int status_of(uint8_t kind, uint16_t flags, uint32_t length, uint64_t offset)
 {
     const struct world_client *c = &scene.world->clients[0];
+    const struct vector_piece piece = {offset << VECTOR_LENGTH_BITS | 8};
     uint8_t bytes[256] = {0};
     struct submit_record *r = (void *)bytes;
     struct message_event event;
@@ -174,6 +175,11 @@ static int status_of(uint8_t kind, uint16_t flags, uint32_t length, uint64_t off
                                 .local_offset = c->contexts[0].offset};
     if (flags & SUBMIT_INLINE)
         r->size += abi_pad8(length);
+    if (kind == SUBMIT_VECTOR) { /* a block of one piece */
+        r->code = SUBMIT_PUT;
+        r->total = 8;
+        memcpy(r + 1, &piece, sizeof(piece));
+    }
     CU_ASSERT_EQUAL_FATAL(message_raw(&scene.client[0], false, bytes, r->size), 0);
     message_submitted(&scene.client[0]);
     for (uint32_t i = 0; i < 10000; i++) {
@@ -194,6 +200,9 @@ static void test_others(void)
     CU_ASSERT_EQUAL(status_of(SUBMIT_ATOMIC, SUBMIT_INLINE, 8, SCENE_PLACE), -EOPNOTSUPP);
     CU_ASSERT_EQUAL(status_of(SUBMIT_PUT, SUBMIT_INLINE | SUBMIT_MORE, 8, SCENE_PLACE),
                     -EOPNOTSUPP);
+    CU_ASSERT_EQUAL(
+        status_of(SUBMIT_VECTOR, SUBMIT_INLINE, sizeof(struct vector_piece) + 8, SCENE_PLACE),
+        -EOPNOTSUPP);
     CU_ASSERT_EQUAL(status_of(SUBMIT_PUT, 0, 64, 65536 - 63), -ERANGE);
     CU_ASSERT_EQUAL(offload().messages, 0);
     close_scene();
