@@ -156,7 +156,10 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
         ring_size(attr->remote_bytes, messages_min(client), &sizes.remote) < 0 ||
         ring_size(attr->answer_bytes, messages_min(client), &sizes.reply_submit) < 0 ||
         ring_size(attr->reply_bytes, messages_min(client), &sizes.reply_event) < 0)
-        return -EINVAL;
+        return daemon_link_refuse(
+            &client->link, -EINVAL,
+            "a ring of struct pwc_ctx_attr of more than 64 MiB: give less, or "
+            "0 for 256 KiB");
     ctx = calloc(1, sizeof(*ctx));
     if (!ctx)
         return -ENOMEM;

@@ -75,7 +75,9 @@ int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_region **out)
     if (rc < 0)
         return rc;
     if (len == 0 || (rights & ~(unsigned)PWC_REMOTE_RW))
-        return -EINVAL;
+        return daemon_link_refuse(&client->link, -EINVAL,
+                                  "memory of 0 bytes, or unknown rights: give a length, and "
+                                  "PWC_REMOTE_READ, PWC_REMOTE_WRITE, both or 0");
     region = calloc(1, sizeof(*region));
     if (!region)
         return -ENOMEM;

@@ -4,11 +4,14 @@
  * Thread: any; the client's lock is held throughout.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "clientlib/attach/client.h"
 #include "clientlib/memory/move.h"
 #include "clientlib/memory/region.h"
+
+enum { WHY_MAX = 192 };
 
 static struct pwc_region *find_same(struct pwc_client *client, const void *addr, size_t len)
 {
@@ -25,8 +28,15 @@ static int register_copied(struct pwc_region *region)
     struct pwc_client *client = region->client;
     int rc;
 
-    if (region->len > client->bounce_max)
-        return -EINVAL;
+    if (region->len > client->bounce_max) {
+        char why[WHY_MAX];
+
+        snprintf(why, sizeof(why),
+                 "%zu bytes to go through a copy: the daemon allows %zu; use PWC_MOVE "
+                 "or pwc_alloc",
+                 region->len, (size_t)client->bounce_max);
+        return daemon_link_refuse(&client->link, -EINVAL, why);
+    }
     rc = segments_take(&client->segments, region->len, &region->range);
     if (rc < 0)
         return rc;
@@ -53,6 +63,15 @@ static int register_moved(struct pwc_region *region)
     int fd;
     int rc = move_check(region->addr, region->len);
 
+    if (rc == -EINVAL) {
+        char why[WHY_MAX];
+
+        snprintf(why, sizeof(why),
+                 "%zu bytes at %p cannot be moved: give whole pages of private anonymous memory, "
+                 "as mmap returns, not stack, heap or a file",
+                 region->len, region->addr);
+        return daemon_link_refuse(&client->link, -EINVAL, why);
+    }
     if (rc < 0)
         return rc;
     rc = segment_request(&client->link, &length, &region->segment, &fd);
@@ -109,7 +128,11 @@ int pwc_register(pwc_client *client, void *addr, size_t len, unsigned rights, un
         return rc;
     if (!addr || len == 0 || (uintptr_t)addr + len < (uintptr_t)addr ||
         (rights & ~(unsigned)PWC_REMOTE_RW) || (flags & ~(unsigned)PWC_MOVE))
-        return -EINVAL;
+        return daemon_link_refuse(
+            &client->link, -EINVAL,
+            "no memory, a range that wraps around, or unknown rights or flags: "
+            "give memory, PWC_REMOTE_READ, PWC_REMOTE_WRITE, both or 0, and "
+            "PWC_MOVE or 0");
     if (rights != 0 && kind == REGION_COPIED)
         return daemon_link_refuse(&client->link, -ENOTSUP,
                                   "memory that goes through a copy is local only: use pwc_alloc, "

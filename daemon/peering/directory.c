@@ -242,8 +242,10 @@ int directory_detach(struct directory *d, const struct directory_id *id, uint32_
         return 0;
     }
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
-        if (job->gathers[i].open && !job->gathers[i].parts[rank])
+        if (job->gathers[i].open && !job->gathers[i].parts[rank]) {
+            job->gathers[i].odd_rank = rank;
             *failed |= 1u << i;
+        }
     return 0;
 }
 
@@ -358,6 +360,7 @@ void directory_gather_keep(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather)
 {
     if ((uint64_t)gather->length * job->size > DIRECTORY_LAST_MAX) {
+        gather->odd_rank = job->size;                      /* no rank has left */
         directory_gather_fail(d, job, gather, -EHOSTDOWN); /* for nodes that ask again */
         return;
     }
@@ -398,11 +401,14 @@ void directory_gather_fail(struct directory *d, struct directory_job *job,
     directory_gather_close(d, job, gather);
 }
 
-static bool waits_for_the_gone(const struct directory_job *job, const struct directory_gather *g)
+/* Whether the exchange lacks a rank that has left; notes the first such rank. */
+static bool waits_for_the_gone(const struct directory_job *job, struct directory_gather *g)
 {
     for (uint32_t i = 0; i < job->size; i++)
-        if (job->places[i] == DIRECTORY_LEFT && !g->parts[i])
+        if (job->places[i] == DIRECTORY_LEFT && !g->parts[i]) {
+            g->odd_rank = i;
             return true;
+        }
     return false;
 }
 

@@ -60,7 +60,8 @@ struct directory_gather {
     uint32_t have;
     uint8_t **parts;   /* by rank; NULL: not given yet */
     uint64_t since_ns; /* when it was opened, by its caller's clock, who writes it; 0: not yet */
-    /* The contribution whose length differs; of another length than ours where there is one. */
+    /* The contribution whose length differs; of another length than ours where there is one. Or the
+     * rank that has left without having contributed; the job's size where none has. */
     uint32_t odd_rank, odd_length;
 };
 
@@ -68,7 +69,8 @@ struct directory_gather {
 struct directory_failure {
     uint32_t sequence;
     int status; /* 0: none */
-    /* Where lengths differ: the rank that gave another length, and that of those before it. */
+    /* Where lengths differ: the rank that gave another length, and that of those before it. With
+     * -EHOSTDOWN: the rank that has left; the job's size where none has. */
     uint32_t odd_rank, odd_length, length;
 };
 

@@ -94,9 +94,9 @@ static void different_lengths(void)
     exchange(givers);
     for (uint32_t i = 0; i < RANKS; i++) {
         CU_ASSERT_EQUAL(givers[i].result, -EINVAL);
-        CU_ASSERT_TRUE(says(&all.ranks[i], "bytes, a rank before it "));
-        CU_ASSERT_TRUE(says(&all.ranks[i], "12"));
-        CU_ASSERT_TRUE(says(&all.ranks[i], "8"));
+        CU_ASSERT_TRUE(says(&all.ranks[i], ", and a rank before it an exchange of "));
+        CU_ASSERT_TRUE(says(&all.ranks[i], "an exchange of 12 bytes"));
+        CU_ASSERT_TRUE(says(&all.ranks[i], "an exchange of 8 bytes"));
     }
     for (uint32_t i = 0; i < RANKS; i++)
         givers[i].length = 8;
@@ -105,10 +105,65 @@ static void different_lengths(void)
         CU_ASSERT_EQUAL(givers[i].result, 0);
 }
 
+/* A rank calls a barrier where the others exchange: the text names both calls. */
+static void barrier_against_exchange(void)
+{
+    struct giver givers[RANKS] = {{.length = 8}, {.length = 0}, {.length = 8}};
+
+    exchange(givers);
+    for (uint32_t i = 0; i < RANKS; i++) {
+        CU_ASSERT_EQUAL(givers[i].result, -EINVAL);
+        CU_ASSERT_TRUE(says(&all.ranks[i], "a barrier"));
+        CU_ASSERT_TRUE(says(&all.ranks[i], "an exchange of 8 bytes"));
+    }
+}
+
+/* What the library refuses by itself has words, too, and they are about that call alone. */
+static void memory_and_rings(void)
+{
+    static const struct pwc_ctx_attr large = {.local_bytes = UINT32_C(1) << 30};
+    struct rank *r = &all.ranks[0];
+    pwc_region *region;
+    pwc_ctx *ctx;
+    char here[64];
+
+    CU_ASSERT_EQUAL(pwc_alloc(r->client, 0, PWC_REMOTE_RW, &region), -EINVAL);
+    CU_ASSERT_TRUE(says(r, "memory of 0 bytes, or unknown rights"));
+    CU_ASSERT_EQUAL(pwc_register(r->client, here, sizeof(here), 0, 99, &region), -EINVAL);
+    CU_ASSERT_TRUE(says(r, "unknown rights or flags"));
+    CU_ASSERT_EQUAL(pwc_register(r->client, here, sizeof(here), PWC_REMOTE_RW, PWC_MOVE, &region),
+                    -EINVAL);
+    CU_ASSERT_TRUE(says(r, "64 bytes at 0x"));
+    CU_ASSERT_EQUAL(pwc_register(r->client, here, SIZE_MAX / 4, 0, 0, &region), -EINVAL);
+    CU_ASSERT_TRUE(says(r, "bytes to go through a copy: the daemon allows 4194304"));
+    CU_ASSERT_EQUAL(pwc_ctx_create(r->client, &large, &ctx), -EINVAL);
+    CU_ASSERT_TRUE(says(r, "more than 64 MiB"));
+}
+
+/* A rank leaves without the barrier that another one is in, or comes to later: the text names it.
+ */
+static void barrier_without_a_rank(void)
+{
+    struct rank ranks[2] = {{0}};
+
+    for (uint32_t i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL_FATAL(
+            rank_attach(&ranks[i], all.cluster.nodes[i].socket, "leaves", i, 2, 4096), 0);
+    rank_detach(&ranks[1]);
+    for (int calls = 0; calls < 2; calls++) {
+        CU_ASSERT_EQUAL(pwc_barrier(ranks[0].ctx), -EHOSTDOWN);
+        CU_ASSERT_TRUE(says(&ranks[0], "rank 1 left, or its node cannot be reached"));
+    }
+    rank_detach(&ranks[0]);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"a bind with the key of another node's rank", key_of_another_node},
                            {"an exchange of different lengths", different_lengths},
+                           {"a barrier against an exchange", barrier_against_exchange},
+                           {"a barrier without a rank", barrier_without_a_rank},
+                           {"memory and rings", memory_and_rings},
                            CU_TEST_INFO_NULL};
     struct cluster_options options = {.provider = "stream", .nodes = NODES};
     int status = 1;

@@ -18,7 +18,7 @@
 #define PIECE     32512u /* bytes of an exchange's result in one frame: sockets take it whole */
 #define ERRNO_MAX 4095
 
-enum { FAILURE_TEXT_MAX = 128 };
+enum { FAILURE_TEXT_MAX = 192, CALL_WORDS = 40 };
 
 static_assert(DIRECTORY_NAME_MAX == ENGINE_JOB_MAX, "one length for a job's name");
 static_assert(DIRECTORY_ENGINES == NODES_ENGINES_MAX && HANDSHAKE_ENGINES_MAX == NODES_ENGINES_MAX,
@@ -117,13 +117,13 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
     if (g->last || status < 0)
         pending_remove(&control->pending, p);
     if (status < 0) {
-        reply_error(c, request, status, "exchange %u of job %s: %s", g->sequence, c->job,
-                    status == -EHOSTDOWN ? "a rank left, or its node cannot be reached, before "
-                                           "it took part"
-                    : *g->why            ? g->why
-                    : status == -EDQUOT  ? "this user's jobs and exchanges take as much memory at "
-                                           "the job's home as it gives a user: let some end"
-                                         : strerror(-status));
+        reply_error(c, request, status, "exchange or barrier %u of job %s: %s", g->sequence, c->job,
+                    *g->why                ? g->why
+                    : status == -EHOSTDOWN ? "a rank left, or its node cannot be reached, before "
+                                             "it took part"
+                    : status == -EDQUOT ? "this user's jobs and exchanges take as much memory at "
+                                          "the job's home as it gives a user: let some end"
+                                        : strerror(-status));
     } else {
         client_reply_body(c, request, body, g->last);
     }
@@ -207,17 +207,32 @@ static void deliver(struct control *control, const struct directory_job *job,
     } while (!piece.last);
 }
 
-/* Writes which rank's length differs, if that is why the exchange has failed. */
+/* Which call gives so many bytes, in words. */
+static const char *call_of(uint32_t length, char to[CALL_WORDS])
+{
+    snprintf(to, CALL_WORDS, "a barrier");
+    if (length > 0)
+        snprintf(to, CALL_WORDS, "an exchange of %u bytes", length);
+    return to;
+}
+
+/* Writes which rank made the exchange fail, and how, where that is known. */
 static void explain_failure(const struct directory_job *job, uint32_t sequence,
                             char why[FAILURE_TEXT_MAX])
 {
     const struct directory_failure *f = directory_failure_of(job, sequence);
+    char odd[CALL_WORDS], first[CALL_WORDS];
 
     why[0] = '\0';
     if (f && f->status == -EINVAL)
+        snprintf(
+            why, FAILURE_TEXT_MAX,
+            "rank %u called %s, and a rank before it %s: have all ranks make the same calls in "
+            "the same order",
+            f->odd_rank, call_of(f->odd_length, odd), call_of(f->length, first));
+    else if (f && f->status == -EHOSTDOWN && f->odd_rank < job->size)
         snprintf(why, FAILURE_TEXT_MAX,
-                 "rank %u gives %u bytes, a rank before it %u: give the same", f->odd_rank,
-                 f->odd_length, f->length);
+                 "rank %u left, or its node cannot be reached, before it took part", f->odd_rank);
     else if (f && f->status == -ETIMEDOUT)
         snprintf(why, FAILURE_TEXT_MAX, "another rank has given it up before this one came");
 }

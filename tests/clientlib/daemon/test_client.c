@@ -386,6 +386,9 @@ static void test_text_of_the_last_call(void)
     (void)pwc_error_text(w->client, text, sizeof(text));
     CU_ASSERT_STRING_EQUAL(text, "5000 bytes for an exchange: a rank may give 4096");
     CU_ASSERT_EQUAL(pwc_alloc(w->client, 0, 0, &region), -EINVAL);
+    (void)pwc_error_text(w->client, text, sizeof(text));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "memory of 0 bytes"));
+    CU_ASSERT_EQUAL(pwc_alloc(w->client, 64, 0, &region), 0);
     CU_ASSERT_EQUAL(pwc_error_text(w->client, text, sizeof(text)), 0);
     world_free(w);
 }

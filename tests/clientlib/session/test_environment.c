@@ -273,7 +273,7 @@ static void test_strerror(void)
         0,         EACCES,    EADDRINUSE, EAGAIN,          ECONNABORTED, ECONNREFUSED, EDQUOT,
         EEXIST,    EFAULT,    EHOSTDOWN,  EINVAL,          EHOSTUNREACH, EKEYREJECTED, EMSGSIZE,
         ENOBUFS,   ENOENT,    ENOMEM,     ENOTSUP,         EOWNERDEAD,   EPROTO,       ERANGE,
-        ESHUTDOWN, ETIMEDOUT, ENOSPC,     EPROTONOSUPPORT,
+        ESHUTDOWN, ETIMEDOUT, ENOSPC,     EPROTONOSUPPORT, EBADMSG,
     };
     size_t count = sizeof(named) / sizeof(named[0]);
 

@@ -501,11 +501,13 @@ static void a_rank_leaves(void)
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), 0);
     CU_ASSERT_EQUAL(failed, 1u << (g - at->gathers));
+    CU_ASSERT_EQUAL(g->odd_rank, 1);
     /* An exchange that begins after that rank has left fails as well; when the rank is back,
      * exchanges succeed. */
     part = (struct directory_part){.rank = 2, .size = 3, .sequence = 2, .node = 2};
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -EHOSTDOWN);
-    CU_ASSERT_PTR_NOT_NULL(g);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(g);
+    CU_ASSERT_EQUAL(g->odd_rank, 1); /* the one that has left */
     directory_gather_close(&d, at, g);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 3, 0), 0);
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
