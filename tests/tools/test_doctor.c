@@ -74,16 +74,16 @@ static void all_well(void)
 
     for (const struct doctor_check *check = doctor_checks(); check->name; check++, count++)
         expect(check->name, &facts, DOCTOR_OK, "");
-    CU_ASSERT_EQUAL(count, 21);
+    CU_ASSERT_EQUAL(count, 22);
 }
 
 /* Without a daemon only its absence is wrong, and the doctor does not call well what only the
  * daemon could know. */
 static void no_daemon(void)
 {
-    static const char *const unknown[] = {"progress",   "peers",    "clients",
-                                          "operations", "links",    "events",
-                                          "neighbours", "barriers", "ranks"};
+    static const char *const unknown[] = {"progress", "peers",  "clients",    "operations",
+                                          "links",    "events", "neighbours", "barriers",
+                                          "waits",    "ranks"};
     struct doctor_facts facts = well();
 
     facts.daemon = (struct doctor_daemon){.socket = "/run/x", .status = -ENOENT};
@@ -178,8 +178,77 @@ static void stalls(void)
                                          .age_ns = UINT64_C(1500000000)};
     expect("barriers", &facts, DOCTOR_WARN,
            "job j: 3 of 8 ranks have waited 1.5 s in a barrier for rank 1, 4-7");
+    s->still = (struct doctor_still){
+        .count = 1, .job = "j", .waiting = 3, .events = "0-1, 3", .elsewhere = "2"};
+    expect("waits", &facts, DOCTOR_WARN,
+           "job j: rank 0-1, 3 waits for events, rank 2 waits in no call, and nothing has been");
+    s->still.elsewhere[0] = '\0';
+    expect("waits", &facts, DOCTOR_WARN, "all other ranks wait, too");
+    s->still.unseen = 2;
+    expect("waits", &facts, DOCTOR_WARN, "2 ranks are not on the nodes that were asked");
     s->gone = (struct doctor_gone){.count = 1, .job = "j", .ranks = "2", .left = 1, .live = 7};
     expect("ranks", &facts, DOCTOR_WARN, "job j: rank 2 has ended, and 7 of its ranks live on");
+}
+
+/* A daemon's queues: of each rank from 0 on what it waits in, and what it has submitted. */
+static json_t *queues_of(const char *const waits[4], int submitted)
+{
+    json_t *rows = json_array();
+
+    for (int i = 0; i < 4; i++)
+        json_array_append_new(rows, json_pack("{s:i, s:i, s:i, s:i, s:s, s:i}", "engine", 0,
+                                              "session", i, "client", i, "rank", i, "waits",
+                                              waits[i], "submitted", submitted));
+    return json_pack("{s:o}", "queues", rows);
+}
+
+/* A job stands still where a rank waits for events in both looks and no count of its contexts has
+ * changed between them. */
+static void still(void)
+{
+    static const struct {
+        const char *before[4], *now[4];
+        int submitted; /* between the looks */
+        unsigned count;
+        const char *events, *elsewhere;
+    } rows[] = {
+        {{"event", "flush", "-", "event"}, {"event", "flush", "-", "event"}, 0, 1, "0-1, 3", "2"},
+        {{"event", "flush", "-", "event"}, {"event", "flush", "-", "event"}, 1, 0, "", ""},
+        {{"event", "event", "-", "event"}, {"event", "-", "-", "event"}, 0, 0, "", ""},
+        {{"event", "barrier", "-", "exchange"},
+         {"event", "barrier", "-", "exchange"},
+         0,
+         1,
+         "0",
+         "2"},
+        {{"event", "event", "event", "flush"},
+         {"event", "event", "event", "flush"},
+         0,
+         1,
+         "0-3",
+         ""},
+        {{"barrier", "barrier", "-", "-"}, {"barrier", "barrier", "-", "-"}, 0, 0, "", ""},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct doctor_still found = {0};
+        json_t *clients = json_array(), *later = queues_of(rows[i].now, rows[i].submitted);
+        struct doctor_answers a = {.queues = queues_of(rows[i].before, 0)};
+
+        for (int c = 0; c < 4; c++)
+            json_array_append_new(clients, json_pack("{s:i, s:i, s:i, s:s, s:i}", "engine", 0,
+                                                     "client", c, "uid", 7, "job", "j", "size", 5));
+        a.clients = json_pack("{s:o}", "clients", clients);
+        CU_ASSERT_EQUAL(doctor_has_waiter(a.queues), i < 5);
+        doctor_take_still(&found, &a, &later, 1);
+        CU_ASSERT_EQUAL(found.count, rows[i].count);
+        CU_ASSERT_STRING_EQUAL(found.events, rows[i].events);
+        CU_ASSERT_STRING_EQUAL(found.elsewhere, rows[i].elsewhere);
+        CU_ASSERT_EQUAL(found.unseen, rows[i].count); /* one of the job's five ranks */
+        json_decref(a.queues);
+        json_decref(a.clients);
+        json_decref(later);
+    }
 }
 
 static void daemons(void)
@@ -476,7 +545,8 @@ int main(void)
         {"of one job", held},       {"daemons", daemons},     {"versions", versions},
         {"peers", peers},           {"providers", providers}, {"limits", limits},
         {"processors", processors}, {"kernels", kernels},     {"memories", memories},
-        {"networks", networks},     {"tracing", tracing},     CU_TEST_INFO_NULL};
+        {"networks", networks},     {"tracing", tracing},     {"a job stands still", still},
+        CU_TEST_INFO_NULL};
 
     return suite_run("doctor", tests);
 }

@@ -4,6 +4,7 @@
  *     doctor_machine.c, doctor_daemon.c    look, and write facts down
  *     doctor_stalls.c                      asks why programs do not move
  *     doctor_take.c, doctor_held.c         take that from the answers; for top, too
+ *     doctor_still.c                       takes jobs that stand still from two looks
  *     doctor_checks.c, doctor_waits.c      judge them: each check is a function of the facts alone
  *     doctor.c                             prints
  */
@@ -104,11 +105,23 @@ struct doctor_gone {
     unsigned left, live;
 };
 
+/* A job in which nothing has been submitted or has come for a second, though ranks wait for it: the
+ * first one. */
+struct doctor_still {
+    unsigned count; /* such jobs; 0: the rest means nothing */
+    char job[DOCTOR_WORD_MAX];
+    unsigned waiting;                    /* ranks that wait for events or a flush */
+    char events[DOCTOR_WORD_MAX * 2];    /* these, as a list */
+    char elsewhere[DOCTOR_WORD_MAX * 2]; /* ranks that wait in no call; "": there are none */
+    unsigned unseen;                     /* ranks that no daemon that was asked has */
+};
+
 /* Why programs do not move, as all daemons that were asked say. */
 struct doctor_stalls {
     struct doctor_operation operation, cut; /* towards nodes that are linked, and that are not */
     struct doctor_full events, records;
     struct doctor_barrier barrier;
+    struct doctor_still still;
     struct doctor_gone gone;
 };
 
@@ -147,6 +160,7 @@ struct doctor_finding doctor_judge_links(const struct doctor_facts *facts);
 struct doctor_finding doctor_judge_events(const struct doctor_facts *facts);
 struct doctor_finding doctor_judge_neighbours(const struct doctor_facts *facts);
 struct doctor_finding doctor_judge_barriers(const struct doctor_facts *facts);
+struct doctor_finding doctor_judge_waits(const struct doctor_facts *facts);
 struct doctor_finding doctor_judge_ranks(const struct doctor_facts *facts);
 
 /* Learns about the daemon: asks it at `socket`, and runs its program. */

@@ -263,8 +263,10 @@ static struct doctor_finding judge_processors(const struct doctor_facts *f)
                        "%u progress threads share %u processor%s", threads, have,
                        have == 1 ? "" : "s");
     if (have < 2)
-        return finding(DOCTOR_WARN, "give the machine a second processor where latency matters",
-                       "one processor: the daemon and programs take turns");
+        return finding(DOCTOR_WARN,
+                       "let the daemon use a second processor where latency matters: pwcrun --bind "
+                       "none, or a wider affinity of its service",
+                       "the daemon may use one processor: it and programs there take turns");
     return finding(DOCTOR_OK, "", "%u processors", have);
 }
 
@@ -382,6 +384,7 @@ const struct doctor_check *doctor_checks(void)
         {"events", doctor_judge_events},
         {"neighbours", doctor_judge_neighbours},
         {"barriers", doctor_judge_barriers},
+        {"waits", doctor_judge_waits},
         {"ranks", doctor_judge_ranks},
         {"provider", judge_provider},
         {"memory-locked", judge_memory_locked},

@@ -28,6 +28,12 @@ bool doctor_is_suspect(const json_t *queues);
  * look, NULL: there is none, so that nobody can be said to take nothing. */
 void doctor_take_stalls(struct doctor_stalls *s, const struct doctor_answers *all,
                         json_t *const *later, size_t count);
+/* Returns whether a context of this document, "queues", waits for events or a flush. */
+bool doctor_has_waiter(const json_t *queues);
+/* Takes a job that stands still, from `later` too. One of which a context is seen in one look only
+ * does not stand still. */
+void doctor_take_still(struct doctor_still *still, const struct doctor_answers *all,
+                       json_t *const *later, size_t count);
 /* Adds what the context holds up: operations of the same job of the same user, towards its rank.
  * One daemon serves many jobs, and all have a rank 0. */
 void doctor_take_held(struct doctor_full *full, const struct doctor_answers *all, size_t count);

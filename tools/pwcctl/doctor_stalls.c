@@ -38,7 +38,7 @@ void doctor_look_at_stalls(struct doctor_stalls *s, const char *const *sockets, 
     bool suspect = false;
     for (size_t i = 0; all != NULL && later != NULL && i < count; i++) {
         all[i].queues = ask(sockets[i], "queues");
-        suspect |= doctor_is_suspect(all[i].queues);
+        suspect |= doctor_is_suspect(all[i].queues) || doctor_has_waiter(all[i].queues);
     }
     if (suspect)
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
@@ -47,8 +47,10 @@ void doctor_look_at_stalls(struct doctor_stalls *s, const char *const *sockets, 
         if (all[i].queues != NULL) /* else the check "daemon" says why, of the first */
             ask_rest(&all[i], sockets[i]);
     }
-    if (all != NULL && later != NULL)
+    if (all != NULL && later != NULL) {
         doctor_take_stalls(s, all, later, count);
+        doctor_take_still(&s->still, all, later, count);
+    }
     for (size_t i = 0; all != NULL && later != NULL && i < count; i++) {
         free_answers(&all[i]);
         json_decref(later[i]);

@@ -123,6 +123,27 @@ struct doctor_finding doctor_judge_barriers(const struct doctor_facts *f)
                    b->missing);
 }
 
+struct doctor_finding doctor_judge_waits(const struct doctor_facts *f)
+{
+    const struct doctor_still *s = &f->stalls.still;
+    if (s->count == 0)
+        return none(f, "no job stands still while a rank waits for events");
+    if (s->elsewhere[0] == '\0' && s->unseen > 0)
+        return finding("give the sockets of all nodes of this machine, or ask on the other nodes",
+                       "job %s: rank %s waits for events, nothing has come for a second, and %u "
+                       "ranks are not on the nodes that were asked",
+                       s->job, s->events, s->unseen);
+    if (s->elsewhere[0] == '\0')
+        return finding("see which rank should put next, with a debugger",
+                       "job %s: rank %s waits for events, all other ranks wait, too, and nothing "
+                       "has been submitted for a second",
+                       s->job, s->events);
+    return finding("see where the rank is that waits in no call, with a debugger",
+                   "job %s: rank %s waits for events, rank %s waits in no call, and nothing has "
+                   "been submitted for a second",
+                   s->job, s->events, s->elsewhere);
+}
+
 struct doctor_finding doctor_judge_ranks(const struct doctor_facts *f)
 {
     const struct doctor_gone *g = &f->stalls.gone;

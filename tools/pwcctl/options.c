@@ -31,7 +31,7 @@ static const char about[] =
     "  status     the daemon: node, provider, uptime, processor share\n"
     "  nodes      the peers: links, and why one is down\n"
     "  clients    attached processes, those in quarantine with the reason\n"
-    "  queues     each context's rings: depth, high-water marks, operations, bytes\n"
+    "  queues     each context: the call that it waits in, its rings, operations, bytes\n"
     "  ledgers    each peer's ledgers: sizes, positions, credits\n"
     "  regions    memory that peers may reach\n"
     "  programs   programs of handlers that clients have loaded\n"
