@@ -247,6 +247,24 @@ static void test_rows_as_json(void)
     }
 }
 
+/* A table has a dash for what its test does not measure. */
+static void test_row_of_a_table(void)
+{
+    static const char *const words[WORDS_MAX] = {"fetch_rate"};
+    static const struct result result = {.size = 8, .iters = 100, .mean_us = 0.05, .rate_mps = 20};
+    struct options options;
+    char *text = NULL;
+    size_t length;
+    FILE *to = open_memstream(&text, &length);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(to);
+    CU_ASSERT_EQUAL(parse(&options, words), 0);
+    row_print(to, &options, &result);
+    fclose(to);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\nfetch_rate             8       100          -          -"
+                                        "          -       0.05    20.0000          -\n"));
+    free(text);
+}
+
 static void test_pattern_identifies_every_byte(void)
 {
     unsigned char bytes[64];
@@ -397,6 +415,7 @@ int main(void)
                            {"default sizes", test_default_sizes},
                            {"windows, and the line above a table", test_windows},
                            {"rows as JSON", test_rows_as_json},
+                           {"a row of a table", test_row_of_a_table},
                            {"a pattern identifies every byte", test_pattern_identifies_every_byte},
                            {"a pattern by position", test_pattern_by_position},
                            {"samples", test_samples},

@@ -32,6 +32,15 @@ static void print_json(FILE *to, const struct options *o, const struct result *r
             r->p99_us, r->mean_us, r->rate_mps, r->bw_mbps);
 }
 
+enum { CELL = 16 };
+
+/* Writes a value of a table, or a dash where it is 0: the test does not measure it. */
+static const char *cell(char to[CELL], int digits, double value)
+{
+    snprintf(to, CELL, "%.*f", digits, value);
+    return value > 0 ? to : "-";
+}
+
 static void print_line(FILE *to, const struct options *o, const struct result *r)
 {
     bool kind = options_has_kind(o);
@@ -59,9 +68,11 @@ static void print_line(FILE *to, const struct options *o, const struct result *r
     if (r->size == o->sizes[0])
         fprintf(to, "%-13s %10s %9s %10s %10s %10s %10s %10s %10s\n", "test", "size", "iters",
                 "min us", "p50 us", "p99 us", "mean us", "Mop/s", "MB/s");
-    fprintf(to, "%-13s %10llu %9llu %10.2f %10.2f %10.2f %10.2f %10.4f %10.1f\n", test,
-            (unsigned long long)r->size, (unsigned long long)r->iters, r->min_us, r->p50_us,
-            r->p99_us, r->mean_us, r->rate_mps, r->bw_mbps);
+    char least[CELL], half[CELL], most[CELL], bytes[CELL];
+    fprintf(to, "%-13s %10llu %9llu %10s %10s %10s %10.2f %10.4f %10s\n", test,
+            (unsigned long long)r->size, (unsigned long long)r->iters, cell(least, 2, r->min_us),
+            cell(half, 2, r->p50_us), cell(most, 2, r->p99_us), r->mean_us, r->rate_mps,
+            cell(bytes, 1, r->bw_mbps));
 }
 
 void row_print(FILE *to, const struct options *options, const struct result *r)
