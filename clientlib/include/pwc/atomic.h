@@ -93,7 +93,8 @@ enum pwc_atomic_op {
  * change. Both are as those of pwc_put; their op is PWC_OP_ATOMIC, the length of the local one that
  * of the elements.
  *
- * Never blocks. `flags`: PWC_NO_LCE, PWC_NO_RCE, PWC_FENCE, PWC_UNORDERED, PWC_NOTIFY. Needs the
+ * Never blocks, but with PWC_WAIT. `flags`: PWC_NO_LCE, PWC_NO_RCE, PWC_FENCE, PWC_UNORDERED,
+ * PWC_NOTIFY, PWC_WAIT. To wait for the end, give a request (pwc/request.h) as `lid`. Needs the
  * right to write. -EAGAIN: probe, and try again. -EINVAL: no such operation on such a type, `count`
  * is 0, `off` is not a multiple of the type's size, flags, an id over PWC_CID_MAX; -EMSGSIZE:
  * operands over pwc_packed_max, or too long for a quarter of a small submission ring; -ERANGE;

@@ -113,7 +113,8 @@ enum pwc_flags {
     /* The call waits where it would give -EAGAIN, up to the client's timeout: it blocks, handlers
      * of active messages run, and events stay for later probes or go to the function of
      * pwc_set_handler. Such a call also gives -ETIMEDOUT; -ENOBUFS: too many events are kept, probe
-     * first; -EDEADLK: inside a handler. For all operations but pwc_am_prepare and replies. */
+     * first; -EDEADLK: inside a handler. For all operations but pwc_am_prepare, replies, and
+     * collectives of a team. */
     PWC_WAIT = 1 << 16,
 };
 
@@ -345,7 +346,9 @@ PWC_API int pwc_region_key(const pwc_region *region, struct pwc_key *out);
  * rank makes the same exchanges and barriers in the same order, one at a time. Blocks. Meanwhile
  * handlers of active messages run, and events are kept, as in pwc_flush. A rank that gives up after
  * the client's timeout does so for all: -ETIMEDOUT at each rank, pwc_error_text names those that
- * were missing, and `all` may hold a part.
+ * were missing, and `all` may hold a part. -EHOSTDOWN: a rank has ended, or its node cannot be
+ * reached, and it had not taken part; -EINVAL also: one rank called a barrier, another an exchange;
+ * pwc_error_text names the rank.
  */
 PWC_API int pwc_exchange(pwc_ctx *ctx, const void *mine, size_t len, void *all);
 
@@ -374,7 +377,8 @@ PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc
  * says that it never does: a rank that is never addressed costs 200 bytes. The errors of pwc_bind
  * are then results of that call, which has submitted nothing, and the next use tries again:
  * -EHOSTUNREACH or -EHOSTDOWN, for example, of a rank that has died meanwhile. -EDEADLK: a first
- * use inside a handler.
+ * use inside a handler. Until one of the two has bound the other, no PWC_PEER says that the peer
+ * has ended, and pwc_wait for that peer does not notice it.
  *
  * The remotes are this context's and the caller's, each to be freed by pwc_unbind, or with the
  * context; the array is the caller's. Regions stay their owners', and must outlive their use.

@@ -37,10 +37,11 @@ typedef struct pwc_request pwc_request;
 #define PWC_CID_REQUEST UINT64_MAX
 
 /*
- * A local completion id that is a plain request: for put, get and active messages. An operation
- * that is given a request of another context, or no plain one, is refused with -EINVAL. PWC_NO_LCE
- * changes nothing for it. With PWC_LCE_SOURCE the operation counts as ended when its source may be
- * used again. It is no remote completion id.
+ * A local completion id that is a plain request, for any operation that takes a local id: put and
+ * get, vectors, signals, atomics, active messages, collectives of a team. An operation that is
+ * given a request of another context, or no plain one, is refused with -EINVAL. PWC_NO_LCE changes
+ * nothing for it. With PWC_LCE_SOURCE the operation counts as ended when its source may be used
+ * again. It is no remote completion id.
  */
 static inline pwc_cid pwc_cid_request(pwc_request *request)
 {
