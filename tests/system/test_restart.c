@@ -8,7 +8,9 @@
  * With GIB (1, 4, ...) only the pauses of hand-overs are measured, with up to so much memory.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -289,6 +291,87 @@ static void test_barrier(void)
     barrier_over(kill_daemon);
 }
 
+/* A rank that makes calls that wait, in rounds, until rank 0 is to stop. */
+struct caller_that_waits {
+    struct rank rank;
+    _Atomic bool *stop;
+    _Atomic unsigned rounds;
+    _Atomic int result;
+};
+
+/* A round with remotes that are bound at their first use: 0, or the first error. */
+static int wait_in_round(struct caller_that_waits *c, pwc_remote *other, uint64_t round)
+{
+    uint64_t there = 0;
+    int rc = pwc_put_wait(other, 0, &round, sizeof(round), PWC_CID_NONE, PWC_NO_RCE);
+
+    for (unsigned i = 0; i < 50 && rc == 0; i++)
+        rc = pwc_put(other, 8, &round, sizeof(round), PWC_CID_NONE, PWC_CID_NONE,
+                     PWC_NO_LCE | PWC_NO_RCE | PWC_WAIT);
+    if (rc == 0)
+        rc = pwc_barrier(c->rank.ctx);
+    if (rc == 0)
+        rc = pwc_get_wait(other, 0, &there, sizeof(there), PWC_CID_NONE, PWC_NO_RCE);
+    if (rc == 0 && (there != round || memcmp(c->rank.memory, &round, sizeof(round)) != 0))
+        rc = -EBADMSG;
+    return rc == 0 ? pwc_flush(c->rank.ctx, PWC_ANY, RANK_WAIT_MS) : rc;
+}
+
+static void *wait_in_rounds(void *argument)
+{
+    struct caller_that_waits *c = argument;
+    pwc_ctx *ctx = c->rank.ctx;
+    int rc = 0;
+
+    for (uint64_t round = 1; rc == 0; round++, c->rounds++) {
+        uint8_t stop = *c->stop, stops[2] = {0};
+        pwc_remote *remotes[2];
+
+        rc = pwc_exchange(ctx, &stop, 1, stops);
+        if (rc < 0 || stops[0])
+            break;
+        rc = pwc_bind_all(ctx, c->rank.region, remotes);
+        if (rc == 0)
+            rc = wait_in_round(c, remotes[1 - c->rank.number], round);
+        for (unsigned i = 0; i < 2 && rc == 0; i++)
+            rc = pwc_unbind(remotes[i]);
+    }
+    c->result = rc;
+    return NULL;
+}
+
+/* Both nodes are started anew, in both ways, under calls that wait, and none of these notices. */
+static void test_calls_that_wait(void)
+{
+    static void (*const restarts[])(unsigned node) = {kill_daemon, ask_to_hand_over};
+    _Atomic bool stop = false;
+    struct caller_that_waits callers[2] = {{.stop = &stop}, {.stop = &stop}};
+    pthread_t threads[2];
+
+    for (unsigned n = 0; n < 2; n++) {
+        CU_ASSERT_EQUAL_FATAL(
+            rank_attach(&callers[n].rank, cluster.nodes[n].socket, "waits", n, 2, 4096), 0);
+    }
+    for (unsigned n = 0; n < 2; n++)
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[n], NULL, wait_in_rounds, &callers[n]), 0);
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned before = callers[0].rounds;
+
+        restarts[i / 2 % 2](i % 2);
+        for (time_t end = time(NULL) + LIMIT_S; callers[0].rounds < before + 3 &&
+                                                callers[0].result == 0 && callers[1].result == 0 &&
+                                                time(NULL) < end;)
+            nap_ms(1);
+        CU_ASSERT(callers[0].rounds >= before + 3);
+    }
+    stop = true;
+    for (unsigned n = 0; n < 2; n++) {
+        pthread_join(threads[n], NULL);
+        CU_ASSERT_EQUAL(callers[n].result, 0);
+        rank_detach(&callers[n].rank);
+    }
+}
+
 /* Each node is killed and handed over, among calls and while the last rank has not called. */
 static void test_collectives(void)
 {
@@ -458,6 +541,7 @@ int main(int argc, char **argv)
                            {"killed", test_killed},
                            {"a sleeper wakes", test_sleeper_wakes},
                            {"a barrier", test_barrier},
+                           {"calls that wait", test_calls_that_wait},
                            {"collectives", test_collectives},
                            {"quiet neighbours", test_quiet_callers},
                            {"a client dies meanwhile", test_client_dies_meanwhile},

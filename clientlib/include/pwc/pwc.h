@@ -278,9 +278,9 @@ PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address
  * libuv, libevent. Drain with pwc_probe until it returns 0: that arms it, the first time as well.
  * Once armed, it becomes readable, too, when a call that gave -EAGAIN finds room: so probe
  * until 0, try again, and only then poll.
- * pwc_flush, and a put or get that ended at once (same node), keep events for pwc_probe without
- * making it readable: probe after them. Never read from it, write to it or close it: it is the
- * context's. From the first call of pwc_fd on, a probe that finds nothing makes a system call.
+ * A call that waits, and a put or get that ended at once (same node), keep events for pwc_probe
+ * without making it readable: probe after them. Never read from it, write to it or close it: it is
+ * the context's. From the first call of pwc_fd on, a probe that finds nothing makes a system call.
  */
 PWC_API int pwc_fd(pwc_ctx *ctx);
 
