@@ -28,6 +28,7 @@
 #include "daemon/engine/peer/rings.h"
 #include "daemon/engine/sweep.h"
 #include "daemon/engine/state/held.h"
+#include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/doubt.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/layout.h"
@@ -68,6 +69,8 @@ static void arena_inherit(struct engine *e)
         set64(e, &f->started, f->staged);
         commit(e);
         f->posted = 0;
+        if (f->owner != OWNER_GONE)
+            lists_inherit_flow(e, i);
         if (f->owner != OWNER_GONE && owner_row(e, f->owner)->inherit)
             owner_row(e, f->owner)->inherit(e, owner_handle(f->owner), &f->ops);
         for (uint64_t slot = f->ops.head; slot < f->ops.tail;) {
@@ -85,8 +88,11 @@ static void arena_inherit(struct engine *e)
         if (e->flows[i].state != FLOW_FREE)
             flow_enters(e, i);
     for (uint32_t i = 0; i < table_bound(e, TABLE_INFLOWS); i++)
-        if (e->inflows[i].state != INFLOW_FREE)
+        if (e->inflows[i].state != INFLOW_FREE) {
             inflow_enters(e, i);
+            if (e->inflows[i].session != NONE)
+                lists_inherit_inflow(e, i);
+        }
     held_inherit(e);
     programs_inherit(e);
     for (uint32_t i = 0; i < c->sessions_max; i++) {

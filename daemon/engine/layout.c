@@ -208,6 +208,8 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->remote_busy = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
     e->remote_next = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
     e->remote_before = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
+    e->flow_before = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
+    e->inflow_before = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
     e->gone = carve(&carver, sizeof(*e->gone), c->flows_max, 64);
     e->withdrawn = carve(&carver, sizeof(bool), c->clients_max, 64);
     e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);

@@ -18,6 +18,7 @@
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
 #include "daemon/engine/state/held.h"
+#include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/table.h"
 #include "daemon/engine/team/progress.h"
 #include "daemon/engine/team/team.h"
@@ -249,7 +250,7 @@ static bool inflows_close(struct engine *e, uint32_t session)
             return false;
         }
         held_inflows(e, session, -1);
-        set32(e, &s->first_inflow, in->next);
+        unlist_inflow(e, &s->first_inflow, s->first_inflow);
         set32(e, &in->session, NONE);
         set32(e, &in->state, INFLOW_CLOSED);
         commit(e);

@@ -17,6 +17,7 @@
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/bench/still_fabric.h"
+#include "proto/wire_abi.h"
 
 #define PEER  1u /* its node */
 #define PAIRS 65536u
@@ -197,10 +198,9 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static struct bench *large_bench(void)
+static struct bench *bench_of(const struct bench_shape *shape)
 {
-    const struct bench_shape shape = {.ring_bytes = 65536, .region_bytes = 4096, .entries = PAIRS};
-    struct bench *b = bench_new(&shape);
+    struct bench *b = bench_new(shape);
     struct engine_config *config;
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(b);
@@ -208,6 +208,13 @@ static struct bench *large_bench(void)
     config->binds_client = config->binds_user = UINT32_MAX;
     config->pairs_client = config->pairs_user = UINT32_MAX;
     return b;
+}
+
+static struct bench *large_bench(void)
+{
+    const struct bench_shape shape = {.ring_bytes = 65536, .region_bytes = 4096, .entries = PAIRS};
+
+    return bench_of(&shape);
 }
 
 /* The fastest time of a bind, of `n` in blocks of 256. */
@@ -258,6 +265,158 @@ static void test_restart_with_many_pairs(void)
     bench_free(b);
 }
 
+#define MANY  8192u
+#define BLOCK 256u /* of which the fastest counts */
+
+/* Where the ring has no room for so many bytes, the link begins again: we have consumed all. */
+static void make_room(struct bench *b, uint64_t bytes)
+{
+    if (b->position + bytes <= b->offer.ring_bytes)
+        return;
+    b->position = peek_peer(b->engine, PEER).posted;
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+}
+
+/* So many records of `size` bytes, each as `change` makes it. */
+static void send_many(struct bench *b, const void *like, uint32_t size, uint32_t from, uint32_t n,
+                      void (*change)(void *record, uint32_t number))
+{
+    static uint8_t records[65536];
+
+    for (uint32_t at = 0, count; at < n; at += count) {
+        for (count = 0; count < BLOCK && at + count < n; count++) {
+            memcpy(records + count * size, like, size);
+            change(records + count * size, from + at + count);
+        }
+        make_room(b, count * size);
+        CU_ASSERT_TRUE_FATAL(bench_send(b, records, count * size));
+        bench_steps(b, 30);
+    }
+    CU_ASSERT_FALSE_FATAL(b->broken);
+}
+
+static void name_remote(void *record, uint32_t number)
+{
+    ((struct wire_bound *)record)->remote = number;
+}
+
+static void name_origin_flow(void *record, uint32_t number)
+{
+    ((struct wire_bind *)record)->origin_flow = number;
+}
+
+static void name_inflow(void *record, uint32_t number)
+{
+    ((struct wire_flow *)record)->flow = number;
+}
+
+/* The fastest time, of so many blocks, in which a pair leaves. */
+static uint64_t unbind_some(struct bench *b, uint32_t from, uint32_t blocks)
+{
+    uint64_t fastest = UINT64_MAX;
+
+    for (uint32_t i = from; i < from + blocks * BLOCK; i += BLOCK) {
+        uint64_t began = now_ns();
+
+        for (uint32_t k = i; k < i + BLOCK; k++)
+            CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, k), 0);
+        began = now_ns() - began;
+        fastest = began < fastest ? began : fastest;
+        bench_steps(b, 10);
+    }
+    return fastest / BLOCK;
+}
+
+static uint64_t close_some(struct bench *b, uint32_t from, uint32_t blocks)
+{
+    const struct wire_flow close = {.head = {.words = sizeof(close) / 8, .kind = WIRE_CLOSE}};
+    uint64_t fastest = UINT64_MAX;
+
+    for (uint32_t i = from; i < from + blocks * BLOCK; i += BLOCK) {
+        uint64_t began;
+
+        make_room(b, BLOCK * sizeof(close));
+        began = now_ns();
+        send_many(b, &close, sizeof(close), i, BLOCK, name_inflow);
+        began = now_ns() - began;
+        fastest = began < fastest ? began : fastest;
+    }
+    return fastest / BLOCK;
+}
+
+/* What a context has bound first, or was bound by first, stands at the end of its list, and leaves
+ * as quickly as what came last. */
+static void test_the_oldest_leave(void)
+{
+    const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
+                                     .flow = 3};
+    const struct wire_bind bind = {.head = {.words = sizeof(bind) / 8, .kind = WIRE_BIND},
+                                   .flow = WIRE_NONE,
+                                   .origin = 1,
+                                   .job = "j"};
+    struct bench *b = large_bench();
+    uint64_t oldest[2], newest[2];
+    struct peek_census census;
+
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    (void)bind_some(b, 0, MANY);
+    send_many(b, &bound, sizeof(bound), 0, MANY, name_remote);
+    send_many(b, &bind, sizeof(bind), 0, MANY, name_origin_flow);
+    census = peek_census(b->engine);
+    CU_ASSERT_EQUAL_FATAL(census.flows, MANY);
+    CU_ASSERT_EQUAL_FATAL(census.inflows, MANY);
+    CU_ASSERT_EQUAL(census.miscounted, 0);
+    oldest[0] = unbind_some(b, 0, 8);
+    oldest[1] = close_some(b, 0, 8);
+    census = peek_census(b->engine);
+    CU_ASSERT_EQUAL(census.inflows, MANY - 8 * BLOCK);
+    CU_ASSERT_EQUAL(census.miscounted, 0);
+    (void)unbind_some(b, 8 * BLOCK, MANY / BLOCK - 16);
+    (void)close_some(b, 8 * BLOCK, MANY / BLOCK - 16);
+    newest[0] = unbind_some(b, MANY - 8 * BLOCK, 8);
+    newest[1] = close_some(b, MANY - 8 * BLOCK, 8);
+    census = peek_census(b->engine);
+    printf("\n\n  of %u flows, %u inflows: the oldest leave in %lu, %lu ns, the newest in %lu, "
+           "%lu ns\n",
+           MANY, MANY, (unsigned long)oldest[0], (unsigned long)oldest[1], (unsigned long)newest[0],
+           (unsigned long)newest[1]);
+    CU_ASSERT_EQUAL(census.inflows + census.remotes, 0);
+    CU_ASSERT_EQUAL(census.miscounted + census.lost, 0);
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT(oldest[i] <= 8 * newest[i] + 1000);
+    bench_free(b);
+}
+
+/* The fastest of some steps in which the engine looks whom it waits for, with so many flows that
+ * have nothing under way, to a peer that owes answers. */
+static uint64_t look_for_silence(uint32_t pairs)
+{
+    struct bench *b = large_bench();
+    uint64_t fastest = UINT64_MAX;
+
+    (void)bind_some(b, 0, pairs);
+    for (int i = 0; i < 20; i++) {
+        uint64_t began;
+
+        b->now += b->config.keepalive_ns;
+        began = now_ns();
+        bench_steps(b, 1);
+        began = now_ns() - began;
+        fastest = began < fastest ? began : fastest;
+    }
+    bench_free(b);
+    return fastest;
+}
+
+static void test_looks_for_silence(void)
+{
+    uint64_t few = look_for_silence(256), many = look_for_silence(PAIRS);
+
+    printf("\n\n  a look for silent peers with 256 flows: %lu ns, with %u: %lu ns\n",
+           (unsigned long)few, PAIRS, (unsigned long)many);
+    CU_ASSERT(many <= 8 * few + 20000);
+}
+
 /* Remotes whose handles are equal modulo SESSION_REMOTES share a bit, which says of none of them
  * that it goes on while another one has ended. */
 static void test_ends_share_bits(void)
@@ -287,6 +446,8 @@ int main(void)
                            {"other sizes are another arena", test_other_sizes},
                            {"bounds of sizes", test_bounds_of_sizes},
                            {"ends share bits", test_ends_share_bits},
+                           {"the oldest leave as quickly", test_the_oldest_leave},
+                           {"a look for silent peers", test_looks_for_silence},
                            {"a restart with many pairs", test_restart_with_many_pairs},
                            CU_TEST_INFO_NULL};
 

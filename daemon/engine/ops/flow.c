@@ -8,6 +8,7 @@
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/state/held.h"
+#include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/table.h"
 
 void flow_live_init(struct engine *e, uint32_t flow)
@@ -28,7 +29,6 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
                                    .peer = peer,
                                    .inflow = NONE,
                                    .endpoint = endpoint,
-                                   .next = *first,
                                    .owner = owner,
                                    .traffic = traffic,
                                    .serves = NONE,
@@ -42,7 +42,7 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
     flow_enters(e, free);
     turn_join(e, free, owner_client(e, owner));
     set32(e, &e->flows[free].state, FLOW_BINDING);
-    set32(e, first, free);
+    list_flow(e, first, free);
     held_flow_comes(e, free);
     return (int)free;
 }

@@ -10,6 +10,7 @@
 #include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/watch/steps.h"
 #include "daemon/engine/state/held.h"
+#include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/table.h"
 
 /* Whether its local event is due; `head` is the first operation that has not left. */
@@ -439,13 +440,9 @@ static void drop_due(struct engine *e, struct flow *f)
 void flow_detach(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
-    uint32_t *link = owner_flows(e, f->owner);
     enum replier who = f->owner >> 32 == OWNER_OFFLOADS ? REPLIER_OFFLOADS : REPLIER_CLIENT;
 
-    while (*link != flow && *link < e->config.flows_max) /* in an arena that is whole it is there */
-        link = &e->flows[*link].next;
-    if (*link == flow)
-        set32(e, link, f->next);
+    unlist_flow(e, owner_flows(e, f->owner), flow);
     held_flow_parts(e, flow);
     if (f->due != 0)
         drop_due(e, f);

@@ -14,6 +14,7 @@
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/peer/remote.h"
 #include "daemon/engine/state/held.h"
+#include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/table.h"
 
 /* Within a transaction: the bind's end is reported to its owner. */
@@ -226,7 +227,6 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
     in->peer = peer;
     in->origin_flow = w->origin_flow;
     in->origin = w->origin;
-    in->next = s->first_inflow;
     in->owed = 0;
     for (int who = 0; who < REPLIERS; who++)
         in->reply_flow[who] = NONE;
@@ -235,7 +235,7 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
     in->handled.open = 0;
     inflow_enters(e, free);
     set32(e, &in->state, INFLOW_OPEN);
-    set32(e, &s->first_inflow, free);
+    list_inflow(e, &s->first_inflow, free);
     held_inflows(e, session, 1);
     *is_new = true;
     return (int)free;

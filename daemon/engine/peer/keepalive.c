@@ -26,8 +26,10 @@ static bool is_waited_for(struct engine *e, uint32_t peer)
 {
     const struct peer_live *live = &e->peer_live[peer];
 
-    return peer_flow_waits(e, peer) || live->letters > 0 || live->awaited > 0 ||
-           live->outstanding > 0 || notes_pending(e, peer) || queue_count(&e->peers[peer].sent) > 0;
+    /* The last test may look at all flows to the peer. */
+    return live->outstanding > 0 || live->letters > 0 || live->awaited > 0 ||
+           notes_pending(e, peer) || queue_count(&e->peers[peer].sent) > 0 ||
+           peer_flow_waits(e, peer);
 }
 
 /* Stops watching peers that nothing waits for, and that wait for nothing. */
@@ -39,7 +41,7 @@ static void forget_idle(struct engine *e)
     for (uint32_t i = 0; i < k->count; i++) {
         uint32_t peer = k->watched[i];
 
-        if (is_waited_for(e, peer) || e->peer_live[peer].asked)
+        if (e->peer_live[peer].asked || is_waited_for(e, peer))
             k->watched[kept++] = peer;
         else
             e->peer_live[peer].watched = false;

@@ -1,6 +1,7 @@
 /* Remotes and inflows on their way out (remote.h). Thread: the progress thread. */
 #include "daemon/engine/peer/remote.h"
 #include "daemon/engine/state/held.h"
+#include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/table.h"
 
 void remote_joins(struct engine *e, uint32_t remote)
@@ -72,17 +73,13 @@ void inflow_enters(struct engine *e, uint32_t inflow)
     chain_add_key(&e->inflows_of_flow, inflow_hash(in->session, in->peer, in->origin_flow), inflow);
 }
 
-/* Within a transaction: takes it off its session's list, where it is, in an arena that is whole. */
+/* Within a transaction: its session has it no more. */
 static void inflow_parts(struct engine *e, uint32_t inflow)
 {
-    const struct inflow *in = &e->inflows[inflow];
-    uint32_t *link = &e->sessions[in->session].first_inflow;
+    uint32_t session = e->inflows[inflow].session;
 
-    held_inflows(e, in->session, -1);
-    while (*link != inflow && *link < e->config.flows_max)
-        link = &e->inflows[*link].next;
-    if (*link == inflow)
-        set32(e, link, in->next);
+    held_inflows(e, session, -1);
+    unlist_inflow(e, &e->sessions[session].first_inflow, inflow);
 }
 
 void inflow_free(struct engine *e, uint32_t inflow)

@@ -108,6 +108,7 @@ struct engine {
     uint32_t latency_count;                /* given */
     uint32_t *remote_busy;                 /* fabric operations that name it */
     uint32_t *remote_next, *remote_before; /* of its flow's; NONE at the ends */
+    uint32_t *flow_before, *inflow_before; /* lists.h */
     struct heap heap;
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;

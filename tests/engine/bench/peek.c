@@ -137,6 +137,27 @@ static uint32_t listed_remotes(const struct engine *e)
     return listed;
 }
 
+/* Flows and inflows whose context's list does not have them, or has others. */
+static uint32_t unlisted(const struct engine *e)
+{
+    int64_t flows = 0, inflows = 0;
+
+    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+        flows += e->flows[i].state != FLOW_FREE && owner_context(e->flows[i].owner) != NONE;
+        inflows += e->inflows[i].state != INFLOW_FREE && e->inflows[i].session != NONE;
+    }
+    for (uint32_t s = 0; s < e->config.sessions_max; s++) {
+        if (e->sessions[s].state == SESSION_FREE)
+            continue;
+        for (uint32_t i = e->sessions[s].first_flow; i != NONE && flows >= 0; i = e->flows[i].next)
+            flows -= e->flows[i].state != FLOW_FREE && owner_context(e->flows[i].owner) == s;
+        for (uint32_t i = e->sessions[s].first_inflow; i != NONE && inflows >= 0;
+             i = e->inflows[i].next)
+            inflows -= e->inflows[i].state != INFLOW_FREE && e->inflows[i].session == s;
+    }
+    return (flows != 0) + (inflows != 0);
+}
+
 /* Whether an instance's wait is noted as it is: for all letters of its round that are not whole. */
 static bool waits_right(const struct engine *e, uint32_t team, const struct instance *i)
 {
@@ -187,7 +208,7 @@ static bool miscounted_awaited(const struct engine *e, uint32_t peer)
 
 static uint32_t miscounted(const struct engine *e, uint32_t remotes)
 {
-    uint32_t wrong = listed_remotes(e) != remotes;
+    uint32_t wrong = (listed_remotes(e) != remotes) + unlisted(e);
 
     for (uint32_t team = 0; team < TEAMS_MAX; team++)
         if (e->teams.table[team].state == TEAM_OPEN)

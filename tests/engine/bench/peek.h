@@ -87,7 +87,7 @@ struct peek_census {
     uint32_t busy;       /* fabric operations that segments, remotes and flows count */
     uint32_t lost;       /* entries of tables that are neither in use nor on their free list */
     uint32_t miscounted; /* wrong counts: of what a client or user holds (state/held.h), of what
-                          * waits for a peer */
+                          * waits for a peer, of what stands in lists */
 };
 
 struct peek_census peek_census(const struct engine *e);

@@ -1,0 +1,78 @@
+/*
+ * Lists of flows and inflows: those of an owner, and those that end at a session. The arena has the
+ * first one and each one's next; private memory has the one before it, so that any of them leaves
+ * without a walk.
+ *
+ *     first (arena) --> newest --next--> ... --next--> oldest
+ *                          <--before--
+ *
+ * What stands before the first one is never looked at, so an entry that joins in a transaction
+ * which is rolled back leaves nothing wrong behind. An entry leaves in a transaction that is
+ * committed. Thread: the progress thread.
+ */
+#ifndef PWC_ENGINE_LISTS_H
+#define PWC_ENGINE_LISTS_H
+
+#include "daemon/engine/state/state.h"
+
+/* Within a transaction: the flow, or inflow, is the first of the list. */
+static inline void list_flow(struct engine *e, uint32_t *first, uint32_t flow)
+{
+    e->flows[flow].next = *first;
+    if (*first < e->config.flows_max)
+        e->flow_before[*first] = flow;
+    set32(e, first, flow);
+}
+
+static inline void list_inflow(struct engine *e, uint32_t *first, uint32_t inflow)
+{
+    e->inflows[inflow].next = *first;
+    if (*first < e->config.flows_max)
+        e->inflow_before[*first] = inflow;
+    set32(e, first, inflow);
+}
+
+/* Within a transaction: the flow leaves the list. In an arena that is not whole the list may not
+ * have it. */
+static inline void unlist_flow(struct engine *e, uint32_t *first, uint32_t flow)
+{
+    uint32_t before = e->flow_before[flow], next = e->flows[flow].next;
+
+    if (*first == flow)
+        set32(e, first, next);
+    else if (before < e->config.flows_max && e->flows[before].next == flow)
+        set32(e, &e->flows[before].next, next);
+    if (next < e->config.flows_max)
+        e->flow_before[next] = before;
+}
+
+static inline void unlist_inflow(struct engine *e, uint32_t *first, uint32_t inflow)
+{
+    uint32_t before = e->inflow_before[inflow], next = e->inflows[inflow].next;
+
+    if (*first == inflow)
+        set32(e, first, next);
+    else if (before < e->config.flows_max && e->inflows[before].next == inflow)
+        set32(e, &e->inflows[before].next, next);
+    if (next < e->config.flows_max)
+        e->inflow_before[next] = before;
+}
+
+/* After a restart: this one stands before its next. */
+static inline void lists_inherit_flow(struct engine *e, uint32_t flow)
+{
+    uint32_t next = e->flows[flow].next;
+
+    if (next < e->config.flows_max)
+        e->flow_before[next] = flow;
+}
+
+static inline void lists_inherit_inflow(struct engine *e, uint32_t inflow)
+{
+    uint32_t next = e->inflows[inflow].next;
+
+    if (next < e->config.flows_max)
+        e->inflow_before[next] = inflow;
+}
+
+#endif
