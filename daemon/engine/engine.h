@@ -320,7 +320,8 @@ int engine_offload_create(struct engine *e, uint32_t session,
  * ENGINE_OFFLOAD_READY has not come yet. */
 int engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload);
 /* Disabled: operations that come fail with -ESHUTDOWN, and puts that handlers had begun are cut;
- * -EAGAIN as above. Enabled: they are handled again. */
+ * -EAGAIN as above, but the offload comes to be disabled without the repeated call, too. Enabled:
+ * they are handled again. */
 int engine_offload_disable(struct engine *e, uint32_t session, uint32_t offload);
 int engine_offload_enable(struct engine *e, uint32_t session, uint32_t offload);
 

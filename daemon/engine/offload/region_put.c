@@ -197,6 +197,7 @@ void offload_cut(struct engine *e, uint32_t inflow)
 bool offload_cut_later(struct engine *e, uint32_t inflow)
 {
     const struct inflow *in = &e->inflows[inflow];
+    const struct offload *o;
     uint32_t offload;
 
     if (e->offloads.spent_on_cuts < OFFLOAD_CUT_UNITS || !in->handled.open ||
@@ -204,6 +205,9 @@ bool offload_cut_later(struct engine *e, uint32_t inflow)
         return false;
     offload = offload_of_handle(e, in->session, in->handled.offload);
     if (offload == NONE)
+        return false;
+    o = &e->offloads.table[offload];
+    if (o->state != OFFLOAD_OPEN && o->state != OFFLOAD_DISABLED) /* no sweep would cut it */
         return false;
     e->offloads.live[offload].cut_to = 0;
     e->offloads.live[offload].cut = false;

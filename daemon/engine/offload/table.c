@@ -146,14 +146,28 @@ static void end_offload(struct engine *e, uint32_t offload)
     remove_offload(e, offload);
 }
 
+/* Its client enables it, or it is disabled as its client has asked for. */
+static void set_state(struct engine *e, uint32_t offload, enum offload_state state)
+{
+    struct offload *o = &e->offloads.table[offload];
+
+    set32(e, &o->ending, OFFLOAD_STAYS);
+    set32(e, &o->state, state);
+    commit(e);
+    e->offloads.live[offload].disabled = state == OFFLOAD_DISABLED;
+}
+
 bool offload_leaves(struct engine *e, uint32_t offload)
 {
     struct offload *o = &e->offloads.table[offload];
 
-    if ((o->state == OFFLOAD_OPEN || o->state == OFFLOAD_DISABLED) && o->takes == OFFLOAD_PUTS) {
+    if ((o->state == OFFLOAD_OPEN || o->state == OFFLOAD_DISABLED) &&
+        (o->takes == OFFLOAD_PUTS || o->ending == OFFLOAD_TO_DISABLE)) {
         bool more = !cuts_step(e, offload);
 
         e->sweep |= more;
+        if (!more && o->ending == OFFLOAD_TO_DISABLE)
+            set_state(e, offload, OFFLOAD_DISABLED);
         return more;
     }
     if (o->state != OFFLOAD_BINDING || o->unbound > 0)
@@ -349,15 +363,11 @@ static int cut_puts(struct engine *e, uint32_t offload, enum offload_ending endi
     return -EAGAIN;
 }
 
-static int change_state(struct engine *e, uint32_t offload, uint32_t state)
+static int change_state(struct engine *e, uint32_t offload, enum offload_state state)
 {
-    struct offload *o = &e->offloads.table[offload];
-
-    if (o->ending == OFFLOAD_TO_DESTROY)
+    if (e->offloads.table[offload].ending == OFFLOAD_TO_DESTROY)
         return -EINVAL;
-    set32(e, &o->ending, OFFLOAD_STAYS);
-    set32(e, &o->state, state);
-    commit(e);
+    set_state(e, offload, state);
     return 0;
 }
 
@@ -374,8 +384,13 @@ int engine_offload_destroy(struct engine *e, uint32_t session, uint32_t handle)
 int engine_offload_disable(struct engine *e, uint32_t session, uint32_t handle)
 {
     uint32_t offload = changeable(e, session, handle);
-    int r = offload == NONE ? -EINVAL : cut_puts(e, offload, OFFLOAD_TO_DISABLE);
+    int r;
 
+    if (offload == NONE)
+        return -EINVAL;
+    if (e->offloads.live[offload].disabled) /* the sweep has come to the end before this call */
+        return 0;
+    r = cut_puts(e, offload, OFFLOAD_TO_DISABLE);
     return r < 0 ? r : change_state(e, offload, OFFLOAD_DISABLED);
 }
 

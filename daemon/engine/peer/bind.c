@@ -429,6 +429,15 @@ int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow, int32_t
     return 0;
 }
 
+/* Within a transaction: the put that the inflow holds is cut in a later step, which closes it.
+ * Until then nothing is due of it, so nothing else frees it. */
+static void inflow_waits_for_cut(struct engine *e, struct inflow *in)
+{
+    if (in->due == ORIGIN_BACK)
+        drop_back(e, in);
+    set32(e, &in->state, INFLOW_PARTING);
+}
+
 void bind_origin_gone(struct engine *e, uint32_t inflow)
 {
     inflow_closes(e, inflow, -EHOSTDOWN);
@@ -494,7 +503,7 @@ void bind_forget_node(struct engine *e, uint32_t peer)
         if (e->inflows[i].state == INFLOW_FREE)
             continue;
         if (offload_cut_later(e, i))
-            set32(e, &e->inflows[i].state, INFLOW_PARTING);
+            inflow_waits_for_cut(e, &e->inflows[i]);
         else
             bind_inflow_closed(e, peer, i, -EHOSTDOWN);
         commit(e);

@@ -86,6 +86,7 @@ struct offload_live {
     struct histogram runs; /* units of each */
     uint32_t cut_to;       /* inflow + 1: puts by those before it are cut; 0: none was looked at */
     bool cut;              /* all are, and none can begin */
+    bool disabled;         /* by its client, and nothing has begun since */
 };
 
 /* Units that handlers take in one step, before records wait for the next one. */

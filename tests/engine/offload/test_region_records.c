@@ -49,17 +49,23 @@ static uint32_t load(struct bench *b, uint32_t returned, uint32_t loops)
 }
 
 /* An offload of this region of the client's: its handle. */
-static uint32_t create_with_loops(struct bench *b, const struct engine_key *key, uint32_t returned,
-                                  uint32_t loops)
+static uint32_t create_like(struct bench *b, const struct engine_key *key,
+                            struct engine_offload_info info)
 {
-    const struct engine_offload_info info = {.takes = OFFLOAD_PUTS,
-                                             .program = load(b, returned, loops),
-                                             .host = {key->slot, key->generation, 0, 4096}};
-    int offload = engine_offload_create(b->engine, 0, &info, 1);
+    int offload;
 
+    info.takes = OFFLOAD_PUTS;
+    info.host = (struct engine_range){key->slot, key->generation, 0, 4096};
+    offload = engine_offload_create(b->engine, 0, &info, 1);
     CU_ASSERT_FATAL(offload >= 0);
     bench_steps(b, 2);
     return (uint32_t)offload;
+}
+
+static uint32_t create_with_loops(struct bench *b, const struct engine_key *key, uint32_t returned,
+                                  uint32_t loops)
+{
+    return create_like(b, key, (struct engine_offload_info){.program = load(b, returned, loops)});
 }
 
 static uint32_t create(struct bench *b, const struct engine_key *key, uint32_t returned)
@@ -432,15 +438,19 @@ static struct packet_record packet_of(const struct bench *b, uint32_t flow, uint
     return p;
 }
 
-/* A put of each of many flows is under way, at its first packet. */
-static struct bench *with_many_puts(uint32_t *handle)
+static struct bench *bench_for_many(void)
 {
     const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .entries = 64};
     struct bench *b = bench_new(&shape);
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(b);
     CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
-    *handle = create_with_loops(b, &b->key, HANDLER_PROCESS_DATA, LOOPS);
+    return b;
+}
+
+/* A put of each of many flows is under way, at its first packet. */
+static void begin_many_puts(struct bench *b, uint32_t handle)
+{
     for (uint32_t i = 0; i < FLOWS; i++) {
         const struct packet_record p = packet_of(b, i, 0);
 
@@ -448,7 +458,15 @@ static struct bench *with_many_puts(uint32_t *handle)
         send_packet(b, &p);
     }
     CU_ASSERT_FALSE_FATAL(b->broken);
-    check_runs(b, *handle, FLOWS, FLOWS, 0);
+    check_runs(b, handle, FLOWS, FLOWS, 0);
+}
+
+static struct bench *with_many_puts(uint32_t *handle)
+{
+    struct bench *b = bench_for_many();
+
+    *handle = create_with_loops(b, &b->key, HANDLER_PROCESS_DATA, LOOPS);
+    begin_many_puts(b, *handle);
     return b;
 }
 
@@ -485,6 +503,11 @@ static void many_are_cut(void)
 
         CU_ASSERT_EQUAL(end(b->engine, 0, handle), -EAGAIN);
         cut_in_steps(b, handle);
+        /* What is to be disabled is so without the call that comes again. */
+        CU_ASSERT_EQUAL(peek_offload(b->engine, handle).state,
+                        destroy ? OFFLOAD_OPEN : OFFLOAD_DISABLED);
+        CU_ASSERT_EQUAL(peek_offload(b->engine, handle).ending,
+                        destroy ? OFFLOAD_TO_DESTROY : OFFLOAD_STAYS);
         CU_ASSERT_EQUAL(end(b->engine, 0, handle), 0);
         CU_ASSERT_EQUAL(engine_offload_destroy(b->engine, 0, handle), destroy ? -EINVAL : 0);
         CU_ASSERT_FALSE(b->broken || b->quarantined);
@@ -506,6 +529,107 @@ static void many_are_lost(void)
                     FLOWS * event_bytes(sizeof(struct offload_word)) + event_bytes(0));
     CU_ASSERT_EQUAL(peek_census(b->engine).inflows, 0);
     CU_ASSERT_EQUAL(engine_offload_destroy(b->engine, 0, handle), 0);
+    CU_ASSERT_FALSE(b->quarantined);
+    bench_free(b);
+}
+
+/* An offload is disabled while the daemon dies: the next one ends that, whatever it takes. */
+static void disabled_over_a_restart(void)
+{
+    uint32_t handle;
+    struct bench *b = with_many_puts(&handle);
+
+    CU_ASSERT_EQUAL(engine_offload_disable(b->engine, 0, handle), -EAGAIN);
+    CU_ASSERT_TRUE_FATAL(bench_reopen(b));
+    bench_steps(b, FLOWS);
+    CU_ASSERT_EQUAL(peek_offload(b->engine, handle).state, OFFLOAD_DISABLED);
+    CU_ASSERT_EQUAL(peek_offload(b->engine, handle).ending, OFFLOAD_STAYS);
+    CU_ASSERT_EQUAL(engine_offload_enable(b->engine, 0, handle), 0);
+    CU_ASSERT_EQUAL(peek_offload(b->engine, handle).state, OFFLOAD_OPEN);
+    bench_free(b);
+}
+
+/* The event at a position of the client's ring. */
+static const struct event_record *event_at(const struct bench *b, uint64_t position)
+{
+    const uint8_t *ring = (const uint8_t *)b->session + SESSION_DATA_OFFSET + 2 * RING;
+
+    return (const struct event_record *)(const void *)(ring + position % RING);
+}
+
+/* Origins that were there again, which their client has not heard yet, are lost: their puts are cut
+ * all the same, in later steps too, and the client hears once that they have gone. */
+static void lost_when_they_were_back(void)
+{
+    const uint32_t event = event_bytes(0), full = RING / event;
+    struct bench *b = bench_for_many();
+    struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE}};
+    struct wire_flow close = {.head = {.words = sizeof(close) / 8, .kind = WIRE_CLOSE},
+                              .status = -EHOSTDOWN};
+    uint32_t handle =
+        create_like(b, &b->key,
+                    (struct engine_offload_info){.program = load(b, HANDLER_PROCESS_DATA, LOOPS),
+                                                 .flags = ENGINE_OFFLOAD_QUIET});
+    const struct event_record *ended = NULL;
+    uint32_t ends = 0;
+    uint64_t posted;
+
+    bench_bind(b, ORIGIN_FLOW + FLOWS);
+    for (note.flow = bench_inflow(b); note.sequence < full - 1; note.sequence++)
+        CU_ASSERT_TRUE_FATAL(bench_send(b, &note, sizeof(note)));
+    close.flow = bench_inflow(b);
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &close, sizeof(close))); /* fills the ring */
+    poke_config(b->engine)->spill_max = 0;
+    begin_many_puts(b, handle);
+    posted = bench_events(b);
+    CU_ASSERT_EQUAL_FATAL(posted, full * event);
+    engine_peer_lost(b->engine, 1);
+    CU_ASSERT(completed(b, handle) < FLOWS);
+    atomic_store(&b->session->remote.head, posted);
+    bench_steps(b, FLOWS);
+    CU_ASSERT_EQUAL(completed(b, handle), FLOWS);
+    for (uint64_t at = RING; at < bench_events(b); at += ended->size) {
+        ended = event_at(b, at);
+        ends += ended->kind == EVENT_PEER;
+    }
+    CU_ASSERT_EQUAL(ends, 1);
+    CU_ASSERT(ended->kind == EVENT_PEER && ended->op == PEER_ENDED);
+    CU_ASSERT_EQUAL(peek_census(b->engine).inflows, 0);
+    CU_ASSERT_FALSE(b->quarantined);
+    bench_free(b);
+}
+
+/* A put that was refused because its offload still binds its targets, and whose origin is lost when
+ * no more puts are cut in this step. */
+static void lost_with_a_new_offload(void)
+{
+    struct bench *b = bench_for_many();
+    uint32_t target = 0, handle;
+    struct packet_record p;
+    struct engine_key own;
+
+    bench_remote(b);
+    handle = create_with_loops(b, &b->key, HANDLER_PROCESS_DATA, LOOPS);
+    CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 4096, 4096, 3, &own), 0);
+    create_like(b, &own,
+                (struct engine_offload_info){.program = load(b, HANDLER_PROCESS_DATA, 0),
+                                             .target_count = 1,
+                                             .targets = &target});
+    bench_bind(b, ORIGIN_FLOW + FLOWS); /* the oldest */
+    p = packet(b, 0);
+    p.w.put.slot = own.slot;
+    p.w.put.generation = own.generation;
+    send_packet(b, &p);
+    for (uint32_t i = 0; i < FLOWS; i++) {
+        p = packet_of(b, 1 + i, 0);
+        bench_bind(b, ORIGIN_FLOW + i);
+        send_packet(b, &p);
+    }
+    check_runs(b, handle, FLOWS, FLOWS, 0);
+    engine_peer_lost(b->engine, 1);
+    bench_steps(b, FLOWS);
+    CU_ASSERT_EQUAL(completed(b, handle), FLOWS);
+    CU_ASSERT_EQUAL(peek_census(b->engine).inflows, 0);
     CU_ASSERT_FALSE(b->quarantined);
     bench_free(b);
 }
@@ -673,6 +797,9 @@ int main(void)
                            {"cut by the next operation", cut_by_the_next},
                            {"many are cut", many_are_cut},
                            {"many are lost", many_are_lost},
+                           {"disabled over a restart", disabled_over_a_restart},
+                           {"lost when they were back", lost_when_they_were_back},
+                           {"lost with a new offload", lost_with_a_new_offload},
                            {"packets between cuts", packets_between_cuts},
                            {"a put waits without an offload", waits_without_an_offload},
                            {"other records", other_records},
