@@ -387,7 +387,7 @@ static void test_the_oldest_leave(void)
     bench_free(b);
 }
 
-/* The fastest of some steps in which the engine looks whom it waits for, with so many flows that
+/* The fastest of some steps in which the engine looks for silent peers, with so many flows that
  * have nothing under way, to a peer that owes answers. */
 static uint64_t look_for_silence(uint32_t pairs)
 {

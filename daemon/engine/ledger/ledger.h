@@ -131,6 +131,9 @@ void ledger_ack_soon(struct engine *e, uint32_t peer);
 void ledger_stage_ack(struct engine *e, uint32_t peer);
 /* Says again what has been acknowledged last, as a sign of life. Whether there was room. */
 bool ledger_beat(struct engine *e, uint32_t peer);
+/* The link begins, perhaps again: a sign of life, which acknowledges what was consumed before, is
+ * staged ahead of all else. */
+void ledger_greet(struct engine *e, uint32_t peer);
 /* Part of ledger_nudge: operations are under way besides the runs. */
 bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline);
 /*

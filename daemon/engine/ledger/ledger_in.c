@@ -25,6 +25,8 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
         if (number >= NONCE_WINDOW || in->payloads[number] == WIRE_PIECES_MAX)
             return -EPROTO;
         in->payloads[number]++;
+        if (in->blocked) /* it was perhaps a piece of what is waited for */
+            e->peer_live[peer].stuck = 0;
         in->blocked = false;
     } else if (immediate >> 30 == WIRE_RUN) {
         uint16_t ahead = (uint16_t)(number - in->run);
@@ -180,6 +182,15 @@ bool ledger_beat(struct engine *e, uint32_t peer)
     in->ack_due = true;
     in->ack_at = 0;
     return true;
+}
+
+void ledger_greet(struct engine *e, uint32_t peer)
+{
+    struct ledger_in *in = &e->peer_live[peer].in;
+
+    in->acked = notes_unanswered(e, peer);
+    in->ack_due = in->acked != e->peers[peer].rx_consumed;
+    (void)stage_ack(e, peer, in->acked); /* a new ring has room */
 }
 
 bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline)

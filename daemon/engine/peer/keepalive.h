@@ -14,7 +14,8 @@
  * A sign of life goes with each question, too, and an engine that is asked watches the asker as if
  * it waited itself, without asking: a connection that carries one way alone leaves its sender with
  * answers and without acknowledgements. A link on which a run or a payload stays missing before
- * others that have come begins anew, too, after as many intervals (-ENODATA).
+ * others that have come begins anew, too, after as many intervals (-ENODATA); each piece of a
+ * payload gives what is missing the time anew.
  *
  * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
  * seen one interval. Slowness is no silence: what arrives may stand behind long payloads, so for

@@ -212,7 +212,7 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
     set32(e, &p->their_incarnation, theirs->incarnation);
     commit(e);
     if (peer != e->config.self)
-        (void)ledger_beat(e, peer); /* ahead of all payloads (keepalive.h) */
+        ledger_greet(e, peer); /* ahead of all payloads (keepalive.h) */
     peer_activate(e, peer);
     return 0;
 }

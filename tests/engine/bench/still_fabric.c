@@ -92,6 +92,8 @@ static int post(struct still_fabric *f, const struct fabric_event *event)
     if (f->post_status < 0 && f->post_after == 0)
         return f->post_status;
     f->post_after -= f->post_status < 0;
+    if (f->payloads++ == 0)
+        f->runs_first = f->runs;
     if (f->holds)
         f->held[f->held_count++ % 8] = *event;
     else

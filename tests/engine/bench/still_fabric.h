@@ -27,6 +27,8 @@ struct still_fabric {
     int poll_status;     /* of poll, when less than 0 */
     uint32_t kinds;      /* of records that were written: 1 << enum wire_kind */
     uint32_t runs;       /* written */
+    uint32_t payloads;   /* and reads: posted */
+    uint32_t runs_first; /* runs that were written before the first of these */
 };
 
 void still_open(struct still_fabric *f);

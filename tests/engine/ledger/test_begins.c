@@ -1,0 +1,116 @@
+/*
+ * A link that begins again, and one whose payload takes long: what goes first, and what is no
+ * reason to give the link up. One engine; the test is its peer (record_bench.h). One thread.
+ */
+#include "daemon/engine/peer/keepalive.h"
+#include "proto/session_abi.h"
+#include "proto/wire_abi.h"
+#include "tests/engine/bench/linked_bench.h"
+#include "tests/engine/bench/peek.h"
+#include "tests/suite.h"
+
+#define PEER 1u /* its node */
+
+/* A put from the client's segment, whose payload travels by itself. */
+static struct submit_record long_put(void)
+{
+    return (struct submit_record){.size = sizeof(struct submit_record),
+                                  .kind = SUBMIT_PUT,
+                                  .reserve = event_bytes(0),
+                                  .length = 4096};
+}
+
+/* A sign of life goes ahead of payloads that wait for the link, which may be long: the peer excuses
+ * no silence before one has come. It acknowledges what was consumed before. */
+static void test_sign_of_life_first(void)
+{
+    for (int again = 0; again < 2; again++) {
+        struct bench *b = unbound_bench(false);
+        const struct submit_record put = long_put();
+        const struct wire_ack *ack;
+        uint64_t staged;
+
+        if (again)
+            bench_bind(b, 5);
+        poke_config(b->engine)->packed_max = 64;
+        bench_remote(b);
+        bench_ack(b);
+        b->position = peek_peer(b->engine, PEER).posted;
+        staged = peek_peer(b->engine, PEER).staged;
+        engine_peer_down(b->engine, PEER);
+        bench_submit(b, &put);
+        b->fabric.runs = b->fabric.payloads = 0;
+        CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+        bench_steps(b, 4);
+        CU_ASSERT_FATAL(b->fabric.payloads > 0);
+        CU_ASSERT_EQUAL(b->fabric.runs_first, 1);
+        ack = peek_record(b->engine, PEER, staged);
+        CU_ASSERT_EQUAL(ack->head.kind, WIRE_ACK);
+        CU_ASSERT_EQUAL(ack->consumed, peek_peer(b->engine, PEER).consumed);
+        CU_ASSERT_FALSE(b->broken);
+        bench_free(b);
+    }
+}
+
+static void send_piece(struct bench *b, uint16_t nonce)
+{
+    still_push(&b->fabric,
+               &(struct fabric_event){.kind = FABRIC_ARRIVED,
+                                      .peer = PEER,
+                                      .immediate = wire_immediate(WIRE_PAYLOAD, PEER, nonce)});
+    bench_steps(b, 2);
+}
+
+/* We wait for the engine, and an interval passes. */
+static void pass(struct bench *b)
+{
+    uint64_t bytes = 0;
+
+    (void)engine_beat(b->engine, PEER, &bytes);
+    b->now += b->config.keepalive_ns;
+    bench_steps(b, 2);
+}
+
+/* A payload comes in pieces, one in each interval, behind the record that ends it: as long as they
+ * come nothing is missing. When they stop before the last, something is, though the peer lives. */
+static void test_pieces_in_time(void)
+{
+    enum { PIECES = 20, NONCE = 3 };
+    const struct wire_void last = {
+        .head = {.words = sizeof(last) / 8, .kind = WIRE_VOID, .flags = WIRE_NONCE},
+        .nonce = NONCE,
+        .pieces = PIECES};
+
+    for (uint32_t pieces = PIECES / 2; pieces <= PIECES; pieces += PIECES / 2) {
+        struct bench *b = unbound_bench(false);
+        struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
+        uint64_t consumed;
+
+        CU_ASSERT_TRUE_FATAL(bench_send(b, &last, sizeof(last)));
+        consumed = peek_peer(b->engine, PEER).consumed;
+        for (uint32_t i = 0; i < pieces; i++) {
+            pass(b);
+            CU_ASSERT_FALSE(b->broken);
+            send_piece(b, NONCE);
+        }
+        CU_ASSERT_EQUAL(peek_peer(b->engine, PEER).consumed,
+                        pieces == PIECES ? consumed + sizeof(last) : consumed);
+        ack.consumed = peek_peer(b->engine, PEER).posted;
+        for (uint32_t i = 0; i < KEEPALIVE_SILENT; i++) {
+            CU_ASSERT_FALSE(b->broken);
+            bench_send(b, &ack, sizeof(ack));
+            pass(b);
+        }
+        CU_ASSERT_EQUAL(b->broken, pieces < PIECES);
+        bench_free(b);
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {{"the sign of life goes first", test_sign_of_life_first},
+                           {"pieces in time", test_pieces_in_time},
+                           CU_TEST_INFO_NULL};
+
+    return suite_run("begins", tests);
+}
