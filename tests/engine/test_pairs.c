@@ -295,6 +295,12 @@ static void send_many(struct bench *b, const void *like, uint32_t size, uint32_t
     CU_ASSERT_FALSE_FATAL(b->broken);
 }
 
+static const struct wire_bind some_bind = {
+    .head = {.words = sizeof(struct wire_bind) / 8, .kind = WIRE_BIND},
+    .flow = WIRE_NONE,
+    .origin = 1,
+    .job = "j"};
+
 static void name_remote(void *record, uint32_t number)
 {
     ((struct wire_bound *)record)->remote = number;
@@ -350,10 +356,6 @@ static void test_the_oldest_leave(void)
 {
     const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
                                      .flow = 3};
-    const struct wire_bind bind = {.head = {.words = sizeof(bind) / 8, .kind = WIRE_BIND},
-                                   .flow = WIRE_NONE,
-                                   .origin = 1,
-                                   .job = "j"};
     struct bench *b = large_bench();
     uint64_t oldest[2], newest[2];
     struct peek_census census;
@@ -361,7 +363,7 @@ static void test_the_oldest_leave(void)
     CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
     (void)bind_some(b, 0, MANY);
     send_many(b, &bound, sizeof(bound), 0, MANY, name_remote);
-    send_many(b, &bind, sizeof(bind), 0, MANY, name_origin_flow);
+    send_many(b, &some_bind, sizeof(some_bind), 0, MANY, name_origin_flow);
     census = peek_census(b->engine);
     CU_ASSERT_EQUAL_FATAL(census.flows, MANY);
     CU_ASSERT_EQUAL_FATAL(census.inflows, MANY);
@@ -385,6 +387,91 @@ static void test_the_oldest_leave(void)
     for (int i = 0; i < 2; i++)
         CU_ASSERT(oldest[i] <= 8 * newest[i] + 1000);
     bench_free(b);
+}
+
+/* The fastest of some steps in which a context that was bound so often has drained its spill, and
+ * one of its origins may go on. */
+static uint64_t drain(uint32_t pairs)
+{
+    const struct bench_shape shape = {
+        .ring_bytes = SESSION_RING_MIN, .region_bytes = 4096, .entries = PAIRS};
+    struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE}};
+    struct bench *b = bench_of(&shape);
+    uint64_t fastest = UINT64_MAX;
+
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    send_many(b, &some_bind, sizeof(some_bind), 0, pairs, name_origin_flow);
+    CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, 0).state, INFLOW_OPEN);
+    for (int i = 0; i < 20; i++) {
+        uint64_t began;
+
+        while (peek_session(b->engine, 0).spill_bytes == 0) {
+            make_room(b, sizeof(note));
+            CU_ASSERT_TRUE_FATAL(bench_send(b, &note, sizeof(note)));
+            note.sequence++;
+        }
+        CU_ASSERT_EQUAL(peek_inflow(b->engine, 0).state, INFLOW_STOPPED);
+        bench_steps(b, 4);
+        atomic_store(&b->session->remote.head, bench_events(b));
+        began = now_ns();
+        bench_steps(b, 1);
+        began = now_ns() - began;
+        fastest = began < fastest ? began : fastest;
+        CU_ASSERT_EQUAL(peek_inflow(b->engine, 0).state, INFLOW_OPEN);
+    }
+    bench_free(b);
+    return fastest;
+}
+
+/* So many of the inflows are in this state. */
+static uint32_t inflows_in(const struct bench *b, uint32_t inflows, enum inflow_state state)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < inflows; i++)
+        count += peek_inflow(b->engine, i).state == state;
+    return count;
+}
+
+/* Many origins may go on, not all in one step. */
+static void test_many_go_on(void)
+{
+    enum { HELD = 1100, STEP_MOST = 512 };
+    struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE}};
+    struct bench *b = large_bench();
+    uint32_t steps = 0;
+
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    send_many(b, &some_bind, sizeof(some_bind), 0, HELD, name_origin_flow);
+    while (peek_session(b->engine, 0).spill_bytes == 0) {
+        make_room(b, sizeof(note));
+        CU_ASSERT_TRUE_FATAL(bench_send(b, &note, sizeof(note)));
+        note.sequence++;
+    }
+    for (note.flow = 1, note.sequence = 0; note.flow < HELD; note.flow++) {
+        make_room(b, sizeof(note));
+        CU_ASSERT_TRUE_FATAL(bench_send(b, &note, sizeof(note)));
+    }
+    CU_ASSERT_EQUAL_FATAL(inflows_in(b, HELD, INFLOW_STOPPED), HELD);
+    while (inflows_in(b, HELD, INFLOW_OPEN) < HELD && steps++ < 20) {
+        uint32_t before = inflows_in(b, HELD, INFLOW_OPEN);
+
+        atomic_store(&b->session->remote.head, bench_events(b));
+        bench_steps(b, 1);
+        CU_ASSERT(inflows_in(b, HELD, INFLOW_OPEN) <= before + STEP_MOST);
+    }
+    CU_ASSERT_EQUAL(inflows_in(b, HELD, INFLOW_OPEN), HELD);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
+static void test_drains(void)
+{
+    uint64_t few = drain(64), many = drain(MANY);
+
+    printf("\n\n  a drained spill of a context that was bound 64 times: %lu ns, %u times: %lu ns\n",
+           (unsigned long)few, MANY, (unsigned long)many);
+    CU_ASSERT(many <= 4 * few + 4000);
 }
 
 /* The fastest of some steps in which the engine looks for silent peers, with so many flows that
@@ -447,6 +534,8 @@ int main(void)
                            {"bounds of sizes", test_bounds_of_sizes},
                            {"ends share bits", test_ends_share_bits},
                            {"the oldest leave as quickly", test_the_oldest_leave},
+                           {"a spill is drained", test_drains},
+                           {"many go on", test_many_go_on},
                            {"a look for silent peers", test_looks_for_silence},
                            {"a restart with many pairs", test_restart_with_many_pairs},
                            CU_TEST_INFO_NULL};

@@ -10,6 +10,7 @@
 #include "daemon/engine/offload/region_put.h"
 #include "daemon/engine/ops/message.h"
 #include "daemon/engine/peer/region.h"
+#include "daemon/engine/peer/remote.h"
 #include "daemon/engine/ops/reply.h"
 #include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/session/session.h"
@@ -305,7 +306,7 @@ static int refuse(struct engine *e, uint32_t peer, const struct wire_op *w)
     if (awaits)
         offload_refused(e, w->flow);
     set32(e, &in->refused, w->sequence);
-    set32(e, &in->state, INFLOW_REFUSED);
+    inflow_hold(e, w->flow, INFLOW_REFUSED);
     return 0;
 }
 
@@ -446,10 +447,12 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
         r = take_request(e, a, &status);
     if (r == -ENOSPC)
         r = refuse(e, peer, w);
-    else if (r == 0 && in->state == INFLOW_REFUSED)
+    else if (r == 0 && in->state == INFLOW_REFUSED && inflow_spills(e, in))
         /* A STOP of before the refusal may hold its origin, for a verdict passes other notes: as
          * long as there is a spill, a GO is to come. */
-        set32(e, &in->state, inflow_spills(e, in) ? INFLOW_STOPPED : INFLOW_OPEN);
+        inflow_hold(e, w->flow, INFLOW_STOPPED);
+    else if (r == 0 && in->state == INFLOW_REFUSED)
+        set32(e, &in->state, INFLOW_OPEN);
     if (r == 0 && status < 0 && arrival_ends(a) && !offload_has_replied(in, w->sequence))
         r = notes_push_flow(e, peer, client_of(e, in->session), WIRE_FAIL, in->origin_flow,
                             w->sequence, status);

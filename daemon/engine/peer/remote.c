@@ -71,6 +71,8 @@ void inflow_enters(struct engine *e, uint32_t inflow)
     chain_add(&e->inflows_of_peer, in->peer, inflow);
     chain_add_key(&e->inflows_of_origin, chain_hash(in->session, in->origin), inflow);
     chain_add_key(&e->inflows_of_flow, inflow_hash(in->session, in->peer, in->origin_flow), inflow);
+    if (inflow_is_held(in)) /* after a restart */
+        chain_add(&e->inflows_held, in->session, inflow);
 }
 
 /* Within a transaction: its session has it no more. */
@@ -89,6 +91,7 @@ void inflow_free(struct engine *e, uint32_t inflow)
     chain_remove(&e->inflows_of_peer, inflow);
     chain_remove(&e->inflows_of_origin, inflow);
     chain_remove(&e->inflows_of_flow, inflow);
+    chain_remove(&e->inflows_held, inflow);
     if (in->session != NONE)
         inflow_parts(e, inflow);
     for (int who = 0; who < REPLIERS; who++) {

@@ -31,6 +31,16 @@ static inline uint32_t inflow_home(const struct engine *e, uint32_t session, uin
 {
     return chain_home_of(&e->inflows_of_flow, inflow_hash(session, peer, origin_flow));
 }
+/* Within a transaction: the inflow's origin waits for GO, in one of these states. */
+static inline void inflow_hold(struct engine *e, uint32_t inflow, enum inflow_state state)
+{
+    set32(e, &e->inflows[inflow].state, state);
+    chain_add(&e->inflows_held, e->inflows[inflow].session, inflow);
+}
+static inline bool inflow_is_held(const struct inflow *in)
+{
+    return in->state == INFLOW_STOPPED || in->state == INFLOW_REFUSED;
+}
 /* Within a transaction: nothing names the inflow any more. */
 void inflow_free(struct engine *e, uint32_t inflow);
 /* Within a transaction: frees a flow that has no inflow at the target, or no longer has one. */

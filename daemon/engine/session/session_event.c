@@ -145,7 +145,7 @@ static int spill_room(struct engine *e, uint32_t inflow, uint32_t size, uint32_t
     if (in->state == INFLOW_OPEN) {
         if (notes_push_flow(e, in->peer, s->client, WIRE_STOP, in->origin_flow, 0, 0) < 0)
             return -ENOBUFS;
-        set32(e, &in->state, INFLOW_STOPPED);
+        inflow_hold(e, inflow, INFLOW_STOPPED);
     }
     set64(e, &s->spill_bytes, s->spill_bytes + bytes);
     return 0;
@@ -472,26 +472,39 @@ static void release_ends(struct engine *e, uint32_t session)
         (void)release_inflows(e, session, true);
 }
 
+/* Inflows that may go on in one step; later ones go on with the rest. */
+#define RELEASED_MOST 256u
+
 /* Also to those in line for a turn: an earlier STOP may still come behind an earlier GO. */
 void session_release_spill(struct engine *e, uint32_t session)
 {
+    struct chain *held = &e->inflows_held;
+    uint32_t i, n = 0;
+
     if (e->sessions[session].ends_due > 0)
         release_ends(e, session);
-    for (uint32_t i = e->sessions[session].first_inflow; i != NONE; i = e->inflows[i].next) {
+    while ((i = chain_first(held, session)) != NONE) {
         struct inflow *in = &e->inflows[i];
 
-        if ((in->state == INFLOW_STOPPED || in->state == INFLOW_REFUSED) &&
-            !let_go_on(e, session, in))
+        if (n++ == RELEASED_MOST) {
+            table_leaves(e, TABLE_SESSIONS, session);
             return;
+        }
+        if (in->session == session && inflow_is_held(in) && !let_go_on(e, session, in))
+            return;
+        chain_remove(held, i);
     }
 }
 
 void session_release_handlers(struct engine *e, uint32_t session)
 {
-    for (uint32_t i = e->sessions[session].first_inflow; i != NONE; i = e->inflows[i].next) {
+    const struct chain *held = &e->inflows_held;
+
+    for (uint32_t i = chain_first(held, session); i != NONE; i = chain_next(held, i)) {
         struct inflow *in = &e->inflows[i];
 
-        if (awaits_handlers(in) && !offload_in_line(e, in) && !let_go_on(e, session, in))
+        if (in->session == session && awaits_handlers(in) && !offload_in_line(e, in) &&
+            !let_go_on(e, session, in))
             return;
     }
 }

@@ -92,6 +92,7 @@ struct engine {
     struct chain flows_of_way;         /* by owner and endpoint */
     struct chain inflows_of_origin;    /* by session and origin */
     struct chain inflows_of_flow;      /* by session, and the origin's peer and flow */
+    struct chain inflows_held; /* by session: stopped or refused; others may be there, too */
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;
