@@ -523,6 +523,15 @@ static void test_ends_share_bits(void)
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), 0);
     direct_show_ended(b->engine, OTHER, true);
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
+    direct_show_ended(b->engine, OTHER, false);
+    poke_remote_state(b->engine, FIRST, REMOTE_REVOKED);
+    direct_show_ended(b->engine, FIRST, true);
+    CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, FIRST), 0);
+    CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
+    bench_bound(b, FIRST, 0, 3); /* then it is free */
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL_FATAL(peek_remote(b->engine, FIRST).state, REMOTE_FREE);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), 0);
     bench_free(b);
 }
 

@@ -277,6 +277,16 @@ static int bind_resolve(struct engine *e, uint32_t peer, uint32_t session,
     return w->has_key ? region_grant(e, w->slot, peer) : 0;
 }
 
+/* Answers to one peer's BINDs that may wait for its acknowledgement: they take no more than this
+ * part of all chunks. A peer that consumes what it is sent has far fewer, however many contexts and
+ * keys it binds. */
+#define BOUND_CHUNKS_PART 8u
+
+static uint32_t bound_most(const struct engine *e)
+{
+    return e->config.chunks_max / BOUND_CHUNKS_PART * (CHUNK_BYTES >> NOTE_SHIFT);
+}
+
 int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_bind w;
@@ -286,9 +296,7 @@ int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *reco
     bool is_new = false;
 
     memcpy(&w, record->at, sizeof(w));
-    /* The peer has sent more BINDs than its table of remotes holds, and acknowledges none of the
-     * answers, which would take all chunks. */
-    if (p->bound_owed >= 2 * e->config.remotes_max)
+    if (p->bound_owed >= bound_most(e)) /* it acknowledges none of them */
         return -EPROTO;
     w.job[sizeof(w.job) - 1] = '\0';
     answer.remote = w.remote;

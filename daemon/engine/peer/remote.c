@@ -1,5 +1,6 @@
 /* Remotes and inflows on their way out (remote.h). Thread: the progress thread. */
 #include "daemon/engine/peer/remote.h"
+#include "daemon/engine/session/direct.h"
 #include "daemon/engine/state/held.h"
 #include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/table.h"
@@ -41,6 +42,7 @@ void remote_free(struct engine *e, uint32_t remote)
     if (e->flow_live[r->flow].remotes == 0)
         table_leaves(e, TABLE_FLOWS, r->flow); /* if nothing else names it */
     set32(e, &r->state, REMOTE_FREE);
+    direct_show_ended(e, remote, false); /* others may have its bit */
     table_give(e, TABLE_REMOTES, remote);
 }
 
