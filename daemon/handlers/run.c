@@ -34,8 +34,11 @@ static bool time_again(struct run *r, uint64_t now)
     if (!r->host->switches)
         return false;
     switched = r->host->switches(r->self);
-    if (switched == r->switched)
-        return false;
+    if (r->switched == RUN_UNKNOWN || switched == r->switched) {
+        if (r->again == 0)
+            return false;
+        r->again--;
+    }
     r->switched = switched;
     r->begun = now;
     return true;

@@ -89,6 +89,7 @@ struct run {
                         of its own, which the host clears when the client attaches. */
     uint64_t units;  /* at most, below 2^32 */
     uint64_t time;   /* ns at most (run_in_time), where the host has a clock */
+    uint32_t again;  /* how often it may have this time again; counted down */
     uint32_t targets; /* of the offload */
     struct windows windows;
 
@@ -116,9 +117,10 @@ bool run_next_span(struct run *r);
  * The clock alone. False: out of time, and the run has failed.
  *
  * The clock runs on while the processor serves others, and no handler is to blame for that. So the
- * host's switches are noted when a run has used up its time, and it gets the time again: once, and
- * as often as the thread was switched out meanwhile. A run that is left alone ends after twice its
- * time.
+ * host's switches are noted when a run has used up its time, and it gets the time again: as often
+ * as the thread was switched out since it last got it, and `again` times besides, for a hypervisor
+ * and interrupts stop a thread without a switch. A run that is left alone ends after its time and
+ * `again` times more.
  */
 bool run_in_time(struct run *r);
 

@@ -681,16 +681,23 @@ static uint64_t switches_look(void *self)
     return at->switches += at->switches_tick;
 }
 
-/* A run that is left alone gets its time once more; one whose thread is switched out goes on. */
+/* A run that is left alone has its time as often again as its host allows; one whose thread is
+ * switched out goes on. */
 static void test_switched_out(void)
 {
     bench_reset(b);
     b->host.switches = switches_look;
     b->tick = 100;
     b->run.time = 1000;
-    run_loop(10000, 100000);
-    CU_ASSERT_EQUAL(b->run.fault, RUN_OUT_OF_TIME);
-    CU_ASSERT(b->run.used > 20 * RUN_SPAN && b->run.used <= 24 * RUN_SPAN);
+    for (uint32_t again = 0; again < 4; again++) {
+        b->run.again = again;
+        run_loop(10000, 100000);
+        CU_ASSERT_EQUAL(b->run.fault, RUN_OUT_OF_TIME);
+        CU_ASSERT(b->run.used > 10 * (again + 1) * RUN_SPAN &&
+                  b->run.used <= 12 * (again + 1) * RUN_SPAN);
+        CU_ASSERT_EQUAL(b->run.again, 0);
+    }
+    b->run.again = 1;
     b->switches_tick = 1;
     run_loop(10000, 100000);
     CU_ASSERT_EQUAL(b->run.fault, RUN_NO_FAULT);

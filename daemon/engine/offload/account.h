@@ -13,7 +13,7 @@
 /* An offload is new in this entry. */
 static inline void account_begin(struct engine *e, uint32_t offload)
 {
-    e->offloads.live[offload] = (struct offload_live){0};
+    e->offloads.live[offload] = (struct offload_live){.in_time = OFFLOAD_IN_TIME};
 }
 
 /* A handler has run. The caller adds the units to the offload's own in the run's transaction. */

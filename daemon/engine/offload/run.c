@@ -105,10 +105,27 @@ static bool windows_of(const struct engine *e, const struct offload *o,
            window_of(e, o->session, &o->scratch, HANDLER_SCRATCH, w);
 }
 
+/* How often the offload's next run may have its time again. */
+static uint32_t again_of(const struct offload_live *live)
+{
+    return live->in_time < OFFLOAD_IN_TIME ? OFFLOAD_AGAIN : OFFLOAD_AGAIN_MOST;
+}
+
+/* A run that might have its time `again` times has this left of it. */
+static void note_time(struct offload_live *live, uint32_t again, uint32_t left)
+{
+    if (again - left > OFFLOAD_AGAIN)
+        live->in_time = 0;
+    else if (live->in_time < OFFLOAD_IN_TIME)
+        live->in_time++;
+}
+
 int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
                 struct handler_packet *packet, const struct packet_bytes *bytes, struct run *run)
 {
     const struct offload *o = &e->offloads.table[offload];
+    struct offload_live *live = &e->offloads.live[offload];
+    uint32_t again = again_of(live);
 
     packet->header = handler_address(HANDLER_PACKET, 0);
     packet->header_length = bytes->header;
@@ -121,11 +138,13 @@ int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
                         .client = (uint64_t)e->sessions[o->session].client + 1,
                         .units = e->config.handler_units,
                         .time = UINT64_C(1000) * e->config.handler_us,
+                        .again = again,
                         .targets = o->targets};
     if (!windows_of(e, o, packet, bytes, &run->windows))
         return -EHOSTDOWN;
     probe_handler_begin(o->session, offload_handle_of(o, offload), stage);
     vm_run(e->offloads.vm, run);
+    note_time(live, again, run->again);
     probe_handler_end(o->session, offload_handle_of(o, offload), stage, run->used, run->fault);
     return 0;
 }

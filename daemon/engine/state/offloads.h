@@ -87,7 +87,15 @@ struct offload_live {
     uint32_t cut_to;       /* inflow + 1: puts by those before it are cut; 0: none was looked at */
     bool cut;              /* all are, and none can begin */
     bool disabled;         /* by its client, and nothing has begun since */
+    uint32_t in_time;      /* runs since one took its time more than twice, up to
+                              OFFLOAD_IN_TIME */
 };
+
+/* How often a run has its time again: a pause of the machine is no fault of its handler, but a
+ * handler that is slow each time costs other clients twice its time at most. */
+#define OFFLOAD_AGAIN      1u
+#define OFFLOAD_AGAIN_MOST 3u /* after so many runs in time: */
+#define OFFLOAD_IN_TIME    256u
 
 /* Units that handlers take in one step, before records wait for the next one. */
 #define OFFLOAD_STEP_UNITS 8192u

@@ -85,6 +85,25 @@ int bench_link(struct bench *b)
     return rc;
 }
 
+static uint64_t host_clock(void *context)
+{
+    struct bench *b = context;
+
+    return b->clock += b->clock_tick;
+}
+
+static uint64_t host_switches(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+void bench_clock(struct bench *b)
+{
+    b->host.clock = host_clock;
+    b->host.switches = host_switches;
+}
+
 bool bench_send(struct bench *b, const void *records, uint32_t size)
 {
     if (!bench_send_unseen(b, records, size))

@@ -40,6 +40,8 @@ struct bench {
     uint32_t woken; /* how often the client was to be */
     bool quarantined;
     uint64_t now, random;
+    uint64_t clock, clock_tick; /* ns: of handlers' runs (bench_clock), and by how much a look at it
+                                   moves it */
     /* node 1's side of the link */
     uint32_t restarts; /* of node 1's daemon, which has kept its state */
     struct engine_offer offer;
@@ -56,6 +58,8 @@ void bench_free(struct bench *b);
  * is a bug by itself. */
 bool bench_reopen(struct bench *b);
 void bench_steps(struct bench *b, int n);
+/* From now on runs of handlers have a clock, and nobody else gets the processor meanwhile. */
+void bench_clock(struct bench *b);
 /* Shakes hands as node 1, again after a link that broke. 0 or a negative errno. */
 int bench_link(struct bench *b);
 /* One run of `size` bytes as its bytes stand in `records`; position 0 of a new link's ring. False:

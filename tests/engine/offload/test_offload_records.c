@@ -347,7 +347,40 @@ static void a_packet_of_a_message(void)
     bench_free(b);
 }
 
-/* ---- units ----------------------------------------------------------------------------------- */
+/* ---- units and time -------------------------------------------------------------------------- */
+
+/* The machine stops a thread now and then: a run has its time thrice again, if those before it were
+ * in time. A handler that is slow each time has it once again, and ends by a fault. */
+static void pauses_of_the_machine(void)
+{
+    static const struct {
+        uint32_t between; /* runs in time, between two slow ones */
+        uint32_t state;
+    } rows[] = {{0, OFFLOAD_DISABLED},
+                {OFFLOAD_IN_TIME - 1, OFFLOAD_DISABLED},
+                {OFFLOAD_IN_TIME, OFFLOAD_OPEN}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = new_bench();
+        uint32_t sequence = 1;
+
+        join(b, 0, works(b), ENGINE_OFFLOAD_QUIET, false);
+        bench_clock(b);
+        b->clock_tick = 20000; /* 8 looks take 3 times 50 us */
+        send_message(b, 0, sequence++, WIRE_NO_REPLY);
+        CU_ASSERT_EQUAL(offload(b).state, OFFLOAD_OPEN);
+        b->clock_tick = 0;
+        for (uint32_t n = 0; n < rows[i].between; n++)
+            send_message(b, 0, sequence++, WIRE_NO_REPLY);
+        b->clock_tick = 20000;
+        send_message(b, 0, sequence, WIRE_NO_REPLY);
+        CU_ASSERT_EQUAL(offload(b).messages, sequence);
+        CU_ASSERT_EQUAL(offload(b).state, rows[i].state);
+        CU_ASSERT_EQUAL(offload(b).fault, rows[i].state == OFFLOAD_OPEN ? 0 : RUN_OUT_OF_TIME);
+        CU_ASSERT_FALSE(b->broken);
+        bench_free(b);
+    }
+}
 
 /* A peer whose messages have taken a step's units waits for the next step, and others do not. */
 static void units_of_a_step(void)
@@ -536,6 +569,7 @@ int main(void)
         {"a message waits without an offload", waits_without_an_offload},
         {"a packet of a message", a_packet_of_a_message},
         {"units of a step", units_of_a_step},
+        {"pauses of the machine", pauses_of_the_machine},
         {"rows and sums", rows_and_sums},
         {"sends that wait", sends_that_wait},
         {"a long packet", a_long_packet},
