@@ -251,7 +251,7 @@ static void open_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            (void)!open("/dev/null", O_RDWR); /* it gets the lowest free number: this one */
+            (void)!open("/dev/null", O_RDWR); /* open takes the lowest free number, which is fd */
 }
 
 int main(int argc, char **argv)

@@ -76,8 +76,8 @@ struct session_sizes {
     uint32_t submit, local, remote, reply_submit, reply_event;
 };
 
-/* The requests and notifications of a context, as its client counts them, for people who look; 0
- * from older libraries.
+/* The requests and notifications of a context, as its client counts them, for pwcctl; 0 from older
+ * libraries.
  */
 struct session_notices {
     _Alignas(64) _Atomic uint64_t started; /* requests for notifications that are under way */
@@ -97,8 +97,8 @@ enum session_wait {
     SESSION_WAIT_KINDS
 };
 
-/* How a context's thread has waited, as its client says, for people who look; 0 from older
- * libraries. A call counts as soon as it lets time pass: its first looks do not. */
+/* How a context's thread has waited, as its client says, for pwcctl; 0 from older libraries. A call
+ * counts as soon as it lets time pass: its first looks do not. */
 struct session_waits {
     _Alignas(64) _Atomic uint32_t call; /* enum session_wait: the call that waits now */
     _Atomic uint64_t waited_ns;         /* in such calls in all; only grows */
@@ -113,7 +113,8 @@ struct session_shared {
     struct session_sizes sizes;
     uint32_t rank;
     uint32_t message_max; /* bytes of an active message's block: struct message and what follows */
-    uint32_t fences;      /* 1: the daemon fences for who rings submit_bell (shm_ring/doorbell.h) */
+    /* 1: the daemon fences for a client that rings submit_bell (shm_ring/doorbell.h). */
+    uint32_t fences;
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
     /* Counts the daemon's news of neighbours: pairs made or gone (pair_abi.h). When the count
      * changes, a note may be in the wake socket, and a pair's `gone` may have changed. */

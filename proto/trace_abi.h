@@ -45,7 +45,7 @@ struct trace_record {
     uint64_t position;
     uint32_t length; /* bytes */
     int32_t status;
-    uint32_t uid;    /* whose it is; TRACE_NONE: of several users, or the daemon's own */
+    uint32_t uid; /* the user of the operation; TRACE_NONE: of several users, or the daemon's own */
     uint32_t client; /* here; TRACE_NONE: of none */
     uint32_t session;
     uint32_t node; /* the other side's number */

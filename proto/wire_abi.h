@@ -141,8 +141,8 @@ static_assert(sizeof(struct wire_put) == 48, "wire_put");
 
 /*
  * RESULT: struct wire_flow, then values packed: those of the `done` elements of an ATOMIC, or those
- * of the `done` atomics of ATOMICS, 8 bytes each. What it names stands for as many as were asked,
- * or, with status -EBUSY, for fewer.
+ * of the `done` atomics of ATOMICS, 8 bytes each. There is a value for each element or atomic that
+ * was asked for, or, with status -EBUSY, for the first ones.
  *
  *     head | flow | sequence | status | done | values, padded to 8
  *

@@ -28,7 +28,7 @@ enum word_type {
     WORD_U64 = 7,
     WORD_F32 = 8,
     WORD_F64 = 9,
-    WORD_TYPES,            /* those below are for folds only */
+    WORD_TYPES,            /* the types from here on are for folds only */
     FOLD_C64 = WORD_TYPES, /* complex: two F32, the real part first */
     FOLD_C128 = 11,        /* two F64 */
     FOLD_BOOL = 12,        /* a byte, true if not 0 */
@@ -49,7 +49,7 @@ enum word_op {
     WORD_READ = 8,
     WORD_COMPARE_SWAP = 9,
     WORD_MASKED_SWAP = 10,
-    WORD_OPS, /* those below are for folds only */
+    WORD_OPS, /* the operations from here on are for folds only */
     FOLD_LAND = WORD_OPS,
     FOLD_LOR = 12,
     FOLD_LXOR = 13,

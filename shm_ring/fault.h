@@ -45,7 +45,7 @@ enum fault_point {
     FAULT_EVENT_RELEASED,
     FAULT_SLOT_SETTLED,
     FAULT_MESSAGE_FOUND, /* its handler has not run */
-    FAULT_MESSAGE_RUN,   /* it has, the record still stands there */
+    FAULT_MESSAGE_RUN,   /* its handler has run, the record still stands there */
     /* ---- library: past the daemon ---- */
     FAULT_DIRECT_COPIED, /* bytes of an operation that the target has not seen */
     FAULT_PAIR_HALF,     /* the lines of a record, but not the head that shows it */
@@ -62,7 +62,7 @@ enum fault_point {
     FAULT_STEP_SUBMITTED, /* to the engine */
     FAULT_STEP_ENDED,     /* the result is shown, members that sleep are not woken */
     FAULT_STEP_READ,      /* the result is read, the member not counted as one that took it */
-    FAULT_STEP_TAKEN,     /* it is counted, members that wait for the row are not woken */
+    FAULT_STEP_TAKEN,     /* the member is counted, members that wait for the row are not woken */
     FAULT_TEAM_LEFT,      /* the daemon knows, the area is still mapped */
 
     /* ---- daemon: control ---- */
@@ -95,7 +95,7 @@ enum fault_point {
     /* ---- daemon: handlers ---- */
     FAULT_PROGRAM_TAKEN,    /* copied and checked, the engine does not have it */
     FAULT_PROGRAM_LOADED,   /* the engine has it, its client does not know */
-    FAULT_OFFLOAD_MADE,     /* it is not open */
+    FAULT_OFFLOAD_MADE,     /* the offload is not open yet */
     FAULT_OFFLOAD_OPENED,   /* its client does not know */
     FAULT_OFFLOAD_GONE,     /* its program and regions are free, its client does not know */
     FAULT_PROGRAM_UNLOADED, /* its client does not know */
@@ -151,7 +151,7 @@ struct fault_board {
     _Atomic uint32_t action; /* 0: only count */
     _Atomic int32_t victim;
     _Atomic int32_t error;
-    _Atomic uint32_t done; /* it has happened */
+    _Atomic uint32_t done; /* the action has happened */
 };
 
 int fault_pass(enum fault_point point);

@@ -3,7 +3,8 @@
  *
  * The creator seals them against shrinking, growing and further seals, so neither side can be made
  * to fault by a resize, and takes their mode bits away (a memfd is born 0777 and could be reopened
- * through /proc). They have no name in any file system. Seals do not stop hole punching: sigbus.h.
+ * through /proc). The memfds have no name in any file system. Seals do not stop hole punching:
+ * sigbus.h.
  */
 #ifndef PWC_SHM_RING_MAPPING_H
 #define PWC_SHM_RING_MAPPING_H

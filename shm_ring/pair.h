@@ -74,7 +74,7 @@ struct pair_record {
     uint8_t kind; /* enum pair_kind, but for PAIR_MORE */
     uint8_t flags;
     uint16_t id_len; /* 0: `id` by value; else so many bytes */
-    uint32_t lines;  /* that it takes */
+    uint32_t lines;  /* lines that the record takes */
     uint64_t bytes;  /* moved */
     uint64_t id;
 };

@@ -46,8 +46,9 @@ enum patience_step {
 #define PATIENCE_LONG_NS   UINT64_C(400000)
 /* For a client, on which others do not wait: where many clients poll on few cores, a round takes
  * longer than that, since a process that computes keeps its slice of 2.8 ms or more. */
-#define PATIENCE_SLICE_NS      UINT64_C(2500000)
-#define PATIENCE_WAKE_NS       UINT64_C(30000) /* what sleeping for less takes from everybody */
+#define PATIENCE_SLICE_NS UINT64_C(2500000)
+/* A sleep of less than this costs all processes more than it gives. */
+#define PATIENCE_WAKE_NS       UINT64_C(30000)
 #define PATIENCE_LOOK_NS       UINT64_C(10000) /* looks between two yields take no longer */
 #define PATIENCE_BLOCK_NS      UINT64_C(1000000)
 #define PATIENCE_BLOCK_MOST_NS UINT64_C(1024000000)
@@ -55,7 +56,7 @@ enum patience_step {
 struct patience {
     enum patience_mode mode;
     uint64_t window_ns;     /* after work, yielding pays for so long */
-    uint64_t long_ns;       /* a yield that took longer ran somebody who computes */
+    uint64_t long_ns;       /* a yield that took longer ran a program that computes */
     uint64_t worked;        /* when there was work last */
     uint64_t blocked_until; /* do not yield before */
     uint64_t block_ns;      /* how long that was last believed; 0: never, or forgotten */

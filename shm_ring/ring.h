@@ -47,7 +47,7 @@ struct ring_producer {
     uint64_t tail;      /* private truth; published by ring_publish */
     uint64_t head_seen; /* last valid sight of the consumer's head */
     uint64_t size;
-    uint64_t published; /* what stands in shared->tail, as far as we wrote it */
+    uint64_t published; /* the value of shared->tail, as far as we wrote it */
 };
 
 struct ring_consumer {

@@ -9,13 +9,14 @@
  *
  *     J  member: line and inputs written, then itself counted in `arrived` (release)
  *        last to come: counted (acquire), then lines and inputs read
- *     K  who ends an instance: result written, then `done` stored (release)
+ *     K  the side that ends an instance: result written, then `done` stored (release)
  *        member: `done` loaded (acquire), then the result read
  *     L  member: result read, then itself counted in `taken` (release)
  *        member that calls a lap later: `taken` loaded (acquire), then line and inputs written
  *     M  sleeper: its bit set, then a look at `done`, `taken` and what broke the team
- *        who ends an instance, takes the last result or breaks the team: that stored, then the bits
- *          loaded. All are sequentially consistent, so either the look or the load sees the other.
+ *        the side that ends an instance, takes the last result or breaks the team: that stored,
+ *          then the bits loaded. All are sequentially consistent, so either the look or the load
+ *          sees the other.
  *     N  daemon: what broke the team written, then its status (release)
  *        member: status loaded (acquire), then the rest read
  *
@@ -149,9 +150,9 @@ void team_reason(const struct team_area *a, struct team_reason *out);
 
 /* The columns of the table in team_abi.h, in bytes, for a member that gives or receives. */
 struct team_load {
-    uint64_t given;    /* by a member */
-    uint64_t node;     /* what the engine gives */
-    uint64_t received; /* what the engine gets */
+    uint64_t given;    /* bytes that a member gives */
+    uint64_t node;     /* bytes that the engine gives */
+    uint64_t received; /* bytes that the engine gets */
 };
 
 /* The load of a collective of length L, up to 2^32, over a team of `size`, with so many members

@@ -232,7 +232,8 @@ static void client_close(struct pwc_client *client)
     free(client);
 }
 
-/* Connects and says who we are. -EAGAIN: the daemon has too many connections just now. */
+/* Connects and sends this process's identity. -EAGAIN: the daemon has too many connections just
+ * now. */
 static int attach(const struct environment *environment, char *why, size_t why_size,
                   struct pwc_client **out)
 {

@@ -1,9 +1,9 @@
 /*
  * The process's attachment to the daemon.
  *
- * Threads: any. What stands above `lock` never changes after pwc_init, or has a lock of its own;
- * what stands below is guarded by it. Order of locks: the client's, the link's, then those of
- * spans and landings.
+ * Threads: any. Members above `lock` never change after pwc_init, or have a lock of their own;
+ * `lock` guards the members below. Order of locks: the client's, the link's, then those of spans
+ * and landings.
  */
 #ifndef PWC_CLIENTLIB_CLIENT_H
 #define PWC_CLIENTLIB_CLIENT_H

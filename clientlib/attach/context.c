@@ -248,8 +248,8 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
 
     if (rc == 0 && ctx->channel.pending.places != 0)
         end_staged(ctx);
-    /* After an error (no answer in time, or no memory there) the daemon ends the session later,
-     * with the client at last. */
+    /* After an error (no answer in time, or no memory there) the daemon ends the session later, at
+     * the latest with the client. */
     if (rc == 0)
         (void)context_end(ctx);
     return rc;

@@ -21,33 +21,34 @@ struct pwc_remote {
     struct pwc_remote *next;
     pwc_peer peer;
     uint64_t length;
-    uint32_t handle;          /* the daemon's */
-    uint32_t rights;          /* PWC_REMOTE_* */
-    uint32_t slot;            /* of the region, with its key */
-    uint32_t generation;      /* of the region, with its key */
-    bool way;                 /* what is done to it need not go through the daemon: it has a pair */
+    uint32_t handle;     /* the daemon's */
+    uint32_t rights;     /* PWC_REMOTE_* */
+    uint32_t slot;       /* of the region, with its key */
+    uint32_t generation; /* of the region, with its key */
+    bool way; /* the remote has a pair: operations on it need not go through the daemon */
     struct direct_pair *pair; /* that all remotes of this peer have, or none */
     uint8_t *memory;          /* with a way: the region, where its rights allow */
     struct mapping mapping;   /* of its pages */
     uint64_t flush;     /* local id of the last SUBMIT_FLUSH that pwc_flush submitted for it */
     uint64_t flush_at;  /* channel.submitted behind that */
     struct pwc_key key; /* these three: of one that is to be bound at its first use */
-    bool keyed;         /* it is bound with that key; else the peer alone */
+    bool keyed;         /* the remote is bound with that key; else the peer alone */
     struct pwc_remote *previous; /* in pwc_ctx.late */
 };
 
 /* A Medium whose payload the caller writes: begun in the submission ring (channel.submit.open). */
 struct prepared {
     struct message block;
-    uint8_t *at;                 /* where the block goes */
-    struct pwc_request *request; /* that it is given, and that counts it already; or NULL */
+    uint8_t *at; /* where the block goes */
+    /* Request to which the message is given, and which counts it already; or NULL. */
+    struct pwc_request *request;
 };
 
 /* The teams that a context is in, and what persistent collectives do, by number of their request.
  */
 struct context_teams {
     struct pwc_team *all;
-    struct pwc_team *active; /* those that have to be looked at */
+    struct pwc_team *active; /* teams that have to be looked at */
     struct team_again **again;
     uint32_t again_count;
 };
@@ -57,13 +58,14 @@ struct context_events {
     pwc_event_handler run; /* NULL: there is none */
     void *argument;
     unsigned kinds; /* enum pwc_kinds */
-    unsigned asked; /* those of the pwc_wait that is running: its caller takes them */
+    unsigned asked; /* kinds that the pwc_wait under way asks for: its caller gets such events, not
+                       `run` */
 };
 
 /* The call that waits now. */
 struct context_wait {
     uint32_t call;  /* enum session_wait */
-    uint32_t shown; /* what session_waits has */
+    uint32_t shown; /* the value in session_waits */
     int64_t at;     /* up to when its time is counted; 0: it has let no time pass yet */
 };
 
@@ -83,7 +85,7 @@ struct pwc_ctx {
     uint64_t flushes;
     uint32_t neighbour_changes_seen; /* of session_shared.neighbours, by neighbours_update */
     struct pwc_remote *remotes;
-    struct pwc_remote *late; /* those that are to be bound at their first use */
+    struct pwc_remote *late; /* remotes that are to be bound at their first use */
     struct pwc_window *windows;
     struct context_teams teams;
     struct span_view spans;

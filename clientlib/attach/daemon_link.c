@@ -289,7 +289,7 @@ static int wait_at_work(struct daemon_link *link, struct daemon_call *call,
         if (call->done)
             break;
         if (!link->reading)
-            (void)read_for_all(link, 0); /* what is there now */
+            (void)read_for_all(link, 0); /* reads the frames that are there now */
         if (!call->done && late)
             return -ETIMEDOUT;
     }

@@ -140,7 +140,7 @@ struct channel {
     void *deliver_context;
     struct kept kept;
     struct channel_ends ends;
-    _Alignas(8) uint8_t event[EVENT_BYTES_MAX]; /* what pwc_event.data points into */
+    _Alignas(8) uint8_t event[EVENT_BYTES_MAX]; /* the bytes that pwc_event.data points to */
     uint8_t ids[CHANNEL_IDS_BYTES];             /* the same, for the events of channel_probe_n */
 };
 
@@ -348,7 +348,7 @@ void channel_end_request(struct channel *ch, struct pwc_request *r, int status);
 void channel_notify_init(struct channel_notify *n);
 /* Before request_pool_destroy. */
 void channel_notify_destroy(struct channel *ch);
-/* Says what a request asks for, before it is first started: 0 or -ENOMEM. */
+/* Sets the pattern of a request before its first start: 0 or -ENOMEM. */
 int channel_notify_open(struct channel *ch, struct pwc_request *r,
                         const struct matcher_pattern *pattern);
 /* After channel_start_request: takes what has come before, and waits for the rest: 0 or -ENOMEM. */

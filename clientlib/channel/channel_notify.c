@@ -62,8 +62,7 @@ int channel_notify_open(struct channel *ch, struct pwc_request *r,
     return rc;
 }
 
-/* Shows how many requests are started, and what they have taken, to people who look
- * (session_notices). */
+/* Shows how many requests are started, and what they have taken, for pwcctl (session_notices). */
 static inline void publish_matched(struct channel *ch)
 {
     struct session_notices *notices = &ch->shared->notices;

@@ -1,6 +1,6 @@
 /*
  * Owns nothing: takes events and messages out of the session's rings, and gives the rings and the
- * neighbours their turns. What becomes of each is channel_route's.
+ * neighbours their turns. channel_route decides what becomes of each.
  *
  * Thread: the one that owns the context.
  */
@@ -340,8 +340,8 @@ static inline bool heads_request_end(uint64_t word)
     return (word & ~mask) == wanted;
 }
 
-/* Takes such events from the head of the local ring, without the steps that others need: how many.
- * Each word of them is loaded once. What makes no sense is left to take. */
+/* Takes such events from the head of the local ring, without the steps that others need, and
+ * returns how many. Each word of them is loaded once. A senseless record is left to take(). */
 static int take_request_ends(struct channel *ch)
 {
     struct inbox *inbox = &ch->local;

@@ -45,7 +45,7 @@ static bool has_reply_room(struct channel *ch)
     return rc == 0;
 }
 
-/* Local event space for a reply with the longest id. */
+/* Whether there is local event space for a reply with the longest id. */
 static bool has_local_space(struct channel *ch)
 {
     int rc = inbox_space(&ch->local, EVENT_BYTES_MAX);
@@ -88,7 +88,7 @@ int channel_reply_room(struct channel *ch, struct neighbour *from, const struct 
     return 0;
 }
 
-/* Runs the handler; *ended is the event of that. 1, or as channel_deliver. */
+/* Runs the handler; *ended gets the event of its end. 1, or as channel_deliver. */
 static int run_message(struct channel *ch, struct neighbour *from, const struct event_record *event,
                        struct event_record *ended)
 {

@@ -166,7 +166,7 @@ int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void
         .lid = lid,
         .rid = rid,
     };
-    if (length == sizeof(uint64_t)) /* what most small ones have */
+    if (length == sizeof(uint64_t)) /* the length of most small puts */
         memcpy(record + 1, payload, sizeof(uint64_t));
     else
         (void)channel_append((uint8_t *)(record + 1), payload, length);

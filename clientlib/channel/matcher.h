@@ -14,8 +14,9 @@
  *
  * A notification goes to the matching request that was started first. A request takes the oldest
  * unexpected notification that matches it. Both hashes double when they hold more entries than
- * buckets. Where several entries share a bucket, they stand in it by their order. What a request
- * with a wildcard takes is the oldest of its peer and id too, so the chains need one link.
+ * buckets. Where several entries share a bucket, they stand in it by their order. A notification
+ * that a request with a wildcard takes is also the oldest of its peer and id, so the chains need
+ * one link.
  *
  * The matcher knows no request's count, no session and no clock: its caller stops a request that
  * has what it waits for.
@@ -44,7 +45,7 @@ struct matcher_pattern {
 /* A request, started or not: its owner's memory, and while it is started the matcher's. */
 struct matcher_request {
     struct matcher_pattern pattern;
-    uint64_t number; /* it was started as the number-th */
+    uint64_t number; /* place in the order in which requests were started */
     struct matcher_request *before, *next;
 };
 

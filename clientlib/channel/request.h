@@ -46,7 +46,7 @@ struct pwc_request {
     uint8_t kind;             /* enum request_kinds */
     bool reported;
     uint16_t lid_size; /* these three: of persistent ones */
-    uint32_t wanted;   /* what `left` begins with */
+    uint32_t wanted;   /* the value that `left` begins with */
     uint64_t lid;      /* by value, or a pointer to a copy of its bytes; 0: none */
 };
 static_assert(sizeof(struct pwc_request) == 64, "pwc_request");

@@ -1,7 +1,7 @@
 /*
  * Owns nothing: takes events and messages out of the rings of pairs, which neighbours write without
- * the daemon. What becomes of each is channel_route's. What cannot be kept stays in its pair's
- * ring.
+ * the daemon. channel_route decides what becomes of each. A record that cannot be kept stays in its
+ * pair's ring.
  *
  * Thread: the one that owns the context.
  */
@@ -70,7 +70,8 @@ static inline struct event_record as_event(const struct pair_record *record, uin
     };
 }
 
-/* As channel_route, of a record whose id stands in id_room. What cannot be kept stays. */
+/* As channel_route, of a record whose id stands in id_room. A record that cannot be kept stays in
+ * its ring. */
 static __attribute__((noinline)) int route(struct channel *ch, struct neighbour *from,
                                            struct event_record event, uint64_t peer, unsigned kinds,
                                            struct pwc_event *out)
@@ -181,7 +182,8 @@ static int take_answer(struct channel *ch, struct direct_pair *pair, uint64_t pe
     if (rc <= 0)
         return rc;
     pair_pass(&pair->answers, &record);
-    /* At once: the room of an answer that is no longer awaited is the next one's. */
+    /* Released at once, because `awaited` no longer counts the answer, and the next one may take
+     * its room. */
     pair_release(&pair->answers);
     pair->awaited--;
     n->awaited--;

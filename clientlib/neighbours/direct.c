@@ -12,7 +12,7 @@
 #include "shm_ring/fault.h"
 #include "shm_ring/word.h"
 
-/* ---- which path ----------------------------------------------------------------------------- */
+/* ---- choice of the path --------------------------------------------------------------------- */
 
 bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote)
 {
@@ -350,7 +350,7 @@ int direct_atomic(struct pwc_ctx *ctx, const struct atomic_call *a)
     if (!(a->flags & PWC_NO_RCE))
         show_target(ctx, a->dst, PAIR_ATOMIC, bytes, a->rid, a->flags);
     else
-        wake_if_asleep(ctx, pair); /* it may wait for the word */
+        wake_if_asleep(ctx, pair); /* the target may wait for the word */
     end_atomic(ctx, a, 0, bytes);
     count_put(pair, bytes);
     return 0;

@@ -48,8 +48,8 @@ struct direct_way {
 void direct_way_take(struct direct_way *way, const Pwc__Pair *pair, int *fds, int fd_count);
 /* Closes what `way` still holds. */
 void direct_way_drop(struct direct_way *way);
-/* Opens the way for a new remote. Where it cannot, the remote's operations go through the daemon.
- * Takes what `way` holds. */
+/* Opens the way for a new remote. Where that fails, the remote's operations go through the daemon.
+ * Takes the descriptors that `way` holds. */
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way);
 void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote);
 /* Unmaps pairs that lead nowhere any more. */

@@ -34,7 +34,7 @@ struct neighbour {
     uint64_t until;     /* the remote ring's position that goes before the record at the head */
     bool waits;         /* `until` is set */
     bool over;     /* a record made no sense, or the origin is gone: forget it once it is empty */
-    bool wake_due; /* it sleeps, and the daemon could not be asked yet to wake it */
+    bool wake_due; /* the neighbour sleeps, and the daemon could not be asked yet to wake it */
     uint64_t am_ops, am_bytes;
     struct mapping mapping;
 };
@@ -48,7 +48,7 @@ struct direct_pair {
     struct pair_writer writer; /* of requests */
     struct pair_reader answers;
     uint32_t awaited;    /* answers */
-    uint64_t refused_at; /* what the target had read when a call last found no room */
+    uint64_t refused_at; /* how far the target had read when a call last found no room */
     bool refused;        /* a call found no room, and the target has read nothing more since */
     bool wants_room;     /* a call has ever been refused: a sleep by pwc_fd waits for room too */
     uint32_t remotes;    /* that lead to it */

@@ -91,7 +91,7 @@ static bool is_silent(const struct neighbour *of)
 }
 
 /* Sets the bells of all silent neighbours to quiet, so that their origins call when they write, and
- * moves them to the end of the active ones: the index of the first. */
+ * moves these neighbours to the end of the active ones. Returns the index of the first. */
 static uint32_t announce(struct neighbours *n)
 {
     uint32_t from = n->active;

@@ -80,7 +80,7 @@ static int find_place(struct pwc_team *t, const struct team_call *call)
     if (t->called - t->over > t->area.row_mask)
         return -EAGAIN;
     if (t->whole < t->called)
-        return 0; /* it begins when its turn comes */
+        return 0; /* the call begins when its turn comes */
     rc = team_first_room(t, call);
     if (rc == -EAGAIN)
         team_activate(t);

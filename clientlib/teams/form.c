@@ -195,7 +195,7 @@ static int join_team(const struct join *join, struct pwc_team **out)
     FAULT(TEAM_BUILT);
     if (formed.fd >= 0)
         close(formed.fd);
-    if (rc < 0) /* it cannot take part: so the others need not wait for it */
+    if (rc < 0) /* this member cannot take part: so the others need not wait for it */
         team_leave(join->ctx, formed.number);
     return rc;
 }

@@ -54,7 +54,7 @@ struct team_call {
     bool asks;         /* `whole` is to be found first; */
     bool asked;        /* the step for that has begun */
     bool silent;       /* the lid is shown only if the call fails */
-    bool persistent;   /* so is the request */
+    bool persistent;   /* the request is persistent */
 };
 
 /* A step of a call, which is an instance of the area. */

@@ -101,7 +101,7 @@ static int open_nodes(struct control *control)
     const struct config *config = control->config;
     char why[WHY_MAX] = "";
     int rc = 0;
-    /* A flag goes before the file: then only one of the two keys counts. */
+    /* A flag overrides the file: then only one of the two keys counts. */
     enum config_source list = config_source_of(config, "nodes"),
                        file = config_source_of(config, "nodes-file");
 
@@ -430,7 +430,7 @@ static void close_handle(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
-/* Frees all clients. They learn of it by the state in their sessions and by the hang-up. The
+/* Frees all clients. Clients learn of it by the state in their sessions and by the hang-up. The
  * progress threads have ended. */
 static void free_clients(struct control *control)
 {
@@ -457,7 +457,7 @@ static void free_clients(struct control *control)
     }
 }
 
-/* Closes everything in reverse. What was not opened is skipped. */
+/* Closes everything in reverse. Parts that were not opened are skipped. */
 static void control_close(struct control *control)
 {
     control->stopping = true;
@@ -630,7 +630,7 @@ int control_run(const struct control_options *options)
     open_loop(control);
     rc = control_open(control);
     if (rc < 0 && (control->inherited || was_next))
-        _exit(EXIT_FAILURE); /* what is kept stays, for the next process */
+        _exit(EXIT_FAILURE); /* the store's descriptors stay, for the next process */
     if (rc == 0) {
         say_ready(control, options->ready_fd);
         uv_run(&control->loop, UV_RUN_DEFAULT);

@@ -120,7 +120,7 @@ struct control {
     uv_timer_t paying;         /* a line waits until its user has paid (turns.h) */
     struct account *charged;   /* the thread's time goes to this account; NULL: to none */
     uint64_t charged_from;     /* of the thread's clock, ns */
-    struct account strangers;  /* from elsewhere */
+    struct account strangers;  /* processes outside this node */
     uv_check_t turn_end;
     uint64_t turn;                           /* of the loop */
     uint32_t in_line;                        /* connections whose user has had its turn (turns.h) */
@@ -128,7 +128,7 @@ struct control {
     uint64_t pairs_made;
     struct team *node_teams;          /* list (team.h) */
     struct team_gather *team_gathers; /* list (team_client.h) */
-    uint32_t segments_shared;         /* those with descriptors kept for neighbours */
+    uint32_t segments_shared;         /* segments with descriptors kept for neighbours */
     struct pending_table pending;
     struct quarantined history[QUARANTINE_HISTORY];
     uint32_t history_count; /* so far */

@@ -14,8 +14,8 @@ struct control;
 
 /* Logs an error where `rc` is one: `why`, or, where that is empty, the errno's text. Returns rc. */
 int control_explain(struct control *control, int rc, const char *why);
-/* Ends the process where an end in order is impossible. What a keeper holds stays there, for the
- * process that is started next. */
+/* Ends the process where an end in order is impossible. The descriptors that a keeper holds stay
+ * there, for the process that is started next. */
 _Noreturn void control_end_at_once(struct control *control, const char *why);
 
 #endif

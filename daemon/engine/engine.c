@@ -132,7 +132,7 @@ static void arena_inherit(struct engine *e)
     for (uint32_t t = 0; t < TABLES; t++)
         for (uint32_t i = 0; i < table_bound(e, t); i++)
             table_leaves(e, t,
-                         i); /* what does not leave is taken off the list by the first sweep */
+                         i); /* the first sweep takes entries that do not leave off the list */
 }
 
 bool engine_arena_fits(const struct engine_config *config, const void *arena)

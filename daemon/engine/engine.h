@@ -314,10 +314,10 @@ struct engine_offload_info {
 int engine_offload_create(struct engine *e, uint32_t session,
                           const struct engine_offload_info *info, uint64_t cookie);
 /* Messages that come for it from now on go to the client's own handler; puts to its region end with
- * -ESHUTDOWN, until the region has another one. What handlers had begun, and what waits for room,
- * ends so too; a put is cut. -EAGAIN: many puts are to be cut, which takes some steps: the call is
- * to be repeated, and nothing begins meanwhile. -EINVAL: this context has no such offload, or
- * ENGINE_OFFLOAD_READY has not come yet. */
+ * -ESHUTDOWN, until the region has another one. Messages and puts that handlers have begun, or that
+ * wait for room, end so too; a put is cut. -EAGAIN: many puts are to be cut, which takes some
+ * steps: the call is to be repeated, and nothing begins meanwhile. -EINVAL: this context has no
+ * such offload, or ENGINE_OFFLOAD_READY has not come yet. */
 int engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload);
 /* Disabled: operations that come fail with -ESHUTDOWN, and puts that handlers had begun are cut;
  * -EAGAIN as above, but the offload comes to be disabled without the repeated call, too. Enabled:
@@ -431,7 +431,7 @@ enum engine_part {
     ENGINE_INTAKE = 2,   /* taking submissions */
     ENGINE_PEERS = 3,    /* records, operations and events, to and from peers */
     ENGINE_POLL = 4,     /* the fabric's poll */
-    ENGINE_SWEEP = 5,    /* what leaves */
+    ENGINE_SWEEP = 5,    /* the sweep of entries that leave */
 };
 /* The part of the last step that took longest, and how long, where the step has ended at `now`. The
  * engine reads the clock only behind a part that had much to do; other parts count as what comes
@@ -507,10 +507,10 @@ struct engine_totals_view {
 /* Teams now, and the collectives that their members have called here; only of teams that several
  * engines share, for members of one engine do without it. Counts since this process began. */
 struct engine_teams_view {
-    uint64_t teams;                /* now, also those of one engine */
-    uint64_t broken;               /* so far, of all */
-    uint64_t calls, bytes;         /* that have ended; of a member's operand, summed */
-    uint64_t failed;               /* calls that were under way when their team broke */
+    uint64_t teams;        /* now, also those of one engine */
+    uint64_t broken;       /* all teams that broke since then */
+    uint64_t calls, bytes; /* of calls that have ended; bytes of one member's operand, summed */
+    uint64_t failed;       /* calls that were under way when their team broke */
     uint64_t under_way, oldest_ns; /* calls now, and how long the oldest is */
 };
 

@@ -208,7 +208,7 @@ static void segment_sweep(struct engine *e, uint32_t segment)
     live->registered = false;
     live->dropping = true;
     if (fabric_mem_drop(e->fabric, live->memory.index, cookie_of(COOKIE_SEGMENT, segment)) < 0)
-        segment_dropped(e, segment, 0); /* it was not registered */
+        segment_dropped(e, segment, 0); /* the segment was not registered */
 }
 
 static bool segment_leaves(struct engine *e, uint32_t segment)
@@ -258,7 +258,8 @@ static bool inflows_close(struct engine *e, uint32_t session)
     return true;
 }
 
-/* Around the move of a context's share: who adds them up sees a change, and looks again. */
+/* Called before and after a context's counts move to the totals: a reader that adds both up sees a
+ * change, and reads again. */
 static void departure(struct engine *e)
 {
     __atomic_thread_fence(__ATOMIC_RELEASE);
@@ -304,7 +305,7 @@ static int session_sweep(struct engine *e, uint32_t session)
             e->host->wake(e->host->context, session, mode);
     }
     live->attached = false;
-    live->shared = NULL; /* it may be unmapped: views look no more */
+    live->shared = NULL; /* the session may be unmapped: views look no more */
     return 1;
 }
 

@@ -39,8 +39,8 @@ struct fabric_traits {
 /* Memory of ours that is registered. The fabric chooses `index`, and finds its own entry by it. */
 struct fabric_memory {
     uint32_t index;
-    uint64_t address; /* what a peer names as the start of this memory */
-    uint64_t key;     /* what a peer names as its key */
+    uint64_t address; /* address by which a peer names the start of this memory */
+    uint64_t key;     /* key by which a peer names this memory */
 };
 
 enum fabric_access {

@@ -12,7 +12,7 @@
 #include "daemon/fabric/fabric.h"
 
 struct router_config {
-    uint32_t node;         /* which peer is ourselves */
+    uint32_t node;         /* number of this node among the peers */
     uint32_t memories_max; /* 4096: registrations under way at a time */
 };
 

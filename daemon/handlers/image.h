@@ -29,7 +29,7 @@
 struct image_error {
     uint32_t place; /* the instruction's number, as llvm-objdump counts */
     const char *reason;
-    int64_t value;        /* what was wrong */
+    int64_t value;        /* the wrong value */
     const char *function; /* that the instruction is in, in the image; "": no name is known */
 };
 

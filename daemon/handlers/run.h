@@ -1,6 +1,7 @@
 /*
- * A run: one handler on one packet. What it may use (windows, units, time), what it has used, and
- * how it went wrong. The interpreter (vm.h) and the helpers (helpers.h) share it.
+ * A run: one handler on one packet. This struct holds what the handler may use (windows, units,
+ * time), what it has used, and how it failed. The interpreter (vm.h) and the helpers (helpers.h)
+ * share it.
  *
  * Units are granted in spans, so that the host's clock is looked at every RUN_SPAN units:
  *
@@ -32,7 +33,7 @@ enum run_fault {
     RUN_BAD_ARGUMENT = 6,    /* of a helper */
     RUN_BUSY_WORD = 7,       /* somebody else changed the atomic's word 4096 times in a row */
     RUN_BAD_RETURN = 8,      /* no such return of this handler */
-    RUN_BAD_INSTRUCTION = 9, /* what the check of images refuses */
+    RUN_BAD_INSTRUCTION = 9, /* an instruction that the check of images refuses */
     RUN_FAULTS = 10,
 };
 
@@ -49,7 +50,7 @@ struct run_send {
     uint32_t index;       /* of a message */
     uint8_t code;         /* of an atomic (proto/word_abi.h) */
     uint32_t arguments;   /* of a message or a reply, each 8 bytes */
-    const uint8_t *args;  /* these, aligned or not */
+    const uint8_t *args;  /* the arguments, aligned or not */
     const uint8_t *from;  /* the payload, in one of the windows, or NULL */
     uint64_t length;      /* its bytes, or those of a get or a put from the region */
     uint64_t offset;      /* in the target's region */
@@ -82,7 +83,7 @@ struct run_host {
 struct run {
     /* Set by the host. */
     const struct handler_image *image; /* checked */
-    enum handler_stage stage;          /* which handler; the image has it */
+    enum handler_stage stage;          /* the handler that runs; the image has it */
     const struct run_host *host;
     void *self;
     uint64_t client; /* whose windows: between two clients stands a barrier. Each has a stack window
@@ -158,7 +159,7 @@ static inline uint64_t run_part(uint64_t n, uint64_t done, uint64_t most, uint64
 }
 
 /* Behind a loop over bytes: no instruction behind it begins before it is decided that the loop has
- * ended. What a wrong guess has read behind a window then reaches nobody. */
+ * ended. So bytes that a wrongly predicted branch has read behind a window reach nobody. */
 static inline void run_fence(void)
 {
 #if defined(__x86_64__)

@@ -9,7 +9,7 @@
  * is chosen by data all the same, so a guess reaches no more than a program does. Sizes are below
  * 2^61.
  *
- * Thread: the one that runs handlers. Owner of what bases point to: the host, who keeps it mapped
+ * Thread: the one that runs handlers. Owner of what bases point to: the host, which keeps it mapped
  * during a run.
  */
 #ifndef PWC_HANDLERS_WINDOW_H

@@ -112,7 +112,7 @@ static int start(struct keeper *k)
     return 0;
 }
 
-/* ---- what the daemon says -------------------------------------------------------------------- */
+/* ---- messages of the daemon ----------------------------------------------------------------- */
 
 static void say_ready(struct keeper *k)
 {

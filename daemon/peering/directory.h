@@ -59,7 +59,8 @@ struct directory_gather {
     uint32_t length; /* of each contribution */
     uint32_t have;
     uint8_t **parts;   /* by rank; NULL: not given yet */
-    uint64_t since_ns; /* when it was opened, by its caller's clock, who writes it; 0: not yet */
+    uint64_t since_ns; /* when the gather was opened, by the caller's clock; 0: the caller has not
+                          set it yet */
     /* The contribution whose length differs; of another length than ours where there is one. Or the
      * rank that has left without having contributed; the job's size where none has. */
     uint32_t odd_rank, odd_length;

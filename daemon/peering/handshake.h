@@ -89,7 +89,7 @@ struct handshake_greeting {
 enum handshake_state {
     HANDSHAKE_GREET = 1,  /* our greeting is to be sent, theirs to come */
     HANDSHAKE_PROVE = 2,  /* both have greeted; their proof is to come */
-    HANDSHAKE_PROVEN = 3, /* they know the secret */
+    HANDSHAKE_PROVEN = 3, /* the other side knows the secret */
     HANDSHAKE_REFUSED = 4,
 };
 

@@ -158,7 +158,7 @@ static void what_does_not_fit(void)
     unlink(d.socket);
     sockets[3] = make_socket(d.socket, SOCK_DGRAM, false);
     refuse(&sockets[3], 1);
-    CU_ASSERT_EQUAL(access(d.socket, F_OK), 0); /* it was not replaced */
+    CU_ASSERT_EQUAL(access(d.socket, F_OK), 0); /* the file was not replaced */
     for (int i = 0; i < 4; i++)
         close(sockets[i]);
     close(null);

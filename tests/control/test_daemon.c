@@ -323,7 +323,7 @@ static void hellos(void)
         int expected;
     } rows[] = {
         {"hello", 0, 2, 0},
-        {"hello", 0, 2, -EADDRINUSE}, /* it is live */
+        {"hello", 0, 2, -EADDRINUSE}, /* rank 0 is live */
         {"hello", 2, 3, -EINVAL},     /* another size */
         {"hello", 2, 2, -EINVAL},
         {"hello", 0, 0, -EINVAL},
@@ -363,7 +363,7 @@ static void contexts_and_their_quota(void)
     CU_ASSERT_TRUE(settles());
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- state that is kept, and given back ----------------------------------------------------- */
 
 /* When a client's process is killed, the daemon gives back everything it had, and its rank is free
  * again. */

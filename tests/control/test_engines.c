@@ -19,7 +19,7 @@
 #include "tests/suite.h"
 
 #define ENGINES 3u
-#define CLIENTS 7u /* that the daemon may have */
+#define CLIENTS 7u /* clients that the daemon may have */
 #define THREAD  "pwcd-progress\n"
 
 static struct daemon d;

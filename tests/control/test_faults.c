@@ -1,8 +1,8 @@
 /*
- * A daemon that cannot watch its clients' processes refuses them with that reason. And a daemon
- * whose shared memory faults, because a client cut it short (its seals, left out here, prevent
- * that): the daemon goes on, quarantines the client that owned the memory, says why, and gives all
- * back; other clients notice nothing.
+ * A daemon that cannot watch its clients' processes refuses them with that reason. Where a client
+ * cuts shared memory short, so that it faults (seals prevent that, and are left out here), the
+ * daemon goes on, quarantines the client that owned the memory, says why, and gives all back; other
+ * clients notice nothing.
  *
  *     test_faults ODD-PWCD
  */
@@ -62,7 +62,7 @@ static void segments(void)
         uint32_t length;
         uint16_t flags;
         uint8_t kind;
-        bool neighbour; /* who submits it, towards the client's memory */
+        bool neighbour; /* the neighbour submits it, towards the client's memory; else the client */
     } rows[] = {
         {"the source of a put", 8192, 0, SUBMIT_PUT, false},
         {"the target of a packed put", 64, SUBMIT_INLINE, SUBMIT_PUT, true},

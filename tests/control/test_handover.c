@@ -88,7 +88,7 @@ static void start(const char *which, const char *odd)
     CU_ASSERT_EQUAL_FATAL(daemon_start(&d, which, arguments), 0);
     rank = raw_connect(&d);
     CU_ASSERT_EQUAL_FATAL(raw_hello(rank, "handed", 0, 1), 0);
-    CU_ASSERT_TRUE(raw_is_served(&d)); /* it has noted that Hello is answered */
+    CU_ASSERT_TRUE(raw_is_served(&d)); /* the daemon has noted that Hello is answered */
 }
 
 /* Returns the keeper's other child, the process that is to take over, while it runs; 0: there is
@@ -108,7 +108,7 @@ static pid_t beside(pid_t daemon)
     for (long pid; (pid = strtol(at, &at, 10)) > 0;) {
         char state = pid == daemon ? 0 : state_of((pid_t)pid, &sleeps);
 
-        if (state != 0 && state != 'Z') /* which the keeper is about to wait for */
+        if (state != 0 && state != 'Z') /* the keeper is about to wait for this process */
             return (pid_t)pid;
     }
     return 0;
@@ -197,7 +197,7 @@ static void again_and_again(void)
         daemon = next_daemon(daemon);
         close(s);
         close(other);
-        CU_ASSERT_TRUE(raw_is_served(&d)); /* it has seen them go */
+        CU_ASSERT_TRUE(raw_is_served(&d)); /* the daemon has seen both clients go */
         kill(d.pid, SIGUSR2);
         daemon = next_daemon(daemon);
     }
@@ -250,7 +250,7 @@ static void does_not_come_up(void)
 }
 
 /* A signal that arrives while another process is about to take over asks for one more hand-over,
- * because the configuration may have changed since. So it does behind a hand-over that failed and
+ * because the configuration may have changed since. That holds behind a hand-over that failed and
  * behind one that did not. */
 static void asked_meanwhile(void)
 {
@@ -273,7 +273,7 @@ static void asked_meanwhile(void)
         next = beside(daemon);
         kill(daemon, SIGUSR2);
         for (int turn = 0; turn < 2; turn++)
-            CU_ASSERT_TRUE(raw_is_served(&d)); /* it has seen the signal */
+            CU_ASSERT_TRUE(raw_is_served(&d)); /* the daemon has seen the signal */
         close(fifo);
         CU_ASSERT_EQUAL(upgraded(s), comes_up[i] ? 0 : -EPIPE);
         if (next_daemon(daemon) == next)
@@ -370,7 +370,8 @@ static void hung_up_meanwhile(void)
         (void)state_of(daemon, &sleeps);
     close(end.fd);
     (void)next_daemon(daemon);
-    CU_ASSERT(sleeps - before > 20); /* it does so after each look, a thousand times a second */
+    /* The daemon looks a thousand times a second, and sleeps after each look. */
+    CU_ASSERT(sleeps - before > 20);
     printf("%lu sleeps ", sleeps - before);
     close(unread);
     stop();

@@ -1,7 +1,7 @@
 /*
  * A daemon as a process, and another one made up, that knows the secret: each field of each frame
- * between daemons out of range. What the daemon refuses it refuses in words, to the other side and
- * in its log; what makes no sense ends the link; and it goes on.
+ * between daemons out of range. The daemon states the reason of each refusal, to the other side and
+ * in its log; a senseless frame ends the link; and the daemon goes on.
  *
  *     test_peer_frames PWCD
  */
@@ -98,7 +98,7 @@ static const struct row rows[] = {
     {"rank_at.rank", 1, NULL, ANSWERED, -EINVAL, NULL},
     {"rank_at.rank", UINT32_MAX, NULL, ANSWERED, -EINVAL, NULL},
     {"rank_at.size", 0, NULL, ANSWERED, -EINVAL, NULL},
-    {"rank_at.size", 2, NULL, ANSWERED, -EINVAL, NULL}, /* it is 1 */
+    {"rank_at.size", 2, NULL, ANSWERED, -EINVAL, NULL}, /* the job's size is 1 */
     {"rank_at.size", 65537, NULL, ANSWERED, -EINVAL, NULL},
     {"rank_at.size", UINT32_MAX, NULL, ANSWERED, -EINVAL, NULL},
     {"rank_at.engine", 16, NULL, ANSWERED, -EINVAL, NULL},

@@ -224,7 +224,8 @@ static void refused_by_munge(void)
 {
     static const struct {
         const char *munge, *says; /* of node 1; NULL: by the secret */
-        uint32_t from;            /* who dials: a refusal is heard before one has proven itself */
+        /* The node that dials: a refusal is heard before either side has proven itself. */
+        uint32_t from;
     } rows[] = {
         {"foreign", "the other daemon is user", 1},
         {"altered", "was not made for this connection", 1},

@@ -132,7 +132,7 @@ static void look(int s, struct outcome *out, void *context)
     memcpy(out->text, &seen, sizeof(seen));
 }
 
-/* ---- who ------------------------------------------------------------------------------------- */
+/* ---- users ---------------------------------------------------------------------------------- */
 
 enum verdict { SERVED, REFUSED, LOOKS, UNREACHABLE };
 
@@ -348,7 +348,7 @@ static void jobs_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* ---- what is seen of others ------------------------------------------------------------------ */
+/* ---- views of others ------------------------------------------------------------------------ */
 
 /* Connects as this user; the process is root again afterwards. */
 static int connected_as(uid_t uid)

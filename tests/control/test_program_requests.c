@@ -199,7 +199,7 @@ static void hostile_images(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* ---- who ------------------------------------------------------------------------------------- */
+/* ---- users ---------------------------------------------------------------------------------- */
 
 static void out_of_place(void)
 {
@@ -246,7 +246,7 @@ static void policies(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* A client that hangs up takes its programs along, also those that are just being loaded. */
+/* Programs of a client that hangs up are unloaded, also programs that are just being loaded. */
 static void the_end(void)
 {
     struct holdings quiet;

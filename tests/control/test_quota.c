@@ -82,7 +82,7 @@ struct taker {
     struct answer context, segment, program;
 };
 
-/* A program of 1 KiB of constants, and some: it takes 2 KiB. */
+/* Loads a program with 1 KiB of constants and a few instructions; it takes 2 KiB. */
 static int load_program(int socket, struct answer *out)
 {
     struct raw_image image;

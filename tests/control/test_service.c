@@ -226,7 +226,8 @@ static void handed_over(void)
     CU_ASSERT_TRUE(is_notified("RELOADING=1"));
     CU_ASSERT_TRUE_FATAL(is_notified("MAINPID="));
     CU_ASSERT_EQUAL(speaker, before);
-    CU_ASSERT_PTR_NOT_NULL(strstr(said, "WATCHDOG=1")); /* it has a whole interval to come up */
+    /* The next process has a whole interval to come up. */
+    CU_ASSERT_PTR_NOT_NULL(strstr(said, "WATCHDOG=1"));
     CU_ASSERT_FATAL(sscanf(said, "MAINPID=%d", &next) == 1 && next != before);
     CU_ASSERT_TRUE(is_notified("READY=1"));
     CU_ASSERT_EQUAL(speaker, next);

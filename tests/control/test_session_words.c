@@ -104,7 +104,7 @@ static void events_not_consumed(void)
     hostile_quarantined(&s, RESERVE);
 }
 
-/* ---- what is published ----------------------------------------------------------------------- */
+/* ---- published words ------------------------------------------------------------------------ */
 
 /* The daemon does not read back what it has only published. */
 static void published_words(void)
@@ -173,7 +173,7 @@ static void records_that_change(void)
         struct scribbler scribbler = {.session = &s};
         struct {
             struct submit_record record;
-            uint8_t payload[64]; /* so that no record meets the ring's end */
+            uint8_t payload[64]; /* makes the record so long that none meets the ring's end */
         } puts[ROW] = {0};
         uint32_t count = row ? ROW : 1;
         uint32_t size = row ? sizeof(puts[0]) : sizeof(puts[0].record);

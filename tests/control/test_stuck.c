@@ -35,7 +35,7 @@ static void let_go(void)
     CU_ASSERT_EQUAL_FATAL(thread_release(thread), 0);
 }
 
-/* ---- what is asked --------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------ */
 
 static const char *const views[] = {"status",  "nodes", "clients",  "queues", "ledgers",
                                     "regions", "ops",   "counters", "config"};
@@ -119,7 +119,7 @@ static void says_so_and_recovers(void)
     run_pwcctl("--json", "status", text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"progress\":\"stuck\""));
     snprintf(same, sizeof(same), "\"heartbeat\":%lld,", (long long)stopped);
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, same)); /* it stands still */
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, same)); /* the heartbeat stands still */
     run_pwcctl("", "status", text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "stuck"));
     run_pwcctl("--json", "counters", text, sizeof(text)); /* asks nobody */

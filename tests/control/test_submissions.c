@@ -291,7 +291,8 @@ static const struct {
     {LONG, BLOCK(payload_len), 8, .reason = MESSAGE},
     {LONG, BLOCK(kind), SUBMIT_SHORT, .reason = MESSAGE},
 
-    {SIGNAL, FIELD(flags), SUBMIT_NO_RCE, .reason = RECORD}, /* it has no remote event anyway */
+    /* A put with signal has no remote event anyway. */
+    {SIGNAL, FIELD(flags), SUBMIT_NO_RCE, .reason = RECORD},
     {SIGNAL, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD},
     {SIGNAL, FIELD(flags), SUBMIT_MORE, .reason = RECORD},
     {SIGNAL, FIELD(remote), 0, .reason = REMOTE, .given = NEIGHBOURS_REMOTE},

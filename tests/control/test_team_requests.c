@@ -221,13 +221,14 @@ static void a_member_dies(void)
 
         CU_ASSERT_TRUE(raw_team_join(ranks[i].socket, &join));
     }
-    leave_job(2); /* it has not called */
+    leave_job(2); /* rank 2 has not called */
     for (uint32_t i = 0; i < 2; i++) {
         raw_team_close(&ranks[i].team);
         (void)raw_team_formed(ranks[i].socket, &ranks[i].team);
     }
     expect_all(-EHOSTDOWN, "rank 2 has left");
-    all_join(world, 1, PWC__TEAM_KIND__TEAM_SPLIT, NULL, NULL); /* who calls later gets it too */
+    /* A rank that calls later gets the error too. */
+    all_join(world, 1, PWC__TEAM_KIND__TEAM_SPLIT, NULL, NULL);
     expect_all(-EHOSTDOWN, "rank 2 has left");
     all_join(world, 2, PWC__TEAM_KIND__TEAM_SHRINK, NULL, NULL);
     expect_all(0, "");

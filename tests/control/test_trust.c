@@ -286,7 +286,7 @@ static void no_cores_where_many_are_served(void)
     CU_ASSERT_EQUAL(daemon_stop(&system), 0);
 }
 
-/* ---- what stays to be seen ------------------------------------------------------------------- */
+/* ---- state that pwcctl shows ---------------------------------------------------------------- */
 
 /* However many strangers offend afterwards, the rank that did is shown with its reason. */
 static void strangers_do_not_hide_offenders(void)

@@ -86,7 +86,7 @@ static struct wire_bound last_answer(const struct bench *b)
     return answer;
 }
 
-/* ---- what control asks for ------------------------------------------------------------------- */
+/* ---- commands of the control thread --------------------------------------------------------- */
 
 static void binds_that_cannot_be(void)
 {
@@ -146,7 +146,7 @@ static void unbinds(void)
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, b->config.remotes_max), -EINVAL);
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 1), -EINVAL);
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 1, 0), -EINVAL);
-    b->fabric.holds = true; /* it is in use, and stays a while */
+    b->fabric.holds = true; /* the get below keeps the remote in use for a while */
     bench_submit(b, &get);
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), 0);
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), -EINVAL);
@@ -222,8 +222,7 @@ static void regions_without_room(void)
     bench_free(b);
 }
 
-/* ---- what a peer asks for ---------------------------------------------------------------------
- */
+/* ---- notes of a peer that asks -------------------------------------------------------------- */
 
 /* A BIND may name the flow that there is already; it has to be that one. */
 static void binds_of_known_flows(void)
@@ -414,8 +413,7 @@ static void binds_to_what_is_not_registered(void)
     bench_free(b);
 }
 
-/* ---- what a peer answers ----------------------------------------------------------------------
- */
+/* ---- answers of a peer ---------------------------------------------------------------------- */
 
 static void answers_to_nothing(void)
 {

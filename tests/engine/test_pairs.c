@@ -102,7 +102,7 @@ static size_t resident(void *at, size_t size)
     return there * page;
 }
 
-/* What an engine touches at its start, and at a takeover, with so many pairs. */
+/* The memory that an engine touches at its start, and at a takeover, with `pairs` pairs. */
 static void starts(uint32_t pairs, size_t touched[2])
 {
     static const struct engine_host host = {.wake = host_wake, .random = host_random};
@@ -516,7 +516,7 @@ static void test_ends_share_bits(void)
     poke_remote_state(b->engine, FIRST, REMOTE_REVOKED);
     direct_show_ended(b->engine, FIRST, true);
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
-    (void)bind_some(b, SESSION_REMOTES, 256); /* which shows that they have not ended */
+    (void)bind_some(b, SESSION_REMOTES, 256); /* each new remote is shown as one that goes on */
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
     poke_remote_state(b->engine, FIRST, REMOTE_READY);
     direct_show_ended(b->engine, FIRST, false);

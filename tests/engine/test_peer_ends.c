@@ -159,7 +159,8 @@ static void test_no_room(void)
     }
 }
 
-/* So does the end of a context that the client has bound; unbinding drops what is due. */
+/* The end of a context that the client has bound waits for room, too; unbinding drops the event
+ * that is due. */
 static void test_no_room_for_bound(void)
 {
     for (int unbinds = 0; unbinds < 2; unbinds++) {

@@ -215,7 +215,7 @@ static void one_put(uint64_t length, const uint8_t *kinds)
     event = &records[1][find(1, 0, TRACE_REMOTE)];
     CU_ASSERT(event->flow == local->flow && event->sequence == (uint32_t)local->sequence &&
               event->node == 0 && event->length == length && event->uid == 1000);
-    /* Both have been read since. */
+    /* Both events have been read since. */
     drained = find(0, find(0, 0, TRACE_LOCAL), TRACE_DRAINED);
     CU_ASSERT_FATAL(drained >= 0);
     CU_ASSERT(records[0][drained].op == TRACE_RING_LOCAL &&

@@ -20,7 +20,7 @@ enum {
 
 #define SECOND (UINT64_C(1) << 32) /* rank 0, context 1 */
 
-/* What the engine has asked of its sibling. */
+/* Counts the requests of the engine to its sibling. */
 static struct {
     uint32_t count, number, flow;
     enum engine_flow_end end;

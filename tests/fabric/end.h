@@ -35,7 +35,7 @@ struct end_log {
     struct fabric_event memory_event; /* the last one */
     struct expectation expected[END_EXPECTED];
     uint32_t expectations;
-    struct expectation read; /* what stands there when any read ends well; length 0: whatever */
+    struct expectation read; /* the bytes there when any read ends well; length 0: not checked */
 };
 
 struct end {

@@ -478,7 +478,7 @@ static void late_completions(void)
         if (fabric_post_read(link.fabric, &r))
             break;
     }
-    assert_arrived(&link, 1); /* it polls again */
+    assert_arrived(&link, 1); /* the far process polls again and awaits an arrival */
     if (posted < END_OPERATIONS) {
         struct fabric_read r = read_of(&link, APART, LENGTH, NEW + posted++);
 
@@ -566,7 +566,7 @@ static void asleep(void)
         CU_ASSERT_EQUAL_FATAL(far_again(&link.far, &link.near, &reply), 0);
         CU_ASSERT_EQUAL(reply.status, 0);
         CU_ASSERT_TRUE(reply.count <
-                       100); /* it slept, and was not woken for nothing all the time */
+                       100); /* the far side slept, and was not woken for nothing all the time */
     }
     link_close(&link);
 }

@@ -106,7 +106,7 @@ static void target_checks(void)
 
         w.remote_address += (uint64_t)rows[i].shift;
         w.remote_key ^= rows[i].key_xor;
-        w.announce = rows[i].status != 0; /* what fails is not announced */
+        w.announce = rows[i].status != 0; /* a write that fails is not announced */
         CU_ASSERT_EQUAL(fabric_post_write(p.fabric, &w), 0);
         event = next_event(p.fabric);
         CU_ASSERT_EQUAL(event.kind, FABRIC_WRITTEN);

@@ -150,7 +150,8 @@ static void messages(void)
     wrong.bytes[0] ^= 0xff; /* no such family */
     CU_ASSERT_EQUAL(fabric_connect(ours, 1, &wrong), -EINVAL);
     wrong = them;
-    memset(wrong.bytes + SOCKET, 0xff, TOKEN); /* more than ours, so it is us who connect */
+    /* More than ours, so we are the side that connects. */
+    memset(wrong.bytes + SOCKET, 0xff, TOKEN);
     CU_ASSERT_EQUAL(fabric_connect(ours, 1, &wrong), 0);
     CU_ASSERT_TRUE(is_broken(ours, theirs));
     fabric_close(theirs);

@@ -37,7 +37,8 @@ static void reset(int fd)
 /* ---- frames that break the rules ------------------------------------------------------------ */
 
 enum key { GOOD, READ_ONLY, WRITE_ONLY, LOCAL, WRONG, ELSEWHERE, NONE };
-enum asked { NOTHING, A_READ, A_WRITE }; /* what the fabric has asked this peer for, of 64 bytes */
+/* The request of the fabric that waits for this peer, for 64 bytes. */
+enum asked { NOTHING, A_READ, A_WRITE };
 
 #define ASKED_LENGTH 64u
 #define COOKIE       7u
@@ -235,7 +236,7 @@ static void break_rule(const struct row *row)
     CU_ASSERT_EQUAL(near.peers[1].broken, row->broken != 0);
     CU_ASSERT_EQUAL(near.peers[2].broken, 0);
     CU_ASSERT_EQUAL(near.peers[1].arrived, 0);
-    CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0); /* what is left ends, once */
+    CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0); /* operations under way end, once */
     if (row->asked != NOTHING)
         CU_ASSERT_TRUE(near_until_ended(&near, COOKIE));
     CU_ASSERT_EQUAL(near.ended_count, row->asked != NOTHING);
@@ -447,8 +448,8 @@ static void pieces(void)
     }
 }
 
-/* Many writes come at once, then the peer's end: all of them arrive, in order, then the loss. So it
- * is with large polls and with small ones. */
+/* Many writes come at once, then the peer's end: all of them arrive, in order, then the loss. That
+ * holds for large polls and for small ones. */
 static void many_then_gone(void)
 {
     enum { MANY = 3000 };

@@ -215,7 +215,7 @@ static void unreachable(void)
         struct fabric_memory memory;
         int fd, other, descriptor;
 
-        if (kept > 0) /* what goes wrong begins in the middle */
+        if (kept > 0) /* the missing pages begin in the middle */
             length = (uint32_t)cut.size;
         frame.length = length;
         open_near(NULL);
@@ -269,7 +269,7 @@ static void unreachable(void)
     }
 }
 
-/* ---- what is full --------------------------------------------------------------------------- */
+/* ---- full tables ---------------------------------------------------------------------------- */
 
 static void full_tables(void)
 {
@@ -371,7 +371,7 @@ static void small_polls(void)
     close_near();
 }
 
-/* ---- which work waits for which ------------------------------------------------------------- */
+/* ---- order of work -------------------------------------------------------------------------- */
 
 /* Returns whether the other side's kernel has taken all that was sent. */
 static bool is_there(int fd)
@@ -430,7 +430,7 @@ static void flood(void)
 ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
 
-static int sendmsg_fails; /* once, with this */
+static int sendmsg_fails; /* errno of the next sendmsg, which fails once; 0: none */
 static uint32_t sendmsg_calls;
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)

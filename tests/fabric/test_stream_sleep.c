@@ -99,7 +99,7 @@ static void what_comes_next(void)
         CU_ASSERT_TRUE_FATAL(would_wake(descriptor, NEAR_PATIENCE));
         CU_ASSERT_EQUAL(near_poll(&near), 1);
         announce(fds[0], 1);
-        CU_ASSERT_TRUE(would_wake(descriptor, NEAR_PATIENCE)); /* it is there */
+        CU_ASSERT_TRUE(would_wake(descriptor, NEAR_PATIENCE)); /* the second write is there */
         if (which) {                                           /* and it is slept on at once */
             CU_ASSERT_EQUAL(fabric_arm(near.fabric, &descriptor), 0);
             CU_ASSERT_TRUE(would_wake(descriptor, 0));

@@ -26,13 +26,14 @@ enum role {
     ROLE_ORIGIN,    /* puts, gets and sends to both */
     ROLE_TARGET,    /* both put, get and send to it */
     ROLE_LARGE,     /* large puts by the fabric come into its memory */
-    ROLE_NEIGHBOUR, /* it and the near one put to each other through memory, and sleep in between */
+    ROLE_NEIGHBOUR, /* this rank and the near one put to each other through memory, and sleep in
+                       between */
     ROLE_OWNER,     /* both get from its memory */
     ROLE_GATHER,    /* all exchange */
     ROLE_MEMBER,    /* all are a team, the two of node 0 another one (player_team.h) */
     ROLE_HANDLERS,  /* both put to it, and its offload handles that (player_offload.h) */
     ROLES,
-    ROLE_ALL = ROLES, /* all exchange, then it is an origin: a little of everything */
+    ROLE_ALL = ROLES, /* all exchange, then the victim is an origin */
 };
 
 struct player {
@@ -50,7 +51,7 @@ struct player {
     bool lost;                                       /* an operation has ended so */
     pwc_team *world;                                 /* in ROLE_MEMBER; NULL: none was made */
     struct player_offload offload;                   /* the victim's, in ROLE_HANDLERS */
-    char why[200];                                   /* what is wrong, or "" */
+    char why[200];                                   /* the fault that was found, or "" */
 };
 
 const char *player_role(enum role role);

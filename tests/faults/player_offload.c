@@ -8,8 +8,8 @@
 
 enum { STATE_BYTES = 4096, COUNTER_BYTES = 16 };
 
-/* A daemon that is started again does not know how a call ended: the caller asks again. What the
- * first call has loaded stays until the client ends. */
+/* A daemon that is started again does not know how a call ended: the caller asks again. The program
+ * that the first call has loaded stays until the client ends. */
 static int load(struct player_offload *o, pwc_client *client)
 {
     static uint8_t elf[1 << 16];
@@ -29,7 +29,7 @@ static int load(struct player_offload *o, pwc_client *client)
     return rc;
 }
 
-/* So with the offload, which the region has then. */
+/* The same holds for the offload: the region has it then. */
 static int create(struct player_offload *o, pwc_ctx *ctx, const struct pwc_offload_attr *attr)
 {
     bool again = false;

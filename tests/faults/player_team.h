@@ -1,6 +1,6 @@
 /*
  * The part of a rank as a member of teams. Each survivor checks that every call ends once, with the
- * right result or with -EHOSTDOWN, and that those who are left make a team that works.
+ * right result or with -EHOSTDOWN, and that the ranks that are left make a team that works.
  *
  * Thread: one a player.
  */
@@ -12,7 +12,8 @@
 /* Makes the world and a team a node, takes part in collectives of both, and leaves the second one.
  * 0, or a negative errno with an explanation in p->why. */
 int player_team_work(struct player *p);
-/* A survivor, behind the victim's end: shrinks the world, and works with those who are left. */
+/* A survivor, behind the victim's end: shrinks the world, and works with the ranks that are
+ * left. */
 int player_team_go_on(struct player *p);
 
 #endif

@@ -3,7 +3,7 @@
  * a stage: shared words by which ranks wait for each other. A barrier of the library would wait for
  * ranks that have died.
  *
- * Thread: any; each field says who writes it.
+ * Thread: any; each field says which process writes it.
  */
 #ifndef PWC_TESTS_FAULTS_STAGE_H
 #define PWC_TESTS_FAULTS_STAGE_H

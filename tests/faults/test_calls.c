@@ -100,12 +100,13 @@ static struct {
     struct trial trial;
     struct shim_board *board;
     int board_fd;
-    int said_fd, screen; /* what is said is kept, and shown when a row fails */
+    /* The ranks' output is kept in said_fd, and shown on screen when a row fails. */
+    int said_fd, screen;
     struct row rows[ROWS_MAX];
     uint32_t row_count;
 } t;
 
-/* ---- what the processes print ---------------------------------------------------------------- */
+/* ---- output of the processes ---------------------------------------------------------------- */
 
 static void listen_to_all(void)
 {
@@ -255,7 +256,7 @@ static void run_rows(const char *where, bool (*one)(const struct row *row))
     printf("\n    %s: %u of %u rows, %u failed, the call not reached in %u, seed %llu ", where,
            done, t.row_count, failed, unmet, (unsigned long long)t.seed);
     CU_ASSERT(done > 0);
-    CU_ASSERT(unmet * 2 <= done); /* some depend on who sleeps when */
+    CU_ASSERT(unmet * 2 <= done); /* some depend on which side sleeps when */
 }
 
 static bool fail(const char *what)

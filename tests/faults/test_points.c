@@ -1,6 +1,6 @@
 /*
- * Every named fault point (fault.h) in every role of a client that dies there by SIGKILL, by its
- * own hand or in the middle of a step of a daemon: the others get one end for each operation, their
+ * Every named fault point (fault.h) in every role of a client that dies there by SIGKILL, in its
+ * own code or in the middle of a step of a daemon: the others get one end for each operation, their
  * bytes are right, and the daemons give all back. Then calls that fail within the daemon; and
  * daemons that die at each step of forming teams and of collectives, and are started again: nobody
  * notices.
@@ -8,8 +8,8 @@
  *     test_points PWCD VICTIM [PASSINGS]
  *
  * A first run of each role counts how often each point is passed; then the victim dies at so many
- * PASSINGS of each, the first and the last among them. Points of the way in that the first role
- * passes are passed in every role alike: the first role has them.
+ * PASSINGS of each, the first and the last among them. Points that a client passes while it
+ * attaches are passed in every role alike: they are tested in the first role alone.
  *
  * Without PASSINGS it is two, and a sample of that table, as much as BUDGET_S seconds allow. Which
  * one follows from the day, or from PWC_SEED, and is printed.
@@ -56,7 +56,7 @@ struct plan {
     enum fault_action action; /* 0: only count */
     uint64_t at;
     int error;
-    bool passes; /* it is no error to who asked */
+    bool passes; /* the error is none for the caller: the run must end with 0 */
 };
 
 /* main sets these before the tests run; processes see the boards. */

@@ -134,7 +134,7 @@ bool trial_run(struct trial *t, const struct trial_plan *plan, int *status)
     return good;
 }
 
-/* ---- what is left ---------------------------------------------------------------------------- */
+/* ---- resources after a run ------------------------------------------------------------------ */
 
 bool trial_settles(struct trial *t)
 {

@@ -26,7 +26,7 @@ struct trial {
 enum trial_failure {
     TRIAL_NONE,
     TRIAL_IN_TIME,
-    TRIAL_LATE, /* "no answer in time" too: a daemon that lacks something for ever */
+    TRIAL_LATE, /* also "no answer in time": of a daemon that lacks something for ever */
 };
 
 struct trial_plan {
@@ -48,7 +48,7 @@ bool trial_close(struct trial *t);
 bool trial_run(struct trial *t, const struct trial_plan *plan, int *status);
 /* Waits until the daemons, which must live, hold what they did; prints the difference. */
 bool trial_settles(struct trial *t);
-/* Takes what they hold now as what they must hold later. */
+/* Notes what the daemons hold now; they must hold the same later. */
 bool trial_note_quiet(struct trial *t);
 /* Lets two other ranks put to each other for some rounds. */
 bool trial_serves(struct trial *t);

@@ -1,4 +1,4 @@
-/* A configuration file, and who it serves. */
+/* A configuration file, and the users that it serves. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Images of programs: any bytes through the daemon's check. What it accepts has then to run,
- * between guard pages, without an instruction that the interpreter does not know.
+ * Images of programs: any bytes through the daemon's check. An image that the check accepts has to
+ * run, between guard pages, without an instruction that the interpreter does not know.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -15,7 +15,7 @@ enum {
     SECOND = 1 << 0, /* the other connection */
     RAW = 1 << 1,    /* no length before it */
     HELLO = 1 << 2,  /* of a rank of two, before it */
-    READ = 1 << 3,   /* what has been said to us, and drop it */
+    READ = 1 << 3,   /* read the daemon's answers, and drop them */
     HANG_UP = 1 << 4,
     TURN = 1 << 5,
 };

@@ -17,7 +17,7 @@ enum repair {
     CONSUME = 1 << 4,        /* the client takes its events */
     STEP = 1 << 5,
     ANY_TAIL = 1 << 6,    /* not behind what was written */
-    REPAIR_KIND = 1 << 7, /* what only this kind has, and lengths and places */
+    REPAIR_KIND = 1 << 7, /* fields that only this kind has, lengths, and places */
 };
 
 #define RING 65536u

@@ -24,8 +24,8 @@
 
 enum control {
     REPAIR_KIND = 1 << 0,
-    REPAIR_KEY = 1 << 1,    /* which: the parameter */
-    REPAIR_LENGTH = 1 << 2, /* of what follows */
+    REPAIR_KEY = 1 << 1,    /* the memory's key: the parameter says which */
+    REPAIR_LENGTH = 1 << 2, /* the length of the bytes that follow */
     REPAIR_PLACE = 1 << 3,  /* within the memory */
     POST = 1 << 4,          /* before it, what: the parameter */
     HEAR = 1 << 5,          /* after it */
@@ -164,7 +164,7 @@ static void say(struct bench *b, const void *bytes, size_t size)
         ssize_t n = send(b->socket, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n <= 0)
-            return; /* it has ended, or is not read */
+            return; /* the connection has ended, or is not read */
         bytes = (const uint8_t *)bytes + n;
         size -= (size_t)n;
     }

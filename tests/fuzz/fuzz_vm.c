@@ -1,6 +1,6 @@
 /*
  * Programs that the check accepts, made out of any bytes (tests/handlers/repair.h), with windows
- * between guard pages. What a program may only read must not change.
+ * between guard pages. Memory that a program may only read must not change.
  */
 #include <stdlib.h>
 #include <string.h>

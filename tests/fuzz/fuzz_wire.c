@@ -27,7 +27,7 @@ enum repair {
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What records may name. */
+/* Things that a record may name. */
 struct scene {
     struct bench *b;
     struct engine_key packets; /* the region that takes them */

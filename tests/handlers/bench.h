@@ -38,8 +38,9 @@ struct bench {
     struct bench_send sends[BENCH_SENDS];
     unsigned sent, room; /* how many were sent; behind the room comes -EAGAIN */
     uint64_t counters[HANDLER_COUNTERS];
-    uint64_t now, tick;               /* the clock adds a tick at each look */
-    uint64_t switches, switches_tick; /* so do the switches, where a test has set them */
+    uint64_t now, tick; /* the clock adds a tick at each look */
+    /* The switches grow in the same way, where a test has set them. */
+    uint64_t switches, switches_tick;
     uint64_t looks;
     uint64_t traced[2];
 };

@@ -12,12 +12,12 @@
 #include "tests/handlers/object.h"
 #include "tests/suite.h"
 
-/* The example's, those that it has. */
+/* The handlers of the example; it may have any of them. */
 extern int header(const struct pwc_h_packet *p, void *state) __attribute__((weak));
 extern int payload(const struct pwc_h_packet *p, void *state) __attribute__((weak));
 extern int completion(const struct pwc_h_packet *p, void *state) __attribute__((weak));
 
-/* The compiler must lay it out as the daemon does. */
+/* The compiler must lay out struct pwc_h_packet as the daemon does. */
 static_assert(sizeof(struct pwc_h_packet) == sizeof(struct handler_packet) &&
                   offsetof(struct pwc_h_packet, peer) == offsetof(struct handler_packet, peer) &&
                   offsetof(struct pwc_h_packet, header) ==

@@ -49,8 +49,8 @@ static void test_ranges(void)
 {
     static const struct {
         enum handler_helper helper;
-        unsigned address; /* which argument */
-        uint64_t bytes;   /* that it means there */
+        unsigned address; /* number of the argument that is an address */
+        uint64_t bytes;   /* how many bytes the helper touches there */
         bool written;
         uint64_t args[5];
     } rows[] = {

@@ -229,7 +229,7 @@ static void check_growth(struct run *r)
 
         printf("daemon %u: %lld KiB resident, were %lld at half\n", i, (long long)now,
                (long long)r->resident_kb[i]);
-#ifndef __SANITIZE_ADDRESS__ /* it keeps what was freed */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer keeps what was freed */
         check(r, now - r->resident_kb[i] < GROWTH_KB, "a daemon has grown");
 #endif
     }

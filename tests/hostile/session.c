@@ -24,7 +24,7 @@ struct attacker {
     struct values values;
     struct raw_session s;
     struct given given;
-    bool stuck; /* what it has submitted is not taken any more */
+    bool stuck; /* the daemon takes its submissions no more */
 };
 
 static bool done(const struct attacker *a)
@@ -108,7 +108,7 @@ static bool has_room(struct attacker *a, uint32_t size)
     return false;
 }
 
-/* ---- what it does ---------------------------------------------------------------------------- */
+/* ---- acts ----------------------------------------------------------------------------------- */
 
 /* Submits records with wrong fields among right ones. */
 static void attack_records(struct attacker *a)

@@ -39,7 +39,8 @@ static void count(struct attacker *a, uint64_t frames)
     tally_count(a->hostile->tally, TARGET_SOCKET, frames);
 }
 
-/* Sends without waiting long, because the daemon may have hung up or may not read. */
+/* Connects. Sends on this socket wait for a short time only, because the daemon may have hung up or
+ * may not read. */
 static int dial(const struct attacker *a)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};

@@ -1,8 +1,8 @@
 /*
  * A few daemons on this machine, each a node of its own, for tests that look at them from outside.
  *
- * They live on a loopback address of this process alone, in a folder of their own with the sockets
- * and the secret, and die with the process. PWC_TEST_LOG sets their level of logging.
+ * The daemons use a loopback address of this process alone, in a folder of their own with the
+ * sockets and the secret, and die with the process. PWC_TEST_LOG sets their level of logging.
  *
  * Thread: the one that opened it (a daemon dies with the thread that started it).
  */

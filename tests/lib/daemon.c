@@ -252,7 +252,7 @@ bool raw_hangs_up(int s)
     }
 }
 
-/* ---- what well-behaved clients do ------------------------------------------------------------ */
+/* ---- well-behaved clients ------------------------------------------------------------------- */
 
 bool raw_ask_hello(int s, const char *job, uint32_t rank, uint32_t size)
 {

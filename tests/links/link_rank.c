@@ -70,7 +70,7 @@ struct outbound {
     bool begun;       /* the target has answered BEGIN */
     uint64_t last_well, last_unsent, last_epoch; /* of the epoch before */
     bool ack_due;
-    uint64_t acked; /* what the last ACK said */
+    uint64_t acked; /* number in the last ACK */
     struct {
         uint64_t number;
         bool message, get;

@@ -282,7 +282,7 @@ static void stuck(void)
         return;
     }
     CU_ASSERT_EQUAL_FATAL(rc, 0);
-    usleep(300000); /* what was read before is given no more */
+    usleep(300000); /* the exporter does not give an old answer again after this time */
     for (int i = 0; i < 2; i++) {
         CU_ASSERT_EQUAL(ask_for(GET_OPEN), 200);
         CU_ASSERT_EQUAL(value_of("pwcd_progress_responding{engine=\"0\"} "), 0);
@@ -368,7 +368,7 @@ static void views_cost_an_echo(void)
     enum { VIEWS = sizeof(views) / sizeof(views[0]), ROUNDS = 50 };
     json_int_t commands, work;
 
-    CU_ASSERT_TRUE_FATAL(becomes("\npwcd_clients ", 0)); /* those of other tests have left */
+    CU_ASSERT_TRUE_FATAL(becomes("\npwcd_clients ", 0)); /* clients of earlier tests have left */
     commands = counter("commands");
     work = counter("work");
     for (int i = 0; i < ROUNDS * VIEWS; i++)

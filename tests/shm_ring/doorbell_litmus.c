@@ -65,7 +65,7 @@ static uint32_t ring_bell(struct ground *g)
     return g->for_both ? doorbell_ring_unfenced(&g->bell) : doorbell_ring(&g->bell);
 }
 
-/* How the races ended; the sleeper's. */
+/* The sleeper's counts of how the races ended. */
 struct tally {
     uint64_t races;
     uint64_t both;         /* the record was seen, and the arm too: woken for nothing */

@@ -277,7 +277,7 @@ int main(int argc, char **argv)
     cores_pin(cores[1]);
     rc = run_target(&run, argv[1]);
     if (rc != 0 || strstr(argv[1], "lost"))
-        kill(origin, SIGKILL); /* it waits for the next round */
+        kill(origin, SIGKILL); /* the origin waits for the next round, which does not come */
     waitpid(origin, &status, 0);
     return rc != 0 || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
 }

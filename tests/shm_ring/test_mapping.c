@@ -355,7 +355,7 @@ static void test_two_limits(void)
     CU_ASSERT_FALSE(open_fd(next));
 }
 
-/* A mapping of a received descriptor likewise; the descriptor stays the caller's. */
+/* Mapping a received descriptor fails without room, too; the descriptor stays the caller's. */
 static void test_adopt_without_room(void)
 {
     const size_t size = 1024 * page;
@@ -380,7 +380,7 @@ static void test_adopt_without_room(void)
     CU_ASSERT_PTR_NULL(at);
     CU_ASSERT_TRUE(open_fd(m.fd));
     CU_ASSERT_EQUAL(mapping_inherit(&n, m.fd, size), 0);
-    m.fd = -1; /* it passed */
+    m.fd = -1; /* n owns the descriptor now */
     mapping_destroy(&n);
     mapping_destroy(&m);
 }

@@ -25,7 +25,7 @@ struct attack {
     const char *data[ATTACK_PORTS];    /* "host:port" of the fabrics' listeners, up to NULL */
     const char *control[ATTACK_PORTS]; /* and of those for daemons */
     struct tally *tally;
-    unsigned process; /* which of the row's, from 0 */
+    unsigned process; /* number among the row's processes, from 0 */
     char job[32];     /* no other attacker's */
 };
 

@@ -37,7 +37,7 @@ static struct cluster cluster;
 static uint64_t operations = 200000;
 static unsigned cuts, kills;
 
-/* Ranks 0 and 1 are neighbours; the region of rank 0 is that of all tests. */
+/* Ranks 0 and 1 are neighbours; all tests work on the region of rank 0. */
 static unsigned node_of(uint32_t rank)
 {
     return rank / 2;

@@ -114,7 +114,7 @@ static bool is_loss(int status)
     return status == -EHOSTDOWN || status == -EKEYREJECTED || status == -ECONNABORTED;
 }
 
-/* Each transfer of the survivor ends once, in order. What still ends well is followed by another
+/* Each transfer of the survivor ends once, in order. After a transfer that ends well comes another
  * one, until the loss is seen: then all that are under way end with an error. */
 static void check_ends(struct rank *r, const struct death_row *row)
 {

@@ -66,7 +66,7 @@ static int status_of(pid_t pid)
     return status;
 }
 
-/* ---- what was submitted ---------------------------------------------------------------------- */
+/* ---- submitted operations ------------------------------------------------------------------- */
 
 /* Submits, and ends at once. */
 static int put_and_finalize(struct rank *r)

@@ -1,9 +1,9 @@
 /*
- * Neighbours of bad clients, with real daemons: one that submits as fast as it can to one that
- * never drains, and to one that is stopped in the middle (SIGSTOP), and then dies. Two bystanders
- * on the same nodes check every byte meanwhile and keep a part of their rate; the bound is wide,
- * for all share this machine's processors. engine/quota and engine/turns count what it costs
- * without time. And two that flood each other, then flush.
+ * Neighbours of bad clients, with real daemons. A bad client submits as fast as it can, to a client
+ * that never drains, or to one that is stopped in the middle (SIGSTOP), and then dies. Two
+ * bystanders on the same nodes check every byte meanwhile and keep a part of their rate; the bound
+ * is wide, for all share this machine's processors. engine/quota and engine/turns count what it
+ * costs without time. Also two clients that flood each other, then flush.
  *
  *     test_flood PWCD PROVIDER
  */

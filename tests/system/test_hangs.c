@@ -99,7 +99,7 @@ static void *wait_in_barrier(void *argument)
     return NULL;
 }
 
-/* What a command of pwcctl prints about two nodes' daemons. */
+/* Returns what a command of pwcctl prints about two nodes' daemons. */
 static const char *look(const char *what)
 {
     static char text[32768];

@@ -1,7 +1,7 @@
 /*
  * Active messages between ranks of one node, which go without the daemon: all kinds, in order with
- * puts and gets over changes of path, and answered. What a context holds back, and indices without
- * a handler, are tested in clientlib.
+ * puts and gets over changes of path, and answered. Messages that a context holds back, and indices
+ * without a handler, are tested in clientlib.
  *
  *     test_neighbour_messages PWCD [--KEY VALUE]...
  */

@@ -154,8 +154,8 @@ struct sleeper {
     struct two *two;
     unsigned kinds;
     bool by_poll;
-    _Atomic bool
-        done; /* what it waits for has been done: before, it may be woken for other things */
+    /* The awaited event has been caused: before, the thread may be woken for other things. */
+    _Atomic bool done;
     _Atomic pid_t thread;
     int rc;
     int64_t woken;

@@ -342,7 +342,8 @@ static void check_dead(struct target *t, pwc_request *counted)
 
 static void check_other(struct target *t, pwc_request *counted)
 {
-    CU_ASSERT_EQUAL(t->seen[OTHER], word_at(t, OTHER, COUNTED_AT)); /* which STOP has written */
+    /* The word that STOP has written. */
+    CU_ASSERT_EQUAL(t->seen[OTHER], word_at(t, OTHER, COUNTED_AT));
     CU_ASSERT_EQUAL(cancelled(counted), (t->seen[OTHER] + 9) / 10);
     CU_ASSERT_EQUAL(cancelled(t->stream[OTHER]), 0);
 }
@@ -397,7 +398,7 @@ static void test_an_origin_dies(void)
     CU_ASSERT_EQUAL_FATAL(kill(victim, SIGKILL), 0);
     CU_ASSERT_EQUAL_FATAL(waitpid(victim, &status, 0), victim);
     CU_ASSERT_FATAL(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    look_until(&t, NULL, 0, t.seen[OTHER] + SEEN_BEFORE_DEATH); /* it goes on */
+    look_until(&t, NULL, 0, t.seen[OTHER] + SEEN_BEFORE_DEATH); /* puts of the other origin go on */
     await_death(&t);
     CU_ASSERT_EQUAL(pwc_put_notify(t.m.first, OTHER, 0, NULL, 0, GO, PWC_CID_NONE, PWC_NO_LCE), 0);
     /* The event came over the same way as all that the victim had sent, and behind it. */

@@ -78,8 +78,8 @@ static void fill(struct rank *r, const char *path)
     }
 }
 
-/* An offload for messages; or one for puts to the region, whose state stands in a region of its
- * own. */
+/* Fills the attributes of an offload for messages, or of one for puts to the region, whose state
+ * stands in a region of its own. */
 static int attributes(struct rank *r, const char *path, struct pwc_offload_attr *attr)
 {
     const uint64_t blocks[3] = {0, BLOCK, STRIDE};
@@ -185,7 +185,7 @@ static bool server_open_from(struct server *s, const char *job, const char *path
     fflush(stdout);
     s->pid = fork();
     if (s->pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* also while it is stopped */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* the signal also ends a child that is stopped */
         close(ready[0]);
         close(end[1]);
         _exit(client_main(job, path, ready[1], end[0]));
@@ -275,7 +275,7 @@ static void test_key_value(void)
     check_key_value(0);
 }
 
-/* ---- what pwcctl shows ----------------------------------------------------------------------- */
+/* ---- views of pwcctl ------------------------------------------------------------------------ */
 
 /* Whether pwcctl's list of node 1's offloads has these words. */
 static bool shown(const char *words)
@@ -394,7 +394,7 @@ static void test_daemon_goes(void)
     server_close(&s);
 }
 
-/* What the client has not answered fails, and its offload goes. */
+/* Requests that the client has not answered fail, and its offload goes. */
 static void test_client_dies(void)
 {
     struct server s;
@@ -498,7 +498,8 @@ static int create(struct rank *r, pwc_program *program, uint32_t index, pwc_offl
     return rc;
 }
 
-/* What a client holds counts as before in a daemon that takes over: for the client and its user. */
+/* A daemon that takes over counts the programs and offloads of a client as before: for the client
+ * and its user. */
 static void test_quota_stays(void)
 {
     pwc_offload *offload[CLIENT_OFFLOADS], *other, *more;
@@ -517,7 +518,7 @@ static void test_quota_stays(void)
         daemon_goes(i == 0);
         CU_ASSERT_EQUAL(create(&r[0], program[0], 10, &more), -EDQUOT);
         CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), -EDQUOT);
-        /* What is given back there is given back once. */
+        /* A program or offload that is given back there is given back once. */
         CU_ASSERT_EQUAL(pwc_offload_destroy(offload[0]), 0);
         CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), 0);
         CU_ASSERT_EQUAL(create(&r[0], program[0], 0, &offload[0]), -EDQUOT);

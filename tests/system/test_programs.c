@@ -225,7 +225,7 @@ static void restarts(void)
     rank_detach(&r);
 }
 
-/* A client that is killed, also while a daemon takes over, takes its programs along. */
+/* Programs of a client that is killed are unloaded, also where a daemon takes over meanwhile. */
 static void client_dies(void)
 {
     for (int i = 0; i < 4; i++) {

@@ -191,7 +191,7 @@ static void test_measured(void)
         measure_with(gib);
 }
 
-/* ---- those who wait, and those who die ------------------------------------------------------- */
+/* ---- ranks that wait, and processes that die ------------------------------------------------ */
 
 static void kill_daemon(unsigned node)
 {
@@ -420,7 +420,8 @@ static void add_caller(struct caller *c, struct rank *from, struct rank *to)
 
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(from->client, NULL, &c->ctx), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(c->ctx, pwc_ctx_peer(to->ctx), NULL, &c->remote), 0);
-    CU_ASSERT_EQUAL(pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event), 0); /* they have met */
+    /* The probe lets the two contexts meet before the test begins. */
+    CU_ASSERT_EQUAL(pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event), 0);
 }
 
 /* All fall quiet; then one probe finds what one of them has put, for each; or, where it comes by
@@ -517,7 +518,7 @@ static void test_refused(void)
     rank_detach(&r);
 }
 
-/* A keeper that is killed takes its daemon along, in order. */
+/* The daemon of a killed keeper ends in order. */
 static void test_keeper_dies(void)
 {
     pid_t pid = cluster_kept(&cluster, 1);

@@ -79,8 +79,8 @@ static bool has_ended(struct two *t, uint64_t length)
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* Strides of one side, in which no two elements overlap, some of them going down; where the first
- * element stands. -1: the shape does not fit. */
+/* Chooses strides of one side by which no two elements overlap; some strides are negative. Returns
+ * where the first element stands; -1: the shape does not fit. */
 static ptrdiff_t lay_out(const struct pwc_shape *s, ptrdiff_t stride[4])
 {
     ptrdiff_t extent = (ptrdiff_t)s->element, low = 0;

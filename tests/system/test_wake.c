@@ -81,7 +81,7 @@ static bool fell_asleep(const struct sleeper *s)
         pause_ms(1);
     before = thread_sleeps(s->thread);
     pause_ms(ASLEEP_MS);
-    /* In pwc_wait it looks after the daemon's health once a second. */
+    /* In pwc_wait the thread checks once a second whether the daemon lives. */
     return thread_sleeps_in(s->thread, call) && before > 0 &&
            thread_sleeps(s->thread) - before <= 1;
 }

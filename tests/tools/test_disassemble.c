@@ -1,5 +1,5 @@
 /* Instructions of handlers as text: a row for each form, in the words of llvm-objdump where that
- * knows them; and images whose sizes lie. */
+ * knows them; and images whose sizes are wrong. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -124,7 +124,7 @@ static void held(void)
                                         (json_int_t)(i == 0 || i == 4 ? 2 : 3) * DOCTOR_LONG_NS));
     a.ops = json_pack("{s:o}", "ops", ops);
     doctor_take_held(&full, &a, 1);
-    CU_ASSERT_EQUAL(full.held, 0); /* nobody knows of which job it is */
+    CU_ASSERT_EQUAL(full.held, 0); /* the job of the operations is not known yet */
     doctor_note_job(&full, json_array_get(json_object_get(a.clients, "clients"), 0));
     doctor_take_held(&full, &a, 1);
     CU_ASSERT_EQUAL(full.held, 2);
@@ -139,7 +139,7 @@ static void held(void)
     json_decref(a.ops);
 }
 
-/* Programs that do not move: each reason is named, with ranks and times. */
+/* Programs that make no progress: each reason is named, with ranks and times. */
 static void stalls(void)
 {
     struct doctor_facts facts = well();

@@ -121,7 +121,7 @@ static void titles_are_unique(void)
     }
 }
 
-/* What names a row stands in front of the other columns. */
+/* The columns that name a row stand in front of the others. */
 static void names_come_first(void)
 {
     for (const struct view *view = views; view->name != NULL; view++)

@@ -98,7 +98,7 @@ static void rates(void)
     } rows[] = {
         {{7, 12, {300, 200}, 50, 2, "job-a"}, 2, {true, true}, {100, 0}},
         {{7, 10.5, {350, 201}, 50, 2, "job-a"}, 0.5, {true, true}, {500, 2}},
-        /* another took the number: its counters are less */
+        /* another context took the number: its counters are less */
         {{7, 11, {99, 200}, 50, 2, "job-a"}, 1, {false, true}, {0, 0}},
         /* one is gone */
         {{7, 11, {101, 0}, 50, 1, "job-a"}, 1, {true, false}, {1, 0}},
@@ -157,7 +157,7 @@ static void joined(void)
     top_model_free(&model);
 }
 
-/* What two contexts of one client say of their waits: shares of the time between two looks. */
+/* The waits of two contexts of one client, as shares of the time between two looks. */
 static void shares(void)
 {
     static const struct {
@@ -201,7 +201,8 @@ static void shares(void)
         CU_ASSERT_EQUAL(cell(&model, TOP_CLIENTS, 0, "inside_ns")->value, rows[i].inside);
         CU_ASSERT_EQUAL(cell(&model, TOP_CLIENTS, 0, "waited_ns")->value, rows[i].computes);
         CU_ASSERT_EQUAL(cell(&model, TOP_QUEUES, 0, "waited_ns")->value, rows[i].first);
-        CU_ASSERT_FALSE(cell(&model, TOP_CLIENTS, 1, "waited_ns")->known); /* has no contexts */
+        /* This client has no contexts. */
+        CU_ASSERT_FALSE(cell(&model, TOP_CLIENTS, 1, "waited_ns")->known);
         top_model_free(&model);
     }
 }
@@ -300,7 +301,7 @@ static void notes(void)
     top_model_miss(&model, "Connection refused", 103);
     CU_ASSERT_STRING_EQUAL(model.note,
                            "no answer: Connection refused; what stands here is 3 s old");
-    CU_ASSERT_EQUAL(model.tables[TOP_CLIENTS].count, 2); /* it stays */
+    CU_ASSERT_EQUAL(model.tables[TOP_CLIENTS].count, 2); /* the old table stays on the screen */
     again.uptime = 14;
     CU_ASSERT_EQUAL(take(&model, &again, 104), 0);
     CU_ASSERT_STRING_EQUAL(model.note, "");
@@ -549,7 +550,7 @@ static void keys(void)
         {'r', TOP_PEERS, "NODE", false, 2},
         {'>', TOP_PEERS, "STATE", false, 1},
         {'r', TOP_PEERS, "STATE", true, 2},
-        {'>', TOP_PEERS, "OUT/S", true, 1}, /* what is not known stands below */
+        {'>', TOP_PEERS, "OUT/S", true, 1}, /* unknown values stand below */
         {'r', TOP_PEERS, "OUT/S", false, 1},
         {'\t', TOP_USERS, "BYTES/S", false, 7},
         {'r', TOP_USERS, "BYTES/S", true, 0},

@@ -2,7 +2,7 @@
  * Owns the listener and its connections: each is answered once and closed.
  *
  * Anybody may connect: there are VISITORS_MAX connections, each is closed when VISITORS_MAX others
- * have come after it or after SILENCE_S without a word, and a head has a bound.
+ * have come after it or after SILENCE_S of silence, and a head has a bound.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 enum {
     VISITORS_MAX = 8,
-    ACCEPTED_MAX = 64, /* those that are being shut down included */
+    ACCEPTED_MAX = 64, /* connections, including those that are being shut down */
     SILENCE_S = 5,
     HEAD_MAX = 16384,
     BACKLOG = 16,

@@ -2,7 +2,7 @@
  * pwcctl doctor: what is wrong with this machine and its daemon, and how to mend it.
  *
  *     doctor_machine.c, doctor_daemon.c    look, and write facts down
- *     doctor_stalls.c                      asks why programs do not move
+ *     doctor_stalls.c                      asks why programs make no progress
  *     doctor_take.c, doctor_held.c         take that from the answers; for top, too
  *     doctor_still.c                       takes jobs that stand still from two looks
  *     doctor_checks.c, doctor_waits.c      judge them: each check is a function of the facts alone
@@ -57,7 +57,7 @@ struct doctor_machine {
     bool memory_exempt;              /* memory_locked does not bind that process */
     unsigned processors;             /* that it may use */
     int membarrier;                  /* commands, or a negative errno */
-    char clock[DOCTOR_WORD_MAX];     /* the kernel's source */
+    char clock[DOCTOR_WORD_MAX];     /* the kernel's clock source */
     uint64_t shm_free;               /* bytes of /dev/shm */
     char shm_pages[DOCTOR_WORD_MAX]; /* huge pages of shared memory: never, advise, ... */
     uint64_t tcp_receive_max, tcp_send_max, core_receive_max; /* bytes; 0: not known */
@@ -79,7 +79,7 @@ struct doctor_operation {
 struct doctor_full {
     unsigned count;    /* such contexts; 0: the rest means nothing */
     unsigned rank;     /* the first one's */
-    uint64_t quiet_ns; /* for so long, as who has looked before knows; 0: for a second */
+    uint64_t quiet_ns; /* how long, where earlier looks are known; 0: for a second */
     uint64_t used, size, spilled;
     unsigned writer; /* of records: the neighbour's rank */
     bool known;      /* of events: its client was still there, of this user and job */
@@ -116,7 +116,7 @@ struct doctor_still {
     unsigned unseen;                     /* ranks that no daemon that was asked has */
 };
 
-/* Why programs do not move, as all daemons that were asked say. */
+/* The reasons why programs make no progress, as all daemons that were asked give them. */
 struct doctor_stalls {
     struct doctor_operation operation, cut; /* towards nodes that are linked, and that are not */
     struct doctor_full events, records;

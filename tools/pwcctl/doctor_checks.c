@@ -18,9 +18,9 @@
 #define DESCRIPTORS_CLIENT 8u
 #define DESCRIPTORS_LEAST  256u
 
-#define PINNED_LEAST  GIB        /* what a card's provider registers at least, with a few clients */
-#define WINDOW_LEAST  MIB        /* of TCP: bandwidth times delay of 10 Gbit/s and 1 ms is 1.2 MB */
-#define SHM_OF_A_PEER (16 * MIB) /* what the provider shm lays down for each */
+#define PINNED_LEAST  GIB /* bytes that a card's provider registers at least, with a few clients */
+#define WINDOW_LEAST  MIB /* of TCP: bandwidth times delay of 10 Gbit/s and 1 ms is 1.2 MB */
+#define SHM_OF_A_PEER (16 * MIB) /* bytes that the provider shm lays down for each peer */
 
 static struct doctor_finding finding(enum doctor_level level, const char *mend, const char *format,
                                      ...) __attribute__((format(printf, 3, 4)));
@@ -53,8 +53,7 @@ static struct size_text size_of(uint64_t bytes)
     return out;
 }
 
-/* ---- what fabric there is ----------------------------------------------------------------------
- */
+/* ---- fabrics of this machine ---------------------------------------------------------------- */
 
 /* Returns the provider of the daemon that runs, else the one that a daemon would take; a node alone
  * needs none. */

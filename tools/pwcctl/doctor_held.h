@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include "tools/pwcctl/doctor.h"
 
-#define DOCTOR_LONG_NS INT64_C(1000000000) /* what waits for so long is named */
+#define DOCTOR_LONG_NS INT64_C(1000000000) /* the doctor names a wait of this length or longer */
 
 /* The documents of one daemon; NULL where it did not answer. */
 struct doctor_answers {

@@ -1,5 +1,5 @@
-/* Looks at limits, the kernel's settings and the machine (doctor.h). What cannot be read stays as
- * it was set before: not known. */
+/* Looks at limits, the kernel's settings and the machine (doctor.h). A fact that cannot be read
+ * stays as it was set before: not known. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>

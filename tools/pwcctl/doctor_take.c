@@ -56,8 +56,7 @@ static void take_operations(struct doctor_stalls *s, const struct doctor_answers
     }
 }
 
-/* ---- what is not taken -------------------------------------------------------------------------
- */
+/* ---- events and records that are not taken -------------------------------------------------- */
 
 static bool is_full(const json_t *row, const char *used, const char *size)
 {

@@ -1,4 +1,5 @@
-/* Judges why programs do not move: one function a check, of the facts alone (doctor.h). */
+/* Finds why programs make no progress: one function a check, which sees nothing but the facts
+ * (doctor.h). */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

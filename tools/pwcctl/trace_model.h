@@ -40,7 +40,7 @@ struct slice {
     uint32_t lane;                   /* slices of a track that overlap stand in different ones */
     uint32_t thread;                 /* the lane's number among those of all tracks, from above */
     bool opens_lane;                 /* the first that stands in its lane */
-    uint32_t origin, flow, sequence; /* of the operation: who, which, which one */
+    uint32_t origin, flow, sequence; /* these three identify the operation */
     uint32_t towards;                /* the number of the other side */
     uint32_t length;
     int32_t status;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include "tools/pwcperf/world.h"
 
-/* Prints the line. What the daemon does not answer is left out. Rank 0 calls it. */
+/* Prints the line. Values that the daemon does not answer are left out. Rank 0 calls it. */
 void heading_print(FILE *to, const struct world *world);
 
 /* Formats it: `nodes` 0: not known; `fabric` NULL: not known, or not used. */

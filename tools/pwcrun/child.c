@@ -101,7 +101,7 @@ int child_start(const struct child_spec *s, pid_t *out)
         do
             got = read(report[0], &failure, sizeof(failure));
         while (got < 0 && errno == EINTR);
-        if (got == sizeof(failure)) { /* it never ran */
+        if (got == sizeof(failure)) { /* the program never ran */
             waitpid(pid, NULL, 0);
             reaper_ended(s->reaper, pid);
         } else {

@@ -27,7 +27,7 @@ enum phase {
     RUNNING,     /* ranks run, none has failed */
     GRACE,       /* one has failed, the others may end by themselves */
     TERMINATING, /* SIGTERM has been sent to them */
-    KILLING,     /* they have been killed */
+    KILLING,     /* the ranks have been killed */
     STOPPING,    /* no rank is left; SIGTERM has been sent to the daemons */
     FORCING,     /* daemons have been killed */
     DONE,
@@ -168,7 +168,7 @@ static void start_ranks(struct job *job)
     }
 }
 
-/* ---- what happens -------------------------------------------------------------------------- */
+/* ---- ends of processes, signals ------------------------------------------------------------- */
 
 /* Formats "ended with status 3", "was ended by signal 9 (Killed)". */
 static const char *how_ended(int wait_status, char out[80])

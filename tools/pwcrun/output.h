@@ -15,7 +15,7 @@ struct output {
     char *held;
     size_t held_size;
     size_t used;
-    char line[OUTPUT_LINE_MAX]; /* what has come of the next line */
+    char line[OUTPUT_LINE_MAX]; /* the part of the next line that has come */
 };
 
 /* Makes the pipe; its other end, for the child, is stored in *child_end. */

@@ -58,7 +58,7 @@ int workdir_create(struct workdir *out)
 
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {
-    remove(path); /* what stays is seen when its folder does */
+    remove(path); /* an entry that stays is noticed when its folder cannot be removed */
     return 0;
 }
 

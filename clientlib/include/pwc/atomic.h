@@ -22,8 +22,8 @@
  *   - `count` elements side by side are one operation with one event, but each is atomic for
  *     itself: another atomic may come between two of them.
  *   - An atomic is done behind the placement of all earlier puts and atomics of its pair of
- *     contexts. What is submitted later may pass it, if it is a get or a put of more than
- *     pwc_packed_max bytes: use PWC_FENCE there.
+ *     contexts. A later get, or a later put of more than pwc_packed_max bytes, may pass it: use
+ *     PWC_FENCE there.
  *   - Each atomic is done once, or not at all, whatever links and daemons do meanwhile. Where the
  *     owner's daemon dies in the middle of it, nobody can know, and it ends with -ECONNABORTED.
  */
@@ -103,8 +103,9 @@ enum pwc_atomic_op {
  *
  * Status of the local event, which comes even with PWC_NO_LCE: 0, or
  *     -EBUSY          the word was changed 4096 times between a read and a write of this operation,
- *                     as only somebody who wants to can do. Elements in front of it are done, and
- *                     the event's length says how many; it and those behind are unchanged.
+ *                     which only a program that does so on purpose can cause. Elements in front of
+ *                     it are done, and the event's length says how many; it and those behind are
+ *                     unchanged.
  *     -EINVAL         the region itself is not aligned (on one node the result of the call)
  *     -ECONNABORTED   the outcome is unknown
  *     -EKEYREJECTED, -EHOSTDOWN, as for pwc_put
@@ -114,11 +115,12 @@ PWC_API int pwc_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op, enu
                        unsigned flags);
 
 /*
- * As pwc_atomic, and the values from before come back. They stand in `result` when pwc_probe,
- * pwc_wait or pwc_flush of this context has seen the end, also with PWC_NO_LCE. For one element
- * `result` may be any memory that lives until then; for several, up to PWC_FETCH_MAX, it lies in a
- * region of this client (-EFAULT). After a failure `result` is undefined. The call needs the rights
- * to read and to write; PWC_READ needs the right to read alone, and looks at no operands.
+ * As pwc_atomic, and the values from before come back. These values stand in `result` when
+ * pwc_probe, pwc_wait or pwc_flush of this context has seen the end, also with PWC_NO_LCE. For one
+ * element `result` may be any memory that lives until then; for several, up to PWC_FETCH_MAX, it
+ * lies in a region of this client (-EFAULT). After a failure `result` is undefined. The call needs
+ * the rights to read and to write; PWC_READ needs the right to read alone, and looks at no
+ * operands.
  */
 PWC_API int pwc_fetch_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op,
                              enum pwc_type type, const void *operands, size_t count, void *result,

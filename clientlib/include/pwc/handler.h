@@ -240,7 +240,7 @@ PWC_H_HELPER(34, int, pwc_h_counter_add, (uint64_t counter, uint64_t n));
 PWC_H_HELPER(35, int, pwc_h_counter_set, (uint64_t counter, uint64_t value));
 /* The time of the daemon's step, in ns since it began. */
 PWC_H_HELPER(36, uint64_t, pwc_h_now, (void));
-/* Shows two numbers at the daemon's probe handler_trace, to people who look at it. */
+/* Shows two numbers at the daemon's probe handler_trace. */
 PWC_H_HELPER(37, int, pwc_h_trace, (uint64_t a, uint64_t b));
 
 #undef PWC_H_HELPER

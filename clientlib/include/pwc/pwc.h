@@ -220,11 +220,11 @@ struct pwc_ctx_attr {
 };
 
 /*
- * Attach to the node's daemon; a NULL attr is a zeroed one. Blocks. -ECONNREFUSED or -ENOENT: no
- * daemon at the socket; -ETIMEDOUT: one that does not answer; -EACCES: the daemon does not serve
- * this user; -EADDRINUSE: the rank is live already; -EINVAL: rank, size or job is missing or wrong;
- * -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user, or
- * too many connections during the whole timeout; -ENOSPC: too many clients of this daemon.
+ * Attach to the node's daemon. A NULL attr stands for one of zeros. Blocks. -ECONNREFUSED or
+ * -ENOENT: no daemon at the socket; -ETIMEDOUT: one that does not answer; -EACCES: the daemon does
+ * not serve this user; -EADDRINUSE: the rank is live already; -EINVAL: rank, size or job is missing
+ * or wrong; -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user, or too
+ * many connections during the whole timeout; -ENOSPC: too many clients of this daemon.
  */
 PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
 
@@ -260,15 +260,17 @@ PWC_API size_t pwc_packed_max(const pwc_client *client);
 PWC_API size_t pwc_message_max(const pwc_client *client);
 
 /*
- * A thread's rings; a NULL attr is a zeroed one. The first context has number 0, later ones the
- * lowest free number. Blocks. -EINVAL: a ring over 64 MiB; -ENOSPC, -EDQUOT: too many contexts.
+ * Makes a context, the rings of a thread. A NULL attr stands for one of zeros. The first context
+ * has number 0, later ones the lowest free number. Blocks. -EINVAL: a ring over 64 MiB; -ENOSPC,
+ * -EDQUOT: too many contexts.
  */
 PWC_API int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx **out);
 
 /*
- * Ends a context, with its remotes, requests and events. What is still in flight is given up:
+ * Ends a context, with its remotes, requests and events. Operations still in flight are given up:
  * pwc_flush first to avoid that. Blocks; always frees, and returns 0. Where the daemon does not
- * answer within the client's timeout, its side of the context goes later, with the client at last.
+ * answer within the client's timeout, its side of the context goes later, at the latest with the
+ * client.
  */
 PWC_API int pwc_ctx_destroy(pwc_ctx *ctx);
 PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address */
@@ -400,10 +402,10 @@ PWC_API int pwc_unbind(pwc_remote *remote);
 PWC_API size_t pwc_remote_len(const pwc_remote *remote);
 
 /*
- * Put `len` bytes from `src` to offset `off` of the region behind `dst`, in the context that `dst`
- * is bound in: on that context's thread. Never blocks. The local
- * event (lid) says that the data has been placed at the target; the remote event (rid) appears at
- * the target, never before the data. A length of 0 is a pure notification: `src` is not looked at.
+ * Put `len` bytes from `src` to offset `off` of the region behind `dst`. The thread is that of the
+ * context that `dst` is bound in. Never blocks. The local event (lid) says that the data has been
+ * placed at the target; the remote event (rid) appears at the target, never before the data. A
+ * length of 0 is a pure notification: `src` is not looked at.
  *
  * Up to pwc_packed_max bytes are copied at once and `src` may be any memory; more must stand in a
  * region of this client and stay untouched until the local event (or the end of a pwc_flush).
@@ -434,12 +436,12 @@ PWC_API int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, 
  * bytes `dst` may be any memory; more must stand in a region of this client. The remote event (rid)
  * notifies the owner that its data has been read. Never blocks, except as said below.
  *
- * What is in no region goes through memory of the library: `dst` is filled when pwc_probe, pwc_wait
- * or pwc_flush of its context sees the end of the get, also with PWC_NO_LCE. The first such get of
- * a context asks the daemon for that memory (256 KiB of the client's quota), and so blocks.
- * -EAGAIN: also where 64 of them are under way (fewer where pwc_packed_max is over 4096); -EDEADLK:
- * inside a handler, and the memory is still to be asked for; -EDQUOT, -ENOSPC: as pwc_alloc. Else
- * errors as for pwc_put.
+ * Where `dst` is in no region, the data goes through memory of the library: `dst` is filled when
+ * pwc_probe, pwc_wait or pwc_flush of its context sees the end of the get, also with PWC_NO_LCE.
+ * The first such get of a context asks the daemon for that memory (256 KiB of the client's quota),
+ * and so blocks. -EAGAIN: also where 64 of them are under way (fewer where pwc_packed_max is over
+ * 4096); -EDEADLK: inside a handler, and the memory is still to be asked for; -EDQUOT, -ENOSPC: as
+ * pwc_alloc. Else errors as for pwc_put.
  */
 PWC_API int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid, pwc_cid rid,
                     unsigned flags);
@@ -498,12 +500,12 @@ typedef void (*pwc_event_handler)(pwc_ctx *ctx, const struct pwc_event *event, v
  * pwc_unbind, pwc_put_wait, an operation with PWC_WAIT, waits for requests and words, pwc_test,
  * pwc_barrier, pwc_exchange, and pwc_wait, for kinds that it does not ask for. So the events
  * neither fill the rings nor have to be kept, and -ENOBUFS comes of kinds alone that nobody takes.
- * What pwc_probe and pwc_wait ask for they return as before; pwc_finalize drops events. `kinds`: as
- * of pwc_probe, 0 for PWC_LOCAL | PWC_REMOTE, without PWC_MESSAGE, since messages have handlers of
- * their own. A context has one such function, the last that was set; a NULL one ends it. It runs on
- * the thread of the call that waits. It may submit, without PWC_WAIT, and set another handler; what
- * blocks, probes or waits gives -EDEADLK there. event->data lasts until it returns. Returns at
- * once. -EINVAL: no context, unknown kinds, or PWC_MESSAGE.
+ * pwc_probe and pwc_wait return the kinds that they ask for as before; pwc_finalize drops events.
+ * `kinds`: as of pwc_probe, 0 for PWC_LOCAL | PWC_REMOTE, without PWC_MESSAGE, since messages have
+ * handlers of their own. A context has one such function, the last that was set; a NULL one ends
+ * it. It runs on the thread of the call that waits. It may submit, without PWC_WAIT, and set
+ * another handler; what blocks, probes or waits gives -EDEADLK there. event->data lasts until it
+ * returns. Returns at once. -EINVAL: no context, unknown kinds, or PWC_MESSAGE.
  */
 PWC_API int pwc_set_handler(pwc_ctx *ctx, unsigned kinds, pwc_event_handler handler,
                             void *argument);

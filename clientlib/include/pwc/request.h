@@ -67,7 +67,8 @@ struct pwc_status {
 /* A plain request that is not under way. Takes 64 bytes, from the context's pool. -ENOMEM. */
 PWC_API int pwc_request_create(pwc_ctx *ctx, pwc_request **out);
 
-/* Frees a request. -EBUSY: it is under way, or a wait of its context that is running is for it. */
+/* Frees a request. -EBUSY: it is under way, or a wait that is running in its context waits for
+ * it. */
 PWC_API int pwc_request_free(pwc_request *request);
 
 /*

@@ -12,7 +12,7 @@ static void charge(struct account *a, uint64_t ns)
     a->spent = a->spent + ns < ACCOUNT_MOST ? a->spent + ns : ACCOUNT_MOST;
 }
 
-/* Time that the hypervisor or another program takes is nobody's. */
+/* Time that the hypervisor or another program takes goes to no account. */
 static void settle(struct control *control)
 {
     uint64_t now = clock_of(CLOCK_THREAD_CPUTIME_ID);

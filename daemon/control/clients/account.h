@@ -44,7 +44,7 @@ void account_forget(struct control *control, const struct account *a);
 uint64_t account_spent(struct account *a, uint64_t now_ns);
 /* Forgives the debt so far. */
 void account_forgive(struct account *a);
-/* 0: more may be spent now; or after how many milliseconds. */
+/* Returns after how many milliseconds more may be spent; 0: now. */
 uint64_t account_wait_ms(struct account *a);
 
 #endif

@@ -131,7 +131,7 @@ static bool has_more_groups(const gid_t *listed, size_t count, int socket)
     bool found = false;
 
     if (getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, NULL, &size) == 0 || errno != ERANGE)
-        return false; /* it has none */
+        return false; /* the peer process has no groups, or they cannot be read */
     groups = malloc(size);
     if (groups && getsockopt(socket, SOL_SOCKET, SO_PEERGROUPS, groups, &size) == 0)
         for (size_t i = 0; i < size / sizeof(*groups) && !found; i++)

@@ -1,4 +1,4 @@
-/* Owns the life of clients: from accept to the last thing that the engine lets go (client.h). */
+/* Owns the life of clients, from accept until the engine has let go of everything (client.h). */
 #include "daemon/control/clients/client.h"
 
 #include <errno.h>

@@ -42,8 +42,8 @@
 #define CLIENT_NOT_SERVED  "this daemon does not serve your user: see --allow-users"
 
 enum client_state {
-    CLIENT_STRANGER = 1, /* it has said nothing yet */
-    CLIENT_LOOKING,      /* it asks what is shown to it, and may still say Hello */
+    CLIENT_STRANGER = 1, /* the client has said nothing yet */
+    CLIENT_LOOKING,      /* the client asks what is shown to it, and may still say Hello */
     CLIENT_OPENING,      /* Hello is with the engine */
     CLIENT_ATTACHING,    /* Hello is with the job's home */
     CLIENT_SERVED,       /* a rank of a job */
@@ -87,11 +87,11 @@ struct direct_counts {
     uint64_t pair_size, pair_used, pair_rank;
 };
 
-/* The last call about a session or a segment, which stands in it, so it cannot fail: the thread of
- * the engine forgets the mapping. */
+/* The last call about a session or a segment: the thread of the engine forgets the mapping. The
+ * call's memory is a part of the session or segment, so it cannot fail. */
 struct client_detach {
     struct call call;
-    uint32_t request; /* the one that has closed it, or 0 */
+    uint32_t request; /* the request that has closed the session or segment, or 0 */
     void *object;
     void (*forget)(void *object);
 };
@@ -107,7 +107,7 @@ struct client_session {
     uint32_t pairs;          /* in which it is the origin */
     struct pair *pairs_from; /* list of these, and of those in which it is the target */
     struct pair *pairs_to;
-    uint64_t board_slots[BOARD_SLOTS / 64]; /* bits of those that pairs have */
+    uint64_t board_slots[BOARD_SLOTS / 64]; /* a bit for each slot that a pair has */
     int board;                    /* for neighbours that reach it by pairs (board_abi.h), or -1 */
     struct direct_counts counted; /* by pairs that are gone */
     int doorbell;
@@ -144,7 +144,7 @@ typedef void (*client_on_request)(struct client *c, const Pwc__ClientRequest *re
 typedef void (*client_on_end)(struct client *c, const char *reason);
 
 struct client {
-    struct client *next; /* of all */
+    struct client *next; /* in the list of all clients */
     struct control *control;
     enum client_state state;
     int descriptor;
@@ -153,7 +153,7 @@ struct client {
     pid_t pid;
     uid_t uid;
     bool may_serve; /* as a rank of a job; else it only looks */
-    bool sees_all;  /* also other users' clients */
+    bool sees_all;  /* is shown other users' clients, too */
     uv_poll_t socket, process;
     client_on_request on_request;
     client_on_end on_end;
@@ -170,8 +170,8 @@ struct client {
     char job[ENGINE_JOB_MAX];
     uint32_t rank, size;
     uint32_t hello_request;
-    struct inspection *asks;    /* for this view (request_inspect.h); NULL: for none */
-    struct client *asks_beside; /* asks for the same */
+    struct inspection *asks; /* the view that the client asks for (request_inspect.h); NULL: none */
+    struct client *asks_beside; /* the next client that asks for the same view */
     uint32_t asks_request;
     bool in_line;           /* its user has had its turn (turns.h) */
     struct client *behind;  /* in line */

@@ -34,7 +34,7 @@ void client_body_drop(struct client_body *body);
 void client_reply_body(struct client *c, uint32_t request, struct client_body *body, bool ends);
 /* Polls anew: reads on where there is room for what a request may lead to. */
 void client_stream_resume(struct client *c);
-/* The number of the request at the head of its socket; 0: there is none. */
+/* The number of the request at the head of the client's socket; 0: there is none. */
 uint32_t client_next_request(struct client *c);
 /* The callback of control.resume: ends clients whose output is too large, or could not be kept. */
 void clients_resume(uv_async_t *async);

@@ -9,17 +9,17 @@
 #include <sys/types.h>
 #include "daemon/control/clients/client.h"
 
-/* Moves it to another state. The user's connections without Hello are counted. */
+/* Moves the client to another state. The user's connections without Hello are counted. */
 void client_becomes(struct client *c, enum client_state state);
 /* An open session of this client; NULL: there is none by this handle. */
 struct client_session *client_session_find(struct client *c, uint32_t handle);
-/* An engine has it, by c->number. */
+/* Whether an engine has the client, by c->number. */
 bool client_is_in_engine(const struct client *c);
-/* Its requests under way. */
+/* The client's requests under way. */
 struct inflight_entry *client_inflight(const struct client *c);
-/* For the log. */
+/* The client as lines of the log name it. */
 struct log_subject client_subject(const struct client *c);
-/* Starts its deadline: a connection that only looks has to ask again in time. */
+/* Starts the client's deadline: a connection that only looks has to ask again in time. */
 void client_await_question(struct client *c);
 
 #endif

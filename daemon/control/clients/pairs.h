@@ -20,7 +20,7 @@
 /* A place in one list of pairs. */
 struct pair_place {
     struct pair *next;
-    struct pair **at; /* what leads here; NULL: in no list */
+    struct pair **at; /* the pointer that leads to this pair; NULL: in no list */
 };
 
 struct pair {

@@ -7,8 +7,8 @@
  *     client  held[MEMORY] --/
  *
  * A client's holdings count for its user, too, until the engine has let go of them: a client that
- * ends slowly does not get them twice. A refusal names the limit and the key that raises it. What
- * the engine counts itself (binds, pairs, queues) is bounded in engine/session/quota.h.
+ * ends slowly does not get them twice. A refusal names the limit and the key that raises it. Binds,
+ * pairs and queues, which the engine counts itself, are bounded in engine/session/quota.h.
  *
  * Thread: control.
  */
@@ -32,7 +32,7 @@ enum quota_kind {
     QUOTA_TEAMS, /* a member of one is one */
     QUOTA_PROGRAMS,
     QUOTA_PROGRAM_BYTES,
-    QUOTA_OFFLOADS, /* also those that are being made */
+    QUOTA_OFFLOADS, /* offloads that are being made count, too */
     QUOTA_MEMORY,   /* bytes of segments, rings, pairs and areas of teams */
     QUOTA_KINDS
 };
@@ -59,8 +59,8 @@ struct quota_user {
 
 /* Sets the limits of users. `others`: other users than our own are served. */
 void quota_open(struct control *control, bool others);
-/* Counts a new connection of this user. NULL: he has too many, or too many without Hello, or there
- * is no memory. */
+/* Counts a new connection of this user. NULL: the user has too many, or too many without Hello, or
+ * there is no memory. */
 struct quota_user *quota_enter(struct control *control, uid_t uid);
 /* Counts an inherited connection, whatever the limits are now. NULL: no memory. */
 struct quota_user *quota_inherit(struct control *control, uid_t uid);
@@ -73,10 +73,10 @@ void quota_release(struct control *control, struct quota_user *u);
 /* Takes from the quotas of a client and its user. 0, or -EDQUOT with the limit and its key in `why`
  * (may be NULL); refusals are counted. */
 int quota_take(struct client *c, enum quota_kind kind, uint64_t amount, char *why, size_t why_size);
-/* As quota_take: one of `kind` and its memory, or neither. */
+/* As quota_take: takes one of `kind` and its memory, or neither. */
 int quota_take_one(struct client *c, enum quota_kind kind, uint64_t bytes, char *why,
                    size_t why_size);
-/* Takes without a limit, for what is inherited. */
+/* Takes without a limit: holdings that are inherited count in any case. */
 void quota_charge(struct client *c, enum quota_kind kind, uint64_t amount);
 void quota_give(struct client *c, enum quota_kind kind, uint64_t amount);
 /* Counts a refusal by the engine. */

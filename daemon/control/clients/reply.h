@@ -10,7 +10,7 @@
 struct client;
 
 void reply_done(struct client *c, uint32_t request);
-/* With the process that has carried the request out, or is about to. */
+/* Reports success, with the process that has carried the request out, or is about to. */
 void reply_done_by(struct client *c, uint32_t request, pid_t pid);
 /* Request 0: an error that belongs to the connection. */
 __attribute__((format(printf, 4, 5))) void reply_error(struct client *c, uint32_t request,

@@ -30,8 +30,8 @@ struct association {
     uint32_t engine;        /* of the other */
     uint32_t number;        /* the other engine's number, to ours */
     uint32_t unanswered;    /* calls about its end that have not returned */
-    uv_timer_t patience;    /* with the progress thread, while such calls are out */
-    struct spin_watch spin; /* of that thread */
+    uv_timer_t patience;    /* runs while such calls are out: limits how long one may take */
+    struct spin_watch spin; /* watches the progress thread meanwhile */
     bool wanted;            /* the engine asked for it, now or before the link */
     bool offer_asked;       /* a call is under way, or waits for ENGINE_OFFER_READY */
     bool offer_waits;       /* for ENGINE_OFFER_READY */
@@ -161,7 +161,7 @@ static void look_again(struct association *a)
                    a->peer->control->config->peer_deadline_ms / SPIN_LOOKS, 0);
 }
 
-/* Only for a provider whose calls may not return. */
+/* Starts the timer, where the provider has calls that may not return. */
 static void have_patience(struct association *a)
 {
     if (!a->worker->target.fabric->traits.may_hang)
@@ -357,7 +357,8 @@ static void offered(struct call *call)
     go_up(a);
 }
 
-/* When either side wants the link. An engine that the node does not have is as good as lost. */
+/* Asks the engine for an offer when either side wants the link. An engine that the node does not
+ * have is as good as lost. */
 static void ask_for_offer(struct association *a)
 {
     struct call *call;

@@ -106,7 +106,7 @@ static struct client_body *body_of(struct quota_user *user, const Pwc__Gathered 
     return client_body_new(user, &reply);
 }
 
-/* `body`: of a piece without an error, which all get. */
+/* `body`: the body of the reply for a piece without an error, the same for all clients. */
 static void reply_piece(struct control *control, struct pending *p, const Pwc__Gathered *g,
                         struct client_body *body)
 {
@@ -352,7 +352,7 @@ static void give_up(struct control *control, const struct directory_id *id,
     char missing[FAILURE_TEXT_MAX / 2], why[FAILURE_TEXT_MAX];
 
     if (!g)
-        return; /* it has ended, and the answer is on its way */
+        return; /* the gather has ended, and its answer is on its way */
     directory_missing(job, g, missing, sizeof(missing));
     snprintf(why, sizeof(why), "rank %u has given up after its timeout; not there: %s", part->rank,
              missing);

@@ -29,7 +29,7 @@ void frame_parser_destroy(struct frame_parser *p);
 /* Room to read into: *room bytes (at least 1) at *to. -ENOMEM. Bodies that were given out become
  * invalid. */
 int frame_space(struct frame_parser *p, uint8_t **to, size_t *room);
-/* So many bytes were read into it. */
+/* Notes that `bytes` bytes were read into that room. */
 void frame_fed(struct frame_parser *p, size_t bytes);
 /* 1 with the next body (valid until frame_space), 0: none is whole, -EMSGSIZE: over the bound. */
 int frame_next(struct frame_parser *p, const uint8_t **body, size_t *size);

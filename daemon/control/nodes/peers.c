@@ -172,7 +172,7 @@ static void lose(struct peer *p)
 void peer_give_up(struct peer *p, const char *why)
 {
     if (p->state == PEER_LOST)
-        return; /* it is given up already */
+        return; /* the node is given up already */
     if (p->state == PEER_LINKED)
         peer_note_reason(p, -ETIMEDOUT, why);
     lose(p);

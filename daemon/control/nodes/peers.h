@@ -23,8 +23,9 @@ struct worker;
 struct peers_events {
     /* A frame of the directory. -EPROTO closes the link. */
     int (*frame)(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
-    void (*up)(struct control *control, uint32_t node);   /* a link is new */
-    void (*down)(struct control *control, uint32_t node); /* it was lost; the node is dialled */
+    void (*up)(struct control *control, uint32_t node); /* a link is new */
+    /* The link was lost; the node is dialled. */
+    void (*down)(struct control *control, uint32_t node);
     void (*lost)(struct control *control, uint32_t node); /* the node is given up */
 };
 
@@ -33,7 +34,7 @@ int peers_open(struct control *control, const struct peers_events *events, char 
                size_t why_size);
 /* Closes all links. peers_free frees them after the loop. */
 void peers_close(struct control *control);
-/* After the loop. */
+/* Frees links and nodes, after the loop. */
 void peers_free(struct control *control);
 
 /* Sends a frame, or keeps it until there is a link, and dials. A node that cannot be reached is

@@ -34,7 +34,7 @@ struct peer {
     struct waiting_frame *waiting, **waiting_tail;
     uint32_t waiting_count;
     char reason[HANDSHAKE_TEXT_MAX];
-    bool ended;       /* it said that it ends: its absence is no warning */
+    bool ended;       /* the node said that it ends: its absence is no warning */
     uint32_t engines; /* its engines, as it says; 0: it was never linked */
     struct association *associations;
 };
@@ -44,7 +44,7 @@ struct peer {
 void peer_note_reason(struct peer *p, int status, const char *text);
 /* Gives the node up, and closes its connections. */
 void peer_give_up(struct peer *p, const char *why);
-/* Dials it unless it is linked, or being dialled. */
+/* Dials the node unless it is linked, or being dialled. */
 void peer_dial(struct peer *p);
 
 /* ---- association.c --------------------------------------------------------------------------- */

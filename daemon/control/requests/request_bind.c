@@ -123,7 +123,7 @@ static void located(struct control *control, struct pending *p, int status, uint
 
     if (status < 0 || !may_exist(control, number))
         fail(control, p, status < 0 ? status : -EHOSTUNREACH);
-    else if (!client_session_find(p->client, p->session)) /* it was closed meanwhile */
+    else if (!client_session_find(p->client, p->session)) /* the session was closed meanwhile */
         fail(control, p, -EINVAL);
     else
         ask_engine(control, p, pending_cookie(&control->pending, p), number, NULL);

@@ -149,7 +149,7 @@ void offload_ready(struct control *control, const struct engine_notice *notice)
     client_stream_resume(c);
 }
 
-/* ---- what is there --------------------------------------------------------------------------- */
+/* ---- changes of offloads -------------------------------------------------------------------- */
 
 static void change(struct client *c, uint32_t request, enum call_kind kind, uint32_t session,
                    uint32_t offload);

@@ -22,7 +22,7 @@ struct loading {
     uint64_t image[];
 };
 
-/* ---- what is checked ------------------------------------------------------------------------- */
+/* ---- checks --------------------------------------------------------------------------------- */
 
 /* Whether the policy lets the client's user load programs. If not, says so. */
 static bool may_load(struct client *c, uint32_t request)

@@ -197,8 +197,8 @@ static char *read_line(char *to, int room, void *context)
     return NULL;
 }
 
-/* A key that stands twice is an error. So is a line that continues the one before: inih reports it
- * as the same key again. */
+/* A key that stands twice is an error. A line that continues the one before is an error, too: inih
+ * reports it as the same key again. */
 static int take_key(struct file_reader *reader, const char *name, const char *value)
 {
     const struct config_key *key = find(name);

@@ -20,7 +20,7 @@
 #define CONFIG_KEYS_MAX 64u
 #define CONFIG_UNITS    "KMGT" /* powers of 1024 */
 
-/* Where a value came from; higher goes before lower. */
+/* Where a value came from; a higher source overrides a lower one. */
 enum config_source {
     CONFIG_DEFAULT = 0,
     CONFIG_FILE = 1,
@@ -35,15 +35,15 @@ struct config_origin {
 
 /* Whether clients of this node reach each other without the daemon. */
 enum config_direct {
-    CONFIG_DIRECT_AUTO = 0, /* those of one user and one job do */
+    CONFIG_DIRECT_AUTO = 0, /* clients of one user and one job do */
     CONFIG_DIRECT_OFF = 1,
 };
 
 /* The users whose programs of handlers the daemon takes. */
 enum config_handlers {
     CONFIG_HANDLERS_OFF = 0,
-    CONFIG_HANDLERS_OWN = 1, /* those of the daemon's own user */
-    CONFIG_HANDLERS_ON = 2,  /* those of all who are served */
+    CONFIG_HANDLERS_OWN = 1, /* programs of the daemon's own user */
+    CONFIG_HANDLERS_ON = 2,  /* programs of all users who are served */
 };
 
 /* How daemons authenticate each other. */

@@ -51,7 +51,7 @@ static int set(struct config *config, const char *key, const char *value, char *
     return config_set(config, key, value, CONFIG_ENVIRONMENT, why, why_size);
 }
 
-/* ---- where our ranks find us ----------------------------------------------------------------- */
+/* ---- the socket of the job's ranks ---------------------------------------------------------- */
 
 /* The socket, as libpwc chooses it: by PWC_SOCKET, then by the job's number. */
 static int set_socket(struct config *config, char *why, size_t why_size)
@@ -119,7 +119,7 @@ static int find_node(const struct hostlist *list, uint32_t *out, char *why, size
     return -EINVAL;
 }
 
-/* ---- where we are ---------------------------------------------------------------------------- */
+/* ---- our address and node number ------------------------------------------------------------ */
 
 /* Our address towards another node. Our own name would not do: on many systems it stands for a
  * loopback address. */
@@ -277,7 +277,7 @@ static int bind_any(int family, uint16_t *port)
 
 int launch_hold_port(uint16_t *port)
 {
-    int s = bind_any(AF_INET6, port); /* it holds the IPv4 port, too */
+    int s = bind_any(AF_INET6, port); /* this socket holds the IPv4 port, too */
 
     return s >= 0 ? s : bind_any(AF_INET, port);
 }

@@ -352,7 +352,8 @@ _Noreturn void handover_finish(struct control *control)
         control_end_at_once(control, why);
     }
     send_guests(control);
-    if (control->handover.again) /* it handles signals since it said that it is ready */
+    /* The next process handles signals since it said that it is ready. */
+    if (control->handover.again)
         (void)syscall(SYS_pidfd_send_signal, control->handover.process, SIGUSR2, NULL, 0);
     log_end(&control->log);
     (void)store_send_end(socket);

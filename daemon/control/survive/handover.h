@@ -25,9 +25,9 @@
 enum handover_state {
     HANDOVER_NONE = 0,
     HANDOVER_STARTED, /* the next process comes up */
-    HANDOVER_FAILED,  /* it did not come up, and is being ended */
+    HANDOVER_FAILED,  /* the next process did not come up, and is being ended */
     HANDOVER_WAITS,   /* until requests under way have ended */
-    HANDOVER_GOES,    /* the loop has ended for it */
+    HANDOVER_GOES,    /* the loop has ended for the hand-over */
 };
 
 void handover_open(struct control *control);

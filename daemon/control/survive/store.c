@@ -49,7 +49,7 @@ static void forget(struct store *s, struct stored *entry)
     *entry = s->table[--s->count];
 }
 
-/* ---- what was passed on at the start --------------------------------------------------------- */
+/* ---- descriptors from the start ------------------------------------------------------------- */
 
 int store_open(struct store *s)
 {

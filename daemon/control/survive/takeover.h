@@ -26,7 +26,7 @@
 
 /* A hook of struct worker_hooks: the engine is open, and has not stepped. */
 void takeover_inherit(void *context, struct engine *engine);
-/* Once everything is open. */
+/* Goes on with the inherited state, once everything is open. */
 void takeover_resume(struct control *control);
 
 #endif

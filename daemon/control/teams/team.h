@@ -83,20 +83,20 @@ struct team {
 
 /* NULL: this node has no members of it. */
 struct team *team_find(const struct control *control, uint64_t number);
-/* Whether this gather has made it. */
+/* Whether this gather has made the team. */
 bool team_is_of(const struct team *t, const struct teams_key *key);
 
 /* Begins a team whose members are still to be named. NULL without memory. */
 struct team *team_begin(struct control *control, const struct teams_key *key, uint64_t number,
                         uint64_t first, uint32_t window);
-/* Its members may use it, and are answered. */
+/* Answers the team's members, which may use it from now on. */
 void team_start(struct team *t);
-/* Ends a team that its members were not answered with. Frees it, at once or later. */
+/* Ends a team that was not started: its members have no answer yet. Frees it, at once or later. */
 void team_drop(struct team *t);
-/* Frees one that no engine has. */
+/* Frees a team that no engine has. */
 void team_free(struct team *t);
 
-/* ENGINE_TEAM_CLOSED. */
+/* Handles the notice ENGINE_TEAM_CLOSED. */
 void team_closed(struct worker *w, uint32_t handle);
 
 /* After the workers: frees all. */

@@ -138,7 +138,7 @@ bool team_answers_any(const struct control *control, const struct teams_key *key
         for (uint32_t k = 0; k < parent->parts[i].count; k++) {
             const struct team_member *m = &parent->parts[i].members[k];
 
-            if (m->answer && is_over(m->answer, key, status)) /* it may have left since */
+            if (m->answer && is_over(m->answer, key, status)) /* the member may have left since */
                 return true;
         }
     return false;

@@ -404,7 +404,7 @@ bool team_client_again(struct client *c, uint32_t request, const struct teams_ke
         team_answers_note(c->control, key, c, join->call.at, 0);
     else if (!team_answers_find(c->control, key, c, join->call.at, &status))
         return false;
-    if (made && !made->counted) { /* it started before its member asked again */
+    if (made && !made->counted) { /* the team started before its member asked again */
         quota_charge(c, QUOTA_TEAMS, 1);
         made->counted = true;
     }

@@ -8,7 +8,7 @@
 #include "daemon/control/control.h"
 #include "proto/control.pb-c.h"
 
-/* Behind directory_client_open. */
+/* To be called after directory_client_open. */
 int team_home_open(struct control *control);
 void team_home_close(struct control *control);
 /* TeamCall, TeamMembers, TeamGone, TeamReady. -EPROTO: it makes no sense. */

@@ -5,7 +5,7 @@
 
 #include "daemon/control/teams/team.h"
 
-/* Names members behind the `from` before. -EPROTO, -ENOMEM. */
+/* Names further members: `from` is the number of members named before. -EPROTO, -ENOMEM. */
 int team_name(struct team *t, uint32_t from, const struct teams_run *runs, uint32_t count);
 /* All members have been named: makes the participants and the parts, without sessions. -ENOMEM. */
 int team_parts_make(struct team *t);

@@ -27,7 +27,7 @@ enum call_kind {
     CALL_REGION_CLOSE,
     CALL_BIND,
     CALL_UNBIND,
-    CALL_NEIGHBOUR, /* what stands at the end of a sibling's bind */
+    CALL_NEIGHBOUR, /* asks for the region at the far end of a sibling's bind */
     CALL_OFFER,
     CALL_PEER_UP,
     CALL_PEER_DOWN,

@@ -62,7 +62,7 @@ void host_table_drop_client(struct host_table *a, uint32_t client)
     a->faulted[client] = false;
 }
 
-/* ---- what the engine asks -------------------------------------------------------------------- */
+/* ---- calls of the engine -------------------------------------------------------------------- */
 
 static void wake(void *context, uint32_t session, uint32_t mode)
 {

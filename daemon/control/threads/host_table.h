@@ -31,7 +31,7 @@ struct host_table {
     uint32_t sessions_max, segments_max, clients_max;
     struct host_session *sessions;
     struct host_segment *segments;
-    bool *faulted; /* by client: not asked for yet */
+    bool *faulted; /* by client: its memory has faulted, and the engine has not asked yet */
     uint32_t faulted_count;
     uint64_t faults_seen;
 };

@@ -81,7 +81,8 @@ static void ring(int eventfd)
 {
     uint64_t one = 1;
 
-    (void)!write(eventfd, &one, sizeof(one)); /* it fails only where the other is awake already */
+    /* A write fails only where the other thread is awake already. */
+    (void)!write(eventfd, &one, sizeof(one));
 }
 
 static void send_back(struct progress *p, struct command *command)
@@ -90,7 +91,7 @@ static void send_back(struct progress *p, struct command *command)
         ring(p->back_fd);
 }
 
-/* ---- how long steps take --------------------------------------------------------------------- */
+/* ---- lengths of steps ----------------------------------------------------------------------- */
 
 static struct step_usage usage_now(void)
 {
@@ -139,7 +140,7 @@ static void step_begins(struct progress *p, uint64_t now)
 {
     step_ends(p, now);
     if (p->rested)
-        p->watch.base_at = now; /* it has used nothing meanwhile */
+        p->watch.base_at = now; /* the thread has used no processor time while it rested */
     p->rested = false;
     if (now - p->watch.base_at > STEP_BASE_NS)
         note_usage(p, now);

@@ -47,8 +47,8 @@ struct worker_counters {
 
 struct worker {
     struct control *control;
-    uint32_t engine;  /* which of this node's */
-    uint32_t number;  /* what engines call it (nodes.h) */
+    uint32_t engine;  /* number among this node's engines */
+    uint32_t number;  /* number by which engines name it (nodes.h) */
     uint32_t clients; /* in its engine, or on their way there */
 
     struct engine_config config;
@@ -77,7 +77,7 @@ struct worker_hooks {
     progress_observe observe;                             /* on the progress thread */
 };
 
-/* Makes control->worker_count of them, with their fabrics; control->engine says what each has. */
+/* Makes control->worker_count workers, with their fabrics; control->engine says what each has. */
 int workers_open(struct control *control);
 /* Gives each worker its arena. If all arenas of an earlier process fit, the workers inherit them,
  * and control->inherited stays true; otherwise they get new ones. */

@@ -442,7 +442,7 @@ static void fill_jobs(struct answer *a)
     }
 }
 
-/* The oldest of each flow, which are as many as `rows` has. */
+/* Lists the oldest operations of each flow, as many as `rows` has room for. */
 static void fill_ops(struct answer *a)
 {
     struct view_op *rows = calloc(LONG_ROWS_MAX, sizeof(*rows));
@@ -497,7 +497,8 @@ static void put_latency(struct answer *a, const struct worker *w,
     }
 }
 
-/* All peers together: how many took up to each bound, which is where buckets end. */
+/* The histogram of all peers together: how many operations took no longer than each bound, which is
+ * where buckets end. */
 static void put_sums(struct answer *a, const struct histogram *sums)
 {
     json_t *array = json_array_in(a->document, "all");
@@ -538,7 +539,7 @@ static void fill_latency(struct answer *a)
     put_sums(a, sums);
 }
 
-/* As the counters file has it, for those who cannot map it; and what the threads say. */
+/* As the counters file has it, for clients that cannot map it; and the answers of the threads. */
 static void fill_counters(struct answer *a)
 {
     json_put_text(a->document, "version", PWC_VERSION);

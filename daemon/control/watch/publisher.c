@@ -72,7 +72,8 @@ void publisher_longest_step(const struct control *control, struct step_longest *
     }
 }
 
-/* Says so once; what comes until it has been written is in that writing. */
+/* Reports new work once: work that is done until the counters are written goes into that writing.
+ * */
 void publisher_observe(void *context, struct engine *engine)
 {
     struct worker *w = context;
@@ -96,7 +97,7 @@ static void fill_pairs(void *context, uint32_t handle, struct counters_session *
     const struct client_session *s = worker_session(context, handle);
     struct direct_counts counts;
 
-    if (!s) /* it is going */
+    if (!s) /* the session is going */
         return;
     counts = pairs_count(s);
     row->pairs = s->pairs;

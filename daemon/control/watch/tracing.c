@@ -194,8 +194,8 @@ static int start_engine(struct client *c, struct worker *w)
         return -ENOMEM;
     if (!w->tracing)
         w->tracing = tracing_new();
-    /* The call is made also if the engine records already: it returns behind the one that starts
-     * it. */
+    /* This call is made also if the engine records already: it returns behind the call that starts
+     * the recording. */
     call->trace = w->tracing ? w->tracing->ring : NULL;
     c->tracer->starting++;
     call_post(w->progress, call);

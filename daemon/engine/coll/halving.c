@@ -3,9 +3,9 @@
  * allreduce (Rabenseifner) and reduce. Owns nothing. Thread: any.
  *
  * Pairs fold first where P is no power of two (pairs.h), and share out last. In between, level by
- * level from the highest, a speaker gives the half of its group's blocks that is not its own to
- * the speaker that stands at its own place in that half, and combines the other half. So it ends
- * with the blocks of its participants.
+ * level from the highest, a speaker gives the half of its group's blocks that is not its own to the
+ * speaker that stands at its own place in that half, and combines the other half. At the end a
+ * speaker has the blocks of its own participants.
  *
  *     speaker 2 of 8    has 0 - 7, gives 4 - 7 to speaker 6, keeps 0 - 3
  *                       has 0 - 3, gives 0 - 1 to speaker 0, keeps 2 - 3

@@ -54,10 +54,10 @@ struct coll_range {
  * of the range that its receiver awaits. */
 enum coll_how {
     COLL_SIGNAL,    /* nothing: letters without data */
-    COLL_COPY,      /* it becomes block b */
-    COLL_FOLD,      /* it is combined into block b */
-    COLL_SCAN_COPY, /* it is combined into block b, and becomes block shape.blocks + b */
-    COLL_SCAN_FOLD  /* it is combined into both */
+    COLL_COPY,      /* the arriving block becomes block b */
+    COLL_FOLD,      /* the arriving block is combined into block b */
+    COLL_SCAN_COPY, /* as COLL_FOLD, and the arriving block becomes block shape.blocks + b */
+    COLL_SCAN_FOLD  /* the arriving block is combined into both blocks */
 };
 
 struct coll_letter {

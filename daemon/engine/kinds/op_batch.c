@@ -1,9 +1,9 @@
 /*
  * A batch: small puts, or atomics of one code, of one flow over one remote, one behind the other in
  * the submit ring, taken as one operation (session_batch.c): one record on the wire, one
- * acknowledgement. They succeed or fail together, as they would anyway: they do not differ in
- * anything that a target can refuse. Only of atomics that end with -EBUSY the first op->value ones
- * are done. Each has its own events.
+ * acknowledgement. The operations of a batch succeed or fail together, as they would one by one:
+ * they do not differ in anything that a target can refuse. Atomics are an exception: where they end
+ * with -EBUSY, the first op->value ones are done. Each has its own events.
  *
  * The client does not see the batch. The operation's entries hold, behind the first, what goes on
  * the wire (struct wire_batch_put and payload, of each), then the lids:

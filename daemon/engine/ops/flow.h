@@ -41,7 +41,8 @@ static inline bool flow_waits(const struct flow *f)
     return f->state != FLOW_FREE && (f->staged < f->ops.tail || f->replies_expected > 0);
 }
 
-/* What is private of a number that this process has not used before: no turn, no remotes. */
+/* Sets the private part of a flow whose number this process has not used before: no turn, no
+ * remotes. */
 void flow_live_init(struct engine *e, uint32_t flow);
 /* Puts it on its turn's list if it has something to stage and may. */
 void flow_ready(struct engine *e, uint32_t flow);

@@ -65,7 +65,7 @@ static void finish_end(struct engine *e, uint32_t flow, struct finish *done, str
         done->silent += op_count(op);
         done->silent_bytes += op->reserve;
         if (done->reported != done->head || op->phase != OP_PLACED || op->pending > 0)
-            set8(e, &op->ended, 1); /* it stays */
+            set8(e, &op->ended, 1); /* the operation stays in its flow */
     }
     step_reported(e, flow, done->reported, op);
 }
@@ -257,7 +257,7 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
 
     op_fabric_end(e, flow, op);
     if (e->peer_live[peer].link != LINK_UP) {
-        peer_activate(e, peer); /* which drains */
+        peer_activate(e, peer); /* the peer's next step drains its operations */
     } else if (status < 0) {
         peer_broken(e, peer, status);
     } else if (!e->peer_live[peer].broken) {
@@ -428,7 +428,7 @@ void flow_empty(struct engine *e, uint32_t flow)
     queue_clear(&e->pool, &f->ops);
 }
 
-/* Within a transaction: nobody is left who could learn of its peer's end. */
+/* Within a transaction: no owner is left to learn of the peer's end. */
 static void drop_due(struct engine *e, struct flow *f)
 {
     struct session *s = &e->sessions[owner_as_session(f->owner)];

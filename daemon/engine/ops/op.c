@@ -155,7 +155,7 @@ void op_fabric_end(struct engine *e, uint32_t flow, struct op *op)
         e->segments[op->segment].state == SEGMENT_CLOSING)
         e->sweep = true;
     if (--e->remote_busy[op->remote] == 0 && e->remotes[op->remote].revoke_due)
-        e->sweep = true; /* which answers */
+        e->sweep = true; /* the sweep answers the REVOKE */
 }
 
 void op_bytes_behind(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n,

@@ -190,9 +190,9 @@ static inline bool op_in_packets(const struct engine *e, const struct op *op)
 
 /* Stages the next packet of such a put. Results as those of op_kind.record. */
 int packet_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Where the packet begins that ends behind `end` bytes of an operation; 0: the last one. And the
- * one that goes next where its target has dealt with `done` bytes: the last packet always goes. 0
- * for an operation that is in no packets. */
+/* Where the packet begins that ends behind `end` bytes of an operation; 0: the last one. The second
+ * function: where the packet begins that goes next when the target has dealt with `done` bytes; the
+ * last packet always goes. 0 for an operation that is in no packets. */
 uint32_t packet_before(const struct engine *e, const struct op *op, uint32_t end);
 uint32_t packet_behind(const struct engine *e, const struct op *op, uint32_t done);
 

@@ -11,8 +11,8 @@
  * contexts or flows it has, and whatever it is that it causes. Within that share its verdicts go
  * first, then its other notes, its letters, its replies, its requests; flows of one kind take
  * turns. A note is charged to the client of this node whose traffic or memory it is about: a FAIL
- * to the target of what failed. What is about no client (or one that has left) is nobody's, which
- * has one share too.
+ * to the target of what failed. A note about no client, or about one that has left, goes to the
+ * turn "nobody", which has one share too.
  *
  * The bytes of records and of payloads beside them are counted, and TURN_POST_BYTES for each
  * operation of the fabric that carries a payload or a read. Bytes that the last operation of a
@@ -37,7 +37,7 @@
 #define TURN_BYTES 16384
 /* Two clients that have staged something share the way for so long. */
 #define SHARED_NS   10000000u
-#define SHARED_PART 4u /* of the window is theirs */
+#define SHARED_PART 4u /* 1/4 of the window is for these clients */
 /* An operation of the fabric costs both sides as much time as these bytes do, beside its payload.
  */
 #define TURN_POST_BYTES 512
@@ -73,7 +73,8 @@ void turn_list(struct engine *e, uint32_t turn);
 void turn_ready(struct engine *e, uint32_t flow);
 /* The flow leaves its turn's list, because it is about to be freed. */
 void turn_unready(struct engine *e, uint32_t flow);
-/* So many entries of notes wait in this turn now; so many do no more. */
+/* Counts `entries` entries of notes that wait in this turn now; the second function: that no longer
+ * wait. */
 void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries);
 void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries);
 /* The flow, which is on no list now, waits for its peer's window. */

@@ -31,10 +31,10 @@
 
 #include "daemon/engine/state/state.h"
 
-#define KEEPALIVE_SILENT  3u         /* intervals without a word, then the link begins anew */
+#define KEEPALIVE_SILENT  3u         /* intervals of silence, after which the link begins anew */
 #define KEEPALIVE_ASKS    512u       /* in one interval */
 #define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest of fabrics carries in a second */
-#define KEEPALIVE_GRANT   12u        /* deadlines */
+#define KEEPALIVE_GRANT   12u        /* at most so many deadlines are granted */
 
 /* Sets how often keepalive_step looks, by the configuration. */
 void keepalive_open(struct engine *e);

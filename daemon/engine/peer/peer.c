@@ -137,7 +137,8 @@ static void flows_resume(struct engine *e, uint32_t peer)
         set64(e, &f->started, f->staged);
         commit(e);
         if (f->state == FLOW_DEAD)
-            flow_gone(e, i); /* what was staged when it died and is not consumed will never be */
+            flow_gone(e, i); /* the peer will never consume the records that were staged when the
+                                flow died */
         flow_ready(e, i);
     }
 }
@@ -297,7 +298,7 @@ void engine_peer_lost(struct engine *e, uint32_t peer)
     engine_peer_down(e, peer);
     peer_discard(e, peer);
     e->peer_live[peer].wanted = false;
-    keepalive_heard(e, peer); /* what comes now is counted anew */
+    keepalive_heard(e, peer); /* signs of life of the next link are counted anew */
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */

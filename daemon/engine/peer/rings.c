@@ -16,7 +16,7 @@ static void ring_withdraw(struct engine *e, uint32_t peer, uint32_t place)
     parting->refused = false;
     e->peer_live[peer].drops++;
     if (fabric_mem_drop(e->fabric, parting->memory, cookie) < 0)
-        ring_dropped(e, peer, place, 0); /* it was not registered */
+        ring_dropped(e, peer, place, 0); /* the ring was not registered */
 }
 
 void ring_part(struct engine *e, uint32_t peer, uint8_t *ring, uint32_t size,

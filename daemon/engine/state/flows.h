@@ -114,7 +114,7 @@ struct flow {
     uint32_t traffic; /* enum flow_traffic */
     uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
     uint32_t replies_expected; /* requests that hold reply event space */
-    uint32_t uid;              /* whose it is, also when its owner is gone */
+    uint32_t uid;              /* the user that the flow belongs to, also when its owner is gone */
     int32_t failing; /* the vector that the last operation belongs to goes on, and has failed */
     int32_t ending;  /* of a closing flow: the status of its CLOSE */
     int32_t due;     /* FLOW_DEAD: the end of its peer that is still to be reported (WIRE_ENDED or
@@ -147,8 +147,8 @@ enum handled_flag {
     HANDLED_REPLIED = 1 << 5,
     HANDLED_RERUN = 1 << 6, /* the next handler has run on it before */
     HANDLED_FAULT = 1 << 7, /* a handler has ended by a fault, which its offload has the place of */
-    HANDLED_RETURNING = 1 << 8, /* it was refused, and its GO is on the way */
-    HANDLED_WAITING = 1 << 9,   /* it waits for its client's turn */
+    HANDLED_RETURNING = 1 << 8, /* the record was refused, and its GO is on the way */
+    HANDLED_WAITING = 1 << 9,   /* the record waits for its client's turn */
     HANDLED_DROPS = 1 << 10,    /* packets that are still to come are dropped */
 };
 
@@ -186,8 +186,8 @@ struct inflow {
     uint32_t in_doubt; /* 1: an earlier process may have done the record `doubt` (doubt.h) */
     uint32_t doubt;    /* sequence */
     struct handled handled;
-    /* What is still to be reported of the origin. INFLOW_PARTING: as a flow's; else ORIGIN_BACK, it
-     * is there again. 0: nothing. */
+    /* The report about the origin that is still due. INFLOW_PARTING: as a flow's; else ORIGIN_BACK:
+     * the origin is there again. 0: none. */
     int32_t due;
 };
 
@@ -254,13 +254,13 @@ struct flow_live {
     uint32_t first_remote; /* list of these (remote.h); NONE: there is none */
     uint64_t paced_to;     /* index up to which few operations are on their way at a time */
     uint32_t parts;        /* packets on their way, but for the last one of each put */
-    uint32_t pace;         /* of a paced flow: how many these may be */
-    uint32_t pace_kept;    /* packets consumed since that changed */
+    uint32_t pace;         /* of a paced flow: how many operations may be on their way */
+    uint32_t pace_kept;    /* packets consumed since `pace` changed */
     uint64_t begins;       /* index at which an operation began: verdicts come in order */
     bool ready;            /* on one of its turn's lists */
-    bool blocked;          /* that of those who wait for their peer's window */
-    bool unblocked;        /* no longer on that, and has not posted since */
-    bool let_go;           /* one of them was unbound while operations were in flight */
+    bool blocked;          /* on the list of its turn for flows that wait for the peer's window */
+    bool unblocked;        /* has left that list, and has posted nothing since */
+    bool let_go;           /* one of its remotes was unbound while operations were in flight */
     bool used; /* this process has used the number: what stands here is of it, else all is 0 */
 };
 

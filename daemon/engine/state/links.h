@@ -19,11 +19,11 @@
 /* ---- in the arena ---------------------------------------------------------------------------- */
 
 /*
- * Control records wait in two queues, in the order in which they were made. Those of one client, or
- * of nobody, are staged in that order, verdicts first. An acknowledgement must not pass a verdict
- * on a record that it covers; so verdicts have room of their own in the ledger. Without that room,
- * verdicts that wait for credit would hold back the acknowledgements that give the other side
- * credit, and the other side would hold back ours for the same reason.
+ * Control records wait in two queues, in the order in which they were made. The records of one
+ * client, or of nobody, are staged in that order, verdicts first. An acknowledgement must not pass
+ * a verdict on a record that it covers; so verdicts have room of their own in the ledger. Without
+ * that room, verdicts that wait for credit would hold back the acknowledgements that give the other
+ * side credit, and the other side would hold back ours for the same reason.
  */
 enum notes_queue {
     NOTES_VERDICTS = 0, /* FAIL, REFUSE, RESULT */
@@ -126,7 +126,7 @@ struct ledger_out {
     /* ledger_waits: */
     bool batches;                  /* a batch is staged and not posted */
     bool prompt;                   /* a record that must not wait is staged and not posted */
-    bool waits;                    /* what is staged has waited for an ACK */
+    bool waits;                    /* the staged records have waited for an ACK */
     uint32_t patience;             /* how often it may do so without a gain */
     uint32_t acked_in;             /* the step in which the last ACK came */
     uint64_t operations;           /* position behind the last operation staged, */
@@ -208,20 +208,20 @@ struct peer_live {
     uint64_t listed[NOTES_QUEUES]; /* index up to which they are */
     uint32_t drops;                /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
-    uint32_t latency;       /* which; 0: that of all peers that have none */
-    uint32_t gone;          /* flow that dies with the record being consumed, or NONE */
-    uint32_t letters;       /* of teams, that wait or are not acknowledged */
-    uint32_t awaited;       /* instances of teams that wait for a letter, or a floor, of its */
-    uint32_t pause_ns;      /* between tries of what the fabric refuses; 0: it refused nothing */
-    uint64_t again_at;      /* the next */
-    bool watched;           /* keepalive.h, and so are these: */
+    uint32_t latency;  /* index of latencies; 0: the one of all peers that have none of their own */
+    uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
+    uint32_t letters;  /* of teams, that wait or are not acknowledged */
+    uint32_t awaited;  /* instances of teams that wait for a letter, or a floor, of its */
+    uint32_t pause_ns; /* between tries of what the fabric refuses; 0: it refused nothing */
+    uint64_t again_at; /* the next */
+    bool watched;      /* keepalive.h, and so are these: */
     uint32_t waiting_flow;  /* where peer_flow_waits looks first */
     uint32_t silence;       /* intervals in which nothing has come from it */
     uint32_t silence_at_up; /* intervals of `silence` before this link */
     uint32_t stuck;         /* intervals in which something has been missing at `stuck_at` */
     uint64_t stuck_at;      /* position in the inbound ledger */
     bool heard;             /* something has come through this link */
-    bool asked;             /* it has asked for a sign of life, in this interval */
+    bool asked;             /* the peer has asked for a sign of life, in this interval */
     uint64_t bytes; /* of payloads and reads on their way: ours, and theirs by its last ping */
     uint64_t bytes_theirs;
     struct ledger_out out;

@@ -1,6 +1,7 @@
 /*
  * Offloads: programs of clients that are joined to an index of a context's active messages, or to a
- * region. What arrives there is given to the program's handlers (daemon/engine/offload).
+ * region. Messages and puts that arrive there are given to the program's handlers
+ * (daemon/engine/offload).
  *
  * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
  * types die with the process. Thread: the progress thread owns all of it.
@@ -32,7 +33,8 @@ enum offload_state {
     OFFLOAD_DISABLED = 3, /* by its client, or by a fault: what comes fails */
 };
 
-/* What its client has asked for, once all puts to it are cut. Until then nothing new begins. */
+/* The request of its client that is carried out once all puts to it are cut. Until then nothing new
+ * begins. */
 enum offload_ending {
     OFFLOAD_STAYS = 0,
     OFFLOAD_TO_DISABLE = 1,
@@ -99,7 +101,7 @@ struct offload_live {
 
 /* Units that handlers take in one step, before records wait for the next one. */
 #define OFFLOAD_STEP_UNITS 8192u
-/* And those that puts which are cut take in one step: of their completion handlers, and so many for
+/* Units that puts which are cut may take in one step: for their completion handlers, and some for
  * each inflow that is looked at. The next step goes on. */
 #define OFFLOAD_CUT_UNITS  8192u
 #define OFFLOAD_LOOK_UNITS 8u
@@ -108,7 +110,7 @@ struct offload_live {
 struct handler_turn {
     int64_t left;   /* units; less than none comes off the next turn */
     uint64_t until; /* ns: then the rest is void */
-    bool waits;     /* it stands in its user's list */
+    bool waits;     /* the turn stands in its user's list */
 };
 
 /* A user whose clients wait for a turn. */

@@ -41,7 +41,7 @@ static_assert(sizeof(struct program) == 24, "program");
 struct programs {
     struct program *table;
     uint8_t *memory;  /* in the arena, as is the table */
-    struct heap heap; /* which of it is taken */
+    struct heap heap; /* which parts of `memory` are taken */
 };
 
 #endif

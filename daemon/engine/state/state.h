@@ -87,7 +87,7 @@ struct engine {
     struct leaving leaving[TABLES];
     struct chain flows_of_peer;
     struct chain sessions_of_endpoint; /* by rank and context */
-    struct chain inflows_of_peer;      /* those that are parting, too */
+    struct chain inflows_of_peer;      /* inflows that are parting, too */
     struct chain remotes_of_key;       /* by peer and slot: those that REVOKE may be about */
     struct chain flows_of_way;         /* by owner and endpoint */
     struct chain inflows_of_origin;    /* by session and origin */

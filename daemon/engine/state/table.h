@@ -64,7 +64,7 @@ static inline void table_keep_leaving(struct engine *e, enum table table, uint32
     leaving->entries[(leaving->head + leaving->count++) % leaving->size] = entry;
 }
 
-/* So does the next step. */
+/* The next step looks at the entry. */
 static inline void table_leaves(struct engine *e, enum table table, uint32_t entry)
 {
     table_keep_leaving(e, table, entry);

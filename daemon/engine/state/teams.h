@@ -78,7 +78,7 @@ struct team {
     uint64_t place;   /* of its memory */
     uint64_t bytes;
     struct team_room lines, data;
-    struct coll_choices choices;   /* those of the engine when the team opened */
+    struct coll_choices choices;   /* the engine's choices when the team opened */
     uint64_t last[TEAM_DATA_ROWS]; /* by data row: instance that used it last, + 1; 0: none has */
     struct team_reason reason;     /* its status: 0, or why the team is broken */
 };
@@ -204,7 +204,7 @@ struct team_live {
     bool blocked;       /* some instance may wait for a floor */
     uint64_t wanted;    /* no participant waits for a lower floor; UINT64_MAX: none waits */
     uint32_t data_over; /* instances with a data row that have ended since the floor was said */
-    uint64_t said;      /* the floor that was looked at last for who must be sent it */
+    uint64_t said; /* the floor that was last looked at, to find the participants to send it to */
     uint32_t under_way; /* instances that have been called here, and are not done */
     uint32_t oldest_ms; /* called_ms of the first of them */
     uint64_t oldest;    /* its sequence */
@@ -229,7 +229,7 @@ struct team_sums {
 struct teams {
     struct team *table;
     uint8_t *memory;  /* in the arena, as is the table */
-    struct heap heap; /* which of it is taken */
+    struct heap heap; /* which parts of `memory` are taken */
     struct team_live *live;
     struct chain by_number;
     struct team_call call;

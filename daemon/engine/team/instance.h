@@ -17,12 +17,13 @@
 /* Whether a call makes sense for this team: kind, root, length, row, and what its fold needs. Looks
  * at these fields of `call` alone. */
 bool instance_valid(const struct engine *e, uint32_t team, const struct instance *call);
-/* Whether there is a row for an instance of this sequence, begun or free: 0; -EAGAIN: not yet, for
- * the one of the lap before is not over; -ERANGE: out of any window. */
+/* Whether there is a row for an instance of this sequence, begun or free: 0; -EAGAIN: not yet,
+ * because the instance that used the row one lap before is not over; -ERANGE: out of any window. */
 int instance_room(const struct engine *e, uint32_t team, const struct instance *call);
-/* Whether no members that keep the rules can submit this call now: it was submitted before, or one
- * whose row it needs has not ended yet for them. A member can make the others do so by what it
- * writes to the team area; so this breaks the team, and ends no session. */
+/* Whether members that keep the rules cannot submit this call now, because the call was submitted
+ * before, or because an earlier call has not ended yet for them and still needs the row. A member
+ * can make the others break the rules by its stores to the team area; so such a call breaks the
+ * team, and ends no session. */
 bool instance_out_of_turn(const struct engine *e, uint32_t team, const struct instance *call);
 /* Why a team is broken whose members made a call that fits no other. */
 struct team_reason instance_forged(const struct instance *call);

@@ -23,21 +23,23 @@ void letter_owe(struct engine *e, uint32_t team, uint32_t participant, enum lett
 
 /* Stages letters of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */
 int letters_stage(struct engine *e, struct turn *turn, int *work);
-/* Within a transaction: the record of a letter that stands there in `sent` is acknowledged. The
- * team and the instance whose letter it was where that has none left under way; else team NONE. */
+/* Within a transaction: the record of a letter, at `slot` of `sent`, is acknowledged. Returns the
+ * letter's team and instance, where no other letter of that instance is under way; else team
+ * NONE. */
 struct team_call letter_acknowledged(struct engine *e, uint32_t peer, uint64_t slot);
-/* Within a transaction: it is staged again. */
+/* Within a transaction: the letter is to be staged again. */
 void letter_rewind(struct engine *e, uint64_t slot);
 
-/* The link is up, and the turns are empty: what waits is listed. And it is down. */
+/* letters_resume: the link is up, and the turns are empty: lists the letters that wait.
+ * letters_stop: the link is down. */
 void letters_resume(struct engine *e, uint32_t peer);
 void letters_stop(struct engine *e, uint32_t peer);
 /* All letters of this team to this participant are dropped, also those in the ledger, whose marks
  * go too; transactions of its own. */
 void letters_drop(struct engine *e, uint32_t team, uint32_t participant);
-/* The team has ended: so have letters of it that have not left. */
+/* The team has ended: drops its letters that have not left. */
 void letters_forget(struct engine *e, uint32_t team);
-/* After a restart: counts them. */
+/* After a restart: counts the letters that wait. */
 void letters_inherit(struct engine *e);
 
 #endif

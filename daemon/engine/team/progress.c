@@ -96,7 +96,7 @@ static uint32_t ask_floors(struct engine *e, uint32_t team, const struct instanc
     return lacking;
 }
 
-/* Within a transaction: writes a letter behind `at` bytes of others. The bytes that it has. */
+/* Within a transaction: writes a letter behind `at` bytes of others. Returns the letter's bytes. */
 static uint32_t write_letter(struct engine *e, uint32_t team, const struct instance *i,
                              const struct blocks *b, const struct coll_letter *to,
                              struct letter *letter, uint32_t at)
@@ -257,7 +257,7 @@ static bool advance(struct engine *e, uint32_t team, uint64_t sequence)
     return instance_over(e, team, sequence);
 }
 
-/* All instances that may wait for a floor. */
+/* Advances all instances that may wait for a floor. */
 static void retry(struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];
@@ -291,7 +291,7 @@ void team_acknowledged(struct engine *e, uint32_t peer, uint64_t slot)
         instance_over(e, ended.team, ended.sequence);
 }
 
-/* ---- what ends ------------------------------------------------------------------------------- */
+/* ---- ends ----------------------------------------------------------------------------------- */
 
 void teams_forget_peer(struct engine *e, uint32_t peer)
 {

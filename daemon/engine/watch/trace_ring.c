@@ -23,7 +23,8 @@ void trace_ring_write(struct trace_ring *ring, const struct trace_record *record
 
     memcpy(copy, record, sizeof(copy));
     atomic_store_explicit(&words[0], 0, memory_order_relaxed);
-    /* Release: who sees one of these sees that the index is no longer the old one's. */
+    /* Release: a reader that sees one of these stores sees that the index is no longer the old
+     * one. */
     for (size_t i = 1; i < TRACE_WORDS; i++)
         atomic_store_explicit(&words[i], copy[i], memory_order_release);
     atomic_store_explicit(&words[0], head + 1, memory_order_release);

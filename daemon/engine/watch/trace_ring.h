@@ -26,7 +26,7 @@ size_t trace_ring_bytes(uint64_t size);
 void trace_ring_init(struct trace_ring *ring, uint64_t size);
 /* The index is filled in. */
 void trace_ring_write(struct trace_ring *ring, const struct trace_record *record);
-/* Written so far. */
+/* The number of records written so far. */
 static inline uint64_t trace_ring_head(const struct trace_ring *ring)
 {
     return atomic_load_explicit(&ring->head, memory_order_acquire);

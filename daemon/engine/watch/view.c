@@ -86,7 +86,7 @@ static void fill_waits(const struct session_shared *shared, uint64_t now,
 
     v->waited_ns = atomic_load_explicit(&w->waited_ns, memory_order_relaxed);
     v->asleep_ns = atomic_load_explicit(&w->asleep_ns, memory_order_relaxed);
-    if (v->asleep_ns == asleep && since != 0 && since < now) /* it still sleeps */
+    if (v->asleep_ns == asleep && since != 0 && since < now) /* the client still sleeps */
         nap = now - since;
     v->waited_ns += nap;
     v->asleep_ns += nap;

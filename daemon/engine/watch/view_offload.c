@@ -102,7 +102,7 @@ void engine_view_offload_sums(const struct engine *e, struct engine_offloads_vie
 {
     *out = e->offloads.sums;
     if (table_empty(e, TABLE_OFFLOADS))
-        return; /* none, as on most nodes */
+        return; /* most nodes have no offloads */
     for (uint32_t i = 0; i < OFFLOADS_MAX; i++) {
         uint32_t state = PEEK(e->offloads.table[i].state);
 

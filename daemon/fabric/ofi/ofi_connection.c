@@ -198,7 +198,7 @@ void ofi_connection_close(struct ofi *ofi, struct ofi_peer *peer)
         ofi->connections.unmade--;
     peer->endpoints[0] = NULL;
     peer->inserted = false;
-    /* A request that waited is of the link that ends. */
+    /* A connection request that waited belongs to the link that ends. */
     if ((info = take_waiting(ofi, peer->token)))
         reject(ofi, info);
 }

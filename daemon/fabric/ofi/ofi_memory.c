@@ -3,8 +3,8 @@
  * milliseconds on real cards, and the progress thread serves everyone.
  *
  * Threads: the progress thread calls everything declared in ofi_private.h; the registration thread
- * runs serve(). They pass indices of memories through two queues; whichever holds the index holds
- * the memory.
+ * runs serve(). The threads pass indices of memories through two queues; the thread that holds the
+ * index holds the memory.
  *
  * Paired barriers of a queue:
  *     A  producer: item written, then tail stored (release)

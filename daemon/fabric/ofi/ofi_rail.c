@@ -39,7 +39,7 @@ static int open_queue(struct ofi *ofi, uint32_t operations)
     struct fi_cq_attr attributes = {
         .size = operations,
         .format = FI_CQ_FORMAT_DATA,
-        .wait_obj = FI_WAIT_FD, /* also the cheaper one to read with many connections */
+        .wait_obj = FI_WAIT_FD, /* with many connections this is also the cheaper object to read */
     };
     int rc = fi_cq_open(ofi->domain, &attributes, &ofi->queue, NULL);
 

@@ -11,7 +11,7 @@
  * The bytes behind the first take G each. A card sends one message at a time, and receives one at a
  * time, beside the other. A processor posts ahead of its card, as into a queue of work.
  *
- * Pure: each end belongs to who embeds it. Thread: the owner's.
+ * Pure: each end belongs to the struct that embeds it. Thread: the owner's.
  */
 #ifndef PWC_FABRIC_LOGGP_H
 #define PWC_FABRIC_LOGGP_H

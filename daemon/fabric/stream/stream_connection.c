@@ -198,8 +198,8 @@ static void leaves_next(struct stream_connection *c, struct stream_item *item)
     c->out_bytes += bytes_of(item);
 }
 
-/* Whether the second write goes on where the first ends, there and here, and no more is asked of
- * either. */
+/* Whether the second write goes on where the first ends, at the target and at the source, and
+ * neither write has a flag. */
 static bool goes_on(const struct stream_item *first, const struct stream_item *second)
 {
     const struct stream_frame *a = &first->frame, *b = &second->frame;

@@ -158,8 +158,9 @@ void stream_peer_greeted(struct stream *s, struct stream_connection *c)
         if (!peer->connected || !stream_same_token(peer->token, c->greeting.origin))
             continue;
         if (!peer->connection && !peer->broken)
-            adopt(s, i, stream_listener_take(s, c->greeting.origin)); /* c: of one peer one waits */
-        else /* it has begun anew, and waits until the caller does */
+            /* At most one connection of a peer waits: c. */
+            adopt(s, i, stream_listener_take(s, c->greeting.origin));
+        else /* the peer has begun anew, and waits until the caller does */
             stream_peer_broken(s, i, -ECONNRESET);
         return;
     }

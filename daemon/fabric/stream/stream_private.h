@@ -18,7 +18,7 @@
 #include "daemon/fabric/stream/stream.h"
 
 #define STREAM_NOBODY UINT32_MAX
-#define STREAM_BUFFER 16384u /* what is received without a place of its own yet */
+#define STREAM_BUFFER 16384u /* bytes for data received before its place is known */
 
 #define STREAM_HOT 2u /* connections that are read without asking whether there is anything */
 
@@ -167,7 +167,8 @@ struct stream_connection {
     struct stream_inbound in;
     struct stream_queue posted;  /* our writes and reads, in order */
     struct stream_queue answers; /* to theirs, in order */
-    struct stream_queue out;     /* what leaves next, chosen from these two in turns */
+    /* The operations that leave next, from `posted` and `answers` in turns. */
+    struct stream_queue out;
     uint32_t out_count;
     uint64_t out_bytes; /* of what was chosen and is not sent whole */
     int64_t lead;       /* bytes chosen of `posted` more than of `answers`, while both wait */
@@ -195,7 +196,7 @@ void stream_connection_flush(struct stream *s, struct stream_connection *c);
 int stream_receive(struct stream *s, struct stream_connection *c);
 /* Acts on what the kernel reported: connected, writable, readable. May close the connection. */
 void stream_connection_progress(struct stream *s, struct stream_connection *c);
-/* Whether anything of it names that memory. */
+/* Whether an operation of the connection names that memory. */
 bool stream_connection_uses(const struct stream_connection *c, uint32_t memory);
 
 /* ---- peers ---------------------------------------------------------------------------------- */
@@ -274,7 +275,7 @@ struct stream {
     bool slept_on;                       /* the caller slept on the set: it may report any socket */
     uint32_t rests;                      /* polls that read no socket unasked, after that */
     uint32_t blocked;                    /* connections that are */
-    uint32_t arrival_head, arrival_tail; /* they only grow */
+    uint32_t arrival_head, arrival_tail; /* both only grow */
     struct stream_arrival arrivals[STREAM_ARRIVALS];
     struct stream_memories memories;
     struct stream_peers peers;

@@ -140,7 +140,7 @@ int gather_open(struct teams *t, const struct teams_key *key, const struct teams
     return 0;
 }
 
-/* ---- what is due ----------------------------------------------------------------------------- */
+/* ---- gathers with something due ------------------------------------------------------------- */
 
 void gather_look_at(struct teams *t, struct teams_gather *g)
 {

@@ -1,4 +1,5 @@
-/* Members that are awaited: as a node names them, and as their nodes report (teams.h). */
+/* Owns the members that are awaited: a node names them, and their own nodes report about them
+ * (teams.h). */
 #include "daemon/peering/teams/teams_private.h"
 
 #include <errno.h>

@@ -38,7 +38,7 @@ struct fake_context {
     int doorbell_fd;
     int wake_fd; /* our end of the pair */
     uint64_t peer;
-    bool direct; /* it takes part in pairs */
+    bool direct; /* the context takes part in pairs */
     bool open;
 };
 
@@ -67,9 +67,9 @@ struct fake_daemon {
     char path[108];
     _Atomic bool hold;         /* submissions stay in their ring */
     _Atomic bool hold_answers; /* and so do replies */
-    _Atomic bool pairs;        /* what is bound from now on goes without the daemon */
+    _Atomic bool pairs;        /* remotes that are bound from now on go without the daemon */
     _Atomic bool lose_notes;   /* the target of a pair gets no note */
-    _Atomic uint32_t handles;  /* those of remotes start here; a multiple of FAKE_REMOTES */
+    _Atomic uint32_t handles;  /* handles of remotes start here; a multiple of FAKE_REMOTES */
     _Atomic unsigned executed; /* operations */
     _Atomic unsigned wakes;    /* asked for by SUBMIT_WAKE */
     _Atomic unsigned segments_open;

@@ -238,7 +238,8 @@ static void requests(struct path *p)
     CU_ASSERT(before[0] == 70 && before[1] == 71 && several_before[0] == 73);
     CU_ASSERT_EQUAL(pwc_atomic(p->to_b, 4, PWC_ADD, PWC_U64, &one, 1, pwc_cid_request(request),
                                PWC_CID_NONE, 0),
-                    -EINVAL); /* it is not under way after a refusal */
+                    /* The request counts no operation after a refusal, and can be freed. */
+                    -EINVAL);
     CU_ASSERT_EQUAL(pwc_request_free(request), 0);
     expect_nothing(p->a);
 }

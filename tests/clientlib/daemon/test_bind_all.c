@@ -29,7 +29,7 @@ struct member {
     int32_t regions;
 };
 
-/* What the hook below is to do, and has seen. The world's daemon knows no other context. */
+/* Input and result of the hook below. The world's daemon knows no other context. */
 static struct {
     _Atomic unsigned binds, unbinds;
     _Atomic int refuse;   /* the next bind: a negative errno; 0: nothing */
@@ -230,7 +230,7 @@ static int do_prepared(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
 
 static const struct verb {
     operate *run;
-    bool ranged; /* it is refused past the end of the region */
+    bool ranged; /* the operation is refused past the end of the region */
 } verbs[] = {
     {do_put, true},    {do_note, true},   {do_get, true},     {do_putv, true}, {do_atomic, true},
     {do_signal, true}, {do_short, false}, {do_medium, false}, {do_long, true}, {do_prepared, false},
@@ -269,7 +269,8 @@ static void test_without_the_daemon(void)
     use_each(true);
 }
 
-/* What was bound reaches the region, and a context of its own is a rank like others. */
+/* Operations through the bound remotes reach the region, and a program's own context is a rank like
+ * others. */
 static void test_data(void)
 {
     struct all *a = all_bound(false);
@@ -283,7 +284,7 @@ static void test_data(void)
     all_free(a);
 }
 
-/* ---- what is checked before ----------------------------------------------------------------- */
+/* ---- checks before the bind ----------------------------------------------------------------- */
 
 static void test_ranges(void)
 {

@@ -22,7 +22,7 @@ enum { SHORT_MS = 50 };
 
 static const pwc_cid none; /* PWC_CID_NONE */
 
-/* ---- what they do --------------------------------------------------------------------------- */
+/* ---- operations of the threads -------------------------------------------------------------- */
 
 static const struct {
     size_t len;
@@ -174,7 +174,7 @@ static void test_beside_events(void)
     two_free(t);
 }
 
-/* ---- what is refused, and what fails -------------------------------------------------------- */
+/* ---- refusals and failures ------------------------------------------------------------------ */
 
 struct attempt {
     struct two *t;
@@ -594,7 +594,7 @@ static void test_no_room(void)
     world_free(w);
 }
 
-/* What has not ended in time goes on; its requests are the library's to take back. */
+/* A call that has not ended in time goes on; the library takes its requests back. */
 static void test_timeout(void)
 {
     struct world *w = world_new_patient(SHORT_MS, NULL);

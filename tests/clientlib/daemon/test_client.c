@@ -158,7 +158,7 @@ static void *listen_late(void *context)
     if (bind(s, (struct sockaddr *)&address, size) == 0 && listen(s, 1) == 0)
         c = accept(s, NULL, NULL);
     if (c >= 0)
-        close(c); /* which ends the attempt */
+        close(c); /* the hang-up ends the client's attempt */
     close(s);
     return c >= 0 ? context : NULL;
 }
@@ -356,7 +356,8 @@ static void test_attach(void)
         CU_ASSERT_EQUAL(pwc_ctx_peer(more[i]), pwc_peer_of(0, (uint32_t)i));
     }
     CU_ASSERT_EQUAL(pwc_ctx_create(w->client, NULL, &more[0]), -ENOSPC);
-    CU_ASSERT_TRUE(fcntl(STDIN_FILENO, F_GETFD) >= 0); /* it has left the program's own alone */
+    /* The library has left the program's own descriptor alone. */
+    CU_ASSERT_TRUE(fcntl(STDIN_FILENO, F_GETFD) >= 0);
     CU_ASSERT_EQUAL(pwc_error_text(w->client, text, sizeof(text)), strlen(text));
     CU_ASSERT_STRING_EQUAL(text, "4 contexts are open: close one");
     CU_ASSERT_EQUAL(pwc_ctx_destroy(more[2]), 0);
@@ -557,7 +558,8 @@ struct user {
     bool good;
 };
 
-/* Own context, own memory, and regions that come and go beside those of the others. */
+/* A thread with a context and memory of its own opens and closes regions beside those of the
+ * others. */
 static void *use_from_thread(void *argument)
 {
     enum { ROUNDS = 200 };

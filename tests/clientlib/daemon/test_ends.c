@@ -1,6 +1,6 @@
 /*
  * The last calls of a client: which of its accepted operations pwc_finalize completes, and which it
- * counts. And a barrier that comes to no end.
+ * counts. Also a barrier that never ends.
  */
 #include <errno.h>
 #include <pthread.h>

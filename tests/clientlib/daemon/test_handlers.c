@@ -234,7 +234,7 @@ static void test_reply_to_reply(void)
     world_free(w);
 }
 
-/* ---- what handlers may do ------------------------------------------------------------------- */
+/* ---- calls that handlers may make ----------------------------------------------------------- */
 
 struct forbidden {
     struct world *world;
@@ -309,7 +309,7 @@ static void test_forbidden(void)
     CU_ASSERT_EQUAL(f.allowed, 0);
     (void)expect(w, PWC_MESSAGE, NOTE, 0);
     CU_ASSERT_EQUAL(notes->seen[0], 8);
-    /* And once it has returned they work again. */
+    /* Once the handler has returned, these calls work again. */
     CU_ASSERT_EQUAL(pwc_ctx_destroy(f.other), 0);
     expect_silence(w);
     world_free(w);

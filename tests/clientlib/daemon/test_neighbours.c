@@ -137,7 +137,7 @@ static void ask_b(struct two *t, struct answering *a)
                                                                       .lid = pwc_cid_u64(1),
                                                                       .flags = PWC_NO_LCE}),
                           0);
-    CU_ASSERT_EQUAL(t->w->daemon.executed, executed); /* it went directly */
+    CU_ASSERT_EQUAL(t->w->daemon.executed, executed); /* the message went directly */
     CU_ASSERT_EQUAL(pwc_wait(t->b, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
     CU_ASSERT_EQUAL(a->asked, 1);
     CU_ASSERT_EQUAL(a->rc, 0);

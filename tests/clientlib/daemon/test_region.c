@@ -301,7 +301,7 @@ static void test_withdrawal_refused(void)
     }
 }
 
-/* So are a context's number, and a remote. */
+/* A context's number and a remote are given again only when nobody can use the old ones. */
 static void test_ends_are_asked_for_again(void)
 {
     struct world *w = world_new_sized(0, refuse_some);

@@ -246,7 +246,7 @@ static void test_get_through_a_copy(void)
     two_free(t);
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------- */
 
 /* An operation that is refused leaves its request as it was. */
 static void test_refusals(void)

@@ -116,7 +116,8 @@ static void requests(struct path *p)
     CU_ASSERT_EQUAL(
         pwc_put_signal(p->to_b, 0, NULL, 0, WORD + 4, 1, PWC_ADD, pwc_cid_request(request), 0),
         -EINVAL);
-    CU_ASSERT_EQUAL(pwc_request_free(request), 0); /* it is not under way after a refusal */
+    /* The request counts no operation after a refusal. */
+    CU_ASSERT_EQUAL(pwc_request_free(request), 0);
     expect_nothing(p->a);
 }
 

@@ -65,7 +65,7 @@ static int move(struct path *p, bool get, size_t count, pwc_cid lid, unsigned fl
                : pwc_putv(p->to_b, list, count, lid, pwc_cid_u64(RID), flags);
 }
 
-/* ---- what is moved --------------------------------------------------------------------------- */
+/* ---- moved bytes ---------------------------------------------------------------------------- */
 
 /* Vectors of every number and length have one local event, one remote event, both with all bytes.
  */

@@ -96,7 +96,7 @@ static void *stop_daemon(void *argument)
     return NULL;
 }
 
-/* A client notices a daemon that dies without a word, even while it sleeps. */
+/* A client notices the death of a daemon that has sent nothing, even while the client sleeps. */
 static void test_daemon_dies(void)
 {
     struct world *w = world_new();
@@ -121,7 +121,7 @@ static void test_daemon_dies(void)
     free(w);
 }
 
-/* And by who flushes. */
+/* A thread that flushes notices the daemon's death, too. */
 static void test_daemon_dies_in_flush(void)
 {
     struct world *w = world_new();
@@ -236,7 +236,7 @@ static enum session_wait asleep_in(const struct fake_daemon *daemon)
     return (enum session_wait)atomic_load(&waits->call);
 }
 
-/* What people see of the context while its thread sleeps. */
+/* The state that pwcctl shows of the context while its thread sleeps. */
 static void *look_then_release(void *argument)
 {
     struct world *w = argument;

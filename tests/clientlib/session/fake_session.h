@@ -1,6 +1,6 @@
 /*
  * The daemon's side of one session, as small as can be: a memfd with a sound header, mapped, and
- * rings to read submissions from and post events to. What it does is the test's choice.
+ * rings to read submissions from and post events to. The test decides what this daemon does.
  */
 #ifndef PWC_TESTS_CLIENTLIB_FAKE_SESSION_H
 #define PWC_TESTS_CLIENTLIB_FAKE_SESSION_H

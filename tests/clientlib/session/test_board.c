@@ -163,7 +163,8 @@ static void test_called(void)
         for (uint32_t i = 0; i < MANY; i += 23) {
             CU_ASSERT_FALSE(put(h, i));
             CU_ASSERT_EQUAL(probe(h), 1);
-            CU_ASSERT_FALSE(put(h, i)); /* it is looked at, and does not call again */
+            /* The target looks at this ring now, so the put sets no bit. */
+            CU_ASSERT_FALSE(put(h, i));
             CU_ASSERT_EQUAL(atomic_load(&board(h)->called[i / 64]), 0);
             CU_ASSERT_EQUAL(probe(h), 1);
         }
@@ -199,7 +200,7 @@ static void test_ring(void)
     }
 }
 
-/* Few are all looked at; and so is who cannot call. */
+/* A few neighbours are all looked at, and so is a neighbour that cannot set a bit. */
 static void test_active(void)
 {
     struct hall *h = hall_new(QUIET_FROM - 1);

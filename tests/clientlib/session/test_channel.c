@@ -536,7 +536,7 @@ static void test_session_ends(void)
         CU_ASSERT_EQUAL(post_remote(p, 1, 5), 0);
         atomic_store(&p->daemon.shared->state, ends[i].state);
         CU_ASSERT_EQUAL(submit_put(p, 1), ends[i].result);
-        expect_id(p, PWC_ANY, 0, 5); /* what had come before is still to be had */
+        expect_id(p, PWC_ANY, 0, 5); /* an event that came before can still be taken */
         CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, 0, &event), ends[i].result);
         CU_ASSERT_EQUAL(channel_arm(&p->channel, DOORBELL_FUTEX, 0), 1);
         pair_free(p);

@@ -1,4 +1,5 @@
-/* Attributes and environment say who we are and where the daemon is; and what errors mean. */
+/* Attributes and environment give this process's identity and the daemon's place; also the texts of
+ * errors. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -310,8 +310,8 @@ static void full(void)
     }
 }
 
-/* The notifications that stay in the ring then fill it: from half of it on, who waits for what may
- * stand behind learns that. */
+/* The notifications that stay in the ring then fill it: from half of it on, a caller that waits for
+ * an event which may stand behind learns that. */
 static void crowded(void)
 {
     struct hall *h = hall_new(2);

@@ -130,7 +130,7 @@ static void test_no_shapes(void)
         {{.dims = 5, .element = 4, .count = {1, 1, 1, 1}}, -EINVAL},
         {{.dims = UINT32_MAX, .element = 4}, -EINVAL},
         {{.dims = 1, .reserved = 1, .element = 4, .count = {1}}, -EINVAL},
-        {{.dims = 1, .reserved = 1, .element = 0}, -EINVAL}, /* also where it is empty */
+        {{.dims = 1, .reserved = 1, .element = 0}, -EINVAL}, /* an empty shape is checked, too */
         {{.dims = 1, .element = 2, .count = {SIZE_MAX}, .local_stride = {2}, .remote_stride = {2}},
          -EMSGSIZE},
         {{.dims = 2,
@@ -256,7 +256,7 @@ static void test_shapes(void)
     }
 }
 
-/* ---- how far a shape reaches ----------------------------------------------------------------- */
+/* ---- extent of a shape ---------------------------------------------------------------------- */
 
 static void test_extents(void)
 {

@@ -39,7 +39,7 @@ static void window(uint32_t engines)
             for (uint64_t i = 0; i < WINDOW; i++) {
                 CU_ASSERT_EQUAL_FATAL(
                     sum(h, rank, &in[rank], &out[rank][i], 1, pwc_cid_u64(100 + i)), 0);
-                in[rank] *= 3; /* it may be used again */
+                in[rank] *= 3; /* the input may be used again */
             }
             CU_ASSERT_EQUAL(sum(h, rank, &in[rank], &out[rank][0], 1, PWC_CID_NONE), -EAGAIN);
         }
@@ -395,7 +395,7 @@ static void death(void)
     death_of(UINT32_MAX, "a node of the team is lost");
 }
 
-/* The one who ends an instance has sleepers woken, and only then. */
+/* The member that ends an instance has sleepers woken, and only then. */
 static void sleepers(void)
 {
     struct hall *h = hall_new(3, 1, HALL_BLOCKS, WINDOW);

@@ -21,7 +21,8 @@ struct field_value {
 /* Finds the field at `path`; all messages on the way must be present. Returns false if there is no
  * such field. */
 bool field_set(ProtobufCMessage *message, const char *path, const struct field_value *value);
-/* Calls back for each plain field below the message, with its path. */
+/* Calls `visit` for each plain field of the message and the messages in it, with the field's
+ * path. */
 void field_walk(const ProtobufCMessageDescriptor *descriptor,
                 void (*visit)(void *context, const char *path), void *context);
 /* Formats a value as a failed check prints it. */

@@ -16,7 +16,7 @@
  *
  * PWCD_ODD_CONFIG names the file that is the system's configuration to it.
  *
- * And MUNGE is made up, where PWCD_MUNGE is set: credentials are text, believed by all.
+ * Where PWCD_MUNGE is set, MUNGE is made up: credentials are text, believed by all.
  *
  *     vouched   as it should be
  *     slow      a credential is opened after 0.3 s, and the log says so, after the start

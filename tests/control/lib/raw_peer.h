@@ -1,6 +1,6 @@
 /*
- * The other daemon of a plan, made up: it knows the secret, dials a real one, and then says what it
- * likes. Thread: one at a time.
+ * The other daemon of a plan, played by the test: it knows the secret, dials a real daemon, and
+ * then sends any frames. Thread: one at a time.
  */
 #ifndef PWC_TESTS_CONTROL_RAW_PEER_H
 #define PWC_TESTS_CONTROL_RAW_PEER_H

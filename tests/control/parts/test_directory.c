@@ -142,7 +142,8 @@ static void comings_and_goings(void)
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 2, 0, &at, &failed), -ENOENT);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), 0);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 1, &at, &failed), -ENOENT);
-    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 2, 3, 0), 0); /* it may come back elsewhere */
+    /* The rank may come back elsewhere. */
+    CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 2, 3, 0), 0);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 0, 0, &at, &failed), 0);
     CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 3, &at, &failed), 0);
     CU_ASSERT_PTR_NULL(at); /* the job has ended with its last rank */
@@ -314,8 +315,8 @@ static void contributions_refused(void)
     } rows[] = {
         {{.rank = 0, .size = 3, .node = 0, .length = 8}, 0},
         {{.rank = 0, .size = 3, .node = 0, .length = 8}, -EALREADY},
-        {{.rank = 1, .size = 3, .node = 0, .length = 8}, -EPERM}, /* it lives on node 1 */
-        {{.rank = 2, .size = 3, .node = 2, .length = 8}, -EPERM}, /* it has not attached */
+        {{.rank = 1, .size = 3, .node = 0, .length = 8}, -EPERM}, /* rank 1 lives on node 1 */
+        {{.rank = 2, .size = 3, .node = 2, .length = 8}, -EPERM}, /* rank 2 has not attached */
         {{.rank = 3, .size = 3, .node = 0, .length = 8}, -EPERM},
         {{.rank = 1, .size = 2, .node = 1, .length = 8}, -EINVAL},
         {{.rank = 1, .size = 3, .node = 1, .length = 9}, -EINVAL},

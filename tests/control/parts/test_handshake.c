@@ -340,7 +340,7 @@ static void wrong_secret(void)
     p.b_self.secret[31] ^= 1;
     CU_ASSERT_EQUAL(exchange_greetings(&p), 0);
     CU_ASSERT_EQUAL(prove(&p.a, &p.b), -EACCES);
-    CU_ASSERT_EQUAL(handshake_proof(&p.b, mac), -EPROTO); /* it has refused, and proves nothing */
+    CU_ASSERT_EQUAL(handshake_proof(&p.b, mac), -EPROTO); /* b has refused, and proves nothing */
 }
 
 static void wrong_secret_of_responder(void)

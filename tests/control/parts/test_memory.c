@@ -124,8 +124,7 @@ bool __wrap_store_add(struct store *s, int descriptor, const char *format, ...)
     return t.stored++ < t.store_room;
 }
 
-/* ---- what all tests share ---------------------------------------------------------------------
- */
+/* ---- shared by all tests -------------------------------------------------------------------- */
 
 static void begin(void)
 {

@@ -1,6 +1,6 @@
 /*
  * MUNGE itself, where munged runs: a credential is opened once, by our own user alone, and says
- * whose it is. What the handshake makes of that is in test_peers, with a made-up MUNGE.
+ * whose it is. test_peers has what the handshake makes of that, with a made-up MUNGE.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -81,7 +81,8 @@ static void by_another_user(void)
         }
         waitpid(pid, &status, 0);
         CU_ASSERT_EQUAL(status, 0);
-        CU_ASSERT_EQUAL(opened(text, sizeof(payload), &uid), 0); /* it is ours still */
+        /* The credential is still ours to open. */
+        CU_ASSERT_EQUAL(opened(text, sizeof(payload), &uid), 0);
     }
     free(text);
 }

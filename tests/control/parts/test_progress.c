@@ -467,10 +467,10 @@ static void test_step_watch(void)
         uint64_t took, cpu, blocked, sleeps, own;
     } rows[] = {
         {5000000, 5000000, 0, 0, 5000000}, /* all of it its own */
-        {5000000, 10000, 1, 0, 5000000},   /* it has blocked by itself */
+        {5000000, 10000, 1, 0, 5000000},   /* the thread has blocked by itself */
         {5000000, 10000, 0, 0, 10000},     /* the processor was another's, or the hypervisor's */
         {5000000, 10000, 1, 1, 10000},     /* the same, behind a sleep */
-        {5000000, 10000, 2, 1, 5000000},   /* it has blocked behind a sleep */
+        {5000000, 10000, 2, 1, 5000000},   /* the thread has blocked behind a sleep */
         {5000000, 5400000, 0, 0, 5000000}, /* some of it was used before the step began */
     };
     const uint64_t second = 1000000000u, start = 77 * second;

@@ -210,7 +210,7 @@ static struct fabric_memory add(struct pair *p, void *base, uint64_t length)
     return event.memory;
 }
 
-/* ---- what goes where ------------------------------------------------------------------------- */
+/* ---- routes --------------------------------------------------------------------------------- */
 
 static void peers(void)
 {

@@ -310,7 +310,7 @@ static void different_calls(void)
         due(TEAMS_ASK_MEMBERS);
         (void)call(&team, &seconds[i]);
         ends(i == 0 ? -EINVAL : -EBADMSG);
-        CU_ASSERT_EQUAL(call(&team, &first), 1); /* who asks again is to be answered again */
+        CU_ASSERT_EQUAL(call(&team, &first), 1); /* a rank that asks again is answered again */
         finish();
     }
 }
@@ -329,7 +329,7 @@ static void a_refusing_node(void)
     ends(-EDQUOT);
     ready_on(&world, 1, 0, true);
     due(TEAMS_NOTHING);
-    CU_ASSERT_EQUAL(t.gathers, 1); /* others have not called yet */
+    CU_ASSERT_EQUAL(t.gathers, 1); /* the ranks of the other nodes have not called yet */
     for (uint32_t rank = 2; rank < SIZE; rank++) {
         c = by(rank);
         CU_ASSERT_EQUAL(call(&world, &c), 1);
@@ -360,7 +360,7 @@ static void a_node_that_is_not_ready(void)
     due(TEAMS_GROUP);
     teams_ready(&t, &world, 3, number_of(&world), -EDQUOT, "", false); /* no node of this gather */
     teams_ready(&t, &world, NODES, number_of(&world), -EDQUOT, "", false); /* none at all */
-    teams_ready(&t, &world, 0, number_of(&world), 0, NULL, true);          /* it has not ended */
+    teams_ready(&t, &world, 0, number_of(&world), 0, NULL, true); /* the gather has not ended */
     teams_ready(&t, &world, 1, number_of(&world) - 1, -EDQUOT, "", false); /* an earlier home's */
     due(TEAMS_NOTHING);
     teams_ready(&t, &world, 0, number_of(&world), 0, NULL, false);
@@ -379,9 +379,10 @@ static void ranks_that_leave(void)
     begin();
     CU_ASSERT_EQUAL(call(&world, &c), 0);
     directory_detach(&d, &job, 5, 2, &at, &failed);
-    teams_rank_gone(&t, &job, 5); /* it has not called */
+    teams_rank_gone(&t, &job, 5); /* rank 5 has not called */
     ends(-EHOSTDOWN);
-    CU_ASSERT_EQUAL(call(&(struct teams_key){.id = job, .call = 1}, &c), 0); /* it is gone before */
+    /* Rank 5 was gone before this call. */
+    CU_ASSERT_EQUAL(call(&(struct teams_key){.id = job, .call = 1}, &c), 0);
     ends(-EHOSTDOWN);
     finish();
 
@@ -421,7 +422,7 @@ static void parents(void)
     CU_ASSERT_EQUAL(call(&team, &c), 0);
     g = due(TEAMS_ASK_MEMBERS);
     CU_ASSERT_EQUAL(g->asked, 0);
-    name_all(&team, 1, 4); /* it was not asked */
+    name_all(&team, 1, 4); /* node 1 was not asked */
     due(TEAMS_NOTHING);
     name_all(&team, 0, 4);
     g = due(TEAMS_ASK_ENDED);
@@ -482,7 +483,7 @@ static void the_world_ended_before(void)
             CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), node_of(rank));
         CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), TEAMS_NONE);
         CU_ASSERT_PTR_EQUAL(teams_next_of_node(&t, 3, NULL), g); /* its ranks may come yet */
-        teams_ready(&t, &world, 3, 0, statuses[i], NULL, true);  /* it has none */
+        teams_ready(&t, &world, 3, 0, statuses[i], NULL, true);  /* node 3 has no members */
         due(TEAMS_NOTHING);
         c = by(1);
         CU_ASSERT_EQUAL(call(&world, &c), 0);
@@ -508,7 +509,7 @@ static void hostile_names(void)
         {.rank = UINT32_MAX, .count = 2},
         {.rank = 0, .count = UINT32_MAX},
         {.rank = 0, .count = 4, .node = NODES},
-        {.rank = 1, .count = 4}, /* it calls member 0 rank 1 */
+        {.rank = 1, .count = 4}, /* the run calls member 0 rank 1 */
         {.rank = 0, .count = 3}, /* one is missing */
         {.rank = 3, .count = 4}, /* the last one is no rank */
     };
@@ -556,7 +557,7 @@ static void shrinks(void)
     g = due(TEAMS_GROUP);
     CU_ASSERT_STRING_EQUAL(groups_of(g), "0@0.0 2@1.0 |");
     teams_member_gone(&t, &job, 77, 2, 1);
-    ends(-EHOSTDOWN); /* they shrink once more */
+    ends(-EHOSTDOWN); /* the survivors have to shrink once more */
     finish();
 }
 

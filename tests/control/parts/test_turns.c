@@ -105,7 +105,7 @@ static void leaves_the_line(void)
     (void)take_all(many, MANY);
     for (uint32_t i = 0; i < 3; i++)
         turns_leave(&many[order[i]]);
-    turns_leave(&many[0]); /* it has left */
+    turns_leave(&many[0]); /* a client that has left may leave again */
     CU_ASSERT_EQUAL(control.in_line, MANY - 3);
     crowd.calls = 0;
     for (uint32_t called = 0; called < MANY - 3;)

@@ -1,5 +1,5 @@
 /*
- * Which users may ask for another program in the daemon's place, and which answer comes. And that a
+ * Which users may ask for another program in the daemon's place, and which answer comes. Also: a
  * request for a trace is passed on to the module for traces. The test stands in for the hand-over,
  * and does what a row says (test_handover has the real one).
  *

@@ -1,6 +1,6 @@
 /*
  * The watchdog decides by the engines' rounds whether they live: which engine it wakes, and when it
- * reports to the manager. And the check for an engine that spins in a call that does not return.
+ * reports to the manager. Also the check for an engine that spins in a call that does not return.
  */
 #include <stdio.h>
 #include "daemon/control/threads/spin_watch.h"

@@ -149,7 +149,7 @@ void poke_chunks_keep(struct engine *e, uint32_t chunks);
 void poke_unused(struct engine *e, enum table table, uint32_t entries);
 /* The client has notes waiting that fill so many chunks. */
 void poke_notes(struct engine *e, uint32_t client, uint32_t chunks);
-/* Replies that the inflow's client owes. */
+/* Sets how many replies the inflow's client owes. */
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
 /* The session's lists of flows and inflows are empty, as in an arena that is not whole. */
 void poke_lists(struct engine *e, uint32_t session);

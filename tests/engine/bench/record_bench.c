@@ -73,7 +73,7 @@ int bench_link(struct bench *b)
     }
     if (rc < 0)
         return rc;
-    if (b->offer.peer_state_id == OTHER_ID) { /* it knows us still */
+    if (b->offer.peer_state_id == OTHER_ID) { /* the engine still remembers the test's side */
         ours.peer_state_id = b->offer.state_id;
         ours.consumed = b->position;
     }

@@ -1,9 +1,10 @@
 /*
- * One engine, node 0 of two, with one client, one context and one region; the test is its
- * peer, node 1, and writes into the ring that the engine offers. What goes to node 1 goes nowhere
- * and succeeds at once; what goes to the engine's own node goes by the loop, where there is one.
+ * One engine, node 0 of two, with one client, one context and one region; the test is its peer,
+ * node 1, and writes into the ring that the engine offers. Writes to node 1 go nowhere and succeed
+ * at once; writes to the engine's own node go by the loop, where there is one.
  *
- * Everything in one thread, and the same at each start: what a fuzzer finds can be replayed.
+ * Everything runs in one thread, and alike at each start: an input that a fuzzer finds can be
+ * replayed.
  */
 #ifndef PWC_TESTS_ENGINE_RECORD_BENCH_H
 #define PWC_TESTS_ENGINE_RECORD_BENCH_H

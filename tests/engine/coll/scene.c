@@ -197,7 +197,7 @@ void scene_end(struct scene *s)
     free(s->now);
 }
 
-/* ---- what has come -------------------------------------------------------------------------- */
+/* ---- data that has come --------------------------------------------------------------------- */
 
 /* The bits of the numbers below `end` in a word that starts with number `first`. */
 static uint64_t below(uint32_t first, uint32_t end)
@@ -217,7 +217,7 @@ void check_set(const struct symbol *s, uint32_t from, uint32_t to, uint32_t what
         CU_FAIL_FATAL("not what the kind promises");
 }
 
-/* The sum of these participants' values. */
+/* Checks that the symbol is the sum of these participants' values. */
 void check_sum(const struct symbol *s, uint32_t from, uint32_t to, uint32_t what)
 {
     uint64_t whole = 0;

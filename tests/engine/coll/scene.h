@@ -56,8 +56,8 @@ struct symbol *scene_block(struct symbol *data, const struct scene *s, uint32_t 
 void scene_round(struct scene *s, uint32_t r);
 void scene_run(struct scene *s);
 
-/* How many of the letters are with `peer`; the blocks of the last, and the place of those in a row
- * of all that stand in the letters. */
+/* Returns how many of the letters are with `peer`. `blocks` gets the blocks of the last such
+ * letter, `place` their place among the blocks of all letters. */
 uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_t peer,
                       struct coll_range *blocks, uint32_t *place);
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- what each kind starts with and ends with ----------------------------------------------- */
+/* ---- data of each kind, before and after ---------------------------------------------------- */
 
 static uint32_t owner(const struct scene *s, uint32_t me, uint32_t b)
 {

@@ -228,9 +228,10 @@ static void local_ids(void)
 static void how_many(void)
 {
     static const struct {
-        uint32_t before, count, length; /* those before have been taken, and have ended */
-        uint32_t ops_max, events;       /* 0: no limit of these */
-        uint32_t last_length;           /* of the last, where it is another */
+        /* The puts counted by `before` have been taken, and have ended. */
+        uint32_t before, count, length;
+        uint32_t ops_max, events; /* 0: no limit of these */
+        uint32_t last_length;     /* of the last, where it is another */
         bool quarantined;
         const char *records;
     } rows[] = {

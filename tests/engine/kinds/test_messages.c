@@ -65,7 +65,7 @@ static struct message_send short_to(uint32_t from, uint32_t to)
         .kind = SUBMIT_SHORT, .index = 3, .remote = flood.pairs[from][to].remote, .lid = 77};
 }
 
-/* ---- what works ---------------------------------------------------------------------------- */
+/* ---- messages that arrive ------------------------------------------------------------------- */
 
 static const struct way {
     uint64_t ordered_write_max;
@@ -133,7 +133,7 @@ static void test_block_at_the_target(void)
     close_world();
 }
 
-/* ---- what fails, and gives its credit back -------------------------------------------------- */
+/* ---- messages that fail, and give their credit back ----------------------------------------- */
 
 static void expect_end(uint32_t client, int status)
 {
@@ -367,7 +367,7 @@ static void test_nobody_replies(void)
     close_world();
 }
 
-/* ---- what no honest library does ------------------------------------------------------------ */
+/* ---- submissions of a dishonest library ----------------------------------------------------- */
 
 static void expect_quarantine(uint32_t client, const char *reason)
 {

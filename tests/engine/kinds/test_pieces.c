@@ -165,7 +165,8 @@ static void passes(void)
             CU_ASSERT_FATAL(turns < TURNS_MAX);
             CU_ASSERT(posted_from(0, LONG) - before <= WINDOW + PIECE);
             driver_finish_one(&driver, small);
-            CU_ASSERT(flow_from(0).started < 12); /* it is not over for that of the other */
+            /* Some large ones have not started when the small one ends. */
+            CU_ASSERT(flow_from(0).started < 12);
             end(&ways[w]);
         }
 }

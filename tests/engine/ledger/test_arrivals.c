@@ -47,7 +47,7 @@ struct message_record {
     uint8_t payload[8000];
 };
 
-/* With this much payload: a Medium, else a Short. */
+/* A Medium with this much payload, or a Short where `payload` is 0. */
 static struct message_record message_of(uint32_t flow, uint32_t payload)
 {
     struct message_record m = {
@@ -99,8 +99,7 @@ static void flows_of_others(void)
     }
 }
 
-/* ---- where it may be put ----------------------------------------------------------------------
- */
+/* ---- places of the payload ------------------------------------------------------------------ */
 
 /* The key is right, and yet it must not be written: what was there stays. */
 static void regions_not_to_be_written(void)
@@ -381,7 +380,7 @@ static void ways_of_a_long_reply(void)
                     .block = {.kind = SUBMIT_LONG}};
 
         send_message(b, &request);
-        for (uint32_t peer = 2; peer > 0; peer--) { /* it has come from 1 */
+        for (uint32_t peer = 2; peer > 0; peer--) { /* the request has come from peer 1 */
             const struct engine_key key = BENCH_KEY;
 
             CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, peer, &key, 1), 0);

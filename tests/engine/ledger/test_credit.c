@@ -439,8 +439,8 @@ static void test_announcements(void)
     bench_free(b);
 }
 
-/* A fabric that knows who has written: a peer that writes in another's name loses its link, and
- * the other peer's ledger is not touched. */
+/* A fabric that knows the writer of each record: a peer that writes in another's name loses its
+ * link, and the other peer's ledger is not touched. */
 static void test_other_names(void)
 {
     for (uint32_t named = 0; named < 2; named++) {

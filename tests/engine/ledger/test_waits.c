@@ -159,8 +159,7 @@ static void memory_of_what_waits(void)
         }
 }
 
-/* ---- what it is for ---------------------------------------------------------------------------
- */
+/* ---- operations that wait ------------------------------------------------------------------- */
 
 /* An operation that waits gets its error; one that its target has refused, and waits for, goes as a
  * note of nothing. */
@@ -352,7 +351,7 @@ static void refused_for_long(void)
         w.b->fabric.base.traits.can_sleep = rows[i].can_sleep;
         w.b->fabric.post_status = -EAGAIN;
         bench_submit(w.b, &put);
-        if (rows[i].success) { /* what was learnt is forgotten */
+        if (rows[i].success) { /* the engine forgets the pause that it learnt */
             bench_steps(w.b, 1000);
             w.b->fabric.post_status = 0;
             bench_steps(w.b, 1);
@@ -371,7 +370,7 @@ static void refused_for_long(void)
         if (!(steps > rows[i].least && steps < rows[i].most))
             printf("row %zu: %d steps\n", i, steps);
         CU_ASSERT_FALSE(w.b->broken);
-        engine_peer_lost(w.b->engine, 1); /* so it is with a new link */
+        engine_peer_lost(w.b->engine, 1); /* a new link makes the engine forget it, too */
         CU_ASSERT(peek_peer(w.b->engine, 1).pause_ns > 0);
         CU_ASSERT_EQUAL(bench_link(w.b), 0);
         CU_ASSERT_EQUAL(peek_peer(w.b->engine, 1).pause_ns, 0);
@@ -463,7 +462,7 @@ static void what_goes_together(void)
         {FIELD(reserve), sizeof(struct event_record) + 8, false, true},
         {FIELD(length), 16, false, true}, /* more than there is */
         {FIELD(kind), SUBMIT_PAD, false, true},
-        {FIELD(kind), SUBMIT_GET, false, true}, /* which has its bytes with it */
+        {FIELD(kind), SUBMIT_GET, false, true}, /* a get that has its bytes with it */
         {FIELD(size), 64, false, true},
         {FIELD(size), 8, false, true},
         {FIELD(size), 4, false, true},

@@ -15,8 +15,8 @@
 #define BYTES_AT   (2u * RERUNS_AT)
 #define WORDS      (BYTES_AT + SCENE_MESSAGES)
 
-/* What puts of the program have in common: to target 0, at the message's number; the stage's
- * counter; the id is number * 4 + stage. */
+/* All puts of the program go alike: to target 0, at the message's number; the stage's counter; the
+ * id is number * 4 + stage. */
 #define PUT_PLACE ALU(CODE_MOV, 1, 0), ALU_X(CODE_MOV, 2, 7), ALU(CODE_LSH, 2, 3)
 #define PUT_ID                                                                                     \
     ALU(CODE_MOV, 4, 8), ALU_X(CODE_MOV, 5, 7), ALU(CODE_LSH, 5, 2), ALU_X(CODE_ADD, 5, 8)
@@ -601,7 +601,7 @@ const char *scene_conclude(struct scene *s, const char *(*check)(uint32_t number
     return wrong ? wrong : failure;
 }
 
-/* ---- what handlers have done ----------------------------------------------------------------- */
+/* ---- results of handlers -------------------------------------------------------------------- */
 
 static uint64_t word_at(const struct scene *s, uint32_t word)
 {

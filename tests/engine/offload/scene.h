@@ -108,7 +108,7 @@ bool scene_turn(struct scene *s);
 /* Until nothing moves, and all messages have ended. */
 void scene_finish(struct scene *s);
 
-/* What happens in a random run besides messages: in so many of 100 rounds. */
+/* Other events of a random run: in how many of 100 rounds each happens. */
 struct scene_troubles {
     uint32_t breaks; /* of the link */
     uint32_t deaths; /* of a node, which comes back some rounds later */

@@ -403,7 +403,7 @@ static void units_of_a_step(void)
     bench_free(b);
 }
 
-/* ---- what people see ------------------------------------------------------------------------- */
+/* ---- views ---------------------------------------------------------------------------------- */
 
 /* Touches nothing's window. */
 static uint32_t faults(struct bench *b)
@@ -454,7 +454,7 @@ static void rows_and_sums(void)
     bench_free(b);
 }
 
-/* What handlers have sent and the target has not taken is shown as queued. */
+/* Messages that handlers have sent and the target has not taken are shown as queued. */
 static void sends_that_wait(void)
 {
     struct bench *b = new_bench();

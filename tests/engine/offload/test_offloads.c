@@ -128,7 +128,7 @@ static void test_returns(void)
             check_return(row, i % 2, payloads[i / 2]);
 }
 
-/* ---- what handlers send ---------------------------------------------------------------------- */
+/* ---- sends of handlers ---------------------------------------------------------------------- */
 
 #define SENDS (SCENE_PUT | SCENE_MESSAGE | SCENE_EVENT)
 
@@ -248,7 +248,7 @@ static void test_destroyed(void)
     close_scene();
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------------------------- */
 
 static int create(const struct engine_offload_info *info)
 {

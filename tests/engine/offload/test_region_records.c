@@ -160,7 +160,7 @@ static void check_runs(const struct bench *b, uint32_t handle, uint64_t header, 
     CU_ASSERT_EQUAL(o.counters[HANDLER_COMPLETION], completion);
 }
 
-/* ---- what does not fit ----------------------------------------------------------------------- */
+/* ---- records that do not fit ---------------------------------------------------------------- */
 
 /* A packet behind the first one, and whether it may come. */
 static const struct {
@@ -689,7 +689,7 @@ static void waits_without_an_offload(void)
     }
 }
 
-/* ---- what else may not write ----------------------------------------------------------------- */
+/* ---- other operations that may not write ---------------------------------------------------- */
 
 /* An ordinary put of a word, 1. */
 static void send_put(struct bench *b, uint32_t sequence)
@@ -734,8 +734,8 @@ static void other_records(void)
     bench_free(b);
 }
 
-/* The offload has gone: ordinary puts may write when all who were given packets to send have let go
- * of the region. */
+/* The offload has gone: ordinary puts may write when all origins that had to send packets have let
+ * go of the region. */
 static void after_the_offload(void)
 {
     uint32_t handle;

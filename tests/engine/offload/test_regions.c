@@ -153,7 +153,7 @@ static void test_long(void)
     close_scene();
 }
 
-/* ---- what else reaches the region ------------------------------------------------------------ */
+/* ---- other writes to the region ------------------------------------------------------------- */
 
 static int status_of(uint8_t kind, uint16_t flags, uint32_t length, uint64_t offset)
 {
@@ -417,7 +417,7 @@ static void test_pace(void)
         CU_ASSERT(crossings(i + 1, delays[i], 0) < 2);
 }
 
-/* What a broken link takes back is not on its way any more. */
+/* Packets that a broken link takes back are not on their way any more. */
 static void test_pace_and_breaks(void)
 {
     CU_ASSERT(crossings(1, 5000, 20) < 2);

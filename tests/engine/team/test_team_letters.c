@@ -479,7 +479,7 @@ static void floors_hold_letters(void)
     call(&p, WINDOW, 1);
     CU_ASSERT_FALSE(p.b->quarantined);
     CU_ASSERT_FALSE(has_left(&p, WIRE_COLL));
-    CU_ASSERT_TRUE(has_left(&p, WIRE_FLOOR)); /* which asks for ours */
+    CU_ASSERT_TRUE(has_left(&p, WIRE_FLOOR)); /* FLOOR asks for the other engine's floor */
     bench_send(p.b, &w, sizeof(w));
     CU_ASSERT_TRUE(has_left(&p, WIRE_COLL));
     l.coll.floor = 1;
@@ -488,8 +488,8 @@ static void floors_hold_letters(void)
     free_pair(&p);
 }
 
-/* Keepalive looks at what a peer counts: letters of the round under way, else the floor that holds
- * our own; and nothing of what no member here waits for. */
+/* Keepalive looks at what is awaited of a peer: its letters of the round under way, else the floor
+ * that holds ours back. A letter that no member here waits for does not count. */
 static void what_waits_for_a_peer_is_counted(void)
 {
     struct pair p = new_pair();

@@ -82,7 +82,7 @@ static void call_bind(void *argument)
 
     c->result = 0;
     if (peek_remote_of(w->nodes[0].engine, OWN_OWNER) != UINT32_MAX)
-        return; /* it was begun before the last death */
+        return; /* the bind was begun before the last death */
     c->result = bind_begin(w->nodes[0].engine, OWN_OWNER, to->node,
                            world_peer_of(w, c->own->target, c->own->context),
                            &to->contexts[c->own->context].key, 0);

@@ -19,7 +19,7 @@
 struct own {
     struct world *world;
     uint32_t target, context; /* a client of any node */
-    uint32_t ended;           /* a bit for each operation, by the word */
+    uint32_t ended;           /* bit i: operation i has ended; out of the word at the target */
     int32_t status[OWN_OPS];
     uint32_t silent;  /* ended well, without a report */
     int32_t bound;    /* status of a bind that failed */

@@ -34,7 +34,7 @@ struct teams_member {
     uint32_t client;
     uint32_t place, index;
     uint64_t called, taken; /* instances */
-    bool counted;           /* it has arrived in `called`, and has yet to submit */
+    bool counted; /* the member's arrival is counted in `called`; its submission is still to come */
     bool left, dead;
     int32_t status; /* why its team is broken, as it has seen */
 };

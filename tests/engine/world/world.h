@@ -47,7 +47,7 @@ struct world_options {
     uint32_t reply_bytes;
     uint32_t second_contexts;    /* enum world_second */
     uint64_t segment_bytes;      /* of each context's memory; 0: 64 KiB */
-    struct engine_config limits; /* what is not zero replaces the world's small limits */
+    struct engine_config limits; /* values that are not zero replace the world's small limits */
     struct sim_options sim;
     /* A row for an owner within the engines (own.h), or NULL; and the context that its hooks get.
      * */
@@ -120,7 +120,7 @@ struct world_request {
 
 struct world_context {
     bool open;    /* the engine may still use the mapping */
-    bool closing; /* it was asked to let go */
+    bool closing; /* the engine was asked to let go of the session */
     uint32_t session;
     void *base;
     size_t size;
@@ -158,7 +158,7 @@ struct world_client {
     bool hostile; /* may be quarantined */
     bool quarantined;
     const char *reason; /* for that, in words */
-    bool faulted;       /* what host->faulted will say, once */
+    bool faulted;       /* the next answer of host->faulted, given once */
     uint32_t node, handle, rank;
     struct world_context contexts[WORLD_CONTEXTS_MAX];
     struct world_segment segments[WORLD_SEGMENTS];
@@ -167,13 +167,13 @@ struct world_client {
 /* Two nodes' control connection; for a == b a node's link to itself. */
 struct world_link {
     uint32_t a, b;
-    uint32_t generation; /* what is scheduled for an older one is void */
+    uint32_t generation; /* an event scheduled for an older generation is void */
     bool cut;            /* for control too */
     bool wanted, attempting, waiting;
     bool up[2], offered[2];
-    bool lost_due[2]; /* the node died when it learnt that the other is lost */
+    bool lost_due[2]; /* the node died in engine_peer_lost, which is to be called again */
     struct engine_offer offers[2];
-    uint32_t asks, silences, holes, gone; /* what engines have said of each other, so far */
+    uint32_t asks, silences, holes, gone; /* notices of the engines about each other, so far */
 };
 
 /* Runs one call into a node's engine; false: the node has died in it. */
@@ -330,7 +330,7 @@ void world_requests_drop(struct world *w, uint32_t client, uint32_t context);
 /* ---- world_census.c ------------------------------------------------------------------------ */
 
 /* All clients leave: each end is confirmed, and then every table of every node is as it was at the
- * start. What is left over becomes the world's failure. */
+ * start. An entry that is left over becomes the world's failure. */
 void world_leave(struct world *w);
 /* Counts that nodes keep of their tables' entries are right, also while these change. */
 void world_check_counts(struct world *w);

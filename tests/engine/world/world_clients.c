@@ -7,7 +7,7 @@
 
 #define RIGHTS_ALL (ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE)
 
-/* Private: a test that forks takes its clients' memory along. */
+/* A private mapping: a test that forks has a copy of its clients' memory in the child. */
 static void *map(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

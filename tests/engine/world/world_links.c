@@ -235,7 +235,7 @@ void world_link_step(struct world *w, const struct sim_entry *entry)
     }
 }
 
-/* ---- what engines and tests ask for -------------------------------------------------------- */
+/* ---- calls of engines and tests ------------------------------------------------------------- */
 
 void world_link_wanted(struct world *w, uint32_t from, uint32_t to)
 {

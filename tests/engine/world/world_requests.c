@@ -244,7 +244,7 @@ static void segment_closed(struct world *w, struct world_node *n,
         world_segment_gone(s);
 }
 
-/* Only after a death can there be one that nobody knows. */
+/* Only after a death may a notice name a client that the world does not know. */
 static void client_closed(struct world *w, struct world_node *n, const struct engine_notice *notice)
 {
     struct world_client *c = world_client_by_handle(w, n->number, notice->handle);

@@ -29,8 +29,8 @@ void raw_image_plain(struct raw_image *to, uint32_t constants);
 int ask_program_load(int socket, const void *image, size_t size, struct answer *out);
 int ask_program_check(int socket, const void *image, size_t size, struct answer *out);
 int ask_program_unload(int socket, uint32_t program, struct answer *out);
-/* An offload of the program at an index of messages, without memory and targets: it has
- * out->handle. And its end. */
+/* An offload of the program at an index of messages, without memory and targets: its handle comes
+ * in out->handle. The second function ends it. */
 int ask_offload(int socket, uint32_t session, uint32_t program, uint32_t index, struct answer *out);
 int ask_offload_destroy(int socket, uint32_t session, uint32_t offload);
 /* The image of a program: its bytes, or a negative errno. `out` may be NULL. */

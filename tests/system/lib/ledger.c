@@ -44,7 +44,7 @@ static size_t length_of(enum kind kind)
     return kind == PUT_SMALL ? SMALL : kind == PUT_LARGE ? LARGE : kind == GET ? READ : 0;
 }
 
-/* ---- what comes ------------------------------------------------------------------------------ */
+/* ---- arrivals ------------------------------------------------------------------------------- */
 
 static void handled(pwc_ctx *ctx, const struct pwc_am *m, void *argument)
 {
@@ -97,7 +97,7 @@ static int check_local(struct ledger_rank *r, const struct pwc_event *event)
     return 0;
 }
 
-/* ---- what goes ------------------------------------------------------------------------------- */
+/* ---- submissions ---------------------------------------------------------------------------- */
 
 static int submit_message(struct ledger_rank *r, enum kind kind, pwc_cid lid)
 {
@@ -131,8 +131,8 @@ static int submit_kind(struct ledger_rank *r, enum kind kind)
     size_t slot = number % LEDGER_SLOTS, length = length_of(kind);
     uint8_t *from = r->rank.memory + (LEDGER_SLOTS + slot) * SLOT;
     pwc_cid lid = pwc_cid_u64(r->submitted);
-    pwc_cid rid = pwc_cid_u64((uint64_t)r->seen << 40 | /* what falls off is known */
-                              (uint64_t)kind << 32 | number);
+    /* The id holds the lower 24 bits of `seen`; the other side knows the upper ones. */
+    pwc_cid rid = pwc_cid_u64((uint64_t)r->seen << 40 | (uint64_t)kind << 32 | number);
 
     switch (kind) {
     case PUT_SMALL:

@@ -36,7 +36,7 @@ struct ledger_rank {
     _Atomic int64_t gap_ns;            /* longest time between two ends, since it was set to 0 */
     int64_t end_ns;
     _Atomic bool *stop;
-    _Atomic bool stopped; /* it has seen that, and submits no more */
+    _Atomic bool stopped; /* the thread has seen `stop`, and submits no more */
     _Atomic bool *failed;
     uint8_t kinds[1u << 16]; /* of operations under way, by number */
 };

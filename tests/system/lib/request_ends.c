@@ -10,7 +10,7 @@ struct request_end {
     pwc_request *request;
     struct pwc_event event; /* but for what the status says */
     uint8_t id[PWC_CID_MAX];
-    bool silent; /* it is seen only where it has failed */
+    bool silent; /* the operation's end is seen only where it has failed */
 };
 
 void request_ends_init(struct request_ends *ends)

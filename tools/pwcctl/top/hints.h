@@ -1,6 +1,7 @@
 /*
- * What the doctor would say of the programs of a look, for the screen. It looks at contexts that
- * take nothing twice, a second apart; top looks again and again, so that it knows since when.
+ * Hints for the screen: the doctor's findings about the programs of a look. The doctor looks twice,
+ * a second apart, at contexts that take nothing; top looks again and again, so that it knows since
+ * when.
  *
  * Pure.
  */
@@ -16,10 +17,11 @@ struct top_look;
 struct top_hints {
     json_t **queues; /* of an earlier look, of `daemons` of them */
     size_t daemons;
-    double at;                                  /* that look, in seconds */
-    struct doctor_full events, records;         /* what the last two of these looks have shown */
-    double events_since, records_since;         /* that context, in seconds */
-    char lines[TOP_HINTS_MAX][DOCTOR_TEXT_MAX]; /* what is to be shown */
+    double at;                          /* time of that look, in seconds */
+    struct doctor_full events, records; /* results of the last two of these looks */
+    /* When the context in `events`, or in `records`, was first seen full. */
+    double events_since, records_since;
+    char lines[TOP_HINTS_MAX][DOCTOR_TEXT_MAX]; /* the hints to be shown */
     size_t count;
 };
 

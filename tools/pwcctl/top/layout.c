@@ -8,7 +8,7 @@
 
 enum {
     STACKED_FROM = 40, /* lines, from where on all tables stand below each other */
-    HINTS_PART = 5,    /* of the screen, for hints */
+    HINTS_PART = 5,    /* hints take at most this part of the screen, 1/5 */
 };
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -85,7 +85,7 @@ static void nodes_text(const struct top_model *m, char *out, size_t size)
         snprintf(out + used, size - used, " of %ld", m->daemons[0].nodes);
 }
 
-/* What all daemons have refused and quarantined, and whether one is stuck. */
+/* Shows how much all daemons have refused and quarantined, and whether one is stuck. */
 static struct top_daemon all_daemons(const struct top_model *m)
 {
     struct top_daemon all = m->daemons[0];
@@ -154,7 +154,7 @@ static size_t line_of(const char *text, size_t width)
     return end > 0 ? end : width;
 }
 
-/* What the doctor says, each from a line of its own on; as much as the screen has room for. */
+/* Shows the doctor's findings, each from a new line on, as many as the screen has room for. */
 static void add_hints(struct top_screen *s, const struct top_model *m, const struct top_view *view)
 {
     size_t room = view->height > 0 ? (size_t)view->height / HINTS_PART : SIZE_MAX;

@@ -29,10 +29,10 @@ enum top_table {
 enum top_kind {
     TOP_TEXT = 1,
     TOP_NUMBER, /* as it is now */
-    TOP_RATE,   /* what a counter has grown by, a second */
+    TOP_RATE,   /* how much a counter grows in a second */
     TOP_BAR,    /* how much of a size is used, and was at most */
     TOP_SHARE,  /* of the time since the last look: what a counter of ns has grown by */
-    TOP_REST,   /* what that leaves of the time */
+    TOP_REST,   /* the rest of the time, beside the shares */
     TOP_PART,   /* as a rate; shown is its part of all rows' */
 };
 
@@ -91,7 +91,7 @@ struct top_model {
     struct top_totals totals;
     struct top_rows tables[TOP_TABLES];
     struct top_hints hints;
-    char note[2 * TOP_TEXT_MAX]; /* what happened: "" or a line */
+    char note[2 * TOP_TEXT_MAX]; /* the last incident: "" or a line */
     double note_until;           /* 0: until the next look */
 };
 

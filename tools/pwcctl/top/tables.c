@@ -160,7 +160,7 @@ static void take_mean(json_t *client, const char *key)
         set(client, key, number(client, key) / contexts);
 }
 
-/* What a client waits for: what all its contexts wait for, or "several". */
+/* The kind of wait of a client: the one that all its contexts are in, or "several". */
 static void join_wait(json_t *client, const json_t *queue)
 {
     const char *so_far = json_string_value(json_object_get(client, "waits"));

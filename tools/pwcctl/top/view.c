@@ -97,7 +97,7 @@ static int compare_cells(const struct top_cell *a, const struct top_cell *b,
                          const struct order *order)
 {
     int result;
-    if (a->known != b->known) /* what is not known stands below, either way */
+    if (a->known != b->known) /* an unknown value stands below, in either direction */
         return a->known ? -1 : 1;
     result = order->text ? strcmp(a->text, b->text) : (a->value > b->value) - (a->value < b->value);
     return order->ascending ? result : -result;

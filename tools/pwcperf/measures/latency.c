@@ -52,7 +52,7 @@ int latency_run(struct pair *pair, const struct plan *plan, const char *name, un
 struct ping {
     int (*send)(struct pair *pair, size_t slot, size_t size, uint64_t i);
     int (*await)(struct pair *pair, const struct ping *ping, uint64_t i);
-    uint64_t before; /* what the word of our signals was */
+    uint64_t before; /* value of the signal's word before the test */
 };
 
 /* One ping and its pong; at the initiator, *ns is the round trip. */

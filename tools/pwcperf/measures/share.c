@@ -78,7 +78,7 @@ static int target(struct pair *pair, const struct interval *when, double *rate)
         }
     }
     if (rc == 0 && (from == 0 || to <= from))
-        *rate = 0; /* it got nothing at all */
+        *rate = 0; /* no two looks at the count fall into the interval */
     else if (rc == 0)
         *rate = (double)(ended - begun) / ((double)(to - from) / 1e9) / 1e6;
     return rc;

@@ -84,7 +84,7 @@ int stress_id_decode(const struct stress_shape *shape, const struct pwc_event *e
 
 #define STRESS_ID_BYTES_MIN 40u
 
-/* ---- what a rank has to do with others ------------------------------------------------------ */
+/* ---- a rank and its partners ---------------------------------------------------------------- */
 
 struct stress_totals {
     uint64_t operations, puts, gets, bytes, read_backs;

@@ -17,8 +17,8 @@ struct flight {
     bool in_use;
     bool local_due;    /* its local event is to come */
     bool compared_due; /* the target is to compare it */
-    bool read_due;     /* it is to be read back */
-    bool reading;      /* it is being read back */
+    bool read_due;     /* the data is to be read back */
+    bool reading;      /* the data is being read back */
 };
 
 struct stress_outbound {
@@ -152,7 +152,8 @@ static int submit(struct stress *stress, const struct flight *flight)
         return pwc_put(to, at, bytes, op->size, local, remote, op->flags);
     memcpy(o->scratch, bytes, op->size);
     int rc = pwc_put(to, at, o->scratch, op->size, local, remote, op->flags);
-    memset(o->scratch, SCRIBBLE, op->size); /* it has been copied: ours again */
+    /* pwc_put has copied the bytes: the scratch may be overwritten. */
+    memset(o->scratch, SCRIBBLE, op->size);
     return rc;
 }
 

@@ -248,7 +248,7 @@ static uint32_t probe_end(struct chaos *c, uint32_t end)
                   pwc_peer_rank(event.peer), pwc_peer_context(event.peer),
                   (unsigned long long)event.id, event.status);
         if (pwc_peer_rank(event.peer) >= c->clients && event.kind != PWC_LOCAL)
-            continue; /* what a hostile client has sent */
+            continue; /* an event that a hostile client has caused */
         if (!model_event(&c->model, end, &event))
             world_fail(c->world, "%s", c->model.failure);
     }
@@ -260,7 +260,7 @@ static uint32_t probe_end(struct chaos *c, uint32_t end)
     return count;
 }
 
-/* ---- what goes wrong ----------------------------------------------------------------------- */
+/* ---- random failures ------------------------------------------------------------------------ */
 
 void chaos_end_dies(struct chaos *c, uint32_t end)
 {

@@ -1,4 +1,4 @@
-/* Control's calls as places to die in (crash_control.h). Thread: one. */
+/* Owns the control thread's calls during which a node may die (crash_control.h). Thread: one. */
 #include "tests/engine/world/crash/crash_control.h"
 
 #include <errno.h>

@@ -22,7 +22,7 @@ struct crash_guard {
     bool forking;     /* at every store; else stop at store number `stop` */
     uint64_t stop;    /* 0: never */
     uint64_t every;   /* when forking: only at each n-th store */
-    uint64_t again;   /* so many stores later dies who took over; 0: after some, by a rule */
+    uint64_t again;   /* stores until the process that took over dies; 0: after some, by a rule */
     uint64_t stores;  /* so far */
     uint64_t died_at; /* the first death; 0: none */
     bool child;       /* this process is a fork that has died */

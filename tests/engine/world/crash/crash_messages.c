@@ -63,7 +63,7 @@ static void run_no_handler(struct flood *f)
 
 static void run_asked_dies(struct flood *f)
 {
-    f->silent = 1u << 1; /* what it is asked stays unanswered */
+    f->silent = 1u << 1; /* rank 1 answers no request */
     for (int i = 0; i < 3; i++) {
         flood_send(f, 0, 1, SUBMIT_SHORT, 0, 0);
         flood_send(f, 1, 0, SUBMIT_MEDIUM, 0, 50);

@@ -56,7 +56,8 @@ static const char *check_cut(uint32_t number)
 
         if (runs > 1 || scene_reruns(&scene, number, stage) > 0)
             return "a handler of a message that was cut has run twice";
-        /* What the one in doubt has sent is gone: at most one has run without a send. */
+        /* The handler that was in doubt may have run and lost its send: at most one handler has run
+         * without a send. */
         if (runs == 1 && scene.messages[number].puts[stage] == 1)
             ran |= 1u << stage;
     }

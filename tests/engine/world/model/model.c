@@ -470,7 +470,7 @@ bool model_busy(const struct model *m, uint32_t number)
                         (!op->local_seen || op->local_status == 0);
 
     if (op->shaken && op->flags & PWC_LCE_SOURCE && op->ended)
-        wants_remote = false; /* it may have been lost after its local event */
+        wants_remote = false; /* the remote event may have been lost after the local one */
     if (m->ends[op->from].dead || op->past)
         return false;
     return !op->ended || wants_local || wants_remote;

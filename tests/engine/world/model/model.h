@@ -62,13 +62,13 @@ struct model_pair {
 struct model_end {
     pwc_peer peer;
     uint8_t *memory; /* the real one */
-    uint8_t *shadow; /* what it must hold */
+    uint8_t *shadow; /* the expected bytes */
     uint8_t *vague;  /* not 0 where an operation of unknown outcome may have written */
     uint64_t length;
     bool dead;
     uint64_t local_events, remote_events;
     uint32_t life;                     /* how often its context was there again */
-    uint64_t counters[MODEL_COUNTERS]; /* when that began */
+    uint64_t counters[MODEL_COUNTERS]; /* their values when that life began */
 };
 
 struct model {

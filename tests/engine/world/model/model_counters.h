@@ -16,7 +16,7 @@ void model_counters(struct model *m, uint64_t offset);
 void model_counters_again(struct model *m, uint32_t end);
 /* Checks all counters when all is quiet. NULL, or what is wrong. */
 const char *model_counters_check(const struct model *m, char failure[300]);
-/* The number of operations of which nobody knows whether they were done. */
+/* The number of operations whose outcome is unknown: done or not. */
 uint32_t model_counters_unknown(const struct model *m);
 
 #endif

@@ -306,7 +306,7 @@ void lives_close_target(struct driver *s)
     driver_finish(s);
 }
 
-/* Its events wait in the spill, and those who send to it are held, or refused. */
+/* Its events wait in the spill, and its origins are held, or refused. */
 void lives_close_spill(struct driver *s)
 {
     driver_remote(s, 0, 3);
