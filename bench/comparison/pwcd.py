@@ -3,7 +3,7 @@ import shlex
 
 from . import process
 from .process import Failure
-from .row import OURS, Side
+from .row import OUR_PUT_TYPED, OURS, Side
 from .setting import NODE, TCP
 
 PROVIDER = "stream"
@@ -51,6 +51,18 @@ TESTS = [
      4000000, (NODE,)),
 ]
 
+# row, the command as docs/performance.md has it for people who check a figure, key, scale
+TYPED = [
+    ("node.latency", ["--", "pwcperf", "put_lat", "--size", "8"], "p50_us", 1),
+    ("node.rate", ["--", "pwcperf", "put_rate"], "rate_mps", 1),
+    ("node.bandwidth", ["--", "pwcperf", "put_bw", "--size", "1m"], "bw_mbps", 0.001),
+    ("tcp.latency", ["--nodes", "2", "--", "pwcperf", "put_lat", "--size", "8"], "p50_us", 1),
+    ("tcp.completion", ["--nodes", "2", "--", "pwcperf", "put_bw", "--size", "8", "--window", "1"],
+     "p50_us", 1),
+    ("tcp.rate", ["--nodes", "2", "--", "pwcperf", "put_rate"], "rate_mps", 1),
+    ("tcp.bandwidth", ["--nodes", "2", "--", "pwcperf", "put_bw", "--size", "1m"], "bw_mbps", 0.001),
+]
+
 
 def tests_known(setting):
     """The names in pwcperf's usage."""
@@ -73,8 +85,23 @@ def launch(setting, place, provider, arguments):
     return command + ["--nodes", "1", "--", "sh", "-c", rank]
 
 
+def typed(setting, words):
+    """The words with the programs of the build; what a rank prints as a table it prints as JSON."""
+    programs = [setting.ours("tools", "pwcperf", "pwcperf") if word == "pwcperf" else word
+                for word in words]
+    return [setting.ours("tools", "pwcrun", "pwcrun"), "--daemon", setting.ours("daemon", "pwcd"),
+            *programs, "--json"]
+
+
 def sides(setting):
     known = tests_known(setting)
+    for row, words, key, scale in TYPED:
+        command = typed(setting, words)
+        yield Side(row, OUR_PUT_TYPED, "pwcrun " + shlex.join(words), OURS,
+                   process.shown(command, hide=setting.hidden),
+                   skip="" if known else "pwcperf is not built",
+                   measure=lambda command=command, key=key, scale=scale:
+                   process.json_field(process.run(command), key) * scale)
     for row, arguments, name, how, key, scale, count, places in TESTS:
         skip = ""
         if not known:

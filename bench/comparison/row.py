@@ -4,6 +4,7 @@ from typing import Callable, Optional
 
 
 OUR_PUT = "pwcd put"
+OUR_PUT_TYPED = "pwcd put, as typed"  # by the short command that the documents have
 
 
 @dataclass(frozen=True)
