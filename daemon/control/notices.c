@@ -70,6 +70,9 @@ void notice_take(void *context, const struct engine_notice *notice)
     case ENGINE_OFFLOAD_READY:
         offload_ready(control, notice);
         break;
+    case ENGINE_OFFLOAD_CLOSED:
+        offload_closed(w, notice->handle);
+        break;
     case ENGINE_FABRIC_FAILED:
         log_line(&control->log, LOG_LEVEL_ERROR, "the fabric's completion queue failed: %s",
                  strerror(-notice->status));

@@ -175,6 +175,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     e->free_turns = NONE;
     handlers_open(e);
     e->teams.call.team = NONE;
+    e->offloads.cut_turns.next = NONE;
     e->latency_count = 1;
     e->chunks_keep = e->config.chunks_max / 8;
     e->message_max = message_longest(&e->config);

@@ -316,8 +316,9 @@ int engine_offload_create(struct engine *e, uint32_t session,
 /* Messages that come for it from now on go to the client's own handler; puts to its region end with
  * -ESHUTDOWN, until the region has another one. Messages and puts that handlers have begun, or that
  * wait for room, end so too; a put is cut. -EAGAIN: many puts are to be cut, which takes some
- * steps: the call is to be repeated, and nothing begins meanwhile. -EINVAL: this context has no
- * such offload, or ENGINE_OFFLOAD_READY has not come yet. */
+ * steps: the call is to be repeated, and nothing begins meanwhile. After a restart the offload also
+ * goes without the repeated call (ENGINE_OFFLOAD_CLOSED). -EINVAL: this context has no such
+ * offload, or ENGINE_OFFLOAD_READY has not come yet. */
 int engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload);
 /* Disabled: operations that come fail with -ESHUTDOWN, and puts that handlers had begun are cut;
  * -EAGAIN as above, but the offload comes to be disabled without the repeated call, too. Enabled:
@@ -460,12 +461,14 @@ enum engine_notice_kind {
         9, /* handle (client), reason: the caller ends it with engine_client_close */
     ENGINE_PEER_BROKEN =
         10, /* peer, status: the fabric or the peer's records failed; drop the link */
-    ENGINE_PEER_SILENT = 11,   /* peer, length: ask it for a sign of life (engine_beat there), with
-                                  so many bytes of ours ahead of the one that we give it */
-    ENGINE_PEER_GONE = 12,     /* peer: nothing came from it for the deadline; give it up */
-    ENGINE_FABRIC_FAILED = 13, /* status: it brings nothing any more, from anyone */
-    ENGINE_TEAM_CLOSED = 14,   /* handle: its area may go */
-    ENGINE_OFFLOAD_READY = 15, /* handle, cookie, status: with an error it is gone again */
+    ENGINE_PEER_SILENT = 11,    /* peer, length: ask it for a sign of life (engine_beat there), with
+                                   so many bytes of ours ahead of the one that we give it */
+    ENGINE_PEER_GONE = 12,      /* peer: nothing came from it for the deadline; give it up */
+    ENGINE_FABRIC_FAILED = 13,  /* status: it brings nothing any more, from anyone */
+    ENGINE_TEAM_CLOSED = 14,    /* handle: its area may go */
+    ENGINE_OFFLOAD_READY = 15,  /* handle, cookie, status: with an error it is gone again */
+    ENGINE_OFFLOAD_CLOSED = 16, /* handle (context): one of its offloads has gone, which an earlier
+                                   process was asked to destroy */
 };
 
 struct engine_notice {

@@ -149,6 +149,14 @@ void offload_ready(struct control *control, const struct engine_notice *notice)
     client_stream_resume(c);
 }
 
+void offload_closed(struct worker *w, uint32_t session)
+{
+    struct client_session *s = worker_session(w, session);
+
+    if (s)
+        give_back(s->client, session);
+}
+
 /* ---- changes of offloads -------------------------------------------------------------------- */
 
 static void change(struct client *c, uint32_t request, enum call_kind kind, uint32_t session,

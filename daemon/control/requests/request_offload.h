@@ -14,6 +14,7 @@
 #include "proto/control.pb-c.h"
 
 struct client;
+struct worker;
 
 void request_offload_create(struct client *c, uint32_t request, const Pwc__OffloadCreate *create);
 void request_offload_destroy(struct client *c, uint32_t request,
@@ -21,5 +22,8 @@ void request_offload_destroy(struct client *c, uint32_t request,
 void request_offload_enable(struct client *c, uint32_t request, const Pwc__OffloadEnable *enable);
 /* The targets of an offload are bound, or one of them cannot be. */
 void offload_ready(struct control *control, const struct engine_notice *notice);
+/* The engine has ended what an earlier process was asked to: an offload of this context has gone.
+ */
+void offload_closed(struct worker *w, uint32_t session);
 
 #endif

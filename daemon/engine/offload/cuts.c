@@ -30,12 +30,13 @@ static void cut(struct engine *e, uint32_t offload, uint32_t inflow)
     commit(e);
 }
 
-bool cuts_step(struct engine *e, uint32_t offload)
+/* Looks at inflows until so many units are spent in this step. */
+static bool cut_until(struct engine *e, uint32_t offload, uint64_t most)
 {
     struct offload_live *live = &e->offloads.live[offload];
     uint32_t i = live->cut ? NONE : next_of(e, offload);
 
-    while (i != NONE && e->offloads.spent_on_cuts < OFFLOAD_CUT_UNITS) {
+    while (i != NONE && e->offloads.spent_on_cuts < most) {
         uint32_t next = e->inflows[i].next;
 
         cut(e, offload, i);
@@ -45,4 +46,48 @@ bool cuts_step(struct engine *e, uint32_t offload)
     live->cut_to = i + 1;
     live->cut = i == NONE;
     return live->cut;
+}
+
+bool cuts_step(struct engine *e, uint32_t offload)
+{
+    return cut_until(e, offload, OFFLOAD_CUT_UNITS);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static uint32_t client_of(const struct engine *e, uint32_t offload)
+{
+    return e->sessions[e->offloads.table[offload].session].client;
+}
+
+void cuts_give_up_turn(struct engine *e, uint32_t offload)
+{
+    if (e->offloads.cut_turns.next == client_of(e, offload))
+        e->offloads.cut_turns.next = NONE;
+}
+
+bool cuts_take_turn(struct engine *e, uint32_t offload)
+{
+    struct cut_turns *t = &e->offloads.cut_turns;
+    uint32_t client = client_of(e, offload);
+    uint64_t spent = e->offloads.spent_on_cuts;
+    bool is_next = t->next == client, all;
+
+    if (e->offloads.live[offload].cut) {
+        cuts_give_up_turn(e, offload);
+        return true;
+    }
+    if (t->next != NONE && !is_next)
+        return false;
+    all = cut_until(e, offload,
+                    is_next && spent >= OFFLOAD_CUT_UNITS ? spent + 1 : OFFLOAD_CUT_UNITS);
+    if (is_next)
+        t->next = NONE;
+    if (e->offloads.spent_on_cuts > spent) {
+        t->last = client;
+        t->last_step = e->steps;
+    } else if (!all && (t->last != client || t->last_step != e->steps)) {
+        t->next = client;
+    }
+    return all;
 }

@@ -80,6 +80,7 @@ static void remove_offload(struct engine *e, uint32_t offload)
     struct offload *o = &e->offloads.table[offload];
     uint32_t client = e->sessions[o->session].client;
 
+    cuts_give_up_turn(e, offload);
     e->session_live[o->session].offloads--;
     if (o->takes == OFFLOAD_PUTS)
         leave_region(e, o);
@@ -157,19 +158,33 @@ static void set_state(struct engine *e, uint32_t offload, enum offload_state sta
     e->offloads.live[offload].disabled = state == OFFLOAD_DISABLED;
 }
 
+/* No put to it is under way any more. */
+static void all_is_cut(struct engine *e, uint32_t offload)
+{
+    const struct offload *o = &e->offloads.table[offload];
+
+    if (o->ending == OFFLOAD_TO_DISABLE)
+        set_state(e, offload, OFFLOAD_DISABLED);
+    if (o->ending != OFFLOAD_TO_DESTROY || !e->offloads.live[offload].unasked)
+        return;
+    notice_push(e, &(struct engine_notice){.kind = ENGINE_OFFLOAD_CLOSED, .handle = o->session});
+    remove_offload(e, offload);
+}
+
 bool offload_leaves(struct engine *e, uint32_t offload)
 {
     struct offload *o = &e->offloads.table[offload];
 
     if ((o->state == OFFLOAD_OPEN || o->state == OFFLOAD_DISABLED) &&
-        (o->takes == OFFLOAD_PUTS || o->ending == OFFLOAD_TO_DISABLE)) {
-        bool more = !cuts_step(e, offload);
+        (o->takes == OFFLOAD_PUTS || o->ending != OFFLOAD_STAYS)) {
+        bool more = !cuts_take_turn(e, offload);
 
         e->sweep |= more;
-        if (!more && o->ending == OFFLOAD_TO_DISABLE)
-            set_state(e, offload, OFFLOAD_DISABLED);
+        if (!more)
+            all_is_cut(e, offload);
         return more;
     }
+    cuts_give_up_turn(e, offload);
     if (o->state != OFFLOAD_BINDING || o->unbound > 0)
         return false;
     ready(e, offload, o->bind_status);
@@ -353,6 +368,8 @@ static int cut_puts(struct engine *e, uint32_t offload, enum offload_ending endi
 
     if (o->ending == OFFLOAD_STAYS)
         look_again(e, offload);
+    if (ending == OFFLOAD_TO_DESTROY)
+        e->offloads.live[offload].unasked = false;
     if (o->ending < ending) {
         set32(e, &o->ending, ending);
         commit(e);
@@ -423,6 +440,7 @@ void offloads_inherit(struct engine *e)
             remove_offload(e, i);
             continue;
         }
+        e->offloads.live[i].unasked = o->ending == OFFLOAD_TO_DESTROY;
         find_by_index(e, i);
     }
 }

@@ -11,8 +11,8 @@
 
 extern const struct owner_kind owner_offloads;
 
-/* The sweep's visit: an offload whose targets are bound opens; puts are cut. False: it need not be
- * visited again. */
+/* The sweep's visit: an offload whose targets are bound opens; puts are cut; an offload that an
+ * earlier process was to destroy goes. False: it need not be visited again. */
 bool offload_leaves(struct engine *e, uint32_t offload);
 /* Removes the offloads of a context that is on its way out. */
 void offloads_leave(struct engine *e, uint32_t session);

@@ -88,6 +88,7 @@ struct offload_live {
     struct histogram runs; /* units of each */
     uint32_t cut_to;       /* inflow + 1: puts by those before it are cut; 0: none was looked at */
     bool cut;              /* all are, and none can begin */
+    bool unasked;          /* an earlier process was asked to destroy it: its asker may have gone */
     bool disabled;         /* by its client, and nothing has begun since */
     uint32_t in_time;      /* runs since one took its time more than twice, up to
                               OFFLOAD_IN_TIME */
@@ -139,6 +140,13 @@ struct handler_turns {
     struct handler_work handled, others;
 };
 
+/* Turns of clients whose offloads have puts to be cut (offload/cuts.h). */
+struct cut_turns {
+    uint32_t next; /* client: none of the others goes on before; or NONE */
+    uint32_t last; /* client whose puts were cut last, in the step of this number */
+    uint32_t last_step;
+};
+
 struct offloads {
     struct offload *table; /* in the arena */
     struct chain by_index; /* by session and index */
@@ -149,6 +157,7 @@ struct offloads {
     struct engine_offloads_view sums; /* but for what is now */
     uint64_t spent;                   /* units in this step */
     uint64_t spent_on_cuts;           /* by puts that were cut, in this step */
+    struct cut_turns cut_turns;
     struct handler_turns turns;
     uint64_t again_at; /* ns: what waits for room to send tries again; 0: nothing waits */
     uint32_t pauses;   /* that have ended since a send has */

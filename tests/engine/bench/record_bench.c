@@ -13,7 +13,6 @@
 #define OTHER      1u
 #define OTHER_ID   77u    /* its state's */
 #define OTHER_RING 16384u /* bytes of a ring, in a small bench */
-#define JOB        "j"
 #define STEPS      100
 #define PAGE       4096u
 
@@ -49,6 +48,8 @@ void bench_steps(struct bench *b, int n)
                 b->broken = true;
             if (notice.kind == ENGINE_QUARANTINED)
                 b->quarantined = true;
+            if (notice.kind == ENGINE_OFFLOAD_CLOSED)
+                b->offloads_closed++;
             if (notice.kind == ENGINE_BOUND && notice.status == 0)
                 b->remote = notice.handle;
         }
@@ -136,7 +137,7 @@ void bench_bind(struct bench *b, uint32_t origin_flow)
                              .has_key = 1,
                              .slot = b->key.slot,
                              .generation = b->key.generation,
-                             .job = JOB};
+                             .job = BENCH_JOB};
 
     memcpy(bind.secret, b->key.secret, sizeof(bind.secret));
     (void)bench_send(b, &bind, sizeof(bind));
@@ -256,7 +257,7 @@ static bool bind_self(struct bench *b)
 
 static bool open_client(struct bench *b, const struct bench_shape *shape)
 {
-    const struct engine_client_info info = {.size = 2, .job = JOB};
+    const struct engine_client_info info = {.size = 2, .job = BENCH_JOB};
     const uint32_t ring = shape->ring_bytes;
     const struct session_sizes sizes = {ring, ring, ring, ring, ring};
 

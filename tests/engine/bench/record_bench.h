@@ -16,6 +16,7 @@
 #include "tests/engine/bench/still_fabric.h"
 
 #define BENCH_SEGMENT 65536u
+#define BENCH_JOB     "j"
 
 struct bench_shape {
     uint32_t ring_bytes;   /* of each of the session's rings */
@@ -40,6 +41,7 @@ struct bench {
     uint32_t remote;
     uint32_t woken; /* how often the client was to be */
     bool quarantined;
+    uint32_t offloads_closed; /* notices of it */
     uint64_t now, random;
     uint64_t clock, clock_tick; /* ns: of handlers' runs (bench_clock), and by how much a look at it
                                    moves it */

@@ -300,6 +300,8 @@ void world_notice(struct world *w, struct world_node *n, const struct engine_not
         if (w->teams)
             teams_closed(w->teams, n->number, notice->handle);
         break;
+    case ENGINE_OFFLOAD_CLOSED:
+        break;
     case ENGINE_OFFLOAD_READY:
         w->offloads_given_up += notice->status == -ESHUTDOWN;
         if (notice->status < 0 && notice->status != -ESHUTDOWN)
