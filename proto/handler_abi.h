@@ -92,7 +92,7 @@ enum handler_flag {
     HANDLER_PLACED = 1 << 2, /* the data stands in the region already */
     HANDLER_RERUN = 1 << 3,  /* the handler has run on this packet before, and said AGAIN */
     HANDLER_CUT = 1 << 4,    /* the message can't end */
-    HANDLER_FAILED = 1 << 5, /* a handler has returned FAIL */
+    HANDLER_FAILED = 1 << 5, /* a handler has returned FAIL, or the get has failed */
 };
 
 /*
@@ -108,7 +108,7 @@ struct handler_packet {
     uint32_t source;        /* index among the offload's targets, or HANDLER_NONE */
     uint32_t header_length; /* bytes at `header`; in the first packet only */
     uint64_t peer;          /* rank and context of the origin */
-    uint64_t id;            /* completion id of a put by value; index of a message */
+    uint64_t id;            /* completion id of a put by value; index of a message; id of a get */
     uint64_t header;        /* address of the completion id's bytes, or the message's arguments */
     uint64_t data;          /* address of this packet's bytes */
     uint64_t length;        /* how many */

@@ -14,6 +14,8 @@
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/offload/find.h"
+#include "daemon/engine/offload/gets.h"
+#include "daemon/engine/offload/got.h"
 #include "daemon/engine/offload/program.h"
 #include "daemon/engine/offload/table.h"
 #include "daemon/engine/state/notice.h"
@@ -174,6 +176,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
     private_layout(e, &e->config, memory);
     e->free_turns = NONE;
     handlers_open(e);
+    gets_open(e);
     e->teams.call.team = NONE;
     e->offloads.cut_turns.next = NONE;
     e->latency_count = 1;
@@ -457,12 +460,13 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
         if (e->spilling > 0 && now + LOOK_NS < *deadline)
             *deadline = now + LOOK_NS;
     }
+    offload_try_again(e, deadline);
+    handlers_go_on(e, deadline);
+    work += got_step(e); /* a turn that was given now is for gets first */
     publish(e);
     if (trace_on(e))
         trace_drained(e);
     faults_step(e);
-    offload_try_again(e, deadline);
-    handlers_go_on(e, deadline);
     if (e->drop_at > 0 && e->now >= e->drop_at) {
         e->drop_at = 0;
         e->sweep = true;

@@ -135,7 +135,7 @@ uint32_t table_size(const struct engine_config *c, enum table table)
         [TABLE_GRANTS] = c->remotes_max,    [TABLE_REMOTES] = c->remotes_max,
         [TABLE_FLOWS] = c->flows_max,       [TABLE_INFLOWS] = c->flows_max,
         [TABLE_TEAMS] = TEAMS_MAX,          [TABLE_PROGRAMS] = PROGRAMS_MAX,
-        [TABLE_OFFLOADS] = OFFLOADS_MAX,
+        [TABLE_OFFLOADS] = OFFLOADS_MAX,    [TABLE_GETS] = gets_size(c),
     };
 
     return sizes[table];
@@ -170,6 +170,7 @@ uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *bas
     e->programs.table = carve(&carver, sizeof(*e->programs.table), PROGRAMS_MAX, 64);
     e->programs.memory = carve(&carver, 1, c->program_bytes, 4096);
     e->offloads.table = carve(&carver, sizeof(*e->offloads.table), OFFLOADS_MAX, 64);
+    e->offloads.gets.table = carve(&carver, sizeof(struct handler_get), gets_size(c), 64);
     return (carver.used + 4095) / 4096 * 4096;
 }
 
@@ -245,6 +246,10 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->offloads.turns.next = carve(&carver, sizeof(uint32_t), c->clients_max, 64);
     e->offloads.turns.users = carve(&carver, sizeof(struct handler_user), c->clients_max, 64);
     e->offloads.turns.user_next = carve(&carver, sizeof(uint32_t), c->clients_max, 64);
+    e->offloads.gets.next = carve(&carver, sizeof(uint32_t), gets_size(c), 64);
+    e->offloads.gets.of = carve(&carver, sizeof(struct ready_list), c->sessions_max, 64);
+    e->offloads.gets.session_next = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);
+    e->offloads.gets.listed = carve(&carver, sizeof(bool), c->sessions_max, 64);
     e->offloads.vm = carve(&carver, sizeof(*e->offloads.vm), 1, 64);
     e->offloads.collected = carve(&carver, sizeof(*e->offloads.collected), 1, 64);
     return (carver.used + 4095) / 4096 * 4096;
@@ -296,6 +301,7 @@ uint64_t layout_fingerprint(const struct engine_config *c)
         sizeof(struct instance),
         sizeof(struct program),
         sizeof(struct offload),
+        sizeof(struct handler_get),
     };
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
 

@@ -68,15 +68,15 @@ enum pwc_h_flag {
     PWC_H_PLACED = 4,  /* the data stands in the region already */
     PWC_H_RERUN = 8,   /* this handler has run on this packet before, and returned AGAIN */
     PWC_H_CUT = 16,    /* the message can't end */
-    PWC_H_FAILED = 32, /* a handler of the message has returned FAIL */
+    PWC_H_FAILED = 32, /* a handler of the message has returned FAIL; or the get has failed */
 };
 
 struct pwc_h_packet {
     uint32_t kind, flags;
     uint32_t source;        /* the origin's index among the targets, or PWC_H_NONE */
     uint32_t header_length; /* bytes at `header`; in the first packet only */
-    pwc_peer peer;          /* the origin */
-    uint64_t id;            /* a put's completion id by value; a message's index */
+    pwc_peer peer;          /* the origin; of a get, its target */
+    uint64_t id;            /* a put's completion id by value; a message's index; a get's id */
     const void *header;     /* the completion id's bytes; a message's arguments, 8 bytes each */
     const void *data;       /* this packet's bytes; read only */
     uint64_t length;        /* how many */
@@ -200,7 +200,9 @@ static inline int pwc_h_put_host(uint32_t target, uint64_t off, uint64_t host_of
 
 PWC_H_HELPER(18, int, pwc_h_get_,
              (uint64_t target, uint64_t off, uint64_t host_off, uint64_t n, uint64_t id));
-/* Gets into the offload's region. When it has come, the completion handler runs with PWC_H_GOT. */
+/* Gets n bytes into the offload's region, at host_off; no event at the target. When the get has
+ * ended, the completion handler runs with PWC_H_GOT, this id, and the data in the region; with the
+ * flag PWC_H_FAILED, and without data, where it has failed. */
 static inline int pwc_h_get(uint32_t target, uint64_t off, uint64_t host_off, uint64_t n,
                             uint64_t id, unsigned flags)
 {

@@ -142,7 +142,7 @@ PWC_API int pwc_offload_enable(pwc_offload *offload);
 /* `op` of an event of the kind PWC_OFFLOAD, which pwc_probe gives where it is asked for. */
 enum pwc_offload_what {
     PWC_OFFLOAD_OWN = 1,    /* pwc_h_event: id and value are the handler's */
-    PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message */
+    PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message, or with a get that has come */
     PWC_OFFLOAD_FAILED = 3, /* the same, and it has failed with the event's status */
     PWC_OFFLOAD_FAULT = 4,  /* a handler has ended by a fault, `value` is the address */
 };
@@ -150,7 +150,8 @@ enum pwc_offload_what {
 /* The bytes at `data` of such an event. */
 struct pwc_offload_event {
     uint64_t cookie;
-    uint64_t id; /* of a message: its first argument, or 0; of a put: its completion id by value */
+    uint64_t id;    /* of a message: its first argument, or 0; of a put: its completion id by value;
+                       of a get of a handler's: the id that the handler gave */
     uint64_t value; /* of a message: bytes of its payload that were not dropped */
     uint32_t place; /* of a fault: the instruction */
     uint16_t stage; /* and the handler: 0 header, 1 payload, 2 completion */

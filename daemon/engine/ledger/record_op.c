@@ -322,7 +322,7 @@ static void arrival_report(struct engine *e, const struct arrival *a, const stru
     if (a->kind->several)
         session_deliver_batch(e, w->flow, room, &draft.head, a->block);
     else
-        session_deliver(e, w->flow, room, &draft);
+        session_deliver(e, e->inflows[w->flow].session, room, &draft);
     step_event(e, TRACE_REMOTE, in->session, in->peer, in->origin_flow, &draft.head, count);
     if (w->head.flags & WIRE_MESSAGE && !(w->head.flags & WIRE_NO_REPLY))
         set32(e, &in->owed, in->owed + 1);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/engine/offload/account.h"
+#include "daemon/engine/offload/gets.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/submit.h"
 #include "daemon/engine/session/quota.h"
@@ -16,21 +17,19 @@
 
 static struct offload *offload_of(const struct engine *e)
 {
-    return &e->offloads.table[e->offloads.collected->offload];
+    return &e->offloads.table[e->offloads.collected->sender.offload];
 }
 
-void collect_begin(struct engine *e, uint32_t offload, uint32_t inflow, bool may_reply,
-                   uint32_t held)
+void collect_begin(struct engine *e, const struct sender *sender)
 {
     struct collected *c = e->offloads.collected;
 
-    c->offload = offload;
-    c->inflow = inflow;
-    c->may_reply = may_reply;
-    c->held = held;
-    memcpy(c->counters, e->offloads.table[offload].counters, sizeof(c->counters));
+    c->sender = *sender;
+    memcpy(c->counters, e->offloads.table[sender->offload].counters, sizeof(c->counters));
     c->counted = c->replied = false;
     c->sends = c->events = c->flows = c->bytes = c->chunks = 0;
+    c->gets = 0;
+    c->gets_most = NONE;
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */
@@ -91,19 +90,21 @@ static int draft_keep(struct engine *e, struct collected *c, uint32_t flow,
     if (r < 0)
         return r;
     c->send[c->sends].flow = flow;
+    c->send[c->sends].get = false;
     c->send[c->sends].at = c->bytes;
     c->sends++;
     c->bytes += draft->size;
     return 0;
 }
 
-/* The word by which the end of a send finds its offload and counter. */
+/* The word by which the end of a send finds its offload and counter (table.c). */
 static uint64_t lid_of(const struct engine *e, const struct run_send *send)
 {
     const struct collected *c = e->offloads.collected;
     uint64_t counter = send->counter == HANDLER_NONE ? 0 : send->counter + 1;
 
-    return (uint64_t)offload_handle_of(offload_of(e), c->offload) << 8 | counter;
+    return (uint64_t)offload_handle_of(offload_of(e), c->sender.offload) << OFFLOAD_LID_HANDLE |
+           counter;
 }
 
 /* Whether the remote is still a target's. */
@@ -113,7 +114,7 @@ static bool target_stands(const struct engine *e, uint32_t remote)
     const struct remote *r = &e->remotes[remote];
 
     return remote != NONE && r->owner == owner_of(OWNER_OFFLOADS, o->session) && !r->unbound &&
-           r->cookie >> 32 == offload_handle_of(o, e->offloads.collected->offload);
+           r->cookie >> 32 == offload_handle_of(o, e->offloads.collected->sender.offload);
 }
 
 /* The remote of a target: 0, or -EHOSTUNREACH where it leads nowhere any more. */
@@ -186,6 +187,52 @@ static int collect_put_host(struct engine *e, struct collected *c, const struct 
     return draft_keep(e, c, e->remotes[remote].flow, draft);
 }
 
+/* Room for one get more: 0 or -EAGAIN. The table is looked at once in a run. */
+static int take_get(struct engine *e, struct collected *c)
+{
+    if (c->gets_most == NONE)
+        c->gets_most = gets_room(e, offload_of(e)->session);
+    return c->gets < c->gets_most ? 0 : -EAGAIN;
+}
+
+/* Into the offload's region, as its client would get, with no event at the target. Its entry is
+ * taken when it enters its flow. */
+static int collect_get(struct engine *e, struct collected *c, const struct run_send *send)
+{
+    const struct engine_range *host = &offload_of(e)->host;
+    struct submit_record *draft;
+    uint32_t remote;
+    int r = target_remote(e, send->target, &remote);
+
+    if (r == 0 && offload_of(e)->ending != OFFLOAD_STAYS)
+        r = -ESHUTDOWN;
+    if (r == 0)
+        r = take_get(e, c);
+    if (r < 0)
+        return r;
+    draft = draft_begin(c, 0);
+    if (!draft)
+        return -ENOBUFS;
+    draft->kind = SUBMIT_GET;
+    draft->flags = SUBMIT_NO_RCE;
+    draft->remote = remote;
+    draft->offset = send->offset;
+    draft->length = send->length;
+    draft->lid = lid_of(e, send);
+    draft->rid = send->id;
+    if (send->length > 0) {
+        draft->segment = e->regions[host->slot].segment;
+        draft->local_offset = e->regions[host->slot].offset + host->offset + send->host_offset;
+    }
+    r = draft_keep(e, c, e->remotes[remote].flow, draft);
+    if (r < 0)
+        return r;
+    c->send[c->sends - 1].get = true;
+    c->send[c->sends - 1].host_offset = send->host_offset;
+    c->gets++;
+    return 0;
+}
+
 /* One element, which fetches nothing. */
 static int collect_atomic(struct engine *e, struct collected *c, const struct run_send *send)
 {
@@ -256,23 +303,23 @@ static int collect_message(struct engine *e, struct collected *c, const struct r
 /* Replies are entered behind their account (reply_answered). */
 static int collect_reply(struct engine *e, struct collected *c, const struct run_send *send)
 {
-    const struct inflow *in = &e->inflows[c->inflow];
+    const struct inflow *in = &e->inflows[c->sender.inflow];
     struct run_send reply = *send;
     struct submit_record *draft;
     int r;
 
-    if (!c->may_reply)
+    if (!c->sender.may_reply)
         return -ENOENT;
     if (c->replied)
         return -EALREADY;
     if (send->length > e->config.packed_max)
         return -EMSGSIZE;
-    reply.index = e->offloads.table[c->offload].index;
+    reply.index = e->offloads.table[c->sender.offload].index;
     draft = draft_message(e, c, &reply);
     if (!draft)
         return -ENOBUFS;
     draft->flags = SUBMIT_NO_LCE;
-    draft->rid = c->inflow;
+    draft->rid = c->sender.inflow;
     r = draft_keep(e, c, in->reply_flow[REPLIER_OFFLOADS], draft);
     c->replied = r == 0;
     return r;
@@ -284,7 +331,8 @@ static int collect_event(struct engine *e, struct collected *c, const struct run
 
     if (c->sends + c->events >= COLLECT_SENDS)
         return -ENOBUFS;
-    if (session_try_more(e, c->inflow, size, c->held + c->events * size) < 0)
+    if (session_try_more(e, offload_of(e)->session, c->sender.inflow, size,
+                         c->sender.held + c->events * size) < 0)
         return -EAGAIN;
     c->event[c->events].id = send->id;
     c->event[c->events].value = send->value;
@@ -304,6 +352,8 @@ int collect_send(void *engine, const struct run_send *send)
         return collect_put(e, c, send);
     case HELPER_PUT_HOST:
         return collect_put_host(e, c, send);
+    case HELPER_GET:
+        return collect_get(e, c, send);
     case HELPER_ATOMIC:
         return collect_atomic(e, c, send);
     case HELPER_MESSAGE:
@@ -357,24 +407,38 @@ static void enter(struct engine *e, uint32_t flow, const struct submit_record *d
         e->session_live[session].chunks += free - e->pool.state->free;
 }
 
+/* Within a transaction: the get enters its flow, with an entry that its end leads to. */
+static void enter_get(struct engine *e, const struct collected *c, uint32_t i)
+{
+    struct submit_record *draft = (void *)(e->offloads.collected->drafts + c->send[i].at);
+    uint32_t get = gets_take(e, c->sender.offload,
+                             &(struct get_draft){.remote = draft->remote,
+                                                 .length = (uint32_t)draft->length,
+                                                 .place = c->send[i].host_offset,
+                                                 .id = draft->rid});
+
+    draft->lid |= (uint64_t)(get + 1) << OFFLOAD_LID_GET;
+    enter(e, c->send[i].flow, draft);
+}
+
 static void deliver(struct engine *e, const struct collected *c, uint32_t i)
 {
-    const struct inflow *in = &e->inflows[c->inflow];
+    uint32_t session = offload_of(e)->session;
     const struct offload_word word = {
         .cookie = offload_of(e)->cookie, .id = c->event[i].id, .value = c->event[i].value};
     struct event_draft draft = {.head = {.size = event_bytes(sizeof(word)),
                                          .kind = EVENT_OFFLOAD,
                                          .op = OFFLOAD_OWN,
                                          .id_len = sizeof(word),
-                                         .origin = in->peer,
-                                         .peer = in->origin},
+                                         .origin = c->sender.peer,
+                                         .peer = c->sender.origin},
                                 .rest = (const uint8_t *)&word,
                                 .rest_len = sizeof(word),
                                 .front = sizeof(struct event_record)};
     struct event_room room;
 
-    if (session_reserve(e, c->inflow, draft.head.size, 1, &room) == 0)
-        session_deliver(e, c->inflow, &room, &draft);
+    if (session_reserve_for(e, session, c->sender.inflow, draft.head.size, 1, &room) == 0)
+        session_deliver(e, session, &room, &draft);
 }
 
 void collect_enter(struct engine *e)
@@ -385,7 +449,10 @@ void collect_enter(struct engine *e)
     for (uint32_t i = 0; i < c->events; i++)
         deliver(e, c, i);
     for (uint32_t i = 0; i < c->sends; i++)
-        enter(e, c->send[i].flow, (const void *)(c->drafts + c->send[i].at));
+        if (c->send[i].get)
+            enter_get(e, c, i);
+        else
+            enter(e, c->send[i].flow, (const void *)(c->drafts + c->send[i].at));
     for (uint32_t i = 0; i < HANDLER_COUNTERS && c->counted; i++)
         if (o->counters[i] != c->counters[i])
             set64(e, &o->counters[i], c->counters[i]);

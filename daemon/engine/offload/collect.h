@@ -1,7 +1,7 @@
 /*
- * The list of a handler's sends: puts, messages, a reply, events to its client, and changes of its
- * offload's counters. The list is private while the handler runs, and becomes operations and events
- * in the transaction that ends it. So a handler that fails has sent nothing.
+ * The list of a handler's sends: puts, gets, messages, a reply, events to its client, and changes
+ * of its offload's counters. The list is private while the handler runs, and becomes operations and
+ * events in the transaction that ends it. So a handler that fails has sent nothing.
  *
  *     helper --> checked, room counted --> list --> handler returns --> transaction: flows, ring
  *                    |                                  |
@@ -24,25 +24,35 @@ enum {
     COLLECT_FLOW_ENTRIES = 1024, /* of operations that wait in one flow */
 };
 
-/* One handler's list, and what it is checked against. */
-struct collected {
-    /* Set by collect_begin. */
+/* The handler's message, as far as its sends depend on it. */
+struct sender {
     uint32_t offload; /* entry */
-    uint32_t inflow;  /* that the message came by */
+    uint32_t inflow;  /* that the message came by; NONE: a get has come */
+    uint32_t peer;    /* its events name this node and this context */
+    uint64_t origin;
     bool may_reply;
     uint32_t held; /* bytes of the remote ring that the message's own event may take */
+};
+
+/* One handler's list, and what it is checked against. */
+struct collected {
+    struct sender sender; /* this and the next: set by collect_begin */
     uint64_t counters[HANDLER_COUNTERS];
 
     bool counted; /* counters have changed */
     bool replied;
     uint32_t sends, events, flows;
-    uint32_t bytes;  /* of drafts */
-    uint32_t chunks; /* that the sends take */
+    uint32_t bytes;     /* of drafts */
+    uint32_t chunks;    /* that the sends take */
+    uint32_t gets;      /* of the sends */
+    uint32_t gets_most; /* that there is room for; NONE: not looked at yet */
     struct {
         uint32_t flow, span;
     } flow[COLLECT_SENDS]; /* entries that each flow gets */
     struct {
         uint32_t flow, at;
+        bool get;
+        uint64_t host_offset; /* of a get */
     } send[COLLECT_SENDS];
     struct {
         uint64_t id, value;
@@ -50,9 +60,13 @@ struct collected {
     _Alignas(8) uint8_t drafts[COLLECT_BYTES]; /* struct submit_record, and what follows */
 };
 
+/* The word of a send's operation (op.lid): counter + 1, or 0, then the offload's handle, then the
+ * entry of a get + 1, or 0. */
+#define OFFLOAD_LID_HANDLE 8u
+#define OFFLOAD_LID_GET    40u
+
 /* The list is empty. */
-void collect_begin(struct engine *e, uint32_t offload, uint32_t inflow, bool may_reply,
-                   uint32_t held);
+void collect_begin(struct engine *e, const struct sender *sender);
 /* The hooks of struct run_host, whose `self` is the engine. */
 int collect_send(void *engine, const struct run_send *send);
 uint32_t collect_target_of(void *engine, uint64_t peer);

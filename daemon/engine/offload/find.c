@@ -32,6 +32,12 @@ uint32_t offload_of_index(const struct engine *e, uint32_t session, uint32_t ind
     return NONE;
 }
 
+static void pause_begins(struct engine *e)
+{
+    if (e->offloads.again_at == 0)
+        e->offloads.again_at = e->now + (AGAIN_NS << e->offloads.pauses);
+}
+
 void offload_refused(struct engine *e, uint32_t inflow)
 {
     struct inflow *in = &e->inflows[inflow];
@@ -43,8 +49,13 @@ void offload_refused(struct engine *e, uint32_t inflow)
         return;
     }
     e->session_live[in->session].sends_awaited = true;
-    if (e->offloads.again_at == 0)
-        e->offloads.again_at = e->now + (AGAIN_NS << e->offloads.pauses);
+    pause_begins(e);
+}
+
+void offload_gets_wait(struct engine *e, uint32_t session)
+{
+    e->session_live[session].gets_wait = true;
+    pause_begins(e);
 }
 
 bool offload_returns(struct engine *e, struct inflow *in)
@@ -55,10 +66,14 @@ bool offload_returns(struct engine *e, struct inflow *in)
     return true;
 }
 
-/* The sweep posts GO. */
+/* The sweep posts GO, and has the next step run handlers of gets. */
 static void release(struct engine *e, uint32_t session)
 {
-    e->session_live[session].sends_awaited = false;
+    struct session_live *live = &e->session_live[session];
+
+    if (!live->sends_awaited && !live->gets_wait)
+        return;
+    live->sends_awaited = live->gets_wait = false;
     table_leaves(e, TABLE_SESSIONS, session);
 }
 
@@ -67,8 +82,7 @@ void offload_room(struct engine *e, uint32_t session)
     e->offloads.pauses = 0;
     if (e->offloads.again_at > e->now + AGAIN_NS) /* a long pause ends with what it was for */
         e->offloads.again_at = e->now + AGAIN_NS;
-    if (e->session_live[session].sends_awaited)
-        release(e, session);
+    release(e, session);
 }
 
 void offload_pause_ends(struct engine *e, uint64_t *deadline)
@@ -81,6 +95,5 @@ void offload_pause_ends(struct engine *e, uint64_t *deadline)
     e->offloads.again_at = 0;
     e->offloads.pauses += e->offloads.pauses < AGAIN_PAUSES;
     for (uint32_t i = 0; i < e->open_count; i++)
-        if (e->session_live[e->open_sessions[i]].sends_awaited)
-            release(e, e->open_sessions[i]);
+        release(e, e->open_sessions[i]);
 }

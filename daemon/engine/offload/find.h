@@ -50,6 +50,8 @@ static inline void offload_drops(struct engine *e, const struct inflow *in)
  * send of the context's handlers ends, or after a pause, which grows while no send ends: memory may
  * be short. */
 void offload_refused(struct engine *e, uint32_t inflow);
+/* The completion handlers of the context's gets wait in the same way. */
+void offload_gets_wait(struct engine *e, uint32_t session);
 /* Within a transaction: GO is on its way to the origin of what this inflow has refused. False: it
  * was before. */
 bool offload_returns(struct engine *e, struct inflow *in);

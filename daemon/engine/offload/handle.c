@@ -272,11 +272,11 @@ static bool is_other_kind(const struct inflow *in, const struct arrival *a)
 
 int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
 {
-    struct work m = {
-        .e = e, .a = a, .in = &e->inflows[a->w.op.flow], .inflow = a->w.op.flow, .event = event};
+    struct work m = work_by_inflow(e, a->w.op.flow, a);
     uint32_t client = e->sessions[m.in->session].client;
     int r;
 
+    m.event = event;
     if (is_other_kind(m.in, a))
         return -EPROTO;
     if (a->w.op.head.kind == WIRE_PACKET) {
@@ -310,7 +310,7 @@ int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
 
 void offload_ended(struct engine *e, struct arrival *a)
 {
-    struct work m = {.e = e, .a = a, .in = &e->inflows[a->w.op.flow], .inflow = a->w.op.flow};
+    struct work m = work_by_inflow(e, a->w.op.flow, a);
     bool packet = a->w.op.head.kind == WIRE_PACKET;
 
     if (!packet && !m.in->handled.open)

@@ -52,7 +52,7 @@ static void cut_short(struct work *m, int32_t status)
 void offload_cut_begun(struct engine *e, uint32_t inflow, uint32_t handle)
 {
     uint64_t spent = e->offloads.spent;
-    struct work m = {.e = e, .in = &e->inflows[inflow], .inflow = inflow};
+    struct work m = work_by_inflow(e, inflow, NULL);
     const struct handled *h = &m.in->handled;
 
     if (!h->open || h->kind != HANDLER_PUT || h->offload != handle || h->stage == HANDLER_STAGES)
@@ -168,7 +168,7 @@ int region_put_begin(struct work *m)
 
 void offload_cut(struct engine *e, uint32_t inflow)
 {
-    struct work m = {.e = e, .in = &e->inflows[inflow], .inflow = inflow};
+    struct work m = work_by_inflow(e, inflow, NULL);
     uint64_t spent = e->offloads.spent;
     struct event_room where;
 

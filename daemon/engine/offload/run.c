@@ -54,7 +54,7 @@ static void host_trace(void *engine, uint64_t a, uint64_t b)
 {
     const struct engine *e = engine;
 
-    probe_handler_trace(e->offloads.table[e->offloads.collected->offload].session, a, b);
+    probe_handler_trace(e->offloads.table[e->offloads.collected->sender.offload].session, a, b);
 }
 
 static const struct run_host timed = {.clock = host_clock,
@@ -131,6 +131,10 @@ int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
     packet->header_length = bytes->header;
     packet->data = handler_address(HANDLER_PACKET, bytes->data_at);
     packet->length = bytes->data;
+    if (packet->flags & HANDLER_PLACED) {
+        packet->data = handler_address(HANDLER_HOST, packet->place);
+        packet->length = packet->total - packet->dropped;
+    }
     *run = (struct run){.image = program_image(e, o->program),
                         .stage = stage,
                         .host = e->host->clock ? &timed : &untimed,

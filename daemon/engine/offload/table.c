@@ -6,6 +6,8 @@
 #include "daemon/engine/offload/account.h"
 #include "daemon/engine/offload/cuts.h"
 #include "daemon/engine/offload/find.h"
+#include "daemon/engine/offload/gets.h"
+#include "daemon/engine/offload/collect.h"
 #include "daemon/engine/offload/program.h"
 #include "daemon/engine/offload/run.h"
 #include "daemon/engine/ops/flow.h"
@@ -158,11 +160,14 @@ static void set_state(struct engine *e, uint32_t offload, enum offload_state sta
     e->offloads.live[offload].disabled = state == OFFLOAD_DISABLED;
 }
 
-/* No put to it is under way any more. */
+/* No put to it is under way any more. An offload that ends waits for its gets, too; their last one
+ * leads here. */
 static void all_is_cut(struct engine *e, uint32_t offload)
 {
     const struct offload *o = &e->offloads.table[offload];
 
+    if (o->gets > 0)
+        return;
     if (o->ending == OFFLOAD_TO_DISABLE)
         set_state(e, offload, OFFLOAD_DISABLED);
     if (o->ending != OFFLOAD_TO_DESTROY || !e->offloads.live[offload].unasked)
@@ -361,8 +366,8 @@ static void look_again(struct engine *e, uint32_t offload)
     e->offloads.live[offload].cut = false;
 }
 
-/* 0: all puts to it are cut; -EAGAIN: the sweep goes on with that. */
-static int cut_puts(struct engine *e, uint32_t offload, enum offload_ending ending)
+/* 0: all puts to it are cut, and its gets have ended; -EAGAIN: the sweep goes on with that. */
+static int wind_up(struct engine *e, uint32_t offload, enum offload_ending ending)
 {
     struct offload *o = &e->offloads.table[offload];
 
@@ -374,7 +379,8 @@ static int cut_puts(struct engine *e, uint32_t offload, enum offload_ending endi
         set32(e, &o->ending, ending);
         commit(e);
     }
-    if (o->takes != OFFLOAD_PUTS || cuts_step(e, offload))
+    e->session_live[o->session].gets_wait = false; /* gets that wait for room go without it */
+    if ((o->takes != OFFLOAD_PUTS || cuts_step(e, offload)) && o->gets == 0)
         return 0;
     table_leaves(e, TABLE_OFFLOADS, offload);
     return -EAGAIN;
@@ -391,7 +397,7 @@ static int change_state(struct engine *e, uint32_t offload, enum offload_state s
 int engine_offload_destroy(struct engine *e, uint32_t session, uint32_t handle)
 {
     uint32_t offload = changeable(e, session, handle);
-    int r = offload == NONE ? -EINVAL : cut_puts(e, offload, OFFLOAD_TO_DESTROY);
+    int r = offload == NONE ? -EINVAL : wind_up(e, offload, OFFLOAD_TO_DESTROY);
 
     if (r == 0)
         remove_offload(e, offload);
@@ -407,7 +413,7 @@ int engine_offload_disable(struct engine *e, uint32_t session, uint32_t handle)
         return -EINVAL;
     if (e->offloads.live[offload].disabled) /* the sweep has come to the end before this call */
         return 0;
-    r = cut_puts(e, offload, OFFLOAD_TO_DISABLE);
+    r = wind_up(e, offload, OFFLOAD_TO_DISABLE);
     return r < 0 ? r : change_state(e, offload, OFFLOAD_DISABLED);
 }
 
@@ -425,6 +431,7 @@ void offloads_leave(struct engine *e, uint32_t session)
     for (uint32_t i = 0; i < OFFLOADS_MAX; i++)
         if (e->offloads.table[i].state != OFFLOAD_FREE && e->offloads.table[i].session == session)
             end_offload(e, i);
+    gets_forget(e, session);
     bind_forget_owner(e, owner_of(OWNER_OFFLOADS, session));
 }
 
@@ -443,6 +450,7 @@ void offloads_inherit(struct engine *e)
         e->offloads.live[i].unasked = o->ending == OFFLOAD_TO_DESTROY;
         find_by_index(e, i);
     }
+    gets_inherit(e);
 }
 
 /* ---- the owner of what handlers send --------------------------------------------------------- */
@@ -462,12 +470,13 @@ static void identify(const struct engine *e, uint32_t session, struct owner_iden
     owner_session.identify(e, session, out);
 }
 
-/* The operation's word names its offload, and the counter that counts its end (collect.c). */
+/* The operation's word names its offload, the counter that counts its end, and its entry where it
+ * is a get (collect.h). */
 static void ended(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
 {
     uint32_t session = owner_handle(e->flows[flow].owner);
-    uint32_t offload = offload_of_handle(e, session, (uint32_t)(op->lid >> 8));
-    uint32_t counter = op->lid & 0xff;
+    uint32_t offload = offload_of_handle(e, session, (uint32_t)(op->lid >> OFFLOAD_LID_HANDLE));
+    uint32_t counter = op->lid & 0xff, get = (uint32_t)(op->lid >> OFFLOAD_LID_GET);
     struct offload *o;
 
     offload_room(e, session);
@@ -478,6 +487,8 @@ static void ended(struct engine *e, uint32_t flow, uint64_t slot, const struct o
         account_send_failed(e, o);
     if (counter > 0)
         set64(e, &o->counters[counter - 1], o->counters[counter - 1] + 1);
+    if (get > 0)
+        gets_ended(e, get - 1, offload, op->status);
 }
 
 static void ended_silently(struct engine *e, uint32_t session, uint32_t count, uint64_t reserve)

@@ -15,7 +15,7 @@
 void work_note(const struct work *m)
 {
     struct engine *e = m->e;
-    struct handled *to = &m->in->handled;
+    struct handled *to = m->noted;
 
     if (!to->open || to->sequence != m->h.sequence) {
         set32(e, &to->open, m->h.open);
@@ -42,8 +42,8 @@ static struct handler_packet packet_of(const struct work *m)
     struct handler_packet p = {
         .kind = m->h.kind,
         .flags = (m->offset == 0 ? HANDLER_FIRST : 0) | (m->last ? HANDLER_LAST : 0),
-        .source = collect_target_of(m->e, m->in->origin),
-        .peer = m->in->origin,
+        .source = collect_target_of(m->e, m->origin),
+        .peer = m->origin,
         .id = m->h.id,
         .offset = m->offset,
         .total = m->h.total,
@@ -57,6 +57,8 @@ static struct handler_packet packet_of(const struct work *m)
         p.flags |= HANDLER_CUT;
     if (m->h.flags & HANDLED_FAILED)
         p.flags |= HANDLER_FAILED;
+    if (m->h.kind == HANDLER_GOT)
+        p.flags |= HANDLER_PLACED;
     return p;
 }
 
@@ -140,7 +142,7 @@ static void settle(struct work *m, const struct run *run)
 /* The client's memory is not there, or has faulted. */
 static void memory_gone(struct work *m)
 {
-    client_quarantine(m->e, m->e->sessions[m->in->session].client, QUARANTINE_MEMORY);
+    client_quarantine(m->e, m->e->sessions[m->session].client, QUARANTINE_MEMORY);
     m->h.stage = HANDLER_STAGES;
     m->h.status = -EHOSTDOWN;
 }
@@ -149,7 +151,7 @@ static bool memory_faulted(const struct work *m)
 {
     const struct engine_host *host = m->e->host;
 
-    return host->faulted && host->faulted(host->context, m->e->sessions[m->in->session].client);
+    return host->faulted && host->faulted(host->context, m->e->sessions[m->session].client);
 }
 
 int work_run(struct work *m)
@@ -160,13 +162,21 @@ int work_run(struct work *m)
     struct run run;
     int r;
 
-    collect_begin(e, m->offload, m->inflow,
-                  !(m->h.flags & (HANDLED_REPLIED | HANDLED_CUT)) && work_wants_reply(m),
-                  m->event > WORK_EVENT_SIZE ? m->event : WORK_EVENT_SIZE);
+    collect_begin(
+        e, &(struct sender){.offload = m->offload,
+                            .inflow = m->inflow,
+                            .peer = m->peer,
+                            .origin = m->origin,
+                            .may_reply = !(m->h.flags & (HANDLED_REPLIED | HANDLED_CUT)) &&
+                                         work_wants_reply(m),
+                            .held = m->event > WORK_EVENT_SIZE ? m->event : WORK_EVENT_SIZE});
     packet = packet_of(m);
     if (m->h.flags & HANDLED_CUT)
         bytes.data = 0;
-    doubt_begin(e, m->inflow, m->h.sequence);
+    if (m->h.kind == HANDLER_GOT)
+        doubt_begin_get(e, m->h.sequence);
+    else
+        doubt_begin(e, m->inflow, m->h.sequence);
     r = offload_run(e, m->offload, (enum handler_stage)m->h.stage, &packet, &bytes, &run);
     arena_rollback(&e->arena); /* the room; each event gets it again */
     account_run(e, m->offload, run.used);
@@ -210,13 +220,13 @@ void work_charge(const struct work *m, uint32_t client)
 
 bool work_client_lives(const struct work *m)
 {
-    return m->e->clients[m->e->sessions[m->in->session].client].quarantine == QUARANTINE_NONE;
+    return m->e->clients[m->e->sessions[m->session].client].quarantine == QUARANTINE_NONE;
 }
 
 void work_resume(struct work *m)
 {
-    m->h = m->in->handled;
-    m->offload = offload_of_handle(m->e, m->in->session, m->h.offload);
+    m->h = *m->noted;
+    m->offload = offload_of_handle(m->e, m->session, m->h.offload);
     m->o = m->offload == NONE ? NULL : &m->e->offloads.table[m->offload];
 }
 
@@ -256,12 +266,12 @@ bool work_event_due(const struct work *m)
            !(m->o->flags & ENGINE_OFFLOAD_QUIET || m->h.flags & HANDLED_PENDING);
 }
 
-/* The first argument, or 0; the completion id of a put. */
+/* The first argument, or 0; the id of a put or a get. */
 static uint64_t event_id(const struct work *m)
 {
     uint64_t id = 0;
 
-    if (m->h.kind == HANDLER_PUT)
+    if (m->h.kind != HANDLER_MESSAGE)
         return m->h.id;
     if (m->a->message.arguments > 0)
         memcpy(&id, m->a->id + sizeof(struct message), sizeof(id));
@@ -284,20 +294,20 @@ void work_post_event(const struct work *m, const struct event_room *where)
                                          .op = (uint8_t)event_kind(m),
                                          .id_len = sizeof(word),
                                          .status = m->h.status,
-                                         .origin = m->in->peer,
-                                         .peer = m->in->origin,
+                                         .origin = m->peer,
+                                         .peer = m->origin,
                                          .bytes = m->h.total,
                                          .sequence = m->h.sequence},
                                 .rest = (const uint8_t *)&word,
                                 .rest_len = sizeof(word),
                                 .front = sizeof(struct event_record)};
 
-    session_deliver(m->e, m->inflow, where, &draft);
+    session_deliver(m->e, m->session, where, &draft);
 }
 
 void work_close(const struct work *m)
 {
     if (m->o)
         account_message(m->e, m->o, m->h.total, &m->h);
-    set32(m->e, &m->in->handled.open, 0);
+    set32(m->e, &m->noted->open, 0);
 }

@@ -1,7 +1,8 @@
 /*
- * A message under way through handlers: a record, or none, with a copy of what its inflow notes in
- * the arena. Private to handle.c, which leads a message through its handlers, and region_put.c,
- * which knows puts in packets. Thread: the progress thread.
+ * A message under way through handlers: a record, or none, with a copy of what its inflow, or a
+ * get's entry, notes in the arena. Private to handle.c, which leads a message through its handlers,
+ * region_put.c, which knows puts in packets, and got.c, which knows gets. Thread: the progress
+ * thread.
  */
 #ifndef PWC_ENGINE_OFFLOAD_WORK_H
 #define PWC_ENGINE_OFFLOAD_WORK_H
@@ -12,10 +13,14 @@
 
 struct work {
     struct engine *e;
-    struct arrival *a; /* NULL: the message is cut, without a record */
-    struct inflow *in;
-    uint32_t inflow;   /* its number */
-    struct offload *o; /* NULL: it has gone */
+    struct arrival *a; /* NULL: there is no record: the message is cut, or a get has come */
+    struct inflow *in; /* that it came by; NULL for a get */
+    uint32_t inflow;   /* its number, or NONE */
+    uint32_t session;
+    uint32_t peer;         /* the origin's node; of a get, its target's */
+    uint64_t origin;       /* rank and context there */
+    struct handled *noted; /* in the arena */
+    struct offload *o;     /* NULL: it has gone */
     uint32_t offload;
     uint32_t event; /* bytes of the default action's */
     uint64_t units; /* that its handlers have taken now */
@@ -26,6 +31,21 @@ struct work {
     bool last;
     struct handled h;
 };
+
+/* What has come by this inflow. */
+static inline struct work work_by_inflow(struct engine *e, uint32_t inflow, struct arrival *a)
+{
+    struct inflow *in = &e->inflows[inflow];
+
+    return (struct work){.e = e,
+                         .a = a,
+                         .in = in,
+                         .inflow = inflow,
+                         .session = in->session,
+                         .peer = in->peer,
+                         .origin = in->origin,
+                         .noted = &in->handled};
+}
 
 /* Bytes of an event about a message. */
 #define WORK_EVENT_SIZE event_bytes(sizeof(struct offload_word))
@@ -43,7 +63,7 @@ static inline bool work_origin_failed(const struct work *m)
 
 /* Within a transaction: the arena knows how far the message is. */
 void work_note(const struct work *m);
-/* The message as the inflow has noted it. */
+/* The message as the arena has noted it. */
 void work_resume(struct work *m);
 /* Whether no handler has run on it. */
 bool work_is_untouched(const struct work *m);

@@ -45,14 +45,18 @@ struct event_room {
  * stopped); -ENOSPC: to be refused; -ENOBUFS: no chunk for the STOP. Until they are delivered
  * nothing has changed but the transaction, which may be put back.
  */
-int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
-                    struct event_room *room);
+static inline int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
+                                  struct event_room *room);
+/* As session_reserve; an event that comes by no inflow (NONE) stops none where it spills. */
+int session_reserve_for(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
+                        uint32_t count, struct event_room *room);
 /* Within the transaction of session_reserve, whose event may stand in the ring: whether one event
  * more of `size` bytes has room, where `held` bytes of the ring are promised. 0, -ENOSPC, -ENOBUFS;
  * the caller puts the transaction back, and reserves each event when it writes it. */
-int session_try_more(struct engine *e, uint32_t inflow, uint32_t size, uint32_t held);
+int session_try_more(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
+                     uint32_t held);
 /* Writes the event, in the transaction of session_reserve. */
-void session_deliver(struct engine *e, uint32_t inflow, const struct event_room *room,
+void session_deliver(struct engine *e, uint32_t session, const struct event_room *room,
                      const struct event_draft *draft);
 /* The events of a batch's puts, which are `like` one another but for id and bytes. */
 void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
@@ -106,6 +110,12 @@ void session_views(struct engine *e, uint32_t session, void *base);
 /* Adds the session's counts since this process attached the session to the sums of all. */
 void session_add_totals(const struct session *s, const struct session_live *live,
                         struct engine_totals_view *to);
+
+static inline int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
+                                  struct event_room *room)
+{
+    return session_reserve_for(e, e->inflows[inflow].session, inflow, size, count, room);
+}
 
 /* What a peer's bind names leads to the session from now on. */
 static inline void session_enters(struct engine *e, uint32_t session)

@@ -129,20 +129,22 @@ static uint32_t spill_span(uint32_t size)
     return (size + (1u << SPILL_SHIFT) - 1) >> SPILL_SHIFT;
 }
 
-/* Within a transaction: room for `count` events in the spill; the flow is stopped. 0, -ENOSPC,
- * -ENOBUFS. */
-static int spill_room(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count)
+/* Within a transaction: room for `count` events in the spill; the inflow, where there is one, is
+ * stopped. 0, -ENOSPC, -ENOBUFS. */
+static int spill_room(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
+                      uint32_t count)
 {
-    struct inflow *in = &e->inflows[inflow];
-    struct session *s = &e->sessions[in->session];
+    struct inflow *in = inflow == NONE ? NULL : &e->inflows[inflow];
+    struct session *s = &e->sessions[session];
     uint32_t bytes = size * count;
+    bool stops = in && in->state == INFLOW_OPEN;
 
     /* Notes that wait are held against their client: a REFUSE holds the origin's credit, too. */
     if (s->spill_bytes + bytes > e->config.spill_max ||
-        (in->state == INFLOW_OPEN && e->client_notes[s->client] >= NOTES_CLIENT_MAX) ||
-        quota_push_spill(e, in->session, spill_span(size) * count) < 0)
+        (stops && e->client_notes[s->client] >= NOTES_CLIENT_MAX) ||
+        quota_push_spill(e, session, spill_span(size) * count) < 0)
         return -ENOSPC;
-    if (in->state == INFLOW_OPEN) {
+    if (stops) {
         if (notes_push_flow(e, in->peer, s->client, WIRE_STOP, in->origin_flow, 0, 0) < 0)
             return -ENOBUFS;
         inflow_hold(e, inflow, INFLOW_STOPPED);
@@ -169,10 +171,9 @@ static int ring_room(struct session_live *live, uint32_t size, uint32_t count, v
     return ring_bytes_free(live, (uint64_t)size * (count + 1)); /* padding is less than an event */
 }
 
-int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
-                    struct event_room *room)
+int session_reserve_for(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
+                        uint32_t count, struct event_room *room)
 {
-    uint32_t session = e->inflows[inflow].session;
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
     int r;
@@ -183,7 +184,7 @@ int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t c
     r = s->spill_bytes > 0 ? -EAGAIN : ring_room(live, size, count, &room->at);
     if (r == -EAGAIN) {
         room->where = EVENT_SPILLED;
-        return spill_room(e, inflow, size, count);
+        return spill_room(e, session, inflow, size, count);
     }
     if (r == 0)
         room->where = EVENT_IN_RING;
@@ -192,9 +193,9 @@ int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t c
     return 0;
 }
 
-int session_try_more(struct engine *e, uint32_t inflow, uint32_t size, uint32_t held)
+int session_try_more(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
+                     uint32_t held)
 {
-    uint32_t session = e->inflows[inflow].session;
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
 
@@ -202,7 +203,7 @@ int session_try_more(struct engine *e, uint32_t inflow, uint32_t size, uint32_t 
         return 0;
     if (s->spill_bytes == 0 && ring_bytes_free(live, UINT64_C(2) * (size + held)) == 0)
         return 0;
-    return spill_room(e, inflow, size, 1);
+    return spill_room(e, session, inflow, size, 1);
 }
 
 /* Within a transaction: the events stand where there was room for them. */
@@ -226,9 +227,8 @@ static inline void delivered(struct engine *e, uint32_t session, const struct ev
     live->spilled += room->count;
 }
 
-/* Writes one event to where its room is. */
-static void place(struct engine *e, uint32_t session, const struct event_room *room,
-                  const struct event_draft *d)
+void session_deliver(struct engine *e, uint32_t session, const struct event_room *room,
+                     const struct event_draft *d)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
@@ -243,12 +243,6 @@ static void place(struct engine *e, uint32_t session, const struct event_room *r
         draft_copy(d, i * entry, size - i * entry < entry ? size - i * entry : entry,
                    queue_at(&e->pool, &s->spill, room->slot + i));
     delivered(e, session, room, size);
-}
-
-void session_deliver(struct engine *e, uint32_t inflow, const struct event_room *room,
-                     const struct event_draft *d)
-{
-    place(e, e->inflows[inflow].session, room, d);
 }
 
 void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
@@ -319,7 +313,7 @@ static int report_peer(struct engine *e, uint32_t session, const struct event_dr
         client_quarantine(e, s->client, QUARANTINE_EVENT_INDEX);
         return 0;
     }
-    place(e, session, &room, d);
+    session_deliver(e, session, &room, d);
     return 0;
 }
 
@@ -481,6 +475,7 @@ void session_release_spill(struct engine *e, uint32_t session)
     struct chain *held = &e->inflows_held;
     uint32_t i, n = 0;
 
+    e->session_live[session].gets_wait = false;
     if (e->sessions[session].ends_due > 0)
         release_ends(e, session);
     while ((i = chain_first(held, session)) != NONE) {

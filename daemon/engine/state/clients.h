@@ -34,6 +34,7 @@ struct client {
     uint32_t remotes;    /* that name these */
     uint32_t inflows;    /* towards its contexts */
     uint32_t offloads;   /* of its contexts */
+    uint32_t gets;       /* of their handlers: struct handler_get */
     char job[64];
 };
 
@@ -141,6 +142,7 @@ struct session_live {
     bool stalled; /* no room to take its next submission */
     bool answer_stalled;
     bool sends_awaited;  /* a handler waits for room to send: what it works on was refused */
+    bool gets_wait;      /* for room: the handlers of gets that have come */
     uint32_t offloads;   /* that it has */
     uint32_t chunks;     /* of its flows' operations */
     uint64_t drained[3]; /* by enum trace_ring_name: how far its client was traced */

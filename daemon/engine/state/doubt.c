@@ -3,18 +3,27 @@
 
 #include <stdatomic.h>
 
-/* One store: inflow + 1 in the high half, sequence in the low one; 0: no doubt. */
-static uint64_t doubt_of(uint32_t inflow, uint32_t sequence)
+/* One word: inflow + 1 in the high half, sequence in the low one; or this bit, and the number of a
+ * get; 0: no doubt. */
+#define DOUBT_GET (UINT64_C(1) << 63)
+static_assert(ENGINE_PAIRS_MAX < 1u << 31, "no inflow has that bit");
+
+static void begin(struct engine *e, uint64_t doubt)
 {
-    return (uint64_t)(inflow + 1) << 32 | sequence;
+    *(volatile uint64_t *)e->doubt = doubt;
+    atomic_signal_fence(memory_order_seq_cst);
+    set64(e, e->doubt, 0); /* putting the transaction back brings the doubt back */
+    atomic_signal_fence(memory_order_seq_cst);
 }
 
 void doubt_begin(struct engine *e, uint32_t inflow, uint32_t sequence)
 {
-    *(volatile uint64_t *)e->doubt = doubt_of(inflow, sequence);
-    atomic_signal_fence(memory_order_seq_cst);
-    set64(e, e->doubt, 0); /* putting the transaction back brings the doubt back */
-    atomic_signal_fence(memory_order_seq_cst);
+    begin(e, (uint64_t)(inflow + 1) << 32 | sequence);
+}
+
+void doubt_begin_get(struct engine *e, uint32_t get)
+{
+    begin(e, DOUBT_GET | get);
 }
 
 void doubt_end(struct engine *e)
@@ -30,7 +39,9 @@ void doubt_inherit(struct engine *e)
 
     if (doubt == 0)
         return;
-    if (inflow < e->config.flows_max && e->inflows[inflow].state != INFLOW_FREE) {
+    if (doubt & DOUBT_GET)
+        set32(e, &e->offloads.gets.table[(uint32_t)doubt].in_doubt, 1);
+    else if (inflow < e->config.flows_max && e->inflows[inflow].state != INFLOW_FREE) {
         set32(e, &e->inflows[inflow].in_doubt, 1);
         set32(e, &e->inflows[inflow].doubt, (uint32_t)doubt);
     }

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include "daemon/engine/engine.h"
 #include "daemon/engine/state/chain.h"
+#include "daemon/engine/state/flows.h"
 #include "daemon/engine/state/ready_list.h"
 #include "daemon/engine/watch/histogram.h"
 #include "proto/handler_abi.h"
@@ -55,6 +56,7 @@ struct offload {
     struct engine_range state_memory, host, scratch;
     uint32_t targets;
     uint32_t unbound;                          /* of them: not bound yet */
+    uint32_t gets;                             /* struct handler_get, of its handlers */
     uint32_t target[ENGINE_OFFLOAD_TARGETS];   /* remotes of the context's offloads, or NONE */
     uint64_t endpoint[ENGINE_OFFLOAD_TARGETS]; /* rank and context that each leads to */
     uint64_t counters[HANDLER_COUNTERS];
@@ -64,6 +66,32 @@ struct offload {
     int32_t bind_status;                      /* the first bind that failed */
     uint64_t fault_address;
 };
+
+enum get_state {
+    GET_FREE = 0,
+    GET_SENT = 1, /* an operation in its flow */
+    GET_COME = 2, /* this has ended, and the completion handler is to run */
+};
+
+/* A get of a handler's, from that handler's return to the end of the completion handler. */
+struct handler_get {
+    uint32_t state; /* enum get_state */
+    uint32_t session;
+    uint32_t peer;          /* its target's node */
+    uint32_t in_doubt;      /* 1: an earlier process may have run the handler (doubt.h) */
+    uint64_t endpoint;      /* rank and context of the target */
+    struct handled handled; /* `sequence` is the entry's number, `status` the get's own */
+};
+
+/* Entries that all clients share, and those of each client besides: as many as one handler may
+ * send. */
+#define GETS_SHARED 4096u
+#define GETS_OWN    32u
+
+static inline uint32_t gets_size(const struct engine_config *c)
+{
+    return GETS_SHARED + GETS_OWN * c->clients_max;
+}
 
 static inline uint32_t offload_handle_of(const struct offload *o, uint32_t number)
 {
@@ -147,6 +175,16 @@ struct cut_turns {
     uint32_t last_step;
 };
 
+/* Gets that have come (offload/gets.h). */
+struct handler_gets {
+    struct handler_get *table; /* in the arena */
+    uint32_t *next;            /* by get: of its context's list */
+    struct ready_list *of;     /* by context: the first one to run first */
+    uint32_t *session_next;
+    bool *listed;               /* by context */
+    struct ready_list sessions; /* contexts with such gets; one that has none may be there */
+};
+
 struct offloads {
     struct offload *table; /* in the arena */
     struct chain by_index; /* by session and index */
@@ -159,6 +197,7 @@ struct offloads {
     uint64_t spent_on_cuts;           /* by puts that were cut, in this step */
     struct cut_turns cut_turns;
     struct handler_turns turns;
+    struct handler_gets gets;
     uint64_t again_at; /* ns: what waits for room to send tries again; 0: nothing waits */
     uint32_t pauses;   /* that have ended since a send has */
 };

@@ -30,6 +30,7 @@ enum table {
     TABLE_TEAMS,
     TABLE_PROGRAMS,
     TABLE_OFFLOADS,
+    TABLE_GETS,
     TABLES
 };
 

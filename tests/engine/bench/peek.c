@@ -2,6 +2,7 @@
 #include "tests/engine/bench/peek.h"
 
 #include <stddef.h>
+#include "daemon/engine/offload/gets.h"
 #include "daemon/engine/offload/turns.h"
 #include "daemon/engine/state/held.h"
 #include "daemon/engine/ledger/notes.h"
@@ -272,11 +273,13 @@ struct peek_census peek_census(const struct engine *e)
         c.program_units += e->programs.heap.used[i];
     for (uint32_t i = 0; i < OFFLOADS_MAX; i++)
         c.offloads += e->offloads.table[i].state != OFFLOAD_FREE;
+    for (uint32_t i = 0; i < gets_size(&e->config); i++)
+        c.gets += e->offloads.gets.table[i].state != GET_FREE;
     c.lost = TEAMS_MAX + PROGRAMS_MAX + OFFLOADS_MAX + e->config.clients_max +
              e->config.sessions_max + e->config.segments_max + e->config.regions_max +
-             2 * e->config.remotes_max + 2 * e->config.flows_max -
+             2 * e->config.remotes_max + 2 * e->config.flows_max + gets_size(&e->config) -
              (c.clients + c.sessions + c.segments + c.regions + c.grants + c.remotes + c.flows +
-              c.inflows + c.teams + c.programs + c.offloads);
+              c.inflows + c.teams + c.programs + c.offloads + c.gets);
     for (uint32_t t = 0; t < TABLES; t++)
         c.lost -= *e->unused[t].count + e->unused[t].size - *e->unused[t].fresh;
     c.miscounted = miscounted(e, c.remotes);
@@ -292,6 +295,11 @@ int peek_offload_of(const struct engine *e, uint32_t session, uint32_t index)
             return (int)offload_handle_of(o, i);
     }
     return -1;
+}
+
+uint32_t peek_gets_room(const struct engine *e, uint32_t session)
+{
+    return gets_room(e, session);
 }
 
 struct offload peek_offload(const struct engine *e, uint32_t offload)
@@ -524,6 +532,11 @@ void poke_other_work(struct engine *e)
 void poke_handler_debt(struct engine *e, uint32_t client, uint32_t units)
 {
     e->offloads.turns.of[client].left = -(int64_t)units;
+}
+
+void poke_gets(struct engine *e, uint32_t client, uint32_t gets)
+{
+    e->clients[client].gets = gets;
 }
 
 void poke_uid(struct engine *e, uint32_t client, uint32_t uid)

@@ -83,7 +83,7 @@ struct peek_census {
     uint32_t notes, sent, chunks;
     uint32_t teams, letters;          /* and units of team memory that no team has */
     uint32_t programs, program_units; /* units of memory that images take */
-    uint32_t offloads;
+    uint32_t offloads, gets;
     uint32_t busy;       /* fabric operations that segments, remotes and flows count */
     uint32_t lost;       /* entries of tables that are neither in use nor on their free list */
     uint32_t miscounted; /* wrong counts: of what a client or user holds (state/held.h), of what
@@ -94,6 +94,8 @@ struct peek_census peek_census(const struct engine *e);
 /* The handle of the offload at a context's index, -1: there is none; and the entry of a handle. */
 int peek_offload_of(const struct engine *e, uint32_t session, uint32_t index);
 struct offload peek_offload(const struct engine *e, uint32_t offload);
+/* How many gets the handlers of a session may send now. */
+uint32_t peek_gets_room(const struct engine *e, uint32_t session);
 /* Team memory that a team has taken. */
 uint64_t peek_team_bytes(const struct engine *e, uint32_t team);
 /* The floor at which the team looks for participants that wait for it. */
@@ -165,6 +167,8 @@ void poke_unregistered(struct engine *e, uint32_t segment);
 /* Another client has had other work than handlers just now. */
 void poke_other_work(struct engine *e);
 /* The client's handlers have taken so many units that they have not paid for. */
+/* The client's handlers have so many gets, of which the table knows nothing. */
+void poke_gets(struct engine *e, uint32_t client, uint32_t gets);
 void poke_handler_debt(struct engine *e, uint32_t client, uint32_t units);
 void poke_uid(struct engine *e, uint32_t client, uint32_t uid);
 /* How many were free. */

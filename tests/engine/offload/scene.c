@@ -13,7 +13,9 @@
 #define HOST_PUT   (1 << 20) /* in the id of a put */
 #define RERUNS_AT  (SCENE_MESSAGES * HANDLER_STAGES)
 #define BYTES_AT   (2u * RERUNS_AT)
-#define WORDS      (BYTES_AT + SCENE_MESSAGES)
+#define GOTS_AT    (BYTES_AT + SCENE_MESSAGES)
+#define GOT        (UINT64_C(1) << 31) /* in the id of a get: number << 32 | GOT | plan */
+static_assert(8 * (GOTS_AT + SCENE_MESSAGES) <= SCENE_PLACE, "puts go behind the counts");
 
 /* All puts of the program go alike: to target 0, at the message's number; the stage's counter; the
  * id is number * 4 + stage. */
@@ -34,6 +36,32 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU(CODE_MOV, 8, 2),
         ALU_X(CODE_MOV, 6, 1),
         LOAD32(2, 6, 0),
+        op(CODE_JMP | CODE_JNE, 2, 0, 29, HANDLER_GOT),
+        /* a get that has come: its count */
+        LOAD(9, 6, 24),
+        ALU_X(CODE_MOV, 7, 9),
+        ALU(CODE_RSH, 7, 32),
+        ALU(CODE_MOV, 8, SCENE_GOT),
+        ALU(CODE_MOV, 3, 1),
+        LOAD32(2, 6, 4),
+        UNLESS_BITS(2, HANDLER_RERUN, 1),
+        ALU(CODE_LSH, 3, 16),
+        UNLESS_BITS(2, HANDLER_FAILED, 3),
+        NUMBER(4, UINT64_C(1) << 32),
+        ALU_X(CODE_ADD, 3, 4),
+        ALU_X(CODE_MOV, 1, 7),
+        ALU(CODE_LSH, 1, 3),
+        NUMBER(4, handler_address(HANDLER_HOST, 8 * GOTS_AT)),
+        ALU_X(CODE_ADD, 1, 4),
+        LOAD(4, 1, 0),
+        ALU_X(CODE_ADD, 4, 3),
+        STORE(1, 0, 4),
+        UNLESS_BITS(9, SCENE_LOOP, 3),
+        ALU(CODE_MOV, 1, 4900),
+        ALU(CODE_SUB, 1, 1),
+        op(CODE_JMP | CODE_JNE, 1, 0, -2, 0),
+        ALU(CODE_AND, 9, 65535),
+        op(CODE_JMP, 0, 0, 46, 0), /* to the sends */
         op(CODE_JMP | CODE_JEQ, 2, 0, 8, HANDLER_PUT),
         LOAD(9, 6, 32),
         LOAD(7, 9, 0),
@@ -124,6 +152,27 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU(CODE_MOV, 4, 0),
         HELPER(HELPER_REPLY),
         OR_AGAIN,
+        /* a get of the number's word, with what its own run is to do */
+        UNLESS_BITS(9, SCENE_GET, 22),
+        ALU(CODE_MOV, 1, 0),
+        ALU_X(CODE_MOV, 2, 7),
+        ALU(CODE_LSH, 2, 3),
+        ALU_X(CODE_MOV, 3, 2),
+        ALU(CODE_ADD, 2, SCENE_SOURCE),
+        ALU(CODE_ADD, 3, SCENE_GOT_PLACE),
+        ALU(CODE_MOV, 4, 8),
+        ALU_X(CODE_MOV, 5, 9),
+        ALU(CODE_MOV, 0, SCENE_GOT),
+        ALU_X(CODE_SUB, 0, 8),
+        ALU(CODE_LSH, 0, 4),
+        ALU_X(CODE_RSH, 5, 0),
+        ALU_X(CODE_MOV, 0, 7),
+        ALU(CODE_LSH, 0, 32),
+        ALU_X(CODE_OR, 5, 0),
+        NUMBER(0, GOT),
+        ALU_X(CODE_OR, 5, 0),
+        HELPER(HELPER_GET),
+        OR_AGAIN,
         /* an event: number, stage */
         UNLESS_BITS(9, SCENE_EVENT, 6),
         ALU_X(CODE_MOV, 1, 7),
@@ -182,8 +231,7 @@ static void call_create(void *argument)
         .targets = &c->target,
         .cookie = COOKIE,
         .takes = s->puts ? OFFLOAD_PUTS : OFFLOAD_MESSAGES,
-        .host = {key->slot, key->generation, 0,
-                 s->puts ? owner->contexts[0].length : UINT64_C(8) * WORDS}};
+        .host = {key->slot, key->generation, 0, owner->contexts[0].length}};
     struct engine_offload_info with_program = info;
 
     c->result = image_check(words, bytes, &wrong);
@@ -293,6 +341,12 @@ static bool is_ready(struct scene *s)
            peek_offload(owner_engine(s), (uint32_t)s->offload).state == OFFLOAD_OPEN;
 }
 
+/* What gets of a message bring. */
+static uint64_t source_word(uint32_t number)
+{
+    return UINT64_C(0x9e3779b97f4a7c15) * (number + 1);
+}
+
 static bool begin(struct scene *s, struct world *w, uint32_t first, bool puts, uint32_t flags,
                   uint32_t handlers)
 {
@@ -304,6 +358,11 @@ static bool begin(struct scene *s, struct world *w, uint32_t first, bool puts, u
     s->first = first;
     s->puts = puts;
     memset(w->clients[first + 1].contexts[0].memory, 0, w->clients[first + 1].contexts[0].length);
+    for (uint32_t i = 0; i < SCENE_MESSAGES; i++) {
+        uint64_t word = source_word(i);
+
+        memcpy(w->clients[first + 2].contexts[0].memory + SCENE_SOURCE + 8 * i, &word, 8);
+    }
     if (!puts)
         s->remote = bind(s, first, first + 1, NULL);
     else if (world_region_open(w, first + 1, 0, ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE, &key) ==
@@ -465,6 +524,13 @@ static void owner_event(struct scene *s, const struct message_event *event)
 {
     const struct offload_word *word = (const void *)&event->message;
 
+    if (event->head.kind == EVENT_OFFLOAD && event->head.op != OFFLOAD_OWN && word->id & GOT) {
+        struct scene_message *m = message_of(s, word->id >> 32);
+
+        m->got_events[event->head.op & 15]++;
+        m->got_status = event->head.status;
+        return;
+    }
     if (event->head.kind == EVENT_REMOTE && s->puts) {
         message_of(s, event->head.id >> 48)->events[0]++;
         return;
@@ -480,7 +546,7 @@ static void owner_event(struct scene *s, const struct message_event *event)
     if (event->head.kind != EVENT_OFFLOAD || word->cookie != COOKIE)
         world_fail(s->world, "an event of kind %u at the owner", event->head.kind);
     else if (event->head.op == OFFLOAD_OWN)
-        message_of(s, word->id)->own[word->value % HANDLER_STAGES]++;
+        message_of(s, word->id)->own[word->value & 3]++;
     else
         message_of(s, s->puts ? word->id >> 48 : word->id)->events[event->head.op & 15]++;
 }
@@ -627,6 +693,26 @@ uint64_t scene_target_word(const struct scene *s, uint64_t offset)
 
     memcpy(&value, s->world->clients[2].contexts[0].memory + offset, sizeof(value));
     return value;
+}
+
+uint32_t scene_gots(const struct scene *s, uint32_t number)
+{
+    return word_at(s, GOTS_AT + number) & 0xffff;
+}
+
+uint32_t scene_got_reruns(const struct scene *s, uint32_t number)
+{
+    return word_at(s, GOTS_AT + number) >> 16 & 0xffff;
+}
+
+uint32_t scene_gots_failed(const struct scene *s, uint32_t number)
+{
+    return (uint32_t)(word_at(s, GOTS_AT + number) >> 32);
+}
+
+bool scene_got_word(const struct scene *s, uint32_t number)
+{
+    return word_at(s, SCENE_GOT_PLACE / 8 + number) == source_word(number);
 }
 
 bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size)

@@ -9,9 +9,13 @@
  *                              12: puts from the region, its count of runs
  *                              13: adds 1 to the target's word at SCENE_TALLY
  *                              9: sends the target a message   10: replies   11: posts an event
+ *                              14: gets the number's word from the target (SCENE_SOURCE)
+ *     plan of a get that has come, bits 48 to 63 of a message's: return, put, event,
+ *                              15: a loop of 9800 units
  *     region                   runs[number][handler], then reruns[number][handler], 8 bytes each
  *
  *     then bytes[number]: of payload handlers, each packet's length and offset << 32
+ *     then gots[number]: runs on gets that have come, reruns << 16, those that have failed << 32
  *
  * Or the offload takes puts to that region: the number and the plan stand in the completion id,
  * number << 48 | plan, and the upper half of the region is for what is placed.
@@ -37,15 +41,26 @@ enum {
     SCENE_EVENT = 1 << 11,
     SCENE_PUT_HOST = 1 << 12,
     SCENE_ADD = 1 << 13,
+    SCENE_GET = 1 << 14,
+    SCENE_LOOP = 1 << 15,
     SCENE_TALLY = SCENE_MESSAGES * 8, /* offset in the target's region */
     SCENE_BAD_RETURN = 0x77,          /* ends the handler by a fault */
     SCENE_PLACE = 32768,              /* in the owner's region: puts go there */
+    SCENE_GOT_PLACE = 61440,          /* and gets there, 8 bytes a number */
+    SCENE_SOURCE = 16384,             /* in the target's region: where gets come from */
+    SCENE_GOT = HANDLER_STAGES,       /* the stage that counts what such a run sends */
+    SCENE_STAGES = HANDLER_STAGES + 1,
 };
 
 /* The plan of a message whose handlers do this. */
 static inline uint64_t scene_plan(uint32_t header, uint32_t payload, uint32_t completion)
 {
     return header | (uint64_t)payload << 16 | (uint64_t)completion << 32;
+}
+
+static inline uint64_t scene_got_plan(uint32_t got)
+{
+    return (uint64_t)got << 48;
 }
 
 struct scene_message {
@@ -55,11 +70,13 @@ struct scene_message {
     bool wants_reply;
     uint32_t ends; /* local events */
     int status;
-    uint32_t replies;    /* that ran a handler at the asker */
-    uint32_t events[16]; /* of the owner, by enum offload_event; 0: the message itself came */
-    uint32_t deferred;   /* of those that came itself */
-    uint32_t own[HANDLER_STAGES];
-    uint32_t puts[HANDLER_STAGES], host_puts[HANDLER_STAGES], messages; /* at the target */
+    uint32_t replies;        /* that ran a handler at the asker */
+    uint32_t events[16];     /* of the owner, by enum offload_event; 0: the message itself came */
+    uint32_t deferred;       /* of those that came itself */
+    uint32_t got_events[16]; /* the same of its gets */
+    uint32_t own[SCENE_STAGES];
+    uint32_t puts[SCENE_STAGES], host_puts[SCENE_STAGES], messages; /* at the target */
+    int got_status; /* of the last of its gets that had an event */
 };
 
 struct scene {
@@ -124,6 +141,13 @@ uint64_t scene_runs(const struct scene *s, uint32_t number, uint32_t stage);
 uint64_t scene_reruns(const struct scene *s, uint32_t number, uint32_t stage);
 /* Whether payload handlers have run once on each packet of a put, packets having `size` bytes. */
 bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size);
+
+/* How often the completion handler has run on the message's gets that have come, how often again,
+ * and on how many that have failed; and whether the bytes are there. */
+uint32_t scene_gots(const struct scene *s, uint32_t number);
+uint32_t scene_got_reruns(const struct scene *s, uint32_t number);
+uint32_t scene_gots_failed(const struct scene *s, uint32_t number);
+bool scene_got_word(const struct scene *s, uint32_t number);
 
 /* A word of the target's region. */
 uint64_t scene_target_word(const struct scene *s, uint64_t offset);

@@ -24,6 +24,8 @@ enum {
     RUN_NS = 8000000,
     RINGS = 8192,
     LONG_RINGS = 65536,
+    HEADER = 1 << HANDLER_HEADER,
+    BOTH = HEADER | 1 << HANDLER_COMPLETION,
     INDEX = 3, /* of the neighbour's messages */
     ASKED_MAX = 1024,
 };
@@ -72,8 +74,8 @@ static void open_neighbour(uint32_t first)
 }
 
 /* So many busy clients, and their neighbour. How many messages are on their way follows from the
- * bytes of the clients' rings. */
-static void open_world(uint64_t seed, uint32_t count, uint32_t rings)
+ * bytes of the clients' rings. Programs have the handlers of this mask. */
+static void open_world(uint64_t seed, uint32_t count, uint32_t rings, uint32_t handlers)
 {
     const struct world_options options = {
         .seed = seed,
@@ -99,7 +101,7 @@ static void open_world(uint64_t seed, uint32_t count, uint32_t rings)
         world_client_open(w, i, 3 * count + i, 1);
     world_settle(w, 10000);
     for (uint32_t i = 0; i < count; i++)
-        CU_ASSERT_FATAL(scene_begin(&busy[i], w, 3 * i, ENGINE_OFFLOAD_QUIET, 1 << HANDLER_HEADER));
+        CU_ASSERT_FATAL(scene_begin(&busy[i], w, 3 * i, ENGINE_OFFLOAD_QUIET, handlers));
     open_neighbour(3 * count);
 }
 
@@ -175,7 +177,7 @@ static void test_alone(void)
 {
     uint64_t began;
 
-    open_world(1, 1, RINGS);
+    open_world(1, 1, RINGS, HEADER);
     set_loops(LONGEST);
     began = sim_now(w->sim);
     while (has_more() && !w->failed)
@@ -190,12 +192,16 @@ static void test_alone(void)
 static const struct {
     const char *name;
     uint64_t plan, loops;
+    uint32_t handlers;
 } ways[] = {
-    {"compute", HANDLER_DROP, LONGEST},
-    {"are short", HANDLER_DROP, 200},
-    {"fail", HANDLER_FAIL, 200},
-    {"send", HANDLER_DROP | SCENE_PUT | SCENE_MESSAGE, 200},
-    {"reply", HANDLER_DROP | SCENE_REPLY, 200},
+    {"compute", HANDLER_DROP, LONGEST, HEADER},
+    {"are short", HANDLER_DROP, 200, HEADER},
+    {"fail", HANDLER_FAIL, 200, HEADER},
+    {"send", HANDLER_DROP | SCENE_PUT | SCENE_MESSAGE, 200, HEADER},
+    {"reply", HANDLER_DROP | SCENE_REPLY, 200, HEADER},
+    {"get", HANDLER_PROCEED | SCENE_GET, 200, BOTH},
+    {"compute when a get has come", HANDLER_PROCEED | SCENE_GET | (uint64_t)SCENE_LOOP << 48, 0,
+     BOTH},
 };
 
 /* The bound on what handlers take while the neighbour's request is on its way, in ns. */
@@ -235,7 +241,7 @@ static void check_share(size_t way)
 {
     uint64_t from, begun_units, took, passed = 0;
 
-    open_world(way + 1, 1, RINGS);
+    open_world(way + 1, 1, RINGS, ways[way].handlers);
     set_loops(ways[way].loops);
     /* The first request finds out that there are two. */
     asked_count = 0;
@@ -276,7 +282,7 @@ static void test_first_request(void)
 {
     uint64_t begun, before;
 
-    open_world(1, 1, LONG_RINGS);
+    open_world(1, 1, LONG_RINGS, HEADER);
     set_loops(LONGEST);
     for (uint32_t i = 0; i < 100; i++)
         round_of(scene_plan(HANDLER_DROP, 0, 0));
@@ -300,7 +306,7 @@ static void test_users(void)
 {
     uint64_t one, many = 0;
 
-    open_world(1, BUSY_MAX, RINGS);
+    open_world(1, BUSY_MAX, RINGS, HEADER);
     change_user(0, 2000);
     set_loops(500);
     while (busy[0].count < SCENE_MESSAGES && !w->failed) {

@@ -476,10 +476,13 @@ static uint64_t random_plan(struct sim_random *random)
                                        HANDLER_DEFER, HANDLER_FAIL};
     static const uint32_t payloads[] = {SUCCESS, SUCCESS, DROP, HANDLER_FAIL};
     static const uint32_t completions[] = {SUCCESS, SUCCESS, SUCCESS, HANDLER_FAIL};
+    static const uint32_t got[] = {SUCCESS,   HANDLER_PENDING,         HANDLER_FAIL,
+                                   SCENE_PUT, SCENE_PUT | SCENE_EVENT, HANDLER_FAIL | SCENE_PUT};
     uint64_t sends = 0;
 
     for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++)
-        sends |= (uint64_t)(below(random, 32) << 8) << 16 * stage;
+        sends |= (uint64_t)(below(random, 32) << 8 | below(random, 2) * SCENE_GET) << 16 * stage;
+    sends |= scene_got_plan(got[below(random, COUNT(got))]);
     return sends | scene_plan(headers[below(random, COUNT(headers))],
                               payloads[below(random, COUNT(payloads))],
                               completions[below(random, COUNT(completions))]);
@@ -508,7 +511,7 @@ static bool runs_of(uint64_t plan, uint32_t stage)
 static const char *check_message(uint32_t number)
 {
     const struct scene_message *m = &scene.messages[number];
-    uint32_t messages = 0, replies = 0;
+    uint32_t messages = 0, replies = 0, gets = 0, got = done_of(m->plan, SCENE_GOT);
 
     for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++) {
         uint32_t runs = runs_of(m->plan, stage), done = runs ? done_of(m->plan, stage) : 0;
@@ -523,7 +526,15 @@ static const char *check_message(uint32_t number)
             return "a handler's event has not come once";
         messages += !!(done & SCENE_MESSAGE);
         replies |= !!(done & SCENE_REPLY);
+        gets += !!(done & SCENE_GET);
     }
+    if (scene_gots(&scene, number) != gets || scene_gots_failed(&scene, number) != 0)
+        return "a get has not come once";
+    if (gets > 0 && !scene_got_word(&scene, number))
+        return "a get has not brought its bytes";
+    if (m->puts[SCENE_GOT] != gets * !!(got & SCENE_PUT) ||
+        m->own[SCENE_GOT] != gets * !!(got & SCENE_EVENT))
+        return "a send of a get's handler has not come once";
     if (m->messages != messages)
         return "a message of a handler's has not come once";
     if (!m->wants_reply)

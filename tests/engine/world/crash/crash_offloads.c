@@ -191,12 +191,73 @@ static void run_puts_once(struct driver *d)
     run_puts(d, 0);
 }
 
+/* Gets of handlers: the handler of each has run once, with its bytes there, or was in doubt. */
+static const char *check_gets(uint32_t number, uint32_t flags, uint32_t *doubts)
+{
+    const struct scene_message *m = &scene.messages[number];
+    uint32_t runs = scene_gots(&scene, number), again = scene_got_reruns(&scene, number);
+    uint32_t cut = m->got_events[OFFLOAD_FAILED];
+
+    *doubts += again + cut;
+    if (scene_gots_failed(&scene, number) > 0)
+        return "a get has failed";
+    if (flags & ENGINE_OFFLOAD_REPEATABLE ? runs > 1 || runs + again == 0 || cut > 0
+                                          : runs + cut == 0 || runs > 1 || again > 0)
+        return "the handler of a get has not run once";
+    if (!scene_got_word(&scene, number))
+        return "a get has not brought its bytes";
+    if (m->got_events[OFFLOAD_ENDED] + cut != 1)
+        return "a get's event has not come once";
+    return m->puts[SCENE_GOT] + cut == 1 ? NULL : "a put of a get's handler has not come once";
+}
+
+static void run_gets(struct driver *d, uint32_t flags)
+{
+    struct world *w = ((struct world_path *)d->path->context)->world;
+    uint32_t doubts = 0;
+
+    if (!begin(d, flags))
+        return;
+    for (uint32_t i = 0; i < 4; i++) {
+        scene_send(&scene,
+                   scene_plan(HANDLER_PROCEED | SCENE_GET, 0, 0) | scene_got_plan(SCENE_PUT), false,
+                   0);
+        scene_turn(&scene);
+    }
+    scene_finish(&scene);
+    for (uint32_t i = 0; i < scene.count && !w->failed; i++) {
+        const struct scene_message *m = &scene.messages[i];
+        const char *wrong = m->status == 0 ? check_gets(i, flags, &doubts) : NULL;
+
+        doubts += m->status == -ECONNABORTED; /* the handler that gets was in doubt */
+        if (m->status != 0 && m->status != -ECONNABORTED)
+            wrong = strerror(-m->status);
+        if (wrong)
+            world_fail(w, "message %u: %s", i, wrong);
+    }
+    if (doubts > w->nodes[0].deaths + w->nodes[1].deaths)
+        world_fail(w, "%u handlers in doubt, and fewer deaths", doubts);
+}
+
+static void run_gets_repeatable(struct driver *d)
+{
+    run_gets(d, ENGINE_OFFLOAD_REPEATABLE);
+}
+
+static void run_gets_once(struct driver *d)
+{
+    run_gets(d, 0);
+}
+
 const struct crash_scenario crash_offload_scenarios[] = {
     {"handlers that may run again", run_repeatable, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"handlers", run_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"puts in packets, handlers that may run again", run_puts_repeatable, UINT64_MAX,
      ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"puts in packets", run_puts_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"gets of handlers that may run again", run_gets_repeatable, UINT64_MAX, ENGINE_PROTOCOL_AUTO,
+     1, NULL, 0},
+    {"gets of handlers", run_gets_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"handlers, full rings", run_full, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 const size_t crash_offload_count =
