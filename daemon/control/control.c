@@ -19,7 +19,6 @@
 #include "daemon/control/nodes/directory_client.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"
-#include "daemon/control/nodes/deferred_where.h"
 #include "daemon/control/start/secret.h"
 #include "shm_ring/sigbus.h"
 #include "daemon/control/survive/takeover.h"
@@ -398,7 +397,6 @@ static void open_loop(struct control *control)
     uv_signal_start(&control->terminate, on_signal, SIGTERM);
     uv_signal_start(&control->interrupt, on_signal, SIGINT);
     handover_open(control);
-    deferred_where_open(control);
     own_frames_open(control, take_frame);
 }
 
@@ -479,7 +477,6 @@ static void control_close(struct control *control)
     free_clients(control);
     quota_close(control);
     peers_free(control);
-    deferred_where_close(control);
     team_client_close(control);
     node_teams_free(control);
     team_home_close(control);
@@ -555,6 +552,7 @@ static int control_open(struct control *control)
     uv_update_time(&control->loop); /* opening took a while: timers count from now */
     control->served_ns = clock_ns();
     takeover_resume(control);
+    directory_client_resume(control);
     store_drop_rest(&control->store);
     return 0;
 }

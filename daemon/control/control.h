@@ -18,6 +18,7 @@
 #include "daemon/control/start/config.h"
 #include "daemon/control/watch/counters.h"
 #include "daemon/peering/directory.h"
+#include "shm_ring/mapping.h"
 #include "daemon/peering/handshake.h"
 #include "daemon/peering/teams/teams.h"
 #include "daemon/control/survive/inflight.h"
@@ -138,12 +139,10 @@ struct control {
     struct link *links;  /* all connections, also those that are closing */
     uint32_t lookups;    /* of names and credentials, under way on libuv's threads */
     struct directory_memory directory_memory;
+    struct mapping directory_table; /* directory_table.h */
     struct directory *directory;
     struct teams *teams; /* that form here, as their jobs' home */
     struct own_frames own_frames;
-    struct deferred_where *deferred; /* list (deferred_where.h) */
-    uint32_t deferred_count;
-    uv_timer_t deferred_timer;
     uint8_t *sent; /* by node: has got a piece, while one piece is sent to all */
 
     uv_signal_t terminate, interrupt;

@@ -99,29 +99,43 @@ static int job_room(const struct directory *d, const struct directory_user *u)
     return leaves_enough(d, u->jobs, 1, DIRECTORY_JOBS_MAX - d->used) ? 0 : -EDQUOT;
 }
 
+static void charge(struct directory *d, struct directory_user *u, uint64_t cost)
+{
+    u->bytes += cost;
+    d->bytes += cost;
+}
+
+static void discharge(struct directory *d, struct directory_user *u, uint64_t cost)
+{
+    u->bytes -= cost;
+    d->bytes -= cost;
+}
+
+static bool has_share(const struct directory *d, const struct directory_user *u, uint64_t cost)
+{
+    return leaves_enough(d, u->bytes, cost, DIRECTORY_BYTES_MAX - d->bytes);
+}
+
 /* Takes memory for this user. NULL: -EDQUOT or -ENOMEM in *rc. */
-static void *charge(struct directory *d, struct directory_user *u, size_t size, uint64_t cost,
-                    int *rc)
+static void *take(struct directory *d, struct directory_user *u, size_t size, uint64_t cost,
+                  int *rc)
 {
     void *memory = NULL;
 
     *rc = -EDQUOT;
-    if (!leaves_enough(d, u->bytes, cost, DIRECTORY_BYTES_MAX - d->bytes))
+    if (!has_share(d, u, cost))
         return NULL;
     memory = d->memory->take(d->memory->context, size);
     *rc = memory ? 0 : -ENOMEM;
-    if (!memory)
-        return NULL;
-    u->bytes += cost;
-    d->bytes += cost;
+    if (memory)
+        charge(d, u, cost);
     return memory;
 }
 
-static void discharge(struct directory *d, struct directory_user *u, void *memory, uint64_t cost)
+static void give(struct directory *d, struct directory_user *u, void *memory, uint64_t cost)
 {
     d->memory->give(d->memory->context, memory);
-    u->bytes -= cost;
-    d->bytes -= cost;
+    discharge(d, u, cost);
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
@@ -138,45 +152,88 @@ static uint32_t node_of(const struct directory_job *job, uint32_t rank)
 static_assert(DIRECTORY_NODES_MAX <= 1u << 16 && DIRECTORY_ENGINES <= 1u << 8,
               "no place reads as DOUBTED, DIRECTORY_NOWHERE or DIRECTORY_LEFT");
 
+/* The memory of a job's places, which the job is charged with. */
+static uint32_t *places_take(struct directory *d, const struct directory_job *job, int *rc)
+{
+    struct directory_table *table = d->memory->table;
+    uint64_t cost = (uint64_t)job->size * sizeof(*job->places);
+
+    if (!table)
+        return take(d, job->user, cost, cost, rc);
+    *rc = has_share(d, job->user, cost) ? 0 : -EDQUOT;
+    if (*rc < 0)
+        return NULL;
+    charge(d, job->user, cost);
+    return table->places[job - d->jobs];
+}
+
+/* Enters a job with its places into the lists, and into the memory's table. */
+static void job_enter(struct directory *d, struct directory_job *job, const char *name)
+{
+    const struct directory_id id = {.uid = job->uid, .job = name};
+    struct directory_table *table = d->memory->table;
+    uint16_t *first = first_of(d, &id);
+
+    memcpy(job->name, name, strlen(name) + 1);
+    job->used = true;
+    job->next = *first;
+    *first = (uint16_t)(job - d->jobs);
+    job->user->jobs++;
+    d->used++;
+    if (table) {
+        struct directory_entry *entry = &table->jobs[job - d->jobs];
+
+        entry->uid = job->uid;
+        memcpy(entry->name, job->name, sizeof(entry->name));
+        atomic_store_explicit(&entry->size, job->size, memory_order_release);
+    }
+}
+
+/* An entry for a job of this user. */
+static void job_begin(struct directory_job *job, struct directory_user *u, uint32_t uid,
+                      uint32_t size)
+{
+    *job = (struct directory_job){.uid = uid, .size = size, .user = u};
+    if (u->jobs == 0)
+        *u = (struct directory_user){.uid = uid};
+}
+
 static int job_open(struct directory *d, const struct directory_id *id, uint32_t size,
                     struct directory_job **out)
 {
     struct directory_user *u = user_of(d, id->uid);
     struct directory_job *job = d->jobs;
-    uint16_t *first = first_of(d, id);
     int rc = u ? job_room(d, u) : -ENOSPC;
 
     if (rc < 0)
         return rc;
     while (job->used)
         job++;
-    *job = (struct directory_job){.uid = id->uid, .size = size, .user = u};
-    if (u->jobs == 0)
-        *u = (struct directory_user){.uid = id->uid};
-    job->places = charge(d, u, size * sizeof(*job->places), size * sizeof(*job->places), &rc);
+    job_begin(job, u, id->uid, size);
+    job->places = places_take(d, job, &rc);
     if (!job->places)
         return rc;
     for (uint32_t i = 0; i < size; i++)
         job->places[i] = DIRECTORY_NOWHERE;
-    memcpy(job->name, id->job, strlen(id->job) + 1);
-    job->used = true;
-    job->next = *first;
-    *first = (uint16_t)(job - d->jobs);
-    u->jobs++;
-    d->used++;
+    job_enter(d, job, id->job);
     *out = job;
     return 0;
 }
 
-static void job_close(struct directory *d, struct directory_job *job)
+/* Frees what this process has of a job. */
+static void job_forget(struct directory *d, struct directory_job *job)
 {
+    uint64_t cost = (uint64_t)job->size * sizeof(*job->places);
     const struct directory_id id = {.uid = job->uid, .job = job->name};
     uint16_t *at = first_of(d, &id);
 
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
         directory_gather_close(d, job, &job->gathers[i]);
     directory_gather_close(d, job, &job->last);
-    discharge(d, job->user, job->places, job->size * sizeof(*job->places));
+    if (d->memory->table)
+        discharge(d, job->user, cost);
+    else
+        give(d, job->user, job->places, cost);
     while (*at != job - d->jobs)
         at = &d->jobs[*at].next;
     *at = job->next;
@@ -185,11 +242,65 @@ static void job_close(struct directory *d, struct directory_job *job)
     *job = (struct directory_job){0};
 }
 
+/* Frees an entry of the memory's table. */
+static void entry_free(struct directory *d, uint32_t index, uint32_t ranks)
+{
+    struct directory_table *table = d->memory->table;
+
+    atomic_store_explicit(&table->jobs[index].size, 0, memory_order_release);
+    d->memory->empty(table, index, ranks);
+}
+
+static void job_close(struct directory *d, struct directory_job *job)
+{
+    uint32_t index = (uint32_t)(job - d->jobs), ranks = job->size;
+
+    job_forget(d, job);
+    if (d->memory->table)
+        entry_free(d, index, ranks);
+}
+
 void directory_clear(struct directory *d)
 {
     for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++)
         if (d->jobs[i].used)
-            job_close(d, &d->jobs[i]);
+            job_forget(d, &d->jobs[i]);
+}
+
+/* Counts the places of an inherited job. */
+static void count_places(const struct directory *d, struct directory_job *job)
+{
+    for (uint32_t i = 0; i < job->size; i++) {
+        uint32_t node = node_of(job, i);
+
+        if (job->places[i] == DIRECTORY_LEFT)
+            job->left++;
+        else if (node < d->node_count)
+            job->live++;
+        else
+            job->places[i] = DIRECTORY_NOWHERE;
+    }
+}
+
+void directory_inherit(struct directory *d)
+{
+    struct directory_table *table = d->memory->table;
+
+    for (uint32_t i = 0; table && i < DIRECTORY_JOBS_MAX; i++) {
+        const struct directory_entry *entry = &table->jobs[i];
+        uint32_t size = atomic_load_explicit(&entry->size, memory_order_acquire);
+        struct directory_job *job = &d->jobs[i];
+
+        if (size == 0)
+            continue;
+        job_begin(job, user_of(d, entry->uid), entry->uid, size);
+        job->places = table->places[i];
+        charge(d, job->user, (uint64_t)size * sizeof(*job->places));
+        job_enter(d, job, entry->name);
+        count_places(d, job);
+        if (job->live == 0)
+            job_close(d, job);
+    }
 }
 
 int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
@@ -291,7 +402,7 @@ static int gather_open(struct directory *d, struct directory_job *job,
     if (g == job->gathers + DIRECTORY_OPEN_MAX)
         return -ENOSPC;
     *g = (struct directory_gather){.sequence = part->sequence, .length = part->length};
-    g->parts = charge(d, job->user, table, table, &rc);
+    g->parts = take(d, job->user, table, table, &rc);
     g->open = rc == 0;
     *out = g;
     return rc;
@@ -304,8 +415,8 @@ void directory_gather_close(struct directory *d, struct directory_job *job,
         return;
     for (uint32_t i = 0; i < job->size; i++)
         if (gather->parts[i])
-            discharge(d, job->user, gather->parts[i], gather->length + PART_COST);
-    discharge(d, job->user, gather->parts, (uint64_t)job->size * sizeof(*gather->parts));
+            give(d, job->user, gather->parts[i], gather->length + PART_COST);
+    give(d, job->user, gather->parts, (uint64_t)job->size * sizeof(*gather->parts));
     *gather = (struct directory_gather){0};
 }
 
@@ -330,7 +441,7 @@ static int part_take(struct directory *d, struct directory_job *job, struct dire
     int rc;
 
     /* A byte more: also an empty part is one. */
-    g->parts[part->rank] = charge(d, job->user, part->length + 1, part->length + PART_COST, &rc);
+    g->parts[part->rank] = take(d, job->user, part->length + 1, part->length + PART_COST, &rc);
     if (rc < 0)
         return rc;
     if (part->length > 0)

@@ -12,6 +12,8 @@
 #ifndef PWC_ENGINE_DIRECTORY_H
 #define PWC_ENGINE_DIRECTORY_H
 
+#include <assert.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,11 +32,32 @@
 #define DIRECTORY_NOWHERE   UINT32_MAX       /* has not come yet */
 #define DIRECTORY_LEFT      (UINT32_MAX - 1) /* has come and gone */
 
+/* A job in the table. `size` is written last, and zeroed first. */
+struct directory_entry {
+    _Atomic uint32_t size; /* ranks; 0: the entry is free */
+    uint32_t uid;
+    char name[DIRECTORY_NAME_MAX];
+    uint32_t unused;
+};
+static_assert(sizeof(struct directory_entry) == 72, "directory_entry");
+
+/* Jobs, and the places of their ranks, in memory that outlives the process; zeroed at first. The
+ * memory is private to the daemons that follow one another. What no job uses takes addresses only.
+ */
+struct directory_table {
+    struct directory_entry jobs[DIRECTORY_JOBS_MAX];
+    uint32_t places[DIRECTORY_JOBS_MAX][DIRECTORY_RANKS_MAX];
+};
+static_assert(offsetof(struct directory_table, places) == 73728, "directory_table.places");
+
 /* Where memory comes from, zeroed. Owned by the caller; outlives the directory. */
 struct directory_memory {
     void *context;
     void *(*take)(void *context, size_t size);
     void (*give)(void *context, void *memory);
+    struct directory_table *table; /* NULL: there is none */
+    /* Zeroes the places of a job. */
+    void (*empty)(struct directory_table *table, uint32_t job, uint32_t ranks);
 };
 
 /* The share of one user in the tables of all: entries of jobs, and bytes of their tables and of
@@ -84,7 +107,8 @@ struct directory_job {
     uint32_t size;
     uint32_t live;    /* ranks attached */
     uint32_t left;    /* ranks at DIRECTORY_LEFT */
-    uint32_t *places; /* by rank: doubt, engine << 16 | node, DIRECTORY_NOWHERE or _LEFT */
+    uint32_t *places; /* by rank: doubt, engine << 16 | node, DIRECTORY_NOWHERE or _LEFT; in the
+                         table, or taken */
     struct directory_gather gathers[DIRECTORY_OPEN_MAX];
     struct directory_gather last; /* whole, for a node that lost it; open: there is one */
     struct directory_failure failures[DIRECTORY_OPEN_MAX]; /* the last ones */
@@ -109,6 +133,9 @@ struct directory_id {
 
 void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count,
                     const struct directory_shares *shares);
+/* Goes on with the jobs of the memory's table. Their exchanges are gone. */
+void directory_inherit(struct directory *d);
+/* What stands in the memory's table stays there. */
 void directory_clear(struct directory *d);
 
 /* Whether a job's name is fit for logs, screens and other nodes' tables. */

@@ -15,6 +15,7 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/daemon.h"
 #include "tests/lib/raw/ask.h"
+#include "tests/lib/raw/look.h"
 #include "tests/lib/raw/team.h"
 #include "tests/suite.h"
 
@@ -71,20 +72,54 @@ static bool is_served(unsigned node)
     return raw_is_served(&d);
 }
 
-/* Kills this node's daemon, and waits until another one serves. */
-static void start_anew(unsigned node)
+/* Kills this node's daemon, has `meanwhile` happen, and waits until another one serves. */
+static void start_anew_behind(unsigned node, void (*meanwhile)(void))
 {
-    pid_t daemon = cluster_kept(&cluster, node), next = daemon;
+    pid_t daemon = cluster_kept(&cluster, node), next = daemon, keeper = cluster.nodes[node].pid;
 
     CU_ASSERT_FATAL(daemon > 0);
     for (unsigned i = 0; i < nodes; i++)
         CU_ASSERT_TRUE(is_served(i)); /* by then each has noted that its answers have left */
+    kill(keeper, SIGSTOP);
     kill(daemon, SIGKILL);
+    if (meanwhile)
+        meanwhile();
+    kill(keeper, SIGCONT);
     for (int i = 0; i < WAITS && (next == daemon || next == 0); i++) {
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         next = cluster_kept(&cluster, node);
     }
     CU_ASSERT_FATAL(next != daemon && next > 0);
+}
+
+static void start_anew(unsigned node)
+{
+    start_anew_behind(node, NULL);
+}
+
+/* The last rank's process ends. */
+static void last_leaves(void)
+{
+    close(ranks[SIZE - 1].socket);
+    ranks[SIZE - 1].socket = -1;
+}
+
+/* Waits until this home knows that a rank of the only job with ranks has left. */
+static void await_left(unsigned home)
+{
+    struct daemon d = {0};
+    json_int_t left = 0;
+
+    snprintf(d.socket, sizeof(d.socket), "%s", cluster.nodes[home].socket);
+    for (int i = 0; i < WAITS && left == 0; i++) {
+        json_t *document = look_at(&d, "jobs"), *row;
+        size_t at;
+
+        json_array_foreach(json_object_get(document, "jobs"), at, row) left +=
+            json_integer_value(json_object_get(row, "left"));
+        json_decref(document);
+    }
+    CU_ASSERT_NOT_EQUAL_FATAL(left, 0);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------- */
@@ -200,12 +235,63 @@ static void an_error_of_the_world(void)
     }
 }
 
+/* Both ranks that are left call over this parent; with the status that they get. */
+static void call_without(uint64_t parent, uint32_t call, Pwc__TeamKind kind, int status)
+{
+    for (uint32_t i = 0; i < SIZE - 1; i++) {
+        Pwc__TeamJoin asked = raw_team_call(ranks[i].session, parent, call);
+
+        asked.kind = kind;
+        CU_ASSERT_TRUE(raw_team_join(ranks[i].socket, &asked));
+    }
+    for (uint32_t i = 0; i < SIZE - 1; i++) {
+        CU_ASSERT_EQUAL(formed(i)->status, status);
+        CU_ASSERT_EQUAL(ranks[i].team.size, status == 0 ? SIZE - 1 : 0);
+        CU_ASSERT(status == 0 || strstr(ranks[i].team.text, "rank 2 has left") != NULL);
+    }
+}
+
+/* A rank leaves, and its job's home is started anew: calls that the rank has no part in end with an
+ * error that names it, and a shrink goes on without it. */
+static void without_the_last(unsigned home, bool before)
+{
+    uint64_t world;
+
+    open_job(home);
+    world = make_world(0);
+    if (before) {
+        last_leaves();
+        await_left(home);
+        start_anew(home);
+    } else {
+        start_anew_behind(home, last_leaves);
+    }
+    call_without(0, 1, PWC__TEAM_KIND__TEAM_SPLIT, -EHOSTDOWN);
+    call_without(world, 0, PWC__TEAM_KIND__TEAM_SPLIT, -EHOSTDOWN);
+    call_without(world, 1, PWC__TEAM_KIND__TEAM_SHRINK, 0);
+    close_job();
+}
+
+static void a_rank_that_left_before(void)
+{
+    for (unsigned home = 0; home < nodes; home++)
+        without_the_last(home, true);
+}
+
+static void a_rank_that_left_meanwhile(void)
+{
+    for (unsigned home = 0; home < nodes; home++)
+        without_the_last(home, false);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"once more", once_more},
                            {"once more, in no team", once_more_in_no_team},
                            {"an error, for who calls later", an_error_for_who_calls_later},
                            {"an error of the world", an_error_of_the_world},
+                           {"a rank that left before", a_rank_that_left_before},
+                           {"a rank that left meanwhile", a_rank_that_left_meanwhile},
                            CU_TEST_INFO_NULL};
     static const char *const more[] = {"--keep", NULL};
     struct cluster_options options = {.provider = "stream", .more = more};

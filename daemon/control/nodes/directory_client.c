@@ -8,7 +8,7 @@
 #include <string.h>
 #include "daemon/control/clients/client.h"
 #include "daemon/control/nodes/peers.h"
-#include "daemon/control/nodes/deferred_where.h"
+#include "daemon/control/nodes/directory_table.h"
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/requests/request_bind.h"
@@ -36,15 +36,27 @@ static void give(void *context, void *memory)
 
 int directory_client_open(struct control *control)
 {
+    int rc = directory_table_open(&control->directory_table, &control->store, control->node,
+                                  control->node_count);
+
+    if (rc < 0)
+        return rc;
     control->directory = malloc(sizeof(*control->directory));
     control->sent = malloc(control->node_count);
     if (!control->directory || !control->sent)
         return -ENOMEM;
-    control->directory_memory = (struct directory_memory){.take = take, .give = give};
+    control->directory_memory = (struct directory_memory){
+        .take = take,
+        .give = give,
+        .table = directory_table_of(&control->directory_table),
+        .empty = directory_table_empty,
+    };
     directory_init(control->directory, &control->directory_memory, control->node_count,
                    &(struct directory_shares){.jobs = (uint32_t)control->config->user_jobs,
                                               .alone = !control->config->allow_users &&
                                                        !control->config->allow_groups});
+    directory_inherit(control->directory);
+    directory_doubt(control->directory, control->node);
     return 0;
 }
 
@@ -56,6 +68,8 @@ void directory_client_close(struct control *control)
     free(control->sent);
     control->directory = NULL;
     control->sent = NULL;
+    if (control->directory_table.base)
+        mapping_destroy(&control->directory_table);
 }
 
 static uint32_t home_of(const struct control *control, const struct directory_id *id)
@@ -336,8 +350,6 @@ static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs 
     uint32_t engine;
     int node = directory_where(control->directory, &id, question->rank, &engine);
 
-    if (node < 0 && deferred_where_add(control, from, question, where_is))
-        return;
     answer(control, from, question->cookie, node < 0 ? node : 0, node < 0 ? 0 : (uint32_t)node,
            engine);
 }
@@ -611,6 +623,24 @@ void directory_client_node_up(struct control *control, uint32_t node)
                                    pending_cookie(&control->pending, p));
     }
     send_roll(control, node);
+}
+
+/* Nodes that have ranks announce them again once they are linked. A node that cannot be reached is
+ * given up, and its ranks leave. */
+void directory_client_resume(struct control *control)
+{
+    const struct directory *d = control->directory;
+
+    roll(control, control->node); /* this node's ranks are announced by now */
+    memset(control->sent, 0, control->node_count);
+    for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++) {
+        uint32_t at = 0, node;
+
+        while (d->jobs[i].used &&
+               (node = directory_next_node(&d->jobs[i], &at, control->sent)) != DIRECTORY_NOWHERE)
+            if (node != control->node)
+                send_roll(control, node); /* without a link: dials */
+    }
 }
 
 void directory_client_node_down(struct control *control, uint32_t node)

@@ -9,8 +9,8 @@
  * A gather is what the members of one parent have asked for with one number of call. The parent is
  * a team, or the world: one context number of all ranks of the job. The home keeps no
  * teams: each call says how large the parent is, and the first caller's node names its members;
- * where those of the world are, the directory knows. An error ends the gather for every member
- * once, also for those that call later.
+ * where those of the world are, and which have left, the directory knows. An error ends the gather
+ * for every member once, also for those that call later.
  *
  * A home that was started anew knows nothing of earlier gathers, and members that were answered do
  * not call again. So it asks the nodes of members that have not called, and a gather that has ended

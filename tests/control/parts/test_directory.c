@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "daemon/peering/directory.h"
 #include "daemon/control/nodes/job_view.h"
 #include "tests/suite.h"
@@ -88,6 +89,63 @@ static void ranks(void)
     CU_ASSERT_EQUAL(taken, 4);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);
+}
+
+static uint32_t emptied; /* ranks */
+
+static void empty(struct directory_table *table, uint32_t job_index, uint32_t size)
+{
+    memset(table->places[job_index], 0, size * sizeof(table->places[0][0]));
+    emptied += size;
+}
+
+/* A process takes over with the table that an earlier one has left: which ranks are where, which
+ * have left, and nothing of jobs that have ended. */
+static void inherited(void)
+{
+    struct directory_memory kept = {.take = take, .give = give, .empty = empty};
+    const struct directory_id ended = {.uid = 1000, .job = "ended"}, next = {.uid = 7, .job = "n"};
+    struct directory_job *of;
+    uint32_t engine, failed, at = 0, rank = 0;
+
+    kept.table = mmap(NULL, sizeof(*kept.table), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(kept.table, MAP_FAILED);
+    emptied = 0;
+    for (int round = 0; round < 3; round++) {
+        directory_init(&d, &kept, NODES, &alone);
+        directory_inherit(&d);
+        CU_ASSERT_EQUAL(directory_size(&d, &job), round == 0 ? 0 : 4);
+        CU_ASSERT_EQUAL(directory_size(&d, &ended), 0);
+        if (round == 0) {
+            CU_ASSERT_EQUAL(directory_attach(&d, &ended, 0, 3, 1, 0), 0);
+            for (uint32_t i = 0; i < 3; i++)
+                CU_ASSERT_EQUAL(directory_attach(&d, &job, i, 4, i + 1, i), 0);
+            CU_ASSERT_EQUAL(directory_detach(&d, &job, 1, 2, &of, &failed), 0);
+            CU_ASSERT_EQUAL(directory_detach(&d, &ended, 0, 1, &of, &failed), 0);
+            CU_ASSERT_EQUAL(emptied, 3);
+        }
+        CU_ASSERT_EQUAL(directory_attach(&d, &next, 0, 2, 0, 0), 0);
+        CU_ASSERT_EQUAL(directory_where(&d, &job, 0, &engine), 1);
+        CU_ASSERT_EQUAL(directory_where(&d, &job, 2, &engine), 3);
+        CU_ASSERT_EQUAL(engine, 2);
+        CU_ASSERT_TRUE(directory_has_left(&d, &job, 1));
+        CU_ASSERT_FALSE(directory_has_left(&d, &job, 3));
+        CU_ASSERT_EQUAL(directory_where(&d, &job, 3, &engine), -EHOSTUNREACH);
+        CU_ASSERT_EQUAL(d.bytes, (4 + 2) * sizeof(uint32_t));
+        directory_clear(&d);
+        CU_ASSERT_EQUAL(taken, 0);
+    }
+    /* Both ranks that are left were on nodes that are not in the list any more. */
+    directory_init(&d, &kept, 1, &alone);
+    directory_inherit(&d);
+    CU_ASSERT_EQUAL(directory_size(&d, &job), 0);
+    CU_ASSERT_EQUAL(directory_size(&d, &next), 2);
+    CU_ASSERT_EQUAL(emptied, 3 + 4);
+    directory_doubt(&d, 0);
+    CU_ASSERT_TRUE(directory_next_doubted(&d, 0, &at, &rank));
+    directory_clear(&d);
+    munmap(kept.table, sizeof(*kept.table));
 }
 
 /* The largest job that is reckoned with: all ranks attach, give a key each, and leave. */
@@ -590,6 +648,7 @@ static void homes(void)
 int main(void)
 {
     CU_TestInfo tests[] = {{"ranks", ranks},
+                           {"inherited", inherited},
                            {"ten thousand nodes of 128 ranks", ten_thousand_nodes},
                            {"comings and goings", comings_and_goings},
                            {"bounded", bounded},
