@@ -215,6 +215,41 @@ static void distance_packet(struct handler_packet *p)
     message_packet(p, args, 2);
 }
 
+/* Slots of 48 bytes, in any state, the receiver's and the sender's part of each. */
+enum { TAGS = 64 };
+
+static void begin_slots(uint8_t *state, uint8_t *region)
+{
+    uint64_t slots = TAGS;
+
+    (void)region;
+    memcpy(state, &slots, 8);
+    for (unsigned i = 0; i < TAGS; i++) {
+        uint64_t slot[6] = {draw(2), draw(100) * 8, draw(600)};
+
+        memcpy(state + 8 + sizeof(slot) * i, slot, sizeof(slot));
+    }
+}
+
+/* A request of any tag; or the get of one has ended, and the receiver posts the next receive. */
+static void request_packet(struct handler_packet *p)
+{
+    uint64_t args[3] = {draw(TAGS + 2), draw(1000), draw(500)}, next = draw(2);
+    uint64_t tag = draw(TAGS);
+
+    put_packet(p);
+    message_packet(p, args, 3);
+    p->flags = 0;
+    if (draw(2) == 0)
+        return;
+    p->kind = HANDLER_GOT;
+    p->flags = draw(10) == 0 ? HANDLER_FAILED : 0;
+    p->id = tag;
+    tag = 8 + 48 * (p->id + 1 < TAGS ? p->id + 1 : 0);
+    memcpy(t->b->state + tag, &next, 8);
+    memcpy(t->state + tag, &next, 8);
+}
+
 static const struct {
     const char *name;
     void (*begin)(uint8_t *state, uint8_t *region);
@@ -229,6 +264,8 @@ static const struct {
      1 << HANDLER_DROP | 1 << HANDLER_DEFER | 1 << HANDLER_FAIL},
     {"ping_pong", begin_words, put_packet, 1 << HANDLER_PROCESS_DATA | 1 << HANDLER_DROP},
     {"raid5", begin_words, raid_packet, 1 << HANDLER_PROCESS_DATA | 1 << HANDLER_FAIL},
+    {"rendezvous", begin_slots, request_packet,
+     1 << HANDLER_DROP | 1 << HANDLER_FAIL | 1 << HANDLER_SUCCESS},
     {"shortest_paths", begin_graph, distance_packet, 1 << HANDLER_DROP | 1 << HANDLER_DEFER},
     {"strided", begin_blocks, part_packet, 1 << HANDLER_SUCCESS},
     {"transaction_log", begin_words, logged_packet, 1 << HANDLER_PROCEED | 1 << HANDLER_FAIL},
@@ -298,6 +335,10 @@ static void run_message(void)
     const uint32_t *entry = t->b->run.image->entry;
     int verdict = HANDLER_PROCESS_DATA, returned = HANDLER_SUCCESS;
 
+    if (t->b->context.kind == HANDLER_GOT) {
+        t->kinds[run_again(HANDLER_COMPLETION) & 7]++;
+        return;
+    }
     if (entry[HANDLER_HEADER] != HANDLER_NONE)
         verdict = run_again(HANDLER_HEADER);
     if ((verdict & HANDLER_RETURN_MASK) == HANDLER_PROCESS_DATA) {

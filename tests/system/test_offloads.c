@@ -1,11 +1,11 @@
 /*
  * What a daemon does by its client's handlers, while the client is stopped (SIGSTOP): a table of
- * keys and values, a conditional read, and puts of many packets to a region, which are spread over
- * blocks of it. The client is a process of its own. Requests under way end once, each, when its
- * daemon is killed or hands over, or the client itself is killed. pwcctl shows the offload, and
- * quotas count over restarts.
+ * keys and values, a conditional read, puts of many packets to a region, which are spread over
+ * blocks of it, and messages that are fetched when they match a receive. The client is a process of
+ * its own. Requests under way end once, each, when its daemon is killed or hands over, or the
+ * client itself is killed. pwcctl shows the offload, and quotas count over restarts.
  *
- *     test_offloads PWCD PWCCTL KEY_VALUE.o CONDITIONAL_READ.o STRIDED.o SLOW_END.o
+ *     test_offloads PWCD PWCCTL KEY_VALUE.o CONDITIONAL_READ.o STRIDED.o RENDEZVOUS.o SLOW_END.o
  */
 #include <errno.h>
 #include <signal.h>
@@ -40,12 +40,19 @@ enum { KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2 }; /* as examples/handlers/key_v
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static const char *pwcctl, *key_value_file, *conditional_read_file, *strided_file, *slow_end_file;
+static const char *pwcctl, *key_value_file, *conditional_read_file, *strided_file, *rendezvous_file,
+    *slow_end_file;
 
 struct row { /* as examples/handlers/conditional_read.c */
     uint64_t id;
     char name[24];
 };
+
+struct slot { /* as examples/handlers/rendezvous.c */
+    uint64_t state, place, room, sender, offset, bytes;
+};
+enum { EMPTY, POSTED, ARRIVED, GETTING, RECEIVED };
+enum { TAGS = 24, POSTS = BURST, FETCHED = 1500 /* bytes; the last tags have no receive */ };
 
 /* ---- the client that is stopped -------------------------------------------------------------- */
 
@@ -66,6 +73,7 @@ static int load(struct rank *r, const char *path, pwc_program **out)
 static void fill(struct rank *r, const char *path)
 {
     uint64_t *state = (uint64_t *)(void *)(r->memory + REGION_BYTES / 2);
+    struct slot *slots = (struct slot *)(void *)(state + 1);
 
     memset(r->memory, 0, REGION_BYTES);
     if (path == key_value_file)
@@ -76,6 +84,11 @@ static void fill(struct rank *r, const char *path)
         snprintf(row.name, sizeof(row.name), "name %u", (unsigned)i);
         memcpy(r->memory + i * sizeof(row), &row, sizeof(row));
     }
+    if (path != rendezvous_file)
+        return;
+    state[0] = TAGS;
+    for (uint64_t tag = 0; tag < POSTS; tag++)
+        slots[tag] = (struct slot){.state = POSTED, .place = tag * FETCHED, .room = FETCHED};
 }
 
 /* Fills the attributes of an offload for messages, or of one for puts to the region, whose state
@@ -99,6 +112,8 @@ static int attributes(struct rank *r, const char *path, struct pwc_offload_attr 
     attr->state = r->region;
     attr->state_offset = attr->state_length = REGION_BYTES / 2;
     attr->host = r->region;
+    attr->targets = &r->remote;
+    attr->target_count = path == rendezvous_file;
     return 0;
 }
 
@@ -133,6 +148,8 @@ static int client_main(const char *job, const char *path, int ready, int end)
     char byte;
 
     if (rank_attach(&r, cluster.nodes[1].socket, job, 1, 2, REGION_BYTES) < 0 ||
+        read(end, &key, sizeof(key)) != sizeof(key) ||
+        (path == rendezvous_file && pwc_bind(r.ctx, pwc_peer_of(0, 0), &key, &r.remote) < 0) ||
         serve(&r, path, &offload) < 0 || pwc_region_key(r.region, &key) < 0 ||
         write(ready, &key, sizeof(key)) != sizeof(key))
         return 1;
@@ -193,11 +210,13 @@ static bool server_open_from(struct server *s, const char *job, const char *path
     close(ready[1]);
     close(end[0]);
     s->end = end[1];
-    if (read(ready[0], &key, sizeof(key)) != sizeof(key))
+    if (rank_attach(&s->asker, cluster.nodes[node].socket, job, 0, 2, REGION_BYTES) < 0 ||
+        pwc_region_key(s->asker.region, &key) < 0 ||
+        write(s->end, &key, sizeof(key)) != sizeof(key) ||
+        read(ready[0], &key, sizeof(key)) != sizeof(key))
         return false;
     close(ready[0]);
-    if (rank_attach(&s->asker, cluster.nodes[node].socket, job, 0, 2, REGION_BYTES) < 0 ||
-        pwc_am_register(s->asker.ctx, INDEX, answered, &answer) < 0 ||
+    if (pwc_am_register(s->asker.ctx, INDEX, answered, &answer) < 0 ||
         pwc_bind(s->asker.ctx, pwc_peer_of(1, 0), &key, &s->asker.remote) < 0)
         return false;
     return kill(s->pid, SIGSTOP) == 0 && waitpid(s->pid, &status, WUNTRACED) == s->pid &&
@@ -477,6 +496,105 @@ static void test_strided(void)
     check_strided(0);
 }
 
+/* ---- rendezvous ------------------------------------------------------------------------------ */
+
+/* A request to fetch a tag's bytes, which stand at its place in the sender's region. */
+static int request(struct server *s, uint64_t tag)
+{
+    const uint64_t arguments[3] = {tag, tag * FETCHED, FETCHED};
+    const struct pwc_am_send send = {
+        .index = INDEX, .count = 3, .arguments = arguments, .flags = PWC_AM_NO_REPLY};
+
+    return pwc_am_short(s->asker.remote, &send);
+}
+
+/* Waits for the ends of `count` requests, and for the puts that say that their bytes are there: how
+ * many of these came, of tags that had none yet. */
+static uint32_t fetched(struct server *s, uint32_t count, uint32_t *failed)
+{
+    uint32_t came = 0, tags = 0, ended = 0;
+
+    for (*failed = 0; ended < count || came + *failed < count;) {
+        struct pwc_event event;
+
+        if (pwc_wait(s->asker.ctx, PWC_ANY, PWC_REMOTE | PWC_LOCAL, &event, RANK_WAIT_MS) != 1)
+            return 0;
+        if (event.kind == PWC_LOCAL) {
+            *failed += event.status < 0;
+            ended++;
+        } else if (event.id < POSTS && !(tags >> event.id & 1)) {
+            tags |= 1u << event.id;
+            came++;
+        } else {
+            return 0;
+        }
+    }
+    return came;
+}
+
+/* The receiver's region, read into the upper half of the sender's: only its first half counts. */
+static const struct slot *look(struct server *s, uint64_t offset)
+{
+    uint8_t *to = s->asker.memory + REGION_BYTES / 2;
+
+    CU_ASSERT_EQUAL(moved(s, pwc_get(s->asker.remote, offset, to, REGION_BYTES / 2, PWC_CID_NONE,
+                                     PWC_CID_NONE, 0)),
+                    0);
+    return (const struct slot *)(const void *)(to + sizeof(uint64_t));
+}
+
+static void check_rendezvous(unsigned node)
+{
+    const struct slot *slot;
+    struct server s;
+    uint32_t failed;
+
+    CU_ASSERT_TRUE_FATAL(server_open_from(&s, "rendezvous", rendezvous_file, node));
+    rank_fill(s.asker.memory, POSTS * FETCHED, node);
+    for (uint64_t tag = 0; tag < POSTS; tag++)
+        CU_ASSERT_EQUAL(request(&s, tag), 0);
+    CU_ASSERT_EQUAL(fetched(&s, POSTS, &failed), POSTS);
+    CU_ASSERT_EQUAL(failed, 0);
+    look(&s, 0);
+    CU_ASSERT_EQUAL(memcmp(s.asker.memory + REGION_BYTES / 2, s.asker.memory, POSTS * FETCHED), 0);
+    /* No receive is posted: the request waits for the receiver. A second one fails. */
+    CU_ASSERT_EQUAL(moved(&s, request(&s, POSTS)), 0);
+    CU_ASSERT_EQUAL(moved(&s, request(&s, POSTS)), -EREMOTEIO);
+    CU_ASSERT_EQUAL(moved(&s, request(&s, TAGS)), -EREMOTEIO);
+    slot = look(&s, REGION_BYTES / 2);
+    for (uint64_t tag = 0; tag < TAGS; tag++)
+        CU_ASSERT_EQUAL(slot[tag].state, tag < POSTS ? RECEIVED : tag == POSTS ? ARRIVED : EMPTY);
+    CU_ASSERT_EQUAL(slot[POSTS].offset, POSTS * FETCHED);
+    server_close(&s);
+}
+
+static void test_rendezvous(void)
+{
+    check_rendezvous(0);
+    check_rendezvous(1);
+}
+
+/* The receiver's daemon hands over while gets are under way: each comes once. */
+static void test_rendezvous_daemon_goes(void)
+{
+    struct server s;
+    uint32_t failed;
+
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_TRUE_FATAL(server_open(&s, "fetched", rendezvous_file));
+        rank_fill(s.asker.memory, POSTS * FETCHED, (uint64_t)i);
+        for (uint64_t tag = 0; tag < POSTS; tag++)
+            CU_ASSERT_EQUAL(request(&s, tag), 0);
+        daemon_goes(false);
+        CU_ASSERT_EQUAL(fetched(&s, POSTS, &failed), POSTS);
+        CU_ASSERT_EQUAL(failed, 0);
+        look(&s, 0);
+        CU_ASSERT_EQUAL(memcmp(s.asker.memory + REGION_BYTES / 2, s.asker.memory, POSTS * FETCHED),
+                        0);
+        server_close(&s);
+    }
+}
+
 /* The one that asks is a rank of the same node: nothing of it goes beside the daemon. */
 static void test_same_node(void)
 {
@@ -600,6 +718,8 @@ int main(int argc, char **argv)
                            {"daemons are killed and hand over", test_daemon_goes},
                            {"a client is killed", test_client_dies},
                            {"a column put to a stopped client", test_strided},
+                           {"messages fetched by a stopped client's daemon", test_rendezvous},
+                           {"which hands over meanwhile", test_rendezvous_daemon_goes},
                            {"asked on the same node", test_same_node},
                            {"quotas over restarts", test_quota_stays},
                            {"destroyed while puts are under way", test_cut_at_once},
@@ -610,14 +730,15 @@ int main(int argc, char **argv)
     struct cluster_options options = {.nodes = 2, .provider = "stream", .more = more};
     int status = 1;
 
-    if (argc != 7)
+    if (argc != 8)
         return 2;
     options.pwcd = argv[1];
     pwcctl = argv[2];
     key_value_file = argv[3];
     conditional_read_file = argv[4];
     strided_file = argv[5];
-    slow_end_file = argv[6];
+    rendezvous_file = argv[6];
+    slow_end_file = argv[7];
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("offloads", tests);
     return cluster_end(&cluster, status);
