@@ -64,6 +64,10 @@ static void test_bad_options(void)
         {{"--grace", "soon", "--", "true"}, "--grace \"soon\""},
         {{"--grace", "-1", "--", "true"}, "--grace \"-1\""},
         {{"--netns", "--provider", "shm", "--", "true"}, "shared memory has no network"},
+        {{"--hold", "-n", "2", "--", "true"}, "--hold with --ranks"},
+        {{"--hold", "--netns", "--", "true"}, "--hold with --netns"},
+        {{"--hold", "--place", "--", "true"}, "--hold with --place"},
+        {{"--place"}, "no program given"},
         {{"--unknown", "--", "true"}, "unrecognized option"},
         {{"--nodes"}, "requires an argument"},
     };
@@ -225,6 +229,91 @@ static void test_bind(void)
     expect_lines(
         (const char *[]){"--pin", "--nodes", "2", "--", "sh", "-c", "echo has $(nproc)", NULL},
         "has 1\n", 2);
+}
+
+/* The ranks of another launcher: each finds its number as that launcher says it, and its node in
+ * blocks; a launcher's variables do not reach the other's ranks. */
+static void test_hold_and_place(void)
+{
+    static const char script[] =
+        "place() { $0 --place -- sh -c 'test -e $PWC_SOCKET && test -z \"$PWC_SOCKETS\" && "
+        "echo $PWC_RANK of $PWC_SIZE on $PWC_NODE of $PWC_NODES in $PWC_JOB'; }; "
+        "test -z \"$PWC_RANK\" && "
+        "PMI_RANK=0 PMI_SIZE=3 place && PMI_RANK=2 PMI_SIZE=3 place && "
+        "OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=mpi place && "
+        "SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=4 place && "
+        "PWC_RANK=1 PWC_SIZE=4 PWC_JOB=own place && echo job is placed-$$";
+    struct command *command = start(
+        (const char *[]){"--nodes", "2", "--hold", "--", "sh", "-c", script, pwcrun_path, NULL},
+        "PWC_RANK=99");
+    CU_ASSERT_EQUAL(command_finish(command), 0);
+    const char *job = strstr(command->out_text, "job is ");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(job);
+    job += strlen("job is ");
+    const struct {
+        const char *text, *job;
+    } lines[] = {{"0 of 3 on 0 of 2 in ", job},
+                 {"2 of 3 on 1 of 2 in ", job},
+                 {"1 of 2 on 1 of 2 in ", "mpi\n"},
+                 {"3 of 4 on 1 of 2 in ", job},
+                 {"1 of 4 on 0 of 2 in ", "own\n"}};
+    const char *at = command->out_text;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        char line[128];
+        snprintf(line, sizeof(line), "%s%.*s", lines[i].text, (int)strcspn(lines[i].job, "\n") + 1,
+                 lines[i].job);
+        CU_ASSERT_EQUAL(strncmp(at, line, strlen(line)), 0);
+        at += strcspn(at, "\n") + 1;
+    }
+    command_free(command);
+    expect((const char *[]){"--hold", "--grace", "0.1", "--", "sh", "-c", "exit 6", NULL}, NULL, 6,
+           "launcher 0 ended with status 6");
+}
+
+/* Without a program the daemons serve until a signal comes, and that is a good end. */
+static void test_hold_alone(void)
+{
+    struct command *command = start((const char *[]){"--nodes", "2", "--hold", NULL}, NULL);
+    CU_ASSERT(command_await(command, "/1.sock\n"));
+    CU_ASSERT_EQUAL(strncmp(command->out_text, "PWC_SOCKETS=/", 13), 0);
+    char first[128];
+    snprintf(first, sizeof(first), "%.*s", (int)strcspn(command->out_text + 12, ":"),
+             command->out_text + 12);
+    CU_ASSERT_EQUAL(access(first, F_OK), 0);
+    kill(command->pid, SIGTERM);
+    CU_ASSERT_EQUAL(command_finish(command), 0);
+    CU_ASSERT_EQUAL(access(first, F_OK), -1);
+    command_free(command);
+}
+
+/* What a rank cannot be placed with. */
+static void test_place_refuses(void)
+{
+    static const struct {
+        const char *setting, *said;
+    } cases[] = {
+        {"", "none of OMPI_COMM_WORLD_RANK"},
+        {"PMI_RANK=0", "PMI_SIZE is \"\""},
+        {"PMI_RANK=4 PMI_SIZE=4", "PMI_RANK is \"4\": it must be a number from 0 to 3"},
+        {"PMI_RANK=-1 PMI_SIZE=4", "PMI_RANK is \"-1\""},
+        {"PMI_RANK=0 PMI_SIZE=4097", "PMI_SIZE is \"4097\""},
+        {"PMI_RANK=0 PMI_SIZE=0", "PMI_SIZE is \"0\": it must be a number from 1"},
+        {"PMI_RANK=0 PMI_SIZE=1", "PWC_SOCKETS is not set"},
+        {"PMI_RANK=1 PMI_SIZE=2 PWC_SOCKETS=/a:", "socket 1 of PWC_SOCKETS has 0 characters"},
+        {"PMI_RANK=0 PMI_SIZE=1 PWC_SOCKETS=/a", "no-such-program"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char script[256];
+        snprintf(script, sizeof(script), "%s exec $0 --place ./no-such-program", cases[i].setting);
+        struct command *command =
+            command_start((const char *[]){"sh", "-c", script, pwcrun_path, NULL}, NULL);
+        int status = i + 1 < sizeof(cases) / sizeof(cases[0]) ? 125 : 127;
+        CU_ASSERT_EQUAL(command_finish(command), status);
+        CU_ASSERT(command_said(command, cases[i].said));
+        if (!command_said(command, cases[i].said))
+            fprintf(stderr, "%s: %s\n", cases[i].setting, command->err_text);
+        command_free(command);
+    }
 }
 
 static void test_signals_are_forwarded(void)
@@ -389,6 +478,9 @@ int main(int argc, char **argv)
                            {"environment and labels", test_environment_and_labels},
                            {"ranks of pwcperf, and by -np", test_ranks},
                            {"processors", test_bind},
+                           {"ranks of another launcher", test_hold_and_place},
+                           {"daemons that are held", test_hold_alone},
+                           {"what cannot be placed", test_place_refuses},
                            {"signals are forwarded", test_signals_are_forwarded},
                            {"a signal ends the ranks", test_signal_ends_ranks},
                            {"nothing is left", test_nothing_left},

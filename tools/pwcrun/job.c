@@ -147,6 +147,38 @@ static void start_nodes(struct job *job)
     }
 }
 
+static void not_started(struct job *job, int rc)
+{
+    int status = rc == -ENOENT   ? PWCRUN_NOT_FOUND
+                 : rc == -EACCES ? PWCRUN_NOT_EXECUTABLE
+                                 : PWCRUN_FAILED;
+    fail(job, status, "%s: %s", job->options->program[0], strerror(-rc));
+}
+
+/* With --hold: starts the launcher, or prints where the daemons are. */
+static void hold(struct job *job)
+{
+    char *sockets = nodes_sockets(job->nodes, job->options->nodes);
+    int rc = sockets != NULL ? 0 : -ENOMEM;
+    enter(job, RUNNING, NEVER);
+    if (rc == 0 && job->options->ranks == 0) {
+        printf("%s\n", sockets);
+        fflush(stdout);
+    } else if (rc == 0) {
+        rc = rank_start_launcher(&job->ranks[0], sockets, job->options, job->reaper);
+        job->ranks_alive = rc == 0;
+    }
+    free(sockets);
+    if (rc < 0)
+        not_started(job, rc);
+}
+
+/* Whether the daemons serve until a signal comes. */
+static bool holds(const struct job *job)
+{
+    return job->options->ranks == 0 && job->phase == RUNNING && job->ending == 0;
+}
+
 static void start_ranks(struct job *job)
 {
     enter(job, RUNNING, NEVER);
@@ -156,10 +188,7 @@ static void start_ranks(struct job *job)
         const struct node *node = &job->nodes[rank_node(i, count, job->options->nodes)];
         int rc = rank_start(rank, i, node, job->name, job->options, job->reaper);
         if (rc < 0) {
-            int status = rc == -ENOENT   ? PWCRUN_NOT_FOUND
-                         : rc == -EACCES ? PWCRUN_NOT_EXECUTABLE
-                                         : PWCRUN_FAILED;
-            fail(job, status, "%s: %s", job->options->program[0], strerror(-rc));
+            not_started(job, rc);
             return;
         }
         job->ranks_alive++;
@@ -187,8 +216,8 @@ static void rank_ended(struct job *job, struct rank *rank, int wait_status)
     rank->pid = 0;
     job->ranks_alive--;
     if (wait_status != 0 && job->status == 0)
-        fail(job, child_status(wait_status), "rank %u %s", rank->number,
-             how_ended(wait_status, how));
+        fail(job, child_status(wait_status), "%s %u %s", job->options->hold ? "launcher" : "rank",
+             rank->number, how_ended(wait_status, how));
 }
 
 static void node_ended(struct job *job, struct node *node, int wait_status)
@@ -306,10 +335,12 @@ static void advance(struct job *job)
         unsigned serving = 0;
         for (unsigned i = 0; i < job->options->nodes; i++)
             serving += job->nodes[i].serving;
-        if (serving == job->options->nodes)
+        if (serving == job->options->nodes && job->options->hold)
+            hold(job);
+        else if (serving == job->options->nodes)
             start_ranks(job);
     }
-    if (job->phase > STARTING && job->phase < STOPPING && job->ranks_alive == 0)
+    if (job->phase > STARTING && job->phase < STOPPING && job->ranks_alive == 0 && !holds(job))
         stop_nodes(job);
     if (job->phase >= STOPPING && job->nodes_alive == 0)
         enter(job, DONE, NEVER);

@@ -4,6 +4,11 @@
  *     pwcrun ---+-- reaper          cleans up when pwcrun is gone, whatever ended it
  *               +-- pwcd ...        one a node
  *               +-- PROGRAM ...     the ranks
+ *
+ * With --hold the program is the launcher of another system, and its ranks come by --place:
+ *
+ *     pwcrun --hold ---+-- reaper, pwcd ...
+ *                      +-- mpirun -n 4 pwcrun --place PROGRAM ...
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +18,7 @@
 #include "tools/pwcrun/job.h"
 #include "tools/pwcrun/network.h"
 #include "tools/pwcrun/options.h"
+#include "tools/pwcrun/place.h"
 #include "tools/pwcrun/reaper.h"
 #include "tools/pwcrun/workdir.h"
 
@@ -72,7 +78,7 @@ int main(int argc, char **argv)
     rc = options_parse(&options, argc, argv);
     if (rc != 0)
         return rc > 0 ? 0 : PWCRUN_FAILED;
-    int status = run(&options);
+    int status = options.place ? place_run(&options) : run(&options);
     options_free(&options);
     return status;
 }

@@ -62,38 +62,13 @@ static int plan_loopback(struct node *nodes, unsigned count, pid_t owner)
     return rc;
 }
 
-/* Chooses the node's processors among ours, which `allowed` holds: its share, one, or all. */
-static void plan_processors(struct node *node, const struct options *options,
-                            const cpu_set_t *allowed)
-{
-    unsigned count = (unsigned)CPU_COUNT(allowed), from, to, seen = 0;
-    if (count == 0 || options->bind == BIND_NONE ||
-        (options->bind == BIND_SHARE && (count < options->nodes || options->nodes == 1)))
-        return;
-    if (options->bind == BIND_ONE) {
-        from = node->number % count;
-        to = from + 1;
-    } else {
-        from = node->number * count / options->nodes;
-        to = (node->number + 1) * count / options->nodes;
-    }
-    CPU_ZERO(&node->processors);
-    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, allowed) && seen++ >= from && seen <= to)
-            CPU_SET(cpu, &node->processors);
-    node->bound = true;
-}
-
 int nodes_plan(struct node *nodes, const struct options *options, const struct workdir *dir,
                const struct network *network)
 {
-    cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0) /* more of them than the set holds */
-        CPU_ZERO(&allowed);
     for (unsigned i = 0; i < options->nodes; i++) {
         struct node *node = &nodes[i];
         *node = (struct node){.number = i, .ready = -1, .log.from = -1};
-        plan_processors(node, options, &allowed);
+        node->bound = processors_of(i, options->nodes, options->bind, &node->processors);
         snprintf(node->socket, sizeof(node->socket), "%s/%u.sock", dir->path, i);
         if (network->nodes > 0) {
             network_name(network, i, node->netns);
@@ -102,6 +77,16 @@ int nodes_plan(struct node *nodes, const struct options *options, const struct w
         }
     }
     return network->nodes > 0 ? 0 : plan_loopback(nodes, options->nodes, network->owner);
+}
+
+char *nodes_sockets(const struct node *nodes, unsigned count)
+{
+    size_t room = sizeof("PWC_SOCKETS=") + count * sizeof(nodes->socket), used = 0;
+    char *list = malloc(room);
+    for (unsigned i = 0; list != NULL && i < count; i++)
+        used += (size_t)snprintf(list + used, room - used, "%s%s",
+                                 i > 0 ? ":" : "PWC_SOCKETS=", nodes[i].socket);
+    return list;
 }
 
 char *nodes_list(const struct node *nodes, unsigned count)

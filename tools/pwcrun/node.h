@@ -8,6 +8,7 @@
 #include "tools/pwcrun/network.h"
 #include "tools/pwcrun/options.h"
 #include "tools/pwcrun/output.h"
+#include "tools/pwcrun/processors.h"
 #include "tools/pwcrun/reaper.h"
 #include "tools/pwcrun/workdir.h"
 
@@ -28,6 +29,9 @@ struct node {
 /* Gives each node its name, socket and address. */
 int nodes_plan(struct node *nodes, const struct options *options, const struct workdir *dir,
                const struct network *network);
+
+/* Returns "PWC_SOCKETS=socket:socket:...", to be freed; NULL without memory. */
+char *nodes_sockets(const struct node *nodes, unsigned count);
 
 /* Returns "host:port,host:port,...", to be freed; NULL without memory. */
 char *nodes_list(const struct node *nodes, unsigned count);

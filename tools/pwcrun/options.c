@@ -76,6 +76,15 @@ static const struct argument rows[] = {
      "are as many as nodes), one, or none: any (share)",
      .kind = ARGUMENT_TAKE, .take = take_bind},
     {"pin", NULL, "the same as --bind one", .kind = ARGUMENT_TAKE, .take = take_pin},
+    {"hold", NULL,
+     "start the daemons for ranks that another launcher starts by pwcrun --place:\n"
+     "PROGRAM is the launcher, run once; without PROGRAM print PWC_SOCKETS=... and\n"
+     "hold the daemons until a signal comes",
+     AT(hold)},
+    {"place", NULL,
+     "become PROGRAM, as the rank that mpirun, hydra or srun made of this process, on\n"
+     "its node of PWC_SOCKETS",
+     AT(place)},
     {"label", NULL, "put the rank before each line of output", AT(label)},
     {"verbose", NULL, "print what is started, and show the daemons' information messages",
      AT(verbose)},
@@ -96,8 +105,15 @@ static const struct command_line line = {
 
 static int check(const struct options *o, int words)
 {
-    if (words == 0)
+    if (words == 0 && !o->hold)
         return arguments_refuse(line.tool, "no program given");
+    if (o->hold && o->place)
+        return arguments_refuse(line.tool, "--hold with --place: the first is for the daemons, the "
+                                           "second for each rank");
+    if (o->hold && (o->ranks != 0 || o->netns))
+        return arguments_refuse(line.tool,
+                                "--hold with %s: another launcher starts the ranks, here",
+                                o->ranks != 0 ? "--ranks" : "--netns");
     if (o->netns && o->provider != NULL && strstr(o->provider, "shm") != NULL)
         return arguments_refuse(line.tool,
                                 "--netns with --provider %s: shared memory has no network; use it "
@@ -126,7 +142,9 @@ int options_parse(struct options *out, int argc, char **argv)
     if (rc != 0)
         options_free(out);
     out->program = argv + optind;
-    if (rc == 0 && out->ranks == 0)
+    if (rc == 0 && out->hold)
+        out->ranks = out->program[0] != NULL ? 1 : 0; /* the launcher takes a rank's place */
+    else if (rc == 0 && out->ranks == 0)
         out->ranks = default_ranks(out);
     return rc;
 }

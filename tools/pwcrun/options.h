@@ -3,6 +3,7 @@
 #define PWCRUN_OPTIONS_H
 
 #include <stdbool.h>
+#include "tools/pwcrun/processors.h"
 
 #define PWCRUN_NODES_MAX 256u
 #define PWCRUN_RANKS_MAX 4096u
@@ -12,13 +13,6 @@ enum {
     PWCRUN_FAILED = 125,
     PWCRUN_NOT_EXECUTABLE = 126,
     PWCRUN_NOT_FOUND = 127,
-};
-
-/* The processors that a node's processes stay on. */
-enum bind {
-    BIND_SHARE, /* each node has its share, where there are as many processors as nodes */
-    BIND_ONE,   /* one processor a node */
-    BIND_NONE,
 };
 
 struct options {
@@ -37,9 +31,11 @@ struct options {
     bool keep;
     bool netns;
     enum bind bind;
+    bool hold;  /* daemons for ranks that another launcher starts */
+    bool place; /* a rank of another launcher, for daemons that --hold has started */
     bool label;
     bool verbose;
-    char **program; /* NULL-terminated, the rest of argv */
+    char **program; /* NULL-terminated, the rest of argv; may be empty with `hold` */
 };
 
 /* 0: run; 1: help or the version was printed; -EINVAL: the command line is wrong, and stderr has

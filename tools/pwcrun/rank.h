@@ -22,4 +22,9 @@ static inline unsigned rank_node(unsigned rank, unsigned ranks, unsigned nodes)
 int rank_start(struct rank *rank, unsigned number, const struct node *node, const char *job,
                const struct options *options, const struct reaper *reaper);
 
+/* Starts the program as the launcher of ranks (--hold), with `sockets`, "PWC_SOCKETS=...", in its
+ * environment. */
+int rank_start_launcher(struct rank *rank, char *sockets, const struct options *options,
+                        const struct reaper *reaper);
+
 #endif
