@@ -1,12 +1,14 @@
 /*
  * Owns windows: what their ranks contribute, and the remotes that are bound so far. Creating and
- * freeing one is an exchange of all ranks, or an allgather and a barrier of a team. Thread: the one
- * that owns the context.
+ * freeing one is an exchange of all ranks, or an allreduce and an allgather, and a barrier, of a
+ * team. Thread: the one that owns the context.
  */
 #include "clientlib/memory/window.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include "clientlib/teams/describe.h"
 #include "clientlib/teams/team.h"
 
 /* The number of a new window's space: above all that a member has had. */
@@ -14,24 +16,13 @@ static int choose_space(const struct pwc_window *w, uint32_t *number)
 {
     uint32_t highest = 0;
 
-    for (uint32_t i = 0; i < w->size; i++) {
-        if (w->members[i].regions < 0)
-            return -ECANCELED;
+    for (uint32_t i = 0; i < w->size; i++)
         if (w->members[i].highest_space > highest)
             highest = w->members[i].highest_space;
-    }
     if (highest == UINT32_MAX)
         return -ENOSPC;
     *number = highest + 1;
     return 0;
-}
-
-static void release(struct pwc_window *w)
-{
-    free(w->members);
-    free(w->remotes);
-    free(w->places);
-    free(w);
 }
 
 static struct pwc_window *allocate(struct pwc_ctx *ctx, struct pwc_team *team)
@@ -48,7 +39,7 @@ static struct pwc_window *allocate(struct pwc_ctx *ctx, struct pwc_team *team)
     w->places = team ? calloc(w->size, sizeof(*w->places)) : NULL;
     if (w->members && w->remotes && (!team || w->places))
         return w;
-    release(w);
+    window_release(w);
     return NULL;
 }
 
@@ -57,34 +48,6 @@ static int by_peer(const void *left, const void *right)
     const struct window_place *a = left, *b = right;
 
     return a->peer < b->peer ? -1 : a->peer > b->peer;
-}
-
-/* Gathers what all ranks contribute. Blocks. */
-static int gather(struct pwc_window *w, const struct window_member *mine)
-{
-    int rc;
-
-    if (!w->team)
-        return pwc_exchange(w->ctx, mine, sizeof(*mine), w->members);
-    rc = pwc_team_allgather(w->team, mine, w->members, sizeof(*mine), PWC_CID_NONE, PWC_NO_LCE);
-    if (rc == 0)
-        rc = team_finish(w->team);
-    for (uint32_t rank = 0; rank < w->size && rc == 0; rank++)
-        w->places[rank] = (struct window_place){w->members[rank].peer, rank};
-    if (rc == 0)
-        qsort(w->places, w->size, sizeof(*w->places), by_peer);
-    return rc;
-}
-
-/* Waits until all ranks have come here. */
-static int meet(struct pwc_window *w)
-{
-    int rc;
-
-    if (!w->team)
-        return pwc_barrier(w->ctx);
-    rc = pwc_team_barrier(w->team, PWC_CID_NONE, PWC_NO_LCE);
-    return rc < 0 ? rc : team_finish(w->team);
 }
 
 /* Fills in this rank's contribution: 0, or why it has no part. */
@@ -104,6 +67,96 @@ static int contribute(struct pwc_ctx *ctx, const pwc_region *mine, struct window
     return rc;
 }
 
+/* Another rank cannot take part, for this reason. */
+static int refused_by(struct pwc_ctx *ctx, uint32_t rank, int why)
+{
+    char text[128];
+
+    snprintf(text, sizeof(text), "rank %u of the job cannot take part in the window: %s", rank,
+             pwc_strerror(why));
+    return daemon_link_refuse(&ctx->client->link, -ECANCELED, text);
+}
+
+/* ---- over all ranks of the job --------------------------------------------------------------- */
+
+/* Exchanges what all ranks contribute. A rank that has no part, or no memory (`w` is NULL), takes
+ * part in the exchange, so that no other waits for it. */
+static int exchange(struct pwc_ctx *ctx, struct pwc_window *w, const struct window_member *mine)
+{
+    int rc = pwc_exchange(ctx, mine, sizeof(*mine), w ? w->members : NULL);
+
+    if (mine->regions < 0)
+        return mine->regions;
+    for (uint32_t rank = 0; w && rank < w->size && rc == 0; rank++)
+        if (w->members[rank].regions < 0)
+            rc = refused_by(ctx, rank, w->members[rank].regions);
+    return rc;
+}
+
+/* ---- over a team ----------------------------------------------------------------------------- */
+
+/* What a broken team says, where pwc_error_text finds it, too. */
+static int explained(struct pwc_team *t, int rc)
+{
+    char text[256];
+
+    if (rc == 0 || rc != t->status || pwc_team_error_text(t, text, sizeof(text)) == 0)
+        return rc;
+    return daemon_link_refuse(&t->ctx->client->link, rc, text);
+}
+
+/* Whether all members have a part: before a member needs memory for it. The vote stands in the
+ * team, for a call that is not waited for to its end. */
+static int vote(struct pwc_team *t, int mine)
+{
+    const struct team_spec spec =
+        describe_fold(TEAM_ALLREDUCE, &t->vote[0], &t->vote[1], 1, PWC_I64_AT, PWC_MINLOC, 0);
+    int rc;
+
+    t->vote[0] = (struct pwc_i64_at){.value = mine, .at = t->ctx->client->rank};
+    rc = team_call_to_end(t, &spec);
+    if (rc < 0 || mine < 0)
+        return rc < 0 ? explained(t, rc) : mine;
+    return t->vote[1].value == 0
+               ? 0
+               : refused_by(t->ctx, (uint32_t)t->vote[1].at, (int)t->vote[1].value);
+}
+
+/* Gathers what all members contribute. */
+static int gather(struct pwc_window *w)
+{
+    const struct team_spec spec =
+        describe_move(TEAM_ALLGATHER, &w->mine, w->members, sizeof(w->mine), 0);
+    int rc = team_call_to_end(w->team, &spec);
+
+    for (uint32_t rank = 0; rank < w->size && rc == 0; rank++)
+        w->places[rank] = (struct window_place){w->members[rank].peer, rank};
+    if (rc == 0)
+        qsort(w->places, w->size, sizeof(*w->places), by_peer);
+    return explained(w->team, rc);
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+/* Waits until all ranks have come here. */
+static int meet(struct pwc_window *w)
+{
+    const struct team_spec barrier = {.kind = TEAM_BARRIER};
+
+    return w->team ? explained(w->team, team_call_to_end(w->team, &barrier)) : pwc_barrier(w->ctx);
+}
+
+/* Frees a window that was not made. A call that is under way still writes into its members. */
+static void give_up(struct pwc_window *w)
+{
+    if (w->team && w->team->called > w->team->over) {
+        w->next = w->team->deserted;
+        w->team->deserted = w;
+    } else {
+        window_release(w);
+    }
+}
+
 int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out)
 {
     int rc = client_may_ask(ctx->client);
@@ -112,26 +165,25 @@ int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window
 
     if (rc < 0)
         return rc;
-    if (team && team->ctx != ctx)
-        return -EINVAL;
-    rc = contribute(ctx, mine, &member);
     w = allocate(ctx, team);
-    if (!w) {
-        member.regions = -ENOMEM;
-        if (!team) /* members of a team wait for this one until their timeout */
-            (void)pwc_exchange(ctx, &member, sizeof(member), NULL);
-        return -ENOMEM;
+    rc = contribute(ctx, mine, &member);
+    if (!w)
+        member.regions = rc = -ENOMEM;
+    if (team && team->ctx != ctx)
+        rc = -EINVAL;
+    if (team)
+        rc = vote(team, rc);
+    else
+        rc = exchange(ctx, w, &member);
+    if (team && rc == 0) {
+        w->mine = member;
+        rc = gather(w);
     }
-    /* A rank that has no part takes part in the exchange, so that no other waits for it. */
+    if (rc == 0)
+        rc = choose_space(w, &w->space.number);
     if (rc < 0) {
-        (void)gather(w, &member);
-    } else {
-        rc = gather(w, &member);
-        if (rc == 0)
-            rc = choose_space(w, &w->space.number);
-    }
-    if (rc < 0) {
-        release(w);
+        if (w)
+            give_up(w);
         return rc;
     }
     channel_space_open(&ctx->channel, &w->space);
@@ -149,7 +201,7 @@ void window_free(struct pwc_window *w)
         at = &(*at)->next;
     *at = w->next;
     channel_space_close(&w->ctx->channel, &w->space);
-    release(w);
+    window_release(w);
 }
 
 int pwc_window_free(pwc_window *w)

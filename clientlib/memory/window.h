@@ -7,6 +7,7 @@
 #ifndef PWC_CLIENTLIB_WINDOW_H
 #define PWC_CLIENTLIB_WINDOW_H
 
+#include <stdlib.h>
 #include "clientlib/attach/context.h"
 #include "pwc/notify.h"
 
@@ -31,10 +32,20 @@ struct pwc_window {
     struct pwc_window *next; /* of the context */
     struct channel_space space;
     uint32_t size;                 /* ranks */
+    struct window_member mine;     /* this rank's */
     struct window_member *members; /* by rank */
     pwc_remote **remotes;          /* by rank; NULL: not bound yet */
     struct window_place *places;   /* over a team: by peer */
 };
+
+/* Frees the window's memory. */
+static inline void window_release(struct pwc_window *w)
+{
+    free(w->members);
+    free(w->remotes);
+    free(w->places);
+    free(w);
+}
 
 /* Frees what the window holds in this process. Its remotes stay the context's. */
 void window_free(struct pwc_window *w);

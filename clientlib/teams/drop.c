@@ -3,12 +3,14 @@
  * that owns the context.
  */
 #include <stdlib.h>
+#include "clientlib/memory/window.h"
 #include "clientlib/teams/team.h"
 #include "clientlib/teams/teams.h"
 
 void team_drop(struct pwc_team *t)
 {
     struct context_teams *teams = &t->ctx->teams;
+    struct pwc_window *w;
     struct pwc_team **at;
 
     for (at = &teams->all; *at != t; at = &(*at)->next)
@@ -23,6 +25,10 @@ void team_drop(struct pwc_team *t)
     free(t->ids);
     free(t->calls);
     free(t->steps);
+    while ((w = t->deserted) != NULL) {
+        t->deserted = w->next;
+        window_release(w);
+    }
     free(t);
 }
 

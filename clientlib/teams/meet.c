@@ -39,3 +39,37 @@ int team_finish(struct pwc_team *t)
     wait_end(t->ctx);
     return rc;
 }
+
+/* Makes a call as soon as there is room for it: what team_call returns, or why waiting is of no
+ * use. */
+static int begin(struct pwc_team *t, const struct team_spec *spec)
+{
+    struct pwc_ctx *ctx = t->ctx;
+    int64_t now = clock_now(), deadline = deadline_after_ms(ctx->client->link.timeout_ms);
+    int rc;
+
+    patience_worked(&ctx->patience, (uint64_t)now);
+    while ((rc = team_call(t, *spec, PWC_CID_NONE, PWC_NO_LCE)) == -EAGAIN || rc == -EBUSY) {
+        rc = wait_collect(ctx, 0);
+        if (rc == 0)
+            rc = channel_state(&ctx->channel);
+        if (rc == 0 && now >= deadline)
+            rc = -ETIMEDOUT;
+        if (rc < 0)
+            return rc;
+        wait_pause(ctx, PWC_MESSAGE, now, deadline);
+        now = clock_now();
+    }
+    return rc;
+}
+
+int team_call_to_end(struct pwc_team *t, const struct team_spec *spec)
+{
+    wait_begin(t->ctx, SESSION_WAITS_EXCHANGE);
+    int rc = begin(t, spec);
+
+    if (rc == 0)
+        rc = finish(t);
+    wait_end(t->ctx);
+    return rc;
+}

@@ -99,7 +99,9 @@ struct pwc_team {
     bool leaving;        /* the barrier of pwc_team_free is under way */
     uint8_t *ids;        /* PWC_CID_MAX bytes a call, once a lid of bytes is used */
     struct team_call *calls;
-    struct team_step *steps; /* by instance, as rows */
+    struct team_step *steps;     /* by instance, as rows */
+    struct pwc_i64_at vote[2];   /* on the last window over the team: this member's, and of all */
+    struct pwc_window *deserted; /* windows whose calls were not waited for to their end */
     char text[256];
 };
 
@@ -206,6 +208,8 @@ void team_explain(struct pwc_team *t, const struct team_reason *reason);
 /* Waits until all calls that this member has made have ended: 0, the team's error, -ETIMEDOUT after
  * the client's timeout, or why waiting is of no use. */
 int team_finish(struct pwc_team *t);
+/* Makes a call, also where it has to wait for room, and waits as team_finish. */
+int team_call_to_end(struct pwc_team *t, const struct team_spec *spec);
 
 /* ---- drop.c --------------------------------------------------------------------------------- */
 

@@ -352,6 +352,50 @@ static void *windows(void *argument)
     return NULL;
 }
 
+/* Whether the last error's text has these words about a rank. */
+__attribute__((format(printf, 2, 0))) static bool says(struct member *m, const char *words,
+                                                       uint32_t rank)
+{
+    char text[256] = "", wanted_text[64];
+
+    (void)pwc_error_text(m->client.client, text, sizeof(text));
+    snprintf(wanted_text, sizeof(wanted_text), words, rank);
+    return strstr(text, wanted_text) != NULL;
+}
+
+/* One member has no part in a window: the others get an error that names it, and none of them waits
+ * for its timeout. */
+static void refused_window(struct member *m, uint32_t who, pwc_ctx *ctx, pwc_region *region,
+                           int status)
+{
+    pwc_window *window = NULL;
+
+    if (m->rank == who) {
+        CHECK_IS(m, pwc_window_create(ctx, m->world, region, &window), status);
+    } else {
+        CHECK_IS(m, pwc_window_create(m->client.ctx, m->world, m->client.region, &window),
+                 -ECANCELED);
+        CHECK(m, says(m, "rank %u of the job cannot take part", who));
+    }
+}
+
+static void *refused_windows(void *argument)
+{
+    struct member *m = argument;
+    pwc_region *local = NULL;
+    pwc_ctx *other = NULL;
+    time_t began = time(NULL);
+
+    CHECK_IS(m, pwc_alloc(m->client.client, 4096, 0, &local), 0);
+    CHECK_IS(m, pwc_ctx_create(m->client.client, NULL, &other), 0);
+    refused_window(m, size - 1, m->client.ctx, local, -ENOTSUP);
+    refused_window(m, 0, other, m->client.region, -EINVAL);
+    CHECK(m, time(NULL) - began < RANK_WAIT_MS / 2000);
+    CHECK_IS(m, pwc_ctx_destroy(other), 0);
+    CHECK_IS(m, pwc_region_free(local), 0);
+    return NULL;
+}
+
 /* The last rank calls something else, behind calls that fit. */
 static void *mismatch(void *argument)
 {
@@ -391,10 +435,12 @@ static void *death(void *argument)
 {
     struct member *m = argument;
     pwc_request *request = NULL;
-    pwc_team *next = NULL;
+    pwc_team *next = NULL, *t = NULL;
+    pwc_window *window = NULL;
     unsigned begun = 0;
     char text[256];
 
+    CHECK_IS(m, pwc_team_dup(m->world, NULL, &t), 0);
     (void)pthread_barrier_wait(&together);
     if (m->rank + 1 == size) {
         rank_detach(&m->client);
@@ -408,6 +454,9 @@ static void *death(void *argument)
         CHECK(m, rc == 0 || rc == -EAGAIN || rc == -EHOSTDOWN);
         begun += rc == 0;
     }
+    CHECK_IS(m, pwc_window_create(m->client.ctx, t, m->client.region, &window), -EHOSTDOWN);
+    CHECK(m, says(m, "member %u of the team has ended", size - 1));
+    CHECK_IS(m, pwc_team_free(t), 0);
     wait_for(m, request, begun > 0 ? -EHOSTDOWN : 0);
     CHECK(m, pwc_team_error_text(m->world, text, sizeof(text)) > 0);
     CHECK(m, strstr(text, "has ended") != NULL);
@@ -445,6 +494,11 @@ static void test_windows(void)
     run(windows);
 }
 
+static void test_refused_windows(void)
+{
+    run(refused_windows);
+}
+
 static void test_mismatch(void)
 {
     if (size > 1)
@@ -464,6 +518,7 @@ int main(int argc, char **argv)
                            {"a thousand at once", test_thousand},
                            {"teams of teams", test_teams},
                            {"windows over teams", test_windows},
+                           {"windows that a member has no part in", test_refused_windows},
                            {"members that call differently", test_mismatch},
                            {"a member that ends", test_death},
                            CU_TEST_INFO_NULL};
