@@ -10,6 +10,7 @@
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
+#include "daemon/engine/peer/region.h"
 #include "daemon/engine/peer/keepalive.h"
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ledger/notes.h"
@@ -95,6 +96,7 @@ static void arena_inherit(struct engine *e)
             if (e->inflows[i].session != NONE)
                 lists_inherit_inflow(e, i);
         }
+    grants_inherit(e);
     held_inherit(e);
     programs_inherit(e);
     for (uint32_t i = 0; i < c->sessions_max; i++) {

@@ -191,6 +191,9 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     carve_chain(&carver, &e->flows_of_peer, c->peers, c->flows_max);
     carve_chain(&carver, &e->inflows_of_peer, c->peers, c->flows_max);
     carve_chain(&carver, &e->inflows_held, c->sessions_max, c->flows_max);
+    carve_chain(&carver, &e->flows_due, c->sessions_max, c->flows_max);
+    carve_chain(&carver, &e->inflows_due, 2 * c->sessions_max, c->flows_max);
+    carve_chain(&carver, &e->grants_of_peer, c->peers, c->remotes_max);
     carve_keys(&carver, &e->sessions_of_endpoint, c->sessions_max);
     carve_keys(&carver, &e->remotes_of_key, c->remotes_max);
     carve_keys(&carver, &e->flows_of_way, c->flows_max);
@@ -212,6 +215,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->remote_before = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
     e->flow_before = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
     e->inflow_before = carve(&carver, sizeof(uint32_t), c->flows_max, 64);
+    e->grant_before = carve(&carver, sizeof(uint32_t), c->remotes_max, 64);
     e->gone = carve(&carver, sizeof(*e->gone), c->flows_max, 64);
     e->withdrawn = carve(&carver, sizeof(bool), c->clients_max, 64);
     e->open_sessions = carve(&carver, sizeof(uint32_t), c->sessions_max, 64);

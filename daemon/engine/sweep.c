@@ -26,6 +26,8 @@
 /* The bounds of one visit: the next one goes on. */
 #define SESSION_FLOWS 256u
 #define FLOW_REMOTES  512u
+/* The REVOKEs of one step. */
+#define STEP_ASKS 1024u
 
 /* Before the first step: what the caller has not attached it did not hear of, or lost. */
 static void orphans_close(struct engine *e)
@@ -159,6 +161,11 @@ static void region_ask(struct engine *e, uint32_t slot)
 
         if (g->asked)
             continue;
+        if (e->asks_left == 0) {
+            e->sweep = true;
+            return;
+        }
+        e->asks_left--;
         if (notes_push(e, g->peer, region->client, &record, sizeof(record)) < 0) {
             arena_rollback(&e->arena);
             e->sweep = true;
@@ -250,6 +257,7 @@ static bool inflows_close(struct engine *e, uint32_t session)
             return false;
         }
         held_inflows(e, session, -1);
+        set32(e, &s->replies_owed, s->replies_owed - in->owed);
         unlist_inflow(e, &s->first_inflow, s->first_inflow);
         set32(e, &in->session, NONE);
         set32(e, &in->state, INFLOW_CLOSED);
@@ -400,6 +408,7 @@ void sweep(struct engine *e)
             e->leaving[t].due = e->leaving[t].count;
     }
     e->sweeping = false;
+    e->asks_left = STEP_ASKS;
     /* A table comes behind those whose entries its own wait for. */
     for (const struct visit *v = visits; v < visits + TABLES && v->leaves && !e->sweeping; v++) {
         const struct leaving *leaving = &e->leaving[v->table];

@@ -325,7 +325,7 @@ static void arrival_report(struct engine *e, const struct arrival *a, const stru
         session_deliver(e, e->inflows[w->flow].session, room, &draft);
     step_event(e, TRACE_REMOTE, in->session, in->peer, in->origin_flow, &draft.head, count);
     if (w->head.flags & WIRE_MESSAGE && !(w->head.flags & WIRE_NO_REPLY))
-        set32(e, &in->owed, in->owed + 1);
+        reply_owe(e, w->flow);
 }
 
 /* How many events it brings. A request without has failed. */

@@ -6,6 +6,7 @@
 #include "daemon/engine/offload/account.h"
 #include "daemon/engine/offload/gets.h"
 #include "daemon/engine/ops/flow.h"
+#include "daemon/engine/ops/reply_credit.h"
 #include "daemon/engine/ops/submit.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/engine/session/session.h"
@@ -402,7 +403,7 @@ static void enter(struct engine *e, uint32_t flow, const struct submit_record *d
     uint32_t session = owner_context(e->flows[flow].owner);
 
     if (e->flows[flow].traffic == FLOW_REPLIES)
-        set32(e, &e->inflows[draft->token].owed, e->inflows[draft->token].owed + 1);
+        reply_owe(e, draft->token);
     if (op_enter(e, flow, draft) == 0)
         e->session_live[session].chunks += free - e->pool.state->free;
 }

@@ -67,6 +67,8 @@ void flow_enters(struct engine *e, uint32_t flow)
     chain_add(&e->flows_of_peer, f->peer, flow);
     if (f->owner != OWNER_GONE)
         chain_add_key(&e->flows_of_way, flow_hash(f->owner, f->endpoint), flow);
+    if (f->due != 0) /* after a restart */
+        chain_add(&e->flows_due, owner_as_session(f->owner), flow);
 }
 
 int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint)

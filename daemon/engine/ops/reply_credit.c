@@ -26,11 +26,25 @@ bool reply_owed(const struct engine *e, uint32_t session, const struct submit_re
            in->owed > 0;
 }
 
+/* Within a transaction: so many more replies are owed. */
+static void owe(struct engine *e, struct inflow *in, int more)
+{
+    set32(e, &in->owed, in->owed + (uint32_t)more);
+    if (in->session != NONE)
+        set32(e, &e->sessions[in->session].replies_owed,
+              e->sessions[in->session].replies_owed + (uint32_t)more);
+}
+
+void reply_owe(struct engine *e, uint32_t inflow)
+{
+    owe(e, &e->inflows[inflow], 1);
+}
+
 void reply_answered(struct engine *e, uint32_t inflow)
 {
     struct inflow *in = &e->inflows[inflow];
 
-    set32(e, &in->owed, in->owed - 1);
+    owe(e, in, -1);
     if (in->state == INFLOW_PARTING && in->owed == 0 && in->due == 0 && !offload_cut_waits(in))
         inflow_free(e, inflow);
 }

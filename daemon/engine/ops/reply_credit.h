@@ -12,6 +12,8 @@
 bool reply_way_open(const struct engine *e, const struct flow *f);
 /* Whether this session owes a reply to the request that a record of its reply_submit ring names. */
 bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r);
+/* Within a transaction: a request is delivered that may be replied to. */
+void reply_owe(struct engine *e, uint32_t inflow);
 /* Within a transaction: one less is owed. */
 void reply_answered(struct engine *e, uint32_t inflow);
 

@@ -187,10 +187,8 @@ static void report_origin_back(struct engine *e, uint32_t inflow)
     if (!session_knows_end(e, in->session, in->origin) || origin_is_bound(e, in))
         return;
     if (e->sessions[in->session].ends_due > 0 ||
-        session_report_back(e, in->session, in->origin) < 0) {
-        set32(e, (uint32_t *)&in->due, (uint32_t)ORIGIN_BACK);
-        session_owe_end(e, in->session);
-    }
+        session_report_back(e, in->session, in->origin) < 0)
+        session_owe_inflow(e, inflow, ORIGIN_BACK);
 }
 
 /* Within a transaction: our end of the flow, the known one or a new one. */
@@ -397,10 +395,8 @@ static void report_origin_end(struct engine *e, uint32_t inflow, int32_t end)
 {
     struct inflow *in = &e->inflows[inflow];
 
-    if (session_report_end(e, in->session, in->origin, end) < 0) {
-        set32(e, (uint32_t *)&in->due, (uint32_t)end);
-        session_owe_end(e, in->session);
-    }
+    if (session_report_end(e, in->session, in->origin, end) < 0)
+        session_owe_inflow(e, inflow, end);
 }
 
 /* Within a transaction: the inflow closes, or parts. */

@@ -9,6 +9,7 @@
 #include "daemon/engine/offload/find.h"
 #include "daemon/engine/peer/remote.h"
 #include "daemon/engine/session/quota.h"
+#include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/table.h"
 
 int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint64_t offset,
@@ -37,6 +38,7 @@ int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint
     region->offset = offset;
     region->length = length;
     region->first_grant = NONE;
+    region->grants = 0;
     region->offloads = 0;
     region->packet = 0;
     region->offload = NONE;
@@ -68,15 +70,24 @@ int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint3
     return (int)slot;
 }
 
+/* The peer's grant of the region, or NONE: one of no more than there are peers. */
+static uint32_t grant_of(const struct engine *e, const struct region *r, uint32_t peer)
+{
+    uint32_t grant = r->first_grant;
+
+    while (grant != NONE && e->grants[grant].peer != peer)
+        grant = e->grants[grant].next;
+    return grant;
+}
+
 int region_grant(struct engine *e, uint32_t region, uint32_t peer)
 {
     struct region *r = &e->regions[region];
     uint32_t free;
     int rc;
 
-    for (uint32_t i = r->first_grant; i != NONE; i = e->grants[i].next)
-        if (e->grants[i].peer == peer)
-            return 0;
+    if (grant_of(e, r, peer) != NONE)
+        return 0;
     rc = quota_grant(e, region);
     if (rc < 0)
         return rc;
@@ -84,29 +95,35 @@ int region_grant(struct engine *e, uint32_t region, uint32_t peer)
     if (free == NONE)
         return -ENOSPC;
     e->grants[free].peer = peer;
-    e->grants[free].next = r->first_grant;
     e->grants[free].asked = 0;
     set32(e, &e->grants[free].region, region);
     set32(e, &e->clients[r->client].grants, e->clients[r->client].grants + 1);
-    set32(e, &r->first_grant, free);
+    set32(e, &r->grants, r->grants + 1);
+    list_grant(e, &r->first_grant, free);
+    chain_add(&e->grants_of_peer, peer, free);
     return 0;
 }
 
-/* Within a transaction: takes a peer's grant away. With the last one a region whose offload has
- * gone takes ordinary puts again. */
-static void grant_drop(struct engine *e, uint32_t region, uint32_t peer)
+void grants_inherit(struct engine *e)
 {
-    struct region *r = &e->regions[region];
-    struct client *c = &e->clients[r->client];
-    uint32_t *link = &r->first_grant;
-    uint32_t grant;
+    for (uint32_t i = 0; i < table_bound(e, TABLE_GRANTS); i++) {
+        if (e->grants[i].region == NONE)
+            continue;
+        lists_inherit_grant(e, i);
+        chain_add(&e->grants_of_peer, e->grants[i].peer, i);
+    }
+}
 
-    while (*link != NONE && e->grants[*link].peer != peer)
-        link = &e->grants[*link].next;
-    if (*link == NONE)
-        return;
-    grant = *link;
-    set32(e, link, e->grants[grant].next);
+/* Within a transaction: takes a grant away. With the last one a region whose offload has gone takes
+ * ordinary puts again. */
+static void grant_drop(struct engine *e, uint32_t grant)
+{
+    struct region *r = &e->regions[e->grants[grant].region];
+    struct client *c = &e->clients[r->client];
+
+    chain_remove(&e->grants_of_peer, grant);
+    unlist_grant(e, &r->first_grant, grant);
+    set32(e, &r->grants, r->grants - 1);
     set32(e, &e->grants[grant].region, NONE);
     table_give(e, TABLE_GRANTS, grant);
     set32(e, &c->grants, c->grants - 1);
@@ -245,20 +262,25 @@ void region_answer_revoke(struct engine *e, uint32_t remote)
 int region_revoke_answered(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_region w;
+    uint32_t grant;
 
     memcpy(&w, record->at, sizeof(w));
-    if (w.slot < e->config.regions_max && e->regions[w.slot].state != REGION_FREE &&
-        e->regions[w.slot].generation == w.generation)
-        grant_drop(e, w.slot, peer);
+    if (w.slot >= e->config.regions_max || e->regions[w.slot].state == REGION_FREE ||
+        e->regions[w.slot].generation != w.generation)
+        return 0;
+    grant = grant_of(e, &e->regions[w.slot], peer);
+    if (grant != NONE)
+        grant_drop(e, grant);
     return 0;
 }
 
 void region_forget_node(struct engine *e, uint32_t peer)
 {
-    for (uint32_t i = 0; i < table_bound(e, TABLE_GRANTS); i++) {
-        if (e->grants[i].region == NONE || e->grants[i].peer != peer)
+    for (uint32_t i = chain_first(&e->grants_of_peer, peer), next; i != NONE; i = next) {
+        next = chain_next(&e->grants_of_peer, i);
+        if (e->grants[i].region == NONE)
             continue;
-        grant_drop(e, e->grants[i].region, peer);
+        grant_drop(e, i);
         commit(e);
     }
 }

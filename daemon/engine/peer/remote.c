@@ -75,6 +75,8 @@ void inflow_enters(struct engine *e, uint32_t inflow)
     chain_add_key(&e->inflows_of_flow, inflow_hash(in->session, in->peer, in->origin_flow), inflow);
     if (inflow_is_held(in)) /* after a restart */
         chain_add(&e->inflows_held, in->session, inflow);
+    if (in->due != 0 && in->session != NONE)
+        chain_add(&e->inflows_due, due_home(in->session, in->due), inflow);
 }
 
 /* Within a transaction: its session has it no more. */
@@ -83,6 +85,8 @@ static void inflow_parts(struct engine *e, uint32_t inflow)
     uint32_t session = e->inflows[inflow].session;
 
     held_inflows(e, session, -1);
+    set32(e, &e->sessions[session].replies_owed,
+          e->sessions[session].replies_owed - e->inflows[inflow].owed);
     unlist_inflow(e, &e->sessions[session].first_inflow, inflow);
 }
 

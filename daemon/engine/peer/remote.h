@@ -41,6 +41,11 @@ static inline bool inflow_is_held(const struct inflow *in)
 {
     return in->state == INFLOW_STOPPED || in->state == INFLOW_REFUSED;
 }
+/* Where inflows are listed of which such a report is due. */
+static inline uint32_t due_home(uint32_t session, int32_t due)
+{
+    return 2 * session + (due == ORIGIN_BACK);
+}
 /* Within a transaction: nothing names the inflow any more. */
 void inflow_free(struct engine *e, uint32_t inflow);
 /* Within a transaction: frees a flow that has no inflow at the target, or no longer has one. */

@@ -79,9 +79,10 @@ bool session_knows_end(const struct engine *e, uint32_t session, uint64_t endpoi
  * within its bound, so it stays due.
  */
 int session_report_back(struct engine *e, uint32_t session, uint64_t endpoint);
-/* Within a transaction: one more flow or inflow of the session has such an event due, which
- * session_release_spill posts. */
-void session_owe_end(struct engine *e, uint32_t session);
+/* Within a transaction: an event about the peer of a session's flow, or inflow, is due, which
+ * session_release_spill posts. `due` as in these. */
+void session_owe_flow(struct engine *e, uint32_t flow, int32_t due);
+void session_owe_inflow(struct engine *e, uint32_t inflow, int32_t due);
 /* Whether a client has a handler at this index: the one look at its word. */
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
 /* The spill is empty: posts the ends of peers that are due, and GO to the flows that were stopped.

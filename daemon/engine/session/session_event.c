@@ -405,13 +405,32 @@ static bool let_go_on(struct engine *e, uint32_t session, struct inflow *in)
     return true;
 }
 
-void session_owe_end(struct engine *e, uint32_t session)
+/* Within a transaction: one more is due. */
+static void owe(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
 
     set32(e, &s->ends_due, s->ends_due + 1);
     if (s->spill_bytes == 0)
         table_leaves(e, TABLE_SESSIONS, session); /* no drained spill would lead here */
+}
+
+void session_owe_flow(struct engine *e, uint32_t flow, int32_t due)
+{
+    uint32_t session = owner_as_session(e->flows[flow].owner);
+
+    set32(e, (uint32_t *)&e->flows[flow].due, (uint32_t)due);
+    chain_add(&e->flows_due, session, flow);
+    owe(e, session);
+}
+
+void session_owe_inflow(struct engine *e, uint32_t inflow, int32_t due)
+{
+    struct inflow *in = &e->inflows[inflow];
+
+    set32(e, (uint32_t *)&in->due, (uint32_t)due);
+    chain_add(&e->inflows_due, due_home(in->session, due), inflow);
+    owe(e, in->session);
 }
 
 /* Posts what is due of a flow's or an inflow's peer: whether there was room. */
@@ -432,42 +451,62 @@ static bool post_due(struct engine *e, uint32_t session, uint64_t endpoint, int3
     return true;
 }
 
-/* Posts what is due of inflows: ends, or that origins are there again. Whether there was room. */
-static bool release_inflows(struct engine *e, uint32_t session, bool back)
+/* Inflows that may go on in one step, and reports about peers that leave in one; later ones go on
+ * with the rest. */
+#define RELEASED_MOST 256u
+
+/* Posts what is due of flows. Whether that was all. */
+static bool release_flows(struct engine *e, uint32_t session, uint32_t *left)
 {
-    for (uint32_t i = e->sessions[session].first_inflow, next; i != NONE; i = next) {
+    struct chain *due = &e->flows_due;
+    uint32_t i;
+
+    for (; (i = chain_first(due, session)) != NONE && *left > 0; --*left) {
+        struct flow *f = &e->flows[i];
+
+        if (f->state != FLOW_FREE && owner_as_session(f->owner) == session && f->due != 0 &&
+            !post_due(e, session, f->endpoint, &f->due))
+            return false;
+        commit(e);
+        chain_remove(due, i);
+    }
+    return i == NONE;
+}
+
+/* Posts what is due of inflows: ends, or that origins are there again. Whether that was all. */
+static bool release_inflows(struct engine *e, uint32_t session, uint32_t home, uint32_t *left)
+{
+    struct chain *due = &e->inflows_due;
+    uint32_t i;
+
+    for (; (i = chain_first(due, home)) != NONE && *left > 0; --*left) {
         struct inflow *in = &e->inflows[i];
 
-        next = in->next;
-        if (in->due == 0 || (in->due == ORIGIN_BACK) != back)
+        chain_remove(due, i);
+        if (in->state == INFLOW_FREE || in->session != session || in->due == 0)
             continue;
-        if (!post_due(e, session, in->origin, &in->due))
+        if (!post_due(e, session, in->origin, &in->due)) {
+            chain_add(due, home, i);
             return false;
+        }
         if (in->state == INFLOW_PARTING && in->owed == 0)
             inflow_free(e, i);
         commit(e);
     }
-    return true;
+    return i == NONE;
 }
 
 /* An origin is there again behind its end. */
 static void release_ends(struct engine *e, uint32_t session)
 {
-    const struct session *s = &e->sessions[session];
+    uint32_t left = RELEASED_MOST;
 
-    for (uint32_t i = s->first_flow; i != NONE; i = e->flows[i].next) {
-        if (e->flows[i].due == 0)
-            continue;
-        if (!post_due(e, session, e->flows[i].endpoint, &e->flows[i].due))
-            return;
-        commit(e);
-    }
-    if (release_inflows(e, session, false))
-        (void)release_inflows(e, session, true);
+    if (release_flows(e, session, &left) &&
+        release_inflows(e, session, due_home(session, WIRE_ENDED), &left))
+        (void)release_inflows(e, session, due_home(session, ORIGIN_BACK), &left);
+    if (left == 0)
+        table_leaves(e, TABLE_SESSIONS, session);
 }
-
-/* Inflows that may go on in one step; later ones go on with the rest. */
-#define RELEASED_MOST 256u
 
 /* Also to those in line for a turn: an earlier STOP may still come behind an earlier GO. */
 void session_release_spill(struct engine *e, uint32_t session)

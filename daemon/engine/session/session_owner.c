@@ -47,10 +47,8 @@ static void session_peer_ended(struct engine *e, uint32_t flow, int32_t end)
 {
     struct flow *f = &e->flows[flow];
 
-    if (session_report_end(e, owner_handle(f->owner), f->endpoint, end) < 0) {
-        set32(e, (uint32_t *)&f->due, (uint32_t)end);
-        session_owe_end(e, owner_handle(f->owner));
-    }
+    if (session_report_end(e, owner_handle(f->owner), f->endpoint, end) < 0)
+        session_owe_flow(e, flow, end);
 }
 
 const struct owner_kind owner_session = {

@@ -56,6 +56,7 @@ struct session {
     uint32_t first_inflow; /* list of flows that end here */
     uint32_t in_order;     /* 1: it is closing because its client has closed it */
     uint32_t ends_due;     /* of its flows and inflows: what is still to be reported of peers */
+    uint32_t replies_owed; /* of its inflows: the sum of `owed` */
     uint64_t ended_peers;  /* bits of peers whose end was reported, or is due: origin_bit */
     uint64_t submit_head;
     uint64_t answer_head;
@@ -106,7 +107,7 @@ struct region {
     uint32_t offloads; /* windows of these that are in it: it is not closed before */
     uint32_t packet;   /* puts come in packets of this size, for handlers; 0: not so */
     uint32_t offload;  /* with that: the entry whose handlers run, or NONE: it has gone */
-    uint32_t zero;
+    uint32_t grants;   /* in the list */
     uint8_t secret[16];
 };
 

@@ -1,7 +1,7 @@
 /*
- * Lists of flows and inflows: those of an owner, and those that end at a session. The arena has the
- * first one and each one's next; private memory has the one before it, so that any of them leaves
- * without a walk.
+ * Lists of flows, inflows and grants: those of an owner, those that end at a session, and those of
+ * a region. The arena has the first one and each one's next; private memory has the one before it,
+ * so that any of them leaves without a walk.
  *
  *     first (arena) --> newest --next--> ... --next--> oldest
  *                          <--before--
@@ -58,6 +58,26 @@ static inline void unlist_inflow(struct engine *e, uint32_t *first, uint32_t inf
         e->inflow_before[next] = before;
 }
 
+static inline void list_grant(struct engine *e, uint32_t *first, uint32_t grant)
+{
+    e->grants[grant].next = *first;
+    if (*first < e->config.remotes_max)
+        e->grant_before[*first] = grant;
+    set32(e, first, grant);
+}
+
+static inline void unlist_grant(struct engine *e, uint32_t *first, uint32_t grant)
+{
+    uint32_t before = e->grant_before[grant], next = e->grants[grant].next;
+
+    if (*first == grant)
+        set32(e, first, next);
+    else if (before < e->config.remotes_max && e->grants[before].next == grant)
+        set32(e, &e->grants[before].next, next);
+    if (next < e->config.remotes_max)
+        e->grant_before[next] = before;
+}
+
 /* After a restart: this one stands before its next. */
 static inline void lists_inherit_flow(struct engine *e, uint32_t flow)
 {
@@ -73,6 +93,14 @@ static inline void lists_inherit_inflow(struct engine *e, uint32_t inflow)
 
     if (next < e->config.flows_max)
         e->inflow_before[next] = inflow;
+}
+
+static inline void lists_inherit_grant(struct engine *e, uint32_t grant)
+{
+    uint32_t next = e->grants[grant].next;
+
+    if (next < e->config.remotes_max)
+        e->grant_before[next] = grant;
 }
 
 #endif

@@ -94,6 +94,10 @@ struct engine {
     struct chain inflows_of_origin;    /* by session and origin */
     struct chain inflows_of_flow;      /* by session, and the origin's peer and flow */
     struct chain inflows_held; /* by session: stopped or refused; others may be there, too */
+    /* Flows and inflows about whose peers something is to be reported; others may be there, too: */
+    struct chain flows_due;   /* by session */
+    struct chain inflows_due; /* by session, ends and origins that are back apart: due_home */
+    struct chain grants_of_peer;
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;
@@ -107,10 +111,10 @@ struct engine {
     uint32_t turns_max;
     struct peer_live *peer_live;
     struct latency *latencies;
-    uint32_t latency_count;                /* given */
-    uint32_t *remote_busy;                 /* fabric operations that name it */
-    uint32_t *remote_next, *remote_before; /* of its flow's; NONE at the ends */
-    uint32_t *flow_before, *inflow_before; /* lists.h */
+    uint32_t latency_count;                               /* given */
+    uint32_t *remote_busy;                                /* fabric operations that name it */
+    uint32_t *remote_next, *remote_before;                /* of its flow's; NONE at the ends */
+    uint32_t *flow_before, *inflow_before, *grant_before; /* lists.h */
     struct heap heap;
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
     bool heap_registered;
@@ -134,6 +138,7 @@ struct engine {
     bool sweep;         /* something that is leaving may make progress: run the sweep (sweep.h) */
     bool sweeping;      /* the sweep has not looked at all yet: the next step goes on */
     bool *withdrawn;    /* by client: its regions are on their way out */
+    uint32_t asks_left; /* REVOKEs that this step may send */
     uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */
     bool rings_refused; /* some of that is rings */
     bool unfenced;      /* clients rely on fences that this process cannot give */

@@ -44,18 +44,6 @@ int engine_view_clients(const struct engine *e, uint32_t *from, struct view_clie
     return n;
 }
 
-static uint64_t replies_owed(const struct engine *e, const struct session *s)
-{
-    uint32_t at = PEEK(s->first_inflow);
-    uint64_t owed = 0;
-
-    for (uint32_t i = 0; at < e->config.flows_max && i < e->config.flows_max; i++) {
-        owed += PEEK(e->inflows[at].owed);
-        at = PEEK(e->inflows[at].next);
-    }
-    return owed;
-}
-
 /* From `head` to `tail`, at most `most`. Head is read first: a tail read later is never behind. */
 static uint64_t between(const uint64_t *head, const uint64_t *tail, uint64_t most)
 {
@@ -138,7 +126,7 @@ static void fill_session(const struct engine *e, uint32_t session,
         .reply_used =
             ring_fill(PEEK(live->reply_event.tail), &shared->reply_event, s->sizes.reply_event),
         .reply_high = live->reply_high,
-        .replies_owed = replies_owed(e, s),
+        .replies_owed = PEEK(s->replies_owed),
         .replies_expected = s->reply_reserved / event_bytes(e->message_max),
         .handler_units = PEEK(live->handler_units),
         .requests_started = atomic_load_explicit(&shared->notices.started, memory_order_relaxed),
@@ -243,16 +231,6 @@ int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_pe
     return n;
 }
 
-static uint64_t grants_of(const struct engine *e, const struct region *r)
-{
-    uint32_t at = PEEK(r->first_grant);
-    uint64_t grants = 0;
-
-    for (; at < e->config.remotes_max && grants < e->config.remotes_max; grants++)
-        at = PEEK(e->grants[at].next);
-    return grants;
-}
-
 int engine_view_regions(const struct engine *e, uint32_t *from, struct view_region *rows, int room)
 {
     int n = 0;
@@ -271,7 +249,7 @@ int engine_view_regions(const struct engine *e, uint32_t *from, struct view_regi
                                          .state = state,
                                          .offset = r->offset,
                                          .length = r->length,
-                                         .grants = grants_of(e, r)};
+                                         .grants = PEEK(r->grants)};
     }
     return n;
 }

@@ -207,6 +207,30 @@ static bool miscounted_awaited(const struct engine *e, uint32_t peer)
     return e->peer_live[peer].awaited != awaited;
 }
 
+/* Whether a context's count of the replies that it owes is not that of its inflows. */
+static bool miscounted_replies(const struct engine *e, uint32_t session)
+{
+    uint64_t owed = 0;
+
+    for (uint32_t i = 0; i < e->config.flows_max; i++)
+        if (e->inflows[i].state != INFLOW_FREE && e->inflows[i].session == session)
+            owed += e->inflows[i].owed;
+    return e->sessions[session].replies_owed != owed;
+}
+
+/* Whether a region's count of its grants is not that of its list, or lists others' grants. */
+static bool miscounted_grants(const struct engine *e, uint32_t region)
+{
+    uint32_t grants = 0, listed = 0;
+
+    for (uint32_t i = 0; i < *e->unused[TABLE_GRANTS].fresh; i++)
+        grants += e->grants[i].region == region;
+    for (uint32_t i = e->regions[region].first_grant; i != NONE && listed <= grants;
+         i = e->grants[i].next)
+        listed += e->grants[i].region == region;
+    return e->regions[region].grants != grants || listed != grants;
+}
+
 static uint32_t miscounted(const struct engine *e, uint32_t remotes)
 {
     uint32_t wrong = (listed_remotes(e) != remotes) + unlisted(e);
@@ -225,6 +249,10 @@ static uint32_t miscounted(const struct engine *e, uint32_t remotes)
             h = holdings(e, i, 0);
         wrong += c->flows != h.flows || c->remotes != h.remotes || c->inflows != h.inflows;
     }
+    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+        wrong += e->sessions[i].state != SESSION_FREE && miscounted_replies(e, i);
+    for (uint32_t i = 0; i < e->config.regions_max; i++)
+        wrong += e->regions[i].state != REGION_FREE && miscounted_grants(e, i);
     for (uint32_t i = 0; i < e->gone_count; i++) {
         struct held h = holdings(e, NONE, e->gone[i].uid);
 
