@@ -201,7 +201,7 @@ static void show_fault(const struct pwc_event *event)
 /* All others. With handlers only STOP comes, and faults. */
 static void serve(struct bench *b)
 {
-    unsigned kinds = PWC_REMOTE | PWC_OFFLOAD;
+    unsigned kinds = PWC_REMOTE | PWC_OFFLOAD | PWC_LOCAL;
     struct pwc_event event;
 
     for (;;) {
@@ -213,6 +213,7 @@ static void serve(struct bench *b)
                                  : pwc_wait(b->ctx, PWC_ANY, kinds, &event, -1)) == 1) {
             if (event.kind == PWC_OFFLOAD)
                 show_fault(&event);
+            checked("a request", event.status);
             if (event.id == STOP)
                 return;
             b->use->serve(b, event.id);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 enum { REQUEST = 1, ANSWER = 2, STOP = 3 }; /* ids of events */
-enum { INDEX = 7, STATE = 8192, DOWN_MAX = 8 };
+enum { INDEX = 7, STATE = 65536, DOWN_MAX = 8 };
 
 struct bench {
     const struct use *use;
@@ -53,7 +53,7 @@ void put(struct bench *b, pwc_remote *to, size_t offset, const void *from, size_
          unsigned flags);
 
 /* The handler of messages at INDEX, with the struct bench: at rank 0 of the reply, at rank 1 of
- * the request. */
+ * the request: of a key, or of a rendezvous. */
 void on_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument);
 
 #endif

@@ -285,15 +285,12 @@ static void ask_key(struct bench *b)
         ask_table(b, KV_GET, 0);
 }
 
-void on_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+static void serve_key(struct bench *b, pwc_ctx *ctx, const struct pwc_am *am)
 {
-    struct bench *b = argument;
     const uint64_t found = 1;
     struct pwc_am_send send = {
         .index = INDEX, .arguments = &found, .count = 1, .src = b->value, .flags = PWC_NO_LCE};
 
-    if (am->is_reply)
-        return;
     if (am->arguments[0] == KV_INSERT)
         memcpy(b->value, am->payload, am->length);
     else
@@ -304,6 +301,57 @@ void on_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 static void serve_none(struct bench *b, uint64_t id)
 {
     (void)b, (void)id;
+}
+
+/* ---- rendezvous: rank 1 gets what a request of rank 0 names. Each request has its receive -------
+ */
+
+struct slot { /* as examples/handlers/rendezvous.c */
+    uint64_t state, place, room, sender, offset, bytes;
+};
+enum { POSTED = 1, RECEIVES = (STATE - 8) / sizeof(struct slot) };
+
+static void fill_receives(struct bench *b)
+{
+    struct slot *slots = (struct slot *)(void *)(b->state + 1);
+
+    b->state[0] = RECEIVES;
+    for (uint32_t i = 0; i < RECEIVES; i++)
+        slots[i] = (struct slot){.state = POSTED, .room = b->size};
+}
+
+static void ask_rendezvous(struct bench *b)
+{
+    const uint64_t arguments[3] = {b->seen++, 0, b->size};
+    const struct pwc_am_send send = {
+        .index = INDEX, .arguments = arguments, .count = 3, .flags = PWC_NO_LCE | PWC_AM_NO_REPLY};
+
+    CHECK(pwc_am_short(b->down[0], &send));
+}
+
+/* The client has all its receives in one place, and need not look for them. */
+static void get_message(struct bench *b, const struct pwc_am *am)
+{
+    CHECK(pwc_get(b->home, am->arguments[1], data_at(b, 0), am->arguments[2], pwc_cid_u64(REQUEST),
+                  PWC_CID_NONE, PWC_NO_RCE));
+}
+
+static void serve_got(struct bench *b, uint64_t id)
+{
+    (void)id;
+    answer(b);
+}
+
+void on_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    struct bench *b = argument;
+
+    if (am->is_reply)
+        return;
+    if (b->use->serve == serve_got)
+        get_message(b, am);
+    else
+        serve_key(b, ctx, am);
 }
 
 /* ---- all uses ----------------------------------------------------------------------------------
@@ -319,6 +367,7 @@ const struct use uses[] = {
      0},
     {"raid5", bytes_blocks, downs_servers, fill_parity, ask_servers, answers_servers, serve_array,
      0},
+    {"rendezvous", bytes_once, downs_one, fill_receives, ask_rendezvous, answers_one, serve_got, 1},
     {"key_value", bytes_table, downs_one, fill_table, ask_key, answers_one, serve_none, 1},
 };
 
