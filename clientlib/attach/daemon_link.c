@@ -32,13 +32,6 @@ struct daemon_call {
     int result;
 };
 
-/* A bind whose caller has given up, until its answer comes. */
-struct lost_bind {
-    struct lost_bind *next;
-    uint32_t id;
-    uint32_t session;
-};
-
 int daemon_link_open(struct daemon_link *link, int fd, int timeout_ms)
 {
     pthread_condattr_t attr;
@@ -65,12 +58,7 @@ void daemon_link_close(struct daemon_link *link)
         (void)poll(&hang_up, 1, CLOSE_WAIT_MS);
     }
     frames_close(&link->frames);
-    while (link->lost) {
-        struct lost_bind *lost = link->lost;
-
-        link->lost = lost->next;
-        free(lost);
-    }
+    late_destroy(&link->late);
     if (link->bell >= 0)
         close(link->bell);
     pthread_cond_destroy(&link->changed);
@@ -118,45 +106,16 @@ static int send_request(struct daemon_link *link, const Pwc__ClientRequest *requ
     return rc == -ESHUTDOWN ? 0 : rc;
 }
 
-/* ---- binds that come too late ------------------------------------------------------------------
- */
-
-/* Notes a bind that has been sent, and whose caller gives up. Without memory for that, what the
- * daemon binds stays until the context ends. */
-static void lose(struct daemon_link *link, const Pwc__ClientRequest *request)
-{
-    struct lost_bind *lost = malloc(sizeof(*lost));
-
-    if (!lost)
-        return;
-    *lost = (struct lost_bind){
-        .next = link->lost, .id = request->id, .session = request->bind->session};
-    link->lost = lost;
-}
-
-/* The answer to a call whose caller has given up: nobody will use what it has bound. Where the
- * socket takes no request now, that stays until the context ends. */
+/* The answer to a call whose caller has given up: nobody will use what it has brought. Where the
+ * socket takes no request now, that stays until the client, or its context, ends. */
 static void give_back(struct daemon_link *link, const Pwc__ClientReply *reply)
 {
-    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
-    Pwc__Unbind unbind = PWC__UNBIND__INIT;
-    struct lost_bind **at = &link->lost, *lost;
+    struct late_end end;
 
-    while (*at && (*at)->id != reply->id)
-        at = &(*at)->next;
-    lost = *at;
-    if (!lost)
+    if (!late_answer(&link->late, reply, &end))
         return;
-    *at = lost->next;
-    if (reply->body_case == PWC__CLIENT_REPLY__BODY_BOUND) {
-        unbind.session = lost->session;
-        unbind.remote = reply->bound->remote;
-        request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
-        request.unbind = &unbind;
-        number(link, &request);
-        (void)send_request(link, &request, 0);
-    }
-    free(lost);
+    number(link, &end.request);
+    (void)send_request(link, &end.request, 0);
 }
 
 /* ---- replies --------------------------------------------------------------------------------
@@ -342,8 +301,8 @@ int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
         if (rc == 0) {
             rc =
                 meanwhile ? wait_at_work(link, &call, meanwhile) : wait_done(link, &call, deadline);
-            if (!call.done && request->body_case == PWC__CLIENT_REQUEST__BODY_BIND)
-                lose(link, request);
+            if (!call.done)
+                late_note(&link->late, request);
         }
         forget(link, &call);
         if (rc == -ETIMEDOUT && !call.done)

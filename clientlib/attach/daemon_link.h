@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include "proto/control.pb-c.h"
 #include "clientlib/attach/frames.h"
+#include "clientlib/attach/late.h"
 
 #define DAEMON_TEXT_MAX 256
 
@@ -26,7 +27,6 @@
 typedef int daemon_accept(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count);
 
 struct daemon_call; /* a call that waits */
-struct lost_bind;
 
 struct daemon_link {
     struct frames frames;
@@ -34,7 +34,7 @@ struct daemon_link {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct daemon_call *calls;
-    struct lost_bind *lost; /* binds whose callers gave up, and which are given back when made */
+    struct late *late; /* what is given back when it comes, for its callers gave up */
     uint32_t last_id;
     bool reading;
     uint32_t at_work; /* calls whose caller works now */

@@ -328,6 +328,81 @@ static void test_ends_are_asked_for_again(void)
     world_free(w);
 }
 
+/* ---- answers that come too late -------------------------------------------------------------- */
+
+/* Requests of one kind wait until `held` is false; those that end what they bring are counted. */
+static struct {
+    Pwc__ClientRequest__BodyCase begin, end;
+    _Atomic bool held;
+    _Atomic unsigned ended;
+} slow;
+
+static bool answer_late(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    while (slow.held && request->body_case == slow.begin)
+        usleep(100);
+    slow.ended += request->body_case == slow.end;
+    (void)daemon;
+    return false;
+}
+
+static int create_context(struct world *w)
+{
+    pwc_ctx *ctx;
+
+    return pwc_ctx_create(w->client, NULL, &ctx);
+}
+
+static int alloc_segment(struct world *w)
+{
+    pwc_region *region;
+
+    return pwc_alloc(w->client, 9u << 20, 0, &region);
+}
+
+static int alloc_region(struct world *w)
+{
+    pwc_region *region;
+
+    return pwc_alloc(w->client, 64, PWC_REMOTE_RW, &region);
+}
+
+/* What the daemon makes after the caller's time was up goes back. */
+static void test_late_answers(void)
+{
+    static const struct {
+        Pwc__ClientRequest__BodyCase begin, end;
+        int (*call)(struct world *w);
+    } rows[] = {
+        {PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN, PWC__CLIENT_REQUEST__BODY_CONTEXT_CLOSE,
+         create_context},
+        {PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN, PWC__CLIENT_REQUEST__BODY_SEGMENT_CLOSE,
+         alloc_segment},
+        {PWC__CLIENT_REQUEST__BODY_REGION_OPEN, PWC__CLIENT_REQUEST__BODY_REGION_CLOSE,
+         alloc_region},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct world *w;
+
+        slow.begin = slow.end = 0;
+        w = world_new_patient(50, answer_late);
+        slow.begin = rows[i].begin;
+        slow.end = rows[i].end;
+        slow.ended = 0;
+        slow.held = true;
+        CU_ASSERT_EQUAL(rows[i].call(w), -ETIMEDOUT);
+        CU_ASSERT_EQUAL(slow.ended, 0);
+        slow.held = false;
+        for (int call = 0; call < 1000 && slow.ended == 0; call++)
+            (void)pwc_barrier(w->ctx); /* reads what has come */
+        CU_ASSERT_EQUAL(slow.ended, 1);
+        CU_ASSERT_EQUAL(w->daemon.sessions_open, 1);
+        CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+        world_free(w);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -339,6 +414,7 @@ int main(void)
         {"regions that fail half way", test_region_unwinding},
         {"a withdrawal that is refused", test_withdrawal_refused},
         {"ends that are asked for again", test_ends_are_asked_for_again},
+        {"answers that come too late", test_late_answers},
         CU_TEST_INFO_NULL,
     };
 

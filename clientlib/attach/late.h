@@ -1,0 +1,40 @@
+/*
+ * Owns what the library gives back unseen: things that the daemon makes after the caller that has
+ * asked for them has given up.
+ *
+ *     request sent --> -ETIMEDOUT: late_note --> the answer comes: late_answer --> a request that
+ *                                                                                  ends the thing
+ *
+ * Thread: any; the lock of the daemon's link guards it (daemon_link.h).
+ */
+#ifndef PWC_CLIENTLIB_LATE_H
+#define PWC_CLIENTLIB_LATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include "proto/control.pb-c.h"
+
+/* A request whose caller has given up, until its answer comes. */
+struct late;
+
+/* The request that ends what an answer has brought; `request` points into it. */
+struct late_end {
+    Pwc__ClientRequest request;
+    union {
+        Pwc__ContextClose context;
+        Pwc__SegmentClose segment;
+        Pwc__RegionClose region;
+        Pwc__Unbind remote;
+        Pwc__ProgramUnload program;
+        Pwc__OffloadDestroy offload;
+    } what;
+};
+
+/* Notes the request if its answer brings a thing that has to be given back. Without memory for that
+ * the daemon keeps the thing until the client, or its context, ends. */
+void late_note(struct late **list, const Pwc__ClientRequest *request);
+/* An answer that no caller waits for. True: `end` is to be sent, without an id yet. */
+bool late_answer(struct late **list, const Pwc__ClientReply *reply, struct late_end *end);
+void late_destroy(struct late **list);
+
+#endif
