@@ -487,7 +487,8 @@ PWC_API int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_
  * As probe, but waits for an event: polls for about 200 us, yielding the processor, then sleeps. 0
  * after timeout_ms without one, or an error as probe; timeout_ms < 0 waits for ever. A daemon that
  * dies is noticed within a second. Signals do not end it. -EHOSTDOWN: `peer` has ended, in order or
- * not, and no event of these kinds is left or can come (PWC_PEER); not for PWC_ANY.
+ * not, and no event of these kinds is left or can come (PWC_PEER); not for PWC_ANY. A `peer` that
+ * has not bound this context, and is not bound by it, may still come: the wait goes on.
  */
 PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
                      int timeout_ms);
@@ -524,8 +525,8 @@ PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms);
 /*
  * Words on the last call that asked the daemon (alloc, bind, exchange, ...), if it has failed, the
  * daemon's or the library's: what was wrong, with the value, and what to do. Copied to `text`, cut
- * to `size` bytes with a terminator; empty when there are none, never those on an earlier call.
- * Returns the whole length.
+ * to `size` bytes with a terminator; empty when there are none. Calls that submit, probe or wait
+ * neither set nor clear them: pwc_strerror says what these return. Returns the whole length.
  */
 PWC_API size_t pwc_error_text(pwc_client *client, char *text, size_t size);
 

@@ -377,6 +377,7 @@ static void test_text_of_the_last_call(void)
     struct world *w = world_new();
     struct pwc_region *region;
     pwc_ctx *more[FAKE_SESSIONS];
+    struct pwc_event event;
     char text[128];
 
     for (int i = 1; i < FAKE_SESSIONS; i++)
@@ -387,6 +388,11 @@ static void test_text_of_the_last_call(void)
     (void)pwc_error_text(w->client, text, sizeof(text));
     CU_ASSERT_STRING_EQUAL(text, "5000 bytes for an exchange: a rank may give 4096");
     CU_ASSERT_EQUAL(pwc_alloc(w->client, 0, 0, &region), -EINVAL);
+    (void)pwc_error_text(w->client, text, sizeof(text));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "memory of 0 bytes"));
+    /* What submits or probes leaves the text, which another thread may be about to read. */
+    CU_ASSERT_EQUAL(pwc_put(w->remote, 0, all, 8, PWC_CID_NONE, PWC_CID_NONE, 1u << 31), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 1u << 31, &event, 0), -EINVAL);
     (void)pwc_error_text(w->client, text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "memory of 0 bytes"));
     CU_ASSERT_EQUAL(pwc_alloc(w->client, 64, 0, &region), 0);

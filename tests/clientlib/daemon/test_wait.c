@@ -324,6 +324,16 @@ static void test_waits_shown(void)
     }
 }
 
+/* A peer that neither side has bound may still come: that is no error. */
+static void test_peer_that_may_come(void)
+{
+    struct world *w = world_new();
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_wait(w->ctx, pwc_peer_of(1000, 0), PWC_REMOTE, &event, 20), 0);
+    world_free(w);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -336,6 +346,7 @@ int main(void)
         {"flush and unbind", test_flush},
         {"unbinding does not wait for ever", test_unbind_times_out},
         {"a flush that finds no room", test_flush_without_room},
+        {"a peer that may still come", test_peer_that_may_come},
         CU_TEST_INFO_NULL,
     };
 
