@@ -231,7 +231,7 @@ static void plain(uint8_t code, uint8_t *to, const uint8_t *from)
     else if (type == FOLD_F64_AT || type == FOLD_I64_AT)
         plain_place(op, type, to, from);
     else
-        plain_integer(op, type, 1u << fold_shift(code), to, from);
+        plain_integer(op, type, 1u << (fold_shift(code) & 3), to, from); /* 8 bytes at most */
 }
 
 /* ---- values --------------------------------------------------------------------------------- */

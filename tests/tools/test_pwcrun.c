@@ -4,14 +4,17 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "tests/lib/command.h"
 #include "tests/suite.h"
@@ -96,6 +99,46 @@ static void test_status(void)
                                cases[i].script, NULL};
         expect(words, NULL, cases[i].status, cases[i].said);
     }
+}
+
+/* Each line of pwcrun's is one write: lines of ranks, which have the same stderr, do not come in
+ * between. The pipe keeps writes apart. */
+static void test_lines_are_whole(void)
+{
+    char *argv[] = {(char *)pwcrun_path,
+                    "--daemon",
+                    (char *)daemon_path,
+                    "--nodes",
+                    "2",
+                    "-n",
+                    "4",
+                    "--grace",
+                    "0.1",
+                    "--",
+                    "sh",
+                    "-c",
+                    "exit 7",
+                    NULL};
+    posix_spawn_file_actions_t actions;
+    char line[4096];
+    int ends[2], status, lines = 0;
+    ssize_t got;
+    pid_t pid;
+
+    CU_ASSERT_EQUAL_FATAL(pipe2(ends, O_CLOEXEC | O_DIRECT), 0);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    CU_ASSERT_EQUAL_FATAL(posix_spawn(&pid, pwcrun_path, &actions, NULL, argv, environ), 0);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    for (; (got = read(ends[0], line, sizeof(line))) > 0; lines++) {
+        CU_ASSERT_EQUAL(memcmp(line, "pwcrun: ", 8), 0);
+        CU_ASSERT_EQUAL(line[got - 1], '\n');
+    }
+    CU_ASSERT(lines > 0);
+    close(ends[0]);
+    CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
 static void test_program_that_cannot_run(void)
@@ -472,6 +515,7 @@ int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"bad options", test_bad_options},
                            {"the first failure's status", test_status},
+                           {"lines are whole", test_lines_are_whole},
                            {"a program that cannot run", test_program_that_cannot_run},
                            {"a daemon that fails", test_daemon_fails},
                            {"closed streams", test_closed_streams},

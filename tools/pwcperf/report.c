@@ -70,7 +70,8 @@ void progress_at(struct progress *progress, uint64_t done)
         return;
     progress->shown_ns = now;
     progress->on = 2;
-    fprintf(stderr, "\r%s: %llu of %llu (%llu%%)\033[K", progress->what, (unsigned long long)done,
+    /* The cursor goes back: a line of pwcrun or of another rank takes the place of this one. */
+    fprintf(stderr, "%s: %llu of %llu (%llu%%)\033[K\r", progress->what, (unsigned long long)done,
             (unsigned long long)progress->total,
             (unsigned long long)(done * 100 / progress->total));
 }
@@ -78,6 +79,6 @@ void progress_at(struct progress *progress, uint64_t done)
 void progress_end(struct progress *progress)
 {
     if (progress->on == 2)
-        fputs("\r\033[K", stderr);
+        fputs("\033[K", stderr);
     progress->on = 0;
 }

@@ -107,16 +107,17 @@ static void stop_nodes(struct job *job)
     enter(job, STOPPING, TERM_MS);
 }
 
-/* Something failed: keeps the first status, and lets the run end. */
+/* Something failed: keeps the first status, and lets the run end. One write, so that the ranks'
+ * lines do not come between. */
 __attribute__((format(printf, 3, 4))) static void fail(struct job *job, int status,
                                                        const char *format, ...)
 {
+    char text[1024];
     va_list arguments;
     va_start(arguments, format);
-    fputs("pwcrun: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    fprintf(stderr, "pwcrun: %s\n", text);
     if (job->status == 0)
         job->status = status;
     if (job->phase == STARTING) {
