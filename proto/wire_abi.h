@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 9u
+#define WIRE_VERSION 10u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {
@@ -92,6 +92,7 @@ enum wire_flags {
     WIRE_NO_REPLY = 1 << 4, /* ... a request without one */
     WIRE_NOTIFY = 1 << 5,   /* the event is a notification: its id is by value */
     WIRE_CUT = 1 << 6,      /* the last PACKET of a put that has failed at its origin: no bytes */
+    WIRE_STORED = 1 << 7,   /* the only PACKET of a put whose bytes travel by themselves */
 };
 
 /* The head of every record. */
@@ -206,6 +207,11 @@ static_assert(sizeof(struct wire_vector) == 40, "wire_vector");
  * put's. The first and the last packet have the id. One that does not fit the packets before it
  * ends the link, but for these: what the target has done already is skipped, and what stands behind
  * a packet that was refused comes again.
+ *
+ * With WIRE_STORED it is the one record of a put to a region whose BOUND says so: the bytes stand
+ * in the region. Its length is 0 and `at` is `total`, which is not 0. With WIRE_NONCE the bytes are
+ * announced by themselves, and a struct wire_pieces follows the id, as in PLACED; where the target
+ * has refused the record, it comes again without a nonce.
  */
 struct wire_packet {
     struct wire_put put;
@@ -285,7 +291,7 @@ struct wire_bound {
     uint32_t remote;
     int32_t status;
     uint32_t flow;
-    uint16_t rights;
+    uint16_t rights; /* and WIRE_BOUND_STORES */
     uint16_t packet; /* the region is an offload's: puts come as PACKETs of so many
                         WIRE_PACKET_UNITs; else 0 */
     uint64_t length;
@@ -293,6 +299,8 @@ struct wire_bound {
     uint64_t key;
 };
 static_assert(sizeof(struct wire_bound) == 48, "wire_bound");
+/* In wire_bound.rights, with a packet size: puts that are not packed come with WIRE_STORED. */
+#define WIRE_BOUND_STORES (1u << 15)
 
 struct wire_offer {
     struct wire_record head;

@@ -31,6 +31,8 @@ uint32_t packet_before(const struct engine *e, const struct op *op, uint32_t end
 {
     uint32_t size;
 
+    if (op_is_stored(e, op))
+        return op->length;
     if (!op_in_packets(e, op) || op->length == 0)
         return 0;
     size = packet_size(e, op);

@@ -2,7 +2,9 @@
  * Put: packed (id and payload in one record) or two-put (the payload by writes of its own, from
  * client memory to client memory). Two-put has three protocols: ordered, reassembled at the target,
  * chained. A large payload leaves in pieces, a write each, all of one nonce, while the peer's
- * window has room; the next link begins with the first again. Thread: the progress thread.
+ * window has room; the next link begins with the first again. A put to an offload's region goes as
+ * PACKETs (op_packet.c), or, where that region stores, by two-put with a PACKET as its record.
+ * Thread: the progress thread.
  */
 #include "daemon/engine/ops/op.h"
 
@@ -207,8 +209,45 @@ int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
     return record_as(e, flow, slot, op, packed, placed, bare);
 }
 
+/* The record of a put to an offload's region whose payload travels by itself. One that has failed
+ * is cut, for its target may have begun to handle it. */
+static int put_stored(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    struct flow *f = &e->flows[flow];
+    const struct remote *remote = &e->remotes[op->remote];
+    bool failed = op->status < 0, matched = !failed && op->nonce != UINT16_MAX;
+    uint32_t id_bytes = abi_pad8(op_id_len(op));
+    struct ledger_mark mark = {
+        .flow = flow, .epoch = f->epoch, .slot = slot, .nonce = matched ? op->nonce : NONE};
+    struct wire_pieces pieces = {.count = op_pieces(e, op, op->length)};
+    uint32_t behind = matched ? sizeof(pieces) : 0;
+    struct wire_packet *w;
+
+    if (!failed && protocol_for(e, op) == ENGINE_PROTOCOL_CHAIN && op->phase != OP_READY)
+        return -EINPROGRESS;
+    w = ledger_stage(e, f->peer, WIRE_PACKET, sizeof(*w) + id_bytes + behind, LEDGER_OPERATION,
+                     &mark);
+    if (!w)
+        return -ENOSPC;
+    op_fill_wire(e, flow, slot, op, &w->put.op, w + 1);
+    w->put.op.head.flags |= failed ? WIRE_CUT : WIRE_STORED | (matched ? WIRE_NONCE : 0);
+    w->put.op.length = 0;
+    w->put.slot = remote->key.slot;
+    w->put.generation = remote->key.generation;
+    w->put.offset = op->offset;
+    w->total = w->at = op->length;
+    if (!matched)
+        return 1;
+    w->put.op.nonce = op->nonce;
+    memcpy((uint8_t *)(w + 1) + id_bytes, &pieces, sizeof(pieces));
+    op->nonce = UINT16_MAX;
+    return 1;
+}
+
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
+    if (op_is_stored(e, op))
+        return put_stored(e, flow, slot, op);
     if (op_in_packets(e, op))
         return packet_record(e, flow, slot, op);
     return record_as(e, flow, slot, op, WIRE_PUT, WIRE_PLACED, WIRE_NOTE);

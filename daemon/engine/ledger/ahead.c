@@ -35,43 +35,73 @@ static bool next_run(struct ledger_in *in)
     return true;
 }
 
-static void note(struct engine *e, uint32_t peer, const struct wire_op *op)
+/* The client that the record is for, which is noted; or NONE. */
+static uint32_t note(struct engine *e, uint32_t peer, const struct wire_op *op)
 {
     const struct inflow *in;
     uint32_t client;
 
     if (!record_kinds[op->head.kind].arrival || op->head.flags & WIRE_REPLY ||
         op->flow >= e->config.flows_max)
-        return;
+        return NONE;
     in = &e->inflows[op->flow];
     if (in->state == INFLOW_FREE || in->peer != peer || in->session == NONE)
-        return;
+        return NONE;
     client = e->sessions[in->session].client;
     if (op->head.kind == WIRE_PACKET ||
         (op->head.flags & WIRE_MESSAGE && e->session_live[in->session].offloads > 0))
         handlers_note(e, client);
     else
         handlers_note_other(e, client);
+    return client;
 }
 
-/* Goes on with the look, to the end of what has arrived if it is not too far. */
-static void look(struct engine *e, uint32_t peer, struct ledger_in *in)
+/* Whether somebody waits for the record. */
+static bool is_awaited(const struct engine *e, uint32_t peer, const struct wire_op *op)
 {
+    struct wire_ack ack;
+
+    memcpy(&ack, op, sizeof(ack));
+    return op->head.kind != WIRE_PAD &&
+           (op->head.kind != WIRE_ACK || ledger_ack_awaited(e, peer, ack.consumed));
+}
+
+/* Goes on with the look, to the end of what has arrived if it is not too far. Whether there are
+ * records besides those for the client of the first one. */
+static bool look(struct engine *e, uint32_t peer, struct ledger_in *in)
+{
+    uint32_t first = NONE;
+    bool others = false;
+
     for (int i = 0; i < LOOK_MOST; i++) {
+        uint32_t size, client = NONE;
         struct wire_op op;
-        uint32_t size;
 
         if (in->ahead.at == in->ahead.run_end && !next_run(in))
-            return;
+            break;
         op = copy_at(in, in->ahead.at);
         size = op.head.words * 8u;
         if (size < sizeof(op.head) || size > in->ahead.run_end - in->ahead.at ||
             op.head.kind >= WIRE_KINDS || op.head.kind == WIRE_SWITCH)
-            return;
+            break;
         if (size >= sizeof(op))
-            note(e, peer, &op);
+            client = note(e, peer, &op);
+        if (i == 0)
+            first = client;
+        others |= client != first && (client != NONE || is_awaited(e, peer, &op));
         in->ahead.at += size;
     }
+    return others;
+}
+
+/* The look begins anew with the next record. */
+static void begin(const struct engine *e, uint32_t peer, struct ledger_in *in)
+{
+    uint64_t consumed = e->peers[peer].rx_consumed;
+
+    in->ahead.at = consumed;
+    in->ahead.run_end = in->run_end > 0 ? in->run_end : consumed;
+    in->ahead.run = in->run;
 }
 
 void ledger_look_ahead(struct engine *e, uint32_t peer, uint64_t bytes, uint64_t units)
@@ -81,12 +111,21 @@ void ledger_look_ahead(struct engine *e, uint32_t peer, uint64_t bytes, uint64_t
 
     if (!in->ring)
         return;
-    if (in->ahead.at <= consumed) {
-        in->ahead.at = consumed;
-        in->ahead.run_end = in->run_end > 0 ? in->run_end : consumed;
-        in->ahead.run = in->run;
-    }
-    look(e, peer, in);
+    if (in->ahead.at <= consumed)
+        begin(e, peer, in);
+    (void)look(e, peer, in);
     in->handlers_late =
         (in->ahead.at - consumed) * units * HANDLER_UNIT_NS > HANDLERS_AHEAD_NS * bytes;
+}
+
+void ledger_look_behind(struct engine *e, uint32_t peer)
+{
+    struct ledger_in *in = &e->peer_live[peer].in;
+
+    if (!in->ring)
+        return;
+    begin(e, peer, in);
+    in->handlers_late = look(e, peer, in) ||
+                        in->ahead.at - e->peers[peer].rx_consumed > in->size / 4 ||
+                        (uint16_t)(in->ahead.run - in->run) > RUN_WINDOW / 4;
 }

@@ -71,6 +71,9 @@ void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status);
  * their removal together with what follows from it, and calls again until this returns 0 (no more)
  * or -EPROTO. */
 int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *done);
+/* Whether an ACK of so much would end an operation, or give back room that is wanted: an ACK of a
+ * few notes may come late. */
+bool ledger_ack_awaited(const struct engine *e, uint32_t peer, uint64_t consumed);
 /* The link begins again at `consumed`. Takes back the last record staged, as ledger_acknowledge
  * takes the first, so that the caller returns it to its queue. False when no record is left behind
  * `consumed`. */

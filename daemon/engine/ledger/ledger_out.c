@@ -401,6 +401,26 @@ int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struc
     return 0;
 }
 
+#define NOTES_LOOKED_AT 32
+
+bool ledger_ack_awaited(const struct engine *e, uint32_t peer, uint64_t consumed)
+{
+    const struct peer *p = &e->peers[peer];
+    const struct ledger_out *out = &e->peer_live[peer].out;
+
+    if (out->wanting || p->tx_tail - p->tx_acked > out->size / 4)
+        return true;
+    for (uint64_t i = p->sent.head; i < p->sent.tail; i++) {
+        const struct sent *sent = sent_at(e, p, i);
+
+        if (sent->end > consumed)
+            return false;
+        if (sent->flow != NONE || sent->epoch == SENT_LETTER || i - p->sent.head == NOTES_LOOKED_AT)
+            return true;
+    }
+    return false;
+}
+
 bool ledger_rewind(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *undone)
 {
     struct peer *p = &e->peers[peer];

@@ -113,22 +113,7 @@ const struct arrival_kind arrival_put = {
 /* ---- a put's payload that travels by itself ---------------------------------------------------
  */
 
-static int64_t placed_parse(struct engine *e, struct arrival *a, uint64_t left)
-{
-    uint64_t id_bytes = abi_pad8(a->w.op.rid_len);
-    struct wire_pieces pieces;
-
-    a->pieces = 0;
-    if (!(a->w.op.head.flags & WIRE_NONCE))
-        return 0;
-    if (left < id_bytes + sizeof(pieces))
-        return -EPROTO;
-    memcpy(&pieces, a->id + id_bytes, sizeof(pieces));
-    a->pieces = pieces.count;
-    return sizeof(pieces);
-}
-
-const struct arrival_kind arrival_placed = {.op = SUBMIT_PUT, .parse = placed_parse};
+const struct arrival_kind arrival_placed = {.op = SUBMIT_PUT, .parse = pieces_parse};
 
 /* ---- without a payload ------------------------------------------------------------------------
  */

@@ -6,6 +6,7 @@
 #ifndef PWC_ENGINE_RECORDS_H
 #define PWC_ENGINE_RECORDS_H
 
+#include <string.h>
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/state/state.h"
 
@@ -102,6 +103,22 @@ static inline bool arrival_ends(const struct arrival *a)
 
     return a->w.op.head.kind != WIRE_PACKET ||
            (w->put.op.length == w->total - w->at && !(w->put.op.head.flags & WIRE_CUT));
+}
+
+/* Hook for a payload that travels by itself: the number of its pieces. */
+static inline int64_t pieces_parse(struct engine *e, struct arrival *a, uint64_t left)
+{
+    uint64_t id_bytes = abi_pad8(a->w.op.rid_len);
+    struct wire_pieces pieces;
+
+    a->pieces = 0;
+    if (!(a->w.op.head.flags & WIRE_NONCE))
+        return 0;
+    if (left < id_bytes + sizeof(pieces))
+        return -EPROTO;
+    memcpy(&pieces, a->id + id_bytes, sizeof(pieces));
+    a->pieces = pieces.count;
+    return sizeof(pieces);
 }
 
 /* Hooks for what travels as batches do (record_batch.c); admitted with these rights. */

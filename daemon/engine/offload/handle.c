@@ -184,7 +184,7 @@ static void drop(struct work *m)
 }
 
 /* Reasons to end the message without another handler, or with the last one alone. */
-static void check(struct work *m)
+static void end_early(struct work *m)
 {
     if (m->h.stage == HANDLER_STAGES)
         return;
@@ -201,6 +201,13 @@ static void check(struct work *m)
     } else if (work_origin_failed(m) && !(m->h.flags & HANDLED_CUT)) {
         work_cut(m);
     }
+}
+
+/* The next step of the message's way. */
+static void check(struct work *m)
+{
+    end_early(m);
+    region_put_next(m);
 }
 
 /* Whether the next handler is one for this record. */
@@ -247,7 +254,7 @@ static int run_handlers(struct work *m, uint32_t client)
     int r = 0;
 
     for (check(m); r == 0 && handler_due(m); check(m)) {
-        r = await_turn(m, client);
+        r = region_put_rests(m) ? -ENOBUFS : await_turn(m, client);
         if (r == 0)
             r = handler(m);
         if (!work_client_lives(m) && m->h.status == 0) {

@@ -90,7 +90,7 @@ static int region_offload(struct work *m)
     if (r < 0)
         return r;
     region = &e->regions[w->put.slot];
-    if (region->packet == 0)
+    if (region->packet == 0 || (w->put.op.head.flags & WIRE_STORED && !region->stores))
         return -EOPNOTSUPP;
     if (region->offload == NONE)
         return -ESHUTDOWN;
@@ -112,6 +112,7 @@ static void begin_put(struct work *m)
                             .offload = m->o ? offload_handle_of(m->o, m->offload) : NONE,
                             .stage = status < 0 ? HANDLER_STAGES
                                                 : offload_stage(m->e, m->o, HANDLER_HEADER),
+                            .flags = w->put.op.head.flags & WIRE_STORED ? HANDLED_STORED : 0,
                             .status = status,
                             .kind = HANDLER_PUT,
                             .total = w->total,
@@ -121,6 +122,16 @@ static void begin_put(struct work *m)
                             .generation = w->put.generation};
 }
 
+/* Whether the record is one of the put that the inflow holds. */
+static bool fits(const struct work *m)
+{
+    const struct wire_packet *w = &m->a->w.packet;
+
+    return w->put.slot == m->h.slot && w->put.generation == m->h.generation &&
+           w->total == m->h.total && w->put.offset == m->h.place &&
+           !(w->put.op.head.flags & WIRE_STORED) == !(m->h.flags & HANDLED_STORED);
+}
+
 /* The part of this packet that handlers have not dealt with: 1; 0: there is none; -EPROTO: it does
  * not fit the packets before it. Where its origin now cuts otherwise, a packet may be half done. */
 static int trim(struct work *m)
@@ -128,9 +139,7 @@ static int trim(struct work *m)
     const struct wire_packet *w = &m->a->w.packet;
     uint32_t end = w->at + w->put.op.length, done = m->h.done;
 
-    if (w->put.slot != m->h.slot || w->put.generation != m->h.generation)
-        return -EPROTO;
-    if (w->total != m->h.total || w->put.offset != m->h.place || w->at > done)
+    if (!fits(m) || w->at > done)
         return -EPROTO;
     if (end <= done)
         return m->last; /* the completion handler's */
@@ -140,11 +149,67 @@ static int trim(struct work *m)
     return 1;
 }
 
+/* ---- puts that are stored -------------------------------------------------------------------- */
+
+/* The packet of the put that begins at `at`; the last one has some bytes always. */
+static void take_packet(struct work *m, uint32_t at)
+{
+    uint32_t size = packet_longest(&m->e->config);
+
+    if (at >= m->h.total)
+        at = (m->h.total - 1) / size * size;
+    m->offset = at;
+    m->bytes.data = m->h.total - at < size ? m->h.total - at : size;
+    m->bytes.header = at == 0 ? m->a->w.op.rid_len : 0;
+    m->last = at + m->bytes.data == m->h.total;
+}
+
+void region_put_next(struct work *m)
+{
+    if (!(m->h.flags & HANDLED_STORED) || m->last || m->h.stage == HANDLER_HEADER)
+        return;
+    if (m->h.stage == HANDLER_PAYLOAD) {
+        if (m->h.done > m->offset)
+            take_packet(m, m->h.done);
+        return;
+    }
+    if (m->h.flags & HANDLED_DROPS)
+        m->h.dropped += m->h.total - m->h.done;
+    m->h.done = m->h.total;
+    take_packet(m, m->h.total);
+}
+
+bool region_put_rests(const struct work *m)
+{
+    return m->h.flags & HANDLED_STORED && m->units > 0 &&
+           m->e->offloads.spent >= OFFLOAD_STEP_UNITS;
+}
+
+static int begin_stored(struct work *m)
+{
+    m->bytes = (struct packet_bytes){.at = m->a->id, .data_at = abi_pad8(m->a->w.op.rid_len)};
+    if (offload_holds(m->in, m->a->w.op.sequence)) {
+        cut_where_ending(m->e, m->inflow);
+        work_resume(m);
+        if (!fits(m))
+            return -EPROTO;
+    } else {
+        begin_put(m);
+    }
+    take_packet(m, m->h.done);
+    region_put_next(m);
+    return 1;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
 int region_put_begin(struct work *m)
 {
     const struct wire_packet *w = &m->a->w.packet;
     bool cut = w->put.op.head.flags & WIRE_CUT;
 
+    if (w->put.op.head.flags & WIRE_STORED)
+        return begin_stored(m);
     m->last = cut || w->put.op.length == w->total - w->at;
     m->bytes = (struct packet_bytes){.at = m->a->id,
                                      .header = w->at == 0 ? w->put.op.rid_len : 0,

@@ -5,6 +5,13 @@
  *     0          done                    total
  *     | skipped  | at `done`: handlers   | behind it, and one before was refused: comes again
  *
+ * The bytes of a put that is stored stand in the region when its one record comes. Handlers deal
+ * with them there, packet by packet, over as many steps as it takes. Until then the record stays at
+ * the head of its ledger, or is refused and comes again: where records of others stand behind it
+ * (ledger/ahead.h), and where its client has no turn.
+ *
+ *     record stays     | done, in earlier steps | this step | more |     total
+ *
  * A put that can't end is cut, and its completion handler runs with that flag: its origin has
  * failed or has gone on to something else, or its offload was disabled or destroyed.
  *
@@ -27,7 +34,7 @@ static inline uint32_t offload_bytes_done(const struct inflow *in, uint32_t sequ
 /* Whether this is a packet behind one that was refused. */
 static inline bool offload_is_early(const struct inflow *in, const struct arrival *a)
 {
-    return a->w.op.head.kind == WIRE_PACKET && !(a->w.op.head.flags & WIRE_CUT) &&
+    return a->w.op.head.kind == WIRE_PACKET && !(a->w.op.head.flags & (WIRE_CUT | WIRE_STORED)) &&
            a->w.packet.at > offload_bytes_done(in, a->w.op.sequence);
 }
 
@@ -40,6 +47,12 @@ static inline bool offload_is_left(const struct inflow *in, uint32_t sequence)
 /* A packet that `m` has the record of: 1, and the part of it that is left, with its offload; 0:
  * there is nothing to do; -EPROTO: it does not fit those before it. */
 int region_put_begin(struct work *m);
+
+/* Between handlers: the next packet of a put that is stored, or its last one where no handler gets
+ * what is left of it. */
+void region_put_next(struct work *m);
+/* Whether the rest of a put that is stored is for the next step. */
+bool region_put_rests(const struct work *m);
 
 /* Within a transaction that holds nothing, which it commits: no more comes of the put that this
  * inflow holds. Its completion handler runs, and it ends. */

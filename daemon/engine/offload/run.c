@@ -99,7 +99,8 @@ static bool windows_of(const struct engine *e, const struct offload *o,
     window_set(w, HANDLER_STACK, e->offloads.stacks + (uint64_t)client * HANDLER_STACK_BYTES,
                HANDLER_STACK_BYTES);
     window_set_constant(w, HANDLER_CONTEXT, packet, sizeof(*packet));
-    window_set_constant(w, HANDLER_PACKET, bytes->at, bytes->data_at + bytes->data);
+    window_set_constant(w, HANDLER_PACKET, bytes->at,
+                        bytes->data_at + (packet->flags & HANDLER_PLACED ? 0 : bytes->data));
     return window_of(e, o->session, &o->state_memory, HANDLER_STATE, w) &&
            window_of(e, o->session, &o->host, HANDLER_HOST, w) &&
            window_of(e, o->session, &o->scratch, HANDLER_SCRATCH, w);
@@ -129,12 +130,11 @@ int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
 
     packet->header = handler_address(HANDLER_PACKET, 0);
     packet->header_length = bytes->header;
-    packet->data = handler_address(HANDLER_PACKET, bytes->data_at);
+    packet->data = packet->flags & HANDLER_PLACED ? handler_address(HANDLER_HOST, packet->place)
+                                                  : handler_address(HANDLER_PACKET, bytes->data_at);
     packet->length = bytes->data;
-    if (packet->flags & HANDLER_PLACED) {
-        packet->data = handler_address(HANDLER_HOST, packet->place);
+    if (packet->kind == HANDLER_GOT)
         packet->length = packet->total - packet->dropped;
-    }
     *run = (struct run){.image = program_image(e, o->program),
                         .stage = stage,
                         .host = e->host->clock ? &timed : &untimed,

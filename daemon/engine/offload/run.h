@@ -9,7 +9,8 @@
 #include "daemon/engine/state/state.h"
 #include "daemon/handlers/run.h"
 
-/* The bytes of a record that handlers may read: its id or arguments, then its data. */
+/* The bytes of a record that handlers may read: its id or arguments, then its data. The data of a
+ * put that is stored stands in the region. */
 struct packet_bytes {
     const uint8_t *at; /* in the ledger: a peer that is hostile may change them meanwhile */
     uint32_t header, data_at, data; /* lengths, and where the data begins */

@@ -249,17 +249,18 @@ static bool neighbour_passes_by(const struct engine *e, uint32_t session)
     return false;
 }
 
-/* Whether puts to this region may go to handlers: all who have bound it must know. */
-static int region_check(const struct engine *e, const struct engine_range *host)
+/* Whether puts to this region may go to handlers: all who have bound it must know, and how. */
+static int region_check(const struct engine *e, const struct engine_range *host, bool stores)
 {
     const struct region *region = &e->regions[host->slot];
+    bool knows = region->packet > 0 && stores == (region->stores > 0);
 
     if (host->length == 0 || host->offset != 0 || host->length != region->length ||
         !(region->rights & ENGINE_REMOTE_WRITE))
         return -EINVAL;
     if (region->offload != NONE)
         return -EADDRINUSE;
-    return region->packet == 0 && region->first_grant != NONE ? -EBUSY : 0;
+    return region->first_grant != NONE && !knows ? -EBUSY : 0;
 }
 
 static int info_check(const struct engine *e, uint32_t session,
@@ -285,7 +286,9 @@ static int info_check(const struct engine *e, uint32_t session,
     if (neighbour_passes_by(e, session))
         return -EBUSY;
     if (info->takes == OFFLOAD_PUTS)
-        return region_check(e, &info->host);
+        return region_check(e, &info->host, info->flags & ENGINE_OFFLOAD_PLACED);
+    if (info->flags & ENGINE_OFFLOAD_PLACED)
+        return -EINVAL;
     return offload_of_index(e, session, info->index) == NONE ? 0 : -EADDRINUSE;
 }
 
@@ -338,6 +341,7 @@ int engine_offload_create(struct engine *e, uint32_t session,
     if (info->takes == OFFLOAD_PUTS) {
         set32(e, &e->regions[info->host.slot].offload, offload);
         set32(e, &e->regions[info->host.slot].packet, packet_longest(&e->config));
+        set32(e, &e->regions[info->host.slot].stores, (info->flags & ENGINE_OFFLOAD_PLACED) != 0);
     }
     commit(e);
     FAULT(OFFLOAD_MADE);

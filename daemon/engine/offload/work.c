@@ -53,6 +53,8 @@ static struct handler_packet packet_of(const struct work *m)
 
     if (m->h.flags & HANDLED_RERUN)
         p.flags |= HANDLER_RERUN;
+    if (m->h.flags & HANDLED_STORED)
+        p.flags |= HANDLER_PLACED;
     if (m->h.flags & HANDLED_CUT)
         p.flags |= HANDLER_CUT;
     if (m->h.flags & HANDLED_FAILED)

@@ -341,6 +341,9 @@ void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence, int32_t st
     set64(e, &f->rewound, slot);
     set32(e, &f->epoch, f->epoch + 1);
     set32(e, &f->held, 1);
+    /* Handlers may have changed what they were given: no new link places it again. */
+    if (op_is_stored(e, op))
+        set8(e, &op->phase, OP_READY);
     if (status == -EBUSY)
         slow_down(&e->flow_live[flow], slot);
     flow_ready(e, flow);

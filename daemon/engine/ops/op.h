@@ -182,17 +182,25 @@ static inline void op_bytes(struct engine *e, struct flow *f, uint64_t slot, con
         memcpy(to, op->small + from, n);
 }
 
-/* Whether the operation is a put to an offload's region, which travels in packets (op_packet.c). */
+/* Whether the operation is a put to an offload's region that is placed there by itself. Its one
+ * record is a PACKET (WIRE_STORED). */
+static inline bool op_is_stored(const struct engine *e, const struct op *op)
+{
+    return op->kind == SUBMIT_PUT && e->remotes[op->remote].stores > 0 && op->length > 0 &&
+           !(op->flags & SUBMIT_INLINE);
+}
+
+/* Whether the operation is one that travels in packets (op_packet.c). */
 static inline bool op_in_packets(const struct engine *e, const struct op *op)
 {
-    return op->kind == SUBMIT_PUT && e->remotes[op->remote].packet > 0;
+    return op->kind == SUBMIT_PUT && e->remotes[op->remote].packet > 0 && !op_is_stored(e, op);
 }
 
 /* Stages the next packet of such a put. Results as those of op_kind.record. */
 int packet_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Where the packet begins that ends behind `end` bytes of an operation; 0: the last one. The second
- * function: where the packet begins that goes next when the target has dealt with `done` bytes; the
- * last packet always goes. 0 for an operation that is in no packets. */
+/* Where the packet begins that ends behind `end` bytes of an operation; 0: the last one. All bytes
+ * of one that is stored. The second function: where the packet begins that goes next when the
+ * target has dealt with `done` bytes; the last packet always goes. 0 for other operations. */
 uint32_t packet_before(const struct engine *e, const struct op *op, uint32_t end);
 uint32_t packet_behind(const struct engine *e, const struct op *op, uint32_t done);
 

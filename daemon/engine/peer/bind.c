@@ -263,7 +263,9 @@ static int bind_resolve(struct engine *e, uint32_t peer, uint32_t session,
         answer->rights = (uint16_t)region->rights;
         answer->length = region->length;
         answer->packet = (uint16_t)(region->packet / WIRE_PACKET_UNIT);
-        if (region->packet == 0 || region->rights & ENGINE_REMOTE_READ) {
+        if (region->stores)
+            answer->rights |= WIRE_BOUND_STORES;
+        if (region->packet == 0 || region->stores || region->rights & ENGINE_REMOTE_READ) {
             answer->address = segment->memory.address + region->offset;
             answer->key = segment->memory.key;
         }
@@ -350,8 +352,9 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
         set64(e, &r->length, w.length);
         set64(e, &r->address, w.address);
         set64(e, &r->fabric_key, w.key);
-        set32(e, &r->rights, w.rights);
+        set32(e, &r->rights, w.rights & ~WIRE_BOUND_STORES);
         set32(e, &r->packet, w.packet * WIRE_PACKET_UNIT);
+        set32(e, &r->stores, w.packet > 0 && w.rights & WIRE_BOUND_STORES);
         set32(e, &r->state, REMOTE_READY);
         if (binding)
             bind_ended(e, w.remote, 0);

@@ -318,21 +318,31 @@ static int consume(struct engine *e, uint32_t peer, int budget)
     struct ledger_record record;
     uint64_t spent = e->offloads.spent, begun = e->peers[peer].rx_consumed;
     int consumed = 0, r = 0;
+    bool stays = false;
 
     while (consumed < budget && offload_may_go_on(e, spent) &&
            ledger_announced(&e->peer_live[peer].in) && (r = ledger_next(e, peer, &record)) > 0) {
         const struct record_kind *kind = &record_kinds[record.head.kind];
 
         r = record_take(e, peer, &record);
-        if (r < 0) {
+        if (r < 0)
             arena_rollback(&e->arena);
-            return r == -EAGAIN ? consumed : r;
-        }
+        stays = r == -EAGAIN;
+        if (stays)
+            break;
+        if (r < 0)
+            return r;
         consumed += ledger_consumed(e, peer, &record, kind->wait);
         r = kind->after ? kind->after(e, peer) : 0;
         if (r < 0)
             return r;
     }
+    if (stays && e->offloads.spent > spent) {
+        ledger_look_behind(e, peer);
+        return consumed + 1;
+    }
+    if (stays)
+        return consumed;
     if (!offload_may_go_on(e, spent))
         ledger_look_ahead(e, peer, e->peers[peer].rx_consumed - begun, e->offloads.spent - spent);
     return r < 0 ? r : consumed;

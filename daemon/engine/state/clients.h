@@ -108,6 +108,7 @@ struct region {
     uint32_t packet;   /* puts come in packets of this size, for handlers; 0: not so */
     uint32_t offload;  /* with that: the entry whose handlers run, or NONE: it has gone */
     uint32_t grants;   /* in the list */
+    uint32_t stores;   /* with that: puts that are not packed are placed, and handled there */
     uint8_t secret[16];
 };
 

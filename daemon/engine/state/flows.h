@@ -68,6 +68,7 @@ struct remote {
     uint64_t fabric_key;
     uint32_t rights;
     uint32_t packet; /* puts travel as PACKETs of this size, for handlers; 0: not so */
+    uint32_t stores; /* with that: but for small ones, which are placed, and have one record */
     uint32_t has_key;
     uint32_t revoke_due; /* REVOKED is to be answered when the last fabric operation has ended */
     uint32_t unbound;    /* the client let go; freed when the flow's head has passed free_after */
@@ -106,7 +107,8 @@ struct flow {
     uint64_t started;  /* index up to which payloads and reads have been posted */
     uint64_t posted;   /* bytes posted of the one that stands there; private in meaning */
     uint64_t staged;   /* index up to which records stand in the ledger */
-    uint32_t cut;      /* bytes of the put that stands there whose PACKETs do so too */
+    uint32_t cut;      /* bytes of the put that stands there whose PACKETs do so too, or which its
+                        * target may have begun to handle */
     uint64_t rewound;  /* where the last REFUSE sent it back to: all before was consumed */
     uint32_t epoch;    /* counts rewinds: an older one's completions count only before `rewound` */
     uint32_t held;     /* by STOP or REFUSE, until GO */
@@ -150,6 +152,7 @@ enum handled_flag {
     HANDLED_RETURNING = 1 << 8, /* the record was refused, and its GO is on the way */
     HANDLED_WAITING = 1 << 9,   /* the record waits for its client's turn */
     HANDLED_DROPS = 1 << 10,    /* packets that are still to come are dropped */
+    HANDLED_STORED = 1 << 11,   /* a put, all of whose bytes stand in the region */
 };
 
 /* The message that handlers work on, from the end of its first handler to its own end: an active

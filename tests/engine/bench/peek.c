@@ -43,6 +43,7 @@ struct peek_flow peek_flow(const struct engine *e, uint32_t flow)
                               .staged = f->staged,
                               .posted = f->posted,
                               .held = f->held != 0,
+                              .epoch = f->epoch,
                               .replies_expected = f->replies_expected};
 }
 

@@ -34,6 +34,7 @@ struct peek_flow {
     uint64_t started, staged;
     uint64_t posted; /* bytes of the payload that is half on its way */
     bool held;
+    uint32_t epoch; /* how often it was sent back */
     uint32_t replies_expected;
 };
 

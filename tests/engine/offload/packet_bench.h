@@ -84,17 +84,24 @@ static inline uint32_t create(struct bench *b, const struct engine_key *key, uin
     return create_with_loops(b, key, returned, 0);
 }
 
-static inline struct bench *new_bench(uint32_t *handle)
+static inline struct bench *new_bench_with(uint32_t *handle, uint32_t flags)
 {
     const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .entries = 64};
     struct bench *b = bench_new(&shape);
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(b);
     CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
-    *handle = create(b, &b->key, HANDLER_PROCESS_DATA);
+    *handle = create_like(
+        b, &b->key,
+        (struct engine_offload_info){.program = load(b, HANDLER_PROCESS_DATA, 0), .flags = flags});
     bench_bind(b, ORIGIN_FLOW);
     CU_ASSERT_FALSE_FATAL(b->broken);
     return b;
+}
+
+static inline struct bench *new_bench(uint32_t *handle)
+{
+    return new_bench_with(handle, 0);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -129,6 +136,17 @@ static inline void send_at(struct bench *b, uint32_t at)
     const struct packet_record p = packet(b, at);
 
     send_packet(b, &p);
+}
+
+/* The record of a put that is stored. */
+static inline struct packet_record stored(const struct bench *b)
+{
+    struct packet_record p = packet(b, TOTAL);
+
+    p.w.put.op.head.flags = WIRE_STORED;
+    p.w.put.op.head.words = sizeof(p.w) / 8;
+    p.w.put.op.length = 0;
+    return p;
 }
 
 /* The status of the first FAIL that has been sent to us; 0: none has. */

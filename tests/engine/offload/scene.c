@@ -61,7 +61,7 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU(CODE_SUB, 1, 1),
         op(CODE_JMP | CODE_JNE, 1, 0, -2, 0),
         ALU(CODE_AND, 9, 65535),
-        op(CODE_JMP, 0, 0, 46, 0), /* to the sends */
+        op(CODE_JMP, 0, 0, 51, 0), /* to the sends */
         op(CODE_JMP | CODE_JEQ, 2, 0, 8, HANDLER_PUT),
         LOAD(9, 6, 32),
         LOAD(7, 9, 0),
@@ -80,6 +80,10 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU_X(CODE_MOV, 1, 8),
         ALU(CODE_LSH, 1, 4),
         ALU_X(CODE_RSH, 9, 1),
+        UNLESS_BITS(9, SCENE_LOOP, 3),
+        ALU(CODE_MOV, 1, 4900),
+        ALU(CODE_SUB, 1, 1),
+        op(CODE_JMP | CODE_JNE, 1, 0, -2, 0),
         /* runs or reruns */
         ALU_X(CODE_MOV, 1, 7),
         ALU(CODE_MUL, 1, HANDLER_STAGES),

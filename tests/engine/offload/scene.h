@@ -9,6 +9,7 @@
  *                              12: puts from the region, its count of runs
  *                              13: adds 1 to the target's word at SCENE_TALLY
  *                              9: sends the target a message   10: replies   11: posts an event
+ *                              15: a loop of 9800 units
  *                              14: gets the number's word from the target (SCENE_SOURCE)
  *     plan of a get that has come, bits 48 to 63 of a message's: return, put, event,
  *                              15: a loop of 9800 units

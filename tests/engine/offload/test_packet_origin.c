@@ -17,18 +17,25 @@ enum {
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* Answers a BIND: the region takes packets of so many bytes; 0: it takes none. */
-static void answer_bind(struct bench *b, uint32_t remote, uint32_t flow, uint32_t piece)
+/* Answers a BIND: the region takes packets of so many bytes; 0: it takes none. `rights` may have
+ * WIRE_BOUND_STORES. */
+static void answer_bind_with(struct bench *b, uint32_t remote, uint32_t flow, uint32_t piece,
+                             uint16_t rights)
 {
     const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
                                      .remote = remote,
                                      .flow = flow,
-                                     .rights = 3,
+                                     .rights = rights,
                                      .packet = (uint16_t)(piece / WIRE_PACKET_UNIT),
                                      .length = BENCH_SEGMENT,
                                      .address = BENCH_SEGMENT};
 
     CU_ASSERT_TRUE_FATAL(bench_send(b, &bound, sizeof(bound)));
+}
+
+static void answer_bind(struct bench *b, uint32_t remote, uint32_t flow, uint32_t piece)
+{
+    answer_bind_with(b, remote, flow, piece, 3);
 }
 
 /* Remote 0 leads to a region that takes packets, remote 1 to one with packets of `other` bytes. */
@@ -264,12 +271,99 @@ static void refused_ahead_of_it(void)
     bench_free(b);
 }
 
+/* ---- puts that are stored -------------------------------------------------------------------- */
+
+static struct bench *storing_bench(void)
+{
+    struct bench *b = unbound_bench(false);
+    const struct engine_key key = BENCH_KEY;
+
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
+    answer_bind_with(b, 0, TARGET_FLOW, PIECE, 3 | WIRE_BOUND_STORES);
+    CU_ASSERT_FALSE_FATAL(b->broken);
+    return b;
+}
+
+/* The next packet from here on is the one of a put that is stored. */
+static void check_stored(const struct bench *b, uint64_t at, bool nonce)
+{
+    const struct wire_packet *w = next_packet(b, &at);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    CU_ASSERT_EQUAL(w->put.op.head.flags, WIRE_STORED | (nonce ? WIRE_NONCE : 0));
+    CU_ASSERT_EQUAL(w->put.op.length, 0);
+    CU_ASSERT_EQUAL(w->total, LONG);
+    CU_ASSERT_EQUAL(w->at, LONG);
+    CU_ASSERT_PTR_NULL(next_packet(b, &at));
+}
+
+/* A long put goes by writes of its own, and has one record. The target refuses that: it goes again
+ * alone, with no nonce, also on a new link, for handlers may have changed what was placed. A link
+ * that breaks before a REFUSE has the bytes again. */
+static void stored_goes_once(void)
+{
+    for (uint32_t refused = 0; refused < 2; refused++) {
+        struct bench *b = storing_bench();
+        uint64_t from = staged(b);
+        uint32_t writes;
+
+        put(b, 0, LONG, SUBMIT_REASSEMBLE);
+        check_stored(b, from, true);
+        if (refused) {
+            refuse(b, 0, MIDDLE);
+            bench_ack(b);
+            from = staged(b);
+            bench_note(b, WIRE_GO, 0, 0);
+            bench_steps(b, 4);
+            check_stored(b, from, false);
+        }
+        writes = b->fabric.payloads;
+        break_link(b);
+        link_again(b, from);
+        CU_ASSERT_EQUAL(b->fabric.payloads, refused ? writes : 2 * writes);
+        bench_ack(b);
+        check_event(b, 0);
+        CU_ASSERT_FALSE(b->broken || b->quarantined);
+        bench_free(b);
+    }
+}
+
+/* The target's next process has no such region any more. It may have begun to handle the put, and
+ * hears that no more comes. */
+static void stored_and_cut(void)
+{
+    const struct wire_bound gone = {.head = {.words = sizeof(gone) / 8, .kind = WIRE_BOUND},
+                                    .status = -EKEYREJECTED,
+                                    .flow = TARGET_FLOW};
+    struct bench *b = storing_bench();
+    uint64_t from = staged(b);
+    const struct wire_packet *w;
+
+    put(b, 0, LONG, 0);
+    check_stored(b, from, false);
+    break_link(b);
+    b->restarts++;
+    link_again(b, from);
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &gone, sizeof(gone)));
+    bench_steps(b, 4);
+    w = next_packet(b, &from);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(w);
+    CU_ASSERT_EQUAL(w->put.op.head.flags & ~WIRE_NO_EVENT, WIRE_CUT);
+    CU_ASSERT_EQUAL(w->put.op.length, 0);
+    bench_ack(b);
+    check_event(b, -EKEYREJECTED);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"its target ends in the middle of a put", gone_in_the_middle},
                            {"refused when it has ended", refused_when_it_has_ended},
                            {"no packets any more in the middle", without_packets_in_the_middle},
                            {"refused ahead of what was sent", refused_ahead_of_it},
+                           {"a stored put goes once", stored_goes_once},
+                           {"a stored put is cut", stored_and_cut},
                            CU_TEST_INFO_NULL};
 
     return suite_run("packets at their origin", tests);

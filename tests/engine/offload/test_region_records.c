@@ -45,6 +45,96 @@ static void packets_that_do_not_fit(void)
     }
 }
 
+/* A put that is stored has one record, of one form, of which its handlers run on all packets. */
+static void stored_records(void)
+{
+    static const struct {
+        uint32_t flags, length, at, total;
+        int status; /* of its FAIL; -EPROTO: it ends the link */
+    } rows[] = {{WIRE_STORED, 0, TOTAL, TOTAL, 0},
+                {WIRE_STORED, 0, 4096 - PLACE, 4096 - PLACE, 0},
+                {WIRE_STORED, 0, 4097 - PLACE, 4097 - PLACE, -ERANGE},
+                {WIRE_STORED | WIRE_CUT, 0, TOTAL, TOTAL, -EPROTO},
+                {WIRE_STORED, PART, TOTAL - PART, TOTAL, -EPROTO},
+                {WIRE_STORED, PART, TOTAL, TOTAL, -EPROTO},
+                {WIRE_STORED, 0, 0, TOTAL, -EPROTO},
+                {WIRE_STORED, 0, 0, 0, -EPROTO},
+                {WIRE_STORED | WIRE_NONCE, 0, TOTAL, TOTAL, -EPROTO},
+                {WIRE_NONCE, PART, 0, PART, -EPROTO}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        uint32_t handle, runs;
+        struct bench *b = new_bench_with(&handle, ENGINE_OFFLOAD_PLACED);
+        struct packet_record p = stored(b);
+
+        p.w.put.op.head.flags = (uint8_t)rows[i].flags;
+        p.w.put.op.head.words = (uint16_t)((sizeof(p.w) + rows[i].length) / 8);
+        p.w.put.op.length = rows[i].length;
+        p.w.at = rows[i].at;
+        p.w.total = rows[i].total;
+        send_packet(b, &p);
+        CU_ASSERT_EQUAL(b->broken, rows[i].status == -EPROTO);
+        CU_ASSERT_EQUAL(failed(b), rows[i].status == -EPROTO ? 0 : rows[i].status);
+        runs = rows[i].status == 0;
+        check_runs(b, handle, runs, runs, runs); /* a packet has more than the region */
+        CU_ASSERT_FALSE(b->quarantined);
+        bench_free(b);
+    }
+}
+
+/* Where the region takes packets alone, no put is stored; and one put is not both. */
+static void stored_elsewhere(void)
+{
+    for (uint32_t begun = 0; begun < 2; begun++) {
+        uint32_t handle;
+        struct bench *b = new_bench_with(&handle, begun ? ENGINE_OFFLOAD_PLACED : 0);
+        struct packet_record p = stored(b);
+
+        if (begun)
+            send_at(b, 0);
+        send_packet(b, &p);
+        CU_ASSERT_EQUAL(b->broken, begun);
+        CU_ASSERT_EQUAL(failed(b), begun ? 0 : -EOPNOTSUPP);
+        check_runs(b, handle, begun, begun, 0);
+        bench_free(b);
+    }
+}
+
+/* A put that is stored is refused, since its client has no turn. It goes on with the same record
+ * alone, and ends where its origin cuts it. */
+static void stored_and_refused(void)
+{
+    static const struct {
+        uint8_t flags;
+        uint32_t at;
+        bool fits;
+        uint32_t messages;
+    } rows[] = {{WIRE_STORED, TOTAL, true, 1}, {WIRE_CUT, TOTAL, true, 1}, {0, 0, false, 0}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        uint32_t handle;
+        struct bench *b = new_bench_with(&handle, ENGINE_OFFLOAD_PLACED);
+        struct packet_record p = stored(b);
+
+        poke_other_work(b->engine);
+        poke_handler_debt(b->engine, 0, 1 << 24);
+        send_packet(b, &p);
+        CU_ASSERT_EQUAL_FATAL(sent(b, WIRE_REFUSE), 1);
+        check_runs(b, handle, 0, 0, 0);
+        for (int j = 0; j < 100 && sent(b, WIRE_GO) == 0; j++)
+            bench_steps(b, 100);
+        p.w.put.op.head.flags = rows[i].flags;
+        p.w.at = rows[i].at;
+        p.w.put.op.length = rows[i].at == 0 ? PART : 0;
+        p.w.put.op.head.words = (uint16_t)((sizeof(p.w) + p.w.put.op.length) / 8);
+        send_packet(b, &p);
+        CU_ASSERT_EQUAL(b->broken, !rows[i].fits);
+        CU_ASSERT_EQUAL(peek_offload(b->engine, handle).messages, rows[i].messages);
+        check_runs(b, handle, i == 0, i == 0, i == 0);
+        bench_free(b);
+    }
+}
+
 /* A packet behind the first one names another region, or the put's own in an earlier life: it is
  * written nowhere. */
 static void packets_of_another_region(void)
@@ -132,16 +222,20 @@ static void packets_of_a_plain_region(void)
 }
 
 /* A key of an offload's region leads to the context of the offload alone: puts to another one would
- * run its handlers. A peer that may not read the region gets no address of it. */
+ * run its handlers. A peer that may not read the region gets no address of it, unless the region
+ * stores. */
 static void keys_of_the_own_context(void)
 {
     static const struct {
         uint64_t target;
         uint32_t rights;
         int32_t status;
-    } rows[] = {{0, ENGINE_REMOTE_WRITE, 0},
-                {0, ENGINE_REMOTE_WRITE | ENGINE_REMOTE_READ, 0},
-                {UINT64_C(1) << 32, ENGINE_REMOTE_WRITE, -EKEYREJECTED}};
+        uint32_t flags;
+        bool address;
+    } rows[] = {{0, ENGINE_REMOTE_WRITE, 0, 0, false},
+                {0, ENGINE_REMOTE_WRITE | ENGINE_REMOTE_READ, 0, 0, true},
+                {0, ENGINE_REMOTE_WRITE, 0, ENGINE_OFFLOAD_PLACED, true},
+                {UINT64_C(1) << 32, ENGINE_REMOTE_WRITE, -EKEYREJECTED, 0, false}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct session_sizes sizes = {RING, RING, RING, RING, RING};
@@ -163,7 +257,9 @@ static void keys_of_the_own_context(void)
         CU_ASSERT_EQUAL_FATAL(engine_session_open(b->engine, 0, 1, memory, &sizes, 0), 1);
         CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 4096, 4096, rows[i].rights, &key),
                               0);
-        create(b, &key, HANDLER_PROCESS_DATA);
+        create_like(b, &key,
+                    (struct engine_offload_info){.program = load(b, HANDLER_PROCESS_DATA, 0),
+                                                 .flags = rows[i].flags});
         bind.slot = key.slot;
         bind.generation = key.generation;
         memcpy(bind.secret, key.secret, sizeof(bind.secret));
@@ -172,7 +268,9 @@ static void keys_of_the_own_context(void)
         CU_ASSERT_EQUAL_FATAL(answer.head.kind, WIRE_BOUND);
         CU_ASSERT_EQUAL(answer.status, rows[i].status);
         CU_ASSERT_EQUAL(answer.packet > 0, rows[i].status == 0);
-        CU_ASSERT_EQUAL(answer.address != 0, (rows[i].rights & ENGINE_REMOTE_READ) != 0);
+        CU_ASSERT_EQUAL(answer.address != 0, rows[i].address);
+        CU_ASSERT_EQUAL(answer.rights & WIRE_BOUND_STORES,
+                        rows[i].flags & ENGINE_OFFLOAD_PLACED ? WIRE_BOUND_STORES : 0);
         CU_ASSERT_FALSE(b->broken);
         bench_free(b);
         free(memory);
@@ -402,6 +500,9 @@ static void refused_packets(void)
 int main(void)
 {
     CU_TestInfo tests[] = {{"packets that do not fit", packets_that_do_not_fit},
+                           {"records of puts that are stored", stored_records},
+                           {"stored where there are packets", stored_elsewhere},
+                           {"stored and refused", stored_and_refused},
                            {"packets of another region", packets_of_another_region},
                            {"bytes of a cut", bytes_of_a_cut},
                            {"packets of a plain region", packets_of_a_plain_region},

@@ -24,6 +24,9 @@ enum { ALL = 7, PAYLOAD = 2, COMPLETION = 4, PACKET = 256 };
 enum { SUCCESS = HANDLER_SUCCESS, DROP = HANDLER_DROP, DATA = HANDLER_PROCESS_DATA };
 
 static struct scene scene;
+/* Whether the region stores what is put, so that handlers find it there (test_placed.c has more of
+ * that). */
+static bool stores;
 
 static bool open_scene(uint64_t seed, uint32_t flags, uint32_t handlers)
 {
@@ -33,7 +36,8 @@ static bool open_scene(uint64_t seed, uint32_t flags, uint32_t handlers)
                                                      .ledger_bytes = 256 * 1024,
                                                      .packed_max = PACKET},
                                           .sim = {.ordered_write_max = UINT64_MAX}};
-    bool opened = scene_open_puts(&scene, &options, flags, handlers);
+    bool opened =
+        scene_open_puts(&scene, &options, flags | (stores ? ENGINE_OFFLOAD_PLACED : 0), handlers);
 
     for (uint32_t i = 0; opened && i < 65536; i++)
         scene.world->clients[0].contexts[0].memory[i] = (uint8_t)(i * 7 + i / 256);
@@ -56,7 +60,7 @@ static struct offload offload(void)
 
 static uint32_t put(uint64_t plan, uint32_t length)
 {
-    bool copied = length > 0 && length <= PACKET;
+    bool copied = length > 0 && length <= PACKET && !stores;
 
     return scene_put(&scene, plan, length, copied ? SUBMIT_INLINE : 0, WORLD_MAIN);
 }
@@ -117,7 +121,7 @@ static void check_return(size_t row, uint32_t length)
     CU_ASSERT_EQUAL(m->status, returns[row].status);
     for (uint32_t kind = 0; kind < COUNT(m->events); kind++)
         CU_ASSERT_EQUAL(m->events[kind], kind == event);
-    if (returns[row].header == HANDLER_PROCEED)
+    if (returns[row].header == HANDLER_PROCEED || stores)
         CU_ASSERT(is_placed(length));
     if (returns[row].header == DROP || returns[row].payload == DROP)
         CU_ASSERT_EQUAL(offload().dropped, length);
@@ -264,6 +268,10 @@ static void test_refused(void)
     CU_ASSERT_EQUAL(create(&info), -EINVAL);
     /* Peers that have bound it know that it takes packets: it may have another offload. */
     CU_ASSERT_EQUAL(scene_destroy(&scene), 0);
+    info = good, info.flags = ENGINE_OFFLOAD_PLACED;
+    CU_ASSERT_EQUAL(create(&info), -EBUSY); /* they do not know that it stores */
+    info.takes = OFFLOAD_MESSAGES, info.index = 1;
+    CU_ASSERT_EQUAL(create(&info), -EINVAL);
     CU_ASSERT(create(&good) >= 0);
     close_scene();
     /* A region that somebody has bound before. */
@@ -277,6 +285,17 @@ static void test_refused(void)
     world_await(scene.world, world_bind(scene.world, 0, 0, 1, 0, &x->key));
     CU_ASSERT_EQUAL(create(&good), -EBUSY);
     close_scene();
+}
+
+/* A region that stores: returns mean what they do elsewhere. */
+static void test_stored(void)
+{
+    stores = true;
+    test_returns();
+    test_long();
+    test_others();
+    test_states();
+    stores = false;
 }
 
 /* ---- puts that can't end --------------------------------------------------------------------- */
@@ -517,7 +536,10 @@ static const char *run(uint64_t seed)
     const struct scene_troubles troubles = {
         .breaks = below(&random, 2) * 3, .deaths = below(&random, 2), .sleeps = below(&random, 3)};
 
-    if (!scene_open_puts(&scene, &options, below(&random, 2) * ENGINE_OFFLOAD_QUIET, ALL))
+    if (!scene_open_puts(&scene, &options,
+                         below(&random, 2) * ENGINE_OFFLOAD_QUIET |
+                             below(&random, 2) * ENGINE_OFFLOAD_PLACED,
+                         ALL))
         return scene_close(&scene);
     for (uint32_t i = 0; i < 6000 && scene.count < count && !scene.world->failed; i++) {
         for (uint32_t burst = below(&random, 4); burst > 0 && scene.count < count; burst--)
@@ -552,12 +574,19 @@ static void test_random_runs(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
-        {"what each return means", test_returns},    {"long puts", test_long},
-        {"gets, and what is refused", test_others},  {"disabled, enabled, destroyed", test_states},
-        {"what no offload takes", test_refused},     {"cut by the owner", test_cut_by_owner},
-        {"cut by the origin", test_cut_by_origin},   {"the origin leaves", test_origin_leaves},
-        {"the pace of packets", test_pace},          {"pace and breaks", test_pace_and_breaks},
-        {"exactly once, by seed", test_random_runs}, CU_TEST_INFO_NULL,
+        {"what each return means", test_returns},
+        {"a region that stores", test_stored},
+        {"long puts", test_long},
+        {"gets, and what is refused", test_others},
+        {"disabled, enabled, destroyed", test_states},
+        {"what no offload takes", test_refused},
+        {"cut by the owner", test_cut_by_owner},
+        {"cut by the origin", test_cut_by_origin},
+        {"the origin leaves", test_origin_leaves},
+        {"the pace of packets", test_pace},
+        {"pace and breaks", test_pace_and_breaks},
+        {"exactly once, by seed", test_random_runs},
+        CU_TEST_INFO_NULL,
     };
     uint64_t first = 1, count = 0;
 

@@ -191,6 +191,16 @@ static void run_puts_once(struct driver *d)
     run_puts(d, 0);
 }
 
+static void run_stored_repeatable(struct driver *d)
+{
+    run_puts(d, ENGINE_OFFLOAD_REPEATABLE | ENGINE_OFFLOAD_PLACED);
+}
+
+static void run_stored_once(struct driver *d)
+{
+    run_puts(d, ENGINE_OFFLOAD_PLACED);
+}
+
 /* Gets of handlers: the handler of each has run once, with its bytes there, or was in doubt. */
 static const char *check_gets(uint32_t number, uint32_t flags, uint32_t *doubts)
 {
@@ -255,6 +265,9 @@ const struct crash_scenario crash_offload_scenarios[] = {
     {"puts in packets, handlers that may run again", run_puts_repeatable, UINT64_MAX,
      ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"puts in packets", run_puts_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"puts that are stored, handlers that may run again", run_stored_repeatable, UINT64_MAX,
+     ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"puts that are stored", run_stored_once, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"gets of handlers that may run again", run_gets_repeatable, UINT64_MAX, ENGINE_PROTOCOL_AUTO,
      1, NULL, 0},
     {"gets of handlers", run_gets_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
