@@ -40,8 +40,8 @@ enum { KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2 }; /* as examples/handlers/key_v
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static const char *pwcctl, *key_value_file, *conditional_read_file, *strided_file, *rendezvous_file,
-    *slow_end_file;
+static const char *pwcctl, *key_value_file, *conditional_read_file, *strided_file, *placed_file,
+    *rendezvous_file, *slow_end_file;
 
 struct row { /* as examples/handlers/conditional_read.c */
     uint64_t id;
@@ -98,12 +98,13 @@ static int attributes(struct rank *r, const char *path, struct pwc_offload_attr 
     const uint64_t blocks[3] = {0, BLOCK, STRIDE};
 
     *attr = (struct pwc_offload_attr){.flags = PWC_OFFLOAD_QUIET, .cookie = 42};
-    if (path == strided_file) {
+    if (path == strided_file || path == placed_file) {
         int rc = pwc_alloc(r->client, 4096, PWC_REMOTE_READ, &attr->state);
 
         if (rc < 0)
             return rc;
         attr->region = r->region;
+        attr->flags |= path == placed_file ? PWC_OFFLOAD_PLACED : 0;
         attr->state_length = sizeof(blocks);
         memcpy(pwc_region_addr(attr->state), blocks, sizeof(blocks));
         return 0;
@@ -496,6 +497,44 @@ static void test_strided(void)
     check_strided(0);
 }
 
+/* Half a column is placed behind the matrix of a stopped client, whose handlers spread it from
+ * there. The client's daemon hands over on the way. */
+static void check_placed(unsigned node, bool goes)
+{
+    static uint8_t column[COLUMN / 2];
+    uint32_t wrong = 0;
+    struct server s;
+    uint8_t *all;
+
+    CU_ASSERT_TRUE_FATAL(server_open_from(&s, "placed", placed_file, node));
+    CU_ASSERT_TRUE(shown("\"takes\":\"placed\""));
+    all = s.asker.memory;
+    rank_fill(column, sizeof(column), 4);
+    memcpy(all, column, sizeof(column));
+    for (int i = 0; i < (goes ? 20 : 1); i++) {
+        CU_ASSERT_EQUAL(pwc_put(s.asker.remote, REGION_BYTES / 2, all, sizeof(column), PWC_CID_NONE,
+                                PWC_CID_NONE, 0),
+                        0);
+        if (i == 3)
+            daemon_goes(false);
+        CU_ASSERT_EQUAL(moved(&s, 0), 0);
+    }
+    CU_ASSERT_EQUAL(
+        moved(&s, pwc_get(s.asker.remote, 0, all, REGION_BYTES, PWC_CID_NONE, PWC_CID_NONE, 0)), 0);
+    CU_ASSERT_EQUAL(memcmp(all + REGION_BYTES / 2, column, sizeof(column)), 0);
+    for (size_t i = 0; i < REGION_BYTES / STRIDE / 2; i++)
+        wrong += memcmp(all + i * STRIDE, column + i * BLOCK, BLOCK) != 0;
+    CU_ASSERT_EQUAL(wrong, 0);
+    server_close(&s);
+}
+
+static void test_placed(void)
+{
+    check_placed(0, false);
+    check_placed(1, false);
+    check_placed(0, true);
+}
+
 /* ---- rendezvous ------------------------------------------------------------------------------ */
 
 /* A request to fetch a tag's bytes, which stand at its place in the sender's region. */
@@ -718,6 +757,7 @@ int main(int argc, char **argv)
                            {"daemons are killed and hand over", test_daemon_goes},
                            {"a client is killed", test_client_dies},
                            {"a column put to a stopped client", test_strided},
+                           {"a column that is placed", test_placed},
                            {"messages fetched by a stopped client's daemon", test_rendezvous},
                            {"which hands over meanwhile", test_rendezvous_daemon_goes},
                            {"asked on the same node", test_same_node},
@@ -737,6 +777,7 @@ int main(int argc, char **argv)
     key_value_file = argv[3];
     conditional_read_file = argv[4];
     strided_file = argv[5];
+    placed_file = strdup(argv[5]);
     rendezvous_file = argv[6];
     slow_end_file = argv[7];
     if (cluster_open(&cluster, &options) == 0)

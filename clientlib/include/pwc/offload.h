@@ -82,6 +82,8 @@ enum pwc_offload_flags {
     PWC_OFFLOAD_REPEATABLE = 1 << 1, /* the handler that ran when the daemon died may run again;
                                         else its message ends with -ECONNABORTED */
     PWC_OFFLOAD_KEEP = 1 << 2,       /* a fault does not disable it, but for units and time */
+    PWC_OFFLOAD_PLACED = 1 << 3, /* with a region: what is put is placed there, and handlers find
+                                    it there; see below */
 };
 
 #define PWC_OFFLOAD_TARGETS_MAX 64
@@ -119,10 +121,18 @@ struct pwc_offload_attr {
  * has gone or the offload is disabled or destroyed, is cut: the completion handler runs with
  * PWC_H_CUT. The region must have the right PWC_REMOTE_WRITE.
  *
+ * With PWC_OFFLOAD_PLACED a put that its origin does not copy, as it does small ones, travels as
+ * any other put: large ones are faster so, and the daemon copies none of their bytes. The handlers
+ * run when all of it stands in the region, packet by packet, with the flag PWC_H_PLACED; `data` is
+ * the packet's place in the region, and DROP takes nothing back. Where a link breaks before the
+ * first handlers of a put are known at its origin, its bytes are written again: a handler that
+ * changes them there does better to do so in the completion handler, or elsewhere.
+ *
  * The offload has the program, the regions and the targets in use: program and regions cannot be
  * freed before it is destroyed. Make it before other contexts bind this one.
  *
- * -EBUSY: a context of this node has bound this one, or somebody has bound the region;
+ * -EBUSY: a context of this node has bound this one, or somebody has bound the region, or has bound
+ * it when its offload had the other state of PWC_OFFLOAD_PLACED;
  * -EADDRINUSE: the index or the region has an offload;
  * -EDQUOT; -ERANGE: the memory is not within its region; -EINVAL: a field; -ENOSPC: the
  * daemon has no room for another one; -ENOMEM. -ECONNABORTED: the daemon was started anew

@@ -49,7 +49,7 @@ static bool fill(const struct engine *e, uint32_t offload, struct view_offload *
         .offload = PEEK(o->generation) << OFFLOADS_SHIFT | offload,
         .client = PEEK(e->sessions[session].client),
         .session = session,
-        .takes = takes,
+        .takes = takes + (PEEK(o->flags) & ENGINE_OFFLOAD_PLACED ? 1 : 0),
         .index = takes == OFFLOAD_PUTS ? 0 : PEEK(o->index),
         .region = takes == OFFLOAD_PUTS ? PEEK(o->host.slot) : 0,
         .program = PEEK(e->programs.table[program].generation) << PROGRAMS_SHIFT | program,
