@@ -130,6 +130,7 @@ static bool add_offload(struct scene *s)
             &(struct engine_offload_info){
                 .program = (uint32_t)program,
                 .takes = OFFLOAD_PUTS,
+                .flags = ENGINE_OFFLOAD_PLACED,
                 .host = {s->packets.slot, s->packets.generation, 0, BENCH_SEGMENT}},
             0);
     s->offload = (uint32_t)offload;
