@@ -387,6 +387,7 @@ const struct field fields_offload[] = {
     {OFFLOAD(units_max), FIELD_NOW, UNIT_COUNT, "run max"},
     {OFFLOAD(sends), FIELD_COUNT, UNIT_COUNT, "sends"},
     {OFFLOAD(sends_failed), FIELD_COUNT},
+    {OFFLOAD(gets), FIELD_NOW, UNIT_COUNT, "gets"},
     {OFFLOAD(queued), FIELD_NOW, UNIT_COUNT, "queued"},
     {OFFLOAD(held), FIELD_NOW, UNIT_COUNT, "held"},
     {OFFLOAD(faults), FIELD_COUNT, UNIT_COUNT, "faults"},

@@ -62,6 +62,7 @@ struct view_offload {
     uint64_t fault_address;
     uint64_t units, units_p50, units_p99, units_max; /* of all runs; of a run */
     uint64_t sends, sends_failed;
+    uint64_t gets;         /* of its handlers, until their completion handler has run, now */
     uint64_t queued, held; /* entries of its context's sends now; flows of these that wait for their
                               target */
     uint64_t counters[8];

@@ -66,6 +66,7 @@ static bool fill(const struct engine *e, uint32_t offload, struct view_offload *
         .units_max = PEEK(runs->max),
         .sends = PEEK(o->sends),
         .sends_failed = PEEK(o->sends_failed),
+        .gets = PEEK(o->gets),
     };
     if (faults > 0) {
         v->fault = run_fault_text((enum run_fault)PEEK(o->fault));
