@@ -18,7 +18,7 @@
 #include "tests/lib/rank.h"
 #include "tests/suite.h"
 
-enum { RANKS_MAX = 33, WORDS_MAX = 3000, THOUSAND = 1000 };
+enum { RANKS_MAX = 33, WORDS_MAX = 65537, THOUSAND = 1000 };
 
 static struct cluster cluster;
 static uint32_t size;
@@ -221,17 +221,20 @@ static void *attach(void *argument)
              rank_attach(&m->client, cluster.nodes[m->rank % cluster.options.nodes].socket,
                          "collectives", m->rank, size, 4096),
              0);
-    m->in = calloc(RANKS_MAX * WORDS_MAX + 1, 8);
-    m->out = calloc(RANKS_MAX * WORDS_MAX + 1, 8);
+    m->in = calloc((size_t)size * WORDS_MAX + 1, 8);
+    m->out = calloc((size_t)size * WORDS_MAX + 1, 8);
     CHECK(m, m->in && m->out);
     if (m->wrong == 0)
         CHECK_IS(m, pwc_team_world(m->client.ctx, &attr, &m->world), 0);
     return NULL;
 }
 
+/* Also around the longest slices, of 32 KiB for scans and 64 KiB for others, and around eight of
+ * them, which are all that is under way at once. */
 static void *all_kinds(void *argument)
 {
-    static const uint64_t counts[] = {0, 1, 5, 6, 100, 513, WORDS_MAX};
+    static const uint64_t counts[] = {0,    1,    5,    6,    100,   513,   3000,     4095,
+                                      4096, 4097, 8192, 8193, 32769, 65536, WORDS_MAX};
     struct member *m = argument;
     pwc_request *request = NULL;
 
@@ -239,7 +242,7 @@ static void *all_kinds(void *argument)
     for (int kind = BARRIER; kind < KINDS && m->wrong == 0; kind++)
         for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]) && m->wrong == 0; c++)
             for (uint32_t root = 0; root < (has_root((enum kind)kind) ? size : 1); root++)
-                if (counts[c] < 500 || root < 3)
+                if (counts[c] < 500 || root < (counts[c] < 4000 ? 3 : 1))
                     one(m, m->world, (enum kind)kind, root, counts[c], request);
     CHECK_IS(m, pwc_request_free(request), 0);
     return NULL;

@@ -312,6 +312,10 @@ static void self_link(struct engine *e)
         engine_peer_up(e, e->config.self, &offer);
 }
 
+/* Bytes that collectives copy or combine for a letter cost 1 / this of the budget, as its own do.
+ */
+#define COLLECTIVE_BYTES 64u
+
 /* Takes records that have arrived, to `budget`: what was taken of it, or -EPROTO. */
 static int consume(struct engine *e, uint32_t peer, int budget)
 {
@@ -323,6 +327,7 @@ static int consume(struct engine *e, uint32_t peer, int budget)
     while (consumed < budget && offload_may_go_on(e, spent) &&
            ledger_announced(&e->peer_live[peer].in) && (r = ledger_next(e, peer, &record)) > 0) {
         const struct record_kind *kind = &record_kinds[record.head.kind];
+        uint64_t moved = e->teams.moved;
 
         r = record_take(e, peer, &record);
         if (r < 0)
@@ -336,6 +341,7 @@ static int consume(struct engine *e, uint32_t peer, int budget)
         r = kind->after ? kind->after(e, peer) : 0;
         if (r < 0)
             return r;
+        consumed += (int)((e->teams.moved - moved) / COLLECTIVE_BYTES);
     }
     if (stays && e->offloads.spent > spent) {
         ledger_look_behind(e, peer);

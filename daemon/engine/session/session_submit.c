@@ -187,10 +187,16 @@ static int batch_submit(struct engine *e, uint32_t session, const struct op_kind
     return batch_take(e, session, r, (uint64_t)space, budget);
 }
 
-/* Does what is no operation. 1, or 0: not now, or its client is quarantined. */
+/* A collective costs 1 + the bytes that it moves at once / this of the budget: so a context moves
+ * some 16 KiB in its turn, or one slice, and all contexts 128 KiB in a step. */
+#define COLLECTIVE_BYTES 16u
+
+/* Does what is no operation. Its part of the budget, or 0: not now, or its client is quarantined.
+ */
 static int submit_at_once(struct engine *e, uint32_t session, const struct intake *in,
                           const struct op_kind *kind, const struct submit_record *r)
 {
+    uint64_t moved = e->teams.moved;
     int reason = kind->at_once(e, session, r);
 
     if (reason == -EAGAIN)
@@ -204,7 +210,7 @@ static int submit_at_once(struct engine *e, uint32_t session, const struct intak
     if (kind->behind)
         kind->behind(e);
     session_dirty(e, session);
-    return 1;
+    return 1 + (int)((e->teams.moved - moved) / COLLECTIVE_BYTES);
 }
 
 static int request_take(struct engine *e, uint32_t session, const struct intake *in,

@@ -237,6 +237,7 @@ struct teams {
     uint32_t open;                    /* how many */
     uint32_t under_way;               /* instances, of all teams */
     uint64_t broken, failed; /* since this process began: teams; instances under way then */
+    uint64_t moved;          /* since then: bytes that instances have copied or combined */
     bool resume;             /* after a restart every instance may go on */
 };
 

@@ -65,6 +65,7 @@ void exchange_take(struct engine *e, uint32_t team, const struct instance *i)
     struct blocks b = blocks_of(e, team, i);
     uint64_t row = stride(i, i->length);
 
+    e->teams.moved += blocks_bytes(t, i->kind, i->length);
     switch (i->kind) {
     case TEAM_BARRIER:
         break;
@@ -150,6 +151,7 @@ void exchange_give(struct engine *e, uint32_t team, const struct instance *i)
 
     if (!live->attached)
         return;
+    e->teams.moved += bytes;
     if (i->kind == TEAM_ALLTOALL)
         give_alltoall(t, &b, i, from, results(live, i));
     else

@@ -129,6 +129,7 @@ static void post(struct engine *e, uint32_t team, struct instance *i, const stru
         at += (bytes + 7) & ~7u;
         sums->letter_bytes += bytes;
     }
+    e->teams.moved += at - i->out_used;
     set32(e, &i->out_used, at);
     set32(e, &i->unacked, i->unacked + now->sends);
     set32(e, &i->posted, i->round + 1);
@@ -192,10 +193,13 @@ static void place(struct engine *e, uint32_t team, struct instance *i, const str
     instance_wait(e, team, i, now, WAITS_NOT, 0);
     if (side == BLOCKS_HERE && blocks_combine(now->how) && now->arrivals > 0)
         copy(e, team, i, b, now);
-    for (uint32_t n = 0; n < now->arrivals; n++)
+    for (uint32_t n = 0; n < now->arrivals; n++) {
+        const struct arrival_slot *slot = team_arrival(e, team, i, i->round, n);
+
         blocks_place(b, i->round, now->how, &now->from[n].blocks, team_side(e, team, i, i->side),
-                     team_mail_in(e, team, i) + team_arrival(e, team, i, i->round, n)->at,
-                     team_side(e, team, i, other));
+                     team_mail_in(e, team, i) + slot->at, team_side(e, team, i, other));
+        e->teams.moved += slot->bytes;
+    }
     if (side == BLOCKS_TURN && now->arrivals > 0)
         set32(e, &i->side, other);
     set32(e, &i->round, i->round + 1);

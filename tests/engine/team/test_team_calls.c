@@ -259,6 +259,37 @@ static void a_team_keeps_its_algorithms(void)
     free_pair(&p);
 }
 
+/* A context whose calls move much data takes a few of them in a step, so that others need not wait
+ * until all are begun; calls that move little are not held up. */
+static void large_calls_take_turns(void)
+{
+    static const struct {
+        uint32_t length, in_a_step;
+    } rows[] = {{0, WINDOW}, {8, WINDOW}, {40, WINDOW}, {512, WINDOW}, {65528, 1}, {65536, 1}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct pair p = new_pair();
+        uint32_t count = rows[i].length / 8;
+        struct engine_teams_view teams;
+
+        for (uint32_t n = 0; n < WINDOW; n++) {
+            struct submit_record r = submission(&p, n);
+
+            r.length = rows[i].length;
+            r.signature = team_signature(TEAM_ALLREDUCE, WORD_ADD, WORD_U64, 0, count);
+            r.data_row = r.length > TEAM_LINE_BYTES ? n : TEAM_LINES;
+            bench_submit_unseen(p.b, &r);
+        }
+        for (uint32_t begun = rows[i].in_a_step; begun <= WINDOW; begun += rows[i].in_a_step) {
+            bench_steps(p.b, 1);
+            engine_view_teams(p.b->engine, p.b->now, &teams);
+            CU_ASSERT_EQUAL(teams.under_way, begun);
+        }
+        CU_ASSERT_FALSE(p.b->quarantined);
+        free_pair(&p);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -270,6 +301,7 @@ int main(void)
         {"a client's teams fit", teams_of_a_client_fit},
         {"too many slots", too_many_slots_are_refused},
         {"a team keeps its algorithms", a_team_keeps_its_algorithms},
+        {"large calls take turns", large_calls_take_turns},
         CU_TEST_INFO_NULL,
     };
 
