@@ -94,6 +94,7 @@ enum session_wait {
     SESSION_WAITS_FLUSH = 2,
     SESSION_WAITS_BARRIER = 3,
     SESSION_WAITS_EXCHANGE = 4,
+    SESSION_WAITS_ROOM = 5, /* for what it submits: PWC_WAIT, or a call that waits for the end */
     SESSION_WAIT_KINDS
 };
 

@@ -34,7 +34,7 @@ static const char *const offload_takes[] = {"messages", "puts", "placed", NULL};
 static const char *const handlers[] = {"none", "header", "payload", "completion", NULL};
 static const char *const team_phases[] = {"none",    "coming",  "opening", "ready",
                                           "started", "dropped", NULL};
-static const char *const waits[] = {"-", "event", "flush", "barrier", "exchange", NULL};
+static const char *const waits[] = {"-", "event", "flush", "barrier", "exchange", "room", NULL};
 static const char *const op_states[] = {"queued", "ready", "placed", NULL};
 
 const struct field fields_daemon[] = {

@@ -67,7 +67,7 @@ bool room_wait(struct room *room, int *rc)
         room_asks(room);
         patience_worked(&ctx->patience, (uint64_t)clock_now());
     }
-    wait_begin(ctx, SESSION_WAITS_FLUSH);
+    wait_begin(ctx, SESSION_WAITS_ROOM);
     *rc = pass(ctx, room->deadline);
     wait_end(ctx);
     if (*rc == 0 && is_full_of_ends(room))

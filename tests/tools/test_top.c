@@ -340,6 +340,38 @@ static void nonsense(void)
     top_model_free(&model);
 }
 
+/* A job in which nothing happens while its ranks wait for events is named after ten seconds; one in
+ * which something happens begins anew. */
+static void still(void)
+{
+    static const struct {
+        double at;
+        int submitted;
+        const char *said; /* NULL: nothing */
+    } rows[] = {
+        {0, 7, NULL},  {5, 7, NULL},  {10, 7, "nothing has been submitted for 10.0 s"},
+        {11, 8, NULL}, {20, 8, NULL}, {21, 8, "nothing has been submitted for 10.0 s"},
+    };
+    struct top_model model = {0};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct top_look look = look_of(&first);
+        size_t at;
+        json_t *row;
+
+        json_array_foreach(json_object_get(look.queues, "queues"), at, row)
+        {
+            json_object_set_new(row, "waits", json_string("event"));
+            json_object_set_new(row, "submitted", json_integer(rows[i].submitted));
+        }
+        CU_ASSERT_EQUAL(top_model_take(&model, &look, 1, rows[i].at), 0);
+        CU_ASSERT_EQUAL_FATAL(model.hints.count, rows[i].said ? 1 : 0);
+        CU_ASSERT(!rows[i].said || strstr(model.hints.lines[0], rows[i].said));
+        top_look_free(&look);
+    }
+    top_model_free(&model);
+}
+
 /* ---- the view -------------------------------------------------------------------------------- */
 
 /* Draws a screen of this size: it has as many lines, and none is longer. */
@@ -628,11 +660,11 @@ static void scrolling(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"rates", rates},         {"joined", joined}, {"shares", shares},
-                           {"parts", parts},         {"quiet", quiet},   {"hints", hints},
-                           {"daemons", daemons},     {"notes", notes},   {"nonsense", nonsense},
-                           {"sizes", sizes},         {"lines", lines},   {"keys", keys},
-                           {"scrolling", scrolling}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"rates", rates},       {"joined", joined},       {"shares", shares},
+                           {"parts", parts},       {"quiet", quiet},         {"still", still},
+                           {"hints", hints},       {"daemons", daemons},     {"notes", notes},
+                           {"nonsense", nonsense}, {"sizes", sizes},         {"lines", lines},
+                           {"keys", keys},         {"scrolling", scrolling}, CU_TEST_INFO_NULL};
 
     return suite_run("top", tests);
 }

@@ -110,10 +110,11 @@ struct doctor_gone {
 struct doctor_still {
     unsigned count; /* such jobs; 0: the rest means nothing */
     char job[DOCTOR_WORD_MAX];
-    unsigned waiting;                    /* ranks that wait for events or a flush */
+    unsigned waiting;                    /* ranks that wait for events, a flush or room */
     char events[DOCTOR_WORD_MAX * 2];    /* these, as a list */
     char elsewhere[DOCTOR_WORD_MAX * 2]; /* ranks that wait in no call; "": there are none */
     unsigned unseen;                     /* ranks that no daemon that was asked has */
+    uint64_t quiet_ns;                   /* for so long; 0: a second */
 };
 
 /* The reasons why programs make no progress, as all daemons that were asked give them. */

@@ -28,7 +28,7 @@ bool doctor_is_suspect(const json_t *queues);
  * look, NULL: there is none, so that nobody can be said to take nothing. */
 void doctor_take_stalls(struct doctor_stalls *s, const struct doctor_answers *all,
                         json_t *const *later, size_t count);
-/* Returns whether a context of this document, "queues", waits for events or a flush. */
+/* Returns whether a context of this document, "queues", waits for events, a flush or room. */
 bool doctor_has_waiter(const json_t *queues);
 /* Takes a job that stands still, from `later` too. One of which a context is seen in one look only
  * does not stand still. */

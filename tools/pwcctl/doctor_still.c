@@ -11,7 +11,7 @@ enum { KEY_MAX = 160 };
 enum how {
     IN_NO_CALL, /* none of the rank's contexts waits in a call */
     FOR_OTHERS, /* one waits in a barrier or an exchange */
-    FOR_EVENTS, /* one waits for an event or a flush */
+    FOR_EVENTS, /* one waits for an event, a flush or room */
 };
 
 static enum how how_of(const json_t *queue)
@@ -19,7 +19,8 @@ static enum how how_of(const json_t *queue)
     const char *waits = json_string_value(json_object_get(queue, "waits"));
     if (waits == NULL || strcmp(waits, "-") == 0)
         return IN_NO_CALL;
-    return strcmp(waits, "event") == 0 || strcmp(waits, "flush") == 0 ? FOR_EVENTS : FOR_OTHERS;
+    return strcmp(waits, "barrier") == 0 || strcmp(waits, "exchange") == 0 ? FOR_OTHERS
+                                                                           : FOR_EVENTS;
 }
 
 bool doctor_has_waiter(const json_t *queues)

@@ -45,12 +45,12 @@ static const char *of_rank(int64_t rank, char to[RANK_WORDS])
     return to;
 }
 
-/* For how long a context has taken nothing, in words. */
-static const char *quiet(const struct doctor_full *full, char to[RANK_WORDS])
+/* For how long nothing has happened, in words; 0: the doctor has looked twice, a second apart. */
+static const char *quiet(uint64_t ns, char to[RANK_WORDS])
 {
     snprintf(to, RANK_WORDS, "a second");
-    if (full->quiet_ns > 0)
-        snprintf(to, RANK_WORDS, "%.1f s", seconds(full->quiet_ns));
+    if (ns > 0)
+        snprintf(to, RANK_WORDS, "%.1f s", seconds(ns));
     return to;
 }
 
@@ -91,12 +91,12 @@ struct doctor_finding doctor_judge_events(const struct doctor_facts *f)
         return finding(mend,
                        "rank %u has taken no events for %s: %" PRIu64 " of %" PRIu64
                        " bytes of its ring are used, and %" PRIu64 " bytes spilled",
-                       e->rank, quiet(e, since), e->used, e->size, e->spilled);
+                       e->rank, quiet(e->quiet_ns, since), e->used, e->size, e->spilled);
     return finding(mend,
                    "rank %u has taken no events for %s: %" PRIu64 " of %" PRIu64
                    " bytes of its ring are used, and %" PRIu64 " bytes spilled; it holds up %u "
                    "operations, the oldest%s for %.1f s",
-                   e->rank, quiet(e, since), e->used, e->size, e->spilled, e->held,
+                   e->rank, quiet(e->quiet_ns, since), e->used, e->size, e->spilled, e->held,
                    of_rank(e->held_of, from), seconds(e->held_ns));
 }
 
@@ -110,7 +110,7 @@ struct doctor_finding doctor_judge_neighbours(const struct doctor_facts *f)
                    "rank %u has read nothing of its neighbour rank %u for %s: %" PRIu64
                    " of %" PRIu64 " bytes of the ring between them are used, so puts of rank %u "
                    "find no room",
-                   r->rank, r->writer, quiet(r, since), r->used, r->size, r->writer);
+                   r->rank, r->writer, quiet(r->quiet_ns, since), r->used, r->size, r->writer);
 }
 
 struct doctor_finding doctor_judge_barriers(const struct doctor_facts *f)
@@ -127,22 +127,23 @@ struct doctor_finding doctor_judge_barriers(const struct doctor_facts *f)
 struct doctor_finding doctor_judge_waits(const struct doctor_facts *f)
 {
     const struct doctor_still *s = &f->stalls.still;
+    char since[RANK_WORDS];
     if (s->count == 0)
         return none(f, "no job stands still while a rank waits for events");
     if (s->elsewhere[0] == '\0' && s->unseen > 0)
         return finding("give the sockets of all nodes of this machine, or ask on the other nodes",
-                       "job %s: rank %s waits for events, nothing has come for a second, and %u "
-                       "ranks are not on the nodes that were asked",
-                       s->job, s->events, s->unseen);
+                       "job %s: rank %s waits for events, nothing has come for %s, and %u ranks "
+                       "are not on the nodes that were asked",
+                       s->job, s->events, quiet(s->quiet_ns, since), s->unseen);
     if (s->elsewhere[0] == '\0')
         return finding("see which rank should put next, with a debugger",
                        "job %s: rank %s waits for events, all other ranks wait, too, and nothing "
-                       "has been submitted for a second",
-                       s->job, s->events);
+                       "has been submitted for %s",
+                       s->job, s->events, quiet(s->quiet_ns, since));
     return finding("see where the rank is that waits in no call, with a debugger",
                    "job %s: rank %s waits for events, rank %s waits in no call, and nothing has "
-                   "been submitted for a second",
-                   s->job, s->events, s->elsewhere);
+                   "been submitted for %s",
+                   s->job, s->events, s->elsewhere, quiet(s->quiet_ns, since));
 }
 
 struct doctor_finding doctor_judge_ranks(const struct doctor_facts *f)

@@ -227,21 +227,37 @@ static void *let_go_later(void *two)
     return NULL;
 }
 
-/* The ring is full while the daemon holds: the call waits for room, then for the end. */
+/* Lets go when the first context waits in a call, which is returned. */
+static void *let_go_of_a_call(void *two)
+{
+    struct two *t = two;
+    const struct session_waits *waits = &t->w->daemon.contexts[0].session.shared->waits;
+    uint64_t call;
+
+    while ((call = atomic_load(&waits->call)) == SESSION_WAITS_NOT)
+        usleep(100);
+    hold(two, false);
+    return (void *)(uintptr_t)call;
+}
+
+/* The ring is full while the daemon holds: the call waits for room, and people who look see that;
+ * then it waits for the end. */
 static void test_full_ring(void)
 {
     struct two *t = two_new(false);
     pthread_t thread;
+    void *call;
     int rc;
 
     hold(t, true);
     while ((rc = pwc_put(t->to_b, 0, "x", 1, none, none, PWC_NO_LCE | PWC_NO_RCE)) == 0)
         continue;
     CU_ASSERT_EQUAL(rc, -EAGAIN);
-    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_later, t), 0);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_go_of_a_call, t), 0);
     CU_ASSERT_EQUAL(pwc_put_wait(t->to_b, 0, "last", 4, none, PWC_NO_RCE), 0);
     CU_ASSERT_EQUAL(memcmp(t->w->memory, "last", 4), 0);
-    pthread_join(thread, NULL);
+    pthread_join(thread, &call);
+    CU_ASSERT_EQUAL((uintptr_t)call, SESSION_WAITS_ROOM);
     two_free(t);
 }
 

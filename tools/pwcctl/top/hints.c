@@ -6,12 +6,14 @@
 #include "tools/pwcctl/top/model.h"
 
 #define APART 0.9 /* seconds between two looks that are compared */
+/* A rank may well compute for some seconds while others wait for it. */
+#define STILL 10.0
 
 typedef struct doctor_finding judge(const struct doctor_facts *facts);
 
-static judge *const judges[TOP_HINTS_MAX] = {doctor_judge_links,      doctor_judge_events,
-                                             doctor_judge_barriers,   doctor_judge_operations,
-                                             doctor_judge_neighbours, doctor_judge_ranks};
+static judge *const judges[TOP_HINTS_MAX] = {
+    doctor_judge_links,      doctor_judge_events, doctor_judge_barriers, doctor_judge_operations,
+    doctor_judge_neighbours, doctor_judge_ranks,  doctor_judge_waits};
 
 static void forget_queues(struct top_hints *h)
 {
@@ -48,6 +50,15 @@ static void note_since(struct doctor_full *known, const struct doctor_full *now,
     *known = *now;
 }
 
+/* `still` is what the looks at `earlier` and `at` have in common. */
+static void note_still(struct top_hints *h, const struct doctor_still *still, double earlier)
+{
+    bool same = h->still.count > 0 && strcmp(h->still.job, still->job) == 0;
+    if (!same)
+        h->still_since = earlier;
+    h->still = *still;
+}
+
 static void take_stalls(struct top_hints *h, struct doctor_stalls *s, const struct top_look *looks,
                         size_t count, double at)
 {
@@ -67,10 +78,16 @@ static void take_stalls(struct top_hints *h, struct doctor_stalls *s, const stru
     if (compares) {
         note_since(&h->events, &s->events, &h->events_since, h->at);
         note_since(&h->records, &s->records, &h->records_since, h->at);
+        doctor_take_still(&s->still, all, later, count);
+        note_still(h, &s->still, h->at);
     } else { /* too soon to know better */
         s->events = h->events;
         s->records = h->records;
+        s->still = h->still;
     }
+    s->still.quiet_ns = (uint64_t)((at - h->still_since) * 1e9);
+    if (at - h->still_since < STILL)
+        s->still.count = 0;
     s->events.quiet_ns = (uint64_t)((at - h->events_since) * 1e9);
     s->records.quiet_ns = (uint64_t)((at - h->records_since) * 1e9);
     if (compares || h->daemons != count)

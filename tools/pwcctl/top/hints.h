@@ -10,7 +10,7 @@
 
 #include "tools/pwcctl/doctor_held.h"
 
-enum { TOP_HINTS_MAX = 6 };
+enum { TOP_HINTS_MAX = 7 };
 
 struct top_look;
 
@@ -21,6 +21,9 @@ struct top_hints {
     struct doctor_full events, records; /* results of the last two of these looks */
     /* When the context in `events`, or in `records`, was first seen full. */
     double events_since, records_since;
+    struct doctor_still
+        still; /* of the last two of these looks, and when that job began to be so */
+    double still_since;
     char lines[TOP_HINTS_MAX][DOCTOR_TEXT_MAX]; /* the hints to be shown */
     size_t count;
 };
