@@ -166,7 +166,13 @@ static inline uint32_t wire_fetch_pad(uint32_t values)
  * All puts are placed, or all fail; then each has its event. ATOMICS are the same with operands in
  * place of payloads, one element and one operand each; `done` of a verdict with -EBUSY says how
  * many of them were done, from the first on.
+ *
+ * In a BATCH to a region whose BOUND has named a packet size each put is a packet by itself, and
+ * ends by itself. Where some fail, one FAIL says how each has ended, `done` being their count:
+ *
+ *     head | flow | sequence | status | done | a byte for each: its errno, or 0; padded to 8
  */
+#define WIRE_BATCH_PUTS 64u /* at most, in such a BATCH */
 struct wire_batch {
     struct wire_op op;
     uint32_t slot; /* the region's */
@@ -255,8 +261,8 @@ struct wire_flow {
     uint32_t flow; /* number at the receiver of this record */
     uint32_t sequence;
     int32_t status;
-    uint32_t done; /* of a RESULT, or of an atomic's FAIL; of a REFUSE: bytes of a put in packets
-                      that are dealt with; else 0 */
+    uint32_t done; /* of a RESULT, or of an atomic's FAIL; of a FAIL with bytes behind it: these;
+                      of a REFUSE: bytes of a put in packets that are dealt with; else 0 */
 };
 static_assert(sizeof(struct wire_flow) == 24, "wire_flow");
 #define WIRE_RESULT_BYTES_MAX ((uint32_t)sizeof(struct wire_flow) + 8u * WIRE_RESULT_VALUES)

@@ -2,7 +2,8 @@
  * The words of another node in the ledger that we offered it. An input is a row of (control byte,
  * number of words, words): records, one or more a run, with their length repaired where the control
  * byte says so; a link that broke is made anew. Where the first control byte says so, packets go to
- * a region that has an offload, and the client has not bound itself.
+ * a region that has an offload, and so do batches whose control byte says it again; then the client
+ * has not bound itself.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ enum repair {
     PAYLOAD = 1 << 3,     /* the announcement of a payload, not of a run */
     CONSUME = 1 << 4,     /* the client takes its events */
     WAIT = 1 << 5,
-    HANDLERS = 1 << 6, /* in the first one */
+    HANDLERS = 1 << 6, /* in the first one; of a batch: to the offload's region */
 };
 
 #define RING 65536u
@@ -57,8 +58,10 @@ static void repair(const struct scene *s, uint8_t how, uint8_t *record, uint32_t
         put->generation = s->packets.generation;
     }
     if (how & REPAIR_KEY && head->kind == WIRE_BATCH && size >= sizeof(*batch)) {
-        batch->slot = b->key.slot;
-        batch->generation = b->key.generation;
+        const struct engine_key *key = how & HANDLERS ? &s->packets : &b->key;
+
+        batch->slot = key->slot;
+        batch->generation = key->generation;
     }
     if (how & REPAIR_KEY && head->kind == WIRE_VECTOR && size >= sizeof(*vector)) {
         vector->slot = b->key.slot;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "daemon/engine/state/state.h"
 
-#define BATCH_PUTS_MAX    64u
+#define BATCH_PUTS_MAX    WIRE_BATCH_PUTS
 #define BATCH_BYTES_MAX   2048u /* of puts and payloads */
 #define BATCH_PAYLOAD_MAX 256u  /* of one put */
 

@@ -3,7 +3,9 @@
  * the submit ring, taken as one operation (session_batch.c): one record on the wire, one
  * acknowledgement. The operations of a batch succeed or fail together, as they would one by one:
  * they do not differ in anything that a target can refuse. Atomics are an exception: where they end
- * with -EBUSY, the first op->value ones are done. Each has its own events.
+ * with -EBUSY, the first op->value ones are done. Each has its own events. Puts to an offload's
+ * region are another exception: each ends by itself, and where some have failed (op->apart), the
+ * status of each takes the place of its payload.
  *
  * The client does not see the batch. The operation's entries hold, behind the first, what goes on
  * the wire (struct wire_batch_put and payload, of each), then the lids:
@@ -18,6 +20,7 @@
 
 #include <string.h>
 #include "daemon/engine/ledger/ledger.h"
+#include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/op.h"
 
 static int batch_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
@@ -30,7 +33,10 @@ static int batch_record(struct engine *e, uint32_t flow, uint64_t slot, struct o
 
     if (op->status < 0)
         return op_stage_plain(e, flow, slot, op, WIRE_NOTE);
-    if (remote->state == REMOTE_REVOKED || !op_remote_ours(e, flow, op))
+    if (!op_remote_ours(e, flow, op))
+        return -EKEYREJECTED;
+    /* Some of a batch that its target has refused may be done: the target says which. */
+    if (remote->state == REMOTE_REVOKED && !(remote->packet > 0 && flow_awaited(f, slot)))
         return -EKEYREJECTED;
     w = ledger_stage(e, f->peer, op->batch.record, sizeof(*w) + bytes, LEDGER_OPERATION, &mark);
     if (!w)
@@ -73,6 +79,35 @@ static int batch_result(struct engine *e, uint32_t flow, struct op *op,
     return 0;
 }
 
+static void batch_failed(struct engine *e, struct op *op, uint32_t done)
+{
+    if (op->batch.kind == SUBMIT_ATOMIC)
+        op_partly_done(e, op, done);
+}
+
+static int batch_failed_apart(struct engine *e, struct op *op, const struct op_outcomes *outcomes)
+{
+    uint32_t at = 0, length;
+    uint64_t rid, offset;
+
+    if (op->batch.kind != SUBMIT_PUT || outcomes->count != op->batch.count)
+        return -EPROTO;
+    for (uint32_t i = 0; i < outcomes->count; i++) {
+        set64(e, batch_payload(op, at), outcomes->errnos[i]);
+        at = batch_step((const uint8_t *)(op + 1), at, &rid, &offset, &length);
+    }
+    set64(e, &op->apart, 1);
+    return 0;
+}
+
+/* The status of the i-th one, which begins at `at`, where the batch has failed. */
+static int32_t part_status(const struct op *op, uint32_t i, uint32_t at)
+{
+    if (op->batch.kind == SUBMIT_PUT && op->apart)
+        return -(int32_t)*batch_payload(op, at);
+    return op->status == -EBUSY && i < op->value ? 0 : op->status;
+}
+
 static uint32_t batch_part(const struct op *op, uint32_t i, uint32_t at, struct op_part *out)
 {
     const uint8_t *block = (const uint8_t *)(op + 1);
@@ -84,9 +119,10 @@ static uint32_t batch_part(const struct op *op, uint32_t i, uint32_t at, struct 
     out->bytes = length;
     if (__builtin_expect((op->flags & SUBMIT_FETCH) != 0, false))
         out->bytes = *batch_payload(op, at);
-    if (__builtin_expect(op->status < 0, false) && !(op->status == -EBUSY && i < op->value)) {
-        out->status = op->status;
-        out->bytes = 0;
+    if (__builtin_expect(op->status < 0, false)) {
+        out->status = part_status(op, i, at);
+        if (out->status < 0)
+            out->bytes = 0;
     }
     return next;
 }
@@ -94,6 +130,7 @@ static uint32_t batch_part(const struct op *op, uint32_t i, uint32_t at, struct 
 const struct op_kind op_batch = {
     .record = batch_record,
     .result = batch_result,
-    .failed = op_partly_done,
+    .failed = batch_failed,
+    .failed_apart = batch_failed_apart,
     .part = batch_part,
 };

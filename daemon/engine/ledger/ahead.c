@@ -8,14 +8,14 @@
 #define LOOK_MOST 256 /* records in one call */
 
 /* The peer may change what it has written: the copy is checked, and decides nothing but notes. */
-static struct wire_op copy_at(const struct ledger_in *in, uint64_t at)
+static struct wire_batch copy_at(const struct ledger_in *in, uint64_t at)
 {
     uint32_t offset = (uint32_t)(at - in->base) & (in->size - 1);
     uint32_t bytes = in->size - offset;
-    struct wire_op op = {0};
+    struct wire_batch w = {0};
 
-    memcpy(&op, in->ring + offset, bytes < sizeof(op) ? bytes : sizeof(op));
-    return op;
+    memcpy(&w, in->ring + offset, bytes < sizeof(w) ? bytes : sizeof(w));
+    return w;
 }
 
 /* Starts on the run at `ahead.at`. False: it has not arrived, or makes no sense. */
@@ -27,7 +27,7 @@ static bool next_run(struct ledger_in *in)
     if ((uint16_t)(in->ahead.run - in->run) >= RUN_WINDOW ||
         !(in->arrived & UINT64_C(1) << (in->ahead.run % RUN_WINDOW)))
         return false;
-    run = copy_at(in, in->ahead.at).head.run;
+    run = copy_at(in, in->ahead.at).op.head.run;
     if (run < sizeof(struct wire_record) || run > in->size - offset)
         return false;
     in->ahead.run_end = in->ahead.at + run;
@@ -35,9 +35,17 @@ static bool next_run(struct ledger_in *in)
     return true;
 }
 
-/* The client that the record is for, which is noted; or NONE. */
-static uint32_t note(struct engine *e, uint32_t peer, const struct wire_op *op)
+/* Whether the record is a batch of puts to an offload's region. */
+static bool is_put_batch(const struct engine *e, const struct wire_batch *w)
 {
+    return w->op.head.kind == WIRE_BATCH && w->slot < e->config.regions_max &&
+           e->regions[w->slot].packet > 0;
+}
+
+/* The client that the record is for, which is noted; or NONE. */
+static uint32_t note(struct engine *e, uint32_t peer, const struct wire_batch *w)
+{
+    const struct wire_op *op = &w->op;
     const struct inflow *in;
     uint32_t client;
 
@@ -48,7 +56,7 @@ static uint32_t note(struct engine *e, uint32_t peer, const struct wire_op *op)
     if (in->state == INFLOW_FREE || in->peer != peer || in->session == NONE)
         return NONE;
     client = e->sessions[in->session].client;
-    if (op->head.kind == WIRE_PACKET ||
+    if (op->head.kind == WIRE_PACKET || is_put_batch(e, w) ||
         (op->head.flags & WIRE_MESSAGE && e->session_live[in->session].offloads > 0))
         handlers_note(e, client);
     else
@@ -75,20 +83,20 @@ static bool look(struct engine *e, uint32_t peer, struct ledger_in *in)
 
     for (int i = 0; i < LOOK_MOST; i++) {
         uint32_t size, client = NONE;
-        struct wire_op op;
+        struct wire_batch w;
 
         if (in->ahead.at == in->ahead.run_end && !next_run(in))
             break;
-        op = copy_at(in, in->ahead.at);
-        size = op.head.words * 8u;
-        if (size < sizeof(op.head) || size > in->ahead.run_end - in->ahead.at ||
-            op.head.kind >= WIRE_KINDS || op.head.kind == WIRE_SWITCH)
+        w = copy_at(in, in->ahead.at);
+        size = w.op.head.words * 8u;
+        if (size < sizeof(w.op.head) || size > in->ahead.run_end - in->ahead.at ||
+            w.op.head.kind >= WIRE_KINDS || w.op.head.kind == WIRE_SWITCH)
             break;
-        if (size >= sizeof(op))
-            client = note(e, peer, &op);
+        if (size >= sizeof(w.op))
+            client = note(e, peer, &w);
         if (i == 0)
             first = client;
-        others |= client != first && (client != NONE || is_awaited(e, peer, &op));
+        others |= client != first && (client != NONE || is_awaited(e, peer, &w.op));
         in->ahead.at += size;
     }
     return others;

@@ -136,6 +136,7 @@ int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record 
 
     set64(e, &p->rx_consumed, p->rx_consumed + record->size);
     commit(e);
+    in->part = 0;
     e->peer_live[peer].records_in++;
     if (p->rx_consumed == in->run_end) {
         in->run_end = 0;

@@ -7,6 +7,7 @@
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/offload/find.h"
 #include "daemon/engine/offload/handle.h"
+#include "daemon/engine/offload/put_batch.h"
 #include "daemon/engine/offload/region_put.h"
 #include "daemon/engine/ops/message.h"
 #include "daemon/engine/peer/region.h"
@@ -133,6 +134,7 @@ static int arrival_parse(struct engine *e, struct arrival *a, const struct recor
 
     a->kind = kind->arrival;
     a->deferred = false;
+    a->in_batch = false;
     memcpy(&a->w, record->at, kind->size);
     a->w.op.head = record->head; /* the one that was checked: the record may change under us */
     a->id = record->at + kind->size;
@@ -276,11 +278,12 @@ static int refuse(struct engine *e, uint32_t peer, const struct wire_op *w)
     struct inflow *in = &e->inflows[w->flow];
     const struct session *s = &e->sessions[in->session];
     bool awaits = offload_awaits(in, w->sequence);
-    struct wire_flow verdict = {.head.kind = WIRE_REFUSE,
-                                .flow = in->origin_flow,
-                                .sequence = w->sequence,
-                                .status = awaits ? -EBUSY : 0,
-                                .done = offload_bytes_done(in, w->sequence)};
+    struct wire_flow verdict = {
+        .head.kind = WIRE_REFUSE,
+        .flow = in->origin_flow,
+        .sequence = w->sequence,
+        .status = awaits ? -EBUSY : 0,
+        .done = w->head.kind == WIRE_PACKET ? offload_bytes_done(in, w->sequence) : 0};
 
     /* Without a spill, and where no handler waits, there is nothing whose end
      * would send GO: let it try again at once. */
@@ -398,8 +401,32 @@ static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
     return r;
 }
 
+/* A batch of puts to an offload's region, put by put; whichever end they come to is committed, but
+ * for the verdict. 0, -ENOSPC: to be refused; -ENOBUFS: the rest of it not now; -EPROTO. */
+static int take_put_batch(struct engine *e, struct arrival *a)
+{
+    struct inflow *in = &e->inflows[a->w.op.flow];
+    uint64_t spent = e->offloads.spent;
+    struct put_batch place;
+    struct arrival one;
+    int status = 0, r = put_batch_begin(e, a, &place);
+
+    while (r == 0 && put_batch_next(e, a, &place, &one)) {
+        if (!offload_may_go_on(e, spent))
+            return -ENOBUFS;
+        if (inflow_open(e, in))
+            r = take_by_handlers(e, &one, &status);
+        else
+            status = -EHOSTDOWN;
+        if (r == 0)
+            put_batch_ended(e, a, status < 0 ? status : one.outcome);
+    }
+    return r < 0 ? r : put_batch_verdict(e, a);
+}
+
 static int take_request(struct engine *e, struct arrival *a, int *status)
 {
+    put_batch_left(e, &e->inflows[a->w.op.flow]);
     if (a->w.op.head.kind == WIRE_PACKET ||
         (a->w.op.head.flags & WIRE_MESSAGE && offload_concerns(e, a)))
         return take_by_handlers(e, a, status);
@@ -424,9 +451,11 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
         return 0; /* comes again behind the refused one */
     }
     r = 0;
-    if (offload_is_left(in, w->sequence))
+    if (offload_is_left(in, w))
         offload_cut(e, w->flow);
-    if (!inflow_open(e, in))
+    if (put_batch_is(e, a))
+        r = take_put_batch(e, a);
+    else if (!inflow_open(e, in))
         status = -EHOSTDOWN;
     else
         r = take_request(e, a, &status);

@@ -35,12 +35,22 @@ static int flow_meant(struct engine *e, uint32_t peer, const struct ledger_recor
 
 static int take_fail(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
+    uint8_t outcomes[WIRE_BATCH_PUTS];
+    uint32_t bytes = record->size - (uint32_t)sizeof(struct wire_flow);
     struct wire_flow w;
     int r = flow_meant(e, peer, record, &w);
 
-    if (r > 0)
+    if (r <= 0)
+        return r;
+    if (bytes == 0) {
         flow_failed(e, w.flow, w.sequence, w.status, w.done);
-    return r < 0 ? r : 0;
+        return 0;
+    }
+    if (bytes > sizeof(outcomes) || w.done == 0 || abi_pad8(w.done) != bytes || w.status >= 0)
+        return -EPROTO;
+    memcpy(outcomes, record->at + sizeof(w), bytes);
+    return flow_failed_apart(e, w.flow, w.sequence, w.status,
+                             &(struct op_outcomes){outcomes, w.done});
 }
 
 static int take_result(struct engine *e, uint32_t peer, const struct ledger_record *record)
@@ -210,7 +220,7 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                      .arrival = &arrival_placed},
     [WIRE_GOT] = {OP, true, EVENT, LEDGER_WAIT_OPERATION, .arrival = &arrival_got},
     [WIRE_NOTE] = {OP, true, MESSAGE, LEDGER_WAIT_OPERATION, .arrival = &arrival_note},
-    [WIRE_FAIL] = {FLOW, false, 0, LEDGER_WAIT_NOTE, .take = take_fail},
+    [WIRE_FAIL] = {FLOW, true, 0, LEDGER_WAIT_NOTE, .take = take_fail},
     [WIRE_REFUSE] = {FLOW, false, 0, LEDGER_WAIT_NOTE, .take = take_refuse},
     [WIRE_STOP] = {FLOW, false, 0, LEDGER_WAIT_NOTE, .take = take_hold},
     [WIRE_GO] = {FLOW, false, 0, LEDGER_WAIT_NOTE, .take = take_hold},

@@ -58,6 +58,8 @@ struct arrival {
     uint32_t pieces;        /* with WIRE_NONCE: of its payload */
     uint32_t done;          /* elements of an atomic, or atomics of several, that are done */
     bool deferred;          /* a request: a handler leaves it to the client's own */
+    bool in_batch;          /* a put of a BATCH to an offload's region, as a packet by itself */
+    int32_t outcome;        /* then: how handlers have ended it */
 };
 
 /*

@@ -53,6 +53,10 @@ static int answer(const struct work *m)
 
     if (m->h.flags & HANDLED_REPLIED || work_origin_failed(m))
         return 0;
+    if (m->a->in_batch) {
+        m->a->outcome = m->h.status;
+        return 0;
+    }
     if (m->h.status < 0) {
         if (notes_room(e, m->in->peer, sizeof(fail)) < 0)
             return -ENOBUFS;

@@ -38,10 +38,13 @@ static inline bool offload_is_early(const struct inflow *in, const struct arriva
            a->w.packet.at > offload_bytes_done(in, a->w.op.sequence);
 }
 
-/* Whether handlers have begun a put whose origin has gone on to this sequence without its end. */
-static inline bool offload_is_left(const struct inflow *in, uint32_t sequence)
+/* Whether handlers have begun a put whose origin has gone on to this record without its end. */
+static inline bool offload_is_left(const struct inflow *in, const struct wire_op *w)
 {
-    return in->handled.open && in->handled.sequence != sequence && in->handled.kind == HANDLER_PUT;
+    bool ends = w->head.kind == WIRE_NOTE && !(w->head.flags & WIRE_MESSAGE);
+
+    return in->handled.open && in->handled.kind == HANDLER_PUT &&
+           (in->handled.sequence != w->sequence || ends);
 }
 
 /* A packet that `m` has the record of: 1, and the part of it that is left, with its offload; 0:

@@ -35,6 +35,12 @@ static inline bool flow_half_posted(const struct flow *f, uint64_t slot)
     return f->posted > 0 && slot == f->started;
 }
 
+/* Whether the target has refused this operation, and drops everything until it comes again. */
+static inline bool flow_awaited(const struct flow *f, uint64_t slot)
+{
+    return f->epoch > 0 && slot == f->rewound;
+}
+
 /* Whether the flow waits: for an operation that is not staged, or for a reply. */
 static inline bool flow_waits(const struct flow *f)
 {
@@ -72,6 +78,10 @@ void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch,
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
 /* Within a transaction: the target's answer about one operation, or about the flow. */
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status, uint32_t done);
+struct op_outcomes;
+/* As flow_failed, where each operation of a batch has ended by itself: 0 or -EPROTO. */
+int flow_failed_apart(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status,
+                      const struct op_outcomes *outcomes);
 struct op_result;
 /* As flow_failed, with what an atomic has fetched: 0 or -EPROTO. */
 int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct op_result *result);

@@ -14,12 +14,6 @@
 /* Entries of operations whose payload or read may be on its way ahead of their records. */
 #define START_AHEAD 64u
 
-/* The target has refused it, and drops everything until it comes again. */
-static bool flow_awaited(const struct flow *f, uint64_t slot)
-{
-    return f->epoch > 0 && slot == f->rewound;
-}
-
 /* The operation cannot be done. A reply is sent anyway, without its event, because its requester
  * waits; and so is an operation that its target waits for, or has a part of. */
 static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, struct op *op,

@@ -306,6 +306,24 @@ void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t sta
         op_row(op)->failed(e, op, done);
 }
 
+int flow_failed_apart(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status,
+                      const struct op_outcomes *outcomes)
+{
+    struct flow *f = &e->flows[flow];
+    uint64_t slot = flow_slot_of(e, f, sequence);
+    struct op *op;
+
+    if (slot == UINT64_MAX || f->owner == OWNER_GONE)
+        return 0;
+    op = flow_op(e, f, slot);
+    if (op->phase == OP_PLACED)
+        return 0;
+    if (!op_row(op)->failed_apart)
+        return -EPROTO;
+    set32(e, (uint32_t *)&op->status, (uint32_t)status);
+    return op_row(op)->failed_apart(e, op, outcomes);
+}
+
 int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct op_result *result)
 {
     struct flow *f = &e->flows[flow];

@@ -17,6 +17,12 @@ struct op_result {
     int32_t status;
 };
 
+/* How each operation of a batch has ended, as its target says. */
+struct op_outcomes {
+    const uint8_t *errnos; /* 0: well; a copy */
+    uint32_t count;
+};
+
 /* An operation as its client submitted it, of those that one operation may stand for. */
 struct op_part {
     uint64_t lid, bytes;
@@ -77,6 +83,9 @@ struct op_kind {
     int (*result)(struct engine *e, uint32_t flow, struct op *op, const struct op_result *result);
     /* Within a transaction: it has failed; the first `done` of what it consists of are done. */
     void (*failed)(struct engine *e, struct op *op, uint32_t done);
+    /* As failed, of a batch, where each of its operations has ended by itself. 0 or -EPROTO. NULL:
+     * none does. */
+    int (*failed_apart)(struct engine *e, struct op *op, const struct op_outcomes *outcomes);
     /* `bytes` of its local event; NULL: its length, or 0 with an error. */
     uint64_t (*shown)(const struct op *op);
     /* For an operation that stands for several of its client: the i-th one, which begins at `at` (0

@@ -231,6 +231,7 @@ static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const 
     in->due = 0;
     in->in_doubt = 0;
     in->handled.open = 0;
+    in->batched.done = 0;
     inflow_enters(e, free);
     set32(e, &in->state, INFLOW_OPEN);
     list_inflow(e, &s->first_inflow, free);

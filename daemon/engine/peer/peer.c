@@ -320,12 +320,13 @@ static void self_link(struct engine *e)
 static int consume(struct engine *e, uint32_t peer, int budget)
 {
     struct ledger_record record;
-    uint64_t spent = e->offloads.spent, begun = e->peers[peer].rx_consumed;
+    const struct ledger_in *in = &e->peer_live[peer].in;
+    uint64_t spent = e->offloads.spent, begun = e->peers[peer].rx_consumed + in->part;
     int consumed = 0, r = 0;
     bool stays = false;
 
-    while (consumed < budget && offload_may_go_on(e, spent) &&
-           ledger_announced(&e->peer_live[peer].in) && (r = ledger_next(e, peer, &record)) > 0) {
+    while (consumed < budget && offload_may_go_on(e, spent) && ledger_announced(in) &&
+           (r = ledger_next(e, peer, &record)) > 0) {
         const struct record_kind *kind = &record_kinds[record.head.kind];
         uint64_t moved = e->teams.moved;
 
@@ -343,15 +344,14 @@ static int consume(struct engine *e, uint32_t peer, int budget)
             return r;
         consumed += (int)((e->teams.moved - moved) / COLLECTIVE_BYTES);
     }
-    if (stays && e->offloads.spent > spent) {
-        ledger_look_behind(e, peer);
-        return consumed + 1;
-    }
-    if (stays)
+    if (stays && e->offloads.spent == spent)
         return consumed;
-    if (!offload_may_go_on(e, spent))
-        ledger_look_ahead(e, peer, e->peers[peer].rx_consumed - begun, e->offloads.spent - spent);
-    return r < 0 ? r : consumed;
+    if (stays && in->part == 0)
+        ledger_look_behind(e, peer);
+    else if (!offload_may_go_on(e, spent))
+        ledger_look_ahead(e, peer, e->peers[peer].rx_consumed + in->part - begun,
+                          e->offloads.spent - spent);
+    return r < 0 && !stays ? r : consumed + stays;
 }
 
 /* Out of credit: ask the receiver to acknowledge and to grow. */

@@ -39,6 +39,12 @@ bool batch_may_begin(const struct ring_consumer *ring, const struct submit_recor
     return ring->tail_seen - ring->head > first->size && batchable(first);
 }
 
+/* Whether it is one packet, where handlers run on it. */
+static bool fits_packet(const struct submit_record *r, const struct remote *remote)
+{
+    return remote->packet == 0 || r->length <= remote->packet;
+}
+
 /* Whether the next put is like the first, and would pass the checks of a single put. */
 static bool batch_joins(const struct submit_record *r, uint32_t size,
                         const struct submit_record *first, const struct remote *remote)
@@ -46,7 +52,7 @@ static bool batch_joins(const struct submit_record *r, uint32_t size,
     return size >= sizeof(*r) && batchable(r) && r->kind == first->kind && r->code == first->code &&
            r->flags == first->flags && r->remote == first->remote && r->reserve == event_bytes(0) &&
            size == sizeof(*r) + abi_pad8((uint32_t)r->length) && r->offset <= remote->length &&
-           r->length <= remote->length - r->offset;
+           r->length <= remote->length - r->offset && fits_packet(r, remote);
 }
 
 /* Whether there is room for one more, with a payload of that many bytes, padded. */
@@ -212,7 +218,7 @@ int batch_take(struct engine *e, uint32_t session, const struct submit_record *f
     uint32_t span;
     struct gathering g;
 
-    if (f->state == FLOW_DEAD || remote->packet > 0)
+    if (f->state == FLOW_DEAD || !fits_packet(first, remote))
         return 0;
     g.room = chunk_left(f) - (uint32_t)sizeof(struct op);
     g.bytes_most = SESSION_ID_MAX + e->config.packed_max;

@@ -13,6 +13,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/engine/state/queue.h"
 #include "daemon/engine/state/ready_list.h"
+#include "proto/wire_abi.h"
 
 /* ---- in the arena ---------------------------------------------------------------------------- */
 
@@ -173,6 +174,15 @@ struct handled {
     uint32_t slot, generation;
 };
 
+/* The batch of puts to an offload's region whose handlers run, put by put (offload/put_batch.h). */
+struct batched {
+    uint32_t sequence;
+    uint32_t done;   /* puts that have ended; 0: there is no such batch */
+    uint32_t failed; /* of these */
+    uint32_t unused;
+    uint64_t outcomes[WIRE_BATCH_PUTS / 8]; /* where some have failed, the errno of each: a byte */
+};
+
 /* A pair of contexts, at the target. */
 #define ORIGIN_BACK INT32_MAX /* `due` of an inflow; no status */
 
@@ -189,6 +199,7 @@ struct inflow {
     uint32_t in_doubt; /* 1: an earlier process may have done the record `doubt` (doubt.h) */
     uint32_t doubt;    /* sequence */
     struct handled handled;
+    struct batched batched;
     /* The report about the origin that is still due. INFLOW_PARTING: as a flow's; else ORIGIN_BACK:
      * the origin is there again. 0: none. */
     int32_t due;
@@ -236,6 +247,7 @@ struct op {
     union {
         uint64_t local_offset;
         uint64_t value; /* of an atomic that its target has done: see op_atomic.c */
+        uint64_t apart; /* of a batch of puts: 1: each has ended by itself (op_batch.c) */
     };
     uint32_t reserve;
     uint16_t nonce; /* of the payload on its way; private in meaning */

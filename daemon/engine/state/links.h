@@ -169,6 +169,7 @@ struct ledger_in {
         uint16_t run;         /* number of the run behind */
     } ahead;                  /* how far ledger/ahead.h has looked */
     bool handlers_late; /* the next message to handlers is refused: there is too much behind */
+    uint32_t part;      /* bytes of the next record that handlers have dealt with, a batch */
 };
 
 enum link_state {

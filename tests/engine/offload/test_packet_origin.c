@@ -3,6 +3,7 @@
  * put that ends half way, and answers of a hostile target. No packet goes twice without a reason,
  * and none reads outside its put. Each case says which rule it guards.
  */
+#include <errno.h>
 #include <string.h>
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
@@ -356,6 +357,96 @@ static void stored_and_cut(void)
     bench_free(b);
 }
 
+/* ---- batches --------------------------------------------------------------------------------- */
+
+enum { PUTS = 3 };
+
+/* Puts of a word each, which are in the ring before the engine looks. */
+static void put_row(struct bench *b)
+{
+    for (uint32_t i = 0; i < PUTS; i++) {
+        const struct {
+            struct submit_record record;
+            uint64_t word;
+        } one = {.record = {.size = sizeof(one),
+                            .kind = SUBMIT_PUT,
+                            .flags = SUBMIT_INLINE,
+                            .reserve = event_bytes(0),
+                            .length = sizeof(one.word)}};
+
+        bench_submit_unseen(b, &one.record);
+    }
+    bench_steps(b, 4);
+}
+
+/* What a FAIL says of each put of a batch, as its target may say it. */
+static const struct {
+    uint32_t bytes, done;
+    int32_t status;
+    uint8_t errnos[PUTS];
+    bool fits;
+} verdicts[] = {
+    {8, PUTS, -EREMOTEIO, {0, EREMOTEIO, 0}, true},
+    {8, PUTS, -EREMOTEIO, {EREMOTEIO, 0, ESHUTDOWN}, true},
+    {8, PUTS, -EREMOTEIO, {0, 0, 0}, true},
+    {0, PUTS, -EREMOTEIO, {EREMOTEIO, EREMOTEIO, EREMOTEIO}, true}, /* all of it */
+    {8, PUTS - 1, -EREMOTEIO, {0}, false},
+    {8, PUTS + 1, -EREMOTEIO, {0}, false},
+    {8, 0, -EREMOTEIO, {0}, false},
+    {16, PUTS, -EREMOTEIO, {0}, false},
+    {8, UINT32_MAX, -EREMOTEIO, {0}, false},
+    {WIRE_BATCH_PUTS + 8, WIRE_BATCH_PUTS + 8, -EREMOTEIO, {0}, false},
+    {8, PUTS, 0, {0}, false},
+    {8, PUTS, 1, {0}, false},
+};
+
+static void verdict(struct bench *b, size_t row, uint32_t sequence)
+{
+    struct {
+        struct wire_flow w;
+        uint8_t errnos[WIRE_BATCH_PUTS + 8];
+    } fail = {.w = {.head = {.words = (uint16_t)((sizeof(fail.w) + verdicts[row].bytes) / 8),
+                             .kind = WIRE_FAIL},
+                    .sequence = sequence,
+                    .status = verdicts[row].status,
+                    .done = verdicts[row].done}};
+
+    memcpy(fail.errnos, verdicts[row].errnos, PUTS);
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &fail, fail.w.head.words * 8u));
+}
+
+/* Each put of a batch ends as the target says; a verdict that does not fit the batch ends the link.
+ */
+static void outcomes_of_a_batch(void)
+{
+    for (size_t row = 0; row < sizeof(verdicts) / sizeof(*verdicts); row++) {
+        struct bench *b = new_bench(PIECE);
+
+        put_row(b);
+        CU_ASSERT_PTR_NULL(next_packet(b, &(uint64_t){0}));
+        verdict(b, row, 0);
+        CU_ASSERT_EQUAL(b->broken, !verdicts[row].fits);
+        if (verdicts[row].fits) {
+            bench_ack(b);
+            for (uint32_t i = 0; i < PUTS; i++)
+                check_event(b, -verdicts[row].errnos[i]);
+        }
+        CU_ASSERT_FALSE(b->quarantined);
+        bench_free(b);
+    }
+}
+
+/* A put in packets is no batch. */
+static void outcomes_of_packets(void)
+{
+    struct bench *b = new_bench(PIECE);
+
+    put(b, 0, MIDDLE, 0);
+    verdict(b, 0, 0);
+    CU_ASSERT_TRUE(b->broken);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"its target ends in the middle of a put", gone_in_the_middle},
@@ -364,6 +455,8 @@ int main(void)
                            {"refused ahead of what was sent", refused_ahead_of_it},
                            {"a stored put goes once", stored_goes_once},
                            {"a stored put is cut", stored_and_cut},
+                           {"outcomes of a batch", outcomes_of_a_batch},
+                           {"outcomes of what is no batch", outcomes_of_packets},
                            CU_TEST_INFO_NULL};
 
     return suite_run("packets at their origin", tests);

@@ -1,7 +1,8 @@
 /*
  * Puts to an offload's region, in the simulated world: what each return of a handler means for the
- * put, its origin and its client; that puts of any length run each handler exactly once on each
- * packet, however links break and daemons are started anew; and how a put ends that can't.
+ * put, its origin and its client, alone and in a batch; that puts of any length run each handler
+ * exactly once on each packet, however links break and daemons are started anew; and how a put ends
+ * that can't.
  *
  *     test_regions                              the cases, and 100 random runs
  *     test_regions --seeds N [--first S]        random runs alone
@@ -99,16 +100,18 @@ static const struct {
     {0, ALL, DATA, SUCCESS, SCENE_BAD_RETURN, {1, 1, 1}, -EREMOTEIO, OFFLOAD_FAULT},
 };
 
-static void check_return(size_t row, uint32_t length)
+static uint32_t put_row(size_t row, uint32_t length)
 {
-    const struct scene_message *m = &scene.messages[0];
+    return put(scene_plan(returns[row].header, returns[row].payload, returns[row].completion),
+               length);
+}
+
+/* What has come of the row's put. */
+static void check_row(size_t row, uint32_t number, uint32_t length)
+{
+    const struct scene_message *m = &scene.messages[number];
     uint32_t event = returns[row].event, packets = length == 0 ? 1 : (length + PACKET - 1) / PACKET;
 
-    CU_ASSERT_FATAL(open_scene(row + 1, returns[row].flags, returns[row].handlers));
-    CU_ASSERT_EQUAL(
-        put(scene_plan(returns[row].header, returns[row].payload, returns[row].completion), length),
-        0);
-    scene_finish(&scene);
     for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++) {
         uint32_t runs = returns[row].runs[stage];
 
@@ -116,11 +119,22 @@ static void check_return(size_t row, uint32_t length)
             runs = packets;
         else if (runs == 2)
             runs = 1;
-        CU_ASSERT_EQUAL(scene_runs(&scene, 0, stage), runs);
+        CU_ASSERT_EQUAL(scene_runs(&scene, number, stage), runs);
     }
+    CU_ASSERT_EQUAL(m->ends, 1);
     CU_ASSERT_EQUAL(m->status, returns[row].status);
     for (uint32_t kind = 0; kind < COUNT(m->events); kind++)
         CU_ASSERT_EQUAL(m->events[kind], kind == event);
+}
+
+static void check_return(size_t row, uint32_t length)
+{
+    uint32_t event = returns[row].event;
+
+    CU_ASSERT_FATAL(open_scene(row + 1, returns[row].flags, returns[row].handlers));
+    CU_ASSERT_EQUAL(put_row(row, length), 0);
+    scene_finish(&scene);
+    check_row(row, 0, length);
     if (returns[row].header == HANDLER_PROCEED || stores)
         CU_ASSERT(is_placed(length));
     if (returns[row].header == DROP || returns[row].payload == DROP)
@@ -139,6 +153,111 @@ static void test_returns(void)
     for (size_t row = 0; row < COUNT(returns); row++)
         for (size_t i = 0; i < COUNT(lengths); i++)
             check_return(row, lengths[i]);
+}
+
+/* ---- in a batch ------------------------------------------------------------------------------ */
+
+/* The row that all puts of a batch follow but one. */
+enum { PLAIN = 0 };
+
+/* Records of this kind that client 0's node has staged from a position on. */
+static uint32_t staged(uint8_t kind, uint64_t at)
+{
+    struct engine *e = scene.world->nodes[0].engine;
+    uint64_t end = peek_peer(e, 1).staged;
+    uint32_t count = 0;
+
+    while (at < end) {
+        const struct wire_record *head = peek_record(e, 1, at);
+
+        count += head->kind == kind;
+        at += head->words * UINT64_C(8);
+    }
+    return count;
+}
+
+/* `count` puts in a row go as one batch, and the one at `place` follows the row: it ends as it does
+ * alone, and so do the others, but for those behind a fault, which disables the offload. */
+static void check_batch(size_t row, uint32_t place, uint32_t count, uint32_t length)
+{
+    uint64_t begun;
+    bool faults = returns[row].event == OFFLOAD_FAULT;
+
+    CU_ASSERT_FATAL(open_scene(row + 1, returns[row].flags, returns[row].handlers));
+    begun = peek_peer(scene.world->nodes[0].engine, 1).staged;
+    for (uint32_t i = 0; i < count; i++)
+        CU_ASSERT_EQUAL(put_row(i == place ? row : PLAIN, length), i);
+    scene_finish(&scene);
+    CU_ASSERT_EQUAL(staged(WIRE_BATCH, begun), 1);
+    CU_ASSERT_EQUAL(staged(WIRE_PACKET, begun), 0);
+    check_row(row, place, length);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct scene_message *m = &scene.messages[i];
+        bool ran = !(faults && i > place);
+
+        if (i == place)
+            continue;
+        CU_ASSERT_EQUAL(m->ends, 1);
+        CU_ASSERT_EQUAL(m->status, ran ? 0 : -ESHUTDOWN);
+        for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++)
+            CU_ASSERT_EQUAL(scene_runs(&scene, i, stage),
+                            ran && returns[row].handlers >> stage & 1);
+    }
+    CU_ASSERT_EQUAL(offload().bytes, (uint64_t)count * length);
+    close_scene();
+}
+
+static void test_returns_in_a_batch(void)
+{
+    static const struct {
+        uint32_t place, count, length;
+    } batches[] = {{0, 2, 8}, {1, 2, 1}, {0, 8, 100}, {3, 8, 40}, {7, 8, 7}, {15, 16, 33}};
+
+    for (size_t row = 0; row < COUNT(returns); row++)
+        for (size_t i = 0; i < COUNT(batches); i++)
+            check_batch(row, batches[i].place, batches[i].count, batches[i].length);
+}
+
+/* A put without a local event that fails has one all the same; those beside it have none. */
+static void test_silent_batch(void)
+{
+    CU_ASSERT_FATAL(open_scene(1, 0, ALL));
+    for (uint32_t i = 0; i < 20; i++)
+        CU_ASSERT_EQUAL(scene_put(&scene,
+                                  scene_plan(DATA, i % 7 == 3 ? HANDLER_FAIL : SUCCESS, SUCCESS),
+                                  16, SUBMIT_INLINE | SUBMIT_NO_LCE, WORLD_MAIN),
+                        i);
+    for (uint32_t i = 0; i < 10000 && scene_turn(&scene); i++)
+        continue;
+    for (uint32_t i = 0; i < 20; i++) {
+        CU_ASSERT_EQUAL(scene.messages[i].ends, i % 7 == 3);
+        CU_ASSERT_EQUAL(scene.messages[i].status, i % 7 == 3 ? -EREMOTEIO : 0);
+    }
+    close_scene();
+}
+
+/* A step ends in the middle of a batch whose handlers take long; it goes on in the next one. */
+static void test_long_batch(void)
+{
+    uint32_t last = 0, steps = 0;
+
+    CU_ASSERT_FATAL(open_scene(1, ENGINE_OFFLOAD_QUIET, ALL));
+    for (uint32_t i = 0; i < 60; i++)
+        CU_ASSERT_EQUAL(put(scene_plan(DATA, SUCCESS, SUCCESS), 16), i);
+    for (uint32_t i = 0; i < 10000 && last < 60; i++) {
+        uint32_t done = 0;
+
+        scene_turn(&scene);
+        while (done < 60 && scene_runs(&scene, done, HANDLER_COMPLETION) > 0)
+            done++;
+        steps += done > last;
+        last = done;
+    }
+    CU_ASSERT(steps > 1);
+    scene_finish(&scene);
+    for (uint32_t i = 0; i < 60; i++)
+        CU_ASSERT_EQUAL(scene.messages[i].status, 0);
+    close_scene();
 }
 
 /* Longer than any ring of the ledger, and not copied at submission. */
@@ -527,12 +646,21 @@ static uint32_t random_put(struct sim_random *random)
     return scene_put(&scene, random_plan(random), length, copied ? SUBMIT_INLINE : 0, WORLD_MAIN);
 }
 
+/* Puts in a row, which may be batches. */
+static void random_row(struct sim_random *random, uint32_t most)
+{
+    uint32_t count = 2 + below(random, 70), length = 1 + below(random, 40);
+
+    for (uint32_t i = 0; i < count && scene.count < most; i++)
+        (void)scene_put(&scene, random_plan(random), length, SUBMIT_INLINE, WORLD_MAIN);
+}
+
 /* One random run: NULL, or what went wrong. */
 static const char *run(uint64_t seed)
 {
     struct sim_random random = {.state = seed ^ UINT64_C(0x9e9105)};
     struct world_options options = random_options(&random, seed);
-    uint32_t count = 20 + below(&random, 100);
+    uint32_t count = 20 + below(&random, 100), rows = below(&random, 2);
     const struct scene_troubles troubles = {
         .breaks = below(&random, 2) * 3, .deaths = below(&random, 2), .sleeps = below(&random, 3)};
 
@@ -544,6 +672,8 @@ static const char *run(uint64_t seed)
     for (uint32_t i = 0; i < 6000 && scene.count < count && !scene.world->failed; i++) {
         for (uint32_t burst = below(&random, 4); burst > 0 && scene.count < count; burst--)
             (void)random_put(&random);
+        if (rows && below(&random, 8) == 0)
+            random_row(&random, count);
         scene_turn(&scene);
         scene_trouble(&scene, &troubles, &random);
     }
@@ -576,6 +706,9 @@ int main(int argc, char **argv)
     CU_TestInfo tests[] = {
         {"what each return means", test_returns},
         {"a region that stores", test_stored},
+        {"what it means in a batch", test_returns_in_a_batch},
+        {"a batch without local events", test_silent_batch},
+        {"a batch of several steps", test_long_batch},
         {"long puts", test_long},
         {"gets, and what is refused", test_others},
         {"disabled, enabled, destroyed", test_states},

@@ -156,21 +156,11 @@ static const char *check_put(uint32_t number, uint32_t flags, uint32_t *doubts)
                : "a completion handler has not run once";
 }
 
-static void run_puts(struct driver *d, uint32_t flags)
+static void check_puts(uint32_t flags)
 {
-    struct world *w = ((struct world_path *)d->path->context)->world;
+    struct world *w = scene.world;
     uint32_t doubts = 0;
 
-    driver_unbind(d, 1, 1);
-    driver_unbind(d, 3, 1);
-    if (!scene_begin_puts(&scene, w, flags, ALL))
-        return;
-    for (uint32_t i = 0; i < 3; i++) {
-        scene_put(&scene, scene_plan(DATA, SCENE_PUT, SCENE_EVENT), 600, 0, WORLD_MAIN);
-        scene_put(&scene, scene_plan(DATA | SCENE_EVENT, 0, SCENE_EVENT), 100, 0, WORLD_MAIN);
-        scene_turn(&scene);
-    }
-    scene_finish(&scene);
     for (uint32_t i = 0; i < scene.count && !w->failed; i++) {
         const char *wrong = check_put(i, flags, &doubts);
 
@@ -179,6 +169,51 @@ static void run_puts(struct driver *d, uint32_t flags)
     }
     if (doubts > w->nodes[0].deaths + w->nodes[1].deaths)
         world_fail(w, "%u handlers in doubt, and fewer deaths", doubts);
+}
+
+static bool begin_puts(struct driver *d, uint32_t flags)
+{
+    driver_unbind(d, 1, 1);
+    driver_unbind(d, 3, 1);
+    return scene_begin_puts(&scene, ((struct world_path *)d->path->context)->world, flags, ALL);
+}
+
+static void run_puts(struct driver *d, uint32_t flags)
+{
+    if (!begin_puts(d, flags))
+        return;
+    for (uint32_t i = 0; i < 3; i++) {
+        scene_put(&scene, scene_plan(DATA, SCENE_PUT, SCENE_EVENT), 600, 0, WORLD_MAIN);
+        scene_put(&scene, scene_plan(DATA | SCENE_EVENT, 0, SCENE_EVENT), 100, 0, WORLD_MAIN);
+        scene_turn(&scene);
+    }
+    scene_finish(&scene);
+    check_puts(flags);
+}
+
+/* Puts in a row are batches: each handler of each put has run once. */
+static void run_batches(struct driver *d, uint32_t flags)
+{
+    if (!begin_puts(d, flags))
+        return;
+    for (uint32_t i = 0; i < 2; i++) {
+        for (uint32_t put = 0; put < 5; put++)
+            scene_put(&scene, scene_plan(DATA, SCENE_PUT, SCENE_EVENT), 8 + put, SUBMIT_INLINE,
+                      WORLD_MAIN);
+        scene_turn(&scene);
+    }
+    scene_finish(&scene);
+    check_puts(flags);
+}
+
+static void run_batches_repeatable(struct driver *d)
+{
+    run_batches(d, ENGINE_OFFLOAD_REPEATABLE);
+}
+
+static void run_batches_once(struct driver *d)
+{
+    run_batches(d, 0);
 }
 
 static void run_puts_repeatable(struct driver *d)
@@ -271,6 +306,9 @@ const struct crash_scenario crash_offload_scenarios[] = {
     {"gets of handlers that may run again", run_gets_repeatable, UINT64_MAX, ENGINE_PROTOCOL_AUTO,
      1, NULL, 0},
     {"gets of handlers", run_gets_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"puts in batches, handlers that may run again", run_batches_repeatable, UINT64_MAX,
+     ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"puts in batches", run_batches_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"handlers, full rings", run_full, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 const size_t crash_offload_count =
