@@ -31,5 +31,8 @@ def sides(setting):
                20000000)
     yield side("node.fetch", "bare instruction", "another process adds to the same word all the time",
                [memory, "shared_word"], "p50_ns", 1, 4000000)
+    yield side("node.fetch", "bare instruction, spaced",
+               "the same, with 20 multiplications, some 25 ns, between two additions",
+               [memory, "shared_word", "--between", "20"], "p50_ns", 1, 4000000)
     yield side("node.bandwidth", "memcpy", "1 MiB, one process", [memory, "copy"], "bw_mbps", 0.001,
                4000)

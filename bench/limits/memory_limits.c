@@ -1,13 +1,14 @@
 /*
  * The rates of memory between two processors: the limit of everything on one node:
  *
- *     memory_limits cache_line|slot_stream|copy|shared_word [--cpu A,B] [--iters N]
+ *     memory_limits cache_line|slot_stream|copy|shared_word [--cpu A,B] [--iters N] [--between N]
  *
  *   cache_line   one cache line goes to and fro; half a round trip. It also shows which state the
  *                machine is in: other programs delay few of the short batches.
  *   slot_stream  8-byte slots in a ring of 64 KiB, one writer and one reader
  *   copy         memcpy of 1 MiB between two mappings by one process
- *   shared_word  fetch-and-add on a word to which another process adds all the time
+ *   shared_word  fetch-and-add on a word to which another process adds all the time; with --between
+ *                N multiplications stand between two of ours, as the code of a call would
  *
  * Prints one JSON line. Both processes spin without yielding, each on a processor of its own.
  */
@@ -28,6 +29,7 @@
 struct options {
     int cpus[2];
     uint64_t iterations; /* of all batches together */
+    uint64_t between;    /* multiplications between two additions to the shared word */
 };
 
 /* One line for each way. */
@@ -162,8 +164,28 @@ static int word_contended(void *shared, const void *options)
     return 0;
 }
 
+/* Multiplications, each of which needs the one before. */
+static uint64_t word_between(uint64_t value, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        value = value * UINT64_C(6364136223846793005) + 1;
+    return value;
+}
+
+/* How long these take, ns. */
+static double word_between_time(uint64_t count)
+{
+    enum { TIMES = 100000 };
+    uint64_t value = 1, start = pair_now();
+
+    for (int i = 0; i < TIMES; i++)
+        value = word_between(value, count);
+    return value == 0 ? 0 : (double)(pair_now() - start) / TIMES;
+}
+
 static int word_added(void *shared, const void *options)
 {
+    const struct options *o = options;
     struct shared_word *s = shared;
     double each[BATCHES];
     uint64_t batch = batch_of(options), last = 0;
@@ -176,14 +198,15 @@ static int word_added(void *shared, const void *options)
         for (uint64_t n = 0; n < batch; n++) {
             uint64_t before = atomic_fetch_add(&s->word, 1);
 
-            if (before < last) /* so that the value is needed */
+            if (before < last || word_between(before, o->between) == 0) /* so they are needed */
                 return 1;
             last = before;
         }
         each[i] = (double)(pair_now() - start) / (double)batch;
     }
     atomic_store(&s->ended, true);
-    (void)printf("{\"test\":\"shared_word\",\"p50_ns\":%.2f}\n", pair_median(each, BATCHES));
+    (void)printf("{\"test\":\"shared_word\",\"between_ns\":%.2f,\"p50_ns\":%.2f}\n",
+                 word_between_time(o->between), pair_median(each, BATCHES));
     return 0;
 }
 
@@ -205,7 +228,7 @@ static const struct limit limits[] = {
 static int usage(void)
 {
     (void)fprintf(stderr, "usage: memory_limits cache_line|slot_stream|copy|shared_word "
-                          "[--cpu A,B] [--iters N]\n");
+                          "[--cpu A,B] [--iters N] [--between N]\n");
     return 2;
 }
 
@@ -214,6 +237,7 @@ int main(int argc, char **argv)
     static const struct option known[] = {
         {"cpu", required_argument, NULL, 'c'},
         {"iters", required_argument, NULL, 'n'},
+        {"between", required_argument, NULL, 'b'},
         {NULL, 0, NULL, 0},
     };
     struct options options = {.cpus = {0, 1}};
@@ -224,6 +248,8 @@ int main(int argc, char **argv)
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (c == 'n')
             options.iterations = strtoull(optarg, NULL, 0);
+        else if (c == 'b')
+            options.between = strtoull(optarg, NULL, 0);
         else if (c != 'c' || pair_parse_cpus("memory_limits", optarg, options.cpus))
             return usage();
     }
