@@ -1,7 +1,7 @@
 /*
  * What handlers are for, done by the target's daemon or by its client, for bench/handlers:
  *
- *     handler_use USE SIDE MANNER SIZE ITERATIONS [BLOCK]
+ *     handler_use USE SIDE MANNER SIZE ITERATIONS [BLOCK [placed]]
  *
  * USE is a row of the table in uses.c. SIDE is "client", or the object file of the handlers. MANNER
  * says what the target's client does: "polls" (it waits in pwc_wait), "sleeps" (the same, and the
@@ -93,6 +93,7 @@ static void offload(struct bench *b, const char *path)
     attr.targets = targets;
     attr.target_count = 1 + b->downs;
     attr.program = load(b, path);
+    attr.flags |= b->placed ? PWC_OFFLOAD_PLACED : 0;
     attr.index = b->use->at_index ? INDEX : 0;
     *(b->use->at_index ? &attr.host : &attr.region) = b->data;
     CHECK(pwc_alloc(b->client, STATE, PWC_REMOTE_RW, &attr.state));
@@ -233,7 +234,7 @@ static void stop_others(struct bench *b, const struct keys *keys)
 
 static bool parse(struct bench *b, int argc, char **argv)
 {
-    if (argc != 6 && argc != 7)
+    if (argc < 6 || argc > 8)
         return false;
     for (size_t i = 0; i < use_count; i++)
         if (strcmp(argv[1], uses[i].name) == 0)
@@ -243,7 +244,8 @@ static bool parse(struct bench *b, int argc, char **argv)
     b->computes = strcmp(argv[3], "computes") == 0;
     b->size = strtoull(argv[4], NULL, 10);
     b->iterations = strtoull(argv[5], NULL, 10);
-    b->block = argc == 7 ? strtoull(argv[6], NULL, 10) : b->size;
+    b->placed = argc == 8 && strcmp(argv[7], "placed") == 0;
+    b->block = argc >= 7 ? strtoull(argv[6], NULL, 10) : b->size;
     return b->use && b->size > 0 && b->iterations > 0 && b->block > 0;
 }
 
@@ -254,8 +256,9 @@ int main(int argc, char **argv)
     double median = 0;
 
     if (!parse(&b, argc, argv)) {
-        (void)fprintf(stderr,
-                      "usage: handler_use USE SIDE MANNER SIZE ITERATIONS [BLOCK], see use.c\n");
+        (void)fprintf(
+            stderr,
+            "usage: handler_use USE SIDE MANNER SIZE ITERATIONS [BLOCK [placed]], see use.c\n");
         return 2;
     }
     attach(&b, keys, argv[2]);

@@ -12,6 +12,7 @@ enum { INDEX = 7, STATE = 65536, DOWN_MAX = 8 };
 struct bench {
     const struct use *use;
     bool handled, sleeps, computes;
+    bool placed; /* handlers find what is put in the region, where a client does */
     size_t size, block;
     uint64_t iterations, seen;
     pwc_client *client;
@@ -45,6 +46,12 @@ extern const size_t use_count;
 /* Ends the program after an error. */
 int checked(const char *call, int rc);
 #define CHECK(call) checked(#call, call)
+
+/* Whether what is put is never in the region, unless handlers write it. */
+static inline bool is_streamed(const struct bench *b)
+{
+    return b->handled && !b->placed;
+}
 
 unsigned char *data_at(const struct bench *b, size_t offset);
 

@@ -69,7 +69,7 @@ static size_t bytes_twice(const struct bench *b)
 
 static void ask_behind(struct bench *b)
 {
-    put(b, b->down[0], b->handled ? 0 : b->size, data_at(b, 0), b->size, REQUEST,
+    put(b, b->down[0], is_streamed(b) ? 0 : b->size, data_at(b, 0), b->size, REQUEST,
         b->handled ? 0 : PWC_NO_LCE);
 }
 
@@ -135,7 +135,7 @@ static void fill_blocks(struct bench *b)
 
 static void ask_spread(struct bench *b)
 {
-    put(b, b->down[0], b->handled ? 0 : 2 * b->size, data_at(b, 0), b->size, REQUEST,
+    put(b, b->down[0], is_streamed(b) ? 0 : 2 * b->size, data_at(b, 0), b->size, REQUEST,
         b->handled ? 0 : PWC_NO_LCE);
 }
 
@@ -204,13 +204,14 @@ static void fill_parity(struct bench *b)
 {
     b->state[0] = b->me == PARITY ? UINT32_MAX : 1; /* a server's second target */
     b->state[1] = block_of(b);
+    b->state[2] = b->me;
 }
 
 static void ask_servers(struct bench *b)
 {
     for (uint32_t i = 0; i < DATA_SERVERS; i++)
-        put(b, b->down[i], b->handled ? 0 : block_of(b), data_at(b, i * block_of(b)), block_of(b),
-            REQUEST, PWC_NO_LCE);
+        put(b, b->down[i], is_streamed(b) ? 0 : block_of(b), data_at(b, i * block_of(b)),
+            block_of(b), REQUEST, PWC_NO_LCE);
 }
 
 static uint32_t answers_servers(const struct bench *b)
