@@ -23,6 +23,7 @@ enum { RANKS_MAX = 33, WORDS_MAX = 65537, THOUSAND = 1000 };
 static struct cluster cluster;
 static uint32_t size;
 static pthread_barrier_t together;
+static pthread_barrier_t pair; /* of the first two ranks */
 
 struct member {
     uint32_t rank;
@@ -49,22 +50,27 @@ static void check_is(struct member *m, int rc, int wanted, int line)
     note(m, rc == wanted, line, rc);
 }
 
-/* Runs `part` in a thread for each rank. */
-static void run(void *(*part)(void *))
+/* Runs `part` in a thread for each of the first ranks. */
+static void run_some(uint32_t count, void *(*part)(void *))
 {
     pthread_t threads[RANKS_MAX];
 
-    for (uint32_t r = 0; r < size; r++)
+    for (uint32_t r = 0; r < count; r++)
         CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[r], NULL, part, &members[r]), 0);
-    for (uint32_t r = 0; r < size; r++)
+    for (uint32_t r = 0; r < count; r++)
         pthread_join(threads[r], NULL);
-    for (uint32_t r = 0; r < size; r++) {
+    for (uint32_t r = 0; r < count; r++) {
         if (members[r].wrong > 0)
             printf("rank %u: %u wrong, the first in line %d: %d\n", r, members[r].wrong,
                    members[r].line, members[r].value);
         CU_ASSERT_EQUAL(members[r].wrong, 0);
         members[r].wrong = 0;
     }
+}
+
+static void run(void *(*part)(void *))
+{
+    run_some(size, part);
 }
 
 /* ---- one collective ------------------------------------------------------------------------- */
@@ -399,6 +405,50 @@ static void *refused_windows(void *argument)
     return NULL;
 }
 
+/* The first of two ranks gives a window up, for the other one votes on it and gathers much later:
+ * what comes then is written into memory that is still there. */
+static void *given_up_window(void *argument)
+{
+    enum { TIMEOUT_MS = 2000, MEMBER_BYTES = 48 /* of struct window_member */ };
+    struct member *m = argument;
+    const struct pwc_attr attr = {.socket = cluster.nodes[m->rank].socket,
+                                  .job = "given-up",
+                                  .rank = m->rank,
+                                  .size = 2,
+                                  .timeout_ms = m->rank == 0 ? TIMEOUT_MS : 0};
+    const uint8_t mine[MEMBER_BYTES] = {0};
+    const struct pwc_i64_at yes = {0};
+    uint8_t all[2 * MEMBER_BYTES];
+    pwc_window *window = NULL;
+    pwc_team *t = NULL;
+    struct pwc_i64_at vote;
+    struct pwc_event event;
+    pwc_client *client;
+    pwc_ctx *ctx;
+    int rc;
+
+    CHECK_IS(m, pwc_init(&attr, &client), 0);
+    CHECK_IS(m, pwc_ctx_create(client, NULL, &ctx), 0);
+    (void)pthread_barrier_wait(&pair);
+    CHECK_IS(m, pwc_team_world(ctx, NULL, &t), 0);
+    if (m->rank == 0) {
+        CHECK_IS(m, pwc_window_create(ctx, t, NULL, &window), -ETIMEDOUT);
+        (void)pthread_barrier_wait(&pair);
+    } else {
+        CHECK_IS(
+            m,
+            pwc_team_allreduce(t, &yes, &vote, 1, PWC_I64_AT, PWC_MINLOC, PWC_CID_NONE, PWC_NO_LCE),
+            0);
+        (void)pthread_barrier_wait(&pair);
+        CHECK_IS(m, pwc_team_allgather(t, mine, all, sizeof(mine), PWC_CID_NONE, PWC_NO_LCE), 0);
+    }
+    while ((rc = pwc_team_free(t)) == -EBUSY)
+        (void)pwc_wait(ctx, PWC_ANY, 0, &event, 1);
+    CHECK_IS(m, rc, 0);
+    CHECK_IS(m, pwc_finalize(client), 0);
+    return NULL;
+}
+
 /* The last rank calls something else, behind calls that fit. */
 static void *mismatch(void *argument)
 {
@@ -502,6 +552,15 @@ static void test_refused_windows(void)
     run(refused_windows);
 }
 
+static void test_given_up_window(void)
+{
+    if (size < 2 || cluster.options.nodes != 2)
+        return;
+    CU_ASSERT_EQUAL_FATAL(pthread_barrier_init(&pair, NULL, 2), 0);
+    run_some(2, given_up_window);
+    pthread_barrier_destroy(&pair);
+}
+
 static void test_mismatch(void)
 {
     if (size > 1)
@@ -522,6 +581,7 @@ int main(int argc, char **argv)
                            {"teams of teams", test_teams},
                            {"windows over teams", test_windows},
                            {"windows that a member has no part in", test_refused_windows},
+                           {"a window that is given up", test_given_up_window},
                            {"members that call differently", test_mismatch},
                            {"a member that ends", test_death},
                            CU_TEST_INFO_NULL};
