@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "proto/handler_abi.h"
 #include "proto/session_abi.h"
 
 struct writer {
@@ -30,6 +31,13 @@ static const char *kind_name(uint8_t what)
     const char *name = submit_kind_name(what);
 
     return name ? name : "operation";
+}
+
+static const char *stage_name(uint8_t what)
+{
+    static const char *const names[] = {"header", "payload", "completion"};
+
+    return what < HANDLER_STAGES ? names[what] : "?";
 }
 
 static const char *mark_name(uint8_t what)
@@ -224,6 +232,12 @@ static void put_slice(struct writer *w, const struct slice *s)
         put_span(w, s, "event", name, s->at[MOMENT_BEGIN], s->at[MOMENT_END]);
         fprintf(w->to, ",\"args\":{\"from_node\":%u,\"bytes\":%u,\"flow\":%u,\"sequence\":%u}}",
                 s->origin % w->sources[s->source].nodes, s->length, s->flow, s->sequence);
+        break;
+    case SLICE_HANDLER:
+        snprintf(name, sizeof(name), "%s handler", stage_name(s->what));
+        put_span(w, s, "handler", name, s->at[MOMENT_BEGIN], s->at[MOMENT_END]);
+        fprintf(w->to, ",\"args\":{\"units\":%u,\"bytes\":%u,\"offload\":%u,\"fault\":%d}}",
+                s->sequence, s->length, s->flow, s->status);
         break;
     default:
         begin_event(w);

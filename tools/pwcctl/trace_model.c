@@ -241,6 +241,15 @@ static int mark(struct reading *in, const struct trace_record *r)
     return 0;
 }
 
+static int handled(struct reading *in, const struct trace_record *r)
+{
+    uint32_t slice = slice_new(in, SLICE_HANDLER, r, r->client);
+    if (slice == TRACE_NONE)
+        return -ENOMEM;
+    in->model->slices[slice].at[MOMENT_END] = r->at_ns + r->position;
+    return 0;
+}
+
 /* Takes a later step of an operation whose beginning was recorded. */
 static int step(struct reading *in, const struct trace_record *r)
 {
@@ -276,6 +285,8 @@ static int take(struct reading *in, const struct trace_record *r)
         return event(in, r);
     case TRACE_DRAINED:
         return drained(in, r);
+    case TRACE_HANDLER:
+        return handled(in, r);
     case TRACE_RUN:
         return run(in, r);
     case TRACE_RUN_ENDED:

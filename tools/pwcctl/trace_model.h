@@ -17,6 +17,7 @@ enum slice_kind {
     SLICE_OPERATION = 1, /* at its origin, on its client's track */
     SLICE_RUN,           /* a write that carries records, on its peer's track */
     SLICE_EVENT,         /* at the target, on its client's track */
+    SLICE_HANDLER,       /* a run of a handler, on its client's track */
     SLICE_MARK,          /* a peer or a client that came or went: no duration */
 };
 
@@ -33,14 +34,15 @@ enum moment {
 
 struct slice {
     uint8_t kind;
-    uint8_t what; /* enum submit_kind; of a mark, enum trace_kind */
+    uint8_t what; /* enum submit_kind; of a mark, enum trace_kind; of a handler, its stage */
     uint16_t count;
     uint32_t source, engine;
     uint32_t track;                  /* a client's handle, or a peer's number */
     uint32_t lane;                   /* slices of a track that overlap stand in different ones */
     uint32_t thread;                 /* the lane's number among those of all tracks, from above */
     bool opens_lane;                 /* the first that stands in its lane */
-    uint32_t origin, flow, sequence; /* these three identify the operation */
+    uint32_t origin, flow, sequence; /* these three identify the operation; the last two of a
+                                        handler: its offload, and units */
     uint32_t towards;                /* the number of the other side */
     uint32_t length;
     int32_t status;

@@ -6,6 +6,7 @@
 #include "daemon/engine/offload/program.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/watch/probes.h"
+#include "daemon/engine/watch/trace.h"
 #include "daemon/handlers/vm.h"
 
 uint32_t offload_stage(const struct engine *e, const struct offload *o, uint32_t stage)
@@ -49,7 +50,7 @@ static uint64_t host_now(void *engine)
     return ((const struct engine *)engine)->now;
 }
 
-/* For probes alone: the trace has no row for numbers of handlers yet. */
+/* For probes alone: the trace has no row for a handler's own numbers. */
 static void host_trace(void *engine, uint64_t a, uint64_t b)
 {
     const struct engine *e = engine;
@@ -150,5 +151,7 @@ int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
     vm_run(e->offloads.vm, run);
     note_time(live, again, run->again);
     probe_handler_end(o->session, offload_handle_of(o, offload), stage, run->used, run->fault);
+    if (trace_on(e))
+        trace_handler(e, o->session, offload_handle_of(o, offload), run, packet->length);
     return 0;
 }

@@ -2,6 +2,7 @@
 #include "daemon/engine/watch/trace.h"
 
 #include "daemon/engine/ops/op.h"
+#include "daemon/handlers/run.h"
 
 void engine_trace(struct engine *e, struct trace_ring *ring)
 {
@@ -72,6 +73,30 @@ void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint3
                                                          : live->remote.tail,
                          .length = (uint32_t)event->bytes,
                          .status = event->status,
+                     });
+}
+
+void trace_handler(struct engine *e, uint32_t session, uint32_t offload, const struct run *run,
+                   uint32_t bytes)
+{
+    bool timed = e->host->clock != NULL;
+    const struct client *c = &e->clients[e->sessions[session].client];
+
+    trace_ring_write(e->trace,
+                     &(struct trace_record){
+                         .kind = TRACE_HANDLER,
+                         .op = (uint8_t)run->stage,
+                         .count = 1,
+                         .flow = offload,
+                         .node = e->config.self,
+                         .session = session,
+                         .client = e->sessions[session].client,
+                         .uid = c->uid,
+                         .at_ns = timed ? run->begun : e->now,
+                         .position = timed ? e->host->clock(e->host->context) - run->begun : 0,
+                         .sequence = run->used,
+                         .length = bytes,
+                         .status = (int32_t)run->fault,
                      });
 }
 

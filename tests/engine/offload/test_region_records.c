@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "daemon/engine/watch/trace_ring.h"
 #include "tests/engine/offload/packet_bench.h"
 #include "tests/suite.h"
 
@@ -745,6 +746,57 @@ static void batch_is_left(void)
     bench_free(b);
 }
 
+/* ---- trace ----------------------------------------------------------------------------------- */
+
+/* A trace has a record for each run of a handler, with units and time; without one nothing is
+ * recorded. */
+static void traced_runs(void)
+{
+    enum { RECORDS = 64 };
+    static const uint32_t runs[HANDLER_STAGES] = {1, 3, 1};
+    struct trace_ring *ring = aligned_alloc(64, (trace_ring_bytes(RECORDS) + 63) / 64 * 64);
+    struct trace_record records[RECORDS];
+    uint32_t handle, seen[HANDLER_STAGES] = {0};
+    struct bench *b = new_bench(&handle);
+    uint64_t from = 0, lost = 0, units = 0;
+    int count;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(ring);
+    memset(ring, 0, trace_ring_bytes(RECORDS));
+    trace_ring_init(ring, RECORDS);
+    bench_clock(b);
+    b->clock_tick = 10;
+    engine_trace(b->engine, ring);
+    for (uint32_t at = 0; at < TOTAL; at += PART)
+        send_at(b, at);
+    engine_trace(b->engine, NULL);
+    count = trace_ring_read(ring, &from, records, RECORDS, &lost);
+    for (int i = 0; i < count; i++) {
+        if (records[i].kind != TRACE_HANDLER)
+            continue;
+        CU_ASSERT_FATAL(records[i].op < HANDLER_STAGES);
+        CU_ASSERT_EQUAL(records[i].flow, handle);
+        CU_ASSERT_EQUAL(records[i].client, 0);
+        CU_ASSERT_EQUAL(records[i].length, PART);
+        CU_ASSERT_EQUAL(records[i].status, 0);
+        CU_ASSERT(records[i].position >= 10);
+        units += records[i].sequence;
+        seen[records[i].op]++;
+    }
+    CU_ASSERT_EQUAL(memcmp(seen, runs, sizeof(runs)), 0);
+    CU_ASSERT_EQUAL(units, peek_offload(b->engine, handle).units);
+    for (uint32_t at = 0; at < TOTAL; at += PART) {
+        struct packet_record p = packet(b, at);
+
+        p.w.put.op.sequence++;
+        send_packet(b, &p);
+    }
+    CU_ASSERT_EQUAL(trace_ring_head(ring), from);
+    check_runs(b, handle, 2, 6, 2);
+    bench_free(b);
+    free(ring);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"packets that do not fit", packets_that_do_not_fit},
@@ -771,6 +823,7 @@ int main(void)
                            {"a batch comes again, shorter", batch_again_shorter},
                            {"a batch without an offload", batch_without_an_offload},
                            {"a batch is left", batch_is_left},
+                           {"runs in a trace", traced_runs},
                            CU_TEST_INFO_NULL};
 
     return suite_run("region records", tests);
