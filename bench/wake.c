@@ -61,7 +61,7 @@ struct bench {
     _Atomic uint32_t turn;    /* futex: counts up when the sleeper shall sleep again */
     _Atomic uint32_t bell;    /* futex: what the bare sleeper sleeps on */
     _Atomic uint64_t stamp;   /* when the waker began; the bare relay takes it */
-    _Atomic bool relay_awake; /* it yields instead of sleeping */
+    _Atomic bool relay_awake; /* the relay yields instead of sleeping */
     _Atomic uint32_t woken;   /* futex: turns that have ended */
     uint64_t took;            /* written before `woken` */
     int failure;

@@ -25,7 +25,7 @@ int main(void)
         return 2; /* this program is for two ranks */
     CHECK(pwc_ctx_create(client, NULL, &ctx));
     CHECK(pwc_alloc(client, 4096, PWC_REMOTE_WRITE, &region));
-    CHECK(pwc_bind_all(ctx, region, ranks)); /* what the ranks have allocated is one memory */
+    CHECK(pwc_bind_all(ctx, region, ranks)); /* the ranks' regions are one memory */
     if (pwc_rank(client) == 0) {
         CHECK(pwc_put_wait(ranks[1], 0, "hello", 6, pwc_cid_u64(42), 0)); /* placed at rank 1 */
     } else {

@@ -15,7 +15,7 @@ struct view_client {
     uint64_t client, rank, size, uid, pid;
     char job[64];
     const char *quarantine;                      /* NULL: not */
-    uint64_t sessions, segments, regions, bytes; /* what it holds; control counts it */
+    uint64_t sessions, segments, regions, bytes; /* that the client holds; control counts them */
 };
 
 /* A client that broke the protocol and is gone. */

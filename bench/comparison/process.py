@@ -15,7 +15,7 @@ class Failure(Exception):
 
     def __init__(self, why, out=""):
         super().__init__(why)
-        self.out = out  # what it had printed
+        self.out = out  # the text that the process had printed
 
 
 def start(command, env=None):

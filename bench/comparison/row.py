@@ -49,7 +49,7 @@ class Side:
     """`measure` gives a number in the row's unit; `skip` says why there is none."""
     row: str
     name: str
-    how: str  # what the program does, for those who read the table
+    how: str  # the program's work, for people who read the table
     kind: str = PEER
     command: str = ""
     measure: Optional[Callable[[], float]] = field(default=None, repr=False)

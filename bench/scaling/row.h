@@ -24,7 +24,7 @@ struct figure {
 struct figures {
     struct figure of[FIGURES_MAX];
     uint32_t count;
-    char failure[200]; /* what went wrong, where the row returns an error */
+    char failure[200]; /* the reason, where the row returns an error */
 };
 
 struct row;

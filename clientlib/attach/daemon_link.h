@@ -34,7 +34,7 @@ struct daemon_link {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct daemon_call *calls;
-    struct late *late; /* what is given back when it comes, for its callers gave up */
+    struct late *late; /* requests whose callers gave up: their things go back */
     uint32_t last_id;
     bool reading;
     uint32_t at_work; /* calls whose caller works now */

@@ -99,7 +99,7 @@ static void work(void *context, int fd, int bell, int64_t deadline)
 
     if (!w->given_up && now >= w->give_up_at)
         give_up(w);
-    (void)wait_collect(ctx, PWC_MESSAGE); /* what can't be kept waits in its ring */
+    (void)wait_collect(ctx, PWC_MESSAGE); /* an event that can't be kept waits in its ring */
     if (!wait_yield(ctx, now))
         sleep_beside(ctx, fd, bell, w->given_up ? deadline : w->give_up_at);
 }

@@ -1,8 +1,8 @@
 /*
  * The pieces of a vector or a shape, one after the other, without those of no bytes. Pieces of a
- * list are joined where they stand side by side on both sides, those of a shape where dimensions
- * are contiguous. A shape makes its pieces as they are asked for. To go over them again, copy the
- * struct before.
+ * list are joined where they are adjacent on both sides, pieces of a shape where its dimensions are
+ * contiguous. The pieces of a shape are made one at a time, by pieces_next. To go over the pieces
+ * again, copy the struct before.
  *
  * Thread: any, each struct with its caller.
  */
@@ -13,9 +13,9 @@
 #include "pwc/vector.h"
 
 struct pieces {
-    const struct pwc_piece *list; /* the next of a vector, or NULL: a shape */
-    size_t left;                  /* of the list; of the innermost dimension of a shape */
-    struct pwc_piece next;        /* of a shape; of a list, taken but not joined, or no bytes */
+    const struct pwc_piece *list;          /* the next of a vector, or NULL: a shape */
+    size_t left;                           /* of the list; of the innermost dimension of a shape */
+    struct pwc_piece next;                 /* of a shape; of a list, taken and not joined yet */
     ptrdiff_t local_stride, remote_stride; /* of a shape's innermost dimension */
     struct pwc_shape outer;                /* the other dimensions of a shape */
     size_t index[4];                       /* in these */

@@ -14,9 +14,9 @@ struct room {
     struct pwc_ctx *ctx;
     const struct pwc_remote *remote;
     int64_t deadline;  /* 0: not yet known */
-    uint32_t id_bytes; /* of the local event that it holds room for */
-    bool event;        /* it has one */
-    bool waits;        /* it has found no room */
+    uint32_t id_bytes; /* of the local event's id, for which room is held */
+    bool event;        /* the operation has one */
+    bool waits;        /* the operation has found no room */
 };
 
 /* For an operation over this remote with this local id and these flags: 0; -EOWNERDEAD, -EDEADLK:

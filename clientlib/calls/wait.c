@@ -55,7 +55,7 @@ static void pause_begins(struct pwc_ctx *ctx, int64_t now)
     w->at = now;
 }
 
-/* What follows a pause counts, too, where a call that waits goes on. */
+/* A pause ends. Where its call goes on waiting, the time up to the next pause counts, too. */
 static void pause_ends(struct pwc_ctx *ctx, int64_t now)
 {
     grow(&ctx->channel.shared->waits.waited_ns, now - ctx->wait.at);
@@ -199,7 +199,7 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
     if (rc >= 0)
         rc = channel_relieve(&ctx->channel);
     if (ctx->events.run && wait_drain(ctx) > 0 && rc == -ENOBUFS)
-        rc = 0; /* that has made room */
+        rc = 0; /* the function has taken events, so there is room */
     if (ctx->channel.neighbours.wakes_due)
         wake_retry(ctx);
     return rc;

@@ -10,9 +10,9 @@
 #include "clientlib/teams/teams.h"
 
 /*
- * A call that waits says which it is, for people who look (session_waits): begin, then any of the
- * pauses below, then end. These cost nothing until the first pause; from there on, the time up to
- * the last pause counts as waited, with the handlers that ran meanwhile.
+ * A call that waits shows its kind to people who look (session_waits): wait_begin, then any of the
+ * pauses below, then wait_end. wait_begin and wait_end cost nothing where there is no pause. The
+ * time from the first pause to the last one counts as waited, with the handlers that ran meanwhile.
  */
 static inline void wait_begin(struct pwc_ctx *ctx, enum session_wait call)
 {

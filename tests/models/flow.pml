@@ -47,14 +47,14 @@ chan others = [4] of { byte };
 /* Origin. */
 byte staged, epoch, rewound;
 bool held, placed[OPS];
-chan marks = [8] of { byte, byte };       /* what was sent: operation, epoch */
+chan marks = [8] of { byte, byte };       /* sent: operation, epoch */
 
 /* Target. */
 byte inflow, refused, ring, spill, delivered, consumed, acked_upto, seen;
 byte cause;                               /* consumed before the oldest verdict not staged */
 bool starved;
 byte over;                                /* how often its turn may still be over */
-bool waits, line, had;                    /* what was refused waits for its turn; the client does; it had one */
+bool waits, line, had;                    /* a refused operation waits for its turn; the client does; the client had one */
 bool returning;                           /* its GO has been pushed */
 #ifdef ACK_PASSES_VERDICT
 #define UPTO consumed

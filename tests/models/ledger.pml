@@ -106,7 +106,7 @@ byte in_state;
 byte breaks;
 byte wants = WANTS;                 /* each would be acknowledged, and bring another */
 bool lost_out, lost_in;             /* that one of them has lost its state: not noticed here yet */
-byte at_offer;                      /* what the target had acknowledged when it offered its ring */
+byte at_offer;                      /* the target's acknowledgement when it offered its ring */
 
 #define SIZE(large) (large -> LARGE : SMALL)
 #define AT(large, offset) ((large -> SMALL : 0) + (offset) % SIZE(large))
@@ -208,7 +208,7 @@ inline resume()
         lost_out = false;
 #ifndef LOSS_UNNOTICED
         assert(expected <= staged);
-        expected = staged;          /* what was under way is never sent again */
+        expected = staged;          /* records that were under way are never sent again */
         tail = 0;
         acked = 0
 #else

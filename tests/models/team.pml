@@ -167,7 +167,7 @@ proctype member(byte me)
         MAY_DIE;
 #ifdef ROOT
         if
-        :: me == 0 -> goto taken                                 /* it only gives */
+        :: me == 0 -> goto taken                                 /* rank 0 only gives */
         :: else
         fi;
 #endif

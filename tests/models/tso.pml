@@ -18,7 +18,7 @@
  */
 typedef buffer {
     chan stores = [DEPTH] of { byte, byte }; /* word, value; the oldest first */
-    byte newest[WORDS];                      /* what this process itself loads, while ... */
+    byte newest[WORDS];                      /* the value that this process itself loads, while ... */
     byte waiting[WORDS]                      /* ... so many stores to the word wait here */
 }
 buffer cpu[PROCESSES];

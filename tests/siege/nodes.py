@@ -84,7 +84,7 @@ class Daemon:
             self.private_kib = max(self.private_kib, private)
             self.first_kib = self.first_kib or private
             self.descriptors = max(self.descriptors, len(os.listdir(f"/proc/{self.process.pid}/fd")))
-        except (OSError, KeyError):  # it has ended
+        except (OSError, KeyError):  # the process has ended
             pass
 
     def ask(self, view):

@@ -1,9 +1,9 @@
 /*
- * A look ahead in a ledger: which clients' records stand behind the next one. Handlers of one
- * client may not have a step for themselves where records of another client wait behind theirs
- * (offload/turns.h). And a ledger that is full of records of a client that is alone would keep
- * others out: where these would take handlers longer than HANDLERS_AHEAD_NS, the next one is
- * refused, and its origin keeps few on their way from then on (ops/flow.h).
+ * Looks ahead in a ledger, at the records behind the next one and at their clients. Handlers of one
+ * client share a step with the records of other clients (offload/turns.h), and these count as soon
+ * as they have arrived. A ledger that is full of one client's records would keep other clients out.
+ * So where handlers would work on these records for longer than HANDLERS_AHEAD_NS, the next record
+ * is refused, and its origin keeps few records on their way from then on (ops/flow.h).
  *
  *     consumed    next run                              arrived
  *     | A A A A A | A A B A ...                         |

@@ -25,7 +25,7 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
         if (number >= NONCE_WINDOW || in->payloads[number] == WIRE_PIECES_MAX)
             return -EPROTO;
         in->payloads[number]++;
-        if (in->blocked) /* it was perhaps a piece of what is waited for */
+        if (in->blocked) /* the write was perhaps a piece of an awaited payload */
             e->peer_live[peer].stuck = 0;
         in->blocked = false;
     } else if (immediate >> 30 == WIRE_RUN) {
@@ -227,7 +227,7 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
     bool company = live->out.sent != p->tx_tail && !ledger_waits(e, peer);
     uint64_t upto;
 
-    /* An ACK of nothing but ACKs gives back room, for which nobody waits yet. */
+    /* Records that are ACKs themselves need no ACK until their room is needed. */
     if (unacked == 0 || !(in->ack_due || room_to_give(in, unacked, 8))) {
         if (company)
             ride_missed(e, in, unacked);

@@ -286,7 +286,7 @@ void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status)
 
     live->outstanding--;
     if (live->link != LINK_UP) {
-        peer_activate(e, peer); /* which drains */
+        peer_activate(e, peer); /* its step drains the link */
         return;
     }
     if (status < 0) {

@@ -48,7 +48,7 @@ static int batch_admit(struct engine *e, uint32_t session, struct arrival *a)
 
 static int batch_act(struct engine *e, struct arrival *a)
 {
-    const uint8_t *block = a->block; /* what is placed might be anything: copies of our own */
+    const uint8_t *block = a->block; /* our own copy, which no put changes */
     uint8_t *base = a->base;
     uint64_t rid, offset;
     uint32_t at = 0, length;

@@ -142,7 +142,7 @@ static int ack_after(struct engine *e, uint32_t peer)
 
     while ((count = ledger_acknowledge(e, peer, consumed, &done)) > 0) {
         if (done.flow == NONE && done.epoch == SENT_NONCE)
-            commit(e); /* it stood for its nonce alone */
+            commit(e); /* the record stood for its nonce alone */
         else if (done.flow == NONE && done.epoch == SENT_LETTER)
             team_acknowledged(e, peer, done.slot); /* commits */
         else if (done.flow == NONE)

@@ -1,6 +1,6 @@
 /*
- * Records from a peer: a row for each kind. A peer has proved who it is, but what it writes is
- * still checked: a record that makes no sense breaks the link, never the daemon. Thread: the
+ * Records from a peer: a row for each kind. A peer has proved its identity, and its records are
+ * checked all the same: a record that makes no sense breaks the link, never the daemon. Thread: the
  * progress thread.
  */
 #ifndef PWC_ENGINE_RECORDS_H
@@ -53,7 +53,7 @@ struct arrival {
     const uint8_t *block;   /* of a batch its puts, of a vector its pieces: a copy */
     uint32_t block_bytes;   /* of a vector's */
     uint64_t block_end;     /* offset behind the furthest of its pieces */
-    uint8_t *base;          /* what it writes to, once it is admitted */
+    uint8_t *base;          /* memory that the record writes to, once it is admitted */
     uint8_t *word;          /* the same of a signal */
     uint32_t pieces;        /* with WIRE_NONCE: of its payload */
     uint32_t done;          /* elements of an atomic, or atomics of several, that are done */
@@ -70,7 +70,7 @@ struct arrival {
 struct arrival_kind {
     uint8_t op;   /* kind of its event, enum submit_kind */
     bool several; /* w.op.count operations in one, each with an event */
-    bool silent;  /* it has no event */
+    bool silent;  /* the target posts no event */
     bool changes; /* words, one of which its context may wait for; it has `ready` */
     /* The bytes that follow the id, or -EPROTO; NULL: none do. `left` stand there. */
     int64_t (*parse)(struct engine *e, struct arrival *a, uint64_t left);

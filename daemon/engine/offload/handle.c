@@ -41,7 +41,7 @@ static int handler(struct work *m)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* The origin hears how its message has ended: of a request that was answered, nothing more. */
+/* Reports the message's end to its origin, which needs no report where a handler has replied. */
 static int answer(const struct work *m)
 {
     struct engine *e = m->e;
@@ -200,7 +200,8 @@ static void end_early(struct work *m)
         m->h.status = -EMSGSIZE;
         m->h.stage = HANDLER_STAGES;
     } else if (work_origin_failed(m) && work_is_untouched(m)) {
-        m->h.flags |= HANDLED_PENDING; /* it failed at its origin while it waited for its turn */
+        m->h.flags |=
+            HANDLED_PENDING; /* the origin gave the message up while that waited for its turn */
         m->h.stage = HANDLER_STAGES;
     } else if (work_origin_failed(m) && !(m->h.flags & HANDLED_CUT)) {
         work_cut(m);

@@ -240,7 +240,7 @@ void offload_cut(struct engine *e, uint32_t inflow)
     if (!m.in->handled.open || m.in->handled.kind != HANDLER_PUT || m.in->session == NONE)
         return;
     work_resume(&m);
-    if (m.o && work_is_untouched(&m)) { /* it has waited for its turn */
+    if (m.o && work_is_untouched(&m)) { /* the put has waited for its turn */
         set32(e, &m.in->handled.open, 0);
         commit(e);
         return;

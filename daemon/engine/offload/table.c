@@ -203,7 +203,7 @@ bool offload_leaves(struct engine *e, uint32_t offload)
     return false;
 }
 
-/* Binds the targets anew. What can't even be begun counts as ended. */
+/* Binds the targets anew. A bind that can't be begun counts as ended. */
 static void bind_targets(struct engine *e, uint32_t offload, const struct engine_offload_info *info)
 {
     struct offload *o = &e->offloads.table[offload];
@@ -238,9 +238,9 @@ static int range_check(const struct engine *e, uint32_t session, const struct en
     return at % 64 == 0 ? 0 : -EINVAL;
 }
 
-/* Whether a context of this node has bound the context already: its messages may go beside the
- * engine. Binds behind the client's first offload get no such way (engine_neighbour), but nothing
- * notes which ones these are. */
+/* Whether a context of this node has bound the context already: then messages may pass the engine
+ * by. A bind that follows the client's first offload gets no such way (engine_neighbour), but no
+ * note says which binds these are. */
 static bool neighbour_passes_by(const struct engine *e, uint32_t session)
 {
     for (uint32_t i = e->sessions[session].first_inflow; i != NONE; i = e->inflows[i].next)

@@ -16,8 +16,8 @@ extern const struct owner_kind owner_offloads;
 bool offload_leaves(struct engine *e, uint32_t offload);
 /* Removes the offloads of a context that is on its way out. */
 void offloads_leave(struct engine *e, uint32_t session);
-/* After a restart: offloads are found by their index again. Those whose targets were being bound
- * go: the caller asks again. */
+/* After a restart: finds offloads by their index again, and removes each offload whose targets were
+ * still being bound, for its caller asks again. */
 void offloads_inherit(struct engine *e);
 
 #endif

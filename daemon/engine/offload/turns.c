@@ -19,7 +19,8 @@ void handlers_open(struct engine *e)
     t->credit_at = e->now;
 }
 
-/* ---- who has work ---------------------------------------------------------------------------- */
+/* ---- clients that have work -------------------------------------------------------------------
+ */
 
 static void note(struct handler_work *w, uint32_t client, uint64_t until)
 {
@@ -151,8 +152,8 @@ void handlers_wait(struct engine *e, uint32_t client)
 
 /* ---- those that wait ------------------------------------------------------------------------- */
 
-/* The sweep posts GO for what the client's contexts have refused: also of a context whose last
- * offload has gone meanwhile, whose messages come again and end. */
+/* The sweep posts GO for the messages that the client's contexts have refused. A context whose last
+ * offload has gone meanwhile gets GO, too: its messages come again, and end. */
 static void release(struct engine *e, uint32_t client)
 {
     e->offloads.turns.of[client].waits = false;

@@ -42,7 +42,7 @@ void handlers_note(struct engine *e, uint32_t client);
 void handlers_note_work(struct engine *e, uint32_t client);
 static inline void handlers_note_other(struct engine *e, uint32_t client)
 {
-    if (e->offloads.turns.handled.until[0] > e->now) /* it is of no account without handlers */
+    if (e->offloads.turns.handled.until[0] > e->now) /* other work counts only beside handlers */
         handlers_note_work(e, client);
 }
 /* Whether other clients have work, so that the client's handlers run in turns. */

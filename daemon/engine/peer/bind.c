@@ -297,7 +297,7 @@ int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *reco
     bool is_new = false;
 
     memcpy(&w, record->at, sizeof(w));
-    if (p->bound_owed >= bound_most(e)) /* it acknowledges none of them */
+    if (p->bound_owed >= bound_most(e)) /* the peer acknowledges none of them */
         return -EPROTO;
     w.job[sizeof(w.job) - 1] = '\0';
     answer.remote = w.remote;

@@ -118,7 +118,8 @@ int engine_session_inherit(struct engine *e, uint32_t session, void *base)
     if (session >= e->config.sessions_max || e->sessions[session].state == SESSION_FREE)
         return -EINVAL;
     session_views(e, session, base);
-    doorbell_disarm(&e->session_live[session].shared->submit_bell); /* it may have died unfenced */
+    doorbell_disarm(&e->session_live[session]
+                         .shared->submit_bell); /* the earlier process may have died unfenced */
     /* An earlier process has delivered these events, so the sums since this process started leave
      * them out. */
     e->departed.delivered -= e->sessions[session].delivered;

@@ -118,7 +118,7 @@ static inline int session_reserve(struct engine *e, uint32_t inflow, uint32_t si
     return session_reserve_for(e, e->inflows[inflow].session, inflow, size, count, room);
 }
 
-/* What a peer's bind names leads to the session from now on. */
+/* From now on, binds of peers find the session by its rank and context. */
 static inline void session_enters(struct engine *e, uint32_t session)
 {
     const struct session *s = &e->sessions[session];

@@ -236,7 +236,7 @@ static const struct intake_rules requests = {request_check, request_flow, reques
 
 /* ---- the ring of replies --------------------------------------------------------------------- */
 
-/* A message, a debt, and a Long's way back to the requester. */
+/* A reply is a message, to a request that is owed one; a Long has a remote of the requester. */
 static enum quarantine_reason reply_check(const struct engine *e, uint32_t session,
                                           const struct submit_record *r)
 {

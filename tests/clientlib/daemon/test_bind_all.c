@@ -37,7 +37,7 @@ static struct {
     _Atomic int delay_ms; /* of each bind */
     size_t no_memory;     /* for an array of elements of this size; 0: there is */
     _Atomic unsigned exchanges;
-    _Atomic int exchanged; /* what this rank has given as `regions` */
+    _Atomic int exchanged; /* the number that this rank has given as `regions` */
     int32_t other_regions; /* of rank 1 */
     uint64_t longer;       /* than it is, rank 1 says that its region is */
 } script;

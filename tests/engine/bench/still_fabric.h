@@ -16,7 +16,7 @@ struct still_fabric {
     uint32_t head, tail;
     uint32_t memories;
     int32_t add_status;  /* of memory that is added */
-    int add_refused;     /* what the call that adds memory returns, when less than 0 */
+    int add_refused;     /* the result of the call that adds memory, where less than 0 */
     int32_t drop_status; /* of memory that is dropped */
     uint32_t drops;      /* asked for; those that went to `self` are not counted */
     int post_status;     /* of reads and payloads, when less than 0, */

@@ -245,7 +245,7 @@ static void call_create(void *argument)
         return;
     }
     if (peek_offload_of(owner_engine(s), owner->contexts[0].session, SCENE_INDEX) >= 0)
-        return; /* it was made before the last death */
+        return; /* the offload was made before the last death */
     s->program = engine_program_load(owner_engine(s), owner->handle, (const void *)words, bytes);
     with_program.program = (uint32_t)s->program;
     c->result =

@@ -388,7 +388,7 @@ static void test_refused(void)
     /* Peers that have bound it know that it takes packets: it may have another offload. */
     CU_ASSERT_EQUAL(scene_destroy(&scene), 0);
     info = good, info.flags = ENGINE_OFFLOAD_PLACED;
-    CU_ASSERT_EQUAL(create(&info), -EBUSY); /* they do not know that it stores */
+    CU_ASSERT_EQUAL(create(&info), -EBUSY); /* the origins do not know that the region stores */
     info.takes = OFFLOAD_MESSAGES, info.index = 1;
     CU_ASSERT_EQUAL(create(&info), -EINVAL);
     CU_ASSERT(create(&good) >= 0);
