@@ -136,6 +136,75 @@ static void stored_and_refused(void)
     }
 }
 
+/* A region that stores, whose header handler takes all units of a step. An operation of the
+ * client's own waits for its ACK: *acked is the position before it. */
+static struct bench *slow_bench(uint64_t *acked)
+{
+    const struct handler_instruction code[] = {
+        ALU(CODE_MOV, 3, 4500), ALU(CODE_SUB, 3, 1), op(CODE_JMP | CODE_JNE, 3, 0, -2, 0),
+        RETURN(HANDLER_PROCESS_DATA), RETURN(HANDLER_SUCCESS)};
+    const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
+                                     .flow = 3,
+                                     .rights = 3,
+                                     .length = 4096};
+    const struct submit_record put = {
+        .size = sizeof(put), .kind = SUBMIT_PUT, .reserve = event_bytes(0), .length = 64};
+    const struct engine_key key = BENCH_KEY;
+    uint64_t words[64] = {0};
+    struct handler_image *image = (void *)words;
+    uint32_t handle, bytes = (uint32_t)image_bytes(COUNT(code), 0, 0);
+    struct bench *b = new_bench(&handle);
+    struct image_error wrong;
+    struct engine_key own;
+
+    *image = (struct handler_image){
+        .magic = HANDLER_IMAGE_MAGIC, .instructions = COUNT(code), .entry = {0, 5, HANDLER_NONE}};
+    memcpy(words + 5, code, sizeof(code));
+    CU_ASSERT_EQUAL_FATAL(image_check(words, bytes, &wrong), 0);
+    CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 4096, 4096, 3, &own), 0);
+    create_like(b, &own,
+                (struct engine_offload_info){
+                    .program = (uint32_t)engine_program_load(b->engine, 0, image, bytes),
+                    .flags = ENGINE_OFFLOAD_PLACED});
+    b->key = own;
+    CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &bound, sizeof(bound)));
+    bench_ack(b);
+    *acked = peek_peer(b->engine, 1).posted;
+    bench_submit(b, &put);
+    bench_steps(b, 2);
+    CU_ASSERT_FATAL(peek_peer(b->engine, 1).posted > *acked);
+    return b;
+}
+
+enum { NOTHING, OLD_ACK, NEW_ACK, WANTED, BEHINDS };
+
+/* A stored put whose handlers take several steps is refused where somebody waits for what stands
+ * behind its record, and only there. */
+static void behind_a_stored_put(void)
+{
+    for (uint32_t what = NOTHING; what < BEHINDS; what++) {
+        uint64_t acked;
+        struct bench *b = slow_bench(&acked);
+        struct packet_record p = stored(b);
+        struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK},
+                               .consumed = acked};
+        struct wire_record want = {.words = 1, .kind = WIRE_WANT};
+
+        if (what == NEW_ACK)
+            ack.consumed = peek_peer(b->engine, 1).posted;
+        CU_ASSERT_TRUE_FATAL(bench_send_unseen(b, &p, sizeof(p.w)));
+        if (what == WANTED)
+            CU_ASSERT_TRUE_FATAL(bench_send_unseen(b, &want, sizeof(want)));
+        if (what == OLD_ACK || what == NEW_ACK)
+            CU_ASSERT_TRUE_FATAL(bench_send_unseen(b, &ack, sizeof(ack)));
+        bench_steps(b, 4);
+        CU_ASSERT_EQUAL(sent(b, WIRE_REFUSE), what == NEW_ACK || what == WANTED);
+        CU_ASSERT_FALSE(b->broken || b->quarantined);
+        bench_free(b);
+    }
+}
+
 /* A packet behind the first one names another region, or the put's own in an earlier life: it is
  * written nowhere. */
 static void packets_of_another_region(void)
@@ -803,6 +872,7 @@ int main(void)
                            {"records of puts that are stored", stored_records},
                            {"stored where there are packets", stored_elsewhere},
                            {"stored and refused", stored_and_refused},
+                           {"behind a stored put", behind_a_stored_put},
                            {"packets of another region", packets_of_another_region},
                            {"bytes of a cut", bytes_of_a_cut},
                            {"packets of a plain region", packets_of_a_plain_region},
