@@ -18,7 +18,7 @@
 #include "daemon/engine/state/state.h"
 #include "tests/engine/world/world.h"
 
-enum { MARKS = 64 }; /* every so many puts ask for a local event */
+enum { MARKS = 64 }; /* puts, of which one asks for a local event */
 
 struct options {
     uint32_t size, batch;

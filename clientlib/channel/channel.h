@@ -71,7 +71,7 @@ enum channel_hold {
 
 #define CHANNEL_SPACES_OWN 65536u /* lower ones are the program's own; windows have higher ones */
 
-/* The space of a window: its owner's memory, while the space is open the channel's. */
+/* The space of a window, whose memory it is; the channel uses it while the space is open. */
 struct channel_space {
     struct channel_space *next;
     uint32_t number;

@@ -74,7 +74,7 @@ static void test_interrupted(void)
     sigaction(SIGALRM, &before, NULL);
 }
 
-/* Two processes with the word at different addresses: the futex is of the page, not the process. */
+/* Two processes have the word at different addresses: a futex belongs to the page, so they meet. */
 static void test_between_processes(void)
 {
     int fd = memfd_create("test", MFD_CLOEXEC);

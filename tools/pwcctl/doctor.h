@@ -45,7 +45,7 @@ struct doctor_programs {
     unsigned session_version;
     char pwcd[256];                     /* the daemon's program that would be started */
     char pwcd_version[DOCTOR_WORD_MAX]; /* "": it cannot be asked */
-    char providers[DOCTOR_PROVIDERS_MAX][DOCTOR_WORD_MAX]; /* that would do; the first is taken */
+    char providers[DOCTOR_PROVIDERS_MAX][DOCTOR_WORD_MAX]; /* usable ones; the first is taken */
     unsigned provider_count;
     char providers_why[DOCTOR_TEXT_MAX]; /* there are none */
 };

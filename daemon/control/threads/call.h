@@ -96,7 +96,7 @@ struct call_peer {
 };
 
 struct call_team_open {
-    struct engine_team_info info; /* its arrays are the owner's */
+    struct engine_team_info info; /* the call's owner keeps the arrays */
     void *area;
 };
 

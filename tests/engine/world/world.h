@@ -141,7 +141,7 @@ struct world_segment {
 };
 
 enum world_segment_use {
-    WORLD_MAIN, /* parted among the contexts */
+    WORLD_MAIN, /* each context has a part of it */
     WORLD_SPARE,
     WORLD_SEGMENTS
 };

@@ -1,6 +1,6 @@
 /*
- * A rank that opens and closes what there is, over and over: contexts, memory, binds. Its requests
- * succeed, or, where its daemon may be killed, their outcome is unknown.
+ * A rank that opens and closes contexts, memory and binds, over and over. Its requests succeed, or,
+ * where its daemon may be killed, their outcome is unknown.
  *
  * Thread: one of its own, from start to stop.
  */
