@@ -40,14 +40,15 @@ static int take_fail(struct engine *e, uint32_t peer, const struct ledger_record
     struct wire_flow w;
     int r = flow_meant(e, peer, record, &w);
 
+    if (bytes > 0 &&
+        (bytes > sizeof(outcomes) || w.done == 0 || abi_pad8(w.done) != bytes || w.status >= 0))
+        return -EPROTO; /* whatever has become of the flow */
     if (r <= 0)
         return r;
     if (bytes == 0) {
         flow_failed(e, w.flow, w.sequence, w.status, w.done);
         return 0;
     }
-    if (bytes > sizeof(outcomes) || w.done == 0 || abi_pad8(w.done) != bytes || w.status >= 0)
-        return -EPROTO;
     memcpy(outcomes, record->at + sizeof(w), bytes);
     return flow_failed_apart(e, w.flow, w.sequence, w.status,
                              &(struct op_outcomes){outcomes, w.done});
