@@ -185,6 +185,9 @@ static void job_enter(struct directory *d, struct directory_job *job, const char
 
         entry->uid = job->uid;
         memcpy(entry->name, job->name, sizeof(entry->name));
+        if (atomic_load_explicit(&entry->size, memory_order_relaxed) == 0) /* not inherited */
+            atomic_store_explicit(&table->results[job - d->jobs].state, DIRECTORY_RESULT_NONE,
+                                  memory_order_relaxed);
         atomic_store_explicit(&entry->size, job->size, memory_order_release);
     }
 }
@@ -282,6 +285,8 @@ static void count_places(const struct directory *d, struct directory_job *job)
     }
 }
 
+static void result_inherit(struct directory *d, struct directory_job *job);
+
 void directory_inherit(struct directory *d)
 {
     struct directory_table *table = d->memory->table;
@@ -300,6 +305,8 @@ void directory_inherit(struct directory *d)
         count_places(d, job);
         if (job->live == 0)
             job_close(d, job);
+        else
+            result_inherit(d, job);
     }
 }
 
@@ -388,12 +395,21 @@ bool directory_has_left(const struct directory *d, const struct directory_id *id
 
 /* ---- exchange ------------------------------------------------------------------------------- */
 
+/* Takes the table of a gather's parts. */
+static int gather_parts(struct directory *d, struct directory_job *job, struct directory_gather *g)
+{
+    uint64_t table = (uint64_t)job->size * sizeof(*g->parts);
+    int rc;
+
+    g->parts = take(d, job->user, table, table, &rc);
+    g->open = rc == 0;
+    return rc;
+}
+
 static int gather_open(struct directory *d, struct directory_job *job,
                        const struct directory_part *part, struct directory_gather **out)
 {
     struct directory_gather *g = job->gathers;
-    uint64_t table = (uint64_t)job->size * sizeof(*g->parts);
-    int rc;
 
     if ((uint64_t)part->length * job->size > DIRECTORY_TOTAL_MAX)
         return -EMSGSIZE;
@@ -402,10 +418,8 @@ static int gather_open(struct directory *d, struct directory_job *job,
     if (g == job->gathers + DIRECTORY_OPEN_MAX)
         return -ENOSPC;
     *g = (struct directory_gather){.sequence = part->sequence, .length = part->length};
-    g->parts = take(d, job->user, table, table, &rc);
-    g->open = rc == 0;
     *out = g;
-    return rc;
+    return gather_parts(d, job, g);
 }
 
 void directory_gather_close(struct directory *d, struct directory_job *job,
@@ -467,12 +481,77 @@ static void note_gather(struct directory_job *job, const struct directory_gather
     f->length = g->length;
 }
 
+static bool may_keep(const struct directory_job *job, const struct directory_gather *gather)
+{
+    return (uint64_t)gather->length * job->size <= DIRECTORY_LAST_MAX;
+}
+
+void directory_gather_note(struct directory *d, const struct directory_job *job,
+                           const struct directory_gather *gather)
+{
+    struct directory_table *table = d->memory->table;
+    ptrdiff_t index = job - d->jobs;
+    struct directory_result *to;
+    uint32_t state = DIRECTORY_RESULT_LARGE;
+
+    if (!table)
+        return;
+    to = &table->results[index];
+    atomic_store_explicit(&to->state, DIRECTORY_RESULT_NONE, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release); /* zeroed before anything else changes */
+    to->sequence = gather->sequence;
+    to->length = gather->length;
+    if (may_keep(job, gather)) {
+        directory_gather_copy(gather, 0, table->bytes[index], (size_t)gather->length * job->size);
+        state = DIRECTORY_RESULT_WHOLE;
+    }
+    atomic_store_explicit(&to->state, state, memory_order_release);
+}
+
+/* For nodes that ask for a result that is gone. */
+static void note_lost(struct directory_job *job, uint32_t sequence)
+{
+    const struct directory_gather lost = {.sequence = sequence, .odd_rank = job->size};
+
+    note_gather(job, &lost, -EHOSTDOWN); /* no rank has left */
+}
+
+/* The last result of an inherited job, as if it had been kept. */
+static void result_inherit(struct directory *d, struct directory_job *job)
+{
+    const struct directory_table *table = d->memory->table;
+    const struct directory_result *from = &table->results[job - d->jobs];
+    uint32_t state = atomic_load_explicit(&from->state, memory_order_acquire);
+    struct directory_gather *g = &job->last;
+    int rc = 0;
+
+    if (state == DIRECTORY_RESULT_NONE)
+        return;
+    *g = (struct directory_gather){.sequence = from->sequence, .length = from->length};
+    if (state == DIRECTORY_RESULT_WHOLE && may_keep(job, g))
+        rc = gather_parts(d, job, g);
+    else
+        rc = -EMSGSIZE;
+    for (uint32_t i = 0; i < job->size && rc == 0; i++) {
+        const struct directory_part part = {.rank = i,
+                                            .data = table->bytes[job - d->jobs] +
+                                                    (size_t)i * from->length,
+                                            .length = from->length};
+
+        rc = part_take(d, job, g, &part);
+    }
+    if (rc < 0) {
+        directory_gather_close(d, job, g);
+        note_lost(job, from->sequence);
+    }
+}
+
 void directory_gather_keep(struct directory *d, struct directory_job *job,
                            struct directory_gather *gather)
 {
-    if ((uint64_t)gather->length * job->size > DIRECTORY_LAST_MAX) {
-        gather->odd_rank = job->size;                      /* no rank has left */
-        directory_gather_fail(d, job, gather, -EHOSTDOWN); /* for nodes that ask again */
+    if (!may_keep(job, gather)) {
+        note_lost(job, gather->sequence);
+        directory_gather_close(d, job, gather);
         return;
     }
     directory_gather_close(d, job, &job->last);

@@ -41,14 +41,38 @@ struct directory_entry {
 };
 static_assert(sizeof(struct directory_entry) == 72, "directory_entry");
 
-/* Jobs, and the places of their ranks, in memory that outlives the process; zeroed at first. The
- * memory is private to the daemons that follow one another. What no job uses takes addresses only.
+enum directory_result_state {
+    DIRECTORY_RESULT_NONE,
+    DIRECTORY_RESULT_WHOLE, /* its bytes are there, by rank */
+    DIRECTORY_RESULT_LARGE, /* it was too large to be kept */
+};
+
+/* The last result of a job's exchanges. Some ranks may have it when the process dies, and the
+ * others ask for it again. `state` is written last, and zeroed first. */
+struct directory_result {
+    _Atomic uint32_t state;
+    uint32_t sequence;
+    uint32_t length; /* of each contribution */
+    uint32_t unused;
+};
+static_assert(sizeof(struct directory_result) == 16, "directory_result");
+
+/*
+ * Jobs, the places of their ranks and their last results, in memory that outlives the process;
+ * zeroed at first. The memory is private to the daemons that follow one another. What no job uses
+ * takes addresses only.
+ *
+ *     jobs | results | places of job 0 | of job 1 | ... | bytes of result 0 | of result 1 | ...
  */
 struct directory_table {
     struct directory_entry jobs[DIRECTORY_JOBS_MAX];
+    struct directory_result results[DIRECTORY_JOBS_MAX];
+    uint8_t unused[8192]; /* to a page */
     uint32_t places[DIRECTORY_JOBS_MAX][DIRECTORY_RANKS_MAX];
+    uint8_t bytes[DIRECTORY_JOBS_MAX][DIRECTORY_LAST_MAX];
 };
-static_assert(offsetof(struct directory_table, places) == 73728, "directory_table.places");
+static_assert(offsetof(struct directory_table, results) == 73728, "directory_table.results");
+static_assert(offsetof(struct directory_table, places) == 98304, "directory_table.places");
 
 /* Where memory comes from, zeroed. Owned by the caller; outlives the directory. */
 struct directory_memory {
@@ -56,7 +80,7 @@ struct directory_memory {
     void *(*take)(void *context, size_t size);
     void (*give)(void *context, void *memory);
     struct directory_table *table; /* NULL: there is none */
-    /* Zeroes the places of a job. */
+    /* Zeroes the places of a job, and the bytes of its result. */
     void (*empty)(struct directory_table *table, uint32_t job, uint32_t ranks);
 };
 
@@ -133,7 +157,8 @@ struct directory_id {
 
 void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count,
                     const struct directory_shares *shares);
-/* Goes on with the jobs of the memory's table. Their exchanges are gone. */
+/* Goes on with the jobs of the memory's table, and their last results. Exchanges that had not ended
+ * are gone: ranks contribute again. */
 void directory_inherit(struct directory *d);
 /* What stands in the memory's table stays there. */
 void directory_clear(struct directory *d);
@@ -186,6 +211,9 @@ void directory_gather_close(struct directory *d, struct directory_job *job,
 /* Copies `size` bytes of the result, from `offset` on. All have given, and the bytes are there. */
 void directory_gather_copy(const struct directory_gather *gather, uint64_t offset, uint8_t *to,
                            size_t size);
+/* Notes a result in the memory's table, before any rank gets it. */
+void directory_gather_note(struct directory *d, const struct directory_job *job,
+                           const struct directory_gather *gather);
 /* Keeps a result that has been delivered, in place of the one before. A result that is too large is
  * dropped: a node that asks for it again gets -EHOSTDOWN. */
 void directory_gather_keep(struct directory *d, struct directory_job *job,

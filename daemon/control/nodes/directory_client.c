@@ -403,6 +403,7 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
     if (gather && gather->since_ns == 0)
         gather->since_ns = clock_ns();
     if (rc == 1) {
+        directory_gather_note(control->directory, job, gather);
         deliver(control, job, gather, DIRECTORY_NOWHERE);
         directory_gather_keep(control->directory, job, gather);
     } else if (rc < 0 && gather && rc != -EALREADY) {

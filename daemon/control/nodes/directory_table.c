@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x3154524944435750) /* "PWCDIRT1" */
+#define MAGIC UINT64_C(0x3254524944435750) /* "PWCDIRT2" */
 
 enum { HEAD_BYTES = 4096 };
 
@@ -51,10 +51,14 @@ int directory_table_open(struct mapping *m, struct store *store, uint32_t node, 
     return 0;
 }
 
+static void zero(void *at, size_t bytes)
+{
+    if (madvise(at, whole_pages(bytes), MADV_REMOVE) != 0)
+        memset(at, 0, bytes);
+}
+
 void directory_table_empty(struct directory_table *table, uint32_t job, uint32_t ranks)
 {
-    size_t bytes = ranks * sizeof(table->places[job][0]);
-
-    if (madvise(table->places[job], whole_pages(bytes), MADV_REMOVE) != 0)
-        memset(table->places[job], 0, bytes);
+    zero(table->places[job], ranks * sizeof(table->places[job][0]));
+    zero(table->bytes[job], sizeof(table->bytes[job]));
 }

@@ -148,6 +148,78 @@ static void inherited(void)
     munmap(kept.table, sizeof(*kept.table));
 }
 
+/* A process that dies between the answers to two ranks leaves the result to the next one: the bytes
+ * where they are few enough, else the error that a rank gets which asks for a result that is gone.
+ * A later job in the same place has no result. */
+static void results_are_inherited(void)
+{
+    static const struct {
+        uint32_t length;
+        bool noted, kept;
+    } rows[] = {
+        {0, true, true},
+        {5, true, true},
+        {DIRECTORY_LAST_MAX / 512, true, true},
+        {DIRECTORY_LAST_MAX / 512 + 1, true, false}, /* 512 ranks: too large */
+        {5, false, false},                           /* the process died before */
+    };
+    struct directory_memory kept = {.take = take, .give = give, .empty = empty};
+    static uint8_t data[DIRECTORY_DATA_MAX];
+
+    kept.table = mmap(NULL, sizeof(*kept.table), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(kept.table, MAP_FAILED);
+    for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+        const uint32_t size = 512;
+        struct directory_part part = {
+            .size = size, .sequence = 7, .node = 1, .data = data, .length = rows[row].length};
+        struct directory_job *of;
+        struct directory_gather *all = NULL;
+        const struct directory_gather *last;
+        uint8_t got[DIRECTORY_DATA_MAX];
+        uint32_t failed;
+        int rc = 0;
+
+        directory_init(&d, &kept, NODES, &alone);
+        for (uint32_t i = 0; i < size; i++)
+            CU_ASSERT_EQUAL(directory_attach(&d, &job, i, size, 1, 0), 0);
+        for (part.rank = 0; part.rank < size; part.rank++) {
+            memset(data, (int)part.rank, sizeof(data));
+            rc = directory_contribute(&d, &job, &part, &of, &all);
+        }
+        CU_ASSERT_EQUAL_FATAL(rc, 1);
+        if (rows[row].noted)
+            directory_gather_note(&d, of, all);
+        directory_clear(&d);
+
+        directory_init(&d, &kept, NODES, &alone);
+        directory_inherit(&d);
+        part.rank = 3;
+        last = directory_kept(&d, &job, &part, &of);
+        CU_ASSERT_EQUAL(last != NULL, rows[row].kept);
+        if (last) {
+            directory_gather_copy(last, (uint64_t)300 * part.length, got, part.length);
+            memset(data, 300 & 0xff, sizeof(data));
+            CU_ASSERT_EQUAL(memcmp(got, data, part.length), 0);
+        } else {
+            rc = directory_contribute(&d, &job, &part, &of, &all);
+            CU_ASSERT_EQUAL(rc, rows[row].noted ? -EHOSTDOWN : 0);
+        }
+        for (uint32_t i = 0; i < size; i++)
+            CU_ASSERT_EQUAL(directory_detach(&d, &job, i, 1, &of, &failed), 0);
+        CU_ASSERT_EQUAL(directory_attach(&d, &job, 3, size, 1, 0), 0);
+        directory_clear(&d);
+        directory_init(&d, &kept, NODES, &alone);
+        directory_inherit(&d);
+        CU_ASSERT_PTR_NULL(directory_kept(&d, &job, &part, &of));
+        CU_ASSERT_PTR_NOT_NULL_FATAL(of);
+        CU_ASSERT_EQUAL(directory_detach(&d, &job, 3, 1, &of, &failed), 0);
+        directory_clear(&d);
+        CU_ASSERT_EQUAL(taken, 0);
+    }
+    munmap(kept.table, sizeof(*kept.table));
+}
+
 /* The largest job that is reckoned with: all ranks attach, give a key each, and leave. */
 static void ten_thousand_nodes(void)
 {
@@ -649,6 +721,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {{"ranks", ranks},
                            {"inherited", inherited},
+                           {"results are inherited", results_are_inherited},
                            {"ten thousand nodes of 128 ranks", ten_thousand_nodes},
                            {"comings and goings", comings_and_goings},
                            {"bounded", bounded},
