@@ -1,6 +1,7 @@
 /* Owns the offloads of contexts (pwc/offload.h). Thread: the one that owns the context. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "clientlib/attach/context.h"
 #include "clientlib/handlers/loaded.h"
 #include "clientlib/memory/region.h"
@@ -155,4 +156,47 @@ int pwc_offload_disable(pwc_offload *offload)
 int pwc_offload_enable(pwc_offload *offload)
 {
     return enable(offload, true);
+}
+
+static int accept_view(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
+{
+    const Pwc__OffloadViewed *in = reply->offload_viewed;
+    struct pwc_offload_view *out = context;
+
+    (void)fds;
+    if (fd_count != 0 || in->n_counters != sizeof(out->counters) / sizeof(out->counters[0]))
+        return -EPROTO;
+    *out = (struct pwc_offload_view){.disabled = in->disabled,
+                                     .messages = in->messages,
+                                     .bytes = in->bytes,
+                                     .dropped = in->dropped,
+                                     .deferred = in->deferred,
+                                     .failed = in->failed,
+                                     .faults = in->faults,
+                                     .units = in->units,
+                                     .units_p50 = in->units_p50,
+                                     .units_p99 = in->units_p99,
+                                     .units_max = in->units_max,
+                                     .sends = in->sends,
+                                     .sends_failed = in->sends_failed,
+                                     .queued = in->queued,
+                                     .gets = in->gets};
+    memcpy(out->counters, in->counters, sizeof(out->counters));
+    return 1;
+}
+
+int pwc_offload_view(pwc_offload *offload, struct pwc_offload_view *out)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__OffloadView view = PWC__OFFLOAD_VIEW__INIT;
+    int rc = client_may_ask(offload->client);
+
+    if (rc < 0)
+        return rc;
+    view.session = offload->session;
+    view.offload = offload->number;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_OFFLOAD_VIEW;
+    request.offload_view = &view;
+    return daemon_call(&offload->client->link, &request, PWC__CLIENT_REPLY__BODY_OFFLOAD_VIEWED,
+                       accept_view, out);
 }

@@ -69,6 +69,19 @@ static int ask_enable(int s, uint32_t session, uint32_t offload)
     return ask(s, &r, &a);
 }
 
+static int ask_view(int s, uint32_t session, uint32_t offload)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__OffloadView view = PWC__OFFLOAD_VIEW__INIT;
+    struct answer a;
+
+    view.session = session;
+    view.offload = offload;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_OFFLOAD_VIEW;
+    r.offload_view = &view;
+    return ask(s, &r, &a);
+}
+
 /* A row: one bad value of a field, and its answer. */
 #define BAD(field, value, status)                                                                  \
     do {                                                                                           \
@@ -126,6 +139,9 @@ static void test_requests(void)
     CU_ASSERT_EQUAL(ask_create(s, &w, &segment), -EADDRINUSE);
     CU_ASSERT_EQUAL(ask_enable(s, 1000, offload.handle), -EINVAL);
     CU_ASSERT_EQUAL(ask_enable(s, context.handle, UINT32_MAX), -EINVAL);
+    CU_ASSERT_EQUAL(ask_view(s, 1000, offload.handle), -EINVAL);
+    CU_ASSERT_EQUAL(ask_view(s, context.handle, UINT32_MAX), -EINVAL);
+    CU_ASSERT_EQUAL(ask_view(s, context.handle, offload.handle), 0);
     CU_ASSERT_EQUAL(ask_enable(s, context.handle, offload.handle), 0);
     CU_ASSERT_EQUAL(ask_offload_destroy(s, 1000, offload.handle), -EINVAL);
     CU_ASSERT_EQUAL(ask_offload_destroy(s, context.handle, UINT32_MAX), -EINVAL);

@@ -140,6 +140,18 @@ static int serve(struct rank *r, const char *path, pwc_offload **offload)
     return rc;
 }
 
+/* Whether the offload's counts say what has been done with it. */
+static bool shows_counts(pwc_offload *offload)
+{
+    struct pwc_offload_view view[3];
+
+    return pwc_offload_view(offload, &view[0]) == 0 && pwc_offload_disable(offload) == 0 &&
+           pwc_offload_view(offload, &view[1]) == 0 && pwc_offload_enable(offload) == 0 &&
+           pwc_offload_view(offload, &view[2]) == 0 && view[0].messages > 0 && view[0].units > 0 &&
+           !view[0].disabled && view[1].disabled == 1 && !view[2].disabled &&
+           view[2].messages == view[0].messages;
+}
+
 /* Serves until its pipe is closed; does nothing meanwhile, and is stopped. */
 static int client_main(const char *job, const char *path, int ready, int end)
 {
@@ -156,8 +168,7 @@ static int client_main(const char *job, const char *path, int ready, int end)
         return 1;
     while (read(end, &byte, 1) < 0)
         continue;
-    if (pwc_offload_disable(offload) < 0 || pwc_offload_enable(offload) < 0 ||
-        pwc_offload_destroy(offload) < 0)
+    if (!shows_counts(offload) || pwc_offload_destroy(offload) < 0)
         return 1;
     rank_detach(&r);
     return 0;

@@ -149,6 +149,22 @@ PWC_API int pwc_offload_destroy(pwc_offload *offload);
 PWC_API int pwc_offload_disable(pwc_offload *offload);
 PWC_API int pwc_offload_enable(pwc_offload *offload);
 
+/* What has come to an offload, and what its handlers have done with it: the counts of `pwcctl
+ * offloads`. All but the units of single runs outlive a restart of the daemon. */
+struct pwc_offload_view {
+    uint64_t disabled;                               /* 1: by its client, or by a fault */
+    uint64_t messages, bytes;                        /* that have ended: messages, puts and gets */
+    uint64_t dropped;                                /* bytes */
+    uint64_t deferred, failed, faults;               /* messages; runs that ended by a fault */
+    uint64_t units, units_p50, units_p99, units_max; /* of all runs; of a single one */
+    uint64_t sends, sends_failed, queued;            /* now: sends of the context's offloads */
+    uint64_t gets;                                   /* under way now */
+    uint64_t counters[8];                            /* pwc_h_counter_add */
+    uint64_t reserved[8];                            /* 0 */
+};
+/* Blocks until the daemon has answered. -ENOSYS: the daemon is older than this call. */
+PWC_API int pwc_offload_view(pwc_offload *offload, struct pwc_offload_view *out);
+
 /* `op` of an event of the kind PWC_OFFLOAD, which pwc_probe gives where it is asked for. */
 enum pwc_offload_what {
     PWC_OFFLOAD_OWN = 1,    /* pwc_h_event: id and value are the handler's */

@@ -213,3 +213,43 @@ void request_offload_enable(struct client *c, uint32_t request, const Pwc__Offlo
     change(c, request, enable->enabled ? CALL_OFFLOAD_ENABLE : CALL_OFFLOAD_DISABLE,
            enable->session, enable->offload);
 }
+
+/* ---- a look ---------------------------------------------------------------------------------- */
+
+void request_offload_view(struct client *c, uint32_t request, const Pwc__OffloadView *view)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__OffloadViewed viewed = PWC__OFFLOAD_VIEWED__INIT;
+    struct view_offload row;
+
+    if (!client_session_find(c, view->session)) {
+        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", view->session);
+        return;
+    }
+    if (engine_view_offload(progress_engine(c->worker->progress), view->session, view->offload,
+                            &row) < 0) {
+        reply_error(c, request, -EINVAL, "offload %u is not one of this context's", view->offload);
+        return;
+    }
+    viewed.disabled = row.state == 3; /* views/rows.h */
+    viewed.messages = row.messages;
+    viewed.bytes = row.bytes;
+    viewed.dropped = row.dropped;
+    viewed.deferred = row.deferred;
+    viewed.failed = row.failed;
+    viewed.faults = row.faults;
+    viewed.units = row.units;
+    viewed.units_p50 = row.units_p50;
+    viewed.units_p99 = row.units_p99;
+    viewed.units_max = row.units_max;
+    viewed.sends = row.sends;
+    viewed.sends_failed = row.sends_failed;
+    viewed.queued = row.queued;
+    viewed.gets = row.gets;
+    viewed.counters = row.counters;
+    viewed.n_counters = sizeof(row.counters) / sizeof(row.counters[0]);
+    reply.id = request;
+    reply.body_case = PWC__CLIENT_REPLY__BODY_OFFLOAD_VIEWED;
+    reply.offload_viewed = &viewed;
+    client_reply(c, &reply, NULL, 0);
+}

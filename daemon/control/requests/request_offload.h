@@ -20,6 +20,7 @@ void request_offload_create(struct client *c, uint32_t request, const Pwc__Offlo
 void request_offload_destroy(struct client *c, uint32_t request,
                              const Pwc__OffloadDestroy *destroy);
 void request_offload_enable(struct client *c, uint32_t request, const Pwc__OffloadEnable *enable);
+void request_offload_view(struct client *c, uint32_t request, const Pwc__OffloadView *view);
 /* The targets of an offload are bound, or one of them cannot be. */
 void offload_ready(struct control *control, const struct engine_notice *notice);
 /* The engine has ended what an earlier process was asked to: an offload of this context has gone.

@@ -86,6 +86,9 @@ static void handle_served(struct client *c, const Pwc__ClientRequest *r)
     case PWC__CLIENT_REQUEST__BODY_OFFLOAD_ENABLE:
         request_offload_enable(c, r->id, r->offload_enable);
         break;
+    case PWC__CLIENT_REQUEST__BODY_OFFLOAD_VIEW:
+        request_offload_view(c, r->id, r->offload_view);
+        break;
     case PWC__CLIENT_REQUEST__BODY_TEAM_JOIN:
         request_team_join(c, r->id, r->team_join);
         break;
