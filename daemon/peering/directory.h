@@ -44,7 +44,7 @@ static_assert(sizeof(struct directory_entry) == 72, "directory_entry");
 enum directory_result_state {
     DIRECTORY_RESULT_NONE,
     DIRECTORY_RESULT_WHOLE, /* its bytes are there, by rank */
-    DIRECTORY_RESULT_LARGE, /* it was too large to be kept */
+    DIRECTORY_RESULT_LARGE, /* too large to be kept */
 };
 
 /* The last result of a job's exchanges. Some ranks may have it when the process dies, and the
