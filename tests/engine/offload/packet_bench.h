@@ -189,4 +189,15 @@ static inline void check_runs(const struct bench *b, uint32_t handle, uint64_t h
     CU_ASSERT_EQUAL(o.counters[HANDLER_COMPLETION], completion);
 }
 
+/* Lets go of the region, which nobody else has bound. */
+static inline void let_go(struct bench *b)
+{
+    const struct wire_region revoked = {
+        .head = {.words = sizeof(revoked) / 8, .kind = WIRE_REVOKED},
+        .slot = b->key.slot,
+        .generation = b->key.generation};
+
+    CU_ASSERT_TRUE_FATAL(bench_send(b, &revoked, sizeof(revoked)));
+}
+
 #endif
