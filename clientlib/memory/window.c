@@ -95,7 +95,7 @@ static int exchange(struct pwc_ctx *ctx, struct pwc_window *w, const struct wind
 
 /* ---- over a team ----------------------------------------------------------------------------- */
 
-/* What a broken team says, where pwc_error_text finds it, too. */
+/* Puts the reason for a team's break where pwc_error_text finds it, too. */
 static int explained(struct pwc_team *t, int rc)
 {
     char text[256];

@@ -160,7 +160,7 @@ void directory_init(struct directory *d, const struct directory_memory *memory, 
 /* Goes on with the jobs of the memory's table, and their last results. Exchanges that had not ended
  * are gone: ranks contribute again. */
 void directory_inherit(struct directory *d);
-/* What stands in the memory's table stays there. */
+/* Frees the directory's own memory; the memory's table stays as it is. */
 void directory_clear(struct directory *d);
 
 /* Whether a job's name is fit for logs, screens and other nodes' tables. */

@@ -149,8 +149,8 @@ PWC_API int pwc_offload_destroy(pwc_offload *offload);
 PWC_API int pwc_offload_disable(pwc_offload *offload);
 PWC_API int pwc_offload_enable(pwc_offload *offload);
 
-/* What has come to an offload, and what its handlers have done with it: the counts of `pwcctl
- * offloads`. All but the units of single runs outlive a restart of the daemon. */
+/* An offload's counts of messages and of its handlers' runs, as `pwcctl offloads` shows them. All
+ * but the units of single runs outlive a restart of the daemon. */
 struct pwc_offload_view {
     uint64_t disabled;                               /* 1: by its client, or by a fault */
     uint64_t messages, bytes;                        /* that have ended: messages, puts and gets */

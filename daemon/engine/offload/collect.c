@@ -161,21 +161,16 @@ static int collect_put(struct engine *e, struct collected *c, const struct run_s
     return draft_keep(e, c, e->remotes[remote].flow, draft);
 }
 
-/* From the offload's region, as its client would put: not copied, so the bytes must stay. */
-static int collect_put_host(struct engine *e, struct collected *c, const struct run_send *send)
+/* An operation between a target and the offload's region, where nothing is copied: 0 or -ENOBUFS.
+ */
+static int host_draft(struct engine *e, struct collected *c, const struct run_send *send,
+                      uint32_t remote, struct submit_record **out)
 {
     const struct engine_range *host = &offload_of(e)->host;
-    struct submit_record *draft;
-    uint32_t remote;
-    int r = target_remote(e, send->target, &remote);
+    struct submit_record *draft = draft_begin(c, 0);
 
-    if (r < 0)
-        return r;
-    draft = draft_begin(c, 0);
     if (!draft)
         return -ENOBUFS;
-    draft->kind = SUBMIT_PUT;
-    draft->flags = flags_of(send);
     draft->remote = remote;
     draft->offset = send->offset;
     draft->length = send->length;
@@ -185,6 +180,24 @@ static int collect_put_host(struct engine *e, struct collected *c, const struct 
         draft->segment = e->regions[host->slot].segment;
         draft->local_offset = e->regions[host->slot].offset + host->offset + send->host_offset;
     }
+    *out = draft;
+    return 0;
+}
+
+/* From the offload's region, as its client would put: not copied, so the bytes must stay. */
+static int collect_put_host(struct engine *e, struct collected *c, const struct run_send *send)
+{
+    struct submit_record *draft;
+    uint32_t remote;
+    int r = target_remote(e, send->target, &remote);
+
+    if (r < 0)
+        return r;
+    r = host_draft(e, c, send, remote, &draft);
+    if (r < 0)
+        return r;
+    draft->kind = SUBMIT_PUT;
+    draft->flags = flags_of(send);
     return draft_keep(e, c, e->remotes[remote].flow, draft);
 }
 
@@ -200,7 +213,6 @@ static int take_get(struct engine *e, struct collected *c)
  * taken when it enters its flow. */
 static int collect_get(struct engine *e, struct collected *c, const struct run_send *send)
 {
-    const struct engine_range *host = &offload_of(e)->host;
     struct submit_record *draft;
     uint32_t remote;
     int r = target_remote(e, send->target, &remote);
@@ -211,20 +223,11 @@ static int collect_get(struct engine *e, struct collected *c, const struct run_s
         r = take_get(e, c);
     if (r < 0)
         return r;
-    draft = draft_begin(c, 0);
-    if (!draft)
-        return -ENOBUFS;
+    r = host_draft(e, c, send, remote, &draft);
+    if (r < 0)
+        return r;
     draft->kind = SUBMIT_GET;
     draft->flags = SUBMIT_NO_RCE;
-    draft->remote = remote;
-    draft->offset = send->offset;
-    draft->length = send->length;
-    draft->lid = lid_of(e, send);
-    draft->rid = send->id;
-    if (send->length > 0) {
-        draft->segment = e->regions[host->slot].segment;
-        draft->local_offset = e->regions[host->slot].offset + host->offset + send->host_offset;
-    }
     r = draft_keep(e, c, e->remotes[remote].flow, draft);
     if (r < 0)
         return r;

@@ -32,7 +32,7 @@ struct work {
     struct handled h;
 };
 
-/* What has come by this inflow. */
+/* The message that has come by this inflow. */
 static inline struct work work_by_inflow(struct engine *e, uint32_t inflow, struct arrival *a)
 {
     struct inflow *in = &e->inflows[inflow];

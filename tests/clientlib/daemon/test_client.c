@@ -390,7 +390,7 @@ static void test_text_of_the_last_call(void)
     CU_ASSERT_EQUAL(pwc_alloc(w->client, 0, 0, &region), -EINVAL);
     (void)pwc_error_text(w->client, text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "memory of 0 bytes"));
-    /* What submits or probes leaves the text, which another thread may be about to read. */
+    /* Calls that submit or probe leave the text, for another thread may be about to read it. */
     CU_ASSERT_EQUAL(pwc_put(w->remote, 0, all, 8, PWC_CID_NONE, PWC_CID_NONE, 1u << 31), -EINVAL);
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 1u << 31, &event, 0), -EINVAL);
     (void)pwc_error_text(w->client, text, sizeof(text));

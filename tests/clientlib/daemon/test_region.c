@@ -367,7 +367,7 @@ static int alloc_region(struct world *w)
     return pwc_alloc(w->client, 64, PWC_REMOTE_RW, &region);
 }
 
-/* What the daemon makes after the caller's time was up goes back. */
+/* A context or memory that the daemon makes after the caller's timeout goes back to it. */
 static void test_late_answers(void)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* What answers that come too late bring, and how it is ended (clientlib/attach/late.h). One thread.
- */
+/* Answers that come too late, and how their contents are ended (clientlib/attach/late.h). One
+ * thread. */
 #include <CUnit/CUnit.h>
 #include "clientlib/attach/late.h"
 #include "tests/suite.h"

@@ -345,7 +345,7 @@ static bool is_ready(struct scene *s)
            peek_offload(owner_engine(s), (uint32_t)s->offload).state == OFFLOAD_OPEN;
 }
 
-/* What gets of a message bring. */
+/* The word that a get for message `number` brings. */
 static uint64_t source_word(uint32_t number)
 {
     return UINT64_C(0x9e3779b97f4a7c15) * (number + 1);
