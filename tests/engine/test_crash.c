@@ -4,17 +4,19 @@
  * everything but arena and client memory is dropped, a new process takes over, and every operation
  * still ends exactly once. After some of the crashes the new process dies too.
  *
- *     test_crash [--every K] [--again M]    all
- *     test_crash [--every K] [--again M] --scenario S --victim V [--store N [--trace]]
+ *     test_crash [--every K] [--first F] [--again M]    all
+ *     test_crash [--every K] [--first F] [--again M] --scenario S --victim V [--store N [--trace]]
  *
- * With --every, a death only before each K-th store; with --again, each second death M stores after
- * the first. With --store, one death again.
+ * With --every, a death only before each K-th store; which one is the first follows from the day,
+ * or from --first, so that all stores have their turn in K days. With --again, each second death M
+ * stores after the first. With --store, one death again.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "tests/engine/world/crash/crash_control.h"
 #include "tests/engine/world/crash/crash_messages.h"
@@ -341,7 +343,7 @@ static const struct crash_scenario *scenario_of(size_t number)
 }
 
 struct deaths {
-    uint64_t every, again;
+    uint64_t every, first, again;
 };
 
 /* Runs one scenario: with a fork at every store (stop 0), or with a stop at one. A child does not
@@ -378,6 +380,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
                               .forking = stop == 0,
                               .stop = stop,
                               .every = deaths.every,
+                              .first = deaths.first % deaths.every,
                               .again = deaths.again};
     if (world_path_open(&path, &options, 4, failure) != 0)
         return failure;
@@ -469,7 +472,7 @@ int main(int argc, char **argv)
 {
     size_t number = scenario_count();
     uint32_t victim = 0;
-    struct deaths deaths = {.every = 1};
+    struct deaths deaths = {.every = 1, .first = (uint64_t)time(NULL) / 86400};
     uint64_t store = 0;
     FILE *trace = NULL;
     struct crash_guard g;
@@ -491,18 +494,23 @@ int main(int argc, char **argv)
             deaths.again = strtoull(argv[++i], NULL, 0);
         else if (i + 1 < argc && strcmp(argv[i], "--every") == 0)
             deaths.every = strtoull(argv[++i], NULL, 0);
+        else if (i + 1 < argc && strcmp(argv[i], "--first") == 0)
+            deaths.first = strtoull(argv[++i], NULL, 0);
         else if (strcmp(argv[i], "--trace") == 0)
             trace = stdout;
         else
             victim = 2;
     if (deaths.every == 0)
         victim = 2;
-    if (number == scenario_count() && victim == 0 && store == 0 && !trace)
+    if (number == scenario_count() && victim == 0 && store == 0 && !trace) {
+        printf("deaths before every store of number %% %llu == %llu\n",
+               (unsigned long long)deaths.every, (unsigned long long)(deaths.first % deaths.every));
         return run_all(deaths, argv[0]);
+    }
     if (number >= scenario_count() || victim > 1) {
         fprintf(stderr,
-                "usage: %s [--every K] [--again M] [--scenario 0-%zu --victim 0-1 [--store N "
-                "[--trace]]]\n",
+                "usage: %s [--every K] [--first F] [--again M] [--scenario 0-%zu --victim 0-1 "
+                "[--store N [--trace]]]\n",
                 argv[0], scenario_count() - 1);
         return 2;
     }

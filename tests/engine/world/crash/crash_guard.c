@@ -99,7 +99,7 @@ static bool dies_here(struct crash_guard *g)
     g->stores++;
     if (!g->forking)
         return g->stores == g->stop;
-    if (g->stores % g->every != 0)
+    if (g->stores % g->every != g->first)
         return false;
     pid = fork();
     if (pid == 0) {

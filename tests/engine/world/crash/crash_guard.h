@@ -21,7 +21,8 @@ struct crash_guard {
     bool armed;
     bool forking;     /* at every store; else stop at store number `stop` */
     uint64_t stop;    /* 0: never */
-    uint64_t every;   /* when forking: only at each n-th store */
+    uint64_t every;   /* when forking: only at each n-th store, */
+    uint64_t first;   /* from this one on; below `every` */
     uint64_t again;   /* stores until the process that took over dies; 0: after some, by a rule */
     uint64_t stores;  /* so far */
     uint64_t died_at; /* the first death; 0: none */
