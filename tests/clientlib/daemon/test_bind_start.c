@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "clientlib/attach/deadline.h"
 #include "pwc/am.h"
+#include "shm_ring/doorbell.h"
 #include "tests/clientlib/daemon/operations.h"
 #include "tests/clientlib/daemon/two_contexts.h"
 #include "tests/suite.h"
@@ -623,11 +624,14 @@ static void test_room(void)
  * is taken by its caller, leads there, too. */
 static void test_pair_comes_first(void)
 {
-    struct stage *s = stage_patient(0, true);
+    struct stage *s;
     struct pwc_event event;
     pwc_remote *to;
     unsigned executed;
 
+    if (doorbell_register() < 0) /* no pairs then */
+        return;
+    s = stage_patient(0, true);
     (void)start(s, 1);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
     (void)expect_bind(s, 1, 0);
