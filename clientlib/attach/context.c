@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
+#include "clientlib/memory/bind_start.h"
 #include "clientlib/memory/window.h"
 #include "clientlib/neighbours/direct.h"
 #include "clientlib/teams/teams.h"
@@ -164,7 +165,7 @@ int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx 
     if (!ctx)
         return -ENOMEM;
     ctx->client = client;
-    ctx->mapping.fd = ctx->doorbell_fd = ctx->wake_fd = -1;
+    ctx->mapping.fd = ctx->doorbell_fd = ctx->wake_fd = ctx->descriptor = -1;
     patience_init(&ctx->patience, PATIENCE_ADAPTIVE, PATIENCE_SLICE_NS);
 
     rc = request_open(&client->link, &sizes, &opened);
@@ -203,12 +204,13 @@ void context_free(struct pwc_ctx *ctx)
         direct_close(ctx, remote);
         free(remote);
     }
-    while (ctx->late) {
-        struct pwc_remote *remote = ctx->late;
+    while (ctx->unbound) {
+        struct pwc_remote *remote = ctx->unbound;
 
-        ctx->late = remote->next;
+        ctx->unbound = remote->next;
         free(remote);
     }
+    binds_free(ctx);
     while (ctx->windows)
         window_free(ctx->windows);
     teams_drop(ctx);
@@ -221,6 +223,8 @@ void context_free(struct pwc_ctx *ctx)
         close(ctx->doorbell_fd);
     if (ctx->wake_fd >= 0)
         close(ctx->wake_fd);
+    if (ctx->descriptor >= 0)
+        close(ctx->descriptor);
     free(ctx);
 }
 
@@ -270,6 +274,7 @@ int context_end(struct pwc_ctx *ctx)
         at = &(*at)->next;
     *at = ctx->next;
     pthread_mutex_unlock(&client->lock);
+    binds_withdraw(ctx);
     rc = request_close(&client->link, ctx->session);
     FAULT(CONTEXT_LEFT);
     /* A get that was given up may still come: the memory then goes with the client. */

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "clientlib/channel/channel.h"
 #include "clientlib/attach/client.h"
+#include "clientlib/attach/daemon_post.h"
 #include "clientlib/calls/am_handlers.h"
 #include "shm_ring/mapping.h"
 #include "shm_ring/patience.h"
@@ -33,7 +34,9 @@ struct pwc_remote {
     uint64_t flush_at;  /* channel.submitted behind that */
     struct pwc_key key; /* these three: of one that is to be bound at its first use */
     bool keyed;         /* the remote is bound with that key; else the peer alone */
-    struct pwc_remote *previous; /* in pwc_ctx.late */
+    struct pwc_remote *previous; /* in pwc_ctx.unbound */
+    struct bind *bind;           /* under way (memory/bind_start.c); or NULL */
+    int error;                   /* why it could not be bound */
 };
 
 /* A Medium whose payload the caller writes: begun in the submission ring (channel.submit.open). */
@@ -62,6 +65,13 @@ struct context_events {
                        `run` */
 };
 
+/* Binds that were started and have not ended (memory/bind_start.c). */
+struct context_binds {
+    struct bind *first, *last; /* in the order of their deadlines */
+    uint32_t count;
+    struct daemon_mailbox mailbox; /* open from the first one on */
+};
+
 /* The call that waits now. */
 struct context_wait {
     uint32_t call;  /* enum session_wait */
@@ -77,7 +87,7 @@ struct pwc_ctx {
     struct mapping mapping;
     int doorbell_fd;   /* eventfd: wakes the daemon */
     int wake_fd;       /* socket: bytes from the daemon wake us; hangs up with it */
-    bool fd_used;      /* pwc_fd has been called: empty probes arm */
+    int descriptor;    /* of pwc_fd (attach/descriptor.h); -1: pwc_fd has not been called */
     int64_t health_at; /* when to look next whether the daemon still lives */
     struct patience patience;
     struct context_wait wait;
@@ -85,7 +95,8 @@ struct pwc_ctx {
     uint64_t flushes;
     uint32_t neighbour_changes_seen; /* of session_shared.neighbours, by neighbours_update */
     struct pwc_remote *remotes;
-    struct pwc_remote *late; /* remotes that are to be bound at their first use */
+    struct pwc_remote *unbound; /* remotes that are not bound yet, or could not be (bind.h) */
+    struct context_binds binds;
     struct pwc_window *windows;
     struct context_teams teams;
     struct span_view spans;

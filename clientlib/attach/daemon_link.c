@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "clientlib/attach/daemon_post.h"
 #include "clientlib/attach/deadline.h"
 #include "shm_ring/fault.h"
 
@@ -21,17 +22,6 @@ enum {
     REQUEST_MAX = 8192, /* the longest carries PWC_EXCHANGE_MAX bytes */
 };
 
-/* Lives on the stack of its caller while it is in link.calls. */
-struct daemon_call {
-    struct daemon_call *next;
-    uint32_t id;
-    Pwc__ClientReply__BodyCase expected;
-    daemon_accept *accept;
-    void *context;
-    bool done;
-    int result;
-};
-
 int daemon_link_open(struct daemon_link *link, int fd, int timeout_ms)
 {
     pthread_condattr_t attr;
@@ -39,6 +29,7 @@ int daemon_link_open(struct daemon_link *link, int fd, int timeout_ms)
     memset(link, 0, sizeof(*link));
     frames_init(&link->frames, fd);
     link->timeout_ms = timeout_ms;
+    link->posted_max = DAEMON_POSTED_MAX;
     link->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&link->lock, NULL);
     pthread_condattr_init(&attr);
@@ -65,10 +56,12 @@ void daemon_link_close(struct daemon_link *link)
     pthread_mutex_destroy(&link->lock);
 }
 
-static void finish(struct daemon_call *call, int result)
+static void finish(struct daemon_link *link, struct daemon_call *call, int result)
 {
     call->done = true;
     call->result = result;
+    if (call->post)
+        daemon_post_answered(link, call->post);
 }
 
 /* Ends the connection and every call, now and later. The daemon then frees what this client has,
@@ -78,9 +71,12 @@ static void give_up(struct daemon_link *link, int status)
     (void)shutdown(link->frames.fd, SHUT_WR);
     /* With -ECONNABORTED, daemon_end would ask again for ever. */
     link->over = status == -ECONNABORTED ? -ESHUTDOWN : status;
-    for (struct daemon_call *call = link->calls; call; call = call->next)
+    for (struct daemon_call *call = link->calls, *next; call; call = next) {
+        next = call->next;
         if (!call->done)
-            finish(call, link->over);
+            finish(link, call, link->over);
+    }
+    daemon_posts_over(link);
 }
 
 /* ---- requests -------------------------------------------------------------------------------
@@ -106,6 +102,12 @@ static int send_request(struct daemon_link *link, const Pwc__ClientRequest *requ
     return rc == -ESHUTDOWN ? 0 : rc;
 }
 
+int daemon_link_send(struct daemon_link *link, Pwc__ClientRequest *request, int64_t deadline)
+{
+    number(link, request);
+    return send_request(link, request, deadline);
+}
+
 /* The answer to a call whose caller has given up: nobody will use what it has brought. Where the
  * socket takes no request now, that stays until the client, or its context, ends. */
 static void give_back(struct daemon_link *link, const Pwc__ClientReply *reply)
@@ -114,8 +116,7 @@ static void give_back(struct daemon_link *link, const Pwc__ClientReply *reply)
 
     if (!late_answer(&link->late, reply, &end))
         return;
-    number(link, &end.request);
-    (void)send_request(link, &end.request, 0);
+    (void)daemon_link_send(link, &end.request, 0);
 }
 
 /* ---- replies --------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ static void handle_reply(struct daemon_link *link, const Pwc__ClientReply *reply
         return;
     }
     if (is_error) {
-        finish(call, note_error(link, reply->error));
+        finish(link, call, note_error(link, reply->error));
         return;
     }
     if (reply->body_case != call->expected) {
@@ -162,7 +163,7 @@ static void handle_reply(struct daemon_link *link, const Pwc__ClientReply *reply
     if (call->accept)
         rc = call->accept(call->context, reply, link->frames.fds, link->frames.fd_count);
     if (rc != 0)
-        finish(call, rc < 0 ? rc : 0);
+        finish(link, call, rc < 0 ? rc : 0);
 }
 
 static void handle_frame(struct daemon_link *link, const uint8_t *body, size_t length)
@@ -215,6 +216,11 @@ static int read_for_all(struct daemon_link *link, int64_t deadline)
     return rc == -ETIMEDOUT ? rc : 0;
 }
 
+int daemon_link_read(struct daemon_link *link, int64_t deadline)
+{
+    return link->reading ? -ETIMEDOUT : read_for_all(link, deadline);
+}
+
 static int wait_done(struct daemon_link *link, struct daemon_call *call, int64_t deadline)
 {
     struct timespec until = deadline_timespec(deadline);
@@ -255,7 +261,7 @@ static int wait_at_work(struct daemon_link *link, struct daemon_call *call,
     return call->result;
 }
 
-static void forget(struct daemon_link *link, struct daemon_call *call)
+void daemon_link_forget(struct daemon_link *link, struct daemon_call *call)
 {
     struct daemon_call **at = &link->calls;
 
@@ -275,8 +281,9 @@ int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request)
     int rc;
 
     pthread_mutex_lock(&link->lock);
-    number(link, request);
-    rc = link->over ? link->over : send_request(link, request, deadline_after_ms(link->timeout_ms));
+    rc = link->over;
+    if (rc == 0)
+        rc = daemon_link_send(link, request, deadline_after_ms(link->timeout_ms));
     pthread_mutex_unlock(&link->lock);
     return rc;
 }
@@ -304,7 +311,7 @@ int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
             if (!call.done)
                 late_note(&link->late, request);
         }
-        forget(link, &call);
+        daemon_link_forget(link, &call);
         if (rc == -ETIMEDOUT && !call.done)
             snprintf(link->text, sizeof(link->text),
                      "the daemon has not answered within %d ms: it waits for other ranks, or is "

@@ -26,7 +26,24 @@
  */
 typedef int daemon_accept(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count);
 
-struct daemon_call; /* a call that waits */
+struct daemon_post;
+
+/* A call under way. One whose caller waits lives on the stack of that caller. */
+struct daemon_call {
+    struct daemon_call *next;
+    uint32_t id;
+    Pwc__ClientReply__BodyCase expected;
+    daemon_accept *accept;
+    void *context;
+    struct daemon_post *post; /* NULL: its caller waits */
+    bool done;
+    int result;
+};
+
+/* Posts in order. */
+struct daemon_posts {
+    struct daemon_post *first, *last;
+};
 
 struct daemon_link {
     struct frames frames;
@@ -34,7 +51,10 @@ struct daemon_link {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct daemon_call *calls;
-    struct late *late; /* requests whose callers gave up: their things go back */
+    struct late *late;        /* requests whose callers gave up: their things go back */
+    struct daemon_posts held; /* posts that have not been sent yet (daemon_post.h) */
+    uint32_t posted;          /* posts that have been sent, and not answered */
+    uint32_t posted_max;
     uint32_t last_id;
     bool reading;
     uint32_t at_work; /* calls whose caller works now */
@@ -92,5 +112,14 @@ int daemon_link_refuse(struct daemon_link *link, int error, const char *text);
 
 /* Copies the words on the last failure, cut to `size`; their whole length. */
 size_t daemon_link_text(struct daemon_link *link, char *text, size_t size);
+
+/* ---- for daemon_post.c, with the lock held --------------------------------------------------- */
+
+/* Gives the request its id, and sends it: 0; -ETIMEDOUT: not a byte has left by the deadline. */
+int daemon_link_send(struct daemon_link *link, Pwc__ClientRequest *request, int64_t deadline);
+/* Takes a call out of the list of calls. */
+void daemon_link_forget(struct daemon_link *link, struct daemon_call *call);
+/* Reads one frame, without the lock meanwhile, unless another thread reads: 0, -ETIMEDOUT. */
+int daemon_link_read(struct daemon_link *link, int64_t deadline);
 
 #endif

@@ -185,7 +185,7 @@ static int read_to(struct frames *frames, size_t want, int64_t deadline)
             rc = take_descriptors(frames, &message);
             FAULT(REPLY_RECEIVED);
         } else if (got < 0 && errno == EAGAIN) {
-            rc = wait_ready(frames->fd, POLLIN, deadline);
+            rc = deadline > 0 ? wait_ready(frames->fd, POLLIN, deadline) : -ETIMEDOUT;
         } else if (got == 0 || errno != EINTR) {
             rc = -ESHUTDOWN;
         }

@@ -31,8 +31,8 @@ static int send_reply(struct pwc_ctx *ctx, uint64_t token, struct am_outgoing *m
 
     if (rc == 0 && m->dst && (m->dst->ctx != ctx || m->dst->peer != ctx->handlers.from))
         rc = -EINVAL;
-    if (rc == 0 && m->dst && remote_is_late(m->dst))
-        rc = remote_bind_late(m->dst); /* -EDEADLK: inside a handler */
+    if (rc == 0 && m->dst && remote_is_unbound(m->dst))
+        rc = remote_make_ready(m->dst); /* -EDEADLK for a late one: inside a handler */
     am_take_request(ctx, m, &own);
     if (rc == 0)
         rc = am_check(ctx, m, REPLY_FLAGS);

@@ -63,7 +63,7 @@ static uint64_t not_ended(const struct pwc_client *client)
     uint64_t count = 0;
 
     for (const struct pwc_ctx *ctx = client->contexts; ctx; ctx = ctx->next)
-        count += channel_unended(&ctx->channel);
+        count += channel_unended(&ctx->channel) + ctx->binds.count;
     return count;
 }
 

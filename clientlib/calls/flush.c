@@ -14,6 +14,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/calls/flush.h"
 #include "clientlib/calls/wait.h"
+#include "clientlib/memory/bind_start.h"
 #include "clientlib/neighbours/direct.h"
 
 static void begin_waiting(struct pwc_ctx *ctx)
@@ -23,7 +24,7 @@ static void begin_waiting(struct pwc_ctx *ctx)
 
 bool flush_has_ended(const struct pwc_ctx *ctx)
 {
-    return channel_idle(&ctx->channel) && ctx->channel.pending.busy == 0;
+    return channel_idle(&ctx->channel) && ctx->channel.pending.busy == 0 && !ctx->binds.first;
 }
 
 static int flush_all(struct pwc_ctx *ctx, int64_t deadline)
@@ -87,20 +88,33 @@ int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline)
     return rc == -ETIMEDOUT && ctx->channel.flushed >= remote->flush ? 0 : rc;
 }
 
+/* Waits for binds of this peer, and then for what was submitted towards it. */
+static int flush_one(struct pwc_ctx *ctx, pwc_peer peer, int64_t deadline)
+{
+    struct pwc_remote *remote;
+    int rc = 0;
+
+    if (binds_await(ctx, peer))
+        begin_waiting(ctx);
+    while (rc == 0 && binds_await(ctx, peer))
+        rc = wait_pass(ctx, deadline);
+    if (rc < 0 && !(rc == -ETIMEDOUT && !binds_await(ctx, peer)))
+        return rc;
+    remote = ctx->remotes;
+    while (remote && remote->peer != peer)
+        remote = remote->next;
+    return remote ? flush_peer(ctx, remote, deadline) : channel_state(&ctx->channel);
+}
+
 int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms)
 {
-    struct pwc_remote *remote = ctx->remotes;
     int64_t deadline = deadline_after_ms(timeout_ms);
     int rc = client_may_block(ctx->client);
 
     if (rc < 0)
         return rc;
-    while (peer != PWC_ANY && remote && remote->peer != peer)
-        remote = remote->next;
-    if (peer != PWC_ANY && !remote)
-        return channel_state(&ctx->channel);
     wait_begin(ctx, SESSION_WAITS_FLUSH);
-    rc = peer == PWC_ANY ? flush_all(ctx, deadline) : flush_peer(ctx, remote, deadline);
+    rc = peer == PWC_ANY ? flush_all(ctx, deadline) : flush_one(ctx, peer, deadline);
     wait_end(ctx);
     return rc;
 }

@@ -1,19 +1,21 @@
 /*
  * Probe, wait, and the descriptor that becomes readable.
  *
- * Two ways to be woken: in pwc_wait by a futex on the session's event bell; through pwc_fd by a
- * byte on the wake socket, which an empty probe arms once pwc_fd has been called. The wake socket
- * also hangs up when the daemon dies, for which no bell rings.
+ * Two ways to be woken: in pwc_wait by a futex on the session's event bell; through pwc_fd, and
+ * while binds are under way, by a byte on the wake socket, which an empty probe arms once pwc_fd
+ * has been called. The wake socket also hangs up when the daemon dies, for which no bell rings.
  *
  * Thread: the one that owns the context.
  */
 #include <errno.h>
 #include <limits.h>
 #include "clientlib/attach/deadline.h"
+#include "clientlib/attach/descriptor.h"
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
 #include "clientlib/calls/flush.h"
 #include "clientlib/calls/wait.h"
+#include "clientlib/memory/bind_start.h"
 #include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
 
@@ -32,6 +34,7 @@ static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds
     if (changes != ctx->neighbour_changes_seen)
         neighbours_update(ctx, changes);
     teams_progress(ctx);
+    binds_progress(ctx);
     rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
     if (ctx->channel.neighbours.wakes_due)
         wake_retry(ctx);
@@ -48,6 +51,7 @@ static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
     if (changes != ctx->neighbour_changes_seen)
         neighbours_update(ctx, changes);
     teams_progress(ctx);
+    binds_progress(ctx);
     rc = channel_probe(&ctx->channel, peer, kinds, out);
     if (ctx->channel.neighbours.wakes_due)
         wake_retry(ctx);
@@ -77,7 +81,7 @@ int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
     rc = probe_once(ctx, peer, kinds, out);
-    if (rc == 0 && ctx->fd_used)
+    if (rc == 0 && ctx->descriptor >= 0)
         rc = arm_descriptor(ctx, peer, kinds, out);
     return rc;
 }
@@ -91,7 +95,7 @@ int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *e
     if (n == 0 || n > INT_MAX || kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
     rc = probe_batch(ctx, peer, kinds, events, n);
-    if (rc == 0 && ctx->fd_used)
+    if (rc == 0 && ctx->descriptor >= 0)
         rc = arm_descriptor(ctx, peer, kinds, events);
     return rc;
 }
@@ -112,7 +116,7 @@ static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
     struct pwc_remote *remote = ctx->remotes;
     int rc;
 
-    if (peer == PWC_ANY || !channel_peer_is_over(&ctx->channel, peer))
+    if (peer == PWC_ANY || !channel_peer_is_over(&ctx->channel, peer) || binds_await(ctx, peer))
         return 0;
     while (remote && remote->peer != peer)
         remote = remote->next;
@@ -143,7 +147,7 @@ static __attribute__((noinline)) int wait_for(struct pwc_ctx *ctx, pwc_peer peer
             return rc;
         now = clock_now();
     }
-    return ctx->fd_used ? arm_descriptor(ctx, peer, kinds, out) : 0;
+    return ctx->descriptor >= 0 ? arm_descriptor(ctx, peer, kinds, out) : 0;
 }
 
 int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out, int timeout_ms)
@@ -182,6 +186,5 @@ int pwc_fd(pwc_ctx *ctx)
 {
     if (client_is_forked(ctx->client))
         return -EOWNERDEAD;
-    ctx->fd_used = true;
-    return ctx->wake_fd;
+    return descriptor_of(ctx);
 }

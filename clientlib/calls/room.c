@@ -5,7 +5,7 @@
 #include <string.h>
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
-#include "clientlib/memory/bind.h"
+#include "clientlib/memory/unbound.h"
 #include "clientlib/neighbours/direct.h"
 
 int room_begin(struct room *room, const struct pwc_remote *remote, const pwc_cid *lid,
@@ -16,7 +16,7 @@ int room_begin(struct room *room, const struct pwc_remote *remote, const pwc_cid
         room->event = true;
         room->id_bytes = (uint32_t)lid->size;
     }
-    if (remote_is_late(remote))
+    if (remote_is(remote, UNBOUND_LATE))
         room_asks(room);
     return client_may_block(room->ctx->client);
 }

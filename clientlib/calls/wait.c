@@ -1,7 +1,8 @@
 /*
  * Owns nothing: yields, sleeps and looks whether the daemon lives. A sleep ends by the session's
- * event bell (a futex). The hang-up of a daemon that died rings no bell, so the wake socket is
- * polled for it after each whole nap. Thread: the one that owns the context.
+ * event bell (a futex), or, while binds are under way, by one of the descriptors that are polled.
+ * The hang-up of a daemon that died rings no bell, so the wake socket is polled for it after each
+ * whole nap. Thread: the one that owns the context.
  */
 #include "clientlib/calls/wait.h"
 
@@ -12,6 +13,7 @@
 #include "clientlib/attach/guard.h"
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
+#include "clientlib/memory/bind_start.h"
 #include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
 
@@ -125,14 +127,42 @@ int wait_arm_drained(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
     return wait_arm(ctx, mode, kinds);
 }
 
+/* No futex is woken for the answer to a bind. So while one is under way the bell is the wake
+ * socket, and the sleep ends for the answer, too. */
+static bool sleeps_on_descriptors(const struct pwc_ctx *ctx)
+{
+    return ctx->binds.first != NULL;
+}
+
+int wait_arm_sleep(struct pwc_ctx *ctx, unsigned kinds)
+{
+    if (!sleeps_on_descriptors(ctx))
+        return wait_arm_drained(ctx, DOORBELL_FUTEX, kinds);
+    wake_socket_read(ctx);
+    return wait_arm_drained(ctx, DOORBELL_FD, kinds);
+}
+
+/* Sleeps until a byte comes, or an answer, or the time is over: 0, or -ETIMEDOUT. */
+static int sleep_on_descriptors(struct pwc_ctx *ctx, int64_t nap)
+{
+    struct pollfd polled[] = {{.fd = ctx->wake_fd, .events = POLLIN},
+                              {.fd = ctx->client->link.frames.fd, .events = POLLIN},
+                              {.fd = ctx->binds.mailbox.bell, .events = POLLIN}};
+    struct timespec limit = deadline_timespec(nap);
+
+    return ppoll(polled, sizeof(polled) / sizeof(polled[0]), &limit, NULL) == 0 ? -ETIMEDOUT : 0;
+}
+
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
 {
     int64_t longest = channel_holds_request(&ctx->channel) ? HELD_NS : HEALTH_NS;
-    int64_t left = deadline - now;
+    int64_t end = binds_deadline(ctx) < deadline ? binds_deadline(ctx) : deadline;
+    int64_t left = end > now ? end - now : 0;
     int64_t nap = left < longest ? left : longest;
 
     wait_asleep(ctx, now);
-    int rc = doorbell_sleep(&ctx->channel.shared->event_bell, nap);
+    int rc = sleeps_on_descriptors(ctx) ? sleep_on_descriptors(ctx, nap)
+                                        : doorbell_sleep(&ctx->channel.shared->event_bell, nap);
     int64_t awake = clock_now();
 
     wait_awake(ctx, awake);
@@ -162,8 +192,7 @@ bool wait_yield(struct pwc_ctx *ctx, int64_t now)
 
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline)
 {
-    if (!wait_yield(ctx, now) && now < deadline &&
-        wait_arm_drained(ctx, DOORBELL_FUTEX, kinds) == 0)
+    if (!wait_yield(ctx, now) && now < deadline && wait_arm_sleep(ctx, kinds) == 0)
         wait_sleep(ctx, now, deadline);
 }
 
@@ -189,6 +218,7 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
     if (neighbours_have_changed(ctx))
         neighbours_update(ctx, neighbour_changes(ctx));
     teams_progress(ctx);
+    binds_progress(ctx);
     rc = kinds & PWC_LOCAL ? channel_collect(&ctx->channel) : 0;
 
     if (rc >= 0 || rc == -ENOBUFS) {

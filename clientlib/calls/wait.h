@@ -37,6 +37,8 @@ int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 /* As wait_arm, for a call that waits: events for the function of pwc_set_handler count, too, and
  * the caller drains them. */
 int wait_arm_drained(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
+/* As wait_arm_drained, before wait_sleep. */
+int wait_arm_sleep(struct pwc_ctx *ctx, unsigned kinds);
 
 /* Looks to take before letting time pass: a neighbour, or a member of a team, answers within less
  * time than a yield takes, and so many looks take a few microseconds. A daemon may need this core.
@@ -50,8 +52,8 @@ static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 
 /* Yields, if ctx->patience says so. False: the context is to sleep. */
 bool wait_yield(struct pwc_ctx *ctx, int64_t now);
-/* Between one of these, which gave 0, and the disarming that this call does: sleeps until the bell
- * rings, until the deadline, or for a moment, to check that the daemon still lives. */
+/* Between wait_arm_sleep, which gave 0, and the disarming that this call does: sleeps until the
+ * bell rings, until the deadline, or for a moment, to check that the daemon still lives. */
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
 
 /*

@@ -70,7 +70,7 @@ static void pause_until(struct pwc_ctx *ctx, const struct until *u, int64_t now,
 {
     int64_t look = deadline - now < LOOK_NS ? deadline : now + LOOK_NS;
 
-    if (wait_yield(ctx, now) || wait_arm_drained(ctx, DOORBELL_FUTEX, PWC_MESSAGE) != 0)
+    if (wait_yield(ctx, now) || wait_arm_sleep(ctx, PWC_MESSAGE) != 0)
         return;
     if (holds(u)) {
         channel_disarm(&ctx->channel);

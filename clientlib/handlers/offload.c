@@ -4,6 +4,7 @@
 #include <string.h>
 #include "clientlib/attach/context.h"
 #include "clientlib/handlers/loaded.h"
+#include "clientlib/memory/bind.h"
 #include "clientlib/memory/region.h"
 #include "proto/session_abi.h"
 
@@ -48,6 +49,22 @@ static bool attr_valid(const struct pwc_ctx *ctx, const struct pwc_offload_attr 
     return true;
 }
 
+/* The daemon's handles of the targets, each of which has to be bound for that: 0, or why one is
+ * not.
+ */
+static int handles_of(const struct pwc_offload_attr *attr, uint32_t *handles)
+{
+    for (uint32_t i = 0; i < attr->target_count; i++) {
+        struct pwc_remote *target = attr->targets[i];
+        int rc = remote_is_unbound(target) ? remote_make_ready(target) : 0;
+
+        if (rc < 0)
+            return rc;
+        handles[i] = target->handle;
+    }
+    return 0;
+}
+
 int pwc_offload_create(pwc_ctx *ctx, const struct pwc_offload_attr *attr, pwc_offload **out)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -69,12 +86,13 @@ int pwc_offload_create(pwc_ctx *ctx, const struct pwc_offload_attr *attr, pwc_of
                                   "an offload needs a program of this client, regions with rights, "
                                   "up to 64 targets of this context, and an index, or a region "
                                   "without index and host");
+    rc = handles_of(attr, targets);
+    if (rc < 0)
+        return rc;
     offload = malloc(sizeof(*offload));
     if (!offload)
         return -ENOMEM;
     *offload = (struct pwc_offload){.client = ctx->client, .session = ctx->session};
-    for (uint32_t i = 0; i < attr->target_count; i++)
-        targets[i] = attr->targets[i]->handle;
     create.session = ctx->session;
     create.program = attr->program->number;
     create.index = attr->index;

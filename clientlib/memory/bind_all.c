@@ -50,7 +50,7 @@ static int make_all(struct pwc_ctx *ctx, const struct member *members, pwc_remot
     if (made == size)
         return 0;
     while (made-- > 0) {
-        remote_forget_late(remotes[made]);
+        unbound_forget(remotes[made]);
         free(remotes[made]);
     }
     return -ENOMEM;

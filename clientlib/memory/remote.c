@@ -8,7 +8,8 @@
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/flush.h"
 #include "clientlib/calls/wait.h"
-#include "clientlib/memory/bind.h"
+#include "clientlib/memory/bind_start.h"
+#include "clientlib/memory/unbound.h"
 #include "clientlib/neighbours/direct.h"
 #include "shm_ring/fault.h"
 
@@ -27,8 +28,10 @@ int pwc_unbind(pwc_remote *remote)
     rc = client_may_ask(ctx->client);
     if (rc < 0)
         return rc;
-    if (remote_is_late(remote)) {
-        remote_forget_late(remote);
+    if (remote_is(remote, UNBOUND_UNDER_WAY))
+        binds_cancel(remote);
+    if (remote_is_unbound(remote)) {
+        unbound_forget(remote);
         free(remote);
         return 0;
     }
@@ -54,5 +57,7 @@ int pwc_unbind(pwc_remote *remote)
 
 size_t pwc_remote_len(const pwc_remote *remote)
 {
-    return remote ? remote->length : 0;
+    if (!remote || (remote_is_unbound(remote) && !remote_is(remote, UNBOUND_LATE)))
+        return 0;
+    return remote->length;
 }

@@ -24,7 +24,7 @@ bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote
 
 int direct_leave(struct pwc_ctx *ctx, struct pwc_remote *remote)
 {
-    int rc = remote_is_late(remote) ? remote_bind_late(remote) : 0;
+    int rc = remote_is_unbound(remote) ? remote_make_ready(remote) : 0;
     struct direct_pair *pair = remote->pair;
 
     if (rc < 0 || !pair || pair->by_daemon)
@@ -66,8 +66,8 @@ static __attribute__((noinline)) int choose_anew(struct pwc_ctx *ctx, struct pwc
         return rc;
     if (ctx->channel.submit.open)
         return -EBUSY;
-    if (remote_is_late(remote)) {
-        rc = remote_bind_late(remote);
+    if (remote_is_unbound(remote)) {
+        rc = remote_make_ready(remote);
         if (rc < 0 || !remote->pair)
             return rc;
     }

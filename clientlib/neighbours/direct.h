@@ -57,9 +57,9 @@ void direct_check(struct pwc_ctx *ctx);
 
 /* ---- direct.c: paths and operations --------------------------------------------------------- */
 
-/* The path of an operation over a remote that has a pair, or is to be bound at its first use;
- * `record`: the operation has a record for its target. 1: the direct one; 0: the daemon's; or an
- * error: neither now. */
+/* The path of an operation over a remote that has a pair, or is not bound (unbound.h); `record`:
+ * the operation has a record for its target. 1: the direct one; 0: the daemon's; or an error:
+ * neither now. */
 int direct_choose(struct pwc_ctx *ctx, struct pwc_remote *remote, bool record);
 /* After a 1 of direct_choose: the operation, whose memory alone is still unchecked. As pwc_put and
  * pwc_get. */
@@ -81,7 +81,7 @@ int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, con
 
 /* Before an operation that has to go through the daemon: 0; -EAGAIN: the target has still to read
  * what is under way, or to answer. Also for remotes without a pair; binds one that is to be bound
- * at its first use. */
+ * at its first use; -EAGAIN also: it is being bound. */
 int direct_leave(struct pwc_ctx *ctx, struct pwc_remote *remote);
 /* The region is withdrawn, or the peer is gone. For a remote that has a way. */
 bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote);

@@ -99,7 +99,7 @@ static bool fits(const struct pwc_ctx *ctx, const struct am_outgoing *m)
 
 int direct_choose_message(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
-    int rc = remote_is_late(m->dst) ? remote_bind_late(m->dst) : 0;
+    int rc = remote_is_unbound(m->dst) ? remote_make_ready(m->dst) : 0;
 
     if (rc < 0 || !m->dst->pair)
         return rc;

@@ -135,8 +135,10 @@ struct pwc_offload_attr {
  * it when its offload had the other state of PWC_OFFLOAD_PLACED;
  * -EADDRINUSE: the index or the region has an offload;
  * -EDQUOT; -ERANGE: the memory is not within its region; -EINVAL: a field; -ENOSPC: the
- * daemon has no room for another one; -ENOMEM. -ECONNABORTED: the daemon was started anew
- * meanwhile; the offload may be there, until the client ends, and then the index is -EADDRINUSE.
+ * daemon has no room for another one; -ENOMEM; -EAGAIN: a target is being bound
+ * (pwc_bind_start); what a first use gives of one of pwc_bind_all. -ECONNABORTED: the daemon was
+ * started anew meanwhile; the offload may be there, until the client ends, and then the index is
+ * -EADDRINUSE.
  */
 PWC_API int pwc_offload_create(pwc_ctx *ctx, const struct pwc_offload_attr *attr,
                                pwc_offload **out);

@@ -157,6 +157,7 @@ enum pwc_op {
     PWC_OP_SIGNAL = 9,      /* a put with signal: pwc/signal.h */
     PWC_OP_COLLECTIVE = 11, /* pwc/collective.h */
     PWC_OP_REQUEST = 64,    /* no operation: the end of a persistent request (pwc/request.h) */
+    PWC_OP_BIND = 65,       /* no operation: the end of a bind; `length` is the region's */
 };
 
 struct pwc_event {
@@ -283,6 +284,7 @@ PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address
  * A call that waits, and a put or get that ended at once (same node), keep events for pwc_probe
  * without making it readable: probe after them. Never read from it, write to it or close it: it is
  * the context's. From the first call of pwc_fd on, a probe that finds nothing makes a system call.
+ * -EMFILE, -ENFILE, -ENOMEM, -ENOSPC: there is no descriptor to be had, or to be watched.
  */
 PWC_API int pwc_fd(pwc_ctx *ctx);
 
@@ -369,6 +371,32 @@ PWC_API int pwc_barrier(pwc_ctx *ctx);
 PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote **out);
 
 /*
+ * Begins a bind, and returns at once with its remote: a program starts as many as it likes, and
+ * then waits for all of them. `key` and its contents are copied. The end of the bind is a local
+ * event (lid, op PWC_OP_BIND), or that of a request (pwc/request.h) that is given as `lid`. The
+ * status of the end is 0 or an error of pwc_bind: -EHOSTUNREACH, -EKEYREJECTED, -EHOSTDOWN,
+ * -ENOSPC, -EDQUOT, -ENOBUFS (the daemon has no room for a question); -ETIMEDOUT after the client's
+ * timeout, which runs from this call on; -ESHUTDOWN, -EPROTO: the daemon is gone. pwc_error_text
+ * has words on the last bind that failed. A daemon that is started anew meanwhile is asked again.
+ *
+ * Before the end operations over the remote give -EAGAIN, or wait with PWC_WAIT; pwc_remote_len
+ * gives 0; pwc_flush for the peer, or for PWC_ANY, waits for the end; and pwc_unbind gives the bind
+ * up, which then ends with -ECANCELED. After an end with an error each operation over the remote
+ * gives that error, until pwc_unbind frees it.
+ *
+ * Calls that probe or wait see the answers. While a bind is under way, a probe makes a system call,
+ * and pwc_fd becomes readable, also for answers to other threads. A program that sleeps on pwc_fd
+ * sees the end of the timeout in its next probe.
+ *
+ * Never blocks; may be called inside a handler. Results, after which nothing has begun: -EAGAIN:
+ * there is no room for the local event, take some first; -EINVAL: the key's reserved word is not 0,
+ * or an id over PWC_CID_MAX; -EMFILE, -ENFILE, -ENOMEM; -ENOSPC: the user may watch no more
+ * descriptors (only after pwc_fd); -ESHUTDOWN, -EPROTO: the session is over.
+ */
+PWC_API int pwc_bind_start(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_cid lid,
+                           pwc_remote **out);
+
+/*
  * A remote of each rank of the job, by one collective call: remotes[rank], for pwc_size ranks. Each
  * rank passes the context that it is to be reached in, and a region with rights, or NULL: it can be
  * notified, but has no memory to be reached. The regions may have different lengths and rights. So
@@ -394,11 +422,12 @@ PWC_API int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes)
  * Frees a remote, after what was submitted towards its peer has ended: waits as pwc_flush does,
  * with the client's timeout. Events stay for later probes. The remote stays on -ETIMEDOUT:
  * something has not ended in time; -ENOBUFS: too many events are kept, probe first; -EBUSY: an
- * active message has been prepared; -ENOMEM.
+ * active message has been prepared; -ENOMEM. Gives up a bind that was started and has not ended.
  */
 PWC_API int pwc_unbind(pwc_remote *remote);
 
-/* Length of the region behind it; 0 when it was bound without a key. Any remote, used or not. */
+/* Length of the region behind it; 0 when it was bound without a key. Any remote, used or not; 0 for
+ * one of pwc_bind_start that is not bound. */
 PWC_API size_t pwc_remote_len(const pwc_remote *remote);
 
 /*
@@ -412,20 +441,16 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
  * Events of one pair of contexts come in the order of submission, except with PWC_UNORDERED.
  *
  * Results of the call, after which nothing has been submitted:
- *     -EAGAIN         the submission ring, or the space for local events, is full: probe, try again
- *     -EINVAL         unknown flags, an id over PWC_CID_MAX
- *     -ERANGE         off and len go past the end of the region behind `dst`
- *     -EKEYREJECTED   the key gives no right to write (to read, for a get)
- *     -EFAULT         `src` is in no region of this client
- *     -EMSGSIZE       over pwc_message_max; or packed, but too long for a quarter of a small
- *                     submission ring, and in no region
- *     -ENOMEM         after a region has come or gone, no memory to note that
- *     -EBUSY          an active message has been prepared (pwc/am.h)
- *     -ESHUTDOWN, -EPROTO   the session is over
- * The local event brings the errors that only the daemon can see, even with PWC_NO_LCE:
- *     -EKEYREJECTED   the region has been withdrawn
- *     -EHOSTDOWN      the peer is gone
- *     -ECONNABORTED   the link was lost for good, and the outcome is unknown
+ *     -EAGAIN         the submission ring, or the space for local events, is full, or `dst` is
+ * being bound (pwc_bind_start): probe, try again -EINVAL         unknown flags, an id over
+ * PWC_CID_MAX -ERANGE         off and len go past the end of the region behind `dst` -EKEYREJECTED
+ * the key gives no right to write (to read, for a get) -EFAULT         `src` is in no region of
+ * this client -EMSGSIZE       over pwc_message_max; or packed, but too long for a quarter of a
+ * small submission ring, and in no region -ENOMEM         after a region has come or gone, no
+ * memory to note that -EBUSY          an active message has been prepared (pwc/am.h) -ESHUTDOWN,
+ * -EPROTO   the session is over The local event brings the errors that only the daemon can see,
+ * even with PWC_NO_LCE: -EKEYREJECTED   the region has been withdrawn -EHOSTDOWN      the peer is
+ * gone -ECONNABORTED   the link was lost for good, and the outcome is unknown
  */
 PWC_API int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid,
                     pwc_cid rid, unsigned flags);
@@ -512,13 +537,13 @@ PWC_API int pwc_set_handler(pwc_ctx *ctx, unsigned kinds, pwc_event_handler hand
                             void *argument);
 
 /*
- * Waits until all that this context has submitted towards `peer` (or PWC_ANY) has ended, with
- * success or not: 0; or -ETIMEDOUT when timeout_ms have passed before. timeout_ms < 0 waits for
- * ever, 0 looks once. 0 at once for a peer that is not bound. Runs handlers of active messages.
- * Events stay for later probes. Remote events that would fill their ring are kept, up to 1 MiB, so
- * that two contexts that flush do not wait for each other. -ENOBUFS: too many events are kept,
- * probe first; -ENOMEM: as pwc_probe; -EBUSY, where `peer` is one peer: an active message has been
- * prepared; -ESHUTDOWN, -EPROTO: the session is over.
+ * Waits until all that this context has submitted towards `peer` (or PWC_ANY) has ended, and each
+ * bind that it has started of it, with success or not: 0; or -ETIMEDOUT when timeout_ms have passed
+ * before. timeout_ms < 0 waits for ever, 0 looks once. 0 at once for a peer that is not bound. Runs
+ * handlers of active messages. Events stay for later probes. Remote events that would fill their
+ * ring are kept, up to 1 MiB, so that two contexts that flush do not wait for each other. -ENOBUFS:
+ * too many events are kept, probe first; -ENOMEM: as pwc_probe; -EBUSY, where `peer` is one peer:
+ * an active message has been prepared; -ESHUTDOWN, -EPROTO: the session is over.
  */
 PWC_API int pwc_flush(pwc_ctx *ctx, pwc_peer peer, int timeout_ms);
 

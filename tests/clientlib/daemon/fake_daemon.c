@@ -282,10 +282,8 @@ static void on_exchange(struct fake_daemon *daemon, const Pwc__ClientRequest *re
     fake_daemon_reply(daemon, &reply, NULL, 0);
 }
 
-static void on_request(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+void fake_daemon_handle(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
 {
-    if (daemon->hook && daemon->hook(daemon, request))
-        return;
     switch (request->body_case) {
     case PWC__CLIENT_REQUEST__BODY_HELLO:
         on_hello(daemon, request);
@@ -344,7 +342,8 @@ static bool serve_control(struct fake_daemon *daemon)
     request = pwc__client_request__unpack(NULL, length, body);
     if (!request)
         return false;
-    on_request(daemon, request);
+    if (!daemon->hook || !daemon->hook(daemon, request))
+        fake_daemon_handle(daemon, request);
     pwc__client_request__free_unpacked(request, NULL);
     return daemon->client_fd >= 0;
 }

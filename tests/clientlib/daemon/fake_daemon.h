@@ -100,6 +100,8 @@ void fake_daemon_kick(struct fake_daemon *daemon);
 /* For hooks: send a reply, with descriptors. */
 void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, const int *fds,
                        int fd_count);
+/* For hooks: what happens to a request that no hook takes. */
+void fake_daemon_handle(struct fake_daemon *daemon, const Pwc__ClientRequest *request);
 /* From now on: replies come without. */
 void fake_lose_descriptors(struct fake_daemon *daemon, bool lose);
 void fake_daemon_error(struct fake_daemon *daemon, uint32_t id, int status, const char *text);

@@ -11,11 +11,8 @@
 #include "clientlib/attach/deadline.h"
 #include "clientlib/memory/window.h"
 #include "pwc/am.h"
-#include "pwc/atomic.h"
-#include "pwc/signal.h"
-#include "pwc/vector.h"
+#include "tests/clientlib/daemon/operations.h"
 #include "tests/clientlib/daemon/two_contexts.h"
-#include "tests/lib/message.h"
 #include "tests/suite.h"
 
 /* ---- the daemon's part ---------------------------------------------------------------------- */
@@ -151,102 +148,16 @@ static struct all *all_bound(bool pairs)
 
 /* ---- every operation ------------------------------------------------------------------------ */
 
-typedef int operate(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid);
-
-static int do_put(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    (void)a;
-    return pwc_put(to, off, "12345678", 8, lid, PWC_CID_NONE, PWC_NO_RCE);
-}
-
-static int do_note(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    (void)a;
-    return pwc_put(to, off, NULL, 0, lid, PWC_CID_NONE, 0);
-}
-
-static int do_get(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    return pwc_get(to, off, a->w->memory + BIG, 8, lid, PWC_CID_NONE, PWC_NO_RCE);
-}
-
-static int do_putv(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    const struct pwc_piece pieces[] = {{off, (void *)(uintptr_t) "1234", 4},
-                                       {off + 16, (void *)(uintptr_t) "5678", 4}};
-
-    (void)a;
-    return pwc_putv(to, pieces, 2, lid, PWC_CID_NONE, PWC_NO_RCE);
-}
-
-static int do_atomic(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    const uint64_t one = 1;
-
-    (void)a;
-    return pwc_atomic(to, off, PWC_ADD, PWC_U64, &one, 1, lid, PWC_CID_NONE, PWC_NO_RCE);
-}
-
-static int do_signal(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    (void)a;
-    return pwc_put_signal(to, 8, "1", 1, off, 1, PWC_ADD, lid, 0);
-}
-
-static int do_message(pwc_remote *to, int kind, uint64_t off, size_t len, pwc_cid lid)
-{
-    return message_request(
-        kind, to, off,
-        (struct pwc_am_send){
-            .index = HANDLER, .src = "12345678", .len = len, .lid = lid, .flags = PWC_AM_NO_REPLY});
-}
-
-static int do_short(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    (void)a;
-    return do_message(to, PWC_AM_SHORT, off, 0, lid);
-}
-
-static int do_medium(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    (void)a;
-    return do_message(to, PWC_AM_MEDIUM, off, 8, lid);
-}
-
-static int do_long(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    (void)a;
-    return do_message(to, PWC_AM_LONG, off, 8, lid);
-}
-
-static int do_prepared(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid)
-{
-    void *payload;
-    int rc = pwc_am_prepare(to, 8, 0, lid, PWC_AM_NO_REPLY, &payload);
-
-    (void)off;
-    return rc < 0 ? rc : pwc_am_commit(a->w->ctx, HANDLER, 0, NULL);
-}
-
-static const struct verb {
-    operate *run;
-    bool ranged; /* the operation is refused past the end of the region */
-} verbs[] = {
-    {do_put, true},    {do_note, true},   {do_get, true},     {do_putv, true}, {do_atomic, true},
-    {do_signal, true}, {do_short, false}, {do_medium, false}, {do_long, true}, {do_prepared, false},
-};
-enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
-
 /* The first use binds, the second does not; the operation comes to its end. */
 static void use_each(bool pairs)
 {
-    for (unsigned v = 0; v < VERBS; v++) {
+    for (unsigned v = 0; v < OPERATIONS; v++) {
         struct all *a = all_bound(pairs);
         pwc_remote *to = a->remotes[1];
         struct pwc_event event;
 
         for (uint64_t i = 1; i <= 2; i++) {
-            CU_ASSERT_EQUAL(verbs[v].run(a, to, 0, pwc_cid_u64(i)), 0);
+            CU_ASSERT_EQUAL(operations[v].run(a->w, to, 0, pwc_cid_u64(i)), 0);
             CU_ASSERT_EQUAL(script.binds, 1);
             CU_ASSERT_EQUAL_FATAL(pwc_wait(a->w->ctx, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
             CU_ASSERT_EQUAL(event.status, 0);
@@ -293,9 +204,10 @@ static void test_ranges(void)
 
     CU_ASSERT_EQUAL(pwc_remote_len(a->remotes[0]), length);
     CU_ASSERT_EQUAL(pwc_remote_len(a->remotes[1]), length);
-    for (unsigned v = 0; v < VERBS; v++)
-        if (verbs[v].ranged)
-            CU_ASSERT_EQUAL(verbs[v].run(a, a->remotes[1], length + 8, PWC_CID_NONE), -ERANGE);
+    for (unsigned v = 0; v < OPERATIONS; v++)
+        if (operations[v].ranged)
+            CU_ASSERT_EQUAL(operations[v].run(a->w, a->remotes[1], length + 8, PWC_CID_NONE),
+                            -ERANGE);
     CU_ASSERT_EQUAL(script.binds, 0);
     CU_ASSERT_EQUAL(pwc_unbind(a->remotes[1]), 0); /* never used */
     CU_ASSERT_EQUAL(pwc_unbind(a->remotes[0]), 0);
@@ -311,7 +223,7 @@ static void test_no_region(void)
     script.other_regions = 0;
     CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, NULL, a->remotes), 0);
     CU_ASSERT_EQUAL(pwc_remote_len(a->remotes[1]), 0);
-    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, PWC_CID_NONE), -ERANGE);
+    CU_ASSERT_EQUAL(operation_put(a->w, a->remotes[1], 0, PWC_CID_NONE), -ERANGE);
     CU_ASSERT_EQUAL(pwc_put_wait(a->remotes[1], 0, NULL, 0, PWC_CID_NONE, 0), 0);
     all_free(a);
 }
@@ -344,7 +256,7 @@ static void test_no_memory(void)
     CU_ASSERT_EQUAL(script.exchanges, 1);
     CU_ASSERT_EQUAL(script.exchanged, -ENOMEM);
     CU_ASSERT_EQUAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
-    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, PWC_CID_NONE), 0);
+    CU_ASSERT_EQUAL(operation_put(a->w, a->remotes[1], 0, PWC_CID_NONE), 0);
     all_free(a);
 }
 
@@ -366,14 +278,14 @@ static void test_no_memory_for_window(void)
 
 static void test_refused_bind(void)
 {
-    for (unsigned v = 0; v < VERBS; v++) {
+    for (unsigned v = 0; v < OPERATIONS; v++) {
         struct all *a = all_bound(false);
 
         script.refuse = -EHOSTDOWN;
-        CU_ASSERT_EQUAL(verbs[v].run(a, a->remotes[1], 0, pwc_cid_u64(1)), -EHOSTDOWN);
+        CU_ASSERT_EQUAL(operations[v].run(a->w, a->remotes[1], 0, pwc_cid_u64(1)), -EHOSTDOWN);
         CU_ASSERT_EQUAL(script.binds, 0);
         CU_ASSERT_EQUAL(pwc_flush(a->w->ctx, PWC_ANY, 0), 0); /* nothing was submitted */
-        CU_ASSERT_EQUAL(verbs[v].run(a, a->remotes[1], 0, pwc_cid_u64(1)), 0);
+        CU_ASSERT_EQUAL(operations[v].run(a->w, a->remotes[1], 0, pwc_cid_u64(1)), 0);
         CU_ASSERT_EQUAL(script.binds, 1);
         (void)expect(a->w, PWC_LOCAL, 1, 0);
         all_free(a);
@@ -387,7 +299,7 @@ static void test_started_anew(void)
     uint64_t here;
 
     script.refuse = -ECONNABORTED;
-    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, pwc_cid_u64(1)), 0);
+    CU_ASSERT_EQUAL(operation_put(a->w, a->remotes[1], 0, pwc_cid_u64(1)), 0);
     CU_ASSERT_EQUAL(script.binds, 1);
     (void)expect(a->w, PWC_LOCAL, 1, 0);
     script.refuse = -ECONNABORTED;
@@ -402,10 +314,11 @@ static void test_late_answer(void)
 
     CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
     script.late = true;
-    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, PWC_CID_NONE), -ETIMEDOUT);
+    CU_ASSERT_EQUAL(operation_put(a->w, a->remotes[1], 0, PWC_CID_NONE), -ETIMEDOUT);
     CU_ASSERT_EQUAL(script.unbinds, 0);
     script.late = false;
-    while (do_put(a, a->remotes[1], 0, PWC_CID_NONE) != 0) /* as long as the daemon is busy */
+    while (operation_put(a->w, a->remotes[1], 0, PWC_CID_NONE) !=
+           0) /* as long as the daemon is busy */
         continue;
     for (unsigned i = 0; i < WAIT_MS && script.unbinds + 1 < script.binds; i++)
         usleep(1000);
@@ -429,7 +342,7 @@ static void test_time(void)
         if (i == 0) {
             CU_ASSERT_EQUAL(pwc_put_wait(a->remotes[i], 0, "1", 1, PWC_CID_NONE, PWC_NO_RCE),
                             -ETIMEDOUT);
-            while (do_put(a, a->remotes[i], 0, PWC_CID_NONE) == 0)
+            while (operation_put(a->w, a->remotes[i], 0, PWC_CID_NONE) == 0)
                 continue;
         } else {
             CU_ASSERT_EQUAL(pwc_put(a->remotes[i], 0, "1", 1, PWC_CID_NONE, PWC_CID_NONE,
@@ -451,17 +364,17 @@ static void test_wrong_length(void)
 
     script.longer = 4096;
     CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
-    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], length + 8, PWC_CID_NONE), -EKEYREJECTED);
-    CU_ASSERT_EQUAL(do_put(a, a->remotes[1], 0, PWC_CID_NONE), -EKEYREJECTED);
+    CU_ASSERT_EQUAL(operation_put(a->w, a->remotes[1], length + 8, PWC_CID_NONE), -EKEYREJECTED);
+    CU_ASSERT_EQUAL(operation_put(a->w, a->remotes[1], 0, PWC_CID_NONE), -EKEYREJECTED);
     CU_ASSERT_EQUAL(script.binds, 2);
     CU_ASSERT_EQUAL(script.unbinds, 2);
-    CU_ASSERT_EQUAL(do_put(a, a->remotes[0], 0, PWC_CID_NONE), 0);
+    CU_ASSERT_EQUAL(operation_put(a->w, a->remotes[0], 0, PWC_CID_NONE), 0);
     all_free(a);
 }
 
 struct attempt {
     struct all *a;
-    int rc[VERBS];
+    int rc[OPERATIONS];
     int reply;
 };
 
@@ -470,8 +383,8 @@ static void try_in_handler(pwc_ctx *ctx, const struct pwc_am *am, void *argument
     struct attempt *attempt = argument;
     const struct pwc_am_send send = {.index = HANDLER, .src = "1", .len = 1};
 
-    for (unsigned v = 0; v < VERBS; v++)
-        attempt->rc[v] = verbs[v].run(attempt->a, attempt->a->remotes[1], 0, PWC_CID_NONE);
+    for (unsigned v = 0; v < OPERATIONS; v++)
+        attempt->rc[v] = operations[v].run(attempt->a->w, attempt->a->remotes[1], 0, PWC_CID_NONE);
     attempt->reply = pwc_am_reply_long(ctx, am->token, attempt->a->remotes[0], 0, &send);
 }
 
@@ -487,7 +400,7 @@ static void test_inside_a_handler(void)
         pwc_am_short(a->w->remote, &(struct pwc_am_send){.index = HANDLER, .flags = PWC_NO_LCE}),
         0);
     CU_ASSERT_EQUAL_FATAL(pwc_wait(a->w->ctx, PWC_ANY, PWC_MESSAGE, &event, WAIT_MS), 1);
-    for (unsigned v = 0; v < VERBS; v++)
+    for (unsigned v = 0; v < OPERATIONS; v++)
         CU_ASSERT_EQUAL(attempt.rc[v], -EDEADLK);
     CU_ASSERT_EQUAL(attempt.reply, -EDEADLK);
     CU_ASSERT_EQUAL(script.binds, 0);

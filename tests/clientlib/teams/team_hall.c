@@ -33,6 +33,7 @@ static void open_context(struct hall_member *m, uint32_t rank, uint32_t size)
         mapping_adopt(&m->mapping, dup(m->daemon.mapping.fd), m->daemon.mapping.size), 0);
     m->ctx->client = &m->client;
     m->ctx->wake_fd = m->ctx->doorbell_fd = m->ctx->mapping.fd = -1;
+    m->ctx->descriptor = -1;
     patience_init(&m->ctx->patience, PATIENCE_ADAPTIVE, PATIENCE_SLICE_NS);
     CU_ASSERT_EQUAL_FATAL(channel_init(&m->ctx->channel, m->mapping.base, m->mapping.size), 0);
     CU_ASSERT_EQUAL_FATAL(pending_open(&m->ctx->channel.pending, session_local_limit(RING)), 0);

@@ -1,0 +1,39 @@
+/*
+ * A Bind that the daemon is asked for, and its answer: what all ways of binding have in common.
+ *
+ * Thread: the one that owns the context, but for bind_accept, which the reader of the socket runs.
+ */
+#ifndef PWC_CLIENTLIB_BIND_REQUEST_H
+#define PWC_CLIENTLIB_BIND_REQUEST_H
+
+#include "clientlib/attach/context.h"
+#include "clientlib/neighbours/direct.h"
+
+struct bind_answer {
+    uint32_t handle, rights;
+    uint64_t length;
+    struct direct_way way;
+};
+
+/* Points into itself, and at the remote's key. */
+struct bind_request {
+    Pwc__ClientRequest request;
+    Pwc__Bind bind;
+    Pwc__Key key;
+};
+
+/* A remote that is not bound, and in no list; `key` may be NULL. NULL: no memory. */
+struct pwc_remote *bind_make_remote(struct pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key);
+/* 0, or -EINVAL with words: it is no key. `key` may be NULL. */
+int bind_check_key(struct pwc_ctx *ctx, const struct pwc_key *key);
+
+void bind_request_fill(struct bind_request *request, const struct pwc_remote *remote);
+/* Takes PWC__CLIENT_REPLY__BODY_BOUND into a struct bind_answer: a daemon_accept. */
+int bind_accept(void *answer, const Pwc__ClientReply *reply, int *fds, int fd_count);
+
+/* The daemon has bound the remote, which is in no list: it is one of its context's from now on. */
+void bind_adopt(struct pwc_remote *remote, struct bind_answer *answer);
+/* What the daemon has bound is not wanted: ends it there. Blocks. */
+void bind_give_back(struct pwc_ctx *ctx, struct bind_answer *answer);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * Each kind of operation over a remote, small, as tests of remotes run them one after the other.
+ *
+ * Thread: the test's.
+ */
+#ifndef PWC_TESTS_CLIENTLIB_OPERATIONS_H
+#define PWC_TESTS_CLIENTLIB_OPERATIONS_H
+
+#include <stdbool.h>
+#include "tests/clientlib/daemon/client_world.h"
+
+enum { OPERATIONS = 10 };
+
+/* Runs it once, over a remote of the world's context; `off` is for those that are ranged. */
+typedef int operate(struct world *w, pwc_remote *to, uint64_t off, pwc_cid lid);
+
+struct operation_case {
+    operate *run;
+    bool ranged; /* the operation is refused past the end of the region */
+};
+extern const struct operation_case operations[OPERATIONS];
+
+operate operation_put; /* the first of them, 8 bytes */
+
+#endif

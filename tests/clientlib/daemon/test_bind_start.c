@@ -1,0 +1,753 @@
+/*
+ * pwc_bind_start through the public calls, against a daemon on a thread that answers binds when, in
+ * which order, and as the test likes.
+ */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "clientlib/attach/deadline.h"
+#include "pwc/am.h"
+#include "shm_ring/doorbell.h"
+#include "tests/clientlib/daemon/operations.h"
+#include "tests/clientlib/daemon/two_contexts.h"
+#include "tests/suite.h"
+
+enum { BATCH = 8, MANY = 900 };
+
+/* ---- the daemon's part ---------------------------------------------------------------------- */
+
+/* Input and result of the hook below. */
+static struct {
+    _Atomic unsigned binds, unbinds;
+    _Atomic bool shut;       /* a bind waits, and with it the daemon, until this is false */
+    _Atomic int delay_us;    /* of each bind */
+    _Atomic int refuse;      /* the next bind: a negative errno; 0: nothing */
+    _Atomic unsigned batch;  /* so many binds are answered at once, the last one first */
+    uint8_t *kept[BATCH];    /* their requests, packed */
+    size_t kept_size[BATCH]; /* and their lengths */
+    unsigned kept_count;
+} script;
+
+static void answer_batch(struct fake_daemon *daemon)
+{
+    while (script.kept_count > 0) {
+        unsigned i = --script.kept_count;
+        Pwc__ClientRequest *request =
+            pwc__client_request__unpack(NULL, script.kept_size[i], script.kept[i]);
+
+        fake_daemon_handle(daemon, request);
+        pwc__client_request__free_unpacked(request, NULL);
+        free(script.kept[i]);
+    }
+}
+
+static bool keep(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    unsigned i = script.kept_count;
+
+    script.kept_size[i] = pwc__client_request__get_packed_size(request);
+    script.kept[i] = malloc(script.kept_size[i]);
+    pwc__client_request__pack(request, script.kept[i]);
+    if (++script.kept_count == script.batch)
+        answer_batch(daemon);
+    return true;
+}
+
+static bool hook(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    int refuse;
+
+    if (request->body_case == PWC__CLIENT_REQUEST__BODY_UNBIND)
+        script.unbinds++;
+    if (request->body_case != PWC__CLIENT_REQUEST__BODY_BIND)
+        return false;
+    script.binds++;
+    while (script.shut)
+        usleep(100);
+    usleep((useconds_t)script.delay_us);
+    refuse = atomic_exchange(&script.refuse, 0);
+    if (refuse < 0)
+        fake_daemon_error(daemon, request->id, refuse, "the test refuses it");
+    return refuse < 0 || (script.batch > 0 && keep(daemon, request));
+}
+
+/* ---- a world with a second context, which is bound ------------------------------------------- */
+
+struct stage {
+    struct world *w;
+    pwc_ctx *a, *b;
+    struct pwc_key key; /* of the world's region */
+    unsigned handled;
+};
+
+static void count_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    ++*(unsigned *)argument;
+    (void)ctx;
+    (void)am;
+}
+
+static struct stage *stage_patient(int timeout_ms, bool pairs)
+{
+    struct stage *s = calloc(1, sizeof(*s));
+
+    memset(&script, 0, sizeof(script));
+    s->w = world_new_patient(timeout_ms, hook);
+    s->w->daemon.pairs = pairs;
+    s->a = s->w->ctx;
+    CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(s->w->client, NULL, &s->b), 0);
+    CU_ASSERT_EQUAL(pwc_am_register(s->b, HANDLER, count_message, &s->handled), 0);
+    CU_ASSERT_EQUAL(pwc_region_key(s->w->region, &s->key), 0);
+    script.binds = 0;
+    return s;
+}
+
+static struct stage *stage_new(void)
+{
+    return stage_patient(0, false);
+}
+
+static void stage_free(struct stage *s)
+{
+    script.shut = false;
+    world_free(s->w);
+    free(s);
+}
+
+static pwc_remote *start(struct stage *s, uint64_t lid)
+{
+    pwc_remote *remote = NULL;
+
+    CU_ASSERT_EQUAL_FATAL(
+        pwc_bind_start(s->a, pwc_ctx_peer(s->b), &s->key, pwc_cid_u64(lid), &remote), 0);
+    return remote;
+}
+
+static struct pwc_event expect_bind(struct stage *s, uint64_t lid, int status)
+{
+    struct pwc_event event = expect(s->w, PWC_LOCAL, lid, status);
+
+    CU_ASSERT_EQUAL(event.op, PWC_OP_BIND);
+    CU_ASSERT_EQUAL(event.peer, pwc_ctx_peer(s->b));
+    CU_ASSERT_EQUAL(event.length, status == 0 ? pwc_region_len(s->w->region) : 0);
+    return event;
+}
+
+static void wait_for(const _Atomic unsigned *count, unsigned wanted)
+{
+    for (unsigned i = 0; i < WAIT_MS && *count < wanted; i++)
+        usleep(1000);
+    CU_ASSERT_EQUAL(*count, wanted);
+}
+
+/* ---- before the end, and after --------------------------------------------------------------- */
+
+/* No operation goes before the end, each one does after it. */
+static void use_each(bool pairs)
+{
+    for (unsigned v = 0; v < OPERATIONS; v++) {
+        struct stage *s = stage_patient(0, pairs);
+        struct pwc_event event;
+        pwc_remote *to;
+
+        script.shut = true;
+        to = start(s, 7);
+        CU_ASSERT_EQUAL(operations[v].run(s->w, to, 0, pwc_cid_u64(1)), -EAGAIN);
+        CU_ASSERT_EQUAL(pwc_remote_len(to), 0);
+        CU_ASSERT_EQUAL(pwc_probe(s->a, PWC_ANY, 0, &event), 0);
+        CU_ASSERT_EQUAL(pwc_flush(s->a, PWC_ANY, 0), -ETIMEDOUT);
+        CU_ASSERT_EQUAL(pwc_flush(s->a, pwc_ctx_peer(s->b), 0), -ETIMEDOUT);
+        CU_ASSERT_EQUAL(pwc_flush(s->a, pwc_peer_of(0, 9), 0), 0); /* another peer */
+        script.shut = false;
+        (void)expect_bind(s, 7, 0);
+        CU_ASSERT_EQUAL(pwc_remote_len(to), pwc_region_len(s->w->region));
+        if (operations[v].ranged)
+            CU_ASSERT_EQUAL(operations[v].run(s->w, to, pwc_remote_len(to) + 8, PWC_CID_NONE),
+                            -ERANGE);
+        CU_ASSERT_EQUAL(operations[v].run(s->w, to, 0, pwc_cid_u64(1)), 0);
+        (void)expect(s->w, PWC_LOCAL, 1, 0);
+        CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+        CU_ASSERT_EQUAL(script.unbinds, 1);
+        stage_free(s);
+    }
+}
+
+static void test_through_the_daemon(void)
+{
+    use_each(false);
+}
+
+static void test_without_the_daemon(void)
+{
+    use_each(true);
+}
+
+/* A bind that was refused: its operations give the reason, and the daemon has nothing to unbind. */
+static void test_refused(void)
+{
+    struct stage *s = stage_new();
+    char text[128];
+    pwc_remote *to;
+
+    script.refuse = -EHOSTDOWN;
+    to = start(s, 3);
+    (void)expect_bind(s, 3, -EHOSTDOWN);
+    (void)pwc_error_text(s->w->client, text, sizeof(text));
+    CU_ASSERT_STRING_EQUAL(text, "the test refuses it");
+    for (unsigned v = 0; v < OPERATIONS; v++)
+        CU_ASSERT_EQUAL(operations[v].run(s->w, to, 0, pwc_cid_u64(1)), -EHOSTDOWN);
+    CU_ASSERT_EQUAL(pwc_put(to, 0, "1", 1, PWC_CID_NONE, PWC_CID_NONE, PWC_WAIT), -EHOSTDOWN);
+    CU_ASSERT_EQUAL(pwc_remote_len(to), 0);
+    expect_silence(s->w);
+    CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+    CU_ASSERT_EQUAL(script.unbinds, 0);
+    stage_free(s);
+}
+
+/* An operation with PWC_WAIT right behind the start waits for the end, good or bad. */
+static void test_wait_behind_start(void)
+{
+    static const unsigned flags = PWC_WAIT | PWC_FENCE | PWC_NO_RCE;
+
+    for (unsigned pairs = 0; pairs < 2; pairs++) {
+        struct stage *s = stage_patient(0, pairs);
+        uint64_t here = 0;
+        pwc_remote *to;
+
+        script.delay_us = 2000;
+        to = start(s, 1);
+        CU_ASSERT_EQUAL(pwc_put(to, 64, "1234567", 8, pwc_cid_u64(2), PWC_CID_NONE, flags), 0);
+        (void)expect_bind(s, 1, 0);
+        (void)expect(s->w, PWC_LOCAL, 2, 0);
+        CU_ASSERT_STRING_EQUAL(s->w->memory + 64, "1234567");
+        to = start(s, 3);
+        CU_ASSERT_EQUAL(pwc_get_wait(to, 64, &here, 8, PWC_CID_NONE, 0), 0);
+        CU_ASSERT_EQUAL(memcmp(&here, "1234567", 8), 0);
+        (void)expect_bind(s, 3, 0);
+        to = start(s, 4);
+        CU_ASSERT_EQUAL(
+            pwc_am_short(to, &(struct pwc_am_send){.index = HANDLER,
+                                                   .lid = pwc_cid_u64(5),
+                                                   .flags = PWC_WAIT | PWC_AM_NO_REPLY}),
+            0);
+        (void)expect_bind(s, 4, 0);
+        (void)expect(s->w, PWC_LOCAL, 5, 0);
+        to = start(s, 6);
+        script.refuse = -EKEYREJECTED;
+        CU_ASSERT_EQUAL(pwc_put(to, 0, "1", 1, pwc_cid_u64(7), PWC_CID_NONE, flags), -EKEYREJECTED);
+        (void)expect_bind(s, 6, -EKEYREJECTED);
+        expect_silence(s->w);
+        stage_free(s);
+    }
+}
+
+/* ---- ends ----------------------------------------------------------------------------------- */
+
+/* Ends come in the order of the answers, each with its own id. */
+static void test_order(void)
+{
+    struct stage *s = stage_new();
+    pwc_remote *to[BATCH];
+
+    script.batch = BATCH;
+    for (unsigned i = 0; i < BATCH; i++)
+        to[i] = start(s, 10 + i);
+    for (unsigned i = BATCH; i-- > 0;)
+        (void)expect_bind(s, 10 + i, 0);
+    for (unsigned i = 0; i < BATCH; i++)
+        CU_ASSERT_EQUAL(operation_put(s->w, to[i], 0, PWC_CID_NONE), 0);
+    CU_ASSERT_EQUAL(pwc_flush(s->a, PWC_ANY, WAIT_MS), 0);
+    stage_free(s);
+}
+
+/* The id of the event is copied. */
+static void test_long_id(void)
+{
+    struct stage *s = stage_new();
+    char id[] = "twenty-four bytes long!!";
+    struct pwc_event event;
+    pwc_remote *to;
+
+    script.shut = true;
+    CU_ASSERT_EQUAL(pwc_bind_start(s->a, pwc_ctx_peer(s->b), NULL, pwc_cid_bytes(id, 24), &to), 0);
+    memset(id, 'x', 24);
+    script.shut = false;
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(s->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.op, PWC_OP_BIND);
+    CU_ASSERT_EQUAL(event.id_size, 24);
+    CU_ASSERT_EQUAL(memcmp(event.data, "twenty-four bytes long!!", 24), 0);
+    CU_ASSERT_EQUAL(pwc_remote_len(to), 0);
+    CU_ASSERT_EQUAL(pwc_put_wait(to, 0, NULL, 0, PWC_CID_NONE, 0), 0);
+    stage_free(s);
+}
+
+/* A request counts the binds that it was given, with the first error, and there is no event. */
+static void test_requests(void)
+{
+    struct stage *s = stage_new();
+    pwc_remote *to[BATCH];
+    pwc_request *r;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(s->a, &r), 0);
+    script.shut = true;
+    for (unsigned i = 0; i < BATCH; i++)
+        CU_ASSERT_EQUAL(
+            pwc_bind_start(s->a, pwc_ctx_peer(s->b), &s->key, pwc_cid_request(r), &to[i]), 0);
+    CU_ASSERT_EQUAL(pwc_test(r, NULL), 0);
+    CU_ASSERT_EQUAL(pwc_cancel(r), -EALREADY);
+    CU_ASSERT_EQUAL(pwc_request_free(r), -EBUSY);
+    script.refuse = -ENOSPC;
+    script.shut = false;
+    (void)expect_end(r, -ENOSPC, BATCH);
+    expect_silence(s->w);
+    CU_ASSERT_EQUAL(operation_put(s->w, to[0], 0, PWC_CID_NONE), -ENOSPC);
+    CU_ASSERT_EQUAL(operation_put(s->w, to[1], 0, PWC_CID_NONE), 0);
+    CU_ASSERT_EQUAL(pwc_request_free(r), 0);
+    stage_free(s);
+}
+
+/* A program starts many, and waits; all of them come to their end. */
+static void test_many(void)
+{
+    struct stage *s = stage_new();
+    pwc_remote *to[MANY];
+    bool ended[MANY] = {false};
+
+    for (unsigned i = 0; i < MANY; i++)
+        to[i] = start(s, i);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct pwc_event event;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(s->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+        CU_ASSERT_TRUE_FATAL(event.op == PWC_OP_BIND && event.status == 0 && event.id < MANY);
+        CU_ASSERT_FALSE(ended[event.id]);
+        ended[event.id] = true;
+    }
+    CU_ASSERT_EQUAL(script.binds, MANY);
+    for (unsigned i = 0; i < MANY; i++)
+        CU_ASSERT_EQUAL(pwc_unbind(to[i]), 0);
+    CU_ASSERT_EQUAL(script.unbinds, MANY);
+    stage_free(s);
+}
+
+/* A daemon that was started anew is asked again. */
+static void test_started_anew(void)
+{
+    struct stage *s = stage_new();
+
+    script.refuse = -ECONNABORTED;
+    (void)start(s, 1);
+    (void)expect_bind(s, 1, 0);
+    CU_ASSERT_EQUAL(script.binds, 2);
+    stage_free(s);
+}
+
+/* A daemon that dies ends what is under way. */
+static void test_daemon_gone(void)
+{
+    struct stage *s = stage_new();
+    struct pwc_event event;
+    pwc_remote *to, *other;
+
+    script.batch = BATCH; /* the answer never comes */
+    to = start(s, 1);
+    wait_for(&script.binds, 1);
+    fake_daemon_stop(&s->w->daemon);
+    CU_ASSERT_EQUAL(pwc_wait(s->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+    CU_ASSERT_TRUE(event.op == PWC_OP_BIND && event.status == -ESHUTDOWN);
+    CU_ASSERT_TRUE(operation_put(s->w, to, 0, PWC_CID_NONE) < 0);
+    CU_ASSERT_EQUAL(pwc_bind_start(s->a, 0, NULL, PWC_CID_NONE, &other), -ESHUTDOWN);
+    CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+    CU_ASSERT_EQUAL(pwc_abort(s->w->client), 0);
+    free(script.kept[0]);
+    free(s->w);
+    free(s);
+}
+
+/* ---- time ----------------------------------------------------------------------------------- */
+
+/* No answer in time: the waiting call shows that by itself, and what comes later is given back. */
+static void test_timeout(void)
+{
+    struct stage *s = stage_patient(100, false);
+    int64_t begun = clock_now();
+    struct pwc_event event;
+    pwc_remote *to;
+
+    script.shut = true;
+    to = start(s, 1);
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(s->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+    CU_ASSERT_TRUE(event.op == PWC_OP_BIND && event.status == -ETIMEDOUT && event.id == 1);
+    CU_ASSERT_TRUE(clock_now() - begun >= 100 * INT64_C(1000000));
+    CU_ASSERT_EQUAL(operation_put(s->w, to, 0, PWC_CID_NONE), -ETIMEDOUT);
+    script.shut = false;
+    while (script.unbinds == 0 && clock_now() - begun < WAIT_MS * INT64_C(1000000)) {
+        pwc_remote *other = start(s, 2); /* a call that reads */
+
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(s->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+        if (event.status == 0)
+            continue;
+        CU_ASSERT_EQUAL(pwc_unbind(other), 0);
+    }
+    wait_for(&script.unbinds, 1);
+    CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+    stage_free(s);
+}
+
+/* A call that sleeps wakes for the end of a bind's time. */
+static void test_timeouts_wake(void)
+{
+    enum { ROUNDS = 6, TIMEOUT_MS = 50 };
+    struct stage *s = stage_patient(TIMEOUT_MS, false);
+    int64_t begun = clock_now();
+    struct pwc_event event;
+    pwc_remote *to;
+
+    script.shut = true;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        to = start(s, i);
+        CU_ASSERT_EQUAL_FATAL(pwc_wait(s->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+        CU_ASSERT_EQUAL(event.status, -ETIMEDOUT);
+        CU_ASSERT_EQUAL(pwc_unbind(to), 0);
+    }
+    CU_ASSERT_TRUE(clock_now() - begun < ROUNDS * INT64_C(500000000));
+    stage_free(s);
+}
+
+/* A call that sleeps wakes for the answer: a timer would wake it some thousand times later. */
+static void test_sleepers(void)
+{
+    enum { ROUNDS = 40, ANSWER_US = 5000 };
+    struct stage *s = stage_new();
+    int64_t begun = clock_now();
+    pwc_request *r;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(s->a, &r), 0);
+    script.delay_us = ANSWER_US;
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        pwc_remote *to;
+
+        (void)start(s, i);
+        (void)expect_bind(s, i, 0);
+        CU_ASSERT_EQUAL(pwc_bind_start(s->a, pwc_ctx_peer(s->b), &s->key, pwc_cid_request(r), &to),
+                        0);
+        (void)expect_end(r, 0, 1);
+    }
+    /* Each of the naps between two looks whether the daemon lives takes a second. */
+    CU_ASSERT_TRUE(clock_now() - begun < ROUNDS * INT64_C(500000000));
+    CU_ASSERT_EQUAL(pwc_request_free(r), 0);
+    stage_free(s);
+}
+
+/* The descriptor becomes readable for an answer, made before the start or after it, and is silent
+ * when nothing is there. */
+static void test_descriptor(void)
+{
+    for (unsigned before = 0; before < 2; before++) {
+        struct stage *s = stage_new();
+        struct pollfd readable = {.fd = -1, .events = POLLIN};
+        struct pwc_event event;
+        pwc_ctx *other;
+        pwc_remote *to;
+
+        if (before)
+            readable.fd = pwc_fd(s->a);
+        script.shut = true;
+        for (uint64_t i = 1; i <= 3; i++) {
+            to = start(s, i);
+            readable.fd = pwc_fd(s->a);
+            CU_ASSERT_TRUE_FATAL(readable.fd >= 0);
+            CU_ASSERT_EQUAL(pwc_probe(s->a, PWC_ANY, PWC_LOCAL, &event), 0);
+            CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
+            script.shut = false;
+            CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS), 1);
+            CU_ASSERT_EQUAL_FATAL(pwc_probe(s->a, PWC_ANY, PWC_LOCAL, &event), 1);
+            CU_ASSERT_TRUE(event.op == PWC_OP_BIND && event.id == i);
+            CU_ASSERT_EQUAL(pwc_probe(s->a, PWC_ANY, PWC_LOCAL, &event), 0);
+            CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
+            script.shut = true;
+        }
+        /* Without a bind under way other answers do not make it readable. */
+        script.shut = false;
+        CU_ASSERT_EQUAL(pwc_ctx_create(s->w->client, NULL, &other), 0);
+        CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
+        CU_ASSERT_EQUAL(operation_put(s->w, to, 0, PWC_CID_NONE), 0);
+        stage_free(s);
+    }
+}
+
+/* ---- given up ------------------------------------------------------------------------------- */
+
+static void test_unbind_under_way(void)
+{
+    struct stage *s = stage_new();
+    pwc_remote *first, *second, *third;
+    struct pwc_status status;
+    pwc_request *r;
+
+    CU_ASSERT_EQUAL_FATAL(pwc_request_create(s->a, &r), 0);
+    script.shut = true;
+    first = start(s, 1);
+    CU_ASSERT_EQUAL(pwc_bind_start(s->a, pwc_ctx_peer(s->b), NULL, pwc_cid_request(r), &second), 0);
+    third = start(s, 3);
+    CU_ASSERT_EQUAL(pwc_unbind(first), 0);
+    CU_ASSERT_EQUAL(pwc_unbind(second), 0);
+    (void)expect_bind(s, 1, -ECANCELED);
+    CU_ASSERT_EQUAL(pwc_test(r, &status), 1);
+    CU_ASSERT_EQUAL(status.status, -ECANCELED);
+    script.shut = false;
+    (void)expect_bind(s, 3, 0); /* its answer stands behind the others */
+    wait_for(&script.unbinds, 2);
+    CU_ASSERT_EQUAL(pwc_unbind(third), 0);
+    CU_ASSERT_EQUAL(pwc_request_free(r), 0);
+    stage_free(s);
+}
+
+/* The context goes with what it has under way, answered or not; the client goes on. */
+static void test_context_destroyed(void)
+{
+    for (unsigned answered = 0; answered < 2; answered++) {
+        struct stage *s = stage_patient(0, true);
+        pwc_remote *to;
+        pwc_ctx *c;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(s->w->client, NULL, &c), 0);
+        CU_ASSERT_TRUE(pwc_fd(c) >= 0);
+        script.delay_us = answered ? 0 : 1000;
+        for (unsigned i = 0; i < 300; i++)
+            CU_ASSERT_EQUAL(pwc_bind_start(c, pwc_ctx_peer(s->b), &s->key, PWC_CID_NONE, &to), 0);
+        if (answered) /* this call reads for all */
+            CU_ASSERT_EQUAL(pwc_bind(s->a, pwc_ctx_peer(s->b), NULL, &to), 0);
+        CU_ASSERT_EQUAL(pwc_ctx_destroy(c), 0);
+        script.delay_us = 0;
+        (void)start(s, 1);
+        (void)expect_bind(s, 1, 0);
+        stage_free(s);
+    }
+}
+
+/* pwc_finalize waits for binds, pwc_abort does not. */
+static void test_client_ends(void)
+{
+    struct stage *s = stage_new();
+
+    script.refuse = -EHOSTUNREACH;
+    script.delay_us = 2000;
+    (void)start(s, 1);
+    (void)start(s, 2);
+    CU_ASSERT_EQUAL(pwc_finalize(s->w->client), 1); /* the one that has failed */
+    CU_ASSERT_EQUAL(script.binds, 2);
+    fake_daemon_stop(&s->w->daemon);
+    free(s->w);
+    free(s);
+
+    s = stage_new();
+    script.batch = BATCH;
+    for (unsigned i = 0; i < BATCH - 1; i++)
+        (void)start(s, 1);
+    CU_ASSERT_EQUAL(pwc_abort(s->w->client), 0);
+    fake_daemon_stop(&s->w->daemon);
+    while (script.kept_count > 0)
+        free(script.kept[--script.kept_count]);
+    free(s->w);
+    free(s);
+}
+
+/* ---- others -----------------------------------------------------------------------------------
+ */
+
+static void test_refusals(void)
+{
+    struct stage *s = stage_new();
+    struct pwc_key odd = s->key;
+    pwc_remote *to = NULL;
+    char id[PWC_CID_MAX + 1];
+
+    odd.reserved = 1;
+    CU_ASSERT_EQUAL(pwc_bind_start(s->a, 0, &odd, PWC_CID_NONE, &to), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_bind_start(s->a, 0, NULL, pwc_cid_bytes(id, sizeof(id)), &to), -EINVAL);
+    CU_ASSERT_EQUAL(script.binds, 0);
+    CU_ASSERT_PTR_NULL(to);
+    stage_free(s);
+}
+
+/* Without a descriptor to be had nothing begins; later all is as ever. */
+static void test_no_descriptor(void)
+{
+    struct stage *s = stage_new();
+    struct rlimit limit, none;
+    pwc_remote *to;
+
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (unsigned i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(pwc_bind_start(s->a, pwc_ctx_peer(s->b), NULL, PWC_CID_NONE, &to), -EMFILE);
+    CU_ASSERT_EQUAL(pwc_fd(s->a), -EMFILE);
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    CU_ASSERT_EQUAL(script.binds, 0);
+    (void)start(s, 1);
+    (void)expect_bind(s, 1, 0);
+    stage_free(s);
+}
+
+/* Room for the event is held from the start on. */
+static void test_room(void)
+{
+    struct stage *s = stage_new();
+    struct pwc_event event;
+    unsigned count = 0;
+    pwc_remote *to;
+    pwc_ctx *c;
+    int rc;
+
+    CU_ASSERT_EQUAL_FATAL(
+        pwc_ctx_create(s->w->client, &(struct pwc_ctx_attr){.local_bytes = 16384}, &c), 0);
+    while ((rc = pwc_bind_start(c, pwc_ctx_peer(s->b), NULL, PWC_CID_NONE, &to)) == 0 &&
+           count < MANY)
+        count++;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    for (unsigned i = 0; i < count; i++)
+        CU_ASSERT_EQUAL(pwc_wait(c, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(pwc_bind_start(c, pwc_ctx_peer(s->b), NULL, PWC_CID_NONE, &to), 0);
+    stage_free(s);
+}
+
+/* The first answer that leads to a peer brings the pair; the one to pwc_bind, which comes later but
+ * is taken by its caller, leads there, too. */
+static void test_pair_comes_first(void)
+{
+    struct stage *s;
+    struct pwc_event event;
+    pwc_remote *to;
+    unsigned executed;
+
+    if (doorbell_register() < 0) /* no pairs then */
+        return;
+    s = stage_patient(0, true);
+    (void)start(s, 1);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
+    (void)expect_bind(s, 1, 0);
+    CU_ASSERT_EQUAL(pwc_probe(s->b, PWC_ANY, PWC_LOCAL, &event), 0); /* b maps the pair */
+    executed = s->w->daemon.executed;
+    CU_ASSERT_EQUAL(pwc_put(to, 0, "1", 1, pwc_cid_u64(2), PWC_CID_NONE, 0), 0);
+    (void)expect(s->w, PWC_LOCAL, 2, 0);
+    CU_ASSERT_EQUAL(s->w->daemon.executed, executed);
+    stage_free(s);
+}
+
+struct in_handler {
+    struct stage *s;
+    pwc_remote *to;
+    int started, put;
+};
+
+static void start_in_handler(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
+{
+    struct in_handler *h = argument;
+
+    (void)am;
+    h->started = pwc_bind_start(ctx, pwc_ctx_peer(h->s->b), &h->s->key, pwc_cid_u64(9), &h->to);
+    h->put = operation_put(h->s->w, h->to, 0, PWC_CID_NONE);
+}
+
+static void test_inside_a_handler(void)
+{
+    struct stage *s = stage_new();
+    struct in_handler h = {.s = s};
+    struct pwc_event event;
+
+    CU_ASSERT_EQUAL(pwc_am_register(s->a, HANDLER, start_in_handler, &h), 0);
+    CU_ASSERT_EQUAL(
+        pwc_am_short(s->w->remote, &(struct pwc_am_send){.index = HANDLER, .flags = PWC_NO_LCE}),
+        0);
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(s->a, PWC_ANY, PWC_MESSAGE, &event, WAIT_MS), 1);
+    CU_ASSERT_EQUAL(h.started, 0);
+    CU_ASSERT_EQUAL(h.put, -EAGAIN);
+    (void)expect_bind(s, 9, 0);
+    CU_ASSERT_EQUAL(operation_put(s->w, h.to, 0, PWC_CID_NONE), 0);
+    stage_free(s);
+}
+
+/* ---- several threads --------------------------------------------------------------------------
+ */
+
+enum { THREADS = 3, EACH = 200 };
+
+static void *start_and_wait(void *context)
+{
+    struct stage *s = context;
+    struct pwc_event event;
+    unsigned ended = 0;
+    pwc_remote *to;
+    pwc_ctx *c;
+
+    if (pwc_ctx_create(s->w->client, NULL, &c) < 0)
+        return NULL;
+    for (unsigned i = 0; i < EACH; i++) {
+        if (pwc_bind_start(c, pwc_ctx_peer(s->b), NULL, pwc_cid_u64(i), &to) < 0)
+            return NULL;
+        /* A call that waits reads the answers to binds, too, of this and other threads. */
+        if (i % 50 == 0 && pwc_bind(c, pwc_ctx_peer(s->b), NULL, &to) < 0)
+            return NULL;
+    }
+    while (ended < EACH && pwc_wait(c, PWC_ANY, PWC_LOCAL, &event, WAIT_MS) == 1)
+        ended += event.op == PWC_OP_BIND && event.status == 0;
+    return ended == EACH ? s : NULL;
+}
+
+static void test_threads(void)
+{
+    struct stage *s = stage_new();
+    pthread_t threads[THREADS - 1];
+    void *result;
+
+    CU_ASSERT_EQUAL(pwc_ctx_destroy(s->a), 0);
+    for (unsigned i = 0; i < THREADS - 1; i++)
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, start_and_wait, s), 0);
+    CU_ASSERT_PTR_EQUAL(start_and_wait(s), s);
+    for (unsigned i = 0; i < THREADS - 1; i++) {
+        pthread_join(threads[i], &result);
+        CU_ASSERT_PTR_EQUAL(result, s);
+    }
+    stage_free(s);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"every operation, through the daemon", test_through_the_daemon},
+        {"every operation, without the daemon", test_without_the_daemon},
+        {"a bind that is refused", test_refused},
+        {"a wait right behind the start", test_wait_behind_start},
+        {"order", test_order},
+        {"a long id", test_long_id},
+        {"requests", test_requests},
+        {"many", test_many},
+        {"a daemon that was started anew", test_started_anew},
+        {"a daemon that is gone", test_daemon_gone},
+        {"no answer in time", test_timeout},
+        {"sleepers, and the end of the time", test_timeouts_wake},
+        {"sleepers", test_sleepers},
+        {"the descriptor", test_descriptor},
+        {"unbound under way", test_unbind_under_way},
+        {"a context that is destroyed", test_context_destroyed},
+        {"the client's end", test_client_ends},
+        {"what is refused", test_refusals},
+        {"no descriptor", test_no_descriptor},
+        {"room for events", test_room},
+        {"the pair comes with the first answer", test_pair_comes_first},
+        {"inside a handler", test_inside_a_handler},
+        {"several threads", test_threads},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("bind start", tests);
+}
