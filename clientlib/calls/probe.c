@@ -13,6 +13,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
 #include "clientlib/calls/flush.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/calls/wait.h"
 #include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
@@ -20,6 +21,14 @@
 enum {
     KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE | PWC_NOTIFICATION | PWC_OFFLOAD | PWC_PEER,
 };
+
+/* What is due at the end of a probe. False: nothing has come by that. */
+static __attribute__((noinline)) bool do_due(struct pwc_ctx *ctx)
+{
+    if (ctx->channel.neighbours.wakes_due)
+        wake_retry(ctx);
+    return ctx->channel.neighbours.pieces_due && series_continue(ctx) > 0;
+}
 
 /* As channel_probe_n, after the daemon's news of neighbours, and before the wake-ups that are due.
  */
@@ -33,8 +42,8 @@ static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds
         neighbours_update(ctx, changes);
     teams_progress(ctx);
     rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
-    if (ctx->channel.neighbours.wakes_due)
-        wake_retry(ctx);
+    if (ctx->channel.neighbours.due && do_due(ctx) && rc == 0)
+        rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
     return rc;
 }
 
@@ -49,8 +58,8 @@ static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
         neighbours_update(ctx, changes);
     teams_progress(ctx);
     rc = channel_probe(&ctx->channel, peer, kinds, out);
-    if (ctx->channel.neighbours.wakes_due)
-        wake_retry(ctx);
+    if (ctx->channel.neighbours.due && do_due(ctx) && rc == 0)
+        rc = channel_probe(&ctx->channel, peer, kinds, out);
     return rc;
 }
 
@@ -135,6 +144,8 @@ static __attribute__((noinline)) int wait_for(struct pwc_ctx *ctx, pwc_peer peer
         rc = look_for_end(ctx, peer, kinds, out);
         if (rc != 0)
             return rc;
+        if (ctx->events.run && ctx->channel.neighbours.pieces_due)
+            (void)wait_drain(ctx); /* events that a probe has kept */
         wait_pause(ctx, kinds, now, deadline);
         if (ctx->events.run)
             (void)wait_drain(ctx);

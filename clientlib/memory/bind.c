@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include "clientlib/calls/series.h"
 #include "clientlib/neighbours/direct.h"
 #include "shm_ring/fault.h"
 
@@ -62,6 +63,7 @@ static void adopt(struct pwc_remote *remote, struct binding *b)
     FAULT(BIND_MAPPED);
     remote->next = ctx->remotes;
     ctx->remotes = remote;
+    series_adopt(ctx, remote);
 }
 
 static struct pwc_remote *make(struct pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key)
