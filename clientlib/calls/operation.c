@@ -76,12 +76,12 @@ int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, co
 }
 
 /* A reply is submitted at once or not at all, and cannot wait for staging. */
-static __attribute__((noinline)) int submit_loose(struct pwc_ctx *ctx, const struct operation *op,
-                                                  const void *src, bool short_enough)
+static __attribute__((noinline, cold)) int submit_loose(struct pwc_ctx *ctx,
+                                                        const struct operation *op, const void *src)
 {
     if (op->outbox == &ctx->channel.submit)
         return series_put(ctx, op, src);
-    return short_enough ? -EMSGSIZE : -EFAULT;
+    return op->record.length <= ctx->client->packed_max ? -EMSGSIZE : -EFAULT;
 }
 
 int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const void *src)
@@ -101,6 +101,6 @@ int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const vo
     }
     rc = operation_place_source(ctx, &op->record, src);
     if (rc < 0)
-        return rc == -EFAULT ? submit_loose(ctx, op, src, short_enough) : rc;
+        return rc == -EFAULT ? submit_loose(ctx, op, src) : rc;
     return operation_submit(ctx, op);
 }

@@ -22,12 +22,16 @@ enum {
     KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE | PWC_NOTIFICATION | PWC_OFFLOAD | PWC_PEER,
 };
 
-/* What is due at the end of a probe. False: nothing has come by that. */
-static __attribute__((noinline)) bool do_due(struct pwc_ctx *ctx)
+/* What is due at the end of a probe that gave `rc`, and has room for `max` events. Pieces that go
+ * on may bring events, so that the probe finds some after all: as channel_probe_n. */
+static __attribute__((noinline)) int do_due(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
+                                            struct pwc_event *events, unsigned max, int rc)
 {
     if (ctx->channel.neighbours.wakes_due)
         wake_retry(ctx);
-    return ctx->channel.neighbours.pieces_due && series_continue(ctx) > 0;
+    if (ctx->channel.neighbours.pieces_due && series_continue(ctx) > 0 && rc == 0)
+        rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
+    return rc;
 }
 
 /* As channel_probe_n, after the daemon's news of neighbours, and before the wake-ups that are due.
@@ -42,8 +46,8 @@ static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds
         neighbours_update(ctx, changes);
     teams_progress(ctx);
     rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
-    if (ctx->channel.neighbours.due && do_due(ctx) && rc == 0)
-        rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
+    if (ctx->channel.neighbours.due)
+        rc = do_due(ctx, peer, kinds, events, max, rc);
     return rc;
 }
 
@@ -58,8 +62,8 @@ static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
         neighbours_update(ctx, changes);
     teams_progress(ctx);
     rc = channel_probe(&ctx->channel, peer, kinds, out);
-    if (ctx->channel.neighbours.due && do_due(ctx) && rc == 0)
-        rc = channel_probe(&ctx->channel, peer, kinds, out);
+    if (ctx->channel.neighbours.due)
+        rc = do_due(ctx, peer, kinds, out, 1, rc);
     return rc;
 }
 
