@@ -353,8 +353,8 @@ struct submit_record {
     };
     union {
         uint64_t local_offset;
-        /* Of a Long of no bytes: those from `offset` on that its series has placed, and that its
-         * handler gets. */
+        /* The bytes from `offset` on that the series of a Long of no bytes has placed, and that the
+         * Long's handler gets. */
         uint64_t placed;
     };
 };

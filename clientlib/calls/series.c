@@ -23,7 +23,7 @@ struct series {
     uint64_t done;               /* bytes in pieces that are submitted */
     pwc_peer peer;               /* that is held */
     uint32_t slot;               /* pending.h: of its end */
-    bool whole;                  /* it goes as one record */
+    bool whole;                  /* the operation goes as one record */
     bool is_short;               /* a get that may use the grains for those */
     bool dropped;                /* its destination is not filled any more */
     bool queued;

@@ -431,7 +431,7 @@ static void test_every_failure(void)
     free(here);
 }
 
-/* The same, for a request. */
+/* A request gets the error, once. */
 static void test_failure_of_a_request(void)
 {
     struct two *t = two_new(false);
