@@ -116,6 +116,8 @@ struct session_shared {
     uint32_t message_max; /* bytes of an active message's block: struct message and what follows */
     /* 1: the daemon fences for a client that rings submit_bell (shm_ring/doorbell.h). */
     uint32_t fences;
+    /* 1: a Long may end a series (submit_record.placed). 0 from daemons before 0.6. */
+    uint32_t series;
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
     /* Counts the daemon's news of neighbours: pairs made or gone (pair_abi.h). When the count
      * changes, a note may be in the wake socket, and a pair's `gone` may have changed. */
@@ -146,6 +148,7 @@ struct session_shared {
     struct session_notices notices; /* written by the client */
     struct session_waits waits;     /* written by the client */
 };
+static_assert(offsetof(struct session_shared, series) == 48, "session.series");
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
 static_assert(offsetof(struct session_shared, world_answer) == 80, "session.world_answer");
 static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");
@@ -214,6 +217,10 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  *     +-------+---------+---------------------+-------+---------+-----
  *     | bytes | offset  | bytes, padded to 8  | bytes | offset  | ...
  *     +-------+---------+---------------------+-------+---------+-----
+ *
+ * A series may also end with a SUBMIT_SIGNAL or a SUBMIT_LONG of no bytes, behind pieces that are
+ * puts and have carried its payload; `placed` of the Long says how much that is. The records of a
+ * series need not come at once, but no other record over a remote of the same peer comes between.
  *
  * Each record has an end of its own. Where one fails at its origin, the last one fails too, so that
  * there is no remote event. Where one fails at its target, that is because the region or the
@@ -300,7 +307,7 @@ enum submit_flags {
     SUBMIT_NOTIFY = 1 << 8,   /* the remote event is a notification, its rid by value */
     SUBMIT_SLOT = 1 << 9,     /* lid is a number of the library's own: the local event says so */
     SUBMIT_FETCH = 1 << 10,   /* an atomic brings back what stood there before */
-    SUBMIT_MORE = 1 << 11,    /* the next record belongs to the same vector */
+    SUBMIT_MORE = 1 << 11,    /* the next record belongs to the same series */
     SUBMIT_INLINE = 1 << 15,
 };
 #define SUBMIT_FLAGS_ALL      0x8fffu
@@ -344,7 +351,12 @@ struct submit_record {
         uint32_t segment;
         uint32_t root; /* of a SUBMIT_COLLECTIVE: participant */
     };
-    uint64_t local_offset;
+    union {
+        uint64_t local_offset;
+        /* The bytes from `offset` on that the series of a Long of no bytes has placed, and that the
+         * Long's handler gets. */
+        uint64_t placed;
+    };
 };
 static_assert(sizeof(struct submit_record) == 64, "submit_record");
 static_assert(offsetof(struct submit_record, code) == 5, "submit_record.code");

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "clientlib/attach/deadline.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/calls/wait.h"
 #include "clientlib/memory/bind_start.h"
 #include "clientlib/memory/window.h"
@@ -197,6 +198,8 @@ free_ctx:
 
 void context_free(struct pwc_ctx *ctx)
 {
+    series_drop(ctx);
+    free(ctx->series.pool);
     while (ctx->remotes) {
         struct pwc_remote *remote = ctx->remotes;
 
@@ -228,7 +231,7 @@ void context_free(struct pwc_ctx *ctx)
     free(ctx);
 }
 
-/* The daemon writes into the staging until short gets have ended that are in flight: waits for
+/* The daemon reads the staging, and writes into it, until what goes through it has ended: waits for
  * that, but not for long. */
 static void end_staged(struct pwc_ctx *ctx)
 {
@@ -237,10 +240,10 @@ static void end_staged(struct pwc_ctx *ctx)
 
     ctx->events.run = NULL;
     wait_begin(ctx, SESSION_WAITS_FLUSH);
-    for (; ch->pending.places != 0 && now < deadline; now = clock_now()) {
+    for (; grains_in_use(&ch->pending.grains) && now < deadline; now = clock_now()) {
         if (channel_collect(ch) < 0 || channel_state(ch) < 0)
             break;
-        if (ch->pending.places != 0)
+        if (grains_in_use(&ch->pending.grains))
             wait_pause(ctx, PWC_LOCAL, now, deadline);
     }
     wait_end(ctx);
@@ -250,7 +253,9 @@ int pwc_ctx_destroy(pwc_ctx *ctx)
 {
     int rc = client_may_ask(ctx->client);
 
-    if (rc == 0 && ctx->channel.pending.places != 0)
+    if (rc == 0)
+        series_drop(ctx);
+    if (rc == 0 && grains_in_use(&ctx->channel.pending.grains))
         end_staged(ctx);
     /* After an error (no answer in time, or no memory there) the daemon ends the session later, at
      * the latest with the client. */
@@ -277,8 +282,8 @@ int context_end(struct pwc_ctx *ctx)
     binds_withdraw(ctx);
     rc = request_close(&client->link, ctx->session);
     FAULT(CONTEXT_LEFT);
-    /* A get that was given up may still come: the memory then goes with the client. */
-    if (rc == 0 && ctx->channel.pending.places == 0)
+    /* What was given up may still come: the memory then goes with the client. */
+    if (rc == 0 && !grains_in_use(&ctx->channel.pending.grains))
         staging_close(&ctx->staging, client);
     context_free(ctx);
     return rc;

@@ -47,6 +47,13 @@ struct prepared {
     struct pwc_request *request;
 };
 
+/* Operations over loose memory that are not wholly submitted (calls/series.h). */
+struct series_queue {
+    struct series *pool; /* memory of all; NULL before the first one */
+    struct series *free;
+    struct series *first, *last;
+};
+
 /* The teams that a context is in, and what persistent collectives do, by number of their request.
  */
 struct context_teams {
@@ -102,6 +109,7 @@ struct pwc_ctx {
     struct span_view spans;
     struct landing_view landings;
     struct staging staging;
+    struct series_queue series;
     struct handlers handlers;
     struct prepared prepared;
     uint32_t left_behind; /* number of the first request of a blocking call that has not ended */

@@ -10,6 +10,7 @@
 
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/flush.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/calls/wait.h"
 
 enum {
@@ -63,7 +64,7 @@ static uint64_t not_ended(const struct pwc_client *client)
     uint64_t count = 0;
 
     for (const struct pwc_ctx *ctx = client->contexts; ctx; ctx = ctx->next)
-        count += channel_unended(&ctx->channel) + ctx->binds.count;
+        count += channel_unended(&ctx->channel) + ctx->binds.count + series_count(ctx);
     return count;
 }
 

@@ -13,6 +13,7 @@
 #include "clientlib/attach/deadline.h"
 #include "clientlib/attach/wake.h"
 #include "clientlib/calls/flush.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/calls/wait.h"
 #include "clientlib/memory/bind_start.h"
 #include "clientlib/neighbours/direct.h"
@@ -51,8 +52,12 @@ static int begin_flush(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t d
 {
     struct channel *ch = &ctx->channel;
     struct submit_record record = {.kind = SUBMIT_FLUSH, .remote = remote->handle};
-    int rc;
+    int rc = 0;
 
+    while (rc == 0 && series_holds(ctx, remote->peer))
+        rc = wait_pass(ctx, deadline);
+    if (rc < 0)
+        return rc;
     if (remote->flush > ch->flushed && remote->flush_at == ch->submitted)
         return 0;
     record.lid = ++ctx->flushes;

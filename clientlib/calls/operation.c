@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include "clientlib/attach/wake.h"
+#include "clientlib/calls/series.h"
 #include "pwc/tuning.h"
 
 static_assert((int)PWC_NO_LCE == (int)SUBMIT_NO_LCE && (int)PWC_NO_RCE == (int)SUBMIT_NO_RCE &&
@@ -74,6 +75,15 @@ int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, co
     return rc;
 }
 
+/* A reply is submitted at once or not at all, and cannot wait for staging. */
+static __attribute__((noinline, cold)) int submit_loose(struct pwc_ctx *ctx,
+                                                        const struct operation *op, const void *src)
+{
+    if (op->outbox == &ctx->channel.submit)
+        return series_put(ctx, op, src);
+    return op->record.length <= ctx->client->packed_max ? -EMSGSIZE : -EFAULT;
+}
+
 int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const void *src)
 {
     bool short_enough = op->record.length <= ctx->client->packed_max;
@@ -91,6 +101,6 @@ int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const vo
     }
     rc = operation_place_source(ctx, &op->record, src);
     if (rc < 0)
-        return rc == -EFAULT && short_enough ? -EMSGSIZE : rc;
+        return rc == -EFAULT ? submit_loose(ctx, op, src) : rc;
     return operation_submit(ctx, op);
 }

@@ -92,8 +92,8 @@ int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox);
 /*
  * Submits an operation with record.length bytes from `src`: packed behind the record up to
- * packed_max, else from a region of ours. -EFAULT: in none; -EMSGSIZE: too long to be packed in a
- * ring so small, and in none.
+ * packed_max, else from a region of ours, else through staging (series.h). Only a reply fails where
+ * its source is in no region: -EFAULT; -EMSGSIZE: too long to be packed in a ring so small.
  */
 int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const void *src);
 

@@ -14,6 +14,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
 #include "clientlib/calls/flush.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/calls/wait.h"
 #include "clientlib/memory/bind_start.h"
 #include "clientlib/teams/teams.h"
@@ -22,6 +23,18 @@
 enum {
     KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE | PWC_NOTIFICATION | PWC_OFFLOAD | PWC_PEER,
 };
+
+/* What is due at the end of a probe that gave `rc`, and has room for `max` events. Pieces that go
+ * on may bring events, so that the probe finds some after all: as channel_probe_n. */
+static __attribute__((noinline)) int do_due(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
+                                            struct pwc_event *events, unsigned max, int rc)
+{
+    if (ctx->channel.neighbours.wakes_due)
+        wake_retry(ctx);
+    if (ctx->channel.neighbours.pieces_due && series_continue(ctx) > 0 && rc == 0)
+        rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
+    return rc;
+}
 
 /* As channel_probe_n, after the daemon's news of neighbours, and before the wake-ups that are due.
  */
@@ -36,8 +49,8 @@ static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds
     teams_progress(ctx);
     binds_progress(ctx);
     rc = channel_probe_n(&ctx->channel, peer, kinds, events, max);
-    if (ctx->channel.neighbours.wakes_due)
-        wake_retry(ctx);
+    if (ctx->channel.neighbours.due)
+        rc = do_due(ctx, peer, kinds, events, max, rc);
     return rc;
 }
 
@@ -53,8 +66,8 @@ static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
     teams_progress(ctx);
     binds_progress(ctx);
     rc = channel_probe(&ctx->channel, peer, kinds, out);
-    if (ctx->channel.neighbours.wakes_due)
-        wake_retry(ctx);
+    if (ctx->channel.neighbours.due)
+        rc = do_due(ctx, peer, kinds, out, 1, rc);
     return rc;
 }
 
@@ -139,6 +152,8 @@ static __attribute__((noinline)) int wait_for(struct pwc_ctx *ctx, pwc_peer peer
         rc = look_for_end(ctx, peer, kinds, out);
         if (rc != 0)
             return rc;
+        if (ctx->events.run && ctx->channel.neighbours.pieces_due)
+            (void)wait_drain(ctx); /* events that a probe has kept */
         wait_pause(ctx, kinds, now, deadline);
         if (ctx->events.run)
             (void)wait_drain(ctx);

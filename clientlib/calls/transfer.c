@@ -8,6 +8,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/room.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/calls/transfer.h"
 #include "clientlib/neighbours/direct.h"
 
@@ -98,6 +99,12 @@ static __attribute__((noinline)) int put_directly_for_request(pwc_remote *dst, u
     return rc;
 }
 
+void transfer_asks(struct room *room, uint64_t len)
+{
+    if (len > room->ctx->client->packed_max && !room->ctx->staging.taken)
+        room_asks(room);
+}
+
 /* As transfer_put, with PWC_WAIT. */
 static __attribute__((noinline, cold)) int put_waiting(pwc_remote *dst, uint64_t off,
                                                        const void *src, size_t len,
@@ -109,6 +116,7 @@ static __attribute__((noinline, cold)) int put_waiting(pwc_remote *dst, uint64_t
 
     if (rc < 0)
         return rc;
+    transfer_asks(&room, len);
     do
         rc = transfer_put(dst, off, src, len, lid, rid, flags & ~(unsigned)PWC_WAIT);
     while (room_wait(&room, &rc));
@@ -171,38 +179,21 @@ int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid 
     return transfer_put(dst, off, src, len, &lid, &rid, flags);
 }
 
-/* Where the daemon puts the bytes of a get: its destination, or what is copied there at the end,
- * which is then in *shadow; *place is PENDING_NONE, or that of staging. */
-static int place_destination(pwc_ctx *ctx, struct submit_record *record, void *dst,
-                             uint8_t **shadow, uint32_t *place)
-{
-    int rc = span_view_find(&ctx->spans, &ctx->client->spans, dst, record->length, &record->segment,
-                            &record->local_offset, shadow);
-
-    if (rc != -EFAULT || record->length > ctx->client->packed_max)
-        return rc;
-    rc = staging_find(&ctx->staging, ctx->client, &ctx->channel.pending, place, shadow,
-                      &record->local_offset);
-    if (rc == 0)
-        record->segment = staging_segment(&ctx->staging);
-    return rc;
-}
-
 static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src, uint64_t off,
                                                    void *dst, size_t len, const pwc_cid *lid,
                                                    const pwc_cid *rid, unsigned flags)
 {
     struct operation op =
         make(ctx, SUBMIT_GET, src, off, len, rid, (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_SLOT);
-    uint32_t place = PENDING_NONE;
     uint8_t *shadow = NULL;
     int64_t slot;
     int rc;
 
     if (len > 0) {
-        rc = place_destination(ctx, &op.record, dst, &shadow, &place);
+        rc = span_view_find(&ctx->spans, &ctx->client->spans, dst, len, &op.record.segment,
+                            &op.record.local_offset, &shadow);
         if (rc < 0)
-            return rc;
+            return rc == -EFAULT ? series_get(ctx, &op, lid, flags, dst) : rc;
     }
     if (flags & SUBMIT_SLOT && !shadow) { /* the id is a request's already */
         op.record.lid = lid->value;
@@ -211,8 +202,6 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
     slot = pending_begin(&ctx->channel.pending, lid, flags, shadow ? dst : NULL, shadow, len);
     if (slot < 0)
         return (int)slot;
-    if (place != PENDING_NONE)
-        pending_stage(&ctx->channel.pending, (uint32_t)slot, place);
     op.record.lid = (uint64_t)slot;
     rc = operation_submit(ctx, &op);
     if (rc < 0)
@@ -254,8 +243,7 @@ static __attribute__((noinline)) int get_waiting(pwc_remote *src, uint64_t off, 
 
     if (rc < 0)
         return rc;
-    if (src->ctx->staging.places == 0)
-        room_asks(&room);
+    transfer_asks(&room, UINT64_MAX);
     do
         rc = transfer_get(src, off, dst, len, lid, rid, flags & ~(unsigned)PWC_WAIT);
     while (room_wait(&room, &rc));

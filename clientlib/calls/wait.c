@@ -13,6 +13,7 @@
 #include "clientlib/attach/guard.h"
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/memory/bind_start.h"
 #include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
@@ -103,7 +104,17 @@ static inline unsigned drained_kinds(const struct pwc_ctx *ctx)
 
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
 {
-    int rc = channel_arm(&ctx->channel, mode, kinds);
+    bool pieces = ctx->channel.neighbours.pieces_due;
+    int rc;
+
+    /* The end of a piece lets the next one go, whatever is asked for. */
+    if (pieces && channel_can_collect(&ctx->channel))
+        kinds = PWC_LOCAL | (kinds ? kinds : PWC_LOCAL | PWC_REMOTE);
+    rc = channel_arm(&ctx->channel, mode, kinds);
+    if (rc == 0 && pieces && series_go_on(ctx) > 0) {
+        channel_disarm(&ctx->channel);
+        rc = 1;
+    }
 
     if (rc == 0 && neighbours_have_changed(ctx)) {
         channel_disarm(&ctx->channel);
@@ -211,6 +222,15 @@ unsigned wait_drain(struct pwc_ctx *ctx)
     return count;
 }
 
+/* What is due at the end of a call that waits. */
+static __attribute__((noinline)) void do_due(struct pwc_ctx *ctx)
+{
+    if (ctx->channel.neighbours.wakes_due)
+        wake_retry(ctx);
+    if (ctx->channel.neighbours.pieces_due && series_continue(ctx) > 0 && ctx->events.run)
+        (void)wait_drain(ctx);
+}
+
 int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
 {
     int rc;
@@ -230,8 +250,8 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
         rc = channel_relieve(&ctx->channel);
     if (ctx->events.run && wait_drain(ctx) > 0 && rc == -ENOBUFS)
         rc = 0; /* the function has taken events, so there is room */
-    if (ctx->channel.neighbours.wakes_due)
-        wake_retry(ctx);
+    if (ctx->channel.neighbours.due)
+        do_due(ctx);
     return rc;
 }
 

@@ -228,6 +228,8 @@ int channel_probe_n(struct channel *ch, uint64_t peer, unsigned kinds, struct pw
 
 /* Moves all local events that are there to the kept ones: how many, or -ENOBUFS, -EPROTO. */
 int channel_collect(struct channel *ch);
+/* One more of them can be kept. */
+bool channel_can_collect(struct channel *ch);
 
 /* For a caller that waits and takes no events: runs the handlers of messages that are there, and
  * keeps remote events before they fill their ring, since their senders may wait for us as we wait

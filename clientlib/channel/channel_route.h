@@ -99,7 +99,5 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
 bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds);
 /* There is room for any reply to the daemon, or there will be when local events are collected. */
 bool channel_may_reply(struct channel *ch);
-/* One more local event can be kept. */
-bool channel_can_collect(struct channel *ch);
 
 #endif

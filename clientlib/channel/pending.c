@@ -75,8 +75,8 @@ static void free_slot(struct pending_slots *p, uint32_t number)
 {
     struct pending_slot *slot = &p->slots[number];
 
-    if (slot->place > 0)
-        p->places &= ~(UINT64_C(1) << (slot->place - 1));
+    if (slot->run.count > 0)
+        grains_give(&p->grains, slot->run);
     slot->busy = false;
     slot->next_free = p->free_slot;
     p->free_slot = number;
@@ -141,18 +141,21 @@ int64_t pending_begin_piece(struct pending_slots *p, uint32_t vector, void *dest
     return number;
 }
 
-void pending_stage(struct pending_slots *p, uint32_t number, uint32_t place)
+void pending_stage(struct pending_slots *p, uint32_t number, struct grains_run run,
+                   const void *shadow)
 {
-    p->slots[number].place = (uint8_t)(place + 1);
-    p->places |= UINT64_C(1) << place;
+    p->slots[number].run = run;
+    p->slots[number].shadow = shadow;
 }
 
 void pending_drop_staged(struct pending_slots *p, uint64_t request_id)
 {
-    for (uint32_t i = 0; i < p->fresh && p->places != 0; i++) {
+    for (uint32_t i = 0; i < p->fresh && grains_in_use(&p->grains); i++) {
         struct pending_slot *slot = &p->slots[i];
+        const struct pending_slot *whole =
+            slot->vector == PENDING_NONE ? slot : &p->slots[slot->vector];
 
-        if (slot->busy && slot->place > 0 && slot->request && slot->id == request_id)
+        if (slot->busy && slot->run.count > 0 && whole->request && whole->id == request_id)
             slot->destination = NULL;
     }
 }
@@ -164,6 +167,12 @@ void pending_cancel(struct pending_slots *p, uint32_t number)
             free_slot(p, i);
             p->slots[number].pieces--;
         }
+    free_slot(p, number);
+}
+
+void pending_cancel_piece(struct pending_slots *p, uint32_t number)
+{
+    p->slots[p->slots[number].vector].pieces--;
     free_slot(p, number);
 }
 

@@ -10,8 +10,9 @@
  * to. Gets are submitted so. The records of a vector share a slot, which waits for all their ends
  * and keeps the first error; a piece that has to be copied has a slot of its own beside it. An
  * operation that was given a request needs no slot for that: the request's id stands in the slot's
- * place (request.h). Each record holds local event space, so there are never more than `capacity`;
- * memory for them is mapped once and costs nothing until it is touched.
+ * place (request.h). The pieces of a series (calls/series.h) have slots as those of a vector. Each
+ * record holds local event space, so there are hardly ever more than `capacity`; memory for them is
+ * mapped once and costs nothing until it is touched.
  *
  * Thread: the one that owns the context.
  */
@@ -21,11 +22,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "clientlib/channel/grains.h"
 #include "pwc/pwc.h"
 #include "proto/session_abi.h"
 
-#define PENDING_NONE   UINT32_MAX
-#define PENDING_PLACES 64 /* of staging: shadows of gets whose destination is in no region */
+#define PENDING_NONE UINT32_MAX
 
 struct pending_slot {
     uint64_t id;        /* by value, when id_len is 0 */
@@ -38,10 +39,10 @@ struct pending_slot {
     uint32_t left;   /* ends that are still to come */
     int32_t status;  /* the first error among those that have come */
     uint16_t id_len;
-    uint8_t place; /* of staging that is its shadow, counted from 1; 0: none */
-    uint8_t op;    /* of a vector: the operation that its event names; else 0 */
-    bool silent;   /* the caller wants to see the end only if the operation fails */
-    bool request;  /* `id` is that of a request */
+    uint8_t op;            /* of a vector: the operation that its event names; else 0 */
+    struct grains_run run; /* of staging, which the operation reads or fills; or none */
+    bool silent;           /* the caller wants to see the end only if the operation fails */
+    bool request;          /* `id` is that of a request */
     bool busy;
 };
 
@@ -52,7 +53,7 @@ struct pending_slots {
     uint32_t fresh;     /* slots from here on have never been used */
     uint32_t free_slot; /* first of those given back */
     uint32_t busy;
-    uint64_t places; /* bit i: place i of staging is in use */
+    struct grains grains; /* of staging */
 };
 
 /* For a local ring with so many bytes of event space. */
@@ -71,13 +72,16 @@ int64_t pending_begin_vector(struct pending_slots *p, const pwc_cid *id, unsigne
 /* The slot of a piece of that vector: as pending_begin. */
 int64_t pending_begin_piece(struct pending_slots *p, uint32_t vector, void *destination,
                             const void *shadow, uint64_t length);
-/* The slot's shadow is this place of staging, which is in use until the slot is free. */
-void pending_stage(struct pending_slots *p, uint32_t slot, uint32_t place);
-/* Nothing is copied out of staging when the operation ends that was given the request with this id.
- */
+/* The slot holds these grains of staging until it is free. `shadow`: of a get, where its bytes are
+ * copied from; else NULL. */
+void pending_stage(struct pending_slots *p, uint32_t slot, struct grains_run run,
+                   const void *shadow);
+/* Nothing is copied out of staging when the operation ends, or a piece of it, that was given the
+ * request with this id. */
 void pending_drop_staged(struct pending_slots *p, uint64_t request_id);
-/* The operation was not submitted after all; a vector with its pieces. */
+/* The operation was not submitted after all; a vector with its pieces, or a piece alone. */
 void pending_cancel(struct pending_slots *p, uint32_t slot);
+void pending_cancel_piece(struct pending_slots *p, uint32_t slot);
 /* The event of an operation's end, with room for EVENT_BYTES_MAX bytes: copies, and makes it the
  * event that the caller expects, or, still with EVENT_SLOT, that of a request. 1: show it; 0: drop
  * it; -EPROTO: it makes no sense. */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include "clientlib/calls/series.h"
 #include "shm_ring/fault.h"
 
 struct pwc_remote *bind_make_remote(struct pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key)
@@ -74,6 +75,7 @@ void bind_adopt(struct pwc_remote *remote, struct bind_answer *answer)
     FAULT(BIND_MAPPED);
     remote->next = ctx->remotes;
     ctx->remotes = remote;
+    series_adopt(ctx, remote);
 }
 
 void bind_give_back(struct pwc_ctx *ctx, struct bind_answer *answer)

@@ -1,46 +1,45 @@
 /*
- * Staging of a context: memory of a segment that short gets fill whose destination is in no region.
- * The library copies from there when it sees the get's end (pending.h).
- *
- * It has up to STAGING_PLACES places of packed_max bytes each, taken when the first such get needs
- * one. Which places are in use is in pending_slots.
+ * Staging of a context: memory of a segment, through which the daemon reads and fills loose memory,
+ * that is memory in no region (calls/series.h). Taken when the first such operation needs it. The
+ * grains that are in use stand in pending_slots.
  *
  * Thread: the one that owns the context.
  */
 #ifndef PWC_CLIENTLIB_STAGING_H
 #define PWC_CLIENTLIB_STAGING_H
 
+#include <stdbool.h>
 #include <stdint.h>
-#include "clientlib/channel/pending.h"
+#include "clientlib/channel/grains.h"
 #include "clientlib/memory/segments.h"
-
-enum {
-    STAGING_PLACES = PENDING_PLACES,
-    STAGING_BYTES = 256 * 1024, /* at most, but room for one place at least */
-};
 
 struct staging {
     struct segment_range range;
-    uint32_t place_bytes;
-    uint32_t places; /* 0: none taken yet */
+    bool taken;
 };
 
 struct pwc_client;
-struct pending_slots;
 
-/* Finds a free place: its number, the address in this process, and where it is in the segment.
- * Blocks where it takes the memory. 0; -EAGAIN: all are in use; -EDEADLK: inside a handler, and
- * the memory is still to be taken; -ENOMEM, -EDQUOT, and errors of daemon_call. */
-int staging_find(struct staging *staging, struct pwc_client *client,
-                 const struct pending_slots *pending, uint32_t *place, uint8_t **at,
-                 uint64_t *offset);
+/* Takes the memory, and blocks: 0; -EDEADLK: inside a handler; -ENOMEM, -EDQUOT, and errors of
+ * daemon_call. */
+int staging_take(struct staging *staging, struct pwc_client *client);
+/* Gives the memory back, when the daemon neither reads it nor writes into it any more. */
+void staging_close(struct staging *staging, struct pwc_client *client);
+
+static inline uint8_t *staging_at(const struct staging *staging, struct grains_run run)
+{
+    return segment_range_base(&staging->range) + (uint64_t)run.first * GRAIN_BYTES;
+}
+
+/* Where the run stands in its segment. */
+static inline uint64_t staging_offset(const struct staging *staging, struct grains_run run)
+{
+    return staging->range.offset + (uint64_t)run.first * GRAIN_BYTES;
+}
 
 static inline uint32_t staging_segment(const struct staging *staging)
 {
     return staging->range.segment->id;
 }
-
-/* Gives the memory back, when the daemon does not write into it any more. */
-void staging_close(struct staging *staging, struct pwc_client *client);
 
 #endif

@@ -8,6 +8,7 @@
 #include "clientlib/calls/atomic.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/pieces.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/memory/bind.h"
 #include "shm_ring/fault.h"
 #include "shm_ring/word.h"
@@ -27,8 +28,10 @@ int direct_leave(struct pwc_ctx *ctx, struct pwc_remote *remote)
     int rc = remote_is_unbound(remote) ? remote_make_ready(remote) : 0;
     struct direct_pair *pair = remote->pair;
 
-    if (rc < 0 || !pair || pair->by_daemon)
+    if (rc < 0 || !pair)
         return rc;
+    if (pair->by_daemon)
+        return series_holds(ctx, remote->peer) ? -EAGAIN : 0;
     if (ctx->channel.submit.open)
         return -EBUSY;
     if (!pair->over && (pair->awaited > 0 || !pair_drained(&pair->writer))) {
@@ -40,13 +43,15 @@ int direct_leave(struct pwc_ctx *ctx, struct pwc_remote *remote)
 }
 
 /* 1: back to the direct path, since the target has mapped the pair, all operations have ended, and
- * their events are kept; else 0. An operation without a record may go directly to a target that has
- * not mapped the pair: 1 too, but the path stays the daemon's. */
+ * their events are kept; 0; or -EAGAIN: the peer is held. An operation without a record may go
+ * directly to a target that has not mapped the pair: 1 too, but the path stays the daemon's. */
 static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair, bool record)
 {
     bool mapped =
         atomic_load_explicit(&pair->writer.shared->target.mapped, memory_order_acquire) == 1;
 
+    if (ctx->channel.neighbours.pieces_due)
+        return series_holds(ctx, pair->peer) ? -EAGAIN : 0;
     if ((!mapped && record) || !channel_idle(&ctx->channel) ||
         channel_awaits_reply(&ctx->channel) || channel_collect(&ctx->channel) < 0)
         return 0;
@@ -187,12 +192,8 @@ static inline __attribute__((always_inline)) int put(struct pwc_ctx *ctx, struct
                                                      const pwc_cid *lid, const pwc_cid *rid,
                                                      unsigned flags)
 {
-    int rc = 0;
+    int rc = room(ctx, dst->pair, lid, rid, flags);
 
-    if (len > ctx->client->packed_max)
-        rc = operation_check_memory(ctx, src, len);
-    if (rc == 0)
-        rc = room(ctx, dst->pair, lid, rid, flags);
     if (rc < 0)
         return rc;
     if (len > 0)
@@ -224,8 +225,6 @@ int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, con
     uint8_t *word = dst->memory + signal->offset;
     int rc = word_aligned((uintptr_t)word, signal->code) ? 0 : -EINVAL;
 
-    if (rc == 0 && len > ctx->client->packed_max)
-        rc = operation_check_memory(ctx, src, len);
     if (rc == 0)
         rc = room(ctx, dst->pair, lid, &none, flags | PWC_NO_RCE);
     if (rc < 0)
@@ -248,12 +247,8 @@ static inline __attribute__((always_inline)) int get(struct pwc_ctx *ctx, struct
                                                      const pwc_cid *lid, const pwc_cid *rid,
                                                      unsigned flags)
 {
-    int rc = 0;
+    int rc = room(ctx, src->pair, lid, rid, flags);
 
-    if (len > ctx->client->packed_max)
-        rc = operation_check_memory(ctx, dst, len);
-    if (rc == 0)
-        rc = room(ctx, src->pair, lid, rid, flags);
     if (rc < 0)
         return rc;
     if (len > 0)

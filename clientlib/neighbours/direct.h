@@ -61,8 +61,7 @@ void direct_check(struct pwc_ctx *ctx);
  * the operation has a record for its target. 1: the direct one; 0: the daemon's; or an error:
  * neither now. */
 int direct_choose(struct pwc_ctx *ctx, struct pwc_remote *remote, bool record);
-/* After a 1 of direct_choose: the operation, whose memory alone is still unchecked. As pwc_put and
- * pwc_get. */
+/* After a 1 of direct_choose: the operation. As pwc_put and pwc_get. */
 int direct_put(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, const void *src,
                size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags);
 int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *dst, size_t len,

@@ -53,6 +53,8 @@ static void place(const struct am_outgoing *m)
     FAULT(DIRECT_COPIED);
 }
 
+/* A reply's source stands in a region, or is packed: on this path, too, since a program does not
+ * choose its path. */
 static int check_source(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
     if (m->kind != SUBMIT_LONG || m->send->len <= ctx->client->packed_max)
@@ -127,10 +129,8 @@ int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m)
     struct direct_pair *pair = m->dst->pair;
     const struct message block = block_of(m);
     struct pair_record record = {.flags = pair->after ? PAIR_AFTER : 0};
-    int rc = check_source(ctx, m);
+    int rc = request_room(ctx, m, pair_lines(am_block_bytes(&block)));
 
-    if (rc == 0)
-        rc = request_room(ctx, m, pair_lines(am_block_bytes(&block)));
     if (rc < 0)
         return rc;
     place(m);

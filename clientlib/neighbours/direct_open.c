@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "clientlib/attach/context.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/neighbours/direct.h"
 
 void direct_way_take(struct direct_way *way, const Pwc__Pair *pair, int *fds, int fd_count)
@@ -144,7 +145,7 @@ static void lead(struct pwc_remote *remote, struct direct_pair *pair)
 static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
 {
     for (struct pwc_remote *other = ctx->remotes; other; other = other->next)
-        if (other->peer == pair->peer && !other->pair)
+        if (other->peer == pair->peer && (!other->pair || other->pair == &series_pair))
             lead(other, pair);
 }
 
@@ -170,7 +171,7 @@ void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_w
 
 void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote)
 {
-    struct direct_pair *pair = remote->pair;
+    struct direct_pair *pair = remote->pair == &series_pair ? NULL : remote->pair;
 
     if (remote->mapping.base)
         mapping_destroy(&remote->mapping);

@@ -69,8 +69,14 @@ struct neighbours {
     uint32_t looks;       /* at active neighbours, or the board */
     int64_t rested;       /* the time when some were last left quiet */
     struct direct_pair *ours;
-    uint32_t awaited;            /* answers, of all of ours */
-    bool wakes_due;              /* at least one wake-up is due */
+    uint32_t awaited; /* answers, of all of ours */
+    union {
+        struct {
+            bool wakes_due;  /* at least one wake-up is due */
+            bool pieces_due; /* so are records of a series (calls/series.h), to any peer */
+        };
+        uint16_t due; /* both, for one look at the end of a call */
+    };
     struct neighbour *answering; /* the running handler may reply to a request of this one */
     /* A struct event_record with room for the id of a record: EVENT_BYTES_MAX, or what a message
      * takes. It is the channel's until messages may come. */

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include "clientlib/calls/room.h"
+#include "clientlib/calls/series.h"
 #include "clientlib/calls/transfer.h"
 #include "clientlib/requests/request.h"
 
@@ -65,7 +66,7 @@ static int finish(struct blocking *b, int rc)
         (void)request_pool_give(r);
         return status.status;
     }
-    pending_drop_staged(&ctx->channel.pending, request_cid(r).value);
+    series_give_up(ctx, request_cid(r).value);
     r->next = ctx->left_behind;
     ctx->left_behind = request_number(r);
     return rc == 0 ? -ETIMEDOUT : rc;
@@ -81,6 +82,7 @@ int pwc_put_wait(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc
     if (rc < 0)
         return rc;
     lid = pwc_cid_request(b.request);
+    transfer_asks(&b.room, len);
     do
         rc = transfer_put(dst, off, src, len, &lid, &rid, flags & ~(unsigned)PWC_WAIT);
     while (room_wait(&b.room, &rc));
@@ -96,8 +98,7 @@ int pwc_get_wait(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid r
     if (rc < 0)
         return rc;
     lid = pwc_cid_request(b.request);
-    if (b.ctx->staging.places == 0)
-        room_asks(&b.room);
+    transfer_asks(&b.room, UINT64_MAX);
     do
         rc = transfer_get(src, off, dst, len, &lid, &rid, flags & ~(unsigned)PWC_WAIT);
     while (room_wait(&b.room, &rc));

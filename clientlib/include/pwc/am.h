@@ -107,10 +107,12 @@ struct pwc_am_send {
  * local event (lid) says that the message stands before its target, not that its handler has run;
  * with PWC_LCE_SOURCE, only that the payload's memory may be reused (at once for a Short or a
  * Medium, which are copied). A Long's payload goes to offset `off` of the region behind `dst`, from
- * memory as for pwc_put. Runs in the context that `dst` is bound in. Never blocks.
+ * memory as for pwc_put. Runs in the context that `dst` is bound in. Never blocks, except as
+ * pwc_put.
  *
  * Errors as for pwc_put, and: -EAGAIN also when no room is left for one more reply, probe and try
- * again; -EINVAL: no such index, no `dst`, a Short with a payload, a reserved word that is not 0;
+ * again; -EFAULT: a Long of more than 64 KiB from memory in no region, at a daemon before 0.6;
+ * -EINVAL: no such index, no `dst`, a Short with a payload, a reserved word that is not 0;
  * -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too long, or a Medium for a quarter of a
  * small submission ring; -EKEYREJECTED: for a Long of no bytes too. As the status of the local
  * event also -ENOSYS: no handler stands at that index.
@@ -135,12 +137,14 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
 /*
  * Reply to the request whose handler is running, at most once. Never -EAGAIN: a handler runs only
  * when there is room for its reply. `dst` of a Long must be bound to the requester in this context,
- * or -EINVAL. Flags are those of put except PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not
- * that of the running handler; -EALREADY: it has replied; -EPERM: the request asked for none, or is
- * a reply itself; else as above, and what was wrong may be tried again. As the status of the local
- * event also -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be mapped
- * here. Where a handler does not reply, the library of the requester learns that, without an event.
- * pwc_flush with PWC_ANY waits for the ends of replies too, with one peer it does not.
+ * or -EINVAL. The payload of a Long over pwc_packed_max must stand in a region of this client, or
+ * -EFAULT, since a reply waits for nothing. Flags are those of put except PWC_NO_RCE and PWC_FENCE.
+ * -ESTALE: the token is not that of the running handler; -EALREADY: it has replied; -EPERM: the
+ * request asked for none, or is a reply itself; else as above, and what was wrong may be tried
+ * again. As the status of the local event also -EHOSTUNREACH: a Long to a requester of the same
+ * node whose memory could not be mapped here. Where a handler does not reply, the library of the
+ * requester learns that, without an event. pwc_flush with PWC_ANY waits for the ends of replies
+ * too, with one peer it does not.
  */
 PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);
 PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);

@@ -117,9 +117,10 @@ struct pwc_offload_attr {
  * handler on each, the completion handler with the last one. Where the header handler returns
  * PROCEED or DEFER the put is placed, with its remote event. The put's local event comes when the
  * completion handler has run. Gets are as ever; all else that writes to the region, of atomics,
- * signals, vectors and Long messages, ends with -EOPNOTSUPP. A put that can't end, since its origin
- * has gone or the offload is disabled or destroyed, is cut: the completion handler runs with
- * PWC_H_CUT. The region must have the right PWC_REMOTE_WRITE.
+ * signals, vectors, Long messages and puts of over 64 KiB from loose memory (pwc_put), ends with
+ * -EOPNOTSUPP. A put that can't end, since its origin has gone or the offload is disabled or
+ * destroyed, is cut: the completion handler runs with PWC_H_CUT. The region must have the right
+ * PWC_REMOTE_WRITE.
  *
  * With PWC_OFFLOAD_PLACED a put that its origin does not copy, as it does small ones, travels as
  * any other put: large ones are faster so, and the daemon copies none of their bytes. The handlers

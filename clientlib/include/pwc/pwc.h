@@ -102,7 +102,8 @@ enum pwc_flags {
     PWC_NO_RCE = 1 << 1, /* no remote event */
     /* The local event means only that the source buffer may be reused. The operation may still fail
      * at the target. A packed put's source is free at once; that of a larger put when the data has
-     * been placed, because until then a broken link would send it again. */
+     * been placed, because until then a broken link would send it again; a loose one (pwc_put) at
+     * the latest then. */
     PWC_LCE_SOURCE = 1 << 2,
     /* Starts when all earlier operations of this context to that peer have ended. */
     PWC_FENCE = 1 << 3,
@@ -236,7 +237,8 @@ PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
  * how many operations were given up, which says 0 where all of them have been placed: those that
  * had not ended in time, and those that have failed and whose event no probe has taken. A request
  * (pwc/request.h) counts once for the operations that have failed since a call last reported its
- * end. A list of pieces (pwc/vector.h) may count several times. A message that was being prepared
+ * end. A list of pieces (pwc/vector.h), and a long operation over loose memory (pwc_put), may count
+ * several times. A message that was being prepared
  * is cancelled, and collectives that are under way end. No other thread may be in a call on this
  * client, its regions or its contexts. An error only in a forked child or inside a handler, and
  * then the client stays.
@@ -254,8 +256,8 @@ PWC_API uint32_t pwc_version(void);
 PWC_API uint32_t pwc_rank(const pwc_client *client);
 PWC_API uint32_t pwc_size(const pwc_client *client);
 
-/* Largest payload that leaves packed with its record; up to here neither the source of a put nor
- * the destination of a get needs a region. */
+/* Largest payload that leaves packed with its record: up to here a put copies its source at once.
+ */
 PWC_API size_t pwc_packed_max(const pwc_client *client);
 /* Longest put or get. */
 PWC_API size_t pwc_message_max(const pwc_client *client);
@@ -432,41 +434,53 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
 
 /*
  * Put `len` bytes from `src` to offset `off` of the region behind `dst`. The thread is that of the
- * context that `dst` is bound in. Never blocks. The local event (lid) says that the data has been
- * placed at the target; the remote event (rid) appears at the target, never before the data. A
- * length of 0 is a pure notification: `src` is not looked at.
+ * context that `dst` is bound in. Never blocks, except as said below. The local event (lid) says
+ * that the data has been placed at the target; the remote event (rid) appears at the target, never
+ * before the data. A length of 0 is a pure notification: `src` is not looked at.
  *
- * Up to pwc_packed_max bytes are copied at once and `src` may be any memory; more must stand in a
- * region of this client and stay untouched until the local event (or the end of a pwc_flush).
- * Events of one pair of contexts come in the order of submission, except with PWC_UNORDERED.
+ * `src` may be any memory of the process, of any length. Up to pwc_packed_max bytes are copied at
+ * once; more stay untouched until the local event (or the end of a pwc_flush). Events of one pair
+ * of contexts come in the order of submission, except with PWC_UNORDERED.
+ *
+ * Memory that stands in a region is the fastest: the card reads it. Longer payloads from elsewhere,
+ * from *loose* memory, are copied through 512 KiB of the library, in pieces of 64 KiB, which probe,
+ * wait, flush, pwc_finalize, waits for requests and all other calls that take what has come let go
+ * on, whatever they ask for; a neighbour of the same node gets all at once. Until all pieces are
+ * submitted, all else to that peer gives -EAGAIN, which PWC_WAIT waits for. The first such
+ * operation of a context asks the daemon for that memory, out of the client's quota, and so blocks:
+ * -EDEADLK: inside a handler; -EDQUOT, -ENOSPC: as pwc_alloc.
  *
  * Results of the call, after which nothing has been submitted:
- *     -EAGAIN         the submission ring, or the space for local events, is full, or `dst` is
- * being bound (pwc_bind_start): probe, try again -EINVAL         unknown flags, an id over
- * PWC_CID_MAX -ERANGE         off and len go past the end of the region behind `dst` -EKEYREJECTED
- * the key gives no right to write (to read, for a get) -EFAULT         `src` is in no region of
- * this client -EMSGSIZE       over pwc_message_max; or packed, but too long for a quarter of a
- * small submission ring, and in no region -ENOMEM         after a region has come or gone, no
- * memory to note that -EBUSY          an active message has been prepared (pwc/am.h) -ESHUTDOWN,
- * -EPROTO   the session is over The local event brings the errors that only the daemon can see,
- * even with PWC_NO_LCE: -EKEYREJECTED   the region has been withdrawn -EHOSTDOWN      the peer is
- * gone -ECONNABORTED   the link was lost for good, and the outcome is unknown
+ *     -EAGAIN         the submission ring, or the space for local events, is full; `dst` is being
+ *                     bound (pwc_bind_start); an operation over loose memory is not wholly
+ *                     submitted to that peer, or 64 of them are not: probe, try again
+ *     -EINVAL         unknown flags, an id over PWC_CID_MAX
+ *     -ERANGE         off and len go past the end of the region behind `dst`
+ *     -EKEYREJECTED   the key gives no right to write (to read, for a get)
+ *     -EMSGSIZE       over pwc_message_max
+ *     -ENOMEM         after a region has come or gone, no memory to note that; or for the first
+ *                     operation over loose memory
+ *     -EBUSY          an active message has been prepared (pwc/am.h)
+ *     -ESHUTDOWN, -EPROTO   the session is over
+ * The local event brings the errors that only the daemon can see, even with PWC_NO_LCE:
+ *     -EKEYREJECTED   the region has been withdrawn
+ *     -EHOSTDOWN      the peer is gone
+ *     -ECONNABORTED   the link was lost for good, and the outcome is unknown
+ *     -EOPNOTSUPP     over 64 KiB of loose memory, to an offload's region (pwc/offload.h)
  */
 PWC_API int pwc_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid lid,
                     pwc_cid rid, unsigned flags);
 
 /*
  * Get `len` bytes from offset `off` of the region behind `src` into `dst`, which must stay
- * untouched until the local event (lid), which says that the data is there. Up to pwc_packed_max
- * bytes `dst` may be any memory; more must stand in a region of this client. The remote event (rid)
- * notifies the owner that its data has been read. Never blocks, except as said below.
+ * untouched until the local event (lid), which says that the data is there. `dst` may be any memory
+ * of the process. The remote event (rid) notifies the owner that its data has been read.
  *
- * Where `dst` is in no region, the data goes through memory of the library: `dst` is filled when
- * pwc_probe, pwc_wait or pwc_flush of its context sees the end of the get, also with PWC_NO_LCE.
- * The first such get of a context asks the daemon for that memory (256 KiB of the client's quota),
- * and so blocks. -EAGAIN: also where 64 of them are under way (fewer where pwc_packed_max is over
- * 4096); -EDEADLK: inside a handler, and the memory is still to be asked for; -EDQUOT, -ENOSPC: as
- * pwc_alloc. Else errors as for pwc_put.
+ * Where `dst` is in no region, the data goes through the memory of the library that pwc_put speaks
+ * of, by the same rules: `dst` is filled when pwc_probe, pwc_wait, pwc_flush or another such call
+ * of its context sees the end of the get, or of a piece of it, also with PWC_NO_LCE. -EAGAIN: also
+ * where short gets, of up to pwc_packed_max bytes, fill that memory: there is room for 128 of 4096
+ * bytes, or 16 while longer operations are under way. Else errors as for pwc_put.
  */
 PWC_API int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_cid lid, pwc_cid rid,
                     unsigned flags);

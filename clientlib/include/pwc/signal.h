@@ -33,8 +33,8 @@ extern "C" {
  * the operations of pwc/atomic.h, are atomic to one another. The payload may be written again until
  * the local event has come. Signals of one pair of contexts come in the order of submission.
  *
- * Never blocks. `flags` as for pwc_put, without PWC_NO_RCE. Errors as for pwc_put; also, at once
- * or, where only the target can see it, as the status of the local event:
+ * Never blocks, except as pwc_put. `flags` as for pwc_put, without PWC_NO_RCE. Errors as for
+ * pwc_put; also, at once or, where only the target can see it, as the status of the local event:
  *     -EINVAL         the word is not aligned to 8 bytes; `op` is neither PWC_SET nor PWC_ADD
  *     -ERANGE         the word goes past the end of the region
  *     -ECONNABORTED   status only: the link was lost for good, or with PWC_ADD the target's daemon

@@ -65,6 +65,7 @@ struct pwc_shape {
  *                 (pwc_ctx_attr): a packed piece takes its bytes and 10 or so, a longer one 64; or
  *                 of the local one, where each piece that is not packed takes 48
  *     -EMSGSIZE   all pieces together are over pwc_message_max, too
+ *     -EFAULT     one of several pieces is longer, and in no region
  */
 PWC_API int pwc_putv(pwc_remote *dst, const struct pwc_piece *pieces, size_t n, pwc_cid lid,
                      pwc_cid rid, unsigned flags);

@@ -1,10 +1,12 @@
 /*
  * Active messages: Short and Medium are a record alone, with the block as its id; a Long is a put
- * of its payload with the block as its id. Thread: the progress thread.
+ * of its payload with the block as its id, or a record alone that ends a series of puts
+ * (session_abi.h). Thread: the progress thread.
  */
 #include "daemon/engine/ops/op.h"
 
 #include <string.h>
+#include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ops/reply_credit.h"
 
 static int plain_validate(struct engine *e, uint32_t client, const struct submit_record *r,
@@ -17,9 +19,33 @@ static int plain_validate(struct engine *e, uint32_t client, const struct submit
 static int long_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                          const struct remote *remote)
 {
+    struct submit_record whole = *r;
+
     if (r->length == 0 && remote->has_key && r->offset > remote->length)
         return -ERANGE;
-    return put_validate(e, client, r, remote);
+    if (r->length > 0 || r->placed == 0)
+        return put_validate(e, client, r, remote);
+    whole.length = r->placed;
+    return op_check_remote(e, &whole, remote, ENGINE_REMOTE_WRITE);
+}
+
+/* The record of a Long that ends a series: its event shows the payload that the series has placed.
+ */
+static int long_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    struct flow *f = &e->flows[flow];
+    struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = NONE};
+    struct wire_op *w;
+
+    if (op->length > 0 || op->placed == 0 || op->status < 0)
+        return put_record(e, flow, slot, op);
+    w = ledger_stage(e, f->peer, WIRE_NOTE, sizeof(*w) + abi_pad8(op_id_len(op)), LEDGER_OPERATION,
+                     &mark);
+    if (!w)
+        return -ENOSPC;
+    op_fill_wire(e, flow, slot, op, w, w + 1);
+    w->length = (uint32_t)op->placed;
+    return 1;
 }
 
 /* A Medium's payload stands in its block. */
@@ -97,7 +123,7 @@ const struct op_kind op_long = {
     .taken = long_taken,
     .bytes = message_bytes,
     .start = put_start,
-    .record = put_record,
+    .record = long_record,
     .on_fabric = put_on_fabric,
     .abandon = put_abandon,
     .leave = long_leave,

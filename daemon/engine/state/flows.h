@@ -246,8 +246,9 @@ struct op {
     uint32_t segment;
     union {
         uint64_t local_offset;
-        uint64_t value; /* of an atomic that its target has done: see op_atomic.c */
-        uint64_t apart; /* of a batch of puts: 1: each has ended by itself (op_batch.c) */
+        uint64_t placed; /* of a Long of no bytes, as submitted */
+        uint64_t value;  /* of an atomic that its target has done: see op_atomic.c */
+        uint64_t apart;  /* of a batch of puts: 1: each has ended by itself (op_batch.c) */
     };
     uint32_t reserve;
     uint16_t nonce; /* of the payload on its way; private in meaning */

@@ -122,6 +122,7 @@ static void on_context_open(struct fake_daemon *daemon, const Pwc__ClientRequest
     if (fake_session_open(&context->session, &sizes) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         abort();
+    context->session.shared->series = !daemon->no_series;
     context->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     context->wake_fd = pair[0];
     context->peer = (uint64_t)number << 32 | daemon->rank;
@@ -405,6 +406,14 @@ int fake_move_bytes(struct fake_daemon *daemon, const struct submit_record *reco
     return 0;
 }
 
+int fake_fail_together(struct fake_context *context, const struct submit_record *record, int status)
+{
+    if (status == 0)
+        status = context->failing;
+    context->failing = record->flags & SUBMIT_MORE ? status : 0;
+    return status;
+}
+
 struct fake_context *fake_context_of(struct fake_daemon *daemon, uint64_t peer)
 {
     for (int i = 0; i < FAKE_SESSIONS; i++)
@@ -421,6 +430,7 @@ void fake_end(struct fake_daemon *daemon, struct fake_context *context,
     else
         (void)fake_session_end_with(&context->session, record, peer, status, bytes);
     daemon->executed++;
+    daemon->fences += (record->flags & SUBMIT_FENCE) != 0;
     fake_wake_client(context);
 }
 
@@ -438,14 +448,19 @@ static void execute(struct fake_daemon *daemon, struct fake_context *context,
     const struct fake_remote *remote = fake_remote_of(daemon, record);
     struct fake_context *target = fake_context_of(daemon, remote->peer);
     uint64_t bytes = record->length;
-    int status = 0;
+    int status = context->failing;
 
-    if (record->kind == SUBMIT_ATOMIC)
+    if (daemon->fail_at > 0 && daemon->executed + 1 == daemon->fail_at)
+        status = -EKEYREJECTED;
+    if (status < 0)
+        bytes = 0;
+    else if (record->kind == SUBMIT_ATOMIC)
         status = fake_carry_atomic(daemon, record, &bytes);
     else if (record->kind == SUBMIT_VECTOR)
         status = fake_carry_vector(daemon, record);
     else if (record->kind != SUBMIT_FLUSH)
         status = fake_move_bytes(daemon, record);
+    status = fake_fail_together(context, record, status);
     if (status == 0 && record->kind == SUBMIT_SIGNAL) {
         status = fake_carry_signal(daemon, record);
         if (target)

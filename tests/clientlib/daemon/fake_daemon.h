@@ -40,6 +40,7 @@ struct fake_context {
     uint64_t peer;
     bool direct; /* the context takes part in pairs */
     bool open;
+    int failing; /* 0, or the status of a record whose series goes on */
 };
 
 struct fake_region {
@@ -71,7 +72,10 @@ struct fake_daemon {
     _Atomic bool lose_notes;   /* the target of a pair gets no note */
     _Atomic uint32_t handles;  /* handles of remotes start here; a multiple of FAKE_REMOTES */
     _Atomic unsigned executed; /* operations */
-    _Atomic unsigned wakes;    /* asked for by SUBMIT_WAKE */
+    _Atomic unsigned fences;   /* of these, those with SUBMIT_FENCE */
+    _Atomic bool no_series;    /* sessions that are opened from now on know no Long as an end */
+    _Atomic unsigned fail_at; /* the operation with this number fails with -EKEYREJECTED; 0: none */
+    _Atomic unsigned wakes;   /* asked for by SUBMIT_WAKE */
     _Atomic unsigned segments_open;
     _Atomic unsigned regions_open;
     _Atomic unsigned sessions_open;
@@ -114,6 +118,10 @@ const struct fake_remote *fake_remote_of(struct fake_daemon *daemon,
 /* Where an operation begins in the remote region, or NULL; *status says why. */
 uint8_t *fake_remote_memory(struct fake_daemon *daemon, const struct submit_record *record,
                             int *status);
+/* The status of a record, whose own is `status`, as a part of its series. Call this once for each.
+ */
+int fake_fail_together(struct fake_context *context, const struct submit_record *record,
+                       int status);
 /* Moves the bytes of a put or get: 0 or the status. */
 int fake_move_bytes(struct fake_daemon *daemon, const struct submit_record *record);
 /* Ends an operation, with its local event where it has one. */

@@ -41,8 +41,10 @@ static int deliver(struct fake_daemon *daemon, struct fake_context *target, uint
     }
     block->token = token;
     if (rc == 0)
-        rc = fake_session_post(&target->session, event, record->kind, from, 0, record->length, 0,
-                               bytes, record->rid_len);
+        rc = fake_session_post(&target->session, event, record->kind, from, 0,
+                               record->kind == SUBMIT_LONG && record->length == 0 ? record->placed
+                                                                                  : record->length,
+                               0, bytes, record->rid_len);
     fake_wake_client(target);
     return rc;
 }
@@ -53,8 +55,11 @@ void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context
     uint64_t peer = fake_remote_of(daemon, record)->peer;
     bool one_way = record->flags & SUBMIT_NO_REPLY;
     uint32_t token = one_way ? WIRE_NONE : TOKEN + (uint32_t)(context - daemon->contexts);
-    int status =
-        deliver(daemon, fake_context_of(daemon, peer), EVENT_REQUEST, context->peer, record, token);
+    int status = fake_fail_together(context, record, 0);
+
+    if (status == 0)
+        status = deliver(daemon, fake_context_of(daemon, peer), EVENT_REQUEST, context->peer,
+                         record, token);
 
     if (status < 0 && !one_way)
         fake_session_release_reply(&context->session);

@@ -106,7 +106,6 @@ static void get_anywhere(bool pairs)
         CU_ASSERT_EQUAL(event.id, 3);
         CU_ASSERT_EQUAL(memcmp(here, t->w->memory + i, sizes[i]), 0);
     }
-    CU_ASSERT_EQUAL(pwc_get(t->to_b, 0, here, FAKE_PACKED_MAX + 1, none, none, 0), -EFAULT);
     two_free(t);
 }
 
@@ -116,10 +115,10 @@ static void test_get_anywhere(void)
     get_anywhere(true);
 }
 
-/* Each place of staging is in use once, and is free again after the end, also after a failure. */
+/* Each grain of staging is in use once, and is free again after the end, also after a failure. */
 static void test_staging_full(void)
 {
-    enum { PLACES = 64 };
+    enum { PLACES = 128 };
     struct two *t = two_new(false);
     pwc_remote *stale = stale_remote(t);
     uint64_t here[PLACES + 1];

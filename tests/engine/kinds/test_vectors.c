@@ -13,6 +13,7 @@
 #include "tests/engine/bench/peek.h"
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
+#include "proto/word_abi.h"
 
 #define REGION                4096u
 #define COUNT(a)              (sizeof(a) / sizeof *(a))
@@ -420,6 +421,126 @@ static void fails_all_that_follow(void)
     bench_free(b);
 }
 
+/* ---- other ends of a series ------------------------------------------------------------------ */
+
+struct other_end {
+    struct submit_record record;
+    union {
+        struct message message;
+        struct signal signal;
+    };
+};
+
+/* A Long whose 64 bytes the records before it have placed. */
+static struct other_end long_end(void)
+{
+    return (struct other_end){.record = {.size = sizeof(struct other_end),
+                                         .kind = SUBMIT_LONG,
+                                         .flags = SUBMIT_NO_REPLY,
+                                         .reserve = event_bytes(0),
+                                         .placed = 64,
+                                         .lid = 3,
+                                         .rid_len = sizeof(struct message)},
+                              .message = {.index = 3, .kind = SUBMIT_LONG}};
+}
+
+static struct other_end signal_end(void)
+{
+    return (struct other_end){.record = {.size = sizeof(struct other_end),
+                                         .kind = SUBMIT_SIGNAL,
+                                         .reserve = event_bytes(0),
+                                         .lid = 3,
+                                         .rid_len = sizeof(struct signal)},
+                              .signal = {.value = 7, .code = word_code(WORD_SET, WORD_U64)}};
+}
+
+/* A Long or a signal of no bytes ends a series of puts, and fails with it, when a record has failed
+ * before the end came. */
+static void other_ends(void)
+{
+    for (int row = 0; row < 4; row++) {
+        bool is_long = row & 1, fails = row & 2;
+        struct other_end end = is_long ? long_end() : signal_end();
+        uint32_t kind = 1u << (is_long ? WIRE_NOTE : WIRE_SIGNAL_PLACED);
+        struct submit_record first = long_piece(fails ? REGION : 0, 1), second = long_piece(64, 2);
+        struct bench *b = submitting_bench();
+        int status = fails ? -ERANGE : 0;
+
+        bench_submit(b, &first);
+        bench_submit(b, &second);
+        bench_ack(b);
+        expect_end(b, 1, status);
+        expect_end(b, 2, status);
+        bench_submit(b, &end.record);
+        bench_ack(b);
+        CU_ASSERT_FALSE(b->quarantined);
+        expect_end(b, 3, status);
+        CU_ASSERT_EQUAL((b->fabric.kinds & kind) != 0, !fails);
+        /* The flow goes on with the next operation. */
+        bench_submit(b, &end.record);
+        bench_ack(b);
+        expect_end(b, 3, 0);
+        bench_free(b);
+    }
+}
+
+/* The bytes that a Long says to be placed stand in the region. */
+static void bytes_that_are_placed(void)
+{
+    static const struct {
+        uint64_t offset, placed;
+        int status;
+    } rows[] = {
+        {0, REGION, 0},
+        {1, REGION, -ERANGE},
+        {REGION - 1, 1, 0},
+        {REGION, 1, -ERANGE},
+        {UINT64_MAX, 1, -ERANGE},
+        {1, UINT64_MAX, -EMSGSIZE},
+        {0, UINT64_C(1) << 32, -EMSGSIZE},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct bench *b = submitting_bench();
+        struct other_end end = long_end();
+
+        end.record.offset = rows[i].offset;
+        end.record.placed = rows[i].placed;
+        bench_submit(b, &end.record);
+        bench_ack(b);
+        CU_ASSERT_FALSE(b->quarantined);
+        expect_end(b, 3, rows[i].status);
+        bench_free(b);
+    }
+}
+
+/* Such a Long needs a key, and the right to write. */
+static void rights_of_a_long_end(void)
+{
+    static const struct {
+        bool key;
+        uint32_t rights;
+        int status;
+    } rows[] = {
+        {true, ENGINE_REMOTE_WRITE, 0},
+        {true, ENGINE_REMOTE_READ, -EKEYREJECTED},
+        {false, ENGINE_REMOTE_WRITE, -EKEYREJECTED},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct bench *b = unbound_bench(false);
+        const struct engine_key key = BENCH_KEY;
+        struct other_end end = long_end();
+
+        CU_ASSERT_EQUAL(engine_bind(b->engine, 0, 1, 1, rows[i].key ? &key : NULL, 1), 0);
+        bench_bound(b, 0, 0, rows[i].rights);
+        bench_submit(b, &end.record);
+        bench_ack(b);
+        expect_end(b, 3, rows[i].status);
+        bench_free(b);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -435,6 +556,9 @@ int main(void)
         {"fails at submission", fails_at_submission},
         {"fails at start", fails_at_start},
         {"fails all that follow", fails_all_that_follow},
+        {"a Long and a signal as ends", other_ends},
+        {"bytes that a Long says to be placed", bytes_that_are_placed},
+        {"rights of a Long that ends a series", rights_of_a_long_end},
         CU_TEST_INFO_NULL,
     };
 
