@@ -8,6 +8,8 @@
 
 #define DOUBTED (UINT32_C(1) << 30) /* of an entry of `places` */
 
+#define PLACES_STEP 1024u /* ranks by which an open job's places grow: a page */
+
 void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count,
                     const struct directory_shares *shares)
 {
@@ -15,19 +17,25 @@ void directory_init(struct directory *d, const struct directory_memory *memory, 
     memset(d->first, 0xff, sizeof(d->first)); /* DIRECTORY_NO_JOB */
     d->memory = memory;
     d->node_count = node_count;
+    d->ranks_max = DIRECTORY_RANKS_MAX;
     d->shares = *shares;
+}
+
+bool directory_text_valid(const char *text, size_t room)
+{
+    size_t length = strlen(text);
+
+    if (length == 0 || length >= room)
+        return false;
+    for (; *text; text++)
+        if (*text <= ' ' || *text > '~')
+            return false;
+    return true;
 }
 
 bool directory_name_valid(const char *name)
 {
-    size_t length = strlen(name);
-
-    if (length == 0 || length >= DIRECTORY_NAME_MAX)
-        return false;
-    for (; *name; name++)
-        if (*name <= ' ' || *name > '~')
-            return false;
-    return true;
+    return directory_text_valid(name, DIRECTORY_NAME_MAX);
 }
 
 /* FNV-1a: spreads names evenly, the same on every machine. */
@@ -150,19 +158,61 @@ uint32_t directory_node_of(const struct directory_job *job, uint32_t rank)
 static_assert(DIRECTORY_NODES_MAX <= 1u << 16 && DIRECTORY_ENGINES <= 1u << 8,
               "no place reads as DOUBTED, DIRECTORY_NOWHERE or DIRECTORY_LEFT");
 
-/* The memory of a job's places, which the job is charged with. */
-static uint32_t *places_take(struct directory *d, const struct directory_job *job, int *rc)
+/* Makes room for so many ranks of a job, and charges its user. Places behind job->size mean
+ * nothing. */
+static int places_grow(struct directory *d, struct directory_job *job, uint32_t room)
+{
+    uint64_t more = (uint64_t)(room - job->room) * sizeof(*job->places);
+    uint64_t all = (uint64_t)room * sizeof(*job->places);
+    struct directory_table *table = d->memory->table;
+    uint32_t *places;
+    int rc;
+
+    if (table) {
+        if (!directory_has_share(d, job->user, more))
+            return -EDQUOT;
+        directory_charge(d, job->user, more);
+        job->places = table->places[job - d->jobs];
+        job->room = room;
+        return 0;
+    }
+    places = directory_take(d, job->user, all, all, &rc);
+    if (!places)
+        return rc;
+    if (job->places) {
+        memcpy(places, job->places, job->size * sizeof(*places));
+        directory_give(d, job->user, job->places, all - more);
+    }
+    job->places = places;
+    job->room = room;
+    return 0;
+}
+
+/* Has the job have `size` ranks, those that are new at no place. */
+static int job_extend(struct directory *d, struct directory_job *job, uint32_t size)
+{
+    uint32_t room = size;
+    int rc = 0;
+
+    if (job->kind != DIRECTORY_FIXED)
+        room = (size + PLACES_STEP - 1) / PLACES_STEP * PLACES_STEP;
+    if (room > job->room)
+        rc = places_grow(d, job, room);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = job->size; i < size; i++)
+        job->places[i] = DIRECTORY_NOWHERE;
+    job->size = size;
+    return 0;
+}
+
+/* Notes in the memory's table how many ranks the job has. */
+static void note_size(const struct directory *d, const struct directory_job *job)
 {
     struct directory_table *table = d->memory->table;
-    uint64_t cost = (uint64_t)job->size * sizeof(*job->places);
 
-    if (!table)
-        return directory_take(d, job->user, cost, cost, rc);
-    *rc = directory_has_share(d, job->user, cost) ? 0 : -EDQUOT;
-    if (*rc < 0)
-        return NULL;
-    directory_charge(d, job->user, cost);
-    return table->places[job - d->jobs];
+    if (table)
+        atomic_store_explicit(&table->jobs[job - d->jobs].size, job->size, memory_order_release);
 }
 
 /* Enters a job with its places into the lists, and into the memory's table. */
@@ -183,24 +233,37 @@ static void job_enter(struct directory *d, struct directory_job *job, const char
 
         entry->uid = job->uid;
         memcpy(entry->name, job->name, sizeof(entry->name));
-        if (atomic_load_explicit(&entry->size, memory_order_relaxed) == 0) /* not inherited */
+        if (atomic_load_explicit(&entry->size, memory_order_relaxed) == 0) { /* not inherited */
             atomic_store_explicit(&table->results[job - d->jobs].state, DIRECTORY_RESULT_NONE,
                                   memory_order_relaxed);
-        atomic_store_explicit(&entry->size, job->size, memory_order_release);
+            entry->published = 0;
+        }
+        entry->kind = job->kind;
+        entry->instance = job->instance;
+        note_size(d, job);
     }
 }
 
 /* An entry for a job of this user. */
-static void job_begin(struct directory_job *job, struct directory_user *u, uint32_t uid,
-                      uint32_t size)
+static void job_begin(struct directory_job *job, struct directory_user *u, uint32_t uid)
 {
-    *job = (struct directory_job){.uid = uid, .size = size, .user = u};
+    *job = (struct directory_job){.uid = uid, .user = u};
     if (u->jobs == 0)
         *u = (struct directory_user){.uid = uid};
 }
 
-static int job_open(struct directory *d, const struct directory_id *id, uint32_t size,
-                    struct directory_job **out)
+static uint64_t draw(const struct directory *d)
+{
+    uint64_t instance = 0;
+
+    while (instance == 0)
+        instance = d->memory->draw ? d->memory->draw(d->memory->context) : 1;
+    return instance;
+}
+
+/* Begins a job with `size` ranks; `instance` 0: a new one. */
+static int job_open(struct directory *d, const struct directory_id *id, enum directory_kind kind,
+                    uint32_t size, uint64_t instance, struct directory_job **out)
 {
     struct directory_user *u = user_of(d, id->uid);
     struct directory_job *job = d->jobs;
@@ -210,12 +273,12 @@ static int job_open(struct directory *d, const struct directory_id *id, uint32_t
         return rc;
     while (job->used)
         job++;
-    job_begin(job, u, id->uid, size);
-    job->places = places_take(d, job, &rc);
-    if (!job->places)
+    job_begin(job, u, id->uid);
+    job->kind = kind;
+    job->instance = instance ? instance : draw(d);
+    rc = job_extend(d, job, size);
+    if (rc < 0)
         return rc;
-    for (uint32_t i = 0; i < size; i++)
-        job->places[i] = DIRECTORY_NOWHERE;
     job_enter(d, job, id->job);
     *out = job;
     return 0;
@@ -224,13 +287,14 @@ static int job_open(struct directory *d, const struct directory_id *id, uint32_t
 /* Frees what this process has of a job. */
 static void job_forget(struct directory *d, struct directory_job *job)
 {
-    uint64_t cost = (uint64_t)job->size * sizeof(*job->places);
+    uint64_t cost = (uint64_t)job->room * sizeof(*job->places);
     const struct directory_id id = {.uid = job->uid, .job = job->name};
     uint16_t *at = first_of(d, &id);
 
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
         directory_gather_close(d, job, &job->gathers[i]);
     directory_gather_close(d, job, &job->last);
+    directory_names_free(d, job);
     if (d->memory->table)
         directory_discharge(d, job->user, cost);
     else
@@ -294,36 +358,68 @@ void directory_inherit(struct directory *d)
 
         if (size == 0)
             continue;
-        job_begin(job, user_of(d, entry->uid), entry->uid, size);
+        job_begin(job, user_of(d, entry->uid), entry->uid);
+        job->kind = entry->kind;
+        job->instance = entry->instance;
+        job->size = job->room = size;
+        if (job->kind != DIRECTORY_FIXED)
+            job->room = (size + PLACES_STEP - 1) / PLACES_STEP * PLACES_STEP;
         job->places = table->places[i];
-        directory_charge(d, job->user, (uint64_t)size * sizeof(*job->places));
+        directory_charge(d, job->user, (uint64_t)job->room * sizeof(*job->places));
         job_enter(d, job, entry->name);
         count_places(d, job);
-        if (job->live == 0)
+        if (job->live == 0) {
             job_close(d, job);
-        else
-            directory_result_inherit(d, job);
+            continue;
+        }
+        directory_result_inherit(d, job);
+        directory_names_inherit(d, job);
     }
 }
 
-int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
-                     uint32_t size, uint32_t node, uint32_t engine)
+/* What a claim and a joining process have in common. */
+static bool place_valid(const struct directory *d, const struct directory_id *id, uint32_t node,
+                        uint32_t engine)
 {
-    struct directory_job *job;
     size_t length = strlen(id->job);
-    int rc;
 
-    if (length == 0 || length >= DIRECTORY_NAME_MAX || size == 0 || size > DIRECTORY_RANKS_MAX ||
-        rank >= size || node >= d->node_count || engine >= DIRECTORY_ENGINES)
-        return -EINVAL;
-    job = directory_job_find(d, id);
+    return length > 0 && length < DIRECTORY_NAME_MAX && node < d->node_count &&
+           engine < DIRECTORY_ENGINES;
+}
+
+static bool claim_valid(const struct directory *d, const struct directory_id *id,
+                        const struct directory_claim *c)
+{
+    uint32_t most = c->size == DIRECTORY_OPEN ? d->ranks_max : DIRECTORY_RANKS_MAX;
+
+    return place_valid(d, id, c->node, c->engine) && c->size > 0 && c->rank < c->size &&
+           c->rank < most && (c->size == DIRECTORY_OPEN || c->size <= most);
+}
+
+/* The job that a claim is for, which begins with it where it is not known. */
+static int job_of_claim(struct directory *d, const struct directory_id *id,
+                        const struct directory_claim *c, struct directory_job **out)
+{
+    bool open = c->size == DIRECTORY_OPEN;
+    struct directory_job *job = directory_job_find(d, id);
+
     if (!job) {
-        rc = job_open(d, id, size, &job);
-        if (rc < 0)
-            return rc;
+        if (open && c->instance == 0)
+            return -ESTALE;
+        return job_open(d, id, open ? DIRECTORY_ADOPTED : DIRECTORY_FIXED,
+                        open ? c->rank + 1 : c->size, c->instance, out);
     }
-    if (job->size != size)
+    *out = job;
+    if (open != (job->kind != DIRECTORY_FIXED) || (!open && job->size != c->size))
         return -EINVAL;
+    if (open && job->instance != c->instance)
+        return -ESTALE;
+    return 0;
+}
+
+/* Notes where a rank is that the job has. */
+static int place(struct directory_job *job, uint32_t rank, uint32_t node, uint32_t engine)
+{
     if (directory_node_of(job, rank) == DIRECTORY_NOWHERE) {
         /* A rank that comes again counts its exchanges from 0. */
         if (job->places[rank] == DIRECTORY_LEFT) {
@@ -338,6 +434,59 @@ int directory_attach(struct directory *d, const struct directory_id *id, uint32_
     return 0;
 }
 
+int directory_claim(struct directory *d, const struct directory_id *id,
+                    const struct directory_claim *c)
+{
+    struct directory_job *job;
+    int rc = claim_valid(d, id, c) ? job_of_claim(d, id, c, &job) : -EINVAL;
+
+    if (rc < 0)
+        return rc;
+    if (c->rank >= job->size) {
+        /* A job that has given all its ranks itself knows each of them. */
+        if (job->kind != DIRECTORY_ADOPTED)
+            return -EINVAL;
+        rc = job_extend(d, job, c->rank + 1);
+        if (rc < 0)
+            return rc;
+        note_size(d, job);
+    }
+    return place(job, c->rank, c->node, c->engine);
+}
+
+int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
+                     uint32_t size, uint32_t node, uint32_t engine)
+{
+    const struct directory_claim claim = {
+        .rank = rank, .size = size, .node = node, .engine = engine};
+
+    return directory_claim(d, id, &claim);
+}
+
+int directory_join(struct directory *d, const struct directory_id *id, uint32_t node,
+                   uint32_t engine, uint32_t *rank)
+{
+    struct directory_job *job = directory_job_find(d, id);
+    int rc = 0;
+
+    if (!place_valid(d, id, node, engine) || (job && job->kind == DIRECTORY_FIXED))
+        return -EINVAL;
+    if (job && job->kind == DIRECTORY_ADOPTED)
+        return -ESTALE;
+    if (job && job->size >= d->ranks_max)
+        return -ENOSPC;
+    if (job)
+        rc = job_extend(d, job, job->size + 1);
+    else
+        rc = job_open(d, id, DIRECTORY_JOINED, 1, 0, &job);
+    if (rc < 0)
+        return rc;
+    *rank = job->size - 1;
+    rc = place(job, *rank, node, engine);
+    note_size(d, job); /* before anybody gets the rank: no process of this daemon gives it again */
+    return rc;
+}
+
 int directory_detach(struct directory *d, const struct directory_id *id, uint32_t rank,
                      uint32_t node, struct directory_job **out, uint32_t *failed)
 {
@@ -350,6 +499,7 @@ int directory_detach(struct directory *d, const struct directory_id *id, uint32_
     job->places[rank] = DIRECTORY_LEFT;
     job->left++;
     job->live--;
+    directory_names_rank_left(d, job, rank);
     if (job->live == 0) {
         job_close(d, job);
         *out = NULL;
@@ -380,6 +530,20 @@ uint32_t directory_size(const struct directory *d, const struct directory_id *id
     const struct directory_job *job = directory_job_find(d, id);
 
     return job ? job->size : 0;
+}
+
+uint64_t directory_instance(const struct directory *d, const struct directory_id *id)
+{
+    const struct directory_job *job = directory_job_find(d, id);
+
+    return job ? job->instance : 0;
+}
+
+bool directory_is_open(const struct directory *d, const struct directory_id *id)
+{
+    const struct directory_job *job = directory_job_find(d, id);
+
+    return job && job->kind != DIRECTORY_FIXED;
 }
 
 bool directory_has_left(const struct directory *d, const struct directory_id *id, uint32_t rank)

@@ -9,6 +9,8 @@
 
 /* NULL: there is no such job here. */
 struct directory_job *directory_job_find(const struct directory *d, const struct directory_id *id);
+/* Whether a text is printable, without spaces, not empty, and fits `room` with its terminator. */
+bool directory_text_valid(const char *text, size_t room);
 /* The node of a rank; DIRECTORY_NOWHERE: it is not attached. */
 uint32_t directory_node_of(const struct directory_job *job, uint32_t rank);
 
@@ -22,5 +24,12 @@ void directory_give(struct directory *d, struct directory_user *u, void *memory,
 
 /* The last result of an inherited job, as if it had been kept. */
 void directory_result_inherit(struct directory *d, struct directory_job *job);
+
+/* The published names of an inherited job: those of ranks that are attached. */
+void directory_names_inherit(struct directory *d, struct directory_job *job);
+/* A rank has left: its names go, and what it waits for. */
+void directory_names_rank_left(struct directory *d, struct directory_job *job, uint32_t rank);
+/* Frees what this process has of a job's names. */
+void directory_names_free(struct directory *d, struct directory_job *job);
 
 #endif
