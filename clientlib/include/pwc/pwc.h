@@ -361,7 +361,7 @@ PWC_API int pwc_region_key(const pwc_region *region, struct pwc_key *out);
  * the client's timeout does so for all: -ETIMEDOUT at each rank, pwc_error_text names those that
  * were missing, and `all` may hold a part. -EHOSTDOWN: a rank has ended, or its node cannot be
  * reached, and it had not taken part; -EINVAL also: one rank called a barrier, another an exchange;
- * pwc_error_text names the rank.
+ * pwc_error_text names the rank. -ENOTSUP: the job is open (pwc/open.h).
  */
 PWC_API int pwc_exchange(pwc_ctx *ctx, const void *mine, size_t len, void *all);
 
@@ -396,8 +396,8 @@ PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc
  * The remotes are this context's and the caller's, each to be freed by pwc_unbind, or with the
  * context; the array is the caller's. Regions stay their owners', and must outlive their use.
  * Collective as pwc_exchange, and blocks. On an error `remotes` is as before. -EINVAL: no context
- * or no array, or a region of another client; -ENOTSUP: the region is local only; -ECANCELED:
- * another rank could not take part; -ENOMEM; else as pwc_exchange.
+ * or no array, or a region of another client; -ENOTSUP: the region is local only, or the job
+ * is open; -ECANCELED: another rank could not take part; -ENOMEM; else as pwc_exchange.
  */
 PWC_API int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes);
 
