@@ -94,9 +94,9 @@ struct control {
     struct store store;       /* descriptors that outlive this process */
     struct inflight inflight; /* requests of clients under way */
     struct memberships memberships;
-    bool was_next;            /* started by the daemon whose place it takes */
-    bool inherited;           /* an earlier process's state is inherited */
-    bool leaving;             /* the next process is to take over: no request is begun */
+    bool was_next;  /* started by the daemon whose place it takes */
+    bool inherited; /* an earlier process's state is inherited */
+    bool leaving;   /* the next process is to take over: no request is begun */
     struct handover handover;
     char *const *argv;  /* our arguments, for the next process */
     char program[4096]; /* the path of our program at the start */

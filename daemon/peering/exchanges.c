@@ -280,7 +280,7 @@ int directory_contribute(struct directory *d, const struct directory_id *id,
     if (!job || part->rank >= job->size || directory_node_of(job, part->rank) != part->node)
         return -EPERM;
     if (job->kind != DIRECTORY_FIXED)
-        return -ENOTSUP; /* nobody knows whom the exchange would wait for */
+        return -ENOTSUP; /* an open job has no number of ranks to wait for */
     if (part->size != job->size)
         return -EINVAL;
     failure = directory_failure_of(job, part->sequence);

@@ -98,7 +98,7 @@ static int claim(uint32_t rank, uint32_t node, uint64_t instance)
             .rank = rank, .size = DIRECTORY_OPEN, .node = node, .instance = instance});
 }
 
-/* Ranks count up, and none comes again while the job lives, whoever leaves. */
+/* Ranks count up, and none comes again while the job lives, also when a rank leaves. */
 static void ranks_count_up(void)
 {
     uint32_t engine, rank;
