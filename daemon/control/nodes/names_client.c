@@ -109,6 +109,8 @@ void names_client_ask(struct control *control, struct pending *p)
     index = membership_find(&control->memberships, c->slot, name);
     if (index >= 0)
         publish(c, (uint32_t)index, cookie);
+    else /* another call of the client has dropped the name: the library asks again */
+        p->located(control, p, -ECONNABORTED, p->node, 0);
 }
 
 void names_client_give_up(struct control *control, const struct pending *p)

@@ -78,7 +78,8 @@ static void published(struct control *control, struct pending *p, int status, ui
         status = 0;
     if (status < 0) {
         index = membership_find(&control->memberships, c->slot, p->name);
-        if (p->how == PENDING_FRESH && index >= 0)
+        /* A name of another process is not this one's, though an earlier daemon has noted it. */
+        if ((p->how == PENDING_FRESH || status == -EADDRINUSE) && index >= 0)
             membership_drop(&control->memberships, c->slot, (uint32_t)index);
         fail(control, p, status);
         return;
