@@ -316,6 +316,25 @@ static void names_have_owners(void)
     end();
 }
 
+/* What pwcctl shows of an open job: no number of ranks, and its names. */
+static void view(void)
+{
+    char list[JOB_VIEW_RANKS_MAX];
+    struct view_job v;
+
+    begin();
+    (void)join(1);
+    (void)join(2);
+    (void)join(2);
+    leave(1, 2);
+    CU_ASSERT_EQUAL(publish(0, 1, "server", "x"), 0);
+    v = job_view(&d.jobs[0], list);
+    CU_ASSERT_EQUAL(v.size, DIRECTORY_OPEN);
+    CU_ASSERT(v.live == 2 && v.left == 1 && v.names == 1);
+    CU_ASSERT_STRING_EQUAL(v.gone, "1");
+    end();
+}
+
 /* Names are bounded in a job, and charged to its user until they go. */
 static void names_are_bounded(void)
 {
@@ -428,6 +447,7 @@ int main(void)
                            {"adopted", adopted},
                            {"inherited", inherited},
                            {"names have owners", names_have_owners},
+                           {"view", view},
                            {"names are bounded", names_are_bounded},
                            {"names are inherited", names_are_inherited},
                            {"waiters", waiters},
