@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "daemon/peering/directory.h"
 #include "pwc/notify.h"
 #include "pwc/open.h"
 #include "pwc/team.h"
@@ -485,6 +486,46 @@ static void killed_daemons(void)
     CU_ASSERT_EQUAL(pwc_finalize(a.client) + pwc_finalize(b.client), 0);
 }
 
+/* A job whose home is this node. */
+static void name_job(char name[24], uint32_t home)
+{
+    const struct directory_id id = {.uid = getuid(), .job = name};
+
+    for (int i = 0; i == 0 || directory_home(&id, cluster.options.nodes) != home; i++)
+        snprintf(name, 24, "lost-%d", i);
+}
+
+/* A home that comes back without its state takes a member of another node back, with its names,
+ * but gives no rank, which might be one that it had given. When the last member has ended, another
+ * instance begins. */
+static void home_without_state(void)
+{
+    struct member m = {0}, late = {0};
+    struct pwc_address old;
+    size_t length = 8;
+    pwc_remote *remote;
+    pwc_peer peer;
+    char job[24], data[8];
+
+    if (cluster.options.nodes == 1)
+        return; /* all members go with the home */
+    name_job(job, 1);
+    enter(&m, 0, job);
+    old = m.card.address;
+    CU_ASSERT_EQUAL(pwc_publish(m.client, "mine", &m.card, sizeof(m.card)), 0);
+    cluster_kill(&cluster, 1);
+    CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 1), 0);
+    CU_ASSERT_EQUAL(pwc_lookup(m.client, "nobody's", data, &length, 0), -ENOENT);
+    CU_ASSERT_EQUAL(bind_name(&m, "mine", 0, &remote), 0);
+    CU_ASSERT_EQUAL(join(&late, 1, job), -ESTALE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(late.error, "gives no ranks"));
+    CU_ASSERT_EQUAL(pwc_finalize(m.client), 0);
+    enter(&late, 0, job);
+    CU_ASSERT_EQUAL(pwc_rank(late.client), 0);
+    CU_ASSERT_EQUAL(pwc_address_peer(late.client, &old, &peer), -EHOSTUNREACH);
+    CU_ASSERT_EQUAL(pwc_finalize(late.client), 0);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const keep[] = {"--keep", NULL};
@@ -497,6 +538,7 @@ int main(int argc, char **argv)
                            {"lookups wait", lookups_wait},
                            {"killed member", killed_member},
                            {"killed daemons", killed_daemons},
+                           {"a home without its state", home_without_state},
                            CU_TEST_INFO_NULL};
     struct cluster_options options = {.nodes = 2, .more = keep};
     int rc;
