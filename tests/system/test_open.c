@@ -421,23 +421,30 @@ static void killed_member(void)
     CU_ASSERT_EQUAL(pwc_finalize(m.client), 0);
 }
 
-/* ---- daemons that die ------------------------------------------------------------------------ */
+/* ---- daemons that go ------------------------------------------------------------------------- */
 
-static void kill_daemon(unsigned node)
+/* Has another process take a daemon's place: after its death, or by a hand-over. */
+static void replace_daemon(unsigned node, bool by_death)
 {
     pid_t pid = cluster_kept(&cluster, node), next;
     time_t end = time(NULL) + LIMIT_S;
 
     CU_ASSERT_FATAL(pid > 0);
-    kill(pid, SIGKILL);
+    if (by_death)
+        kill(pid, SIGKILL);
+    else
+        kill(cluster.nodes[node].pid, SIGUSR2);
+    /* Both are children for a moment: the one that answers is the next. */
+    while (!by_death && kill(pid, 0) == 0 && time(NULL) < end)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     while (((next = cluster_kept(&cluster, node)) == 0 || next == pid) && time(NULL) < end)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     CU_ASSERT_NOT_EQUAL(next, pid);
 }
 
-/* Kills each daemon in turn, one of which is the job's home: names stay whose they are, ranks go
- * on counting, addresses stay good, and lookups that wait end well. */
-static void killed_daemons(void)
+/* Each daemon in turn, one of which is the job's home, is killed, then handed over: names stay
+ * whose they are, ranks go on counting, addresses stay good, and lookups that wait end well. */
+static void replaced_daemons(void)
 {
     struct member a = {0}, b = {0}, late = {0};
     struct seeker seeker;
@@ -451,23 +458,25 @@ static void killed_daemons(void)
     enter(&b, 1, "restart");
     CU_ASSERT_EQUAL(pwc_publish(a.client, "a", &a.card, sizeof(a.card)), 0);
     CU_ASSERT_EQUAL(pwc_publish(b.client, "b", &b.card, sizeof(b.card)), 0);
-    for (unsigned node = 0; node < cluster.options.nodes; node++) {
+    for (unsigned step = 0; step < 2 * cluster.options.nodes; step++) {
+        unsigned node = step / 2;
+
         enter(&late, node, "restart"); /* gives its rank up again: it does not come twice */
         rank = pwc_rank(late.client);
         CU_ASSERT_EQUAL(pwc_finalize(late.client), 0);
         seeker = (struct seeker){.client = b.client, .rc = 1};
         CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, seek, &seeker), 0);
-        kill_daemon(node);
+        replace_daemon(node, step % 2 == 0);
         enter(&late, node + 1, "restart");
         CU_ASSERT_EQUAL(pwc_rank(late.client), rank + 1);
         CU_ASSERT_EQUAL(pwc_publish(late.client, "a", "", 0), -EADDRINUSE);
         CU_ASSERT_EQUAL(pwc_publish(late.client, "b", "", 0), -EADDRINUSE);
         CU_ASSERT_EQUAL(bind_name(&late, "a", 0, &remote), 0);
-        CU_ASSERT_EQUAL(put_word(&late, remote, node, rank), 0);
-        CU_ASSERT_EQUAL(a.words[node], rank);
+        CU_ASSERT_EQUAL(put_word(&late, remote, step, rank), 0);
+        CU_ASSERT_EQUAL(a.words[step], rank);
         CU_ASSERT_EQUAL(bind_name(&late, "b", 0, &remote), 0);
-        CU_ASSERT_EQUAL(put_word(&late, remote, node, rank), 0);
-        CU_ASSERT_EQUAL(b.words[node], rank);
+        CU_ASSERT_EQUAL(put_word(&late, remote, step, rank), 0);
+        CU_ASSERT_EQUAL(b.words[step], rank);
         CU_ASSERT_EQUAL(pwc_publish(late.client, "late", "l", 1), 0);
         pthread_join(thread, NULL);
         CU_ASSERT_EQUAL(seeker.rc, 0);
@@ -476,7 +485,7 @@ static void killed_daemons(void)
         /* Contexts go on counting, too. */
         CU_ASSERT_EQUAL(pwc_ctx_destroy(b.ctx), 0);
         CU_ASSERT_EQUAL(pwc_ctx_create(b.client, NULL, &b.ctx), 0);
-        CU_ASSERT_EQUAL(pwc_peer_context(pwc_ctx_peer(b.ctx)), node + 1);
+        CU_ASSERT_EQUAL(pwc_peer_context(pwc_ctx_peer(b.ctx)), step + 1);
         CU_ASSERT_EQUAL(pwc_address(b.ctx, &b.card.address), 0);
         CU_ASSERT_EQUAL(pwc_publish(b.client, "b", &b.card, sizeof(b.card)), 0);
     }
@@ -537,7 +546,7 @@ int main(int argc, char **argv)
                            {"names", names},
                            {"lookups wait", lookups_wait},
                            {"killed member", killed_member},
-                           {"killed daemons", killed_daemons},
+                           {"replaced daemons", replaced_daemons},
                            {"a home without its state", home_without_state},
                            CU_TEST_INFO_NULL};
     struct cluster_options options = {.nodes = 2, .more = keep};
