@@ -542,6 +542,16 @@ static void open_jobs(void)
     r = request_of(&c, "lookup");
     CU_ASSERT_EQUAL(ask(c.socket, &r, &a), -ENOENT); /* the lookup's answer comes first */
     CU_ASSERT_EQUAL(ask_nothing(c.socket, &a), 0);
+    /* Half of the requests under way are left for others. */
+    c.lookup.give_up = 0;
+    for (uint32_t id = 100; id < 228; id++) {
+        r = request_of(&c, "lookup");
+        CU_ASSERT_TRUE(raw_request(c.socket, id, &r));
+    }
+    r = request_of(&c, "lookup");
+    CU_ASSERT_EQUAL(ask(c.socket, &r, &a), -ENOBUFS);
+    r = request_of(&c, "inspect");
+    CU_ASSERT_EQUAL(ask(c.socket, &r, &a), 0);
     answer_close(&c.session);
     close(c.socket);
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));

@@ -10,6 +10,9 @@
 #include "daemon/control/nodes/names_client.h"
 #include "daemon/peering/names.h"
 
+/* Fewer than a client's requests under way may be: it can always give one up. */
+enum { LOOKUPS_MAX = CLIENT_PENDING_MAX / 2 };
+
 static const char *text_of(int status)
 {
     switch (status) {
@@ -151,6 +154,17 @@ static void give_up(struct client *c, uint32_t request)
         }
 }
 
+/* Whether the client has as many lookups that wait as it may. */
+static bool waits_much(struct client *c)
+{
+    struct pending_table *t = &c->control->pending;
+    uint32_t count = 0;
+
+    for (struct pending *p = pending_of(t, c); p; p = pending_after(t, p))
+        count += p->kind == PENDING_LOOKUP && p->how == PENDING_WAITS;
+    return count >= LOOKUPS_MAX;
+}
+
 void request_lookup(struct client *c, uint32_t request, const Pwc__Lookup *lookup)
 {
     struct pending *p;
@@ -163,6 +177,11 @@ void request_lookup(struct client *c, uint32_t request, const Pwc__Lookup *looku
     }
     if (!may_ask(c, request, lookup->name))
         return;
+    if (lookup->wait && waits_much(c)) {
+        reply_error(c, request, -ENOBUFS, "name %s: %u lookups of this process wait already",
+                    lookup->name, LOOKUPS_MAX);
+        return;
+    }
     p = pending_add(&c->control->pending, PENDING_LOOKUP, c, request, &cookie);
     if (!p) {
         reply_error(c, request, -ENOBUFS, "too many requests wait in this daemon: try again later");
