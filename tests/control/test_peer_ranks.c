@@ -292,6 +292,34 @@ static void ranks_given(void)
     }
 }
 
+/* A home of an earlier release takes the question for a rank that is out of range. */
+static void home_is_older(void)
+{
+    struct holdings before;
+    struct raw_peer p;
+    struct answer a;
+    int s;
+
+    CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    s = begin_hello_of(UINT32_MAX);
+    answer_rank(&p, asked(&p), -EINVAL, 0);
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), -ENOTSUP);
+    CU_ASSERT_PTR_NOT_NULL(strstr(a.text, "older than 0.6"));
+    leave(s, &before);
+    /* Such a home gives a job of fixed size no instance, and keeps no names. */
+    s = attach(&p);
+    CU_ASSERT_TRUE(raw_request(
+        s, 4,
+        &(Pwc__ClientRequest){.base.descriptor = &pwc__client_request__descriptor,
+                              .body_case = PWC__CLIENT_REQUEST__BODY_PUBLISH,
+                              .publish = &(Pwc__Publish){
+                                  .base.descriptor = &pwc__publish__descriptor, .name = "name"}}));
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), -ENOTSUP);
+    leave(s, &before);
+    raw_peer_close(&p);
+}
+
 /* The daemon announces a rank of an open job with its instance, and the names behind it. */
 static void announces_its_names(void)
 {
@@ -482,6 +510,7 @@ int main(int argc, char **argv)
                            {"ranks not announced again are gone", not_announced_again},
                            {"announces its ranks on a new link", announces_its_ranks},
                            {"ranks given", ranks_given},
+                           {"a home that is older", home_is_older},
                            {"announces its names on a new link", announces_its_names},
                            {"names out of range", names_out_of_range},
                            {"still served", still_served},

@@ -234,7 +234,7 @@ struct pwc_ctx_attr {
  * -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user, or too many
  * connections during the whole timeout; -ENOSPC: too many clients of this daemon, or the open job
  * has given all its 2,097,152 ranks; -ESTALE: the open job's home has lost its state since the job
- * began, and gives no ranks.
+ * began, and gives no ranks; -ENOTSUP: the daemon of the open job's home is older than 0.6.
  */
 PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
 

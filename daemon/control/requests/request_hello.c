@@ -289,6 +289,12 @@ static const char *join_refusal(const struct client *c, int status, uint64_t ins
                  "job %s has a fixed number of ranks: join an open job of another name, or give "
                  "rank and size",
                  c->job);
+    else if (status == -ENOTSUP)
+        snprintf(
+            text, size,
+            "the daemon of node %u, which keeps the directory of job %s, is older than 0.6 and "
+            "knows no open jobs: update it",
+            home, c->job);
     else if (status == -ESTALE)
         snprintf(text, size,
                  "node %u, which keeps the directory of job %s, has lost its state since the job "
@@ -316,6 +322,9 @@ static void joined(struct control *control, struct pending *p, int status, uint3
     pending_remove(&control->pending, p);
     if (status == 0 && (instance == 0 || rank >= DIRECTORY_RANKS_MAX))
         status = -EPROTO;
+    /* A home that knows open jobs names the instance of the job that it refuses. */
+    if (status == -EINVAL && instance == 0)
+        status = -ENOTSUP;
     if (status < 0) {
         refuse(c, status, join_refusal(c, status, instance, home, text, sizeof(text)));
         return;
