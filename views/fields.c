@@ -309,7 +309,7 @@ const struct field fields_client[] = {
     {CLIENT(client), .title = "client", .names = true},
     {CLIENT(job), FIELD_CHARS, .title = "job"},
     {CLIENT(rank), .title = "rank"},
-    {CLIENT(size), .title = "of"},
+    {CLIENT(size), FIELD_NOW, UNIT_RANKS, .title = "of"},
     {CLIENT(uid), .title = "uid"},
     {CLIENT(pid), .title = "pid"},
     {CLIENT(sessions), .title = "contexts"},
@@ -438,9 +438,10 @@ const struct field fields_collective[] = {
 const struct field fields_job[] = {
     {JOB(job), FIELD_TEXT, .title = "job", .names = true},
     {JOB(uid), .title = "user"},
-    {JOB(size), .title = "size"},
+    {JOB(size), FIELD_NOW, UNIT_RANKS, .title = "size"},
     {JOB(live), .title = "live"},
     {JOB(left), .title = "left"},
+    {JOB(names), FIELD_NOW, UNIT_COUNT, "names"},
     {JOB(gone), FIELD_TEXT, .title = "gone"},
     {0},
 };

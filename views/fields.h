@@ -35,6 +35,7 @@ enum field_unit {
     UNIT_NS,     /* a duration: 850ns, 12.3us, 4.5s */
     UNIT_SECOND, /* a duration given in seconds */
     UNIT_PERCENT,
+    UNIT_RANKS, /* ranks of a job; UINT32_MAX: "open" */
 };
 
 /* A metric of pwc-exporter, without "pwcd_" in front and "_total" behind; its name ends with its

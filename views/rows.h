@@ -93,8 +93,9 @@ struct view_collective {
 /* A job whose directory this node keeps. */
 struct view_job {
     const char *job;
-    uint64_t uid, size;
+    uint64_t uid, size;  /* UINT32_MAX: open */
     uint64_t live, left; /* ranks attached; ranks that have come and gone */
+    uint64_t names;      /* published */
     const char *gone;    /* the latter, as a list; NULL: none */
 };
 

@@ -139,6 +139,10 @@ static int accept_welcome(void *context, const Pwc__ClientReply *reply, int *fds
     client->packed_max = welcome->packed_max;
     client->bounce_max = welcome->bounce_max;
     client->message_max = welcome->message_max;
+    client->node = welcome->node;
+    client->instance = welcome->instance;
+    if (client->size == PWC_OPEN) /* else the rank is the caller's */
+        client->rank = welcome->rank;
     return 1;
 }
 

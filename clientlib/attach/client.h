@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include "clientlib/attach/daemon_link.h"
 #include "clientlib/attach/guard.h"
 #include "clientlib/memory/landings.h"
@@ -25,8 +26,10 @@ struct pwc_client {
     struct daemon_link link;
     struct span_table spans;
     struct landing_table landings;
+    uint32_t node;
+    uint64_t instance; /* of the job; 0: the job's home does not say */
     uint32_t rank;
-    uint32_t size;
+    uint32_t size; /* PWC_OPEN: of an open job */
     uint32_t packed_max;
     uint64_t bounce_max;
     uint64_t message_max;
@@ -67,6 +70,17 @@ static inline int client_may_ask(struct pwc_client *client)
                ? daemon_link_refuse(&client->link, -EDEADLK,
                                     "a handler of an active message must not ask the daemon")
                : 0;
+}
+
+/* 0, or -ENOTSUP with its text: `what` needs to know how many ranks the job has. */
+static inline int client_needs_size(struct pwc_client *client, const char *what)
+{
+    char why[DAEMON_TEXT_MAX];
+
+    if (client->size != PWC_OPEN)
+        return 0;
+    snprintf(why, sizeof(why), "%s in an open job: it has no fixed number of ranks", what);
+    return daemon_link_refuse(&client->link, -ENOTSUP, why);
 }
 
 #endif

@@ -270,12 +270,6 @@ void daemon_link_forget(struct daemon_link *link, struct daemon_call *call)
     *at = call->next;
 }
 
-int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
-                Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context)
-{
-    return daemon_call_meanwhile(link, request, expected, accept, context, NULL);
-}
-
 int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request)
 {
     int rc;
@@ -288,11 +282,11 @@ int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request)
     return rc;
 }
 
-int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
-                          Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context,
-                          const struct daemon_meanwhile *meanwhile)
+/* `meanwhile` NULL: the caller has no work. */
+static int call_by(struct daemon_link *link, Pwc__ClientRequest *request,
+                   Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context,
+                   const struct daemon_meanwhile *meanwhile, int64_t deadline)
 {
-    int64_t deadline = meanwhile ? meanwhile->deadline : deadline_after_ms(link->timeout_ms);
     struct daemon_call call = {.expected = expected, .accept = accept, .context = context};
     int rc;
 
@@ -320,6 +314,27 @@ int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
     }
     pthread_mutex_unlock(&link->lock);
     return rc;
+}
+
+int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
+                Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context)
+{
+    return call_by(link, request, expected, accept, context, NULL,
+                   deadline_after_ms(link->timeout_ms));
+}
+
+int daemon_call_until(struct daemon_link *link, Pwc__ClientRequest *request,
+                      Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context,
+                      int64_t deadline)
+{
+    return call_by(link, request, expected, accept, context, NULL, deadline);
+}
+
+int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
+                          Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context,
+                          const struct daemon_meanwhile *meanwhile)
+{
+    return call_by(link, request, expected, accept, context, meanwhile, meanwhile->deadline);
 }
 
 /* The connection is over, and the daemon has hung up, which it does after it has freed all that the

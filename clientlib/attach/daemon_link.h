@@ -78,6 +78,11 @@ void daemon_link_close(struct daemon_link *link);
 int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
                 Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context);
 
+/* As daemon_call, with a deadline in place of the link's timeout. */
+int daemon_call_until(struct daemon_link *link, Pwc__ClientRequest *request,
+                      Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context,
+                      int64_t deadline);
+
 /*
  * A caller's work while it waits for a reply that may take long: `work` is called again and
  * again without the lock. It returns when `fd` or `bell` is readable, at the deadline, or when it

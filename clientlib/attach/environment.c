@@ -114,6 +114,24 @@ static int resolve_job(const struct pwc_attr *attr, struct environment *out, cha
     return fits(length, sizeof(out->job), "job's name", why, why_size);
 }
 
+/* The name of an open job is the program's to choose: that of a launcher's job is a fixed job's. */
+static int check_open(const struct pwc_attr *attr, char *why, size_t why_size)
+{
+    if (attr->rank != 0) {
+        snprintf(why, why_size,
+                 "rank %u of an open job: leave it 0, the daemons give the rank (pwc_rank)",
+                 attr->rank);
+        return -EINVAL;
+    }
+    if (!attr->job && !value_of("PWC_JOB")) {
+        snprintf(why, why_size,
+                 "an open job needs a name that its processes share: give one in struct pwc_attr, "
+                 "or set PWC_JOB");
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int resolve_rank(const struct pwc_attr *attr, struct environment *out, char *why,
                         size_t why_size)
 {
@@ -121,6 +139,8 @@ static int resolve_rank(const struct pwc_attr *attr, struct environment *out, ch
 
     out->rank = attr->rank;
     out->size = attr->size;
+    if (attr->size == PWC_OPEN)
+        return check_open(attr, why, why_size);
     if (attr->size == 0) {
         rc = number_from(rank_names, sizeof(rank_names) / sizeof(rank_names[0]), &out->rank, why,
                          why_size);

@@ -116,6 +116,9 @@ static int exchange_all(pwc_ctx *ctx, const void *mine, size_t len, void *all)
 
     if (rc < 0)
         return rc;
+    rc = client_needs_size(client, "an exchange or a barrier");
+    if (rc < 0)
+        return rc;
     if (len > EXCHANGE_MAX) {
         snprintf(why, sizeof(why), "%zu bytes for an exchange: a rank may give %d", len,
                  EXCHANGE_MAX);

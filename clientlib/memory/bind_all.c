@@ -75,6 +75,8 @@ int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes)
     if (!ctx || !remotes)
         return -EINVAL;
     rc = client_may_ask(ctx->client);
+    if (rc == 0)
+        rc = client_needs_size(ctx->client, "pwc_bind_all");
     if (rc < 0)
         return rc;
     size = ctx->client->size;

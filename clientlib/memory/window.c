@@ -163,6 +163,8 @@ int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window
     struct window_member member;
     struct pwc_window *w;
 
+    if (rc == 0 && !team)
+        rc = client_needs_size(ctx->client, "a window over all ranks");
     if (rc < 0)
         return rc;
     w = allocate(ctx, team);

@@ -218,8 +218,10 @@ static int check_attr(struct pwc_client *client, const struct pwc_team_attr *att
 int pwc_team_world(pwc_ctx *ctx, const struct pwc_team_attr *attr, pwc_team **out)
 {
     struct join join = {.ctx = ctx, .kind = PWC__TEAM_KIND__TEAM_SPLIT};
-    int rc = check_attr(ctx->client, attr, &join.window);
+    int rc = client_needs_size(ctx->client, "pwc_team_world");
 
+    if (rc == 0)
+        rc = check_attr(ctx->client, attr, &join.window);
     join.key = 0;
     return rc < 0 ? rc : join_team(&join, out);
 }

@@ -17,6 +17,7 @@
 #include "daemon/control/nodes/frame.h"
 #include "daemon/control/survive/handover.h"
 #include "daemon/control/nodes/directory_client.h"
+#include "daemon/control/nodes/names_client.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"
 #include "daemon/control/start/secret.h"
@@ -285,6 +286,9 @@ static int open_tables(struct control *control)
     rc = directory_client_open(control);
     if (rc == 0)
         rc = team_home_open(control);
+    if (rc == 0)
+        rc = memberships_open(&control->memberships, &control->store,
+                              control->inflight.header->entries, control->inherited);
     return control_explain(control, rc, "");
 }
 
@@ -348,6 +352,10 @@ static int take_frame(struct control *control, uint32_t from, const Pwc__PeerFra
     case PWC__PEER_FRAME__BODY_TEAM_GROUP:
     case PWC__PEER_FRAME__BODY_TEAM_START:
         return team_client_frame(control, from, frame);
+    case PWC__PEER_FRAME__BODY_PUBLICATION:
+    case PWC__PEER_FRAME__BODY_LOOK_FOR:
+    case PWC__PEER_FRAME__BODY_NAME_IS:
+        return names_client_frame(control, from, frame);
     default:
         return directory_client_frame(control, from, frame);
     }
@@ -356,6 +364,7 @@ static int take_frame(struct control *control, uint32_t from, const Pwc__PeerFra
 static void node_up(struct control *control, uint32_t node)
 {
     directory_client_node_up(control, node);
+    names_client_node_up(control, node);
     team_client_node_up(control, node);
     team_home_node_up(control, node);
 }
@@ -488,6 +497,7 @@ static void control_close(struct control *control)
     workers_close(control);
     if (control->lifeline >= 0)
         close(control->lifeline);
+    memberships_close(&control->memberships);
     inflight_close(&control->inflight);
     free(control->frame);
     store_close(&control->store);

@@ -22,6 +22,7 @@
 #include "daemon/peering/handshake.h"
 #include "daemon/peering/teams/teams.h"
 #include "daemon/control/survive/inflight.h"
+#include "daemon/control/survive/membership.h"
 #include "daemon/control/watch/log.h"
 #include "daemon/control/nodes/nodes.h"
 #include "daemon/control/nodes/own_frames.h"
@@ -92,9 +93,10 @@ struct control {
 
     struct store store;       /* descriptors that outlive this process */
     struct inflight inflight; /* requests of clients under way */
-    bool was_next;            /* started by the daemon whose place it takes */
-    bool inherited;           /* an earlier process's state is inherited */
-    bool leaving;             /* the next process is to take over: no request is begun */
+    struct memberships memberships;
+    bool was_next;  /* started by the daemon whose place it takes */
+    bool inherited; /* an earlier process's state is inherited */
+    bool leaving;   /* the next process is to take over: no request is begun */
     struct handover handover;
     char *const *argv;  /* our arguments, for the next process */
     char program[4096]; /* the path of our program at the start */

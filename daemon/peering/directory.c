@@ -1,5 +1,5 @@
 /* Owns the directory's tables and decisions (directory.h). */
-#include "daemon/peering/directory.h"
+#include "daemon/peering/directory_private.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #define DOUBTED (UINT32_C(1) << 30) /* of an entry of `places` */
 
-#define PART_COST 32u /* bytes charged for a contribution beside its own */
+#define PLACES_STEP 1024u /* ranks by which an open job's places grow: a page */
 
 void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count,
                     const struct directory_shares *shares)
@@ -17,19 +17,25 @@ void directory_init(struct directory *d, const struct directory_memory *memory, 
     memset(d->first, 0xff, sizeof(d->first)); /* DIRECTORY_NO_JOB */
     d->memory = memory;
     d->node_count = node_count;
+    d->ranks_max = DIRECTORY_RANKS_MAX;
     d->shares = *shares;
+}
+
+bool directory_text_valid(const char *text, size_t room)
+{
+    size_t length = strlen(text);
+
+    if (length == 0 || length >= room)
+        return false;
+    for (; *text; text++)
+        if (*text <= ' ' || *text > '~')
+            return false;
+    return true;
 }
 
 bool directory_name_valid(const char *name)
 {
-    size_t length = strlen(name);
-
-    if (length == 0 || length >= DIRECTORY_NAME_MAX)
-        return false;
-    for (; *name; name++)
-        if (*name <= ' ' || *name > '~')
-            return false;
-    return true;
+    return directory_text_valid(name, DIRECTORY_NAME_MAX);
 }
 
 /* FNV-1a: spreads names evenly, the same on every machine. */
@@ -56,7 +62,7 @@ static uint16_t *first_of(struct directory *d, const struct directory_id *id)
     return &d->first[hash_of(id) / d->node_count % DIRECTORY_JOBS_MAX];
 }
 
-static struct directory_job *job_find(const struct directory *d, const struct directory_id *id)
+struct directory_job *directory_job_find(const struct directory *d, const struct directory_id *id)
 {
     struct directory *all = (struct directory *)d;
     uint16_t at = *first_of(all, id);
@@ -99,49 +105,49 @@ static int job_room(const struct directory *d, const struct directory_user *u)
     return leaves_enough(d, u->jobs, 1, DIRECTORY_JOBS_MAX - d->used) ? 0 : -EDQUOT;
 }
 
-static void charge(struct directory *d, struct directory_user *u, uint64_t cost)
+void directory_charge(struct directory *d, struct directory_user *u, uint64_t cost)
 {
     u->bytes += cost;
     d->bytes += cost;
 }
 
-static void discharge(struct directory *d, struct directory_user *u, uint64_t cost)
+void directory_discharge(struct directory *d, struct directory_user *u, uint64_t cost)
 {
     u->bytes -= cost;
     d->bytes -= cost;
 }
 
-static bool has_share(const struct directory *d, const struct directory_user *u, uint64_t cost)
+bool directory_has_share(const struct directory *d, const struct directory_user *u, uint64_t cost)
 {
     return leaves_enough(d, u->bytes, cost, DIRECTORY_BYTES_MAX - d->bytes);
 }
 
 /* Takes memory for this user. NULL: -EDQUOT or -ENOMEM in *rc. */
-static void *take(struct directory *d, struct directory_user *u, size_t size, uint64_t cost,
-                  int *rc)
+void *directory_take(struct directory *d, struct directory_user *u, size_t size, uint64_t cost,
+                     int *rc)
 {
     void *memory = NULL;
 
     *rc = -EDQUOT;
-    if (!has_share(d, u, cost))
+    if (!directory_has_share(d, u, cost))
         return NULL;
     memory = d->memory->take(d->memory->context, size);
     *rc = memory ? 0 : -ENOMEM;
     if (memory)
-        charge(d, u, cost);
+        directory_charge(d, u, cost);
     return memory;
 }
 
-static void give(struct directory *d, struct directory_user *u, void *memory, uint64_t cost)
+void directory_give(struct directory *d, struct directory_user *u, void *memory, uint64_t cost)
 {
     d->memory->give(d->memory->context, memory);
-    discharge(d, u, cost);
+    directory_discharge(d, u, cost);
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
 /* DIRECTORY_NOWHERE: it is no rank of the job. */
-static uint32_t node_of(const struct directory_job *job, uint32_t rank)
+uint32_t directory_node_of(const struct directory_job *job, uint32_t rank)
 {
     uint32_t place = job->places[rank];
 
@@ -152,19 +158,61 @@ static uint32_t node_of(const struct directory_job *job, uint32_t rank)
 static_assert(DIRECTORY_NODES_MAX <= 1u << 16 && DIRECTORY_ENGINES <= 1u << 8,
               "no place reads as DOUBTED, DIRECTORY_NOWHERE or DIRECTORY_LEFT");
 
-/* The memory of a job's places, which the job is charged with. */
-static uint32_t *places_take(struct directory *d, const struct directory_job *job, int *rc)
+/* Makes room for so many ranks of a job, and charges its user. Places behind job->size mean
+ * nothing. */
+static int places_grow(struct directory *d, struct directory_job *job, uint32_t room)
+{
+    uint64_t more = (uint64_t)(room - job->room) * sizeof(*job->places);
+    uint64_t all = (uint64_t)room * sizeof(*job->places);
+    struct directory_table *table = d->memory->table;
+    uint32_t *places;
+    int rc;
+
+    if (table) {
+        if (!directory_has_share(d, job->user, more))
+            return -EDQUOT;
+        directory_charge(d, job->user, more);
+        job->places = table->places[job - d->jobs];
+        job->room = room;
+        return 0;
+    }
+    places = directory_take(d, job->user, all, all, &rc);
+    if (!places)
+        return rc;
+    if (job->places) {
+        memcpy(places, job->places, job->size * sizeof(*places));
+        directory_give(d, job->user, job->places, all - more);
+    }
+    job->places = places;
+    job->room = room;
+    return 0;
+}
+
+/* Has the job have `size` ranks, those that are new at no place. */
+static int job_extend(struct directory *d, struct directory_job *job, uint32_t size)
+{
+    uint32_t room = size;
+    int rc = 0;
+
+    if (job->kind != DIRECTORY_FIXED)
+        room = (size + PLACES_STEP - 1) / PLACES_STEP * PLACES_STEP;
+    if (room > job->room)
+        rc = places_grow(d, job, room);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = job->size; i < size; i++)
+        job->places[i] = DIRECTORY_NOWHERE;
+    job->size = size;
+    return 0;
+}
+
+/* Notes in the memory's table how many ranks the job has. */
+static void note_size(const struct directory *d, const struct directory_job *job)
 {
     struct directory_table *table = d->memory->table;
-    uint64_t cost = (uint64_t)job->size * sizeof(*job->places);
 
-    if (!table)
-        return take(d, job->user, cost, cost, rc);
-    *rc = has_share(d, job->user, cost) ? 0 : -EDQUOT;
-    if (*rc < 0)
-        return NULL;
-    charge(d, job->user, cost);
-    return table->places[job - d->jobs];
+    if (table)
+        atomic_store_explicit(&table->jobs[job - d->jobs].size, job->size, memory_order_release);
 }
 
 /* Enters a job with its places into the lists, and into the memory's table. */
@@ -185,24 +233,37 @@ static void job_enter(struct directory *d, struct directory_job *job, const char
 
         entry->uid = job->uid;
         memcpy(entry->name, job->name, sizeof(entry->name));
-        if (atomic_load_explicit(&entry->size, memory_order_relaxed) == 0) /* not inherited */
+        if (atomic_load_explicit(&entry->size, memory_order_relaxed) == 0) { /* not inherited */
             atomic_store_explicit(&table->results[job - d->jobs].state, DIRECTORY_RESULT_NONE,
                                   memory_order_relaxed);
-        atomic_store_explicit(&entry->size, job->size, memory_order_release);
+            entry->published = 0;
+        }
+        entry->kind = job->kind;
+        entry->instance = job->instance;
+        note_size(d, job);
     }
 }
 
 /* An entry for a job of this user. */
-static void job_begin(struct directory_job *job, struct directory_user *u, uint32_t uid,
-                      uint32_t size)
+static void job_begin(struct directory_job *job, struct directory_user *u, uint32_t uid)
 {
-    *job = (struct directory_job){.uid = uid, .size = size, .user = u};
+    *job = (struct directory_job){.uid = uid, .user = u};
     if (u->jobs == 0)
         *u = (struct directory_user){.uid = uid};
 }
 
-static int job_open(struct directory *d, const struct directory_id *id, uint32_t size,
-                    struct directory_job **out)
+static uint64_t draw(const struct directory *d)
+{
+    uint64_t instance = 0;
+
+    while (instance == 0)
+        instance = d->memory->draw ? d->memory->draw(d->memory->context) : 1;
+    return instance;
+}
+
+/* Begins a job with `size` ranks; `instance` 0: a new one. */
+static int job_open(struct directory *d, const struct directory_id *id, enum directory_kind kind,
+                    uint32_t size, uint64_t instance, struct directory_job **out)
 {
     struct directory_user *u = user_of(d, id->uid);
     struct directory_job *job = d->jobs;
@@ -212,12 +273,12 @@ static int job_open(struct directory *d, const struct directory_id *id, uint32_t
         return rc;
     while (job->used)
         job++;
-    job_begin(job, u, id->uid, size);
-    job->places = places_take(d, job, &rc);
-    if (!job->places)
+    job_begin(job, u, id->uid);
+    job->kind = kind;
+    job->instance = instance ? instance : draw(d);
+    rc = job_extend(d, job, size);
+    if (rc < 0)
         return rc;
-    for (uint32_t i = 0; i < size; i++)
-        job->places[i] = DIRECTORY_NOWHERE;
     job_enter(d, job, id->job);
     *out = job;
     return 0;
@@ -226,17 +287,18 @@ static int job_open(struct directory *d, const struct directory_id *id, uint32_t
 /* Frees what this process has of a job. */
 static void job_forget(struct directory *d, struct directory_job *job)
 {
-    uint64_t cost = (uint64_t)job->size * sizeof(*job->places);
+    uint64_t cost = (uint64_t)job->room * sizeof(*job->places);
     const struct directory_id id = {.uid = job->uid, .job = job->name};
     uint16_t *at = first_of(d, &id);
 
     for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
         directory_gather_close(d, job, &job->gathers[i]);
     directory_gather_close(d, job, &job->last);
+    directory_names_free(d, job);
     if (d->memory->table)
-        discharge(d, job->user, cost);
+        directory_discharge(d, job->user, cost);
     else
-        give(d, job->user, job->places, cost);
+        directory_give(d, job->user, job->places, cost);
     while (*at != job - d->jobs)
         at = &d->jobs[*at].next;
     *at = job->next;
@@ -274,7 +336,7 @@ void directory_clear(struct directory *d)
 static void count_places(const struct directory *d, struct directory_job *job)
 {
     for (uint32_t i = 0; i < job->size; i++) {
-        uint32_t node = node_of(job, i);
+        uint32_t node = directory_node_of(job, i);
 
         if (job->places[i] == DIRECTORY_LEFT)
             job->left++;
@@ -284,8 +346,6 @@ static void count_places(const struct directory *d, struct directory_job *job)
             job->places[i] = DIRECTORY_NOWHERE;
     }
 }
-
-static void result_inherit(struct directory *d, struct directory_job *job);
 
 void directory_inherit(struct directory *d)
 {
@@ -298,62 +358,148 @@ void directory_inherit(struct directory *d)
 
         if (size == 0)
             continue;
-        job_begin(job, user_of(d, entry->uid), entry->uid, size);
+        job_begin(job, user_of(d, entry->uid), entry->uid);
+        job->kind = entry->kind;
+        job->instance = entry->instance;
+        job->size = job->room = size;
+        if (job->kind != DIRECTORY_FIXED)
+            job->room = (size + PLACES_STEP - 1) / PLACES_STEP * PLACES_STEP;
         job->places = table->places[i];
-        charge(d, job->user, (uint64_t)size * sizeof(*job->places));
+        directory_charge(d, job->user, (uint64_t)job->room * sizeof(*job->places));
         job_enter(d, job, entry->name);
         count_places(d, job);
-        if (job->live == 0)
+        if (job->live == 0) {
             job_close(d, job);
-        else
-            result_inherit(d, job);
+            continue;
+        }
+        directory_result_inherit(d, job);
+        directory_names_inherit(d, job);
     }
 }
 
-int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
-                     uint32_t size, uint32_t node, uint32_t engine)
+/* What a claim and a joining process have in common. */
+static bool place_valid(const struct directory *d, const struct directory_id *id, uint32_t node,
+                        uint32_t engine)
 {
-    struct directory_job *job;
     size_t length = strlen(id->job);
-    int rc;
 
-    if (length == 0 || length >= DIRECTORY_NAME_MAX || size == 0 || size > DIRECTORY_RANKS_MAX ||
-        rank >= size || node >= d->node_count || engine >= DIRECTORY_ENGINES)
-        return -EINVAL;
-    job = job_find(d, id);
+    return length > 0 && length < DIRECTORY_NAME_MAX && node < d->node_count &&
+           engine < DIRECTORY_ENGINES;
+}
+
+static bool claim_valid(const struct directory *d, const struct directory_id *id,
+                        const struct directory_claim *c)
+{
+    uint32_t most = c->size == DIRECTORY_OPEN ? d->ranks_max : DIRECTORY_RANKS_MAX;
+
+    return place_valid(d, id, c->node, c->engine) && c->size > 0 && c->rank < c->size &&
+           c->rank < most && (c->size == DIRECTORY_OPEN || c->size <= most);
+}
+
+/* The job that a claim is for, which begins with it where it is not known. */
+static int job_of_claim(struct directory *d, const struct directory_id *id,
+                        const struct directory_claim *c, struct directory_job **out)
+{
+    bool open = c->size == DIRECTORY_OPEN;
+    struct directory_job *job = directory_job_find(d, id);
+
     if (!job) {
-        rc = job_open(d, id, size, &job);
-        if (rc < 0)
-            return rc;
+        if (open && c->instance == 0)
+            return -ESTALE;
+        return job_open(d, id, open ? DIRECTORY_ADOPTED : DIRECTORY_FIXED,
+                        open ? c->rank + 1 : c->size, c->instance, out);
     }
-    if (job->size != size)
+    *out = job;
+    if (open != (job->kind != DIRECTORY_FIXED) || (!open && job->size != c->size))
         return -EINVAL;
-    if (node_of(job, rank) == DIRECTORY_NOWHERE) {
+    if (open && job->instance != c->instance)
+        return -ESTALE;
+    return 0;
+}
+
+/* Notes where a rank is that the job has. */
+static int place(struct directory_job *job, uint32_t rank, uint32_t node, uint32_t engine)
+{
+    if (directory_node_of(job, rank) == DIRECTORY_NOWHERE) {
         /* A rank that comes again counts its exchanges from 0. */
         if (job->places[rank] == DIRECTORY_LEFT) {
             job->left--;
             memset(job->failures, 0, sizeof(job->failures));
         }
         job->live++;
-    } else if (node_of(job, rank) != node) {
+    } else if (directory_node_of(job, rank) != node) {
         return -EADDRINUSE;
     }
     job->places[rank] = engine << 16 | node;
     return 0;
 }
 
+int directory_claim(struct directory *d, const struct directory_id *id,
+                    const struct directory_claim *c)
+{
+    struct directory_job *job;
+    int rc = claim_valid(d, id, c) ? job_of_claim(d, id, c, &job) : -EINVAL;
+
+    if (rc < 0)
+        return rc;
+    if (c->rank >= job->size) {
+        /* A job that has given all its ranks itself knows each of them. */
+        if (job->kind != DIRECTORY_ADOPTED)
+            return -EINVAL;
+        rc = job_extend(d, job, c->rank + 1);
+        if (rc < 0)
+            return rc;
+        note_size(d, job);
+    }
+    return place(job, c->rank, c->node, c->engine);
+}
+
+int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
+                     uint32_t size, uint32_t node, uint32_t engine)
+{
+    const struct directory_claim claim = {
+        .rank = rank, .size = size, .node = node, .engine = engine};
+
+    return directory_claim(d, id, &claim);
+}
+
+int directory_join(struct directory *d, const struct directory_id *id, uint32_t node,
+                   uint32_t engine, uint32_t *rank)
+{
+    struct directory_job *job = directory_job_find(d, id);
+    int rc = 0;
+
+    if (!place_valid(d, id, node, engine) || (job && job->kind == DIRECTORY_FIXED))
+        return -EINVAL;
+    if (job && job->kind == DIRECTORY_ADOPTED)
+        return -ESTALE;
+    if (job && job->size >= d->ranks_max)
+        return -ENOSPC;
+    if (job)
+        rc = job_extend(d, job, job->size + 1);
+    else
+        rc = job_open(d, id, DIRECTORY_JOINED, 1, 0, &job);
+    if (rc < 0)
+        return rc;
+    *rank = job->size - 1;
+    rc = place(job, *rank, node, engine);
+    note_size(d, job); /* before anybody gets the rank: no process of this daemon gives it again */
+    return rc;
+}
+
 int directory_detach(struct directory *d, const struct directory_id *id, uint32_t rank,
                      uint32_t node, struct directory_job **out, uint32_t *failed)
 {
-    struct directory_job *job = job_find(d, id);
+    struct directory_job *job = directory_job_find(d, id);
 
     *failed = 0;
     *out = job;
-    if (!job || rank >= job->size || node_of(job, rank) != node)
+    if (!job || rank >= job->size || directory_node_of(job, rank) != node)
         return -ENOENT;
     job->places[rank] = DIRECTORY_LEFT;
     job->left++;
     job->live--;
+    directory_names_rank_left(d, job, rank);
     if (job->live == 0) {
         job_close(d, job);
         *out = NULL;
@@ -370,335 +516,47 @@ int directory_detach(struct directory *d, const struct directory_id *id, uint32_
 int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank,
                     uint32_t *engine)
 {
-    const struct directory_job *job = job_find(d, id);
+    const struct directory_job *job = directory_job_find(d, id);
 
     *engine = 0;
-    if (!job || rank >= job->size || node_of(job, rank) == DIRECTORY_NOWHERE)
+    if (!job || rank >= job->size || directory_node_of(job, rank) == DIRECTORY_NOWHERE)
         return -EHOSTUNREACH;
     *engine = (job->places[rank] & ~DOUBTED) >> 16;
-    return (int)node_of(job, rank);
+    return (int)directory_node_of(job, rank);
 }
 
 uint32_t directory_size(const struct directory *d, const struct directory_id *id)
 {
-    const struct directory_job *job = job_find(d, id);
+    const struct directory_job *job = directory_job_find(d, id);
 
     return job ? job->size : 0;
 }
 
+uint64_t directory_instance(const struct directory *d, const struct directory_id *id)
+{
+    const struct directory_job *job = directory_job_find(d, id);
+
+    return job ? job->instance : 0;
+}
+
+bool directory_is_open(const struct directory *d, const struct directory_id *id)
+{
+    const struct directory_job *job = directory_job_find(d, id);
+
+    return job && job->kind != DIRECTORY_FIXED;
+}
+
 bool directory_has_left(const struct directory *d, const struct directory_id *id, uint32_t rank)
 {
-    const struct directory_job *job = job_find(d, id);
+    const struct directory_job *job = directory_job_find(d, id);
 
     return job && rank < job->size && job->places[rank] == DIRECTORY_LEFT;
-}
-
-/* ---- exchange ------------------------------------------------------------------------------- */
-
-/* Takes the table of a gather's parts. */
-static int gather_parts(struct directory *d, struct directory_job *job, struct directory_gather *g)
-{
-    uint64_t table = (uint64_t)job->size * sizeof(*g->parts);
-    int rc;
-
-    g->parts = take(d, job->user, table, table, &rc);
-    g->open = rc == 0;
-    return rc;
-}
-
-static int gather_open(struct directory *d, struct directory_job *job,
-                       const struct directory_part *part, struct directory_gather **out)
-{
-    struct directory_gather *g = job->gathers;
-
-    if ((uint64_t)part->length * job->size > DIRECTORY_TOTAL_MAX)
-        return -EMSGSIZE;
-    while (g < job->gathers + DIRECTORY_OPEN_MAX && g->open)
-        g++;
-    if (g == job->gathers + DIRECTORY_OPEN_MAX)
-        return -ENOSPC;
-    *g = (struct directory_gather){.sequence = part->sequence, .length = part->length};
-    *out = g;
-    return gather_parts(d, job, g);
-}
-
-void directory_gather_close(struct directory *d, struct directory_job *job,
-                            struct directory_gather *gather)
-{
-    if (!gather->open)
-        return;
-    for (uint32_t i = 0; i < job->size; i++)
-        if (gather->parts[i])
-            give(d, job->user, gather->parts[i], gather->length + PART_COST);
-    give(d, job->user, gather->parts, (uint64_t)job->size * sizeof(*gather->parts));
-    *gather = (struct directory_gather){0};
-}
-
-void directory_gather_copy(const struct directory_gather *gather, uint64_t offset, uint8_t *to,
-                           size_t size)
-{
-    while (size > 0) {
-        uint32_t within = (uint32_t)(offset % gather->length);
-        size_t n = gather->length - within < size ? gather->length - within : size;
-
-        memcpy(to, gather->parts[offset / gather->length] + within, n);
-        offset += n;
-        to += n;
-        size -= n;
-    }
-}
-
-/* Keeps what a rank gives. */
-static int part_take(struct directory *d, struct directory_job *job, struct directory_gather *g,
-                     const struct directory_part *part)
-{
-    int rc;
-
-    /* A byte more: also an empty part is one. */
-    g->parts[part->rank] = take(d, job->user, part->length + 1, part->length + PART_COST, &rc);
-    if (rc < 0)
-        return rc;
-    if (part->length > 0)
-        memcpy(g->parts[part->rank], part->data, part->length);
-    g->have++;
-    return 0;
-}
-
-static void note_failure(struct directory_job *job, uint32_t sequence, int status)
-{
-    job->failures[job->failed++ % DIRECTORY_OPEN_MAX] =
-        (struct directory_failure){.sequence = sequence, .status = status};
-}
-
-/* As note_failure, with the contribution that does not fit. */
-static void note_gather(struct directory_job *job, const struct directory_gather *g, int status)
-{
-    struct directory_failure *f = &job->failures[job->failed % DIRECTORY_OPEN_MAX];
-
-    note_failure(job, g->sequence, status);
-    f->odd_rank = g->odd_rank;
-    f->odd_length = g->odd_length;
-    f->length = g->length;
-}
-
-static bool may_keep(const struct directory_job *job, const struct directory_gather *gather)
-{
-    return (uint64_t)gather->length * job->size <= DIRECTORY_LAST_MAX;
-}
-
-void directory_gather_note(struct directory *d, const struct directory_job *job,
-                           const struct directory_gather *gather)
-{
-    struct directory_table *table = d->memory->table;
-    ptrdiff_t index = job - d->jobs;
-    struct directory_result *to;
-    uint32_t state = DIRECTORY_RESULT_LARGE;
-
-    if (!table)
-        return;
-    to = &table->results[index];
-    atomic_store_explicit(&to->state, DIRECTORY_RESULT_NONE, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* zeroed before anything else changes */
-    to->sequence = gather->sequence;
-    to->length = gather->length;
-    if (may_keep(job, gather)) {
-        directory_gather_copy(gather, 0, table->bytes[index], (size_t)gather->length * job->size);
-        state = DIRECTORY_RESULT_WHOLE;
-    }
-    atomic_store_explicit(&to->state, state, memory_order_release);
-}
-
-/* For nodes that ask for a result that is gone. */
-static void note_lost(struct directory_job *job, uint32_t sequence)
-{
-    const struct directory_gather lost = {.sequence = sequence, .odd_rank = job->size};
-
-    note_gather(job, &lost, -EHOSTDOWN); /* no rank has left */
-}
-
-/* The last result of an inherited job, as if it had been kept. */
-static void result_inherit(struct directory *d, struct directory_job *job)
-{
-    const struct directory_table *table = d->memory->table;
-    const struct directory_result *from = &table->results[job - d->jobs];
-    uint32_t state = atomic_load_explicit(&from->state, memory_order_acquire);
-    struct directory_gather *g = &job->last;
-    int rc = 0;
-
-    if (state == DIRECTORY_RESULT_NONE)
-        return;
-    *g = (struct directory_gather){.sequence = from->sequence, .length = from->length};
-    if (state == DIRECTORY_RESULT_WHOLE && may_keep(job, g))
-        rc = gather_parts(d, job, g);
-    else
-        rc = -EMSGSIZE;
-    for (uint32_t i = 0; i < job->size && rc == 0; i++) {
-        const struct directory_part part = {.rank = i,
-                                            .data = table->bytes[job - d->jobs] +
-                                                    (size_t)i * from->length,
-                                            .length = from->length};
-
-        rc = part_take(d, job, g, &part);
-    }
-    if (rc < 0) {
-        directory_gather_close(d, job, g);
-        note_lost(job, from->sequence);
-    }
-}
-
-void directory_gather_keep(struct directory *d, struct directory_job *job,
-                           struct directory_gather *gather)
-{
-    if (!may_keep(job, gather)) {
-        note_lost(job, gather->sequence);
-        directory_gather_close(d, job, gather);
-        return;
-    }
-    directory_gather_close(d, job, &job->last);
-    job->last = *gather;
-    *gather = (struct directory_gather){0};
-}
-
-const struct directory_gather *directory_kept(const struct directory *d,
-                                              const struct directory_id *id,
-                                              const struct directory_part *part,
-                                              struct directory_job **job)
-{
-    const struct directory_gather *last;
-
-    *job = job_find(d, id);
-    if (!*job || part->rank >= (*job)->size || node_of(*job, part->rank) != part->node ||
-        part->size != (*job)->size)
-        return NULL;
-    last = &(*job)->last;
-    return last->open && last->sequence == part->sequence && last->length == part->length ? last
-                                                                                          : NULL;
-}
-
-const struct directory_failure *directory_failure_of(const struct directory_job *job,
-                                                     uint32_t sequence)
-{
-    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
-        if (job->failures[i].status < 0 && job->failures[i].sequence == sequence)
-            return &job->failures[i];
-    return NULL;
-}
-
-void directory_gather_fail(struct directory *d, struct directory_job *job,
-                           struct directory_gather *gather, int status)
-{
-    note_gather(job, gather, status);
-    directory_gather_close(d, job, gather);
-}
-
-/* Whether the exchange lacks a rank that has left; notes the first such rank. */
-static bool waits_for_the_gone(const struct directory_job *job, struct directory_gather *g)
-{
-    for (uint32_t i = 0; i < job->size; i++)
-        if (job->places[i] == DIRECTORY_LEFT && !g->parts[i]) {
-            g->odd_rank = i;
-            return true;
-        }
-    return false;
-}
-
-static struct directory_gather *gather_of(struct directory_job *job, uint32_t sequence)
-{
-    for (uint32_t i = 0; i < DIRECTORY_OPEN_MAX; i++)
-        if (job->gathers[i].open && job->gathers[i].sequence == sequence)
-            return &job->gathers[i];
-    return NULL;
-}
-
-struct directory_gather *directory_give_up(const struct directory *d, const struct directory_id *id,
-                                           const struct directory_part *part,
-                                           struct directory_job **out_job)
-{
-    struct directory_job *job = job_find(d, id);
-
-    *out_job = job;
-    if (!job || part->rank >= job->size || node_of(job, part->rank) != part->node)
-        return NULL;
-    return gather_of(job, part->sequence);
-}
-
-void directory_missing(const struct directory_job *job, const struct directory_gather *g,
-                       char *text, size_t size)
-{
-    const size_t tail = sizeof(" and 2097152 more");
-    uint32_t left = job->size - g->have;
-    size_t used = 0;
-
-    text[0] = '\0';
-    for (uint32_t first = 0, last; left > 0 && first < job->size; first = last + 1) {
-        char run[32];
-        int n;
-
-        last = first;
-        if (g->parts[first])
-            continue;
-        while (last + 1 < job->size && !g->parts[last + 1])
-            last++;
-        n = last > first ? snprintf(run, sizeof(run), "%s%u-%u", used > 0 ? ", " : "", first, last)
-                         : snprintf(run, sizeof(run), "%s%u", used > 0 ? ", " : "", first);
-        if (used + (size_t)n + tail > size) {
-            snprintf(text + used, size - used, " and %u more", left);
-            return;
-        }
-        memcpy(text + used, run, (size_t)n + 1);
-        used += (size_t)n;
-        left -= last - first + 1;
-    }
-}
-
-int directory_contribute(struct directory *d, const struct directory_id *id,
-                         const struct directory_part *part, struct directory_job **out_job,
-                         struct directory_gather **out)
-{
-    struct directory_job *job = job_find(d, id);
-    const struct directory_failure *failure;
-    struct directory_gather *g;
-    int rc;
-
-    *out_job = job;
-    *out = NULL;
-    if (part->length > DIRECTORY_DATA_MAX)
-        return -EMSGSIZE;
-    if (!job || part->rank >= job->size || node_of(job, part->rank) != part->node)
-        return -EPERM;
-    if (part->size != job->size)
-        return -EINVAL;
-    failure = directory_failure_of(job, part->sequence);
-    if (failure)
-        return failure->status;
-    g = gather_of(job, part->sequence);
-    if (!g) {
-        rc = gather_open(d, job, part, &g);
-        if (rc < 0) {
-            note_failure(job, part->sequence, rc);
-            return rc;
-        }
-    }
-    *out = g;
-    if (g->length != part->length) {
-        g->odd_rank = part->rank;
-        g->odd_length = part->length;
-        return -EINVAL;
-    }
-    if (g->parts[part->rank])
-        return -EALREADY;
-    rc = part_take(d, job, g, part);
-    if (rc < 0)
-        return rc;
-    if (job->left > 0 && waits_for_the_gone(job, g))
-        return -EHOSTDOWN;
-    return g->have == job->size ? 1 : 0;
 }
 
 uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint8_t *seen)
 {
     for (; *at < job->size; (*at)++) {
-        uint32_t node = node_of(job, *at);
+        uint32_t node = directory_node_of(job, *at);
 
         if (node == DIRECTORY_NOWHERE || seen[node])
             continue;
@@ -716,7 +574,7 @@ static bool next_rank_of(const struct directory *d, uint32_t node, uint32_t bits
         const struct directory_job *job = &d->jobs[*job_at];
 
         for (; job->used && *rank_at < job->size; (*rank_at)++)
-            if (node_of(job, *rank_at) == node && (job->places[*rank_at] & bits) == bits)
+            if (directory_node_of(job, *rank_at) == node && (job->places[*rank_at] & bits) == bits)
                 return true;
     }
     return false;

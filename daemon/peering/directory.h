@@ -1,10 +1,14 @@
 /*
- * The directory: which node each rank of a job is on, with which of its engines, and the job's
- * all-gathers.
+ * The directory: which node each rank of a job is on, with which of its engines, the job's
+ * all-gathers, and the names that its ranks publish (names.h).
  *
  * A job is (user, name). Its home node, found by hashing, keeps one entry of this directory for it;
  * every node reports to the home when a rank comes or goes, asks it where a rank is, and sends it
  * what its ranks contribute to an exchange.
+ *
+ * A job of fixed size has all its ranks from the start. An open job has none: its home gives the
+ * next number to each process that joins, and never gives one twice. A job's instance is a random
+ * number that the home draws when the job begins, with its first rank, and that goes with the last.
  *
  * Pure: no clock or socket, and memory comes from the caller's `directory_memory`. Nothing here
  * trusts its arguments: they come from other nodes. Thread: that of the struct's owner (control).
@@ -31,15 +35,40 @@
 #define DIRECTORY_NO_JOB    UINT16_MAX
 #define DIRECTORY_NOWHERE   UINT32_MAX       /* has not come yet */
 #define DIRECTORY_LEFT      (UINT32_MAX - 1) /* has come and gone */
+#define DIRECTORY_OPEN      UINT32_MAX       /* the size that an open job is named with */
+#define DIRECTORY_ANY_RANK  UINT32_MAX       /* the home is to give one */
+
+#define DIRECTORY_PUBLISHED_NAME 64u   /* terminator included */
+#define DIRECTORY_PUBLISHED_DATA 1024u /* bytes under a name */
+#define DIRECTORY_PUBLISHED_MAX  1024u /* names of one job */
+
+enum directory_kind {
+    DIRECTORY_FIXED = 0,
+    DIRECTORY_JOINED,  /* open */
+    DIRECTORY_ADOPTED, /* open, and begun before the home lost its table: what the home gave then is
+                          unknown, so it gives no rank any more */
+};
 
 /* A job in the table. `size` is written last, and zeroed first. */
 struct directory_entry {
-    _Atomic uint32_t size; /* ranks; 0: the entry is free */
+    _Atomic uint32_t size; /* ranks, of an open job those given so far; 0: the entry is free */
     uint32_t uid;
     char name[DIRECTORY_NAME_MAX];
+    uint32_t kind; /* enum directory_kind */
+    uint64_t instance;
+    uint32_t published; /* no published name stands behind so many entries */
     uint32_t unused;
 };
-static_assert(sizeof(struct directory_entry) == 72, "directory_entry");
+static_assert(sizeof(struct directory_entry) == 88, "directory_entry");
+
+/* A name and what its publisher has put under it. `state` is written last, and zeroed first. */
+struct directory_published {
+    _Atomic uint32_t state; /* 0: free; else the bytes of data + 1 */
+    uint32_t rank;          /* the publisher */
+    char name[DIRECTORY_PUBLISHED_NAME];
+    uint8_t data[DIRECTORY_PUBLISHED_DATA];
+};
+static_assert(sizeof(struct directory_published) == 1096, "directory_published");
 
 enum directory_result_state {
     DIRECTORY_RESULT_NONE,
@@ -63,25 +92,28 @@ static_assert(sizeof(struct directory_result) == 16, "directory_result");
  * takes addresses only.
  *
  *     jobs | results | places of job 0 | of job 1 | ... | bytes of result 0 | of result 1 | ...
+ *     | published names of job 0 | of job 1 | ...
  */
 struct directory_table {
     struct directory_entry jobs[DIRECTORY_JOBS_MAX];
     struct directory_result results[DIRECTORY_JOBS_MAX];
-    uint8_t unused[8192]; /* to a page */
     uint32_t places[DIRECTORY_JOBS_MAX][DIRECTORY_RANKS_MAX];
     uint8_t bytes[DIRECTORY_JOBS_MAX][DIRECTORY_LAST_MAX];
+    struct directory_published published[DIRECTORY_JOBS_MAX][DIRECTORY_PUBLISHED_MAX];
 };
-static_assert(offsetof(struct directory_table, results) == 73728, "directory_table.results");
-static_assert(offsetof(struct directory_table, places) == 98304, "directory_table.places");
+static_assert(offsetof(struct directory_table, results) == 90112, "directory_table.results");
+static_assert(offsetof(struct directory_table, places) == 106496, "directory_table.places");
 
-/* Where memory comes from, zeroed. Owned by the caller; outlives the directory. */
+/* Where memory comes from, zeroed, and random numbers. Owned by the caller; outlives the directory.
+ */
 struct directory_memory {
     void *context;
     void *(*take)(void *context, size_t size);
     void (*give)(void *context, void *memory);
     struct directory_table *table; /* NULL: there is none */
-    /* Zeroes the places of a job, and the bytes of its result. */
+    /* Zeroes the places of a job, the bytes of its result, and its published names. */
     void (*empty)(struct directory_table *table, uint32_t job, uint32_t ranks);
+    uint64_t (*draw)(void *context); /* a random number; NULL: each instance is 1 */
 };
 
 /* The share of one user in the tables of all: entries of jobs, and bytes of their tables and of
@@ -128,11 +160,15 @@ struct directory_job {
     uint32_t uid;
     struct directory_user *user; /* whose share it is charged to */
     char name[DIRECTORY_NAME_MAX];
-    uint32_t size;
+    enum directory_kind kind;
+    uint64_t instance;
+    uint32_t size;    /* ranks; of an open job those that have been given */
+    uint32_t room;    /* ranks that `places` has room for, and that the user is charged for */
     uint32_t live;    /* ranks attached */
     uint32_t left;    /* ranks at DIRECTORY_LEFT */
     uint32_t *places; /* by rank: doubt, engine << 16 | node, DIRECTORY_NOWHERE or _LEFT; in the
                          table, or taken */
+    struct directory_names *names; /* names.c; NULL: none yet */
     struct directory_gather gathers[DIRECTORY_OPEN_MAX];
     struct directory_gather last; /* whole, for a node that lost it; open: there is one */
     struct directory_failure failures[DIRECTORY_OPEN_MAX]; /* the last ones */
@@ -142,6 +178,7 @@ struct directory_job {
 struct directory {
     const struct directory_memory *memory;
     uint32_t node_count;
+    uint32_t ranks_max; /* that an open job gives: DIRECTORY_RANKS_MAX, in tests less */
     struct directory_shares shares;
     uint32_t used;                      /* jobs */
     uint64_t bytes;                     /* of all users */
@@ -168,11 +205,29 @@ bool directory_name_valid(const char *name);
 /* The home node of a job: the same on every node. */
 uint32_t directory_home(const struct directory_id *id, uint32_t node_count);
 
-/* A rank has come. Once more from the same node, also with another engine: 0. -EADDRINUSE: it lives
- * on another node; -EINVAL: rank, size, name, node or engine out of range, or a size that differs
- * from the job's; -EDQUOT: the user has its share; -ENOSPC, -ENOMEM. */
+/* A rank that its node announces. */
+struct directory_claim {
+    uint32_t rank;
+    uint32_t size; /* of the job; DIRECTORY_OPEN: the rank has been given by a home */
+    uint32_t node, engine;
+    uint64_t instance; /* of the job, as the node knows it; 0: not at all */
+};
+
+/* A rank has come. Once more from the same node, also with another engine: 0. A job that is not
+ * known begins, with the claim's instance where it has one. -EADDRINUSE: the rank lives on another
+ * node; -EINVAL: rank, size, name, node or engine out of range, or a size that differs from the
+ * job's; -ESTALE: the rank of an open job was given in another instance; -EDQUOT: the user has its
+ * share; -ENOSPC, -ENOMEM. */
+int directory_claim(struct directory *d, const struct directory_id *id,
+                    const struct directory_claim *claim);
+/* As directory_claim, without an instance. */
 int directory_attach(struct directory *d, const struct directory_id *id, uint32_t rank,
                      uint32_t size, uint32_t node, uint32_t engine);
+/* A process joins an open job: *rank is the next one. -EINVAL: the job has a fixed size, or an
+ * argument is out of range; -ESTALE: the job was begun before this home lost its table; -ENOSPC:
+ * all ranks have been given, or there are too many jobs; -EDQUOT, -ENOMEM. */
+int directory_join(struct directory *d, const struct directory_id *id, uint32_t node,
+                   uint32_t engine, uint32_t *rank);
 /* A rank has gone. -ENOENT: it was not on that node. Exchanges that wait for it can never end:
  * *failed gets a bit for each such gather of *job, for the caller to fail. */
 int directory_detach(struct directory *d, const struct directory_id *id, uint32_t rank,
@@ -181,8 +236,11 @@ int directory_detach(struct directory *d, const struct directory_id *id, uint32_
 int directory_where(const struct directory *d, const struct directory_id *id, uint32_t rank,
                     uint32_t *engine);
 
-/* How many ranks the job has; 0: there is no such job here. */
+/* How many ranks the job has, or has given; 0: there is no such job here. */
 uint32_t directory_size(const struct directory *d, const struct directory_id *id);
+/* The job's instance; 0: there is no such job here. */
+uint64_t directory_instance(const struct directory *d, const struct directory_id *id);
+bool directory_is_open(const struct directory *d, const struct directory_id *id);
 /* Whether the rank has come and gone. */
 bool directory_has_left(const struct directory *d, const struct directory_id *id, uint32_t rank);
 
@@ -198,10 +256,10 @@ struct directory_part {
 
 /*
  * 0: waits for more; 1: all are there, *out is the result, to be delivered and closed. Otherwise
- * -EPERM (the rank does not live on that node), -EINVAL, -EMSGSIZE (over the bounds), -EALREADY
- * (contributed before), -EINVAL (length differs from the others'), -EHOSTDOWN (a rank has left
- * without having contributed), -EDQUOT (the user has its share), -ENOSPC, -ENOMEM, or what the
- * exchange has failed with. Where *out is set the exchange is open.
+ * -ENOTSUP (the job is open), -EPERM (the rank does not live on that node), -EINVAL, -EMSGSIZE
+ * (over the bounds), -EALREADY (contributed before), -EINVAL (length differs from the others'),
+ * -EHOSTDOWN (a rank has left without having contributed), -EDQUOT (the user has its share),
+ * -ENOSPC, -ENOMEM, or what the exchange has failed with. Where *out is set the exchange is open.
  */
 int directory_contribute(struct directory *d, const struct directory_id *id,
                          const struct directory_part *part, struct directory_job **job,

@@ -6,6 +6,7 @@
 #define PWC_HANDLER_HOST
 #include <pwc/handler.h>
 #include <pwc/notify.h>
+#include <pwc/open.h>
 #include <pwc/request.h>
 #include <pwc/signal.h>
 #include <pwc/team.h>
@@ -27,6 +28,10 @@ static const uint64_t kept[][2] = {
     {PWC_REMOTE_READ, 0x2},
     {PWC_REMOTE_RW, 0x3},
     {PWC_MOVE, 0x100},
+    {PWC_OPEN, UINT32_MAX},
+    {PWC_NAME_MAX, 63},
+    {PWC_PUBLISHED_MAX, 1024},
+    {sizeof(struct pwc_address), 32},
     {PWC_LOCAL, 0x1},
     {PWC_REMOTE, 0x2},
     {PWC_MESSAGE, 0x4},

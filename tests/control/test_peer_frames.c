@@ -131,7 +131,35 @@ static const struct row rows[] = {
     {"gathered.status", (uint32_t)INT32_MIN, NULL, PASSED, 0, NULL},
     {"gathered.offset", UINT64_MAX, NULL, PASSED, 0, NULL},
     {"gathered.why", 0, "a\nb", PASSED, 0, NULL}, /* words, cleaned before a client gets them */
-    {"ping.answer", 0, NULL, PASSED, 0, NULL},    /* before there is a link between the engines */
+    {"publication.job", 0, "", CLOSED, 0, SENSELESS},
+    {"publication.job", 0, LONG_NAME, CLOSED, 0, SENSELESS},
+    {"publication.job", 0, "unheard-of", ANSWERED, -ESTALE, NULL},
+    {"publication.uid", UINT32_MAX, NULL, ANSWERED, -ESTALE, NULL},
+    {"publication.rank", 1, NULL, ANSWERED, -ESTALE, NULL},
+    {"publication.rank", UINT32_MAX, NULL, ANSWERED, -ESTALE, NULL},
+    {"publication.name", 0, "", CLOSED, 0, SENSELESS},
+    {"publication.name", 0, LONG_NAME, CLOSED, 0, SENSELESS},
+    {"publication.name", 0, "a b", CLOSED, 0, SENSELESS},
+    {"publication.data", 1025, NULL, ANSWERED, -EINVAL, NULL},
+    {"publication.data", 60000, NULL, ANSWERED, -EINVAL, NULL},
+    {"publication.gone", 1, NULL, ANSWERED, -ENOENT, NULL},
+    {"look_for.job", 0, "", CLOSED, 0, SENSELESS},
+    {"look_for.job", 0, LONG_NAME, CLOSED, 0, SENSELESS},
+    {"look_for.job", 0, "unheard-of", ANSWERED, -ESTALE, NULL},
+    {"look_for.uid", UINT32_MAX, NULL, ANSWERED, -ESTALE, NULL},
+    {"look_for.rank", 1, NULL, ANSWERED, -ESTALE, NULL},
+    {"look_for.rank", UINT32_MAX, NULL, ANSWERED, -ESTALE, NULL},
+    {"look_for.name", 0, "", CLOSED, 0, SENSELESS},
+    {"look_for.name", 0, LONG_NAME, CLOSED, 0, SENSELESS},
+    {"look_for.name", 0, "nobody's", ANSWERED, -ENOENT, NULL},
+    {"look_for.wait", 1, NULL, PASSED, 0, NULL},
+    {"look_for.gone", 1, NULL, PASSED, 0, NULL},
+    {"name_is.cookie", UINT64_MAX, NULL, PASSED, 0, NULL},
+    {"name_is.status", (uint32_t)INT32_MIN, NULL, PASSED, 0, NULL},
+    {"name_is.data", 1025, NULL, PASSED, 0, NULL},
+    {"rank_is.job", 0, "a\nb", PASSED, 0, NULL}, /* of a rank that nobody waits for */
+    {"rank_is.job", 0, LONG_NAME, PASSED, 0, NULL},
+    {"ping.answer", 0, NULL, PASSED, 0, NULL}, /* before there is a link between the engines */
     {"ping.pings", UINT64_MAX, NULL, PASSED, 0, NULL},
     {"ping.bytes", UINT64_MAX, NULL, PASSED, 0, NULL},
     {"ping.engine", 1, NULL, CLOSED, 0, SENSELESS},
@@ -149,6 +177,12 @@ static const char *const elsewhere[] = {
     "rank_is.engine",        /* test_peer_ranks */
     "gathered.data",         /* test_peer_ranks; the client's library checks it, with the offset */
     "gathered.last",         /* either */
+    "rank_is.rank",          /* test_peer_ranks */
+    "rank_is.instance",      /* test_peer_ranks */
+    "rank_is.uid",           /* test_peer_ranks */
+    "rank_at.instance",      /* of an open job: test_peer_ranks */
+    "publication.cookie",    /* any number, which the answer repeats */
+    "look_for.cookie",       /* any number, which the answer repeats */
     "rank_at.uid",           /* whose job it is: any */
     "rank_at.gone",          /* either */
     "rank_at.cookie",        /* any number, which the answer repeats */

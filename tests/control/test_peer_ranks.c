@@ -36,6 +36,10 @@ static uint64_t asked(struct raw_peer *p)
             cookie = frame->contribution->sequence + 1;
         else if (frame->body_case == PWC__PEER_FRAME__BODY_WHERE_IS)
             cookie = frame->where_is->cookie;
+        else if (frame->body_case == PWC__PEER_FRAME__BODY_PUBLICATION)
+            cookie = frame->publication->cookie;
+        else if (frame->body_case == PWC__PEER_FRAME__BODY_LOOK_FOR && !frame->look_for->gone)
+            cookie = frame->look_for->cookie;
         pwc__peer_frame__free_unpacked(frame, NULL);
     }
     return cookie;
@@ -53,7 +57,7 @@ static void leave(int s, const struct holdings *before)
 }
 
 /* A client of a job whose directory we keep sends Hello. */
-static int begin_hello(void)
+static int begin_hello_of(uint32_t size)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Hello hello = PWC__HELLO__INIT;
@@ -63,11 +67,16 @@ static int begin_hello(void)
     hello.version_min = hello.version_max = 1;
     hello.rings = SESSION_VERSION;
     hello.job = f.our_job;
-    hello.size = 1;
+    hello.size = size;
     request.body_case = PWC__CLIENT_REQUEST__BODY_HELLO;
     request.hello = &hello;
     CU_ASSERT_TRUE(raw_request(s, 3, &request));
     return s;
+}
+
+static int begin_hello(void)
+{
+    return begin_hello_of(1);
 }
 
 static void answer_rank(struct raw_peer *p, uint64_t cookie, int32_t status, uint32_t node)
@@ -209,6 +218,203 @@ static void results_out_of_range(void)
     }
 }
 
+/* ---- open jobs ------------------------------------------------------------------------------- */
+
+/* The home of an open job gives a rank. */
+static void give_rank(struct raw_peer *p, uint64_t cookie, uint32_t rank, uint64_t instance)
+{
+    Pwc__PeerFrame frame;
+
+    good_frames_fill(&f, p);
+    f.rank_is.cookie = cookie;
+    f.rank_is.node = 1;
+    f.rank_is.rank = rank;
+    f.rank_is.instance = instance;
+    f.rank_is.uid = getuid();
+    f.rank_is.job = f.our_job;
+    frame = good_frames_of(&f, "rank_is");
+    CU_ASSERT_TRUE(raw_peer_send(p, &frame));
+}
+
+/* The rank that the daemon gives back next; UINT32_MAX: none, before it announces another thing. */
+static uint32_t given_back(struct raw_peer *p)
+{
+    Pwc__PeerFrame *frame = raw_peer_next(p);
+    uint32_t rank = UINT32_MAX;
+
+    while (frame && frame->body_case != PWC__PEER_FRAME__BODY_RANK_AT &&
+           frame->body_case != PWC__PEER_FRAME__BODY_RANK_IS) {
+        pwc__peer_frame__free_unpacked(frame, NULL);
+        frame = raw_peer_next(p);
+    }
+    if (frame && frame->body_case == PWC__PEER_FRAME__BODY_RANK_AT && frame->rank_at->gone)
+        rank = frame->rank_at->rank;
+    if (frame)
+        pwc__peer_frame__free_unpacked(frame, NULL);
+    return rank;
+}
+
+/* A home may give no sense for a rank; and a rank whose process is gone goes back, but that of a
+ * client that lives does not, whatever the home claims. */
+static void ranks_given(void)
+{
+    static const struct {
+        uint32_t rank;
+        uint64_t instance;
+        int expected;
+    } given[] = {{0, 0, -EPROTO},
+                 {UINT32_MAX, 1, -EPROTO},
+                 {1u << 21, 1, -EPROTO},
+                 {(1u << 21) - 1, 1, 0},
+                 {7, UINT64_MAX, 0}};
+    struct holdings before;
+    struct raw_peer p;
+    struct answer a;
+    uint64_t cookie;
+    int s;
+
+    CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+    for (size_t i = 0; i < sizeof(given) / sizeof(given[0]); i++) {
+        CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+        s = begin_hello_of(UINT32_MAX);
+        cookie = asked(&p);
+        CU_ASSERT_NOT_EQUAL_FATAL(cookie, 0);
+        give_rank(&p, cookie, given[i].rank, given[i].instance);
+        CU_ASSERT_EQUAL(ask_nothing(s, &a), given[i].expected);
+        if (given[i].expected == 0) {
+            give_rank(&p, cookie, given[i].rank, given[i].instance); /* lives: it stays */
+            give_rank(&p, cookie, given[i].rank - 1, given[i].instance);
+            CU_ASSERT_EQUAL(given_back(&p), given[i].rank - 1);
+        }
+        leave(s, &before);
+        CU_ASSERT_TRUE(good_frames_alive(&f, &p));
+        raw_peer_close(&p);
+    }
+}
+
+/* A home of an earlier release takes the question for a rank that is out of range. */
+static void home_is_older(void)
+{
+    struct holdings before;
+    struct raw_peer p;
+    struct answer a;
+    int s;
+
+    CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    s = begin_hello_of(UINT32_MAX);
+    answer_rank(&p, asked(&p), -EINVAL, 0);
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), -ENOTSUP);
+    CU_ASSERT_PTR_NOT_NULL(strstr(a.text, "older than 0.6"));
+    leave(s, &before);
+    /* Such a home gives a job of fixed size no instance, and keeps no names. */
+    s = attach(&p);
+    CU_ASSERT_TRUE(raw_request(
+        s, 4,
+        &(Pwc__ClientRequest){.base.descriptor = &pwc__client_request__descriptor,
+                              .body_case = PWC__CLIENT_REQUEST__BODY_PUBLISH,
+                              .publish = &(Pwc__Publish){
+                                  .base.descriptor = &pwc__publish__descriptor, .name = "name"}}));
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), -ENOTSUP);
+    leave(s, &before);
+    raw_peer_close(&p);
+}
+
+/* The daemon announces a rank of an open job with its instance, and the names behind it. */
+static void announces_its_names(void)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Publish publish = PWC__PUBLISH__INIT;
+    struct holdings before;
+    struct raw_peer p;
+    struct answer a;
+    int s, ranks = 0, names = 0;
+    bool all = false;
+
+    CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    s = begin_hello_of(UINT32_MAX);
+    give_rank(&p, asked(&p), 5, 99);
+    CU_ASSERT_EQUAL_FATAL(ask_nothing(s, &a), 0);
+    publish.name = "kept";
+    request.body_case = PWC__CLIENT_REQUEST__BODY_PUBLISH;
+    request.publish = &publish;
+    CU_ASSERT_TRUE(raw_request(s, 4, &request));
+    answer_rank(&p, asked(&p), 0, 0);
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), 0);
+    publish.name = "refused";
+    CU_ASSERT_TRUE(raw_request(s, 5, &request));
+    answer_rank(&p, asked(&p), -EADDRINUSE, 0);
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), -EADDRINUSE);
+    raw_peer_close(&p);
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    while (!all) {
+        Pwc__PeerFrame *frame = raw_peer_next(&p);
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(frame);
+        if (frame->body_case == PWC__PEER_FRAME__BODY_RANK_AT)
+            ranks += frame->rank_at->rank == 5 && frame->rank_at->size == UINT32_MAX &&
+                     frame->rank_at->instance == 99;
+        if (frame->body_case == PWC__PEER_FRAME__BODY_PUBLICATION) {
+            CU_ASSERT_STRING_EQUAL(frame->publication->name, "kept");
+            CU_ASSERT_EQUAL(frame->publication->rank, 5);
+            all = true;
+            names++;
+        }
+        pwc__peer_frame__free_unpacked(frame, NULL);
+    }
+    CU_ASSERT_EQUAL(ranks, 1);
+    CU_ASSERT_EQUAL(names, 1);
+    leave(s, &before);
+    raw_peer_close(&p);
+}
+
+/* What a home says about a name, in which it may claim anything. */
+static void names_out_of_range(void)
+{
+    static uint8_t bytes[2000];
+    static const struct {
+        int32_t status;
+        size_t length;
+        int expected;
+    } rows[] = {{INT32_MIN, 0, -EPROTO}, {-4096, 0, -EPROTO}, {-ENOENT, 0, -ENOENT},
+                {0, 1025, -EPROTO},      {0, 2000, -EPROTO},  {0, 1024, 0}};
+    struct holdings before;
+
+    CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+        Pwc__Lookup lookup = PWC__LOOKUP__INIT;
+        Pwc__PeerFrame frame;
+        struct raw_peer p;
+        struct answer a;
+        int s;
+
+        CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+        s = begin_hello_of(UINT32_MAX);
+        give_rank(&p, asked(&p), 5, 99);
+        CU_ASSERT_EQUAL_FATAL(ask_nothing(s, &a), 0);
+        lookup.name = "name";
+        lookup.wait = true;
+        request.body_case = PWC__CLIENT_REQUEST__BODY_LOOKUP;
+        request.lookup = &lookup;
+        CU_ASSERT_TRUE(raw_request(s, 4, &request));
+        good_frames_fill(&f, &p);
+        f.name_is.cookie = asked(&p);
+        f.name_is.status = 1; /* no status at all: passed over */
+        frame = good_frames_of(&f, "name_is");
+        CU_ASSERT_TRUE(raw_peer_send(&p, &frame));
+        f.name_is.status = rows[i].status;
+        f.name_is.data = (ProtobufCBinaryData){.len = rows[i].length, .data = bytes};
+        CU_ASSERT_TRUE(raw_peer_send(&p, &frame));
+        CU_ASSERT_TRUE(raw_peer_send(&p, &frame)); /* a second time */
+        CU_ASSERT_EQUAL(ask_nothing(s, &a), rows[i].expected);
+        leave(s, &before);
+        CU_ASSERT_TRUE(good_frames_alive(&f, &p));
+        raw_peer_close(&p);
+    }
+}
+
 /* ---- a link is new --------------------------------------------------------------------------- */
 
 static void say(struct raw_peer *p, const char *name)
@@ -303,6 +509,10 @@ int main(int argc, char **argv)
                            {"results out of range", results_out_of_range},
                            {"ranks not announced again are gone", not_announced_again},
                            {"announces its ranks on a new link", announces_its_ranks},
+                           {"ranks given", ranks_given},
+                           {"a home that is older", home_is_older},
+                           {"announces its names on a new link", announces_its_names},
+                           {"names out of range", names_out_of_range},
                            {"still served", still_served},
                            CU_TEST_INFO_NULL};
 

@@ -47,6 +47,8 @@ struct client {
     Pwc__Exchange exchange;
     Pwc__Inspect inspect;
     Pwc__Upgrade upgrade;
+    Pwc__Publish publish;
+    Pwc__Lookup lookup;
 };
 
 static void fill(struct client *c)
@@ -87,6 +89,10 @@ static void fill(struct client *c)
     pwc__inspect__init(&c->inspect);
     c->inspect.what = "status";
     pwc__upgrade__init(&c->upgrade);
+    pwc__publish__init(&c->publish);
+    c->publish.name = "name";
+    pwc__lookup__init(&c->lookup);
+    c->lookup.name = "name";
 }
 
 static int connected(void)
@@ -130,6 +136,8 @@ static Pwc__ClientRequest request_of(struct client *c, const char *path)
         {"exchange", &c->exchange},
         {"inspect", &c->inspect},
         {"upgrade", &c->upgrade},
+        {"publish", &c->publish},
+        {"lookup", &c->lookup},
     };
     Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
     size_t length = strcspn(path, ".");
@@ -192,7 +200,7 @@ static const struct row rows[] = {
     {"hello.rank", UINT32_MAX, NULL, -EINVAL, "rank 4294967295 of 2"},
     {"hello.size", 0, NULL, -EINVAL, "rank 0 of 0"},
     {"hello.size", 2097153, NULL, -EINVAL, "rank 0 of 2097153"},
-    {"hello.size", UINT32_MAX, NULL, -EINVAL, "rank 0 of 4294967295"},
+    {"hello.size", UINT32_MAX - 1, NULL, -EINVAL, "rank 0 of 4294967294"},
 
     {"context_open.rings.submit", RING_OVER, NULL, -EINVAL, "67108865"},
     {"context_open.rings.local", RING_OVER, NULL, -EINVAL, "67108865"},
@@ -253,6 +261,18 @@ static const struct row rows[] = {
     {"inspect.what", 0, "a\033[2J", -EINVAL, "nothing is called \"a?[2J\""},
     {"inspect.what", 0, LONG_NAME, -EINVAL, "ask for status"},
 
+    {"publish.name", 0, "", -EINVAL, "name \"\": give 1 to 63 printable characters"},
+    {"publish.name", 0, "a b", -EINVAL, "name \"a b\""},
+    {"publish.name", 0, "a\nb", -EINVAL, "name \"a?b\""},
+    {"publish.name", 0, LONG_NAME, -EINVAL, "give 1 to 63"},
+    {"publish.data", 1025, NULL, -EINVAL, "1025 bytes under name name: a name may have 1024"},
+    {"publish.data", 60000, NULL, -EINVAL, "60000 bytes under name name"},
+    {"publish.gone", 1, NULL, -ENOENT, "this process has not published it"},
+    {"lookup.name", 0, "", -EINVAL, "name \"\": give 1 to 63 printable characters"},
+    {"lookup.name", 0, "\x7f", -EINVAL, "printable characters"},
+    {"lookup.name", 0, LONG_NAME, -EINVAL, "give 1 to 63"},
+    {"lookup.name", 0, "nobody's", -ENOENT, "nobody has published it"},
+
     {"upgrade.program", 0, "pwcd", -ENOENT, "\"pwcd\": give the absolute path of a program"},
     {"upgrade.program", 0, "/no/pwcd", -ENOENT, "give the absolute path of a program"},
     {"upgrade.program", 0, "/proc/self/exe", -ENOTSUP, "nobody watches over this daemon"},
@@ -267,6 +287,8 @@ static const struct {
     {"hello.release", "words for a message"},
     {"exchange.sequence", "names an exchange, whichever it is"},
     {"exchange.give_up", "yes or no"},
+    {"lookup.wait", "yes or no: the names of open_jobs"},
+    {"lookup.give_up", "a request of the client's own, or none: the names of open_jobs"},
 };
 
 /* Requests for teams, programs and offloads have tests of their own: test_team_requests,
@@ -475,6 +497,86 @@ static void exchange_of_too_many(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
+/* ---- open jobs ------------------------------------------------------------------------------- */
+
+/* What needs a number of ranks is refused in an open job, and one client publishes a few names. */
+static void open_jobs(void)
+{
+    Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
+    Pwc__TeamJoin team = PWC__TEAM_JOIN__INIT;
+    struct client c;
+    struct answer a;
+    char name[8];
+
+    memset(&c, 0, sizeof(c));
+    fill(&c);
+    c.socket = connected();
+    CU_ASSERT_EQUAL_FATAL(raw_hello(c.socket, "open", 5, UINT32_MAX), 0); /* any rank is let be */
+    CU_ASSERT_EQUAL_FATAL(ask_context(c.socket, 8192, &c.session), 0);
+    r = request_of(&c, "exchange");
+    check(c.socket, &r, &(struct row){"exchange", 0, NULL, -ENOTSUP, "no fixed number of ranks"});
+    team.session = team.member = c.session.handle;
+    team.window = 64;
+    r.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_JOIN;
+    r.team_join = &team;
+    check(c.socket, &r, &(struct row){"team", 0, NULL, -ENOTSUP, "a team in open job open"});
+    for (int i = 0; i <= 16; i++) {
+        snprintf(name, sizeof(name), "n%d", i);
+        c.publish.name = name;
+        r = request_of(&c, "publish");
+        CU_ASSERT_EQUAL(ask(c.socket, &r, &a), i < 16 ? 0 : -EDQUOT);
+    }
+    c.publish.name = "n3";
+    c.publish.gone = true;
+    r = request_of(&c, "publish");
+    CU_ASSERT_EQUAL(ask(c.socket, &r, &a), 0);
+    /* A lookup waits until its request is given up; to give up another one does nothing. */
+    c.lookup.name = "n3";
+    c.lookup.wait = true;
+    r = request_of(&c, "lookup");
+    CU_ASSERT_TRUE(raw_request(c.socket, 77, &r));
+    c.lookup.give_up = 78;
+    r = request_of(&c, "lookup");
+    CU_ASSERT_EQUAL(ask(c.socket, &r, &a), 0);
+    c.lookup.give_up = 77;
+    r = request_of(&c, "lookup");
+    CU_ASSERT_EQUAL(ask(c.socket, &r, &a), -ENOENT); /* the lookup's answer comes first */
+    CU_ASSERT_EQUAL(ask_nothing(c.socket, &a), 0);
+    /* Half of the requests under way are left for others. */
+    c.lookup.give_up = 0;
+    for (uint32_t id = 100; id < 228; id++) {
+        r = request_of(&c, "lookup");
+        CU_ASSERT_TRUE(raw_request(c.socket, id, &r));
+    }
+    r = request_of(&c, "lookup");
+    CU_ASSERT_EQUAL(ask(c.socket, &r, &a), -ENOBUFS);
+    r = request_of(&c, "inspect");
+    CU_ASSERT_EQUAL(ask(c.socket, &r, &a), 0);
+    answer_close(&c.session);
+    close(c.socket);
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
+/* Lookups that wait, without end, of clients that hang up. */
+static void lookups_of_the_gone(void)
+{
+    Pwc__ClientRequest r;
+    struct client c;
+
+    memset(&c, 0, sizeof(c));
+    fill(&c);
+    c.lookup.wait = true;
+    for (int i = 0; i < 20; i++) {
+        c.socket = connected();
+        CU_ASSERT_EQUAL_FATAL(raw_hello(c.socket, "waits", 0, UINT32_MAX), 0);
+        r = request_of(&c, "lookup");
+        for (uint32_t id = 1; id <= 200; id++)
+            CU_ASSERT_TRUE(raw_request(c.socket, id, &r));
+        close(c.socket);
+    }
+    CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
+}
+
 static void others_go_on(void)
 {
     CU_ASSERT_TRUE(bystanders_go_on(&others, 100));
@@ -498,6 +600,8 @@ int main(int argc, char **argv)
                            {"handles of others", handles_of_others},
                            {"in use and gone", in_use_and_gone},
                            {"exchange of too many", exchange_of_too_many},
+                           {"open jobs", open_jobs},
+                           {"lookups of clients that are gone", lookups_of_the_gone},
                            {"others go on", others_go_on},
                            CU_TEST_INFO_NULL};
     int failed = 1;

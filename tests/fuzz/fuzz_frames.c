@@ -12,6 +12,7 @@
 #include "daemon/control/nodes/link.h"
 #include "daemon/peering/handshake.h"
 #include "daemon/control/nodes/directory_client.h"
+#include "daemon/control/nodes/names_client.h"
 #include "daemon/control/teams/team_client.h"
 #include "daemon/control/teams/team_home.h"
 #include "daemon/peering/seal.h"
@@ -50,6 +51,7 @@ static void call_for_team(struct control *control)
 static void carry_out(struct control *control, const Pwc__PeerFrame *frame)
 {
     if (directory_client_frame(control, 1, frame) == -EPROTO &&
+        names_client_frame(control, 1, frame) == -EPROTO &&
         team_home_frame(control, 1, frame) == -EPROTO)
         (void)team_client_frame(control, 1, frame);
 }

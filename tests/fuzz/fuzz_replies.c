@@ -18,6 +18,9 @@ static int read_reply(void *context, const Pwc__ClientReply *reply, int *fds, in
     if (reply->body_case == PWC__CLIENT_REPLY__BODY_EXCHANGED)
         for (size_t i = 0; i < reply->exchanged->data.len; i++)
             *sum += reply->exchanged->data.data[i];
+    if (reply->body_case == PWC__CLIENT_REPLY__BODY_FOUND)
+        for (size_t i = 0; i < reply->found->data.len; i++)
+            *sum += reply->found->data.data[i];
     if (reply->body_case == PWC__CLIENT_REPLY__BODY_EXCHANGED && !reply->exchanged->last)
         return 0;
     return 1;
@@ -25,13 +28,11 @@ static int read_reply(void *context, const Pwc__ClientReply *reply, int *fds, in
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const Pwc__ClientReply__BodyCase kinds[] = {PWC__CLIENT_REPLY__BODY_WELCOME,
-                                                       PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED,
-                                                       PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED,
-                                                       PWC__CLIENT_REPLY__BODY_REGION_OPENED,
-                                                       PWC__CLIENT_REPLY__BODY_BOUND,
-                                                       PWC__CLIENT_REPLY__BODY_EXCHANGED,
-                                                       PWC__CLIENT_REPLY__BODY_DONE};
+    static const Pwc__ClientReply__BodyCase kinds[] = {
+        PWC__CLIENT_REPLY__BODY_WELCOME,        PWC__CLIENT_REPLY__BODY_CONTEXT_OPENED,
+        PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED, PWC__CLIENT_REPLY__BODY_REGION_OPENED,
+        PWC__CLIENT_REPLY__BODY_BOUND,          PWC__CLIENT_REPLY__BODY_EXCHANGED,
+        PWC__CLIENT_REPLY__BODY_DONE,           PWC__CLIENT_REPLY__BODY_FOUND};
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Inspect inspect = PWC__INSPECT__INIT;
     struct daemon_link link;

@@ -173,6 +173,8 @@ static bool open_control(struct room *room)
     w->segments = calloc(w->config.segments_max, sizeof(*w->segments));
     return control->frame && w->by_handle && w->sessions && w->segments &&
            inflight_open(&control->inflight, &control->store, 2 * w->config.clients_max) == 1 &&
+           memberships_open(&control->memberships, &control->store, 2 * w->config.clients_max,
+                            false) == 0 &&
            directory_client_open(control) == 0 && team_home_open(control) == 0 &&
            publisher_open(control) == 0 &&
            admission_open(&control->admission, NULL, NULL, NULL, why, sizeof(why)) == 0;
@@ -230,6 +232,7 @@ void room_free(struct room *room)
     team_home_close(control);
     directory_client_close(control);
     pending_destroy(&control->pending);
+    memberships_close(&control->memberships);
     inflight_close(&control->inflight);
     store_close(&control->store);
     free(control->frame);

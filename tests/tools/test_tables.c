@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/suite.h"
+#include "tools/pwcctl/format.h"
 #include "tools/pwcctl/table.h"
 #include "tools/pwcctl/top/tables.h"
 #include "tools/pwcctl/view.h"
@@ -217,14 +218,28 @@ static void nonsense(void)
     }
 }
 
+/* The size of an open job is a word, that of another one a number. */
+static void sizes_of_jobs(void)
+{
+    const struct {
+        json_int_t size;
+        const char *shown;
+    } rows[] = {{UINT32_MAX, "open"}, {2097152, "2097152"}, {0, "0"}};
+    for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+        json_t *value = json_integer(rows[r].size);
+        char cell[TABLE_CELL_MAX + 1];
+        format_cell(value, UNIT_RANKS, cell);
+        CU_ASSERT_STRING_EQUAL(cell, rows[r].shown);
+        json_decref(value);
+    }
+}
+
 int main(void)
 {
-    CU_TestInfo tests[] = {{"all views fit", all_views_fit},
-                           {"titles are unique", titles_are_unique},
-                           {"names come first", names_come_first},
-                           {"parts", parts},
-                           {"several daemons", daemons},
-                           {"an answer that is none", nonsense},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {
+        {"all views fit", all_views_fit},       {"titles are unique", titles_are_unique},
+        {"names come first", names_come_first}, {"parts", parts},
+        {"several daemons", daemons},           {"sizes of jobs", sizes_of_jobs},
+        {"an answer that is none", nonsense},   CU_TEST_INFO_NULL};
     return suite_run("tables", tests);
 }

@@ -1,5 +1,6 @@
 /* Formats the values of JSON documents. */
 #include "tools/pwcctl/format.h"
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include "tools/pwcctl/table.h"
@@ -49,6 +50,9 @@ void format_number(double value, enum field_unit format, char *out)
         break;
     case UNIT_PERCENT:
         snprintf(out, TABLE_CELL_MAX, "%.1f%%", value);
+        break;
+    case UNIT_RANKS:
+        snprintf(out, TABLE_CELL_MAX, value == UINT32_MAX ? "open" : "%.0f", value);
         break;
     case UNIT_NONE:
         snprintf(out, TABLE_CELL_MAX, "%g", value);

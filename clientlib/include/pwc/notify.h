@@ -60,9 +60,9 @@ static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
  * `mine` may be NULL; then the rank can be notified, but its memory not reached. The region stays
  * the caller's, and must outlive the window, as must the team. Collective as pwc_exchange, and
  * blocks. -EINVAL: a team of another context; -EHOSTDOWN, -EBADMSG: a broken team; -ENOTSUP: the
- * region is local only; -ECANCELED: another rank could not take part, and pwc_error_text names it;
- * -ENOSPC: all spaces are used up; else as pwc_exchange. A rank that cannot take part ends the call
- * at all ranks at once.
+ * region is local only, or without a team: the job is open (pwc/open.h); -ECANCELED: another rank
+ * could not take part, and pwc_error_text names it; -ENOSPC: all spaces are used up; else as
+ * pwc_exchange. A rank that cannot take part ends the call at all ranks at once.
  */
 PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out);
 

@@ -200,12 +200,19 @@ struct pwc_attr {
     const char *socket; /* path of the daemon's socket; "@name": an abstract one, waited for */
     const char *job; /* up to 59 characters; ranks of one user and one job name know each other */
     uint32_t rank;
-    uint32_t size;  /* ranks in the job; 0: rank and size from the environment */
+    /* Ranks in the job; 0: rank and size from the environment; PWC_OPEN: an open job, whose name
+     * `job` or PWC_JOB gives, and `rank` is 0. */
+    uint32_t size;
     int timeout_ms; /* of calls that block (attach, alloc, bind, ...); 0: 30 s */
     char *error;    /* where pwc_init says in words why it failed, terminated; NULL: nowhere */
     size_t error_size;
     uint64_t reserved[4]; /* 0 */
 };
+
+/* As the size: an open job, in which each process gets a rank of its own when it attaches, and
+ * which has no fixed number of ranks (pwc/open.h). Calls that need that number give -ENOTSUP:
+ * pwc_exchange, pwc_barrier, pwc_bind_all, pwc_team_world, and pwc_window_create without a team. */
+#define PWC_OPEN UINT32_MAX
 
 struct pwc_ctx_attr {
     /* Sizes of the rings, rounded up to a power of two, up to 64 MiB; 0: 256 KiB. */
@@ -225,8 +232,11 @@ struct pwc_ctx_attr {
  * Attach to the node's daemon. A NULL attr stands for one of zeros. Blocks. -ECONNREFUSED or
  * -ENOENT: no daemon at the socket; -ETIMEDOUT: one that does not answer; -EACCES: the daemon does
  * not serve this user; -EADDRINUSE: the rank is live already; -EINVAL: rank, size or job is missing
- * or wrong; -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user, or too
- * many connections during the whole timeout; -ENOSPC: too many clients of this daemon.
+ * or wrong, also where one asks for an open job and others of its name for one of fixed size;
+ * -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user, or too many
+ * connections during the whole timeout; -ENOSPC: too many clients of this daemon, or the open job
+ * has given all its 2,097,152 ranks; -ESTALE: the open job's home has lost its state since the job
+ * began, and gives no ranks; -ENOTSUP: the daemon of the open job's home is older than 0.6.
  */
 PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
 
@@ -252,7 +262,7 @@ PWC_API int pwc_abort(pwc_client *client);
 /* PWC_VERSION_NUMBER of the library that runs: major << 16 | minor << 8 | patch. Any thread. */
 PWC_API uint32_t pwc_version(void);
 
-/* This process's rank, and the number of ranks in its job. */
+/* This process's rank, and the number of ranks in its job; PWC_OPEN: of an open one. */
 PWC_API uint32_t pwc_rank(const pwc_client *client);
 PWC_API uint32_t pwc_size(const pwc_client *client);
 
@@ -264,7 +274,8 @@ PWC_API size_t pwc_message_max(const pwc_client *client);
 
 /*
  * Makes a context, the rings of a thread. A NULL attr stands for one of zeros. The first context
- * has number 0, later ones the lowest free number. Blocks. -EINVAL: a ring over 64 MiB; -ENOSPC,
+ * has number 0, later ones the lowest free number; in an open job the next one that was not used
+ * before. Blocks. -EINVAL: a ring over 64 MiB; -ENOSPC,
  * -EDQUOT: too many contexts.
  */
 PWC_API int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, pwc_ctx **out);
@@ -354,7 +365,7 @@ PWC_API int pwc_region_key(const pwc_region *region, struct pwc_key *out);
  * the client's timeout does so for all: -ETIMEDOUT at each rank, pwc_error_text names those that
  * were missing, and `all` may hold a part. -EHOSTDOWN: a rank has ended, or its node cannot be
  * reached, and it had not taken part; -EINVAL also: one rank called a barrier, another an exchange;
- * pwc_error_text names the rank.
+ * pwc_error_text names the rank. -ENOTSUP: the job is open (pwc/open.h).
  */
 PWC_API int pwc_exchange(pwc_ctx *ctx, const void *mine, size_t len, void *all);
 
@@ -415,8 +426,8 @@ PWC_API int pwc_bind_start(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *ke
  * The remotes are this context's and the caller's, each to be freed by pwc_unbind, or with the
  * context; the array is the caller's. Regions stay their owners', and must outlive their use.
  * Collective as pwc_exchange, and blocks. On an error `remotes` is as before. -EINVAL: no context
- * or no array, or a region of another client; -ENOTSUP: the region is local only; -ECANCELED:
- * another rank could not take part; -ENOMEM; else as pwc_exchange.
+ * or no array, or a region of another client; -ENOTSUP: the region is local only, or the job
+ * is open; -ECANCELED: another rank could not take part; -ENOMEM; else as pwc_exchange.
  */
 PWC_API int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes);
 

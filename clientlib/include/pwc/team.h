@@ -47,9 +47,9 @@ struct pwc_team_attr {
  * A team of all ranks of the job, in their order, each with its context of the number that `ctx`
  * has. Blocks. -EINVAL: a window that is no power of two up to 4096, or not the same at all
  * members; -EDQUOT, -ENOSPC: too many teams, or too much memory for them, of some member's client,
- * user or daemon; -EHOSTDOWN: a member has ended; -ETIMEDOUT: a member did not come within the
- * client's timeout; pwc_error_text has the words. An error of one member is the call's at all of
- * them, but for -ETIMEDOUT.
+ * user or daemon; -ENOTSUP: the job is open (pwc/open.h); -EHOSTDOWN: a member has ended;
+ * -ETIMEDOUT: a member did not come within the client's timeout; pwc_error_text has the words. An
+ * error of one member is the call's at all of them, but for -ETIMEDOUT.
  */
 PWC_API int pwc_team_world(pwc_ctx *ctx, const struct pwc_team_attr *attr, pwc_team **out);
 

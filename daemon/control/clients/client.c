@@ -90,6 +90,7 @@ void client_end(struct client *c, const char *reason)
     drop_pending(c);
     if (state == CLIENT_ATTACHING || state == CLIENT_SERVED)
         directory_client_detach(c);
+    membership_end(&c->control->memberships, c->slot);
     if (client_is_in_engine(c))
         client_leave_engine(c);
     client_stream_resume(c); /* sends what is left, reads no more */

@@ -168,7 +168,9 @@ struct client {
     struct worker *worker; /* whose engine serves it; NULL before Hello */
     uint32_t number;       /* for the log and pwcctl: the engine's handle, CLIENT_NONE before */
     char job[ENGINE_JOB_MAX];
-    uint32_t rank, size;
+    uint32_t rank;     /* DIRECTORY_ANY_RANK: the home of an open job is yet to give one */
+    uint32_t size;     /* DIRECTORY_OPEN: of an open job */
+    uint64_t instance; /* of its job; 0: the job's home does not say */
     uint32_t hello_request;
     struct inspection *asks; /* the view that the client asks for (request_inspect.h); NULL: none */
     struct client *asks_beside; /* the next client that asks for the same view */

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "daemon/engine/engine.h"
+#include "daemon/peering/directory.h"
 
 #define PENDING_MAX (1u << 16)
 
@@ -26,6 +27,17 @@ enum pending_kind {
     PENDING_EXCHANGE,     /* at the job's home */
     PENDING_TEAM,         /* likewise */
     PENDING_OFFLOAD,      /* at the engine: its targets are being bound */
+    PENDING_PUBLISH,      /* at the job's home */
+    PENDING_LOOKUP,       /* likewise */
+};
+
+/* What a PENDING_PUBLISH or a PENDING_LOOKUP asks for. */
+enum pending_how {
+    PENDING_FRESH = 1,  /* to publish a name that the client had not published before */
+    PENDING_REPLACES,   /* to publish a name that the client had published */
+    PENDING_TAKES_BACK, /* to take a name back */
+    PENDING_LOOKS,      /* to look once */
+    PENDING_WAITS,      /* to look until the name is there */
 };
 
 struct pending {
@@ -39,13 +51,18 @@ struct pending {
      * that is given up. NULL: no home is asked, or it has answered. */
     void (*located)(struct control *control, struct pending *p, int status, uint32_t node,
                     uint32_t engine);
-    uint64_t region; /* of its close: generation in the high, slot in the low 32 bits */
+    uint32_t rank;     /* with the home's answer to a Hello: what the home has given */
+    uint64_t instance; /* likewise: the job's */
+    uint64_t region;   /* of its close: generation in the high, slot in the low 32 bits */
     /* of a bind */
     uint32_t session;
     uint64_t peer;
     uint32_t asked; /* the engine that the key names, as a peer's number + 1; 0: there is no key */
     /* of an exchange */
     uint32_t sequence;
+    /* of a publication and a lookup */
+    char name[DIRECTORY_PUBLISHED_NAME];
+    enum pending_how how;
 };
 
 struct pending_table {

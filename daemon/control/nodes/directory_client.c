@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,14 @@ static void give(void *context, void *memory)
     free(memory);
 }
 
+static uint64_t draw(void *context)
+{
+    uint64_t number;
+
+    randombytes_buf(&number, sizeof(number));
+    return number;
+}
+
 int directory_client_open(struct control *control)
 {
     int rc = directory_table_open(&control->directory_table, &control->store, control->node,
@@ -50,6 +59,7 @@ int directory_client_open(struct control *control)
         .give = give,
         .table = directory_table_of(&control->directory_table),
         .empty = directory_table_empty,
+        .draw = draw,
     };
     directory_init(control->directory, &control->directory_memory, control->node_count,
                    &(struct directory_shares){.jobs = (uint32_t)control->config->user_jobs,
@@ -101,7 +111,7 @@ static void send_if_linked(struct control *control, uint32_t node, const Pwc__Pe
 /* ---- exchange: pieces of the result ---------------------------------------------------------- */
 
 /* An errno from another node, checked. */
-static int errno_of(int32_t status)
+int directory_client_errno(int32_t status)
 {
     return status < -ERRNO_MAX ? -EPROTO : status;
 }
@@ -124,7 +134,7 @@ static struct client_body *body_of(struct quota_user *user, const Pwc__Gathered 
 static void reply_piece(struct control *control, struct pending *p, const Pwc__Gathered *g,
                         struct client_body *body)
 {
-    int status = errno_of(g->status);
+    int status = directory_client_errno(g->status);
     struct client *c = p->client;
     uint32_t request = p->request;
 
@@ -313,45 +323,78 @@ static void roll(struct control *control, uint32_t from)
     leave_all(control, from, directory_next_doubted);
 }
 
-static void answer(struct control *control, uint32_t to, uint64_t cookie, int status, uint32_t node,
-                   uint32_t engine)
+static void answer(struct control *control, uint32_t to, Pwc__RankIs *is)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+
+    frame.body_case = PWC__PEER_FRAME__BODY_RANK_IS;
+    frame.rank_is = is;
+    send_to(control, to, &frame);
+}
+
+void directory_client_answer(struct control *control, uint32_t to, uint64_t cookie, int status)
+{
     Pwc__RankIs is = PWC__RANK_IS__INIT;
 
     is.cookie = cookie;
     is.status = status;
-    is.node = node;
-    is.engine = engine;
-    frame.body_case = PWC__PEER_FRAME__BODY_RANK_IS;
-    frame.rank_is = &is;
-    send_to(control, to, &frame);
+    answer(control, to, &is);
+}
+
+/* A process of another node joins an open job. */
+static void join(struct control *control, uint32_t from, const Pwc__RankAt *at)
+{
+    const struct directory_id id = {.uid = at->uid, .job = at->job};
+    Pwc__RankIs is = PWC__RANK_IS__INIT;
+
+    if (at->cookie == 0)
+        return; /* nobody would get the rank */
+    is.cookie = at->cookie;
+    is.status = directory_join(control->directory, &id, from, at->engine, &is.rank);
+    is.node = from;
+    is.engine = at->engine;
+    is.instance = directory_instance(control->directory, &id);
+    is.uid = at->uid;
+    if (is.status == 0)
+        is.job = at->job;
+    answer(control, from, &is);
 }
 
 static void rank_at(struct control *control, uint32_t from, const Pwc__RankAt *at)
 {
     const struct directory_id id = {.uid = at->uid, .job = at->job};
-    uint32_t engine;
-    int status = 0, where;
+    const struct directory_claim claim = {.rank = at->rank,
+                                          .size = at->size,
+                                          .node = from,
+                                          .engine = at->engine,
+                                          .instance = at->instance};
+    Pwc__RankIs is = PWC__RANK_IS__INIT;
+    int where;
 
     if (at->gone)
         leave(control, &id, at->rank, from);
     else
-        status = directory_attach(control->directory, &id, at->rank, at->size, from, at->engine);
+        is.status = directory_claim(control->directory, &id, &claim);
     if (at->cookie == 0)
         return;
-    where = directory_where(control->directory, &id, at->rank, &engine);
-    answer(control, from, at->cookie, status, where < 0 ? from : (uint32_t)where, engine);
+    is.cookie = at->cookie;
+    where = directory_where(control->directory, &id, at->rank, &is.engine);
+    is.node = where < 0 ? from : (uint32_t)where;
+    is.rank = at->rank;
+    is.instance = directory_instance(control->directory, &id);
+    answer(control, from, &is);
 }
 
 static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs *question)
 {
     const struct directory_id id = {.uid = question->uid, .job = question->job};
-    uint32_t engine;
-    int node = directory_where(control->directory, &id, question->rank, &engine);
+    Pwc__RankIs is = PWC__RANK_IS__INIT;
+    int node = directory_where(control->directory, &id, question->rank, &is.engine);
 
-    answer(control, from, question->cookie, node < 0 ? node : 0, node < 0 ? 0 : (uint32_t)node,
-           engine);
+    is.cookie = question->cookie;
+    is.status = node < 0 ? node : 0;
+    is.node = node < 0 ? 0 : (uint32_t)node;
+    answer(control, from, &is);
 }
 
 /* A rank waits no longer: all ranks get an error that names those which have not come. */
@@ -424,14 +467,41 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+/* A home has given a rank that nobody waits for: its process has ended, or a question that was
+ * asked twice was answered twice. */
+static void give_back(struct control *control, uint32_t from, const Pwc__RankIs *is)
+{
+    const struct directory_id id = {.uid = is->uid, .job = is->job};
+    Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
+    Pwc__RankAt at = PWC__RANK_AT__INIT;
+
+    if (!directory_name_valid(is->job) || home_of(control, &id) != from)
+        return;
+    for (const struct client *c = control->clients; c; c = c->next)
+        if (c->rank == is->rank && c->uid == is->uid && strcmp(c->job, is->job) == 0)
+            return;
+    at.uid = is->uid;
+    at.job = is->job;
+    at.rank = is->rank;
+    at.size = DIRECTORY_OPEN;
+    at.gone = true;
+    frame.body_case = PWC__PEER_FRAME__BODY_RANK_AT;
+    frame.rank_at = &at;
+    send_if_linked(control, from, &frame);
+}
+
 static void rank_is(struct control *control, uint32_t from, const Pwc__RankIs *is)
 {
     struct pending *p = pending_find(&control->pending, is->cookie, 0);
-    int status = errno_of(is->status);
+    int status = directory_client_errno(is->status);
 
+    if (!p && is->status == 0)
+        give_back(control, from, is);
     /* Only the node that was asked may answer. */
     if (!p || p->node != from || is->status > 0)
         return;
+    p->rank = is->rank;
+    p->instance = is->instance;
     if (p->located)
         p->located(control, p, status, is->node, is->engine);
 }
@@ -442,7 +512,11 @@ int directory_client_frame(struct control *control, uint32_t from, const Pwc__Pe
     case PWC__PEER_FRAME__BODY_RANK_AT:
         if (!directory_name_valid(frame->rank_at->job))
             return -EPROTO;
-        rank_at(control, from, frame->rank_at);
+        if (!frame->rank_at->gone && frame->rank_at->size == DIRECTORY_OPEN &&
+            frame->rank_at->rank == DIRECTORY_ANY_RANK)
+            join(control, from, frame->rank_at);
+        else
+            rank_at(control, from, frame->rank_at);
         return 0;
     case PWC__PEER_FRAME__BODY_ROLL:
         roll(control, from);
@@ -489,6 +563,7 @@ static void announce(struct client *c, bool gone, uint64_t cookie)
     at.size = c->size;
     at.gone = gone;
     at.engine = c->worker->engine;
+    at.instance = c->instance;
     at.cookie = cookie;
     frame.body_case = PWC__PEER_FRAME__BODY_RANK_AT;
     frame.rank_at = &at;

@@ -19,7 +19,8 @@ void directory_client_close(struct control *control);
 
 /* ---- for clients of this node -------------------------------------------------------------- */
 
-/* Announces a rank to the job's home. pending.located brings the answer. */
+/* Announces a rank to the job's home, or asks it for one of an open job. pending.located brings the
+ * answer. */
 void directory_client_attach(struct client *c, uint64_t cookie);
 void directory_client_detach(struct client *c);
 /* Announces an inherited rank: the home may have dropped it when the earlier process ended. */
@@ -32,6 +33,10 @@ void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_
 /* The rank waits no longer: the home fails the exchange for all, and its answer ends the pending
  * request, where it has not been answered yet. */
 void directory_client_give_up(struct client *c, uint32_t sequence);
+
+/* What names_client.c shares: RankIs as a plain status, and an errno of another node, checked. */
+void directory_client_answer(struct control *control, uint32_t to, uint64_t cookie, int status);
+int directory_client_errno(int32_t status);
 
 /* ---- from other nodes ---------------------------------------------------------------------- */
 

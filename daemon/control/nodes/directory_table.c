@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define MAGIC UINT64_C(0x3254524944435750) /* "PWCDIRT2" */
+#define MAGIC UINT64_C(0x3354524944435750) /* "PWCDIRT3" */
 
 enum { HEAD_BYTES = 4096 };
 
@@ -61,4 +61,5 @@ void directory_table_empty(struct directory_table *table, uint32_t job, uint32_t
 {
     zero(table->places[job], ranks * sizeof(table->places[job][0]));
     zero(table->bytes[job], sizeof(table->bytes[job]));
+    zero(table->published[job], sizeof(table->published[job]));
 }

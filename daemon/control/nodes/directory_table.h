@@ -1,7 +1,7 @@
 /*
  * The memory of the directory's table (directory.h), which outlives the process: so a home that is
  * started anew knows which ranks have left, which it has to hear of, and the last result of each
- * job's exchanges.
+ * job's exchanges, and published names.
  *
  * Private to the daemons that follow one another. Thread: control.
  */
@@ -16,7 +16,7 @@
 int directory_table_open(struct mapping *m, struct store *store, uint32_t node,
                          uint32_t node_count);
 struct directory_table *directory_table_of(const struct mapping *m);
-/* Gives the pages of a job's places and of its last result back. */
+/* Gives the pages of a job's places, of its last result and of its published names back. */
 void directory_table_empty(struct directory_table *table, uint32_t job, uint32_t ranks);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "daemon/peering/names.h"
 
 #define MORE_MAX 24u /* bytes of " and N more" */
 
@@ -61,8 +62,12 @@ static bool is_missing(const struct directory_job *job, const struct directory_g
 
 struct view_job job_view(const struct directory_job *job, char gone[JOB_VIEW_RANKS_MAX])
 {
-    struct view_job view = {
-        .job = job->name, .uid = job->uid, .size = job->size, .live = job->live, .left = job->left};
+    struct view_job view = {.job = job->name,
+                            .uid = job->uid,
+                            .size = job->kind == DIRECTORY_FIXED ? job->size : DIRECTORY_OPEN,
+                            .live = job->live,
+                            .left = job->left,
+                            .names = names_count(job)};
 
     if (job->left > 0 && list_ranks(job, NULL, has_left, gone) > 0)
         view.gone = gone;

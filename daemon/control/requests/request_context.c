@@ -64,10 +64,14 @@ void session_free(struct client_session *s)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
+/* In an open job no number comes again, so that a context is never taken for an earlier one. */
 static uint32_t free_number(const struct client *c)
 {
     uint32_t number = 0;
     const struct client_session *s = c->sessions;
+
+    if (c->size == DIRECTORY_OPEN)
+        return membership_of(&c->control->memberships, c->slot)->contexts;
 
     while (s) {
         if (s->context == number) {
@@ -216,6 +220,9 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
         reply_error(c, request, rc, "a context: %s", why);
         return;
     }
+    rc = -ENOSPC;
+    if (c->size == DIRECTORY_OPEN && free_number(c) == UINT32_MAX)
+        goto fail;
     rc = -ENOMEM;
     s = calloc(1, sizeof(*s));
     if (!s)
@@ -245,6 +252,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
     }
     s->next = c->sessions;
     c->sessions = s;
+    membership_of(&c->control->memberships, c->slot)->contexts++;
     call->cookie = (uintptr_t)s;
     call->session = (struct call_session){.client = c->number,
                                           .context = s->context,

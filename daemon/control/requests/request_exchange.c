@@ -16,6 +16,13 @@ void request_exchange(struct client *c, uint32_t request, const Pwc__Exchange *e
         reply_done(c, request);
         return;
     }
+    if (c->size == DIRECTORY_OPEN) {
+        reply_error(c, request, -ENOTSUP,
+                    "an exchange or a barrier in open job %s: it has no fixed number of ranks to "
+                    "wait for",
+                    c->job);
+        return;
+    }
     if (exchange->data.len > DIRECTORY_DATA_MAX) {
         reply_error(c, request, -EINVAL, "%zu bytes for an exchange: a rank may give %u",
                     exchange->data.len, DIRECTORY_DATA_MAX);

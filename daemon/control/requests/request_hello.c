@@ -36,11 +36,14 @@ static void welcome(struct client *c)
     struct log_subject about = client_subject(c);
 
     client_becomes(c, CLIENT_SERVED);
+    membership_begin(&control->memberships, c->slot, c->instance);
     keep_connection(c);
     service_clients_changed(control);
     w.version = VERSION;
     w.release = (char *)(uintptr_t)PWC_VERSION;
     w.rings = SESSION_VERSION;
+    w.rank = c->rank;
+    w.instance = c->instance;
     w.client = c->number;
     w.node = control->node;
     w.nodes = control->node_count;
@@ -51,9 +54,14 @@ static void welcome(struct client *c)
     reply.id = c->hello_request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_WELCOME;
     reply.welcome = &w;
-    log_about(&control->log, LOG_LEVEL_INFO, &about,
-              "rank %u of %u of job %s, pid %d, is client %u", c->rank, c->size, c->job,
-              (int)c->pid, c->number);
+    if (c->size == DIRECTORY_OPEN)
+        log_about(&control->log, LOG_LEVEL_INFO, &about,
+                  "rank %u of open job %s, pid %d, is client %u", c->rank, c->job, (int)c->pid,
+                  c->number);
+    else
+        log_about(&control->log, LOG_LEVEL_INFO, &about,
+                  "rank %u of %u of job %s, pid %d, is client %u", c->rank, c->size, c->job,
+                  (int)c->pid, c->number);
     client_reply(c, &reply, NULL, 0);
 }
 
@@ -74,8 +82,8 @@ static const char *home_refusal(const struct client *c, int status, uint32_t nod
         break;
     case -EINVAL:
         snprintf(text, size,
-                 "rank %u of %u does not fit job %s, which has another size or is full: all ranks "
-                 "of a job name one size",
+                 "rank %u of %u does not fit job %s, which has another size, is open, or is full: "
+                 "all ranks of a job name one size",
                  c->rank, c->size, c->job);
         break;
     case -EDQUOT:
@@ -109,6 +117,7 @@ static void located(struct control *control, struct pending *p, int status, uint
     struct client *c = p->client;
     char text[256];
 
+    c->instance = p->instance;
     pending_remove(&control->pending, p);
     if (status == 0) {
         FAULT(CLIENT_SERVED);
@@ -162,7 +171,10 @@ static void opened(struct call *call)
             client_leave_engine(c);
         return;
     }
-    if (call->result >= 0) {
+    if (call->result >= 0 && c->size == DIRECTORY_OPEN) {
+        FAULT(CLIENT_SERVED);
+        welcome(c); /* the home has given the rank before */
+    } else if (call->result >= 0) {
         attach(c);
     } else if (call->result == -EADDRINUSE) {
         snprintf(text, sizeof(text),
@@ -213,6 +225,8 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
         reply_error(c, request, -EINVAL,
                     "job \"%.64s\": give a name of 1 to %u printable characters without spaces",
                     hello->job, DIRECTORY_NAME_MAX - 1);
+    else if (hello->size == DIRECTORY_OPEN)
+        return true; /* the rank is the home's to give */
     else if (hello->size == 0 || hello->size > DIRECTORY_RANKS_MAX || hello->rank >= hello->size)
         reply_error(c, request, -EINVAL,
                     "rank %u of %u: a rank is below the size, and a size is 1 to %u", hello->rank,
@@ -249,9 +263,112 @@ static struct worker *choose_worker(const struct client *client)
     return least;
 }
 
+/* Has the engine open the client, whose rank is known. */
+static void open_in_engine(struct client *c)
+{
+    struct call *call = client_call(c, CALL_CLIENT_OPEN, opened);
+
+    if (!call) {
+        refuse(c, -ENOMEM, "this daemon is out of memory");
+        return;
+    }
+    c->worker->clients++;
+    call->client = (struct engine_client_info){
+        .uid = c->uid, .pid = (uint32_t)c->pid, .rank = c->rank, .size = c->size};
+    memcpy(call->client.job, c->job, sizeof(c->job));
+    call_post(c->worker->progress, call);
+}
+
+/* ---- open jobs ------------------------------------------------------------------------------- */
+
+static const char *join_refusal(const struct client *c, int status, uint64_t instance,
+                                uint32_t home, char *text, size_t size)
+{
+    if (status == -EINVAL)
+        snprintf(text, size,
+                 "job %s has a fixed number of ranks: join an open job of another name, or give "
+                 "rank and size",
+                 c->job);
+    else if (status == -ENOTSUP)
+        snprintf(
+            text, size,
+            "the daemon of node %u, which keeps the directory of job %s, is older than 0.6 and "
+            "knows no open jobs: update it",
+            home, c->job);
+    else if (status == -ESTALE)
+        snprintf(text, size,
+                 "node %u, which keeps the directory of job %s, has lost its state since the job "
+                 "began, and gives no ranks: end the job's processes",
+                 home, c->job);
+    else if (status == -ENOSPC && instance != 0)
+        snprintf(text, size,
+                 "job %s has given all its %u ranks: end the job's processes, or join a job of "
+                 "another name",
+                 c->job, DIRECTORY_RANKS_MAX);
+    else
+        return home_refusal(c, status, home, text, size);
+    return text;
+}
+
+/* The job's home has given a rank, or none. */
+static void joined(struct control *control, struct pending *p, int status, uint32_t node,
+                   uint32_t engine)
+{
+    struct client *c = p->client;
+    uint64_t instance = p->instance;
+    uint32_t rank = p->rank, home = p->node;
+    char text[256];
+
+    pending_remove(&control->pending, p);
+    if (status == 0 && (instance == 0 || rank >= DIRECTORY_RANKS_MAX))
+        status = -EPROTO;
+    /* A home that knows open jobs names the instance of the job that it refuses. */
+    if (status == -EINVAL && instance == 0)
+        status = -ENOTSUP;
+    if (status < 0) {
+        refuse(c, status, join_refusal(c, status, instance, home, text, sizeof(text)));
+        return;
+    }
+    c->rank = rank;
+    c->instance = instance;
+    client_becomes(c, CLIENT_ATTACHING); /* the home counts the rank from now on */
+    open_in_engine(c);
+}
+
+static void join(struct client *c)
+{
+    struct control *control = c->control;
+    struct pending *p;
+    uint64_t cookie;
+
+    c->rank = DIRECTORY_ANY_RANK;
+    p = pending_add(&control->pending, PENDING_ATTACH, c, c->hello_request, &cookie);
+    if (!p) {
+        refuse(c, -ENOBUFS, "too many requests wait in this daemon: try again later");
+        return;
+    }
+    p->located = joined;
+    directory_client_attach(c, cookie);
+}
+
+/* Whether this node has a rank of the job, which is open where this client takes it for fixed, or
+ * the other way. Else the job's home finds out. */
+static bool is_of_other_kind(const struct client *client)
+{
+    for (const struct client *c = client->control->clients; c; c = c->next)
+        if (c->state == CLIENT_SERVED && c->uid == client->uid && strcmp(c->job, client->job) == 0)
+            return (c->size == DIRECTORY_OPEN) != (client->size == DIRECTORY_OPEN);
+    return false;
+}
+
+static const char *refusal_of(const struct client *c, char *text, size_t size)
+{
+    return c->size == DIRECTORY_OPEN ? join_refusal(c, -EINVAL, 0, 0, text, size)
+                                     : home_refusal(c, -EINVAL, 0, text, size);
+}
+
 void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
 {
-    struct call *call;
     char text[256];
     int rc;
 
@@ -268,19 +385,17 @@ void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello)
         refuse(c, rc, text);
         return;
     }
+    if (is_of_other_kind(c)) {
+        refuse(c, -EINVAL, refusal_of(c, text, sizeof(text)));
+        return;
+    }
     if (is_full(c->control)) {
         refuse(c, -ENOSPC, full_text(c->control, text, sizeof(text)));
         return;
     }
     c->worker = choose_worker(c);
-    call = client_call(c, CALL_CLIENT_OPEN, opened);
-    if (!call) {
-        refuse(c, -ENOMEM, "this daemon is out of memory");
-        return;
-    }
-    c->worker->clients++;
-    call->client = (struct engine_client_info){
-        .uid = c->uid, .pid = (uint32_t)c->pid, .rank = c->rank, .size = c->size};
-    memcpy(call->client.job, c->job, sizeof(c->job));
-    call_post(c->worker->progress, call);
+    if (c->size == DIRECTORY_OPEN)
+        join(c);
+    else
+        open_in_engine(c);
 }

@@ -15,6 +15,7 @@
 #include "daemon/control/requests/request_program.h"
 #include "daemon/control/requests/request_bind.h"
 #include "daemon/control/requests/request_exchange.h"
+#include "daemon/control/requests/request_names.h"
 #include "daemon/control/requests/requests.h"
 #include "daemon/control/teams/request_team.h"
 #include "daemon/control/watch/request_inspect.h"
@@ -94,6 +95,12 @@ static void handle_served(struct client *c, const Pwc__ClientRequest *r)
         break;
     case PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE:
         request_team_leave(c, r->id, r->team_leave);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_PUBLISH:
+        request_publish(c, r->id, r->publish);
+        break;
+    case PWC__CLIENT_REQUEST__BODY_LOOKUP:
+        request_lookup(c, r->id, r->lookup);
         break;
     default:
         reply_error(c, r->id, -ENOSYS,

@@ -210,8 +210,9 @@ const char *store_next(const struct store *s, uint32_t *at, const char *prefix)
 static bool is_ours(const char *name)
 {
     /* "journal" is what 0.1 called "inflight": dropped. */
-    static const char *const ours[] = {"keeper",  "lock",     "listen", "inflight", "journal",
-                                       "client.", "process.", "guest.", "pair.",    "roll."};
+    static const char *const ours[] = {"keeper",   "lock",      "listen",  "inflight",
+                                       "members",  "directory", "journal", "client.",
+                                       "process.", "guest.",    "pair.",   "roll."};
 
     for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
         if (strncmp(name, ours[i], strlen(ours[i])) == 0)

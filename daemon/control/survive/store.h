@@ -5,6 +5,7 @@
  *     lock, listen, inflight       the lock and the socket, and the requests under way (inflight.h)
  *     client.S, process.S          a connection and its process; S: its slot in inflight.h
  *     directory                    the jobs whose home this is (directory_table.h)
+ *     members                      what clients are in their jobs (membership.h)
  *     guest.S                      a connection without Hello: handed over, but not kept
  *     E.arena                      of engine E of this node
  *     E.session.H, E.doorbell.H, E.wake.H      of its session H

@@ -11,6 +11,7 @@
 #include "daemon/control/clients/client.h"
 #include "shm_ring/doorbell.h"
 #include "daemon/control/nodes/directory_client.h"
+#include "daemon/control/nodes/names_client.h"
 #include "daemon/control/clients/pairs.h"
 #include "shm_ring/sigbus.h"
 #include "daemon/control/clients/client_stream.h"
@@ -76,6 +77,7 @@ static void restore_rank(struct worker *w, struct client *c, struct engine *e, u
     c->number = number;
     c->rank = view.rank;
     c->size = view.size;
+    c->instance = membership_of(&c->control->memberships, c->slot)->instance;
     memcpy(c->job, view.job, sizeof(c->job));
     quota_charge(c, QUOTA_CLIENTS, 1);
     quota_charge(c, QUOTA_REGIONS, open_regions(e, number));
@@ -343,8 +345,10 @@ static void resume_client(struct client *c)
         s->watched = progress_watch(c->worker->progress, s->doorbell) == 0;
         wake_client(s);
     }
-    if (c->state == CLIENT_SERVED)
+    if (c->state == CLIENT_SERVED) {
         directory_client_announce(c);
+        names_client_announce(c);
+    }
     client_stream_resume(c);
 }
 

@@ -66,6 +66,12 @@ void request_team_join(struct client *c, uint32_t request, const Pwc__TeamJoin *
         reply_error(c, request, -EINVAL, "session %u is not yours, or not open", asked->session);
         return;
     }
+    if (c->size == DIRECTORY_OPEN) {
+        reply_error(c, request, -ENOTSUP,
+                    "a team in open job %s: teams are made of the ranks of a job of fixed size",
+                    c->job);
+        return;
+    }
     if (!is_sane(asked)) {
         reply_error(c, request, -EINVAL,
                     "kind %u with a window of %u over team %llu: kinds are 0 to 2, windows powers "

@@ -15,6 +15,8 @@ static int check(const struct teams *t, const struct teams_key *key, const struc
         return -EHOSTDOWN;
     if (directory_where(t->directory, &key->id, c->rank, engine) != (int)c->from)
         return -EPERM;
+    if (directory_is_open(t->directory, &key->id))
+        return -ENOTSUP; /* an open job has no world */
     if (c->size == 0 || c->size > size || c->at >= c->size || c->kind > TEAMS_SHRINK ||
         c->window == 0 || c->window > TEAMS_WINDOW_MAX || (c->window & (c->window - 1)) != 0 ||
         c->status > 0)

@@ -26,6 +26,7 @@ void good_frames_init(struct good_frames *f)
 void good_frames_fill(struct good_frames *f, struct raw_peer *p)
 {
     static uint8_t data[8];
+    static char name[] = "name";
 
     raw_peer_greeting(p, &f->greeting);
     raw_peer_proof(p, &f->proof);
@@ -58,6 +59,20 @@ void good_frames_fill(struct good_frames *f, struct raw_peer *p)
     pwc__ping__init(&f->ping);
     f->ping.answer = true;
     pwc__roll__init(&f->roll);
+    pwc__publication__init(&f->publication);
+    f->publication.uid = getuid();
+    f->publication.job = f->job;
+    f->publication.name = name;
+    f->publication.data = (ProtobufCBinaryData){.len = sizeof(data), .data = data};
+    f->publication.cookie = COOKIE;
+    pwc__look_for__init(&f->look_for);
+    f->look_for.uid = getuid();
+    f->look_for.job = f->job;
+    f->look_for.name = name;
+    f->look_for.cookie = COOKIE;
+    pwc__name_is__init(&f->name_is);
+    f->name_is.cookie = COOKIE;
+    f->name_is.data = (ProtobufCBinaryData){.len = sizeof(data), .data = data};
 }
 
 Pwc__PeerFrame good_frames_of(struct good_frames *f, const char *path)
@@ -69,7 +84,8 @@ Pwc__PeerFrame good_frames_of(struct good_frames *f, const char *path)
         {"greeting", &f->greeting}, {"proof", &f->proof},       {"refusal", &f->refusal},
         {"rank_at", &f->rank_at},   {"where_is", &f->where_is}, {"rank_is", &f->rank_is},
         {"offer", &f->offer},       {"gathered", &f->gathered}, {"contribution", &f->contribution},
-        {"ping", &f->ping},         {"roll", &f->roll},
+        {"ping", &f->ping},         {"roll", &f->roll},         {"publication", &f->publication},
+        {"look_for", &f->look_for}, {"name_is", &f->name_is},
     };
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     size_t length = strcspn(path, ".");
@@ -95,6 +111,9 @@ int good_frames_status(struct raw_peer *p)
             status = back->rank_is->status;
         else if (back->body_case == PWC__PEER_FRAME__BODY_GATHERED)
             status = back->gathered->status;
+        else if (back->body_case == PWC__PEER_FRAME__BODY_NAME_IS &&
+                 back->name_is->cookie == COOKIE)
+            status = back->name_is->status;
         pwc__peer_frame__free_unpacked(back, NULL);
     }
     return status == 1 ? -ECONNRESET : status;

@@ -34,6 +34,9 @@ struct good_frames {
     Pwc__Offer offer;
     Pwc__Ping ping;
     Pwc__Roll roll;
+    Pwc__Publication publication;
+    Pwc__LookFor look_for;
+    Pwc__NameIs name_is;
 };
 
 /* Chooses the names of the jobs. */

@@ -16,6 +16,7 @@
 #include "daemon/control/watch/counters.h"
 #include "daemon/keeper/holdings.h"
 #include "daemon/control/survive/inflight.h"
+#include "daemon/control/survive/membership.h"
 #include "daemon/control/survive/store.h"
 
 static bool same_file(int a, int b)
@@ -54,6 +55,8 @@ static void test_passed_on(void)
     (void)store_add(&from, files[0], "%u.session.%u.%u", 0u, 7u, 1u);
     (void)store_add(&from, files[1], "client.%u", 3u);
     (void)store_add(&from, files[1], "pwcd.socket");
+    (void)store_add(&from, files[1], "members");
+    (void)store_add(&from, files[1], "directory");
     (void)store_add(&from, files[1], "journal"); /* of 0.1: ours, so the one socket stays alone */
     pass_on(&from, &to);
     CU_ASSERT_EQUAL(store_foreign(&to), 1);
@@ -189,11 +192,61 @@ static void test_counters(void)
     CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
 }
 
+/* What clients are in their jobs: names within bounds, gone with their client, known to the next
+ * process, and to no process whose connections it had not taken over. */
+static void test_memberships(void)
+{
+    const uint8_t data[DIRECTORY_PUBLISHED_DATA] = "data";
+    struct store s = {.kept = true}, next = {0};
+    struct memberships m, again;
+    char name[8];
+
+    CU_ASSERT_EQUAL_FATAL(memberships_open(&m, &s, 4, false), 0);
+    membership_begin(&m, 3, 77);
+    membership_of(&m, 3)->contexts = 5;
+    for (uint32_t i = 0; i < MEMBERSHIP_NAMES_MAX; i++) {
+        snprintf(name, sizeof(name), "n%u", i);
+        CU_ASSERT_EQUAL(membership_put(&m, 3, name, data, sizeof(data)), (int)i);
+    }
+    CU_ASSERT_EQUAL(membership_put(&m, 3, "more", data, 1), -EDQUOT);
+    CU_ASSERT_EQUAL(membership_put(&m, 3, "n7", data, 4), 7); /* in place of the one before */
+    CU_ASSERT_EQUAL(membership_find(&m, 2, "n7"), -ENOENT);
+    membership_drop(&m, 3, 2);
+    CU_ASSERT_EQUAL(membership_find(&m, 3, "n2"), -ENOENT);
+    CU_ASSERT_PTR_NULL(membership_name(&m, 3, 2));
+    pass_on(&s, &next);
+    CU_ASSERT_EQUAL_FATAL(memberships_open(&again, &next, 4, true), 0);
+    CU_ASSERT_EQUAL(membership_of(&again, 3)->instance, 77);
+    CU_ASSERT_EQUAL(membership_of(&again, 3)->contexts, 5);
+    CU_ASSERT_EQUAL(membership_find(&again, 3, "n7"), 7);
+    CU_ASSERT_EQUAL(membership_name(&again, 3, 7)->length, 4);
+    CU_ASSERT_EQUAL(membership_name(&again, 3, 15)->length, sizeof(data));
+    membership_end(&again, 3);
+    CU_ASSERT_EQUAL(membership_find(&again, 3, "n7"), -ENOENT);
+    membership_begin(&again, 3, 78);
+    CU_ASSERT_EQUAL(membership_of(&again, 3)->contexts, 0);
+    memberships_close(&again);
+    store_close(&next);
+    for (int round = 0; round < 2; round++) { /* no state to go with, or of another size */
+        pass_on(&s, &next);
+        CU_ASSERT_EQUAL(memberships_open(&again, &next, 4 + (uint32_t)round, round == 1), 0);
+        CU_ASSERT_EQUAL(membership_of(&again, 3)->instance, 0);
+        memberships_close(&again);
+        store_close(&next);
+    }
+    memberships_close(&m);
+    store_close(&s);
+}
+
 int main(void)
 {
-    CU_TestInfo tests[] = {{"passed on", test_passed_on}, {"room", test_room},
-                           {"inflight", test_inflight},   {"holdings", test_holdings},
-                           {"counters", test_counters},   CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"passed on", test_passed_on},
+                           {"room", test_room},
+                           {"inflight", test_inflight},
+                           {"memberships", test_memberships},
+                           {"holdings", test_holdings},
+                           {"counters", test_counters},
+                           CU_TEST_INFO_NULL};
 
     return suite_run("store", tests);
 }

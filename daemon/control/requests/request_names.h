@@ -1,0 +1,10 @@
+/* Names that a client publishes in its job, and looks for. Thread: control. */
+#ifndef PWC_CONTROL_REQUEST_NAMES_H
+#define PWC_CONTROL_REQUEST_NAMES_H
+
+#include "daemon/control/clients/client.h"
+
+void request_publish(struct client *c, uint32_t request, const Pwc__Publish *publish);
+void request_lookup(struct client *c, uint32_t request, const Pwc__Lookup *lookup);
+
+#endif
