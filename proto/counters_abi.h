@@ -103,6 +103,8 @@ struct counters_session {
     uint64_t pair_size, pair_used, pair_rank;
     /* In calls that wait, and asleep in them, as the client reports it, until this moment. */
     uint64_t waited_ns, asleep_ns;
+    /* What pwc/counter.h gives, as far as the daemon sees it: a part is the client's own. */
+    uint64_t ops_ended, ops_failed, ops_arrived;
 };
 
 /* One peer of an engine. Its number is node + nodes * its own engine. */
@@ -124,7 +126,7 @@ static inline uint64_t counters_word(const uint64_t *word)
 }
 
 static_assert(sizeof(struct counters_header) % 8 == 0, "counters_header");
-static_assert(sizeof(struct counters_session) == 50 * 8, "counters_session");
+static_assert(sizeof(struct counters_session) == 53 * 8, "counters_session");
 static_assert(sizeof(struct counters_peer) == 24 * 8, "counters_peer");
 
 #endif

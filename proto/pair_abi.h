@@ -47,7 +47,7 @@
 #include <stdint.h>
 #include "proto/session_abi.h"
 
-#define PAIR_MAGIC       UINT64_C(0x3530305250435750) /* "PWCPR005" */
+#define PAIR_MAGIC       UINT64_C(0x3630305250435750) /* "PWCPR006" */
 #define PAIR_DATA_OFFSET 4096u
 #define PAIR_LINES       2048u /* of each ring; a power of two; 108 records with ids of 1 KiB */
 #define PAIR_RECORD_MAX  (PAIR_LINES / 4) /* lines */
@@ -119,6 +119,9 @@ static_assert(offsetof(struct pair_ring, bell) == 64, "pair_ring.bell");
  * them. */
 struct pair_counts {
     _Atomic uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
+    /* The origin alone counts here its operations that have changed the target's memory
+     * (pwc/counter.h). Each is counted behind its data, and before its record. */
+    _Atomic uint64_t arrived;
 };
 
 /* Written by one side. */
@@ -131,6 +134,9 @@ struct pair_side {
      * origin writes none. In the origin's part, 1: the origin has mapped the target's board
      * (board_abi.h), and may be left quiet. */
     _Atomic uint32_t mapped;
+    /* In the target's part, 1: a sleeper waits for `arrived`, so that the origin looks at the bell
+     * also behind an operation that has no record. */
+    _Atomic uint32_t counts_awaited;
     _Alignas(64) struct pair_counts counts;
 };
 static_assert(sizeof(struct pair_side) == 128, "pair_side");

@@ -35,7 +35,7 @@
 #include <stdint.h>
 
 #define SESSION_MAGIC   UINT64_C(0x3730304453435750) /* "PWCSD007" */
-#define SESSION_VERSION 9u
+#define SESSION_VERSION 10u
 /* The version of a library or daemon 0.1, which did not send its version in Hello or Welcome. */
 #define SESSION_VERSION_UNSENT 4u
 #define SESSION_DATA_OFFSET    4096u
@@ -90,7 +90,7 @@ struct session_notices {
  * free a team. */
 enum session_wait {
     SESSION_WAITS_NOT = 0,
-    SESSION_WAITS_EVENT = 1, /* or for a request, or for a word */
+    SESSION_WAITS_EVENT = 1, /* or for a request, a word or a count */
     SESSION_WAITS_FLUSH = 2,
     SESSION_WAITS_BARRIER = 3,
     SESSION_WAITS_EXCHANGE = 4,
@@ -105,6 +105,25 @@ struct session_waits {
     _Atomic uint64_t waited_ns;         /* in such calls in all; only grows */
     _Atomic uint64_t asleep_ns;         /* of these, asleep; only grows */
     _Atomic uint64_t asleep_since;      /* of the monotonic clock; 0: awake */
+};
+
+/*
+ * What a context has counted (pwc/counter.h); each word only grows, and has one writer. `arrived`
+ * stands behind the data that it counts. `failed` is a part of `ended`, and written before it.
+ */
+struct session_counts {
+    _Atomic uint64_t ended;   /* operations of the context, whether they failed or not */
+    _Atomic uint64_t failed;  /* of these */
+    _Atomic uint64_t arrived; /* operations of peers that have changed the context's memory */
+};
+
+/* The part of the counts that the library writes. */
+struct session_client_counts {
+    /* Operations to neighbours, those whose local event the library rewrites (SUBMIT_SLOT), and
+     * what has arrived by pairs that are gone (pair_abi.h). */
+    _Alignas(64) struct session_counts counts;
+    /* 1: a sleeper waits for `arrived`. Else an arrival without an event rings no bell. */
+    _Atomic uint32_t awaited;
 };
 
 struct session_shared {
@@ -129,6 +148,8 @@ struct session_shared {
     _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
     _Atomic uint64_t released;       /* bytes of local event space given back without an event */
     _Atomic uint64_t reply_released; /* bytes of reply event space given back without an event */
+    /* The daemon's part: without flushes, and without what session_client_counts has. */
+    struct session_counts counts;
     /* Bit i % 64 of word i / 64: a handler stands at index i. Written by the client. */
     _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
     struct ring_control submit;
@@ -145,8 +166,9 @@ struct session_shared {
      * SESSION_REMOTES go through the daemon, which reports why they fail: of one of them the region
      * is withdrawn, or the peer is gone. */
     _Alignas(64) _Atomic uint64_t ended_remotes[SESSION_REMOTES / 64];
-    struct session_notices notices; /* written by the client */
-    struct session_waits waits;     /* written by the client */
+    struct session_notices notices;      /* written by the client */
+    struct session_waits waits;          /* written by the client */
+    struct session_client_counts client; /* written by the client */
 };
 static_assert(offsetof(struct session_shared, series) == 48, "session.series");
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
@@ -163,6 +185,8 @@ static_assert(offsetof(struct session_shared, event_bell) == 1600, "session.even
 static_assert(offsetof(struct session_shared, ended_remotes) == 1664, "session.ended_remotes");
 static_assert(offsetof(struct session_shared, notices) == 3712, "session.notices");
 static_assert(offsetof(struct session_shared, waits) == 3776, "session.waits");
+static_assert(offsetof(struct session_shared, counts) == 152, "session.counts");
+static_assert(offsetof(struct session_shared, client) == 3840, "session.client");
 static_assert(sizeof(struct session_shared) <= SESSION_DATA_OFFSET, "session header");
 
 static inline uint64_t session_bytes(const struct session_sizes *sizes)

@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 10u
+#define WIRE_VERSION 11u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {
@@ -92,6 +92,8 @@ enum wire_flags {
     WIRE_NO_REPLY = 1 << 4, /* ... a request without one */
     WIRE_NOTIFY = 1 << 5,   /* the event is a notification: its id is by value */
     WIRE_CUT = 1 << 6,      /* the last PACKET of a put that has failed at its origin: no bytes */
+    WIRE_PART = 1 << 6,     /* of a PUT, PLACED or VECTOR without event: others of its vector follow
+                             */
     WIRE_STORED = 1 << 7,   /* the only PACKET of a put whose bytes travel by themselves */
 };
 

@@ -219,6 +219,9 @@ const struct field fields_session[] = {
     {SESSION(pair_size), FIELD_NOW, UNIT_BYTES},
     {SESSION(pair_used), FIELD_NOW, UNIT_BYTES, "pair"},
     {SESSION(pair_rank)},
+    {SESSION(ops_ended), FIELD_COUNT, UNIT_COUNT, "ended"},
+    {SESSION(ops_failed), FIELD_COUNT, UNIT_COUNT, "failed"},
+    {SESSION(ops_arrived), FIELD_COUNT, UNIT_COUNT, "arrived"},
     {0},
 };
 

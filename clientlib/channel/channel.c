@@ -84,6 +84,7 @@ int channel_init(struct channel *ch, void *base, size_t size)
     channel_notify_init(&ch->notify);
     ch->own_limit = ch->local.limit;
     neighbours_init(&ch->neighbours, ch->event, ch->message_max);
+    ch->neighbours.arrived_before = &shared->client.counts.arrived;
     return 0;
 }
 

@@ -34,6 +34,7 @@
 #include "clientlib/channel/request.h"
 #include "clientlib/neighbours/neighbours.h"
 #include "pwc/pwc.h"
+#include "shm_ring/counts.h"
 #include "shm_ring/ring.h"
 #include "proto/session_abi.h"
 
@@ -309,6 +310,19 @@ void channel_own_release(struct channel *ch, uint32_t id_len);
  * where a probe finds it. */
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
                  int32_t status);
+
+/* ---- what is counted (pwc/counter.h) --------------------------------------------------------- */
+
+/* An operation has ended that the daemon does not count: it went without the daemon, or with
+ * SUBMIT_SLOT. */
+static inline void channel_count_end(struct channel *ch, int32_t status)
+{
+    struct session_counts *counts = &ch->shared->client.counts;
+
+    if (status < 0)
+        count_up(&counts->failed, 1);
+    count_up(&counts->ended, 1);
+}
 
 /* ---- persistent requests (request.h) -------------------------------------------------------- */
 

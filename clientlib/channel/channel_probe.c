@@ -353,13 +353,14 @@ static int take_request_ends(struct channel *ch)
     while (ring_piece(&inbox->ring, &there) >= sizeof(struct event_record) &&
            heads_request_end(ring_word(there, 0))) {
         uint64_t id = ring_word(there, offsetof(struct event_record, id) / 8);
+        int32_t status = (int32_t)ring_word(there, offsetof(struct event_record, status) / 8);
 
         if (!request_is_id(id) ||
-            request_end_one(&ch->requests, id,
-                            (int32_t)ring_word(there, offsetof(struct event_record, status) / 8),
+            request_end_one(&ch->requests, id, status,
                             ring_word(there, offsetof(struct event_record, peer) / 8),
                             ring_word(there, offsetof(struct event_record, bytes) / 8)) < 0)
             break;
+        channel_count_end(ch, status);
         consume(inbox, sizeof(struct event_record), event_bytes(0));
         ends++;
     }

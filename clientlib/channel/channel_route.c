@@ -112,18 +112,27 @@ static int run_message(struct channel *ch, struct neighbour *from, const struct 
 
 /* ---- events --------------------------------------------------------------------------------- */
 
-/* The end of an operation with a slot, or with a request: as settle. */
-static int settle_slot(struct channel *ch, struct event_record *event)
+/* The end of an operation with a request: as settle. */
+static int settle_request(struct channel *ch, const struct event_record *event)
 {
-    if (!request_is_id(event->id)) {
-        int rc = pending_settle(&ch->pending, event);
-
-        if (rc <= 0 || !(event->op & EVENT_SLOT))
-            return rc;
-    }
     return event->id_len == 0
                ? request_end_one(&ch->requests, event->id, event->status, event->peer, event->bytes)
                : -EPROTO;
+}
+
+/* The end of an operation with a slot, or with a request: as settle. */
+static int settle_slot(struct channel *ch, struct event_record *event)
+{
+    bool ended = true;
+    int rc = 1;
+
+    if (!request_is_id(event->id))
+        rc = pending_settle(&ch->pending, event, &ended);
+    if (rc == 1 && event->op & EVENT_SLOT)
+        rc = settle_request(ch, event);
+    if (rc >= 0 && ended)
+        channel_count_end(ch, event->status);
+    return rc;
 }
 
 /* 1: for the user; 0: it was for the library alone; -EPROTO. */

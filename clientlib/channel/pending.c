@@ -194,11 +194,12 @@ static uint32_t piece_settle(struct pending_slots *p, uint32_t number,
     return vector;
 }
 
-int pending_settle(struct pending_slots *p, struct event_record *event)
+int pending_settle(struct pending_slots *p, struct event_record *event, bool *ended)
 {
     struct pending_slot *slot;
     uint32_t number;
 
+    *ended = false;
     if (event->id_len != 0 || event->id >= p->fresh || !p->slots[event->id].busy)
         return -EPROTO;
     number = piece_settle(p, (uint32_t)event->id, event);
@@ -208,6 +209,7 @@ int pending_settle(struct pending_slots *p, struct event_record *event)
         slot->status = event->status;
     if (--slot->left > 0)
         return 0;
+    *ended = true;
     if (slot->op)
         event->op = slot->op | EVENT_SLOT;
     if (!slot->request)

@@ -84,7 +84,7 @@ void pending_cancel(struct pending_slots *p, uint32_t slot);
 void pending_cancel_piece(struct pending_slots *p, uint32_t slot);
 /* The event of an operation's end, with room for EVENT_BYTES_MAX bytes: copies, and makes it the
  * event that the caller expects, or, still with EVENT_SLOT, that of a request. 1: show it; 0: drop
- * it; -EPROTO: it makes no sense. */
-int pending_settle(struct pending_slots *p, struct event_record *event);
+ * it; -EPROTO: it makes no sense. *ended: the operation has ended, rather than a part of it. */
+int pending_settle(struct pending_slots *p, struct event_record *event, bool *ended);
 
 #endif

@@ -127,6 +127,22 @@ static inline void wake_if_asleep(struct pwc_ctx *ctx, struct direct_pair *pair)
         wake_target(ctx, pair);
 }
 
+/* Behind an operation without a record: the target may sleep for the count alone. */
+static inline void wake_if_counting(struct pwc_ctx *ctx, struct direct_pair *pair)
+{
+    const struct pair_side *target = &pair->writer.shared->target;
+
+    atomic_signal_fence(memory_order_seq_cst);                                    /* G */
+    if (atomic_load_explicit(&target->counts_awaited, memory_order_relaxed) != 0) /* G */
+        wake_if_asleep(ctx, pair);
+}
+
+/* Counts for the target an operation whose bytes are placed. */
+static inline void arrive(struct direct_pair *pair)
+{
+    count_show(&pair->writer.shared->origin.counts.arrived, ++pair->arrived); /* P */
+}
+
 /* Writes the record of an operation whose bytes are placed. */
 static inline void show_target(struct pwc_ctx *ctx, struct pwc_remote *remote, enum pair_kind kind,
                                uint64_t len, const pwc_cid *rid, unsigned flags)
@@ -163,10 +179,16 @@ static inline void put_ends(struct pwc_ctx *ctx, struct pwc_remote *dst, size_t 
     struct direct_pair *pair = dst->pair;
 
     FAULT(DIRECT_COPIED);
-    if (!(flags & PWC_NO_RCE))
+    if (!(flags & PWC_NO_RCE)) {
+        arrive(pair);
         show_target(ctx, dst, PAIR_PUT, len, rid, flags);
+    } else if (len > 0) {
+        arrive(pair);
+        wake_if_counting(ctx, pair);
+    }
     if (!(flags & PWC_NO_LCE))
         channel_own(&ctx->channel, SUBMIT_PUT, dst->peer, len, lid, 0);
+    channel_count_end(&ctx->channel, 0);
     count_put(pair, len);
 }
 
@@ -181,6 +203,7 @@ static inline void get_ends(struct pwc_ctx *ctx, struct pwc_remote *src, size_t 
         show_target(ctx, src, PAIR_GET, len, rid, flags);
     if (!(flags & PWC_NO_LCE))
         channel_own(&ctx->channel, SUBMIT_GET, src->peer, len, lid, 0);
+    channel_count_end(&ctx->channel, 0);
     pair->get_bytes += len;
     atomic_store_explicit(&counts->get_ops, ++pair->get_ops, memory_order_relaxed);
     atomic_store_explicit(&counts->get_bytes, pair->get_bytes, memory_order_relaxed);
@@ -234,9 +257,11 @@ int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, con
     FAULT(DIRECT_COPIED);
     /* An instruction with a full barrier, which the look at the bell must stand behind (G). */
     (void)word_apply(word, signal->code, &signal->value, NULL);
+    arrive(dst->pair);
     wake_if_asleep(ctx, dst->pair);
     if (!(flags & PWC_NO_LCE))
         channel_own(&ctx->channel, SUBMIT_SIGNAL, dst->peer, len, lid, 0);
+    channel_count_end(&ctx->channel, 0);
     count_put(dst->pair, len);
     return 0;
 }
@@ -324,6 +349,7 @@ static void end_atomic(struct pwc_ctx *ctx, const struct atomic_call *a, int sta
         request_end_at_once(a->request, status, a->dst->peer, bytes);
     else if (status < 0 || !(a->flags & PWC_NO_LCE))
         channel_own(&ctx->channel, SUBMIT_ATOMIC, a->dst->peer, bytes, a->lid, status);
+    channel_count_end(&ctx->channel, status);
 }
 
 int direct_atomic(struct pwc_ctx *ctx, const struct atomic_call *a)
@@ -342,6 +368,8 @@ int direct_atomic(struct pwc_ctx *ctx, const struct atomic_call *a)
         end_atomic(ctx, a, -EBUSY, done);
         return 0;
     }
+    if (word_op(a->code) != WORD_READ)
+        arrive(pair);
     if (!(a->flags & PWC_NO_RCE))
         show_target(ctx, a->dst, PAIR_ATOMIC, bytes, a->rid, a->flags);
     else

@@ -72,6 +72,7 @@ static void report_end(struct pwc_ctx *ctx, const struct am_outgoing *m, uint64_
         request_end_at_once(m->request, status, peer, bytes);
     else if (status < 0 || !(m->send->flags & PWC_NO_LCE))
         channel_own(&ctx->channel, m->kind, peer, bytes, &m->send->lid, status);
+    channel_count_end(&ctx->channel, status);
 }
 
 static void count(struct pair_counts *counts, uint64_t *ops, uint64_t *bytes, uint64_t len)

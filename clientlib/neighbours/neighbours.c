@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "shm_ring/counts.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
 
@@ -68,6 +69,8 @@ static int entry_open(const struct neighbours *n, struct neighbour *entry)
     if (rc < 0)
         return rc;
     entry->ring.block_max = n->block_max;
+    atomic_store_explicit(&entry->ring.shared->target.counts_awaited, n->counts_awaited,
+                          memory_order_relaxed);
     show_all_handlers(n, &entry->ring.shared->target);
     atomic_store_explicit(&entry->ring.shared->target.mapped, 1, memory_order_release);
     return 0;
@@ -108,9 +111,38 @@ void neighbours_add(struct neighbours *n, const struct pair_note *note, int desc
     neighbours_activate(n, n->count++); /* its bell is armed until we have slept and woken */
 }
 
+/* A neighbour is hostile: a count that falls is not taken. */
+static uint64_t arrived_from(struct neighbour *of)
+{
+    uint64_t now = count_look(&of->ring.shared->origin.counts.arrived);
+
+    if ((int64_t)(now - of->arrived) > 0)
+        of->arrived = now;
+    return of->arrived;
+}
+
+uint64_t neighbours_arrived(struct neighbours *n)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < n->count; i++)
+        sum += arrived_from(&n->list[i]);
+    return sum;
+}
+
+void neighbours_await_counts(struct neighbours *n, bool awaited)
+{
+    n->counts_awaited = awaited;
+    for (uint32_t i = 0; i < n->count; i++)
+        atomic_store_explicit(&n->list[i].ring.shared->target.counts_awaited, awaited,
+                              memory_order_relaxed); /* G */
+}
+
 /* Neither the active part of the list nor the quiet part may have a gap. */
 void neighbours_forget(struct neighbours *n, uint32_t i)
 {
+    if (n->arrived_before)
+        count_up(n->arrived_before, arrived_from(&n->list[i]));
     mapping_destroy(&n->list[i].mapping);
     if (i < n->active) {
         n->list[i] = n->list[--n->active];

@@ -36,6 +36,7 @@ struct neighbour {
     bool over;     /* a record made no sense, or the origin is gone: forget it once it is empty */
     bool wake_due; /* the neighbour sleeps, and the daemon could not be asked yet to wake it */
     uint64_t am_ops, am_bytes;
+    uint64_t arrived; /* the highest sight of the origin's count */
     struct mapping mapping;
 };
 
@@ -58,6 +59,7 @@ struct direct_pair {
     bool after;          /* the next record is the first behind operations through the daemon */
     bool wake_due;       /* as a neighbour's */
     uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
+    uint64_t arrived; /* of these, operations that have changed the target's memory */
 };
 
 struct neighbours {
@@ -81,8 +83,10 @@ struct neighbours {
     /* A struct event_record with room for the id of a record: EVENT_BYTES_MAX, or what a message
      * takes. It is the channel's until messages may come. */
     uint8_t *event;
-    uint32_t block_max;  /* the longest message that is taken; 0: none */
-    uint32_t answer_max; /* lines of the longest answer; 0: too long for the ring */
+    uint32_t block_max;               /* the longest message that is taken; 0: none */
+    uint32_t answer_max;              /* lines of the longest answer; 0: too long for the ring */
+    _Atomic uint64_t *arrived_before; /* the count by pairs that are gone; or NULL */
+    bool counts_awaited;              /* a sleeper waits for what arrives */
     uint64_t handlers[SESSION_HANDLERS / 64];
 };
 
@@ -123,6 +127,12 @@ static inline bool neighbours_handles(const struct pair_side *other, uint32_t in
     return atomic_load_explicit(&other->handlers[index / 64], memory_order_relaxed) >> index % 64 &
            1;
 }
+
+/* The operations of all neighbours that have changed our memory. Only grows, whatever they write.
+ */
+uint64_t neighbours_arrived(struct neighbours *n);
+/* From now on an armed bell rings also for operations without a record; or no longer. */
+void neighbours_await_counts(struct neighbours *n, bool awaited);
 
 /* Arms all bells, before a last look and sleep. `mode` is enum doorbell_mode. */
 void neighbours_arm(struct neighbours *n, uint32_t mode);

@@ -3,6 +3,7 @@
 #include <pwc/am.h>
 #include <pwc/atomic.h>
 #include <pwc/collective.h>
+#include <pwc/counter.h>
 #define PWC_HANDLER_HOST
 #include <pwc/handler.h>
 #include <pwc/notify.h>

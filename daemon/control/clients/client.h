@@ -82,6 +82,9 @@ struct client_output {
  */
 struct direct_counts {
     uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
+    /* Operations of neighbours that have changed its memory, by pairs that are there; its client
+     * adds what came by others to its own counts. */
+    uint64_t arrived;
     /* The fullest ring that a neighbour writes for the context, 0 where there is none: its bytes,
      * how many are used now, and the neighbour's rank. */
     uint64_t pair_size, pair_used, pair_rank;

@@ -351,7 +351,11 @@ struct direct_counts pairs_count(const struct client_session *s)
     for (const struct pair *p = s->pairs_from; p; p = p->of_origin.next)
         count(&((const struct pair_shared *)p->ring.base)->origin.counts, &counts);
     for (const struct pair *p = s->pairs_to; p; p = p->of_target.next) {
-        count(&((const struct pair_shared *)p->ring.base)->target.counts, &counts);
+        const struct pair_shared *shared = p->ring.base;
+
+        count(&shared->target.counts, &counts);
+        counts.arrived +=
+            atomic_load_explicit(&shared->origin.counts.arrived, memory_order_relaxed);
         look_at_ring(p, &counts);
     }
     return counts;

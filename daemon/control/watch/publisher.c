@@ -110,6 +110,7 @@ static void fill_pairs(void *context, uint32_t handle, struct counters_session *
     row->pair_size = counts.pair_size;
     row->pair_used = counts.pair_used;
     row->pair_rank = counts.pair_rank;
+    row->ops_arrived += counts.arrived;
 }
 
 static void write_held(struct control *control)

@@ -43,12 +43,18 @@ static unsigned rights_of(const struct arrival *a)
     return ENGINE_REMOTE_WRITE | (fetches(a) ? ENGINE_REMOTE_READ : 0);
 }
 
+/* A READ changes nothing. */
+static bool changes_words(const struct arrival *a)
+{
+    return word_op(code_of(a)) != WORD_READ;
+}
+
 /* Before the first word changes: room for the verdict, and the doubt. 0 or -ENOBUFS. */
 static int atomic_ready(struct engine *e, const struct arrival *a)
 {
     if (notes_room(e, e->inflows[a->w.op.flow].peer, WIRE_RESULT_BYTES_MAX) < 0)
         return -ENOBUFS;
-    if (word_op(code_of(a)) != WORD_READ)
+    if (changes_words(a))
         doubt_begin(e, a->w.op.flow, a->w.op.sequence);
     return 0;
 }
@@ -115,6 +121,11 @@ static int atomic_act(struct engine *e, struct arrival *a)
     return a->done == elements ? 0 : -EBUSY;
 }
 
+static uint32_t atomic_changed(const struct arrival *a)
+{
+    return changes_words(a);
+}
+
 static void atomic_answer(struct engine *e, const struct arrival *a, int32_t status)
 {
     if (fetches(a) || status < 0)
@@ -128,6 +139,7 @@ const struct arrival_kind arrival_atomic = {
     .admit = atomic_admit,
     .ready = atomic_ready,
     .act = atomic_act,
+    .changed = atomic_changed,
     .answer = atomic_answer,
 };
 
@@ -183,6 +195,11 @@ static int atomics_act(struct engine *e, struct arrival *a)
     return 0;
 }
 
+static uint32_t atomics_changed(const struct arrival *a)
+{
+    return changes_words(a) ? a->done : 0;
+}
+
 static void atomics_answer(struct engine *e, const struct arrival *a, int32_t status)
 {
     if (fetches(a) || status < 0)
@@ -197,5 +214,6 @@ const struct arrival_kind arrival_atomics = {
     .admit = atomics_admit,
     .ready = atomic_ready,
     .act = atomics_act,
+    .changed = atomics_changed,
     .answer = atomics_answer,
 };

@@ -62,10 +62,16 @@ static int batch_act(struct engine *e, struct arrival *a)
     return 0;
 }
 
+static uint32_t batch_changed(const struct arrival *a)
+{
+    return (uint32_t)a->w.op.count;
+}
+
 const struct arrival_kind arrival_batch = {
     .op = SUBMIT_PUT,
     .several = true,
     .parse = batch_parse,
     .admit = batch_admit,
     .act = batch_act,
+    .changed = batch_changed,
 };

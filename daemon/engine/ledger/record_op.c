@@ -109,18 +109,30 @@ static int put_act(struct engine *e, struct arrival *a)
 }
 
 const struct arrival_kind arrival_put = {
-    .op = SUBMIT_PUT, .parse = put_parse, .admit = put_admit, .act = put_act};
+    .op = SUBMIT_PUT,
+    .parse = put_parse,
+    .admit = put_admit,
+    .act = put_act,
+    .changed = put_changed,
+};
 
 /* ---- a put's payload that travels by itself ---------------------------------------------------
  */
 
-const struct arrival_kind arrival_placed = {.op = SUBMIT_PUT, .parse = pieces_parse};
+const struct arrival_kind arrival_placed = {
+    .op = SUBMIT_PUT, .parse = pieces_parse, .changed = put_changed};
 
 /* ---- without a payload ------------------------------------------------------------------------
  */
 
+/* A put of no bytes counts where it notifies. One that has failed at its origin has no event. */
+static uint32_t note_changed(const struct arrival *a)
+{
+    return !(a->w.op.head.flags & WIRE_NO_EVENT);
+}
+
 const struct arrival_kind arrival_got = {.op = SUBMIT_GET};
-const struct arrival_kind arrival_note = {.op = SUBMIT_PUT};
+const struct arrival_kind arrival_note = {.op = SUBMIT_PUT, .changed = note_changed};
 
 /* ---- parse ----------------------------------------------------------------------------------- */
 
@@ -172,12 +184,25 @@ static int notify_parse(const struct arrival *a)
     return a->w.op.rid_len > 0 || a->w.op.head.flags & (WIRE_MESSAGE | WIRE_NO_EVENT) ? -EPROTO : 0;
 }
 
+/* The last record of a vector has its event. 0 or -EPROTO. */
+static int part_parse(const struct arrival *a)
+{
+    uint8_t flags = a->w.op.head.flags;
+
+    if (!(flags & WIRE_PART) || a->w.op.head.kind == WIRE_PACKET) /* WIRE_CUT there */
+        return 0;
+    return flags & WIRE_NO_EVENT && !(flags & WIRE_MESSAGE) ? 0 : -EPROTO;
+}
+
 /* The flags that few records have. 0 or -EPROTO. */
 static int flags_parse(struct arrival *a)
 {
-    if (!(a->w.op.head.flags & (WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY | WIRE_NOTIFY)))
+    if (!(a->w.op.head.flags &
+          (WIRE_MESSAGE | WIRE_REPLY | WIRE_NO_REPLY | WIRE_NOTIFY | WIRE_PART)))
         return 0;
-    return message_parse(a) < 0 ? -EPROTO : notify_parse(a);
+    if (message_parse(a) < 0 || part_parse(a) < 0)
+        return -EPROTO;
+    return notify_parse(a);
 }
 
 /* ---- admit ----------------------------------------------------------------------------------- */
@@ -324,6 +349,14 @@ static uint32_t arrival_events(const struct arrival *a)
     return a->kind->several ? (uint32_t)a->w.op.count : 1;
 }
 
+/* Within the transaction that the record is consumed in: counts what has been done, as far as its
+ * origin sees it succeed. Messages do not count: their handlers see them. */
+static void count_arrival(struct engine *e, uint32_t session, const struct arrival *a)
+{
+    if (a->kind->changed && !(a->w.op.head.flags & WIRE_MESSAGE))
+        session_arrived(e, session, a->kind->changed(a));
+}
+
 /* As arrival_act, of an operation that changes words, and may stop at one that is busy. How many
  * of its events are due, or -ENOBUFS. */
 static int act_on_words(struct engine *e, struct arrival *a, struct event_room *room,
@@ -344,6 +377,8 @@ static int act_on_words(struct engine *e, struct arrival *a, struct event_room *
         if (events > 0 && session_reserve(e, w->flow, event_bytes(w->rid_len), events, room) < 0)
             events = 0;
     }
+    if (*status == 0 || (*status == -EBUSY && a->kind->several))
+        count_arrival(e, session, a);
     if (a->kind->answer && (*status == 0 || *status == -EBUSY)) {
         a->kind->answer(e, a, *status);
         *status = 0;
@@ -379,6 +414,8 @@ static int take_directly(struct engine *e, struct arrival *a, int *status)
         *status = arrival_act(e, session, a);
     if (events < 0)
         return events;
+    if (*status == 0 && !a->kind->changes)
+        count_arrival(e, session, a);
     if (*status == 0 && events > 0)
         arrival_report(e, a, &room, (uint32_t)events);
     return 0;

@@ -51,6 +51,11 @@ static int word_act(struct engine *e, struct arrival *a)
     return word_apply(a->word, a->signal.code, &a->signal.value, NULL);
 }
 
+static uint32_t word_changed(const struct arrival *a)
+{
+    return 1;
+}
+
 /* ---- a packed payload ------------------------------------------------------------------------ */
 
 static int64_t packed_parse(struct engine *e, struct arrival *a, uint64_t left)
@@ -77,7 +82,8 @@ const struct arrival_kind arrival_signal = {.op = SUBMIT_SIGNAL,
                                             .parse = packed_parse,
                                             .admit = packed_admit,
                                             .ready = word_ready,
-                                            .act = packed_act};
+                                            .act = packed_act,
+                                            .changed = word_changed};
 
 /* ---- a payload that travels by itself, or none ------------------------------------------------
  */
@@ -93,4 +99,5 @@ const struct arrival_kind arrival_signal_placed = {.op = SUBMIT_SIGNAL,
                                                    .parse = placed_parse,
                                                    .admit = word_admit,
                                                    .ready = word_ready,
-                                                   .act = word_act};
+                                                   .act = word_act,
+                                                   .changed = word_changed};

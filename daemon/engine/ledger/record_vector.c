@@ -45,5 +45,16 @@ static int vector_act(struct engine *e, struct arrival *a)
     return 0;
 }
 
+/* The last record of the vector counts for all; its length is that of the whole. */
+static uint32_t vector_changed(const struct arrival *a)
+{
+    return put_changed(a) && (a->w.op.length > 0 || !(a->w.op.head.flags & WIRE_NO_EVENT));
+}
+
 const struct arrival_kind arrival_vector = {
-    .op = SUBMIT_PUT, .parse = vector_parse, .admit = vector_admit, .act = vector_act};
+    .op = SUBMIT_PUT,
+    .parse = vector_parse,
+    .admit = vector_admit,
+    .act = vector_act,
+    .changed = vector_changed,
+};

@@ -81,6 +81,9 @@ struct arrival_kind {
     int (*ready)(struct engine *e, const struct arrival *a);
     /* Does it. Memory may fault, which the caller looks for. 0; -EBUSY: the first `done` of it. */
     int (*act)(struct engine *e, struct arrival *a);
+    /* How many operations of the origin have changed memory once this one is done, for the count of
+     * what has arrived (pwc/counter.h); NULL: none has. */
+    uint32_t (*changed)(const struct arrival *a);
     /* Posts the verdict about what `act` has done, with its status. */
     void (*answer)(struct engine *e, const struct arrival *a, int32_t status);
 };
@@ -105,6 +108,12 @@ static inline bool arrival_ends(const struct arrival *a)
 
     return a->w.op.head.kind != WIRE_PACKET ||
            (w->put.op.length == w->total - w->at && !(w->put.op.head.flags & WIRE_CUT));
+}
+
+/* Hook of a put, or of a part of a vector, which counts with its last record. */
+static inline uint32_t put_changed(const struct arrival *a)
+{
+    return !(a->w.op.head.flags & WIRE_PART);
 }
 
 /* Hook for a payload that travels by itself: the number of its pieces. */

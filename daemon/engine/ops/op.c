@@ -194,6 +194,12 @@ uint32_t op_id_len(const struct op *op)
     return submit_is_message(op->kind) ? sizeof(struct message) : 0;
 }
 
+/* Whether records of this kind say that others of their vector follow. */
+static bool names_parts(uint8_t kind)
+{
+    return kind == WIRE_PUT || kind == WIRE_PLACED || kind == WIRE_VECTOR;
+}
+
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
                   void *id)
 {
@@ -203,6 +209,8 @@ void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
         w->head.flags |= WIRE_NO_EVENT;
     else if (op->flags & SUBMIT_NOTIFY)
         w->head.flags |= WIRE_NOTIFY;
+    if (op->flags & SUBMIT_MORE && w->head.flags & WIRE_NO_EVENT && names_parts(w->head.kind))
+        w->head.flags |= WIRE_PART;
     w->flow = f->traffic == FLOW_REPLIES ? flow : f->inflow;
     w->sequence = (uint32_t)slot;
     w->rid = op->rid;

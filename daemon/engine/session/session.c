@@ -2,6 +2,7 @@
 #include "daemon/engine/session/session.h"
 
 #include <string.h>
+#include "shm_ring/counts.h"
 #include "shm_ring/doorbell.h"
 #include "daemon/engine/session/direct.h"
 
@@ -43,6 +44,8 @@ static void session_show(struct engine *e, uint32_t session)
 
     if (!live->attached)
         return;
+    /* An event is never seen before its operation is counted. */
+    count_show(&live->shared->counts.arrived, e->sessions[session].arrived);
     show_rings(e, session);
     direct_show_spill(live, e->sessions[session].spill_bytes > 0);
 }
@@ -53,19 +56,32 @@ void sessions_show(struct engine *e)
         session_show(e, e->dirty[i]);
 }
 
+/* Rings where there is more than counts, or where the client sleeps for these: the mode of a
+ * sleeper, or DOORBELL_AWAKE. The fence (D) stands before both looks. */
+static uint32_t ring_for_counts(struct session_shared *shared)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* D */
+    if (atomic_load_explicit(&shared->client.awaited, memory_order_relaxed) == 0)
+        return DOORBELL_AWAKE;
+    return doorbell_ring_unfenced(&shared->event_bell);
+}
+
 void session_publish(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
+    bool loud = live->loud;
     uint32_t mode;
 
-    live->dirty = false;
+    live->dirty = live->loud = false;
     if (!live->attached)
         return;
     atomic_store_explicit(&live->shared->released, s->released, memory_order_relaxed);
     atomic_store_explicit(&live->shared->reply_released, s->reply_released, memory_order_relaxed);
     atomic_store_explicit(&live->shared->ended, s->ended, memory_order_release);
-    mode = doorbell_ring(&live->shared->event_bell);
+    count_show(&live->shared->counts.failed, s->failed);
+    count_show(&live->shared->counts.ended, s->ended - s->uncounted);
+    mode = loud ? doorbell_ring(&live->shared->event_bell) : ring_for_counts(live->shared);
     if (mode != DOORBELL_AWAKE)
         e->host->wake(e->host->context, session, mode);
 }

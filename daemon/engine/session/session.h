@@ -92,8 +92,8 @@ void session_release_spill(struct engine *e, uint32_t session);
 void session_release_handlers(struct engine *e, uint32_t session);
 /* Moves spilled events into the ring. The number moved. */
 int session_drain_spill(struct engine *e, uint32_t session);
-/* The session has something to publish. */
-static inline void session_dirty(struct engine *e, uint32_t session)
+/* The session has a count to publish, for which a client sleeps only if it says so. */
+static inline void session_counted(struct engine *e, uint32_t session)
 {
     struct session_live *live = &e->session_live[session];
 
@@ -102,7 +102,23 @@ static inline void session_dirty(struct engine *e, uint32_t session)
     live->dirty = true;
     e->dirty[e->dirty_count++] = session;
 }
-/* Shows the events that have been committed since the last call. */
+/* The session has something to publish, for which a client may sleep. */
+static inline void session_dirty(struct engine *e, uint32_t session)
+{
+    e->session_live[session].loud = true;
+    session_counted(e, session);
+}
+/* Within a transaction: so many operations of peers have changed the client's memory. */
+static inline void session_arrived(struct engine *e, uint32_t session, uint64_t count)
+{
+    struct session *s = &e->sessions[session];
+
+    if (count == 0)
+        return;
+    set64(e, &s->arrived, s->arrived + count);
+    session_counted(e, session);
+}
+/* Shows the counts and the events that have been committed since the last call. */
 void sessions_show(struct engine *e);
 /* After sessions_show: shows the counts of ended operations, and wakes the client if it sleeps. */
 void session_publish(struct engine *e, uint32_t session);

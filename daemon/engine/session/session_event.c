@@ -82,15 +82,41 @@ static int post_locals(struct engine *e, uint32_t flow, uint64_t slot, const str
     return r;
 }
 
+/* How many of an operation's parts have failed. */
+static uint32_t failed_of(const struct op *op)
+{
+    const struct op_kind *kind = op_row(op);
+    struct op_part part = {0};
+    uint32_t at = 0, failed = 0;
+
+    if (op->status == 0 || !kind->part)
+        return op->status < 0;
+    for (uint32_t i = 0; i < op_count(op); i++) {
+        at = kind->part(op, i, at, &part);
+        failed += part.status < 0;
+    }
+    return failed;
+}
+
+/* Counts an end for session_counts, as far as the library does not, or as it is none. */
+static void count_end(struct engine *e, struct session *s, const struct op *op, uint32_t failed)
+{
+    if (op->kind == SUBMIT_FLUSH || op->flags & (SUBMIT_SLOT | SUBMIT_MORE))
+        set64(e, &s->uncounted, s->uncounted + op_count(op));
+    else if (failed > 0)
+        set64(e, &s->failed, s->failed + failed);
+}
+
 void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
 {
     struct flow *f = &e->flows[flow];
     struct session *s = &e->sessions[owner_handle(f->owner)];
     struct session_live *live = &e->session_live[owner_handle(f->owner)];
+    uint32_t failed = failed_of(op);
     int r = 0;
 
-    if (op->status < 0)
-        live->errors += op_count(op);
+    live->errors += failed;
+    count_end(e, s, op, failed);
     set64(e, &s->reserved, s->reserved - op->reserve);
     set64(e, &s->ended, s->ended + op_count(op));
     if (live->attached) {

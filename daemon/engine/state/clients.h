@@ -68,6 +68,9 @@ struct session {
     uint64_t reply_released; /* bytes of it that were given back without an event */
     uint64_t submitted;
     uint64_t ended;
+    uint64_t uncounted; /* of `ended`: entries that session_counts leaves out */
+    uint64_t failed;    /* of those that it counts */
+    uint64_t arrived;   /* operations of peers that have changed memory: session_counts */
     uint64_t released;
     uint64_t delivered; /* remote events, spilled ones included */
     uint64_t spill_bytes;
@@ -141,6 +144,7 @@ struct session_live {
     struct ring_producer reply_event;
     bool attached;
     bool dirty;   /* has something to publish */
+    bool loud;    /* ... other than a count that nobody sleeps for */
     bool stalled; /* no room to take its next submission */
     bool answer_stalled;
     bool sends_awaited;  /* a handler waits for room to send: what it works on was refused */

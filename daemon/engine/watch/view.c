@@ -83,6 +83,18 @@ static void fill_waits(const struct session_shared *shared, uint64_t now,
         v->waits = SESSION_WAITS_EVENT;
 }
 
+/* The counts of the context: the engine's part, and the client's own. */
+static void fill_counts(const struct session *s, const struct session_shared *shared,
+                        struct counters_session *v)
+{
+    const struct session_counts *own = &shared->client.counts;
+
+    v->ops_ended =
+        v->ended - PEEK(s->uncounted) + atomic_load_explicit(&own->ended, memory_order_relaxed);
+    v->ops_failed = PEEK(s->failed) + atomic_load_explicit(&own->failed, memory_order_relaxed);
+    v->ops_arrived = PEEK(s->arrived) + atomic_load_explicit(&own->arrived, memory_order_relaxed);
+}
+
 static void fill_session(const struct engine *e, uint32_t session,
                          const struct session_shared *shared, uint64_t now,
                          struct counters_session *v)
@@ -135,6 +147,7 @@ static void fill_session(const struct engine *e, uint32_t session,
         .notices_matched = atomic_load_explicit(&shared->notices.matched, memory_order_relaxed),
     };
     fill_waits(shared, now, v);
+    fill_counts(s, shared, v);
 }
 
 int engine_view_sessions(const struct engine *e, uint64_t now, uint32_t *from,

@@ -354,6 +354,7 @@ static void test_slots(void)
     int64_t slots[CAPACITY];
     struct event_room end;
     struct pending_slots p;
+    bool ended;
 
     memset(shadow, 0x11, sizeof(shadow));
     memset(name, 0x22, sizeof(name));
@@ -367,18 +368,18 @@ static void test_slots(void)
     CU_ASSERT_EQUAL(p.busy, CAPACITY);
 
     end = end_of(slots[3], -EHOSTDOWN); /* a get that failed moves nothing */
-    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), 1);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), 1);
     CU_ASSERT_EQUAL(end.event.id, 99);
     CU_ASSERT_EQUAL(end.event.op, SUBMIT_GET);
     CU_ASSERT_EQUAL(destination[0], 0);
 
     end = end_of(slots[2], 0); /* silent, but its data arrives */
-    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), 0);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), 0);
     CU_ASSERT_EQUAL(destination[7], 0x11);
     CU_ASSERT_EQUAL(destination[8], 0);
 
     end = end_of(slots[1], 0);
-    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), 1);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), 1);
     CU_ASSERT_EQUAL(end.event.id_len, sizeof(name));
     CU_ASSERT_EQUAL(end.event.size, event_bytes(sizeof(name)));
     CU_ASSERT_EQUAL(memcmp(&end.event + 1, name, sizeof(name)), 0);
@@ -387,18 +388,18 @@ static void test_slots(void)
     slots[2] = pending_begin(&p, &by_value, SUBMIT_NO_LCE, NULL, NULL, 0);
     CU_ASSERT_TRUE(slots[2] >= 1 && slots[2] <= 3);
     end = end_of(slots[2], -ERANGE);
-    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), 1);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), 1);
 
     /* Ends of gets that are not in flight. */
     end = end_of(slots[2], 0);
-    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), -EPROTO);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), -EPROTO);
     end = end_of(CAPACITY, 0);
-    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), -EPROTO);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), -EPROTO);
     end = end_of(-1, 0);
-    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), -EPROTO);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), -EPROTO);
     end = end_of(slots[0], 0);
     end.event.id_len = 8;
-    CU_ASSERT_EQUAL(pending_settle(&p, &end.event), -EPROTO);
+    CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), -EPROTO);
 
     pending_cancel(&p, (uint32_t)slots[0]);
     CU_ASSERT_EQUAL(p.busy, 1);

@@ -80,15 +80,19 @@ static void test_senseless_records_break_the_link(void)
         uint32_t offset, bytes;
         uint64_t value;
     } rows[] = {
-        {0, 2, 0},           {0, 2, 1},           {0, 2, 7},
-        {0, 2, 9},           {0, 2, 65535},       {2, 1, 19},
-        {2, 1, 255},         {2, 1, WIRE_BIND},   {2, 1, WIRE_ACK},
-        {2, 1, WIRE_OFFER},  {2, 1, WIRE_SWITCH}, {2, 1, WIRE_REVOKE},
-        {2, 1, WIRE_FAIL},   {2, 1, WIRE_CLOSE},  {8, 4, 1},
-        {8, 4, 8},           {8, 4, UINT32_MAX},  {24, 2, 1},
-        {24, 2, 1025},       {24, 2, 65535},      {28, 4, 17},
-        {28, 4, UINT32_MAX}, {28, 4, 8},          {3, 1, WIRE_NOTIFY | WIRE_NO_EVENT},
-        {3, 1, 1 << 6},
+        {0, 2, 0},           {0, 2, 1},
+        {0, 2, 7},           {0, 2, 9},
+        {0, 2, 65535},       {2, 1, 19},
+        {2, 1, 255},         {2, 1, WIRE_BIND},
+        {2, 1, WIRE_ACK},    {2, 1, WIRE_OFFER},
+        {2, 1, WIRE_SWITCH}, {2, 1, WIRE_REVOKE},
+        {2, 1, WIRE_FAIL},   {2, 1, WIRE_CLOSE},
+        {8, 4, 1},           {8, 4, 8},
+        {8, 4, UINT32_MAX},  {24, 2, 1},
+        {24, 2, 1025},       {24, 2, 65535},
+        {28, 4, 17},         {28, 4, UINT32_MAX},
+        {28, 4, 8},          {3, 1, WIRE_NOTIFY | WIRE_NO_EVENT},
+        {3, 1, WIRE_PART},   {3, 1, WIRE_PART | WIRE_NO_EVENT | WIRE_MESSAGE},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

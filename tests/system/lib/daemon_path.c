@@ -10,6 +10,7 @@
 #include "clientlib/attach/context.h" /* for what the library does not say: whether all has ended, yet */
 #include "clientlib/attach/deadline.h"
 #include "pwc/atomic.h"
+#include "pwc/counter.h"
 #include "pwc/signal.h"
 #include "pwc/vector.h"
 
@@ -280,6 +281,16 @@ static const char *path_failure(void *context)
     return p->moved || cluster_runs(p->cluster) ? NULL : p->cluster->failure;
 }
 
+static bool path_counts(void *context, uint32_t end, struct path_counts *out)
+{
+    struct daemon_path *p = context;
+    pwc_ctx *ctx = p->ends[end].ctx;
+
+    return ctx && pwc_counter_read(ctx, PWC_COUNT_ENDED, &out->ended) == 0 &&
+           pwc_counter_read(ctx, PWC_COUNT_FAILED, &out->failed) == 0 &&
+           pwc_counter_read(ctx, PWC_COUNT_ARRIVED, &out->arrived) == 0;
+}
+
 static const struct path_calls calls = {
     .peer = path_peer,
     .memory = path_memory,
@@ -289,6 +300,7 @@ static const struct path_calls calls = {
     .probe = path_probe,
     .progress = path_progress,
     .idle = path_idle,
+    .counts = path_counts,
     .withdraw = path_withdraw,
     .withdrawn = path_withdrawn,
     .kill = path_kill,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "tests/engine/world/chaos/chaos_state.h"
 #include "tests/engine/world/model/model_counters.h"
+#include "tests/engine/world/model/model_counts.h"
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
@@ -369,6 +370,20 @@ static void calm(struct chaos *c)
     }
 }
 
+/* What an end counts, where no hostile client has put. */
+static void check_counts(struct chaos *c, uint32_t end)
+{
+    const struct world_context *x = context_of(c, end);
+    struct path_counts counts;
+    char wrong[300];
+
+    if (c->world->failed || c->model.ends[end].dead || !x->channel_open)
+        return;
+    counts = model_counts_of(&x->channel);
+    if (model_counts_check(&c->model, end, &counts, wrong))
+        world_fail(c->world, "%s", wrong);
+}
+
 static void wait_for_all(struct chaos *c)
 {
     for (uint32_t i = 0; !all_over(c) && !c->world->failed; i++) {
@@ -394,6 +409,8 @@ static void wait_for_all(struct chaos *c)
     }
     if (!c->world->failed && !model_check(&c->model))
         world_fail(c->world, "%s", c->model.failure);
+    for (uint32_t end = 0; end < c->ends && c->plan.hostile == 0; end++)
+        check_counts(c, end);
 }
 
 static void count(struct chaos *c)

@@ -181,6 +181,7 @@ uint32_t model_submit(struct model *m, const struct model_op *op)
     p->ops[p->count++] = m->op_count;
     m->ops[m->op_count] = *op;
     m->ops[m->op_count].life = m->ends[op->to].life;
+    m->ops[m->op_count].from_life = m->ends[op->from].life;
     if (op->kind == PATH_SIGNAL)
         m->ops[m->op_count].flags |= PWC_NO_RCE;
     /* Nobody is asked, or no event is posted: until the owner's death is known here, that may do.
@@ -443,6 +444,7 @@ void model_again(struct model *m, uint32_t end)
     for (uint32_t i = 0; i < m->op_count; i++)
         m->ops[i].past |= m->ops[i].from == end || m->ops[i].to == end;
     e->dead = false;
+    e->counted = (struct path_counts){0};
     begin_end(e);
     for (uint32_t other = 0; other < m->count; other++) {
         if (!m->ends[other].dead) /* its memory may be gone */

@@ -31,6 +31,7 @@ struct model_op {
     bool fetch;       /* of an atomic, as these are (model_counters.h): */
     uint64_t fetched; /* by its local event */
     uint32_t life;    /* its target's */
+    uint32_t from_life;
     uint32_t lid_len, rid_len;
     int status;       /* how it must end; with `shaken` other ends are allowed */
     bool overlapping; /* others write there too: its data is not looked at before the end */
@@ -68,6 +69,7 @@ struct model_end {
     bool dead;
     uint64_t local_events, remote_events;
     uint32_t life;                     /* how often its context was there again */
+    struct path_counts counted;        /* when that life began: model_counts.h */
     uint64_t counters[MODEL_COUNTERS]; /* their values when that life began */
 };
 

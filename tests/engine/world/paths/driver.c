@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/fabric/sim/sim_random.h"
+#include "tests/engine/world/model/model_counts.h"
 
 #define ROUNDS_MAX 2000000u
 
@@ -91,6 +92,19 @@ void driver_finish_one(struct driver *s, uint32_t number)
         }
 }
 
+/* What all ends count, when all is quiet. */
+static void check_counts(struct driver *s)
+{
+    for (uint32_t end = 0; end < s->path->ends && !s->failed; end++) {
+        struct path_counts counts;
+        char wrong[300];
+
+        if (!s->model.ends[end].dead && s->path->calls->counts(s->path->context, end, &counts) &&
+            model_counts_check(&s->model, end, &counts, wrong))
+            driver_fail(s, "%s", wrong);
+    }
+}
+
 void driver_finish(struct driver *s)
 {
     for (uint32_t i = 0; i < s->model.op_count; i++)
@@ -99,6 +113,8 @@ void driver_finish(struct driver *s)
         ; /* an event too many would come now */
     if (!s->failed && !model_check(&s->model))
         driver_fail(s, "%s", s->model.failure);
+    if (s->silent == 0)
+        check_counts(s);
 }
 
 uint64_t driver_flush(struct driver *s, uint32_t from, uint32_t to)
@@ -278,6 +294,8 @@ struct model_op driver_random_op(struct driver *s, uint32_t from, uint32_t to)
 
 int driver_open(struct driver *s, const struct path *path, uint64_t seed)
 {
+    int rc;
+
     memset(s, 0, sizeof *s);
     s->path = path;
     s->random = seed;
@@ -289,7 +307,14 @@ int driver_open(struct driver *s, const struct path *path, uint64_t seed)
         for (uint64_t i = 0; i < length; i++)
             memory[i] = (uint8_t)(i * 13 + (i >> 8) + end);
     }
-    return model_open(&s->model, path);
+    rc = model_open(&s->model, path);
+    for (uint32_t end = 0; rc == 0 && end < path->ends; end++) {
+        struct path_counts counts;
+
+        if (path->calls->counts(path->context, end, &counts))
+            model_counts_begin(&s->model, end, &counts);
+    }
+    return rc;
 }
 
 void driver_close(struct driver *s)

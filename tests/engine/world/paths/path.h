@@ -84,6 +84,11 @@ static inline uint64_t path_piece(const struct path_op *op, uint32_t i, uint64_t
     return begin;
 }
 
+/* Counts of an end's context, since it is there: pwc/counter.h. */
+struct path_counts {
+    uint64_t ended, failed, arrived;
+};
+
 struct path_calls {
     pwc_peer (*peer)(void *context, uint32_t end);
     uint8_t *(*memory)(void *context, uint32_t end, uint64_t *length);
@@ -104,6 +109,8 @@ struct path_calls {
     bool (*progress)(void *context);
     /* All that this end has submitted has ended. */
     bool (*idle)(void *context, uint32_t end);
+    /* False: the end counts nothing now. */
+    bool (*counts)(void *context, uint32_t end, struct path_counts *out);
     /* Begins to withdraw the key that was given last; `withdrawn` says whether that has ended. */
     int (*withdraw)(void *context, uint32_t end);
     bool (*withdrawn)(void *context, uint32_t end);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "proto/word_abi.h"
 #include "clientlib/channel/channel_vector.h"
+#include "tests/engine/world/model/model_counts.h"
 #include "proto/word_abi.h"
 
 #define TAKEN_ROUNDS_MAX 100000u
@@ -265,6 +266,17 @@ static bool path_idle(void *context, uint32_t end)
     return channel_idle(&context_of(p, end)->channel);
 }
 
+static bool path_counts(void *context, uint32_t end, struct path_counts *out)
+{
+    struct world_path *p = context;
+    const struct world_context *x = context_of(p, end);
+
+    if (!x->channel_open)
+        return false;
+    *out = model_counts_of(&x->channel);
+    return true;
+}
+
 static int path_withdraw(void *context, uint32_t end)
 {
     struct world_path *p = context;
@@ -364,6 +376,7 @@ static const struct path_calls calls = {
     .probe = path_probe,
     .progress = path_progress,
     .idle = path_idle,
+    .counts = path_counts,
     .withdraw = path_withdraw,
     .withdrawn = path_withdrawn,
     .kill = path_kill,

@@ -1,0 +1,196 @@
+/*
+ * What a session counts as arrived, and which sleeper a count wakes. One engine; the test is its
+ * client and its peer (record_bench.h). One thread.
+ */
+#include <string.h>
+#include "tests/suite.h"
+#include "daemon/engine/engine.h"
+#include "proto/session_abi.h"
+#include "proto/wire_abi.h"
+#include "tests/engine/bench/linked_bench.h"
+
+struct put_record {
+    struct wire_put put;
+    uint64_t payload;
+};
+
+static struct put_record put_of(const struct bench *b, uint32_t sequence, uint8_t flags)
+{
+    return (struct put_record){.put = {.op = {.head = {.words = sizeof(struct put_record) / 8,
+                                                       .kind = WIRE_PUT,
+                                                       .flags = flags},
+                                              .flow = bench_inflow(b),
+                                              .sequence = sequence,
+                                              .length = 8},
+                                       .slot = b->key.slot,
+                                       .generation = b->key.generation},
+                               .payload = 7};
+}
+
+static void send_put(struct bench *b, uint32_t sequence, uint8_t flags)
+{
+    struct put_record put = put_of(b, sequence, flags);
+
+    bench_send(b, &put, sizeof(put));
+}
+
+static uint64_t arrived(const struct bench *b)
+{
+    return atomic_load(&b->session->counts.arrived);
+}
+
+/* ---- what counts ----------------------------------------------------------------------------- */
+
+static void test_puts_count(void)
+{
+    struct bench *b = linked_bench();
+
+    send_put(b, 0, WIRE_NO_EVENT);
+    CU_ASSERT_EQUAL(arrived(b), 1);
+    send_put(b, 1, 0);
+    CU_ASSERT_EQUAL(arrived(b), 2);
+    CU_ASSERT(bench_events(b) > 0);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+/* A batch counts each of its puts. */
+static void test_batches_count(void)
+{
+    struct bench *b = linked_bench();
+    struct {
+        struct wire_batch batch;
+        struct {
+            struct wire_batch_put put;
+            uint64_t payload;
+        } puts[3];
+    } record = {.batch = {.op = {.head = {.words = sizeof(record) / 8,
+                                          .kind = WIRE_BATCH,
+                                          .flags = WIRE_NO_EVENT},
+                                 .flow = bench_inflow(b),
+                                 .count = 3,
+                                 .length = 24},
+                          .slot = b->key.slot,
+                          .generation = b->key.generation}};
+
+    for (uint64_t i = 0; i < 3; i++)
+        record.puts[i].put.place = (8 * i) << BATCH_LENGTH_BITS | 8;
+    bench_send(b, &record, sizeof(record));
+    CU_ASSERT_EQUAL(arrived(b), 3);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+/* Records of a vector that others follow count with the last one. */
+static void test_parts_do_not_count(void)
+{
+    struct bench *b = linked_bench();
+
+    send_put(b, 0, WIRE_NO_EVENT | WIRE_PART);
+    send_put(b, 1, WIRE_NO_EVENT | WIRE_PART);
+    CU_ASSERT_EQUAL(arrived(b), 0);
+    send_put(b, 2, WIRE_NO_EVENT);
+    CU_ASSERT_EQUAL(arrived(b), 1);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+/* A record that is refused for what it says has changed nothing. */
+static void test_failures_do_not_count(void)
+{
+    struct bench *b = linked_bench();
+    struct put_record put = put_of(b, 0, 0);
+
+    put.put.offset = 4096;
+    bench_send(b, &put, sizeof(put));
+    put = put_of(b, 1, 0);
+    put.put.generation++;
+    bench_send(b, &put, sizeof(put));
+    CU_ASSERT_EQUAL(arrived(b), 0);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+/* A put of no bytes counts by its event: without, it may have failed at its origin. */
+static void test_notes(void)
+{
+    struct bench *b = linked_bench();
+    struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE},
+                           .flow = bench_inflow(b)};
+
+    bench_send(b, &note, sizeof(note));
+    CU_ASSERT_EQUAL(arrived(b), 1);
+    note.sequence = 1;
+    note.head.flags = WIRE_NO_EVENT;
+    bench_send(b, &note, sizeof(note));
+    CU_ASSERT_EQUAL(arrived(b), 1);
+    note.sequence = 2;
+    note.head.kind = WIRE_GOT;
+    note.head.flags = 0;
+    bench_send(b, &note, sizeof(note));
+    CU_ASSERT_EQUAL(arrived(b), 1);
+    bench_free(b);
+}
+
+/* ---- the sleeper that it wakes
+ * --------------------------------------------------------------------------- */
+
+/* Arms the bell, and says whether this put has rung it. */
+static bool rings(struct bench *b, uint32_t sequence, uint8_t flags)
+{
+    uint32_t before = b->woken;
+
+    atomic_store(&b->session->event_bell.armed, 1);
+    send_put(b, sequence, flags);
+    atomic_store(&b->session->event_bell.armed, 0);
+    return b->woken > before;
+}
+
+static void test_rings_sleepers(void)
+{
+    struct bench *b = linked_bench();
+
+    CU_ASSERT_FALSE(rings(b, 0, WIRE_NO_EVENT));
+    CU_ASSERT_TRUE(rings(b, 1, 0));
+    atomic_store(&b->session->client.awaited, 1);
+    CU_ASSERT_TRUE(rings(b, 2, WIRE_NO_EVENT));
+    CU_ASSERT_TRUE(rings(b, 3, 0));
+    atomic_store(&b->session->client.awaited, 0);
+    CU_ASSERT_FALSE(rings(b, 4, WIRE_NO_EVENT));
+    CU_ASSERT_EQUAL(arrived(b), 5);
+    bench_free(b);
+}
+
+/* ---- a hostile client ------------------------------------------------------------------------ */
+
+/* What a client writes over its counts disturbs its own view alone, until the next count. */
+static void test_hostile_counts(void)
+{
+    struct bench *b = linked_bench();
+
+    send_put(b, 0, WIRE_NO_EVENT);
+    memset(&b->session->counts, 0xff, sizeof(b->session->counts));
+    memset(&b->session->client, 0xff, sizeof(b->session->client));
+    send_put(b, 1, WIRE_NO_EVENT);
+    CU_ASSERT_EQUAL(arrived(b), 2);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->counts.ended), 0);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->counts.failed), 0);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"puts count", test_puts_count},
+        {"each put of a batch counts", test_batches_count},
+        {"parts of vectors do not count", test_parts_do_not_count},
+        {"failures do not count", test_failures_do_not_count},
+        {"puts of no bytes", test_notes},
+        {"a sleeper for counts is woken", test_rings_sleepers},
+        {"a client that writes its own counts", test_hostile_counts},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("counts", tests);
+}
