@@ -69,10 +69,10 @@ static int replace(void *pages, uintptr_t start, size_t length)
         return (int)rc;
     copy_words(pages, (const uint64_t *)start, length);
     rc = put_in_place(pages, start, length);
-    for (int i = 1; rc < 0 && rc > -4096 && i < ATTEMPTS && is_hole(start); i++)
+    for (int i = 1; rc < 0 && i < ATTEMPTS && is_hole(start); i++)
         rc = put_in_place(pages, start, length);
     (void)set_signals(&before, &before);
-    return rc < 0 && rc > -4096 ? (int)rc : 0;
+    return rc < 0 ? (int)rc : 0;
 }
 
 /* ---- there ----------------------------------------------------------------------------------- */
