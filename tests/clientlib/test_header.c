@@ -27,6 +27,7 @@ static const uint64_t kept[][2] = {
     {PWC_REMOTE_READ, 0x2},
     {PWC_REMOTE_RW, 0x3},
     {PWC_MOVE, 0x100},
+    {PWC_SHARE, 0x200},
     {PWC_LOCAL, 0x1},
     {PWC_REMOTE, 0x2},
     {PWC_MESSAGE, 0x4},

@@ -351,13 +351,13 @@ PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned ri
  * Ends a region of pwc_alloc or pwc_register. Counted: a region that was registered several times
  * goes with the last pwc_region_free, and those before only count down. The key is revoked at every
  * daemon that has resolved it, then the region is freed, with memory that pwc_alloc made; moved
- * memory becomes private again, at its place and with its contents, and nothing may touch it during
- * the call. The caller's own operations on the region must have ended. Blocks until no operation of
- * the fabric can reach the memory; a peer on this node that is copying a put at that moment may
- * still end the copy (docs/same-node.md). On any error the region stays, because a peer may still
- * reach it: call again. -ETIMEDOUT: a node has not given the region up yet; -ENOBUFS: too many
- * requests wait in the daemon; -ENOMEM: the daemon has no memory, or moved memory could not be put
- * back.
+ * memory becomes private again with the last region in it, at its place and with its contents, and
+ * nothing may touch it during the call. The caller's own operations on the region must have ended.
+ * Blocks until no operation of the fabric can reach the memory; a peer on this node that is copying
+ * a put at that moment may still end the copy (docs/same-node.md). On any error the region stays,
+ * because a peer may still reach it: call again. -ETIMEDOUT: a node has not given the region up
+ * yet; -ENOBUFS: too many requests wait in the daemon; -ENOMEM: the daemon has no memory, or moved
+ * memory could not be put back.
  */
 PWC_API int pwc_region_free(pwc_region *region);
 
