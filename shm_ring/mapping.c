@@ -35,10 +35,9 @@ static int open_memfd(const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-static int map_shared(struct mapping *m, int fd, size_t size, void *at)
+static int map_shared(struct mapping *m, int fd, size_t size)
 {
-    void *base =
-        mmap(at, size, PROT_READ | PROT_WRITE, MAP_SHARED | (at != NULL ? MAP_FIXED : 0), fd, 0);
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     if (base == MAP_FAILED)
         return -errno;
@@ -83,7 +82,7 @@ int mapping_create_with_reader(struct mapping *m, const char *name, size_t size,
         rc = -errno;
         goto close_fd;
     }
-    rc = map_shared(m, fd, size, NULL);
+    rc = map_shared(m, fd, size);
     if (rc != 0)
         goto close_fd;
     leave_core(m);
@@ -115,7 +114,12 @@ static int check_sealed(int fd, size_t size)
 
 int mapping_adopt(struct mapping *m, int fd, size_t size)
 {
-    return mapping_adopt_at(m, fd, size, NULL);
+    if (!size_fits(size))
+        return -EINVAL;
+
+    int rc = check_sealed(fd, size);
+
+    return rc != 0 ? rc : map_shared(m, fd, size);
 }
 
 int mapping_inherit(struct mapping *m, int fd, size_t size)
@@ -125,16 +129,6 @@ int mapping_inherit(struct mapping *m, int fd, size_t size)
     if (rc == 0)
         leave_core(m);
     return rc;
-}
-
-int mapping_adopt_at(struct mapping *m, int fd, size_t size, void *at)
-{
-    if (!size_fits(size))
-        return -EINVAL;
-
-    int rc = check_sealed(fd, size);
-
-    return rc != 0 ? rc : map_shared(m, fd, size, at);
 }
 
 int mapping_adopt_part(struct mapping *m, int fd, const struct mapping_part *part, void **at)

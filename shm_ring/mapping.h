@@ -38,8 +38,6 @@ struct mapping_part {
 /* Adopts the pages that hold a part of a file; *at is the part's first byte. -ERANGE: the part is
  * not in the file. The descriptor stays the caller's. */
 int mapping_adopt_part(struct mapping *m, int fd, const struct mapping_part *part, void **at);
-/* Adopts at a fixed address over existing pages (PWC_MOVE). */
-int mapping_adopt_at(struct mapping *m, int fd, size_t size, void *at);
 /* Closes the descriptor, keeps the memory. */
 void mapping_close_fd(struct mapping *m);
 /* Unmaps and closes. Safe on a zeroed struct with fd -1. */

@@ -205,6 +205,7 @@ static int client_open(const struct environment *environment, int fd, struct pwc
     span_table_init(&client->spans);
     landing_table_init(&client->landings);
     segments_init(&client->segments, &client->link, &client->spans);
+    tracts_init(&client->tracts, &client->link, &client->spans);
     *out = client;
     return 0;
 }
@@ -224,9 +225,10 @@ static void client_close(struct pwc_client *client)
         struct pwc_region *region = client->regions;
 
         client->regions = region->next;
-        region_abandon(region);
+        free(region);
     }
     loaded_free(client);
+    tracts_destroy(&client->tracts);
     segments_destroy(&client->segments);
     span_table_destroy(&client->spans);
     landing_table_destroy(&client->landings);

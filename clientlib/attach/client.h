@@ -20,6 +20,7 @@
 #include "pwc/pwc.h"
 #include "clientlib/memory/segments.h"
 #include "clientlib/memory/spans.h"
+#include "clientlib/memory/tract.h"
 
 struct pwc_client {
     struct fork_guard guard;
@@ -37,6 +38,7 @@ struct pwc_client {
 
     pthread_mutex_t lock;
     struct segments segments;
+    struct tracts tracts;
     struct pwc_region *regions;
     struct pwc_ctx *contexts;
     struct pwc_program *programs;

@@ -1,105 +1,186 @@
-/*
- * Owns nothing: puts other pages under a range of addresses, and back. Thread: the caller's, which
- * keeps all others away from the range.
- */
+/* Owns nothing: puts other pages under a range of addresses, and back (move.h). Thread: the
+ * caller's, which keeps all others away from the range. */
 #include "clientlib/memory/move.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+#include "clientlib/memory/maps.h"
+#include "clientlib/memory/raw.h"
+#include "shm_ring/mapping.h"
 
-/* One line of /proc/self/maps: a range, and whether its memory may be moved. */
-static bool parse_line(const char *line, uintptr_t *start, uintptr_t *end, bool *movable)
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* since Linux 5.14 */
+#endif
+
+enum { ATTEMPTS = 16 };
+
+/* ---- on the stack alone ---------------------------------------------------------------------- */
+
+/* Copies what is not zero, so that memory which was never touched takes no pages. No call of
+ * memcpy: the compiler must not make one of it, and sanitizers must not look at memory that the
+ * program has between its variables. */
+__attribute__((no_sanitize("address", "undefined", "thread"), noinline)) static void
+copy_words(uint64_t *to, const uint64_t *from, size_t length)
 {
-    char rights[5];
-    uint64_t inode;
-    int name_at = 0;
-
-    if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %*x %*s %" SCNu64 " %n", start, end, rights,
-               &inode, &name_at) < 4)
-        return false;
-
-    const char *name = line + name_at;
-    bool named = *name != '\0' && *name != '\n' && strncmp(name, "[anon:", 6) != 0;
-
-    *movable = memcmp(rights, "rw", 2) == 0 && rights[3] == 'p' && inode == 0 && !named;
-    return true;
-}
-
-/* A thread's stack has no name in the list of mappings. That of this thread is found by its frame.
- */
-static bool on_this_stack(uintptr_t start, uintptr_t end)
-{
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-
-    return here >= start && here < end;
-}
-
-int move_check(const void *address, size_t length)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    uintptr_t start = (uintptr_t)address;
-    uintptr_t end = start + length;
-    uintptr_t covered = start; /* up to here all is movable */
-    char *line = NULL;
-    size_t room = 0;
-    FILE *maps;
-
-    if (length == 0 || start % page != 0 || length % page != 0 || end < start ||
-        on_this_stack(start, end))
-        return -EINVAL;
-    maps = fopen("/proc/self/maps", "re");
-    if (!maps)
-        return -errno;
-    while (covered < end && getline(&line, &room, maps) > 0) {
-        uintptr_t from, to;
-        bool movable;
-
-        if (!parse_line(line, &from, &to, &movable) || to <= covered)
-            continue;
-        if (from > covered || !movable)
-            break;
-        covered = to;
+    for (size_t i = 0; i < length / sizeof(*to); i++) {
+        if (from[i] != 0)
+            to[i] = from[i];
+        __asm__ volatile("" ::: "memory");
     }
-    free(line);
-    fclose(maps);
-    return covered >= end ? 0 : -EINVAL;
 }
 
-int move_in(struct mapping *mapping, int fd, void *start, size_t length)
+static intptr_t set_signals(const uint64_t *set, uint64_t *old)
 {
-    void *copy = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const intptr_t arguments[5] = {SIG_SETMASK, (intptr_t)set, (intptr_t)old, sizeof(*set)};
 
-    if (copy == MAP_FAILED)
-        return -errno;
-    memcpy(copy, start, length);
-    munmap(copy, length);
-    return mapping_adopt_at(mapping, fd, length, start);
+    return raw_call(SYS_rt_sigprocmask, arguments);
 }
 
-int move_out(struct mapping *mapping)
+static intptr_t put_in_place(void *pages, uintptr_t start, size_t length)
 {
-    void *copy =
-        mmap(NULL, mapping->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const intptr_t arguments[5] = {(intptr_t)pages, (intptr_t)length, (intptr_t)length,
+                                   MREMAP_MAYMOVE | MREMAP_FIXED, (intptr_t)start};
 
-    if (copy == MAP_FAILED)
+    return raw_call(SYS_mremap, arguments);
+}
+
+/* The kernel has unmapped the place, and then found no memory for its own list of mappings. */
+static bool is_hole(uintptr_t start)
+{
+    unsigned char resident;
+    const intptr_t arguments[5] = {(intptr_t)start, 1, (intptr_t)&resident};
+
+    return raw_call(SYS_mincore, arguments) == -ENOMEM;
+}
+
+/* Gives the contents of a place to zeroed pages, and puts them there. */
+static int replace(void *pages, uintptr_t start, size_t length)
+{
+    const uint64_t all = UINT64_MAX;
+    uint64_t before = 0;
+    intptr_t rc = set_signals(&all, &before);
+
+    if (rc < 0)
+        return (int)rc;
+    copy_words(pages, (const uint64_t *)start, length);
+    rc = put_in_place(pages, start, length);
+    for (int i = 1; rc < 0 && i < ATTEMPTS && is_hole(start); i++)
+        rc = put_in_place(pages, start, length);
+    (void)set_signals(&before, &before);
+    return rc < 0 ? (int)rc : 0;
+}
+
+/* ---- there ----------------------------------------------------------------------------------- */
+
+/* Has the kernel read all pages, so that one which cannot be read is an error and no signal. */
+static int read_pages(uintptr_t start, size_t length)
+{
+    const intptr_t arguments[5] = {(intptr_t)start, (intptr_t)length, MADV_POPULATE_READ};
+    intptr_t rc = raw_call(SYS_madvise, arguments);
+
+    return rc == -EINVAL ? 0 : (int)rc; /* an older kernel */
+}
+
+int move_in(struct moved *moved, int fd, void *start, size_t length)
+{
+    struct mapping pages = {.fd = -1};
+    struct stat file;
+    int rc;
+
+    if (fstat(fd, &file) != 0)
         return -errno;
-    memcpy(copy, mapping->base, mapping->size);
-    if (mremap(copy, mapping->size, mapping->size, MREMAP_MAYMOVE | MREMAP_FIXED, mapping->base) ==
-        MAP_FAILED) {
-        int rc = -errno;
-
-        munmap(copy, mapping->size);
+    rc = mapping_adopt(&pages, fd, length);
+    if (rc < 0)
         return rc;
+    *moved = (struct moved){
+        .start = (uintptr_t)start,
+        .length = length,
+        .device = file.st_dev,
+        .inode = file.st_ino,
+    };
+    rc = read_pages(moved->start, length);
+    if (rc == 0)
+        rc = replace(pages.base, moved->start, length);
+    if (rc < 0)
+        munmap(pages.base, length);
+    return rc;
+}
+
+/* ---- and back -------------------------------------------------------------------------------- */
+
+static bool is_of(const struct moved *moved, const struct maps_line *line)
+{
+    return line->start >= moved->start && line->end <= moved->start + moved->length &&
+           line->device == moved->device && line->inode == moved->inode && line->shared &&
+           line->offset == line->start - moved->start;
+}
+
+static int part_back(uintptr_t start, size_t length)
+{
+    void *pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int rc;
+
+    if (pages == MAP_FAILED)
+        return -errno;
+    rc = replace(pages, start, length);
+    if (rc < 0)
+        munmap(pages, length);
+    return rc;
+}
+
+/* The first mapping of the file: 1, 0 where there is none, or a negative errno. */
+static int find_part(const struct moved *moved, struct maps_line *line)
+{
+    struct maps maps;
+    int rc = maps_open(&maps);
+
+    if (rc < 0)
+        return rc;
+    do
+        rc = maps_next(&maps, line);
+    while (rc > 0 && !is_of(moved, line));
+    maps_close(&maps);
+    return rc;
+}
+
+int move_out(const struct moved *moved)
+{
+    struct maps_line line;
+    int rc;
+
+    while ((rc = find_part(moved, &line)) > 0) {
+        /* The program has taken its own right to read. */
+        if (!line.readable && mprotect((void *)line.start, line.end - line.start, PROT_READ) != 0)
+            return -errno;
+        rc = part_back(line.start, line.end - line.start);
+        if (rc < 0)
+            return rc;
     }
-    mapping_close_fd(mapping);
-    mapping->base = NULL;
-    mapping->size = 0;
-    return 0;
+    return rc;
+}
+
+int move_holds(const struct moved *moved, uintptr_t start, size_t length)
+{
+    uintptr_t end = start + length, covered = start;
+    struct maps_line line;
+    struct maps maps;
+    int rc = maps_open(&maps);
+
+    if (rc < 0)
+        return rc;
+    while (covered < end && (rc = maps_next(&maps, &line)) > 0)
+        if (line.start <= covered && line.end > covered) {
+            if (!is_of(moved, &line))
+                break;
+            covered = line.end;
+        }
+    maps_close(&maps);
+    if (rc < 0)
+        return rc;
+    return covered >= end ? 0 : -EINVAL;
 }

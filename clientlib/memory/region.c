@@ -9,7 +9,6 @@
 #include <string.h>
 #include "clientlib/attach/client.h"
 #include "shm_ring/fault.h"
-#include "clientlib/memory/move.h"
 
 static int accept_key(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
 {
@@ -86,7 +85,6 @@ int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_region **out)
     region->rights = rights;
     region->count = 1;
     region->len = len;
-    region->moved.fd = -1;
 
     pthread_mutex_lock(&client->lock);
     rc = segments_take(&client->segments, len, &region->range);
@@ -109,11 +107,10 @@ unlock:
     return rc;
 }
 
-/* Gives back the region's range or segment, so that the daemon no longer reaches the memory. */
+/* Gives back the region's range or its part of a tract. */
 static int region_free_memory(struct pwc_region *region)
 {
     struct pwc_client *client = region->client;
-    int rc;
 
     switch (region->kind) {
     case REGION_COPIED:
@@ -124,12 +121,8 @@ static int region_free_memory(struct pwc_region *region)
         segments_give(&client->segments, &region->range);
         return 0;
     case REGION_MOVED:
-        rc = move_out(&region->moved);
-        if (rc < 0)
-            return rc;
-        span_table_remove(&client->spans, (uintptr_t)region->addr);
-        (void)segment_release(&client->link, region->segment);
-        return 0;
+    case REGION_SHARED:
+        return tract_give(&client->tracts, region->tract);
     }
     return 0;
 }
@@ -170,13 +163,6 @@ int pwc_region_free(pwc_region *region)
 unlock:
     pthread_mutex_unlock(&client->lock);
     return rc;
-}
-
-void region_abandon(struct pwc_region *region)
-{
-    if (region->kind == REGION_MOVED)
-        (void)move_out(&region->moved);
-    free(region);
 }
 
 void *pwc_region_addr(const pwc_region *region)

@@ -9,14 +9,15 @@
 #define PWC_CLIENTLIB_REGION_H
 
 #include <stdint.h>
-#include "shm_ring/mapping.h"
 #include "pwc/pwc.h"
 #include "clientlib/memory/segments.h"
+#include "clientlib/memory/tract.h"
 
 enum region_kind {
     REGION_ALLOCATED, /* a range of a segment */
     REGION_COPIED,    /* the caller's memory; the range is its shadow */
-    REGION_MOVED,     /* the caller's memory, now a segment of its own */
+    REGION_MOVED,     /* the caller's memory: all of a tract, by PWC_MOVE */
+    REGION_SHARED,    /* the caller's memory: any bytes of a tract, by PWC_SHARE */
 };
 
 struct pwc_region {
@@ -27,18 +28,13 @@ struct pwc_region {
     unsigned count;  /* registrations not yet ended by pwc_region_free */
     void *addr;
     size_t len;
-    struct segment_range range; /* not for REGION_MOVED */
-    struct mapping moved;       /* only for REGION_MOVED */
-    uint32_t segment;           /* only for REGION_MOVED */
+    struct segment_range range; /* only for REGION_ALLOCATED and REGION_COPIED */
+    struct tract *tract;        /* only for REGION_MOVED and REGION_SHARED */
     struct pwc_key key;         /* set only for a region with rights */
 };
 
 /* Asks the daemon for a key to [offset, offset + len) of a segment, which is at `addr`. A region
  * without rights is local only: the daemon is not asked, and there is no key. */
 int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset);
-
-/* Frees a region that is left when its client ends, after the connection is closed. Moved memory
- * becomes private again. */
-void region_abandon(struct pwc_region *region);
 
 #endif

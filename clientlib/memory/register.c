@@ -1,5 +1,6 @@
 /*
- * pwc_register: memory that the application already has, through a copy or moved in place.
+ * Owns nothing: makes regions of memory that the application already has, through a copy or moved
+ * in place (pwc_register).
  *
  * Thread: any; the client's lock is held throughout.
  */
@@ -8,18 +9,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "clientlib/attach/client.h"
-#include "clientlib/memory/move.h"
+#include "clientlib/memory/movable.h"
 #include "clientlib/memory/region.h"
 
-enum { WHY_MAX = 192 };
+enum { WHY_MAX = DAEMON_TEXT_MAX };
 
-static struct pwc_region *find_same(struct pwc_client *client, const void *addr, size_t len)
+static const char given_back[] = "its pages were moved for a region, and given back to the system "
+                                 "since (munmap, free): free that region first";
+
+static int refuse_overlap(struct pwc_client *client)
 {
-    struct pwc_region *region = client->regions;
-
-    while (region && (region->addr != addr || region->len != len))
-        region = region->next;
-    return region;
+    return daemon_link_refuse(&client->link, -EEXIST,
+                              "the memory, or a page of it where it is moved, belongs to another "
+                              "region: free that one first, or register no page of it");
 }
 
 /* The daemon reaches a shadow of this memory, in a segment. */
@@ -52,120 +54,189 @@ static int register_copied(struct pwc_region *region)
     rc = span_table_add(&client->spans, &span);
     if (rc < 0)
         segments_give(&client->segments, &region->range);
-    return rc;
+    return rc == -EEXIST ? refuse_overlap(client) : rc;
+}
+
+/* Why memory cannot be moved, in words; `rc` where it is another error. */
+static int refuse_move(struct pwc_region *region, int rc, const char *fault)
+{
+    char why[WHY_MAX];
+
+    if (rc != -EINVAL)
+        return rc;
+    snprintf(why, sizeof(why),
+             region->kind == REGION_MOVED
+                 ? "%zu bytes at %p cannot be moved: %s; give whole pages as mmap returns"
+                 : "%zu bytes at %p cannot be shared: %s",
+             region->len, region->addr, fault);
+    return daemon_link_refuse(&region->client->link, -EINVAL, why);
+}
+
+/* Whole pages that no tract has become one. */
+static int make_tract(struct pwc_region *region, uintptr_t start, size_t length)
+{
+    struct pwc_client *client = region->client;
+    enum movable what = region->kind == REGION_MOVED ? MOVABLE_ANONYMOUS : MOVABLE_PRIVATE;
+    char fault[MOVABLE_WHY_MAX];
+    int rc = movable_check(what, (void *)start, length, fault);
+
+    if (rc < 0)
+        return refuse_move(region, rc, fault);
+    rc = tract_make(&client->tracts, start, length, &region->tract);
+    return rc == -EEXIST ? refuse_overlap(client) : rc;
+}
+
+static int refuse_partly(struct pwc_region *region, const struct tract *tract)
+{
+    char why[WHY_MAX];
+
+    snprintf(why, sizeof(why),
+             "a part of the pages of %zu bytes at %p is moved already, %zu bytes at %p: register "
+             "the bytes in these pages and those outside apart",
+             region->len, region->addr, tract->moved.length, (void *)tract->moved.start);
+    return daemon_link_refuse(&region->client->link, -EEXIST, why);
+}
+
+/* The region's tract: one that is there, or a new one of the pages that have its bytes. */
+static int take_tract(struct pwc_region *region)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = (uintptr_t)region->addr, end = first + region->len;
+    uintptr_t start = first & ~(page - 1);
+    size_t length = ((end + page - 1) & ~(page - 1)) - start;
+    struct tract *tract;
+
+    if (start + length < start) /* the last page there is, which no process has */
+        return refuse_move(region, -EINVAL, "it is not mapped");
+    if (region->kind == REGION_MOVED)
+        return start == first && length == region->len
+                   ? make_tract(region, start, length)
+                   : refuse_move(region, -EINVAL, "it is not whole pages");
+    switch (tracts_overlap(&region->client->tracts, start, length, &tract)) {
+    case TRACT_NONE:
+        return make_tract(region, start, length);
+    case TRACT_PARTLY:
+        return refuse_partly(region, tract);
+    case TRACT_INSIDE:
+        break;
+    }
+    region->tract = tract;
+    return refuse_move(region, tract_take(tract, start, length), given_back);
 }
 
 static int register_moved(struct pwc_region *region)
 {
     struct pwc_client *client = region->client;
-    uint64_t length = region->len;
-    struct span span;
-    int fd;
-    int rc = move_check(region->addr, region->len);
+    int rc = take_tract(region);
 
-    if (rc == -EINVAL) {
-        char why[WHY_MAX];
-
-        snprintf(why, sizeof(why),
-                 "%zu bytes at %p cannot be moved: give whole pages of private anonymous memory, "
-                 "as mmap returns, not stack, heap or a file",
-                 region->len, region->addr);
-        return daemon_link_refuse(&client->link, -EINVAL, why);
-    }
     if (rc < 0)
         return rc;
-    rc = segment_request(&client->link, &length, &region->segment, &fd);
-    if (rc < 0)
-        return rc;
-    rc = length == region->len ? 0 : -EPROTO;
-    span = (struct span){
-        .start = (uintptr_t)region->addr,
-        .length = region->len,
-        .segment = region->segment,
-    };
-    if (rc == 0)
-        rc = span_table_add(&client->spans, &span);
-    if (rc < 0)
-        goto release_segment;
-    rc = move_in(&region->moved, fd, region->addr, region->len);
-    if (rc < 0)
-        goto remove_span;
-    mapping_close_fd(&region->moved);
-    rc = region_publish(region, region->segment, 0);
-    if (rc < 0)
-        goto move_back;
-    return 0;
-
-move_back:
-    (void)move_out(&region->moved);
-    fd = -1;
-remove_span:
-    span_table_remove(&client->spans, (uintptr_t)region->addr);
-release_segment:
-    if (fd >= 0)
-        close(fd);
-    (void)segment_release(&client->link, region->segment);
+    rc = region_publish(region, region->tract->segment,
+                        (uintptr_t)region->addr - region->tract->moved.start);
+    /* Where the tract cannot be moved back, the next region in it may have it. */
+    if (rc < 0 && tract_give(&client->tracts, region->tract) < 0)
+        region->tract->regions--;
     return rc;
 }
 
-/* Counts one more registration of a range that is a region already: 0 or -EEXIST. */
-static int count_again(struct pwc_region *region, enum region_kind kind, unsigned rights)
+/* One registration more of a region, whose pages must still be those that were moved. */
+static int count_again(struct pwc_region *region)
 {
-    if (region->kind != kind || region->rights != rights)
-        return -EEXIST;
-    region->count++;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = (uintptr_t)region->addr, start = first & ~(page - 1);
+    int rc = 0;
+
+    if (region->tract)
+        rc = move_holds(&region->tract->moved, start, first + region->len - start);
+    if (rc == 0)
+        region->count++;
+    return refuse_move(region, rc, given_back);
+}
+
+/*
+ * A region of this very range, of another kind or other rights (0 or -EEXIST), or the same one
+ * again (1, with *out): it is counted once more. Regions of PWC_SHARE may have a range in common.
+ */
+static int find_again(const struct pwc_region *asked, struct pwc_region **out)
+{
+    int rc = 0;
+
+    for (struct pwc_region *r = asked->client->regions; r; r = r->next) {
+        if (r->addr != asked->addr || r->len != asked->len)
+            continue;
+        if (r->kind == asked->kind && r->rights == asked->rights) {
+            *out = r;
+            return 1;
+        }
+        if (asked->kind != REGION_SHARED || r->kind == REGION_COPIED)
+            rc = -EEXIST;
+    }
+    return rc;
+}
+
+static enum region_kind kind_of(unsigned flags)
+{
+    return flags == 0 ? REGION_COPIED : flags == PWC_MOVE ? REGION_MOVED : REGION_SHARED;
+}
+
+/* A region as it was asked for, and new: 0 with *out. */
+static int register_new(const struct pwc_region *asked, struct pwc_region **out)
+{
+    struct pwc_client *client = asked->client;
+    struct pwc_region *region = malloc(sizeof(*region));
+    int rc;
+
+    if (!region)
+        return -ENOMEM;
+    *region = *asked;
+    rc = region->kind == REGION_COPIED ? register_copied(region) : register_moved(region);
+    if (rc < 0) {
+        free(region);
+        return rc;
+    }
+    region->next = client->regions;
+    client->regions = region;
+    *out = region;
     return 0;
 }
 
 int pwc_register(pwc_client *client, void *addr, size_t len, unsigned rights, unsigned flags,
                  pwc_region **out)
 {
-    enum region_kind kind = flags & PWC_MOVE ? REGION_MOVED : REGION_COPIED;
-    struct pwc_region *region;
+    const struct pwc_region asked = {
+        .client = client,
+        .kind = kind_of(flags),
+        .rights = rights,
+        .count = 1,
+        .addr = addr,
+        .len = len,
+    };
+    struct pwc_region *region = NULL;
     int rc = client_may_ask(client);
 
     if (rc < 0)
         return rc;
     if (!addr || len == 0 || (uintptr_t)addr + len < (uintptr_t)addr ||
-        (rights & ~(unsigned)PWC_REMOTE_RW) || (flags & ~(unsigned)PWC_MOVE))
+        (rights & ~(unsigned)PWC_REMOTE_RW) ||
+        (flags != 0 && flags != PWC_MOVE && flags != PWC_SHARE))
         return daemon_link_refuse(
             &client->link, -EINVAL,
             "no memory, a range that wraps around, or unknown rights or flags: "
             "give memory, PWC_REMOTE_READ, PWC_REMOTE_WRITE, both or 0, and "
-            "PWC_MOVE or 0");
-    if (rights != 0 && kind == REGION_COPIED)
+            "PWC_SHARE, PWC_MOVE or 0");
+    if (rights != 0 && flags == 0)
         return daemon_link_refuse(&client->link, -ENOTSUP,
                                   "memory that goes through a copy is local only: use pwc_alloc, "
-                                  "or PWC_MOVE, for memory that peers reach");
+                                  "PWC_SHARE or PWC_MOVE for memory that peers reach");
 
     pthread_mutex_lock(&client->lock);
-    region = find_same(client, addr, len);
-    if (region) {
-        rc = count_again(region, kind, rights);
-        goto unlock;
-    }
-    region = calloc(1, sizeof(*region));
-    if (!region) {
-        rc = -ENOMEM;
-        goto unlock;
-    }
-    *region = (struct pwc_region){
-        .client = client,
-        .kind = kind,
-        .rights = rights,
-        .count = 1,
-        .addr = addr,
-        .len = len,
-        .moved.fd = -1,
-    };
-    rc = kind == REGION_MOVED ? register_moved(region) : register_copied(region);
-    if (rc < 0) {
-        free(region);
-        goto unlock;
-    }
-    region->next = client->regions;
-    client->regions = region;
-unlock:
+    rc = find_again(&asked, &region);
+    if (rc == -EEXIST)
+        rc = refuse_overlap(client);
+    else if (rc == 0)
+        rc = register_new(&asked, &region);
+    else
+        rc = count_again(region);
     pthread_mutex_unlock(&client->lock);
     if (rc == 0)
         *out = region;

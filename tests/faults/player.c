@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include "tests/faults/player_team.h"
 #include "tests/lib/rank.h"
@@ -434,6 +436,25 @@ static int play_survivor(struct player *p)
     return rc;
 }
 
+/* Variables are moved there and back. Their contents stay, whatever fails. */
+static int share_own(struct player *p)
+{
+    static uint8_t own[1 << 16] __attribute__((aligned(1 << 16))); /* nothing else in its pages */
+    pwc_region *region;
+    int rc;
+
+    memset(own, 0x3c, sizeof(own));
+    rc = pwc_register(p->client, own + 50, sizeof(own) - 100, PWC_REMOTE_RW, PWC_SHARE, &region);
+    if (rc == 0)
+        rc = pwc_region_free(region);
+    for (size_t i = 0; i < sizeof(own); i++)
+        if (own[i] != 0x3c)
+            abort();
+    if (rc < 0) /* pages that cannot be moved back would stay mapped */
+        munmap(own, sizeof(own));
+    return rc;
+}
+
 static int leave(struct player *p, int rc)
 {
     pwc_client *client = p->client;
@@ -447,6 +468,8 @@ static int leave(struct player *p, int rc)
             ended = player_offload_close(&p->offload);
         if (ended == 0 && !p->offload.kept)
             ended = pwc_region_free(p->region);
+        if (ended == 0)
+            ended = share_own(p);
         if (ended == 0)
             ended = pwc_ctx_destroy(p->ctx);
     }

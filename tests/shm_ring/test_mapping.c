@@ -203,33 +203,6 @@ static void test_adopt_refuses(void)
     CU_ASSERT_EQUAL(mapping_adopt(&m, 0, page + 8), -EINVAL);
 }
 
-static void test_adopt_at(void)
-{
-    struct mapping ours, theirs = {.fd = -1};
-    char *at = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    CU_ASSERT_FATAL(at != MAP_FAILED);
-    memset(at, 'p', 4 * page);
-    CU_ASSERT_EQUAL_FATAL(mapping_create(&ours, "test", 2 * page), 0);
-    memset(ours.base, 's', 2 * page);
-    int fd = fcntl(ours.fd, F_DUPFD_CLOEXEC, 0);
-
-    CU_ASSERT_EQUAL(mapping_adopt_at(&theirs, fd, 2 * page, at + 8), -EINVAL);
-    CU_ASSERT_EQUAL(mapping_adopt_at(&theirs, fd, page, at + page), -EPROTO);
-    CU_ASSERT_EQUAL(at[page], 'p');
-    CU_ASSERT_EQUAL_FATAL(mapping_adopt_at(&theirs, fd, 2 * page, at + page), 0);
-    CU_ASSERT_PTR_EQUAL(theirs.base, at + page);
-    CU_ASSERT_EQUAL(at[page - 1], 'p');
-    CU_ASSERT_EQUAL(at[page], 's');
-    CU_ASSERT_EQUAL(at[3 * page - 1], 's');
-    CU_ASSERT_EQUAL(at[3 * page], 'p');
-    at[page] = 'w';
-    CU_ASSERT_EQUAL(*(char *)ours.base, 'w');
-    mapping_destroy(&theirs);
-    mapping_destroy(&ours);
-    munmap(at, 4 * page);
-}
-
 /* A part lies in its file, also where its offset and length add up to nothing. */
 static void test_adopt_part(void)
 {
@@ -393,7 +366,6 @@ int main(void)
         {"reopen", test_reopen},
         {"adopt", test_adopt},
         {"adopt refuses", test_adopt_refuses},
-        {"adopt at", test_adopt_at},
         {"adopt a part", test_adopt_part},
         {"limits", test_limits},
         {"two limits", test_two_limits},

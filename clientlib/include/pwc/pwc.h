@@ -128,7 +128,9 @@ enum pwc_rights {
 
 /* Flags of pwc_register. */
 enum pwc_register_flags {
-    PWC_MOVE = 1 << 8, /* move the pages under a shared mapping, in place; no value of a right */
+    /* No value is one of a right, and one of them is given, or 0. */
+    PWC_MOVE = 1 << 8,  /* move whole anonymous pages under a shared mapping, in place */
+    PWC_SHARE = 1 << 9, /* so any private memory that can be written, whole pages or not */
 };
 
 /* Kinds of event, also a mask for probe and wait, where 0 means PWC_LOCAL | PWC_REMOTE. */
@@ -312,12 +314,14 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
 
 /*
  * Makes a region of memory that the caller has. Counted: a second call with the same range, rights
- * and flags gives the same region. Blocks. `flags`: 0 or PWC_MOVE (enum pwc_register_flags).
- * -EEXIST: the range overlaps memory of another region, or is registered with other rights or
- * flags; -EINVAL: no memory, unknown rights or flags, memory that cannot be moved, or a copy above
- * the daemon's bounce_max (4 MiB); -ENOTSUP: rights without PWC_MOVE.
+ * and flags gives the same region. Blocks. `flags`: 0, PWC_MOVE or PWC_SHARE (enum
+ * pwc_register_flags). -EEXIST: the range overlaps memory of another region, or is registered with
+ * other rights or flags; -EINVAL: no memory, unknown rights or flags, memory that cannot be moved,
+ * or a copy above the daemon's bounce_max (4 MiB); -ENOTSUP: rights without PWC_MOVE or PWC_SHARE;
+ * -EDQUOT: more memory, segments or regions than the client or its user may have. pwc_error_text
+ * says why memory cannot be moved.
  *
- * Without PWC_MOVE the region is local only: `rights` must be 0. The daemon does not reach the
+ * Without flags the region is local only: `rights` must be 0. The daemon does not reach the
  * memory itself but one copy of it, which all puts and gets of the region share:
  *   - pwc_put of more than pwc_packed_max bytes copies its source there during the call, and the
  *     daemon sends it from there later. Do not change the source and put it again before the local
@@ -326,11 +330,34 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
  *   - pwc_get fills its destination from there when pwc_probe, pwc_wait or pwc_flush of its context
  *     sees the end of the get, also with PWC_NO_LCE. Do not put from these bytes before.
  *
- * With PWC_MOVE, page-aligned anonymous private memory is moved under a shared mapping in place,
- * and nothing may touch it during the call; stack, heap break, file mappings and shared mappings
- * are refused with -EINVAL. The library cannot distinguish another thread's stack from other
- * memory: do not ask for it. Moved memory must not be unmapped or freed before pwc_region_free. A
- * child made by fork shares it with its parent instead of having its own copy.
+ * With PWC_SHARE any range of the process's own private memory that it may read and write gets a
+ * key: what mmap or malloc returns, the heap break, `.data` and `.bss` of the program and of its
+ * libraries. The pages that have a byte of the range are moved under a shared mapping in place.
+ *   - No other thread, and no signal handler on another thread, may touch these pages during this
+ *     call, nor during the pwc_region_free that moves them back: `.data` or the heap is best moved
+ *     before there are threads. Futexes shared between processes must have no waiter there.
+ *   - Peers reach exactly the bytes of the range; their offsets count from `addr`. The range of an
+ *     atomic or signal must begin at a multiple of its word's size. A process of the same job on
+ *     this node is given a descriptor of all moved pages, as of the whole segment of a pwc_alloc
+ *     (docs/security.md).
+ *   - Ranges may have pages in common. A range whose pages are all moved by one earlier call gets a
+ *     region and a key of its own, also with other rights; pages are moved back with the last of
+ *     their regions. A range of which only some pages are moved is refused with -EEXIST, and
+ *     pwc_error_text says which pages are: register the parts apart.
+ *   - Refused with -EINVAL: stacks (of this thread, and of others where they can be recognised, as
+ *     those of pthread_create are), shared mappings, memory that is a region's of pwc_alloc, that
+ * is read-only, executable or the kernel's, and pages that are not there.
+ *   - Moved memory must not be unmapped before pwc_region_free; to free() a part of the heap is
+ *     allowed. Pages of it that malloc then gives back to the system are no longer in any region:
+ *     peers write into memory that nobody has, and a later registration there is refused with
+ *     -EINVAL until the regions have ended.
+ *   - A child made by fork shares moved memory with its parent instead of having a copy. Where
+ *     `.data`, `.bss` or the heap is moved, the child may only call exec or _exit: all else would
+ *     write into its parent's variables.
+ *
+ * PWC_MOVE is the strict form, for whole, page-aligned pages of anonymous memory as mmap returns
+ * it: heap break and files are refused with -EINVAL too, and so are pages that are moved already.
+ * Moved memory must not be unmapped or freed before pwc_region_free. All else is as above.
  */
 PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned rights,
                          unsigned flags, pwc_region **out);
@@ -339,13 +366,13 @@ PWC_API int pwc_register(pwc_client *client, void *addr, size_t len, unsigned ri
  * Ends a region of pwc_alloc or pwc_register. Counted: a region that was registered several times
  * goes with the last pwc_region_free, and those before only count down. The key is revoked at every
  * daemon that has resolved it, then the region is freed, with memory that pwc_alloc made; moved
- * memory becomes private again, at its place and with its contents, and nothing may touch it during
- * the call. The caller's own operations on the region must have ended. Blocks until no operation of
- * the fabric can reach the memory; a peer on this node that is copying a put at that moment may
- * still end the copy (docs/same-node.md). On any error the region stays, because a peer may still
- * reach it: call again. -ETIMEDOUT: a node has not given the region up yet; -ENOBUFS: too many
- * requests wait in the daemon; -ENOMEM: the daemon has no memory, or moved memory could not be put
- * back.
+ * memory becomes private again with the last region in it, at its place and with its contents, and
+ * nothing may touch it during the call. The caller's own operations on the region must have ended.
+ * Blocks until no operation of the fabric can reach the memory; a peer on this node that is copying
+ * a put at that moment may still end the copy (docs/same-node.md). On any error the region stays,
+ * because a peer may still reach it: call again. -ETIMEDOUT: a node has not given the region up
+ * yet; -ENOBUFS: too many requests wait in the daemon; -ENOMEM: the daemon has no memory, or moved
+ * memory could not be put back.
  */
 PWC_API int pwc_region_free(pwc_region *region);
 

@@ -1,16 +1,13 @@
-/* Finding and moving memory: free extents, spans of addresses, landings in regions, moves in
- * place, slots of operations in flight. */
+/* Finding memory: free extents, spans of addresses, landings in regions, slots of operations in
+ * flight. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "clientlib/memory/extents.h"
 #include "clientlib/channel/pending.h"
 #include "clientlib/memory/landings.h"
-#include "shm_ring/mapping.h"
-#include "clientlib/memory/move.h"
 #include "clientlib/memory/spans.h"
 #include "tests/suite.h"
 
@@ -219,116 +216,6 @@ static void test_landings(void)
     landing_table_destroy(&table);
 }
 
-/* ---- moving memory -------------------------------------------------------------------------- */
-
-static size_t page_bytes(void)
-{
-    return (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static uint8_t *map(size_t pages, int protection, int flags, int fd)
-{
-    void *base = mmap(NULL, pages * page_bytes(), protection, flags, fd, 0);
-
-    CU_ASSERT_PTR_NOT_EQUAL_FATAL(base, MAP_FAILED);
-    return base;
-}
-
-static uint8_t *map_anonymous(size_t pages)
-{
-    return map(pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-}
-
-static void test_move_check(void)
-{
-    size_t page = page_bytes();
-    uint8_t *good = map_anonymous(8);
-    uint8_t *shared = map(4, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1);
-    uint8_t *read_only = map(4, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    int fd = memfd_create("file", MFD_CLOEXEC);
-    uint8_t *file;
-    uint8_t *heap;
-
-    CU_ASSERT_EQUAL_FATAL(ftruncate(fd, (off_t)(4 * page)), 0);
-    file = map(4, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd);
-
-    CU_ASSERT_EQUAL(move_check(good, 8 * page), 0);
-    CU_ASSERT_EQUAL(move_check(good + page, page), 0);
-    CU_ASSERT_EQUAL(move_check(good, 0), -EINVAL);
-    CU_ASSERT_EQUAL(move_check(good + 8, page), -EINVAL);
-    CU_ASSERT_EQUAL(move_check(good, page - 1), -EINVAL);
-    CU_ASSERT_EQUAL(move_check(good, (size_t)0 - page), -EINVAL);
-    CU_ASSERT_EQUAL(move_check(shared, page), -EINVAL);
-    CU_ASSERT_EQUAL(move_check(read_only, page), -EINVAL);
-    CU_ASSERT_EQUAL(move_check(file, page), -EINVAL);
-
-    /* Two mappings of different rights side by side, then a hole. */
-    CU_ASSERT_EQUAL(mprotect(good + 4 * page, page, PROT_READ), 0);
-    CU_ASSERT_EQUAL(move_check(good, 4 * page), 0);
-    CU_ASSERT_EQUAL(move_check(good, 5 * page), -EINVAL);
-    CU_ASSERT_EQUAL(munmap(good + 4 * page, page), 0);
-    CU_ASSERT_EQUAL(move_check(good + 3 * page, 2 * page), -EINVAL);
-    CU_ASSERT_EQUAL(move_check(good + 4 * page, page), -EINVAL);
-
-    /* The stack, and the heap break. */
-    CU_ASSERT_EQUAL(move_check((void *)((uintptr_t)&page & ~(uintptr_t)(page - 1)), page), -EINVAL);
-    heap = sbrk(0);
-    CU_ASSERT_PTR_NOT_EQUAL_FATAL(sbrk((intptr_t)(4 * page)), (void *)-1);
-    heap = (uint8_t *)(((uintptr_t)heap + page - 1) & ~(uintptr_t)(page - 1));
-    CU_ASSERT_EQUAL(move_check(heap, page), -EINVAL);
-
-    munmap(good, 4 * page);
-    munmap(good + 5 * page, 3 * page);
-    munmap(shared, 4 * page);
-    munmap(read_only, 4 * page);
-    munmap(file, 4 * page);
-    close(fd);
-}
-
-static void test_move_there_and_back(void)
-{
-    size_t size = 4 * page_bytes();
-    uint8_t *memory = map_anonymous(4);
-    struct mapping made, moved = {.fd = -1};
-
-    for (size_t i = 0; i < size; i++)
-        memory[i] = (uint8_t)(i * 31 >> 3);
-    CU_ASSERT_EQUAL_FATAL(mapping_create(&made, "moved", size), 0);
-    CU_ASSERT_EQUAL_FATAL(move_in(&moved, dup(made.fd), memory, size), 0);
-    CU_ASSERT_PTR_EQUAL(moved.base, memory);
-    CU_ASSERT_EQUAL(memcmp(memory, made.base, size), 0);
-    CU_ASSERT_EQUAL(memory[1000], (uint8_t)(1000 * 31 >> 3));
-    memory[5] = 0x77;
-    CU_ASSERT_EQUAL(((uint8_t *)made.base)[5], 0x77);
-    ((uint8_t *)made.base)[size - 1] = 0x66;
-    CU_ASSERT_EQUAL(memory[size - 1], 0x66);
-
-    CU_ASSERT_EQUAL(move_out(&moved), 0);
-    CU_ASSERT_EQUAL(memcmp(memory, made.base, size), 0);
-    ((uint8_t *)made.base)[9] ^= 0xff; /* no longer ours */
-    CU_ASSERT_NOT_EQUAL(memory[9], ((uint8_t *)made.base)[9]);
-    CU_ASSERT_EQUAL(move_check(memory, size), 0);
-    mapping_destroy(&made);
-    munmap(memory, size);
-}
-
-/* A descriptor that is not what was asked for leaves the memory as it was. */
-static void test_move_refused(void)
-{
-    size_t size = 2 * page_bytes();
-    uint8_t *memory = map_anonymous(2);
-    struct mapping moved = {.fd = -1};
-    int fd = memfd_create("not sealed", MFD_CLOEXEC);
-
-    memset(memory, 0x3c, size);
-    CU_ASSERT_EQUAL_FATAL(ftruncate(fd, (off_t)size), 0);
-    CU_ASSERT_EQUAL(move_in(&moved, fd, memory, size), -EPROTO);
-    CU_ASSERT_EQUAL(memory[0], 0x3c);
-    CU_ASSERT_EQUAL(move_check(memory, size), 0);
-    close(fd);
-    munmap(memory, size);
-}
-
 /* ---- slots ---------------------------------------------------------------------------------- */
 
 struct event_room {
@@ -414,9 +301,6 @@ int main(void)
         {"extents: against a map of bytes", test_extents_random},
         {"spans: from address to segment", test_spans},
         {"landings: from region to address", test_landings},
-        {"what may be moved", test_move_check},
-        {"moved there and back", test_move_there_and_back},
-        {"a move that is refused", test_move_refused},
         {"slots of operations in flight", test_slots},
         CU_TEST_INFO_NULL,
     };

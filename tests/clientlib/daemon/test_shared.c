@@ -1,0 +1,335 @@
+/* Memory of PWC_SHARE through the public calls, against a daemon on a thread: how ranges lie to
+ * pages that are moved, counts, keys and errors. */
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "tests/clientlib/daemon/client_world.h"
+#include "tests/suite.h"
+
+enum { PAGES = 8 };
+
+/* The last region that the daemon was asked for, and what it refuses. */
+static struct {
+    _Atomic uint32_t segment;
+    _Atomic uint64_t offset, length;
+    _Atomic uint32_t rights;
+    _Atomic int region_error, segment_error;
+} seen;
+
+static bool look(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    int error = 0;
+
+    if (request->body_case == PWC__CLIENT_REQUEST__BODY_REGION_OPEN) {
+        seen.segment = request->region_open->segment;
+        seen.offset = request->region_open->offset;
+        seen.length = request->region_open->length;
+        seen.rights = request->region_open->rights;
+        error = seen.region_error;
+    }
+    if (request->body_case == PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN)
+        error = seen.segment_error;
+    if (error)
+        fake_daemon_error(daemon, request->id, error, "2 MiB left of 64 MiB: ask for less");
+    return error != 0;
+}
+
+static size_t page;
+
+static uint8_t *map(size_t pages)
+{
+    uint8_t *at =
+        mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(at, MAP_FAILED);
+    fill(at, pages * page, 3);
+    return at;
+}
+
+static struct world *open_world(void)
+{
+    seen.region_error = seen.segment_error = 0;
+    page = (size_t)sysconf(_SC_PAGESIZE);
+    return world_new_sized(0, look);
+}
+
+static int share(struct world *w, void *at, size_t length, unsigned rights, pwc_region **out)
+{
+    return pwc_register(w->client, at, length, rights, PWC_SHARE, out);
+}
+
+static bool says(struct world *w, const char *words)
+{
+    char why[256] = "";
+
+    pwc_error_text(w->client, why, sizeof(why));
+    if (!strstr(why, words))
+        fprintf(stderr, "\"%s\" has no \"%s\"\n", why, words);
+    return strstr(why, words);
+}
+
+/* How a range lies to pages 2 to 4, of which bytes are shared already. */
+static void test_overlaps(void)
+{
+    static const struct {
+        long from, to; /* bytes from the start of page 2, in eighths of a page */
+        int result;
+        unsigned segments; /* of the daemon */
+        long offset;       /* in its segment, in eighths */
+    } rows[] = {
+        {4, 20, 0, 2, 4},        /* again: the tract is pages 2 to 4 */
+        {0, 24, 0, 2, 0},        /* all of the tract */
+        {1, 2, 0, 2, 1},         /* bytes beside the first range, in its first page */
+        {23, 24, 0, 2, 23},      /* and in its last page */
+        {8, 16, 0, 2, 8},        /* the page between */
+        {-1, 4, -EEXIST, 2, 0},  /* begins before */
+        {20, 25, -EEXIST, 2, 0}, /* ends behind */
+        {-8, 32, -EEXIST, 2, 0}, /* more on both sides */
+        {-1, 0, 0, 3, 7},        /* up to the tract: a page of its own */
+        {24, 25, 0, 3, 0},       /* from its end */
+        {30, 40, 0, 3, 6},       /* apart */
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct world *w = open_world();
+        uint8_t *memory = map(PAGES), *at = memory + 2 * page;
+        long eighth = (long)page / 8;
+        pwc_region *first, *other, *again;
+        struct pwc_key keys[2];
+        uint8_t expected[32];
+
+        memcpy(expected, at, sizeof(expected));
+        CU_ASSERT_EQUAL_FATAL(
+            share(w, at + 4 * eighth, (size_t)(16 * eighth), PWC_REMOTE_WRITE, &first), 0);
+        CU_ASSERT_EQUAL(seen.offset, 4 * (size_t)eighth);
+        CU_ASSERT_EQUAL(seen.length, 16 * (size_t)eighth);
+        CU_ASSERT_EQUAL(share(w, at + rows[i].from * eighth,
+                              (size_t)((rows[i].to - rows[i].from) * eighth), PWC_REMOTE_READ,
+                              &other),
+                        rows[i].result);
+        CU_ASSERT_EQUAL(w->daemon.segments_open, rows[i].segments);
+        if (rows[i].result < 0) {
+            char range[64];
+
+            snprintf(range, sizeof(range), "%zu bytes at %p", 3 * page, (void *)at);
+            CU_ASSERT_TRUE(says(w, range));
+        } else {
+            CU_ASSERT_EQUAL(seen.offset, (size_t)(rows[i].offset * eighth));
+            CU_ASSERT_EQUAL(seen.length, (size_t)((rows[i].to - rows[i].from) * eighth));
+            CU_ASSERT_EQUAL(seen.rights, PWC_REMOTE_READ);
+            CU_ASSERT_PTR_NOT_EQUAL(other, first);
+            CU_ASSERT_EQUAL(pwc_region_key(first, &keys[0]), 0);
+            CU_ASSERT_EQUAL(pwc_region_key(other, &keys[1]), 0);
+            CU_ASSERT_NOT_EQUAL(keys[0].slot, keys[1].slot);
+            CU_ASSERT_PTR_EQUAL(pwc_region_addr(other), at + rows[i].from * eighth);
+            /* Either may go first; pages go back with the last of their regions. */
+            CU_ASSERT_EQUAL(pwc_region_free(i % 2 ? first : other), 0);
+            CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
+            if (rows[i].segments == 2) /* still a segment's */
+                CU_ASSERT_EQUAL(pwc_register(w->client, at, page, 0, PWC_MOVE, &again), -EINVAL);
+            CU_ASSERT_EQUAL(pwc_region_free(i % 2 ? other : first), 0);
+            CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+        }
+        CU_ASSERT_EQUAL(memcmp(at, expected, sizeof(expected)), 0);
+        world_free(w);
+        munmap(memory, PAGES * page);
+    }
+}
+
+/* The same range again: counted with the same rights, a region of its own with others. PWC_MOVE and
+ * copies keep their refusals. */
+static void test_again(void)
+{
+    struct world *w = open_world();
+    uint8_t *memory = map(PAGES);
+    pwc_region *region, *again, *reader, *moved, *other;
+
+    CU_ASSERT_EQUAL(pwc_register(w->client, memory + 8, page, 0, PWC_MOVE, &other), -EINVAL);
+    CU_ASSERT_TRUE(says(w, "not whole pages"));
+    CU_ASSERT_EQUAL(pwc_register(w->client, memory, page + 8, 0, PWC_MOVE, &other), -EINVAL);
+    CU_ASSERT_EQUAL_FATAL(share(w, memory + 5, 100, PWC_REMOTE_RW, &region), 0);
+    CU_ASSERT_EQUAL(share(w, memory + 5, 100, PWC_REMOTE_RW, &again), 0);
+    CU_ASSERT_PTR_EQUAL(again, region);
+    CU_ASSERT_EQUAL(share(w, memory + 5, 100, PWC_REMOTE_READ, &reader), 0);
+    CU_ASSERT_PTR_NOT_EQUAL(reader, region);
+    CU_ASSERT_EQUAL(pwc_register(w->client, memory + 5, 100, 0, 0, &other), -EEXIST);
+    CU_ASSERT_TRUE(says(w, "belongs to another region"));
+    CU_ASSERT_EQUAL(pwc_register(w->client, memory + 200, 100, 0, 0, &other), -EEXIST);
+    CU_ASSERT_EQUAL(pwc_register(w->client, memory, page, PWC_REMOTE_RW, PWC_MOVE, &other),
+                    -EINVAL);
+    CU_ASSERT_TRUE(says(w, "shared: a region's"));
+    CU_ASSERT_EQUAL(
+        pwc_register(w->client, memory, page, PWC_REMOTE_RW, PWC_MOVE | PWC_SHARE, &other),
+        -EINVAL);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(reader), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 2); /* counted twice */
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+
+    /* Bytes of a region of PWC_MOVE, which goes first. */
+    CU_ASSERT_EQUAL_FATAL(
+        pwc_register(w->client, memory, 2 * page, PWC_REMOTE_RW, PWC_MOVE, &moved), 0);
+    CU_ASSERT_EQUAL(share(w, memory + page + 1, 7, PWC_REMOTE_READ, &reader), 0);
+    CU_ASSERT_EQUAL(share(w, memory, 2 * page, PWC_REMOTE_RW, &region), 0);
+    CU_ASSERT_PTR_NOT_EQUAL(region, moved);
+    CU_ASSERT_EQUAL(pwc_region_free(moved), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
+    CU_ASSERT_EQUAL(pwc_region_free(reader), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+
+    /* A page that goes through a copy. */
+    CU_ASSERT_EQUAL(pwc_register(w->client, memory + 8, 8, 0, 0, &region), 0);
+    CU_ASSERT_EQUAL(share(w, memory + 100, 8, PWC_REMOTE_RW, &other), -EEXIST);
+    CU_ASSERT_EQUAL(share(w, memory + 8, 8, PWC_REMOTE_RW, &other), -EEXIST);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    world_free(w);
+    munmap(memory, PAGES * page);
+}
+
+/* A call that fails leaves nothing behind; the next one succeeds. */
+static void test_unwinding(void)
+{
+    struct world *w = open_world();
+    uint8_t *memory = map(PAGES), here[64];
+    pwc_region *region, *other;
+
+    seen.segment_error = -EDQUOT;
+    CU_ASSERT_EQUAL(share(w, memory + 9, 9000, PWC_REMOTE_RW, &region), -EDQUOT);
+    CU_ASSERT_TRUE(says(w, "2 MiB left"));
+    seen.segment_error = 0;
+    seen.region_error = -ENOSPC;
+    CU_ASSERT_EQUAL(share(w, memory + 9, 9000, PWC_REMOTE_RW, &region), -ENOSPC);
+    seen.region_error = 0;
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    CU_ASSERT_EQUAL(get(w, 0, memory + page, FAKE_PACKED_MAX + 1, 1, 0), -EFAULT);
+    CU_ASSERT_EQUAL(share(w, here, sizeof(here), PWC_REMOTE_RW, &region), -EINVAL);
+    CU_ASSERT_TRUE(says(w, "stack"));
+    CU_ASSERT_EQUAL(share(w, w->memory, 8, PWC_REMOTE_RW, &region), -EINVAL);
+    CU_ASSERT_TRUE(says(w, "shared"));
+    CU_ASSERT_EQUAL(share(w, (void *)"constant", 8, PWC_REMOTE_RW, &region), -EINVAL);
+    CU_ASSERT_TRUE(says(w, "writable"));
+    CU_ASSERT_EQUAL(share(w, (void *)(UINTPTR_MAX - 8), 8, PWC_REMOTE_RW, &region), -EINVAL);
+
+    CU_ASSERT_EQUAL(share(w, memory + 9, 9000, PWC_REMOTE_RW, &region), 0);
+    seen.region_error = -ENOSPC; /* the tract has a region still */
+    CU_ASSERT_EQUAL(share(w, memory, 9, PWC_REMOTE_RW, &other), -ENOSPC);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+    world_free(w);
+    munmap(memory, PAGES * page);
+}
+
+/* Pages that the program has unmapped have no second region, and the first one still ends. */
+static void test_pages_that_are_gone(void)
+{
+    struct world *w = open_world();
+    uint8_t *memory = map(PAGES);
+    pwc_region *region, *other;
+
+    CU_ASSERT_EQUAL_FATAL(share(w, memory, PAGES * page, PWC_REMOTE_RW, &region), 0);
+    CU_ASSERT_EQUAL(munmap(memory + 3 * page, page), 0);
+    CU_ASSERT_EQUAL(share(w, memory + 2 * page, page, PWC_REMOTE_RW, &other), 0);
+    CU_ASSERT_EQUAL(pwc_region_free(other), 0);
+    CU_ASSERT_EQUAL(share(w, memory + 3 * page - 1, 2, PWC_REMOTE_RW, &other), -EINVAL);
+    CU_ASSERT_TRUE(says(w, "given back to the system"));
+    CU_ASSERT_EQUAL(share(w, memory, PAGES * page, PWC_REMOTE_RW, &other), -EINVAL);
+    CU_ASSERT_PTR_EQUAL(mmap(memory + 3 * page, page, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+                        memory + 3 * page);
+    CU_ASSERT_EQUAL(share(w, memory + 3 * page, 2, PWC_REMOTE_RW, &other), -EINVAL);
+    memory[3 * page] = 0x5a;
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(memory[3 * page], 0x5a);
+    CU_ASSERT_EQUAL(share(w, memory + 3 * page, 2, PWC_REMOTE_RW, &other), 0);
+    world_free(w);
+    munmap(memory, PAGES * page);
+}
+
+/* The heap is moved, malloc gives its end back and takes it again, and all goes on. */
+static void test_heap_that_shrinks(void)
+{
+    struct world *w = open_world();
+    size_t room = 64 * page;
+    uint8_t *from = sbrk((intptr_t)room), *at;
+    pwc_region *region, *other;
+
+    CU_ASSERT_PTR_NOT_EQUAL_FATAL(from, (void *)-1);
+    fill(from, room, 5);
+    CU_ASSERT_EQUAL_FATAL(share(w, from, room, PWC_REMOTE_RW, &region), 0);
+    at = malloc(100000); /* of the heap or not */
+    fill(at, 100000, 6);
+    if (sbrk(0) == from + room) { /* no thread has taken more */
+        CU_ASSERT_PTR_NOT_EQUAL(sbrk(-(intptr_t)(room / 2)), (void *)-1);
+        CU_ASSERT_EQUAL(share(w, from + room - page, 8, PWC_REMOTE_RW, &other), -EINVAL);
+        CU_ASSERT_PTR_NOT_EQUAL(sbrk((intptr_t)(room / 2)), (void *)-1);
+        CU_ASSERT_EQUAL(from[room - 1], 0);
+        from[room - 1] = 0x33;
+        CU_ASSERT_EQUAL(share(w, from + room - page, 8, PWC_REMOTE_RW, &other), -EINVAL);
+    } else {
+        from[room - 1] = 0x33;
+    }
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(from[room - 1], 0x33);
+    free(at);
+    world_free(w);
+}
+
+/* Operations of the region's own process use moved memory as it stands, and offsets of peers count
+ * from the region's first byte. */
+static void test_operations(void)
+{
+    struct world *w = open_world();
+    uint8_t *memory = map(PAGES), *at = memory + page + 77;
+    size_t length = 5 * page + 3;
+    pwc_region *region;
+    pwc_remote *remote;
+    struct pwc_key key;
+
+    CU_ASSERT_EQUAL_FATAL(share(w, at, length, PWC_REMOTE_RW, &region), 0);
+    CU_ASSERT_EQUAL(pwc_region_len(region), length);
+    CU_ASSERT_EQUAL(put(w, 0, at, length, 1, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 1, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, at, length), 0);
+    fill(w->memory, length, 9);
+    CU_ASSERT_EQUAL(get(w, 0, at, length, 2, PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 2, 0);
+    CU_ASSERT_EQUAL(memcmp(w->memory, at, length), 0);
+
+    CU_ASSERT_EQUAL(pwc_region_key(region, &key), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 0, &key, &remote), 0);
+    CU_ASSERT_EQUAL(
+        pwc_put(remote, length - 4, "last", 4, pwc_cid_u64(3), pwc_cid_u64(4), PWC_NO_RCE), 0);
+    (void)expect(w, PWC_LOCAL, 3, 0);
+    CU_ASSERT_EQUAL(memcmp(at + length - 4, "last", 4), 0);
+    CU_ASSERT_EQUAL(
+        pwc_put(remote, length - 4, "lasts", 5, pwc_cid_u64(3), pwc_cid_u64(4), PWC_NO_RCE),
+        -ERANGE);
+
+    /* The client goes, memory stays. */
+    world_free(w);
+    CU_ASSERT_EQUAL(memcmp(at + length - 4, "last", 4), 0);
+    memory[0] = at[0];
+    munmap(memory, PAGES * page);
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"ranges that overlap", test_overlaps},
+        {"the same range again", test_again},
+        {"calls that fail", test_unwinding},
+        {"pages that are gone", test_pages_that_are_gone},
+        {"a heap that shrinks", test_heap_that_shrinks},
+        {"operations", test_operations},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("shared", tests);
+}
