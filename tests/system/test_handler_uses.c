@@ -1,10 +1,10 @@
 /*
  * Examples of handlers on puts, in real daemons, whose clients are stopped (SIGSTOP) meanwhile: a
- * ping-pong, a product, a log of transactions, and an array of RAID-5, one of whose servers is
- * lost. What comes of them is compared with a plain computation. Each client is a process of its
- * own; the test asks, as rank 0 on node 0.
+ * ping-pong, a product, a log of transactions, an array of RAID-5, one of whose servers is lost,
+ * and a broadcast, one of whose ranks is dead. What comes of them is compared with a plain
+ * computation. Each client is a process of its own; the test asks, as rank 0 on node 0.
  *
- *     test_handler_uses PWCD PING_PONG.o ACCUMULATE.o TRANSACTION_LOG.o RAID5.o
+ *     test_handler_uses PWCD PING_PONG.o ACCUMULATE.o TRANSACTION_LOG.o RAID5.o BROADCAST.o
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,13 +25,15 @@ enum {
     STATE_BYTES = 8192,
     LONG = 10000,           /* bytes of a put: three packets */
     SERVERS = 4,            /* of the array: three with data, and the last with their parity */
+    RANKS = 4,              /* of a broadcast, the asker too */
+    TARGETS = 2,            /* of each rank: log2 of them */
     NO_TARGET = UINT32_MAX, /* as PWC_H_NONE */
     LIMIT_S = 60,
 };
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static const char *ping_pong_file, *accumulate_file, *log_file, *raid5_file;
+static const char *ping_pong_file, *accumulate_file, *log_file, *raid5_file, *broadcast_file;
 
 struct complex {
     double re, im;
@@ -98,6 +100,53 @@ static int serve(struct rank *r, const char *path, const struct order *order, ui
     return rc == 0 ? pwc_offload_create(r->ctx, &attr, offload) : rc;
 }
 
+/* Contexts that bind a region must know of its offload, and the ranks of a broadcast are each
+ * other's targets: so each rank has an offload without targets first. When all have bound their
+ * targets, one rank after the other has its offload with them, whose state has their number. */
+static int bind_targets(struct rank *r, uint32_t number, const struct pwc_key *keys,
+                        pwc_remote **targets)
+{
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < TARGETS; i++) {
+        uint32_t target = (number + (1u << i)) % RANKS;
+
+        rc = pwc_bind(r->ctx, pwc_peer_of(target, 0), &keys[target], &targets[i]);
+    }
+    return rc;
+}
+
+static int renew(struct rank *r, pwc_remote **targets, pwc_offload **offload)
+{
+    struct pwc_offload_attr attr = {.flags = PWC_OFFLOAD_QUIET,
+                                    .region = r->region,
+                                    .state_length = STATE_BYTES,
+                                    .targets = targets,
+                                    .target_count = TARGETS};
+    int rc = pwc_alloc(r->client, STATE_BYTES, PWC_REMOTE_READ, &attr.state);
+
+    if (rc == 0)
+        rc = load(r, broadcast_file, &attr.program);
+    if (rc == 0)
+        rc = pwc_offload_destroy(*offload);
+    if (rc < 0)
+        return rc;
+    memcpy((uint64_t *)pwc_region_addr(attr.state) + 1, &(uint64_t){TARGETS}, sizeof(uint64_t));
+    return pwc_offload_create(r->ctx, &attr, offload);
+}
+
+/* Each step when the test says so, and a byte when it is done. */
+static bool becomes_rank(struct rank *r, uint32_t number, pwc_offload **offload, int ready, int end)
+{
+    struct pwc_key keys[RANKS];
+    pwc_remote *targets[TARGETS];
+    char byte;
+
+    return read(end, keys, sizeof(keys)) == sizeof(keys) &&
+           bind_targets(r, number, keys, targets) == 0 && write(ready, "", 1) == 1 &&
+           read(end, &byte, 1) == 1 && renew(r, targets, offload) == 0 && write(ready, "", 1) == 1;
+}
+
 /* Whether the log has the test's puts, in their order. */
 static bool log_is_right(const uint64_t *state)
 {
@@ -135,6 +184,8 @@ static int server_main(unsigned node, const char *path, int ready, int end)
     }
     if (write(ready, &key, sizeof(key)) != sizeof(key))
         return 1;
+    if (path == broadcast_file && !becomes_rank(&r, order.rank, &offload, ready, end))
+        return 1;
     while (read(end, &byte, 1) < 0)
         continue;
     if ((path == log_file && !log_is_right(state)) || pwc_offload_destroy(offload) < 0)
@@ -147,18 +198,18 @@ static int server_main(unsigned node, const char *path, int ready, int end)
 
 struct server {
     pid_t pid;
-    int end;
+    int ready, end;
     struct pwc_key key;
     pwc_remote *remote; /* the asker's */
 };
 
 static struct rank asker;
 
-/* Starts a server, has it ready and stopped, and binds it. */
-static bool server_open(struct server *s, unsigned node, const char *path,
-                        const struct order *order)
+/* Starts a server, has its region ready, and binds it. */
+static bool server_start(struct server *s, unsigned node, const char *path,
+                         const struct order *order)
 {
-    int ready[2], end[2], status;
+    int ready[2], end[2];
 
     if (pipe(ready) < 0 || pipe(end) < 0)
         return false;
@@ -172,15 +223,36 @@ static bool server_open(struct server *s, unsigned node, const char *path,
     }
     close(ready[1]);
     close(end[0]);
+    s->ready = ready[0];
     s->end = end[1];
     if (write(s->end, order, sizeof(*order)) != sizeof(*order) ||
         read(ready[0], &s->key, sizeof(s->key)) != sizeof(s->key))
         return false;
-    close(ready[0]);
-    if (pwc_bind(asker.ctx, pwc_peer_of(order->rank, 0), &s->key, &s->remote) < 0)
-        return false;
+    return pwc_bind(asker.ctx, pwc_peer_of(order->rank, 0), &s->key, &s->remote) == 0;
+}
+
+static bool server_stop(struct server *s)
+{
+    int status;
+
     return kill(s->pid, SIGSTOP) == 0 && waitpid(s->pid, &status, WUNTRACED) == s->pid &&
            WIFSTOPPED(status);
+}
+
+static bool server_open(struct server *s, unsigned node, const char *path,
+                        const struct order *order)
+{
+    return server_start(s, node, path, order) && server_stop(s);
+}
+
+static void server_kill(struct server *s)
+{
+    int status;
+
+    kill(s->pid, SIGKILL);
+    CU_ASSERT_EQUAL(waitpid(s->pid, &status, 0), s->pid);
+    close(s->ready);
+    close(s->end);
 }
 
 static void server_close(struct server *s)
@@ -189,6 +261,7 @@ static void server_close(struct server *s)
 
     CU_ASSERT_EQUAL(waitpid(s->pid, &status, WNOHANG), 0); /* still stopped */
     kill(s->pid, SIGCONT);
+    close(s->ready);
     close(s->end);
     CU_ASSERT_EQUAL(waitpid(s->pid, &status, 0), s->pid);
     CU_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -345,7 +418,6 @@ static void test_array(void)
     static uint8_t blocks[SERVERS - 1][BLOCK], rebuilt[BLOCK];
     struct server servers[SERVERS] = {0};
     uint32_t lost = 1;
-    int status;
 
     CU_ASSERT_TRUE_FATAL(open_array(servers));
     for (uint32_t i = 0; i < ROUNDS * (SERVERS - 1); i++) {
@@ -356,9 +428,7 @@ static void test_array(void)
         CU_ASSERT_EQUAL(put(&servers[b], 0, asker.memory, BLOCK, 1), 0);
     }
     CU_ASSERT_TRUE(parity_comes(&servers[SERVERS - 1], blocks));
-    kill(servers[lost].pid, SIGKILL);
-    CU_ASSERT_EQUAL(waitpid(servers[lost].pid, &status, 0), servers[lost].pid);
-    close(servers[lost].end);
+    server_kill(&servers[lost]);
     for (uint32_t b = 0; b < SERVERS; b++) {
         if (b == lost)
             continue;
@@ -373,24 +443,94 @@ static void test_array(void)
     asker_close();
 }
 
+/* ---- a broadcast ----------------------------------------------------------------------------- */
+
+enum { BYTES = 100 };
+
+/* All ranks but the asker, which is rank 0, are ready to pass on, and stopped. Each has a node of
+ * its own: a context that a neighbour has bound gets no offload. */
+static bool open_ranks(struct server *servers)
+{
+    struct pwc_key keys[RANKS];
+    bool open = asker_open(RANKS) && pwc_region_key(asker.region, &keys[0]) == 0;
+    char byte;
+
+    for (uint32_t i = 1; open && i < RANKS; i++) {
+        const struct order order = {.rank = i, .size = RANKS, .target = NO_TARGET};
+
+        open = server_start(&servers[i], i, broadcast_file, &order);
+        keys[i] = servers[i].key;
+    }
+    for (uint32_t i = 1; open && i < RANKS; i++)
+        open = write(servers[i].end, keys, sizeof(keys)) == sizeof(keys);
+    for (uint32_t i = 1; open && i < RANKS; i++)
+        open = read(servers[i].ready, &byte, 1) == 1;
+    for (uint32_t i = 1; open && i < RANKS; i++)
+        open = write(servers[i].end, "", 1) == 1 && read(servers[i].ready, &byte, 1) == 1;
+    for (uint32_t i = 1; open && i < RANKS; i++)
+        open = server_stop(&servers[i]);
+    return open;
+}
+
+/* Gets a rank's bytes until they are those that the root has put. */
+static bool broadcast_comes(const struct server *s)
+{
+    uint8_t *found = asker.memory + REGION_BYTES / 2;
+
+    for (time_t end = time(NULL) + LIMIT_S; time(NULL) < end;)
+        if (get(s, found, BYTES) < 0)
+            return false;
+        else if (memcmp(found, asker.memory + REGION_BYTES / 4, BYTES) == 0)
+            return true;
+    return false;
+}
+
+/* The root puts to its targets, the first of which is dead the second time; ranks that live pass
+ * the broadcast on while they are stopped. */
+static void test_broadcast(void)
+{
+    struct server servers[RANKS] = {0};
+
+    CU_ASSERT_TRUE_FATAL(open_ranks(servers));
+    for (uint64_t number = 1; number <= 2; number++) {
+        uint8_t *from = asker.memory + REGION_BYTES / 4;
+
+        rank_fill(from, BYTES, number);
+        for (uint32_t target = 1; target <= TARGETS; target++) {
+            int rc = put(&servers[target], 0, from, BYTES, number);
+
+            CU_ASSERT(rc == 0 || (number == 2 && target == 1));
+        }
+        for (uint32_t i = (uint32_t)number; i < RANKS; i++)
+            CU_ASSERT_TRUE(broadcast_comes(&servers[i]));
+        if (number == 1)
+            server_kill(&servers[1]);
+    }
+    for (uint32_t i = RANKS; i-- > 2;) /* the last one's process has the pipes of the others */
+        server_close(&servers[i]);
+    asker_close();
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"ping-pong with a stopped client", test_ping_pong},
                            {"a product in a stopped client's region", test_product},
                            {"a stopped client's log", test_log},
                            {"an array of stopped servers, one of which is lost", test_array},
+                           {"a broadcast by stopped ranks, one of which is dead", test_broadcast},
                            CU_TEST_INFO_NULL};
     static const char *const more[] = {"--handler-us", "1000", /* sanitizers are slow */ NULL};
-    struct cluster_options options = {.nodes = 2, .provider = "stream", .more = more};
+    struct cluster_options options = {.nodes = RANKS, .provider = "stream", .more = more};
     int status = 1;
 
-    if (argc != 6)
+    if (argc != 7)
         return 2;
     options.pwcd = argv[1];
     ping_pong_file = argv[2];
     accumulate_file = argv[3];
     log_file = argv[4];
     raid5_file = argv[5];
+    broadcast_file = argv[6];
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("uses of handlers", tests);
     return cluster_end(&cluster, status);
