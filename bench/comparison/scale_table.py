@@ -30,6 +30,7 @@ MAY_GROW = {
     "barrier-1": LOGARITHM, "barrier-64": LOGARITHM, "allreduce-8-1": LOGARITHM,
     "allreduce-8-64": LOGARITHM, "allreduce-1m-1": LOGARITHM, "allreduce-1m-64": LOGARITHM,
     "alltoall-1": LINEAR, "alltoall-64": LINEAR, "forward-8": LOGARITHM, "forward-64k": LOGARITHM,
+    "outlive-8": LOGARITHM, "product-16": LINEAR, "product-4k": LINEAR,
 }
 FREE = {"kib_linked", "us_by_rank", "us_by_client", "messages_a_node_by_rank",
         "messages_a_node_by_client"}  # a sum, and what is not ours

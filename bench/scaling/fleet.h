@@ -7,7 +7,8 @@
  * brings links up. Nothing ever fails, unless an engine does wrong: the first such thing is kept in
  * `failure` and ends the run. (For runs that search for faults: tests/engine/world.)
  *
- * Files: fleet.c (engines, time), fleet_links.c (links), fleet_ranks.c (ranks and their binds).
+ * Files: fleet.c (engines, time), fleet_links.c (links), fleet_ranks.c (ranks and their binds),
+ * fleet_offloads.c (their handlers).
  * Thread: one.
  */
 #ifndef PWC_BENCH_FLEET_H
@@ -143,5 +144,25 @@ void fleet_rank_close(struct fleet_rank *rank);
 /* Asks the engine for a way to the other's region. */
 int fleet_bind(struct fleet *f, const struct fleet_rank *from, const struct fleet_rank *to,
                struct fleet_bind *bind);
+
+/* ---- fleet_offloads.c ------------------------------------------------------------------------ */
+
+#define FLEET_STATE 4096u /* the last bytes of a rank's region: the state of its handlers */
+
+/* Handlers of what is put to a rank's region. */
+struct fleet_handlers {
+    const char *object; /* clang's file */
+    const void *state;  /* at first */
+    uint32_t state_bytes;
+    uint32_t targets;
+    const uint32_t *target; /* remotes of the rank's */
+};
+
+/* Runs the fleet until the bind, or the offload, is there. False: it is not. */
+bool fleet_settled(struct fleet *f, const struct fleet_bind *bind);
+/* Gives the rank's region an offload; `offload` is the caller's, and stays. 0 or a negative errno.
+ */
+int fleet_offload(struct fleet *f, const struct fleet_rank *rank, const struct fleet_handlers *h,
+                  struct fleet_bind *offload);
 
 #endif

@@ -66,5 +66,7 @@ row_function row_memory;   /* peers that the node's tables have room for */
 /* Ranks a node; the collective, and the bytes of each rank, in an alltoall to each other rank. */
 row_function row_collective, row_team;
 row_function row_forward; /* the bytes of a broadcast */
+row_function row_outlive; /* the same */
+row_function row_product; /* bytes of what each puts */
 
 #endif

@@ -19,14 +19,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "bench/scaling/fleet.h"
-#include "clientlib/handlers/program.h"
-#include "daemon/handlers/image.h"
 
 #define ROUNDS       4u
 #define WAKE_NS      1000u /* from daemon to client and back, each awake on a core of its own */
 #define CHILDREN_MAX 10u
 #define PAGE         4096u
-#define ELF_MAX      (1u << 16)
 
 struct passer {
     struct fleet_rank rank;
@@ -142,15 +139,6 @@ static bool run_round(struct passing *p, uint64_t *ns, struct fleet_count *cost)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-static bool settled(struct passing *p, const struct fleet_bind *bind)
-{
-    if (!fleet_run(p->fleet, NULL, NULL))
-        return false;
-    if (!bind->done || bind->status != 0)
-        fleet_fail(p->fleet, "no answer to a bind or an offload: %s", strerror(-bind->status));
-    return !p->fleet->failed;
-}
-
 static int bind_children(struct passing *p, struct passer *from)
 {
     int rc = 0;
@@ -163,63 +151,27 @@ static int bind_children(struct passing *p, struct passer *from)
             continue;
         rc = fleet_bind(p->fleet, &from->rank, &p->passers[child].rank, bind);
         from->children += rc == 0;
-        if (rc == 0 && !settled(p, bind))
+        if (rc == 0 && !fleet_settled(p->fleet, bind))
             rc = -EPROTO;
     }
     return rc;
 }
 
-/* Loads the handlers: their handle. */
-static int load(struct engine *engine, uint32_t client)
-{
-    static const struct program_names names = {{"header", "payload", "completion"}};
-    static uint8_t elf[ELF_MAX];
-    FILE *file = fopen(FORWARD_OBJECT, "rb");
-    struct program_error error;
-    struct handler_image *image;
-    struct image_error wrong;
-    size_t size, bytes;
-    int rc;
-
-    if (!file)
-        return -errno;
-    size = fread(elf, 1, sizeof elf, file);
-    (void)fclose(file);
-    rc = image_of_elf(elf, size, &names, &image, &bytes, &error);
-    if (rc < 0)
-        return rc;
-    rc = image_check(image, bytes, &wrong);
-    if (rc == 0)
-        rc = engine_program_load(engine, client, image, (uint32_t)bytes);
-    free(image);
-    return rc;
-}
-
-/* The state stands behind the data: as many children, and no size that would be the end. Target 0,
- * for answers, is never used. */
-static int offload_open(struct passing *p, struct passer *here)
+/* The image that real daemons run has a root that wants answers: target 0, and a size that says
+ * where the end is. Here there is no such size. */
+static int forwards(struct passing *p, struct passer *here)
 {
     const uint64_t state[2] = {here->children};
-    const struct fleet_rank *r = &here->rank;
     uint32_t targets[1 + CHILDREN_MAX] = {here->binds[0].remote};
-    struct engine *engine = p->fleet->nodes[r->node].engine;
-    struct engine_offload_info info = {
-        .takes = OFFLOAD_PUTS,
-        .target_count = here->children ? 1 + here->children : 0,
-        .targets = targets,
-        .host = {r->key.slot, r->key.generation, 0, r->segment_bytes},
-        .state = {r->key.slot, r->key.generation, r->segment_bytes - PAGE, sizeof state}};
-    int rc = load(engine, r->handle);
+    struct fleet_handlers h = {.object = FORWARD_OBJECT,
+                               .state = state,
+                               .state_bytes = sizeof state,
+                               .targets = here->children ? 1 + here->children : 0,
+                               .target = targets};
 
-    if (rc < 0)
-        return rc;
-    info.program = (uint32_t)rc;
     for (uint32_t i = 0; i < here->children; i++)
         targets[1 + i] = here->binds[i].remote;
-    memcpy(r->memory + info.state.offset, state, sizeof state);
-    rc = engine_offload_create(engine, r->session, &info, (uint64_t)(uintptr_t)&here->offload);
-    fleet_rouse(p->fleet, r->node);
-    return rc < 0 ? rc : settled(p, &here->offload) ? 0 : -EPROTO;
+    return fleet_offload(p->fleet, &here->rank, &h, &here->offload);
 }
 
 /* The last one first: a region's offload must be there before it is bound. */
@@ -237,7 +189,7 @@ static int open_passers(struct passing *p)
     for (uint32_t i = p->count; rc == 0 && i-- > 0;) {
         rc = bind_children(p, &p->passers[i]);
         if (rc == 0 && p->handled && i > 0)
-            rc = offload_open(p, &p->passers[i]);
+            rc = forwards(p, &p->passers[i]);
     }
     return rc;
 }

@@ -42,6 +42,12 @@ static const struct row rows[] = {
 #ifdef FORWARD_OBJECT /* there is a compiler of handlers */
     {"forward-8", "broadcast of 8 bytes, by handlers", 1024, row_forward, 0, TEAM_BCAST, 8},
     {"forward-64k", "broadcast of 64 KiB, by handlers", 1024, row_forward, 0, TEAM_BCAST, 64 * KIB},
+    {"outlive-8", "broadcast of 8 bytes past log2 N - 1 dead nodes, by handlers", 1024, row_outlive,
+     0, TEAM_BCAST, 8},
+    {"product-16", "products of 16 bytes of all at one node, by handlers", 1024, row_product, 0,
+     TEAM_REDUCE, 16},
+    {"product-4k", "products of 4 KiB of all at one node, by handlers", 1024, row_product, 0,
+     TEAM_REDUCE, 4 * KIB},
 #endif
     {"alltoall-1", "alltoall of 8 bytes, 1 rank a node", 1024, row_collective, 1, TEAM_ALLTOALL, 8},
     {"alltoall-64", "alltoall of 8 bytes, 64 ranks a node", 2, row_collective, 64, TEAM_ALLTOALL,

@@ -374,9 +374,122 @@ static void test_twins(void)
         CU_ASSERT_EQUAL(t->kinds[kind] > 0, scenarios[s].returns >> kind & 1);
 }
 
+/* ---- packets in any order -----------------------------------------------------------------------
+ */
+
+enum { PART = 512, PARTS = 12, ORDERS = 50 };
+
+static uint8_t whole_put[PART * PARTS];
+static uint64_t sent_sum; /* of all that a put's handlers have sent, in whatever order */
+
+static uint64_t mixed(uint64_t sum, const void *bytes, size_t n)
+{
+    for (const uint8_t *at = bytes, *end = at + n; at < end; at++)
+        sum = (sum ^ *at) * UINT64_C(1099511628211);
+    return sum;
+}
+
+static void add_sends(void)
+{
+    for (unsigned i = 0; i < t->b->sent; i++) {
+        const struct bench_send *s = &t->b->sends[i];
+        const uint64_t words[] = {s->send.helper, s->send.target, s->send.offset, s->send.length,
+                                  s->send.id};
+
+        sent_sum += mixed(mixed(1, words, sizeof(words)), s->payload, s->send.length);
+    }
+}
+
+static int run_packet(enum handler_stage stage, unsigned part)
+{
+    struct handler_packet *p = &t->b->context;
+    int returned;
+
+    if (t->b->run.image->entry[stage] == HANDLER_NONE)
+        return stage == HANDLER_HEADER ? HANDLER_PROCESS_DATA : HANDLER_SUCCESS;
+    p->flags = (part == 0 ? HANDLER_FIRST : 0) | (part == PARTS - 1 ? HANDLER_LAST : 0);
+    p->kind = HANDLER_PUT;
+    p->source = 1;
+    p->id = 1;
+    p->length = PART;
+    p->total = sizeof(whole_put);
+    p->offset = p->place = part * PART;
+    memcpy(t->b->packet, whole_put + p->offset, PART);
+    returned = run_again(stage);
+    add_sends();
+    return returned & HANDLER_RETURN_MASK;
+}
+
+/* The header handler first, the payload handler on each packet in this order, the completion
+ * handler last. False: the example takes no puts, or lets them be placed. */
+static bool run_put(void (*start)(uint8_t *state, uint8_t *region), const unsigned *order)
+{
+    random_state = 2; /* the same beginning for each order */
+    memset(t->b->state, 0, BENCH_STATE);
+    memset(t->b->region, 0, BENCH_HOST);
+    start(t->b->state, t->b->region);
+    memcpy(t->state, t->b->state, BENCH_STATE);
+    memcpy(t->region, t->b->region, BENCH_HOST);
+    sent_sum = 0;
+    if (run_packet(HANDLER_HEADER, 0) != HANDLER_PROCESS_DATA ||
+        t->b->run.image->entry[HANDLER_PAYLOAD] == HANDLER_NONE)
+        return false;
+    for (unsigned i = 0; i < PARTS; i++)
+        CU_ASSERT_EQUAL(run_packet(HANDLER_PAYLOAD, order[i]), HANDLER_SUCCESS);
+    CU_ASSERT_EQUAL(run_packet(HANDLER_COMPLETION, PARTS - 1), HANDLER_SUCCESS);
+    return true;
+}
+
+static void shuffle(unsigned *order)
+{
+    for (unsigned i = PARTS - 1; i > 0; i--) {
+        unsigned other = (unsigned)draw(i + 1), kept = order[i];
+
+        order[i] = order[other];
+        order[other] = kept;
+    }
+}
+
+/* The promise to handlers is that payload handlers come between header and completion handler, in
+ * any order: the region, and what is sent, are what they are in the order of today. */
+static void test_any_order(void)
+{
+    static uint8_t expected[BENCH_HOST];
+    struct program_error error = {""};
+    unsigned order[PARTS];
+    uint64_t sum, seed = 5;
+    size_t s = 0;
+
+    while (strcmp(scenarios[s].name, name) != 0)
+        s++;
+    CU_ASSERT_EQUAL_FATAL(object_load(t->b, object, &error), 0);
+    t->b->run.time = UINT64_MAX;
+    for (unsigned i = 0; i < PARTS; i++)
+        order[i] = i;
+    for (unsigned i = 0; i < sizeof(whole_put) / 8; i++) {
+        double value = 1 + (double)draw(1000) / 700;
+
+        memcpy(whole_put + 8 * i, &value, 8);
+    }
+    if (!run_put(scenarios[s].begin, order))
+        return;
+    memcpy(expected, t->b->region, BENCH_HOST);
+    sum = sent_sum;
+    for (unsigned i = 0; i < ORDERS; i++) {
+        random_state = seed;
+        shuffle(order);
+        seed = random_state;
+        CU_ASSERT_FATAL(run_put(scenarios[s].begin, order));
+        CU_ASSERT_EQUAL(memcmp(t->b->region, expected, BENCH_HOST), 0);
+        CU_ASSERT_EQUAL(sent_sum, sum);
+    }
+}
+
 int main(int argc, char **argv)
 {
-    CU_TestInfo tests[] = {{"interpreter and host", test_twins}, CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"interpreter and host", test_twins},
+                           {"packets in any order", test_any_order},
+                           CU_TEST_INFO_NULL};
     static struct twin twin;
 
     if (argc != 3)

@@ -15,6 +15,8 @@
 
 /* Chunks that sends leave to what else the transaction writes: a verdict, a STOP, a reply. */
 #define CHUNKS_LEFT 6u
+/* That a reply without arguments takes in its flow. */
+#define EMPTY_ENTRIES 2u
 
 static struct offload *offload_of(const struct engine *e)
 {
@@ -474,6 +476,20 @@ void collect_entered(struct engine *e)
 
 /* ---- replies without arguments --------------------------------------------------------------- */
 
+bool collect_reply_allowed(const struct engine *e, uint32_t inflow)
+{
+    const struct inflow *in = &e->inflows[inflow];
+    const struct queue *q;
+    uint32_t chunks;
+
+    if (in->reply_flow[REPLIER_OFFLOADS] == NONE)
+        return true;
+    q = &e->flows[in->reply_flow[REPLIER_OFFLOADS]].ops;
+    chunks = queue_growth(q, EMPTY_ENTRIES);
+    return queue_count(q) + EMPTY_ENTRIES <= COLLECT_FLOW_ENTRIES &&
+           (chunks == 0 || quota_room(e, in->session, chunks) == 0);
+}
+
 int collect_reply_room(const struct engine *e, uint32_t inflow)
 {
     uint32_t flow = e->inflows[inflow].reply_flow[REPLIER_OFFLOADS];
@@ -481,7 +497,8 @@ int collect_reply_room(const struct engine *e, uint32_t inflow)
 
     if (flow == NONE)
         return -ENOBUFS;
-    return e->pool.state->free < CHUNKS_LEFT ? -ENOBUFS : queue_room(&e->pool, &f->ops, 2);
+    return e->pool.state->free < CHUNKS_LEFT ? -ENOBUFS
+                                             : queue_room(&e->pool, &f->ops, EMPTY_ENTRIES);
 }
 
 void collect_reply_empty(struct engine *e, uint32_t inflow)

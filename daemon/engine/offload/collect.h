@@ -78,6 +78,9 @@ void collect_enter(struct engine *e);
 /* Behind that commit: the operations go on their way. */
 void collect_entered(struct engine *e);
 
+/* Whether the inflow's replies of offloads are few enough for one more: within the bound of a flow,
+ * and the client's quota of queue memory. */
+bool collect_reply_allowed(const struct engine *e, uint32_t inflow);
 /* Whether a reply of the offloads to this inflow's requests, without arguments, has room: 0 or
  * -ENOBUFS. */
 int collect_reply_room(const struct engine *e, uint32_t inflow);

@@ -25,10 +25,11 @@ static inline bool offload_cut_waits(const struct inflow *in)
 }
 
 /* Whether the handlers of the message with this sequence wait: for room to send, for one has said
- * AGAIN, or for their client's turn. */
+ * AGAIN; for their client's turn; or for replies to leave. */
 static inline bool offload_awaits(const struct inflow *in, uint32_t sequence)
 {
-    return offload_holds(in, sequence) && in->handled.flags & (HANDLED_RERUN | HANDLED_WAITING);
+    return offload_holds(in, sequence) &&
+           in->handled.flags & (HANDLED_RERUN | HANDLED_WAITING | HANDLED_UNANSWERED);
 }
 
 /* Whether it stands in line for a turn. */

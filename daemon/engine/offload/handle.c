@@ -31,11 +31,34 @@ static int room(const struct work *m)
     return r;
 }
 
+static void change_flags(struct work *m, uint32_t flags)
+{
+    if (flags == m->h.flags)
+        return;
+    m->h.flags = flags;
+    work_note(m);
+    commit(m->e);
+}
+
+/* 0, or -ENOSPC: earlier replies of the inflow leave first, so that those who ask without end, and
+ * take none, fill no memory. */
+static int await_replies(struct work *m)
+{
+    bool allowed = !work_wants_reply(m) || m->h.flags & HANDLED_REPLIED ||
+                   collect_reply_allowed(m->e, m->inflow);
+
+    change_flags(m, allowed ? m->h.flags & ~(uint32_t)HANDLED_UNANSWERED
+                            : m->h.flags | HANDLED_UNANSWERED);
+    return allowed ? 0 : -ENOSPC;
+}
+
 /* Runs the next handler. 0; -ENOSPC: the record is to be refused; -ENOBUFS: not now. */
 static int handler(struct work *m)
 {
-    int r = room(m);
+    int r = await_replies(m);
 
+    if (r == 0)
+        r = room(m);
     return r < 0 ? r : work_run(m);
 }
 
@@ -231,15 +254,6 @@ static bool handler_due(const struct work *m)
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
-
-static void change_flags(struct work *m, uint32_t flags)
-{
-    if (flags == m->h.flags)
-        return;
-    m->h.flags = flags;
-    work_note(m);
-    commit(m->e);
-}
 
 /* 0, or -ENOSPC: another client's handlers run before the next one of this message. */
 static int await_turn(struct work *m, uint32_t client)

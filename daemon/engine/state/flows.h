@@ -150,10 +150,11 @@ enum handled_flag {
     HANDLED_REPLIED = 1 << 5,
     HANDLED_RERUN = 1 << 6, /* the next handler has run on it before */
     HANDLED_FAULT = 1 << 7, /* a handler has ended by a fault, which its offload has the place of */
-    HANDLED_RETURNING = 1 << 8, /* the record was refused, and its GO is on the way */
-    HANDLED_WAITING = 1 << 9,   /* the record waits for its client's turn */
-    HANDLED_DROPS = 1 << 10,    /* packets that are still to come are dropped */
-    HANDLED_STORED = 1 << 11,   /* a put, all of whose bytes stand in the region */
+    HANDLED_RETURNING = 1 << 8,   /* the record was refused, and its GO is on the way */
+    HANDLED_WAITING = 1 << 9,     /* the record waits for its client's turn */
+    HANDLED_DROPS = 1 << 10,      /* packets that are still to come are dropped */
+    HANDLED_STORED = 1 << 11,     /* a put, all of whose bytes stand in the region */
+    HANDLED_UNANSWERED = 1 << 12, /* the record waits until a reply of its inflow has left */
 };
 
 /* The message that handlers work on, from the end of its first handler to its own end: an active

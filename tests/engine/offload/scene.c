@@ -528,7 +528,8 @@ static void owner_event(struct scene *s, const struct message_event *event)
 {
     const struct offload_word *word = (const void *)&event->message;
 
-    if (event->head.kind == EVENT_OFFLOAD && event->head.op != OFFLOAD_OWN && word->id & GOT) {
+    if (event->head.kind == EVENT_OFFLOAD && event->head.op != OFFLOAD_OWN && !s->puts &&
+        word->id & GOT) {
         struct scene_message *m = message_of(s, word->id >> 32);
 
         m->got_events[event->head.op & 15]++;

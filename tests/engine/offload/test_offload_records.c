@@ -70,12 +70,20 @@ static uint32_t sends(struct bench *b)
     return header_alone(b, code, COUNT(code));
 }
 
-static uint32_t replies(struct bench *b)
+/* With so many bytes of the region. */
+static uint32_t replies(struct bench *b, int bytes)
 {
-    const struct handler_instruction code[] = {ALU(CODE_MOV, 1, 0),  ALU(CODE_MOV, 2, 0),
-                                               ALU(CODE_MOV, 3, 0),  ALU(CODE_MOV, 4, 0),
-                                               HELPER(HELPER_REPLY), OR_AGAIN,
-                                               RETURN(HANDLER_DROP)};
+    const struct handler_instruction code[] = {
+        ALU(CODE_MOV, 1, 0),     ALU(CODE_MOV, 2, 0),  NUMBER(3, handler_address(HANDLER_HOST, 0)),
+        ALU(CODE_MOV, 4, bytes), HELPER(HELPER_REPLY), OR_AGAIN,
+        RETURN(HANDLER_DROP)};
+
+    return header_alone(b, code, COUNT(code));
+}
+
+static uint32_t drops(struct bench *b)
+{
+    const struct handler_instruction code[] = {RETURN(HANDLER_DROP)};
 
     return header_alone(b, code, COUNT(code));
 }
@@ -279,8 +287,8 @@ static void each_context_wakes_once(void)
     struct bench *b = new_bench();
     void *memory = second_context(b, 6);
 
-    join(b, 0, replies(b), 0, false);
-    join(b, 1, replies(b), 0, false);
+    join(b, 0, replies(b, 0), 0, false);
+    join(b, 1, replies(b, 0), 0, false);
     bench_bind(b, 7); /* inflow 2, of the first context */
     CU_ASSERT_FALSE_FATAL(b->broken);
     poke_chunks_keep(b->engine, NO_CHUNKS);
@@ -298,6 +306,54 @@ static void each_context_wakes_once(void)
     CU_ASSERT_EQUAL(sent(b, WIRE_GO, 6), 1);
     bench_free(b);
     free(memory);
+}
+
+/* ---- replies without arguments ----------------------------------------------------------------
+ */
+
+/* The next request by this one's sequence; whether its handlers have run. */
+static bool asked(struct bench *b, uint32_t sequence)
+{
+    uint64_t before = offload(b).messages;
+
+    send_message(b, 0, sequence, 0);
+    return offload(b).messages > before;
+}
+
+/* A peer that asks, and acknowledges no reply: after those that fill a flow, or where its target's
+ * client has no queue memory left, a request is refused before its handler runs. That runs once,
+ * behind the GO that comes when replies have left. */
+static void replies_that_nobody_takes(void)
+{
+    enum { LONG = 450 }; /* replies of two entries each */
+
+    for (uint32_t row = 0; row < 2; row++) {
+        struct bench *b = new_bench();
+        uint32_t sequence = 0, runs = 0;
+
+        if (row == 0) {
+            uint32_t handle = join(b, 0, replies(b, 64), ENGINE_OFFLOAD_QUIET, false);
+
+            while (sequence < LONG)
+                CU_ASSERT_TRUE_FATAL(asked(b, ++sequence));
+            CU_ASSERT_EQUAL_FATAL(engine_offload_destroy(b->engine, 0, handle), 0);
+            bench_steps(b, 10);
+        }
+        join(b, 0, drops(b), ENGINE_OFFLOAD_QUIET, false);
+        poke_chunks_keep(b->engine, row == 0 ? 0 : NO_CHUNKS);
+        while (runs < 200 && asked(b, ++sequence))
+            runs++;
+        CU_ASSERT_EQUAL(runs, row == 0 ? 1024 - 2 * LONG - 1 : 0);
+        poke_chunks_keep(b->engine, 0);
+        for (uint32_t i = 0; i < 4; i++) {
+            bench_ack(b);
+            bench_steps(b, MS);
+        }
+        CU_ASSERT_TRUE(asked(b, sequence));
+        CU_ASSERT_EQUAL(offload(b).failed + offload(b).faults, 0);
+        CU_ASSERT_FALSE(b->broken || b->quarantined);
+        bench_free(b);
+    }
 }
 
 /* ---- in line for a turn ---------------------------------------------------------------------- */
@@ -566,6 +622,7 @@ int main(void)
         {"a second flag", a_second_flag},
         {"pauses grow", pauses_grow},
         {"each context wakes, once", each_context_wakes_once},
+        {"replies that nobody takes", replies_that_nobody_takes},
         {"a message waits without an offload", waits_without_an_offload},
         {"a packet of a message", a_packet_of_a_message},
         {"units of a step", units_of_a_step},

@@ -166,6 +166,43 @@ static void test_handlers(void)
     CU_ASSERT(figure_of(&large, "us") < 0.9 * figure_of(&large, "us_by_client"));
 }
 
+/* Node 1 of 4 is dead: node 0's second put reaches node 2, whose put reaches node 3. Each
+ * node that lives passes the broadcast on once, to all of its log2 N targets, the dead ones too. */
+static void test_outliving(void)
+{
+    static const struct expected rows[] = {
+        {"outlive-8", 2, "us", O + L + 0.003 + O},
+        {"outlive-8", 2, "us_by_client", O + L + 0.003 + O},
+    };
+    static const uint32_t nodes[] = {4, 16, 32};
+
+    CHECK(rows);
+    for (uint32_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+        struct figures f = run("outlive-8", nodes[i]);
+        double targets = log2(nodes[i]), lives = nodes[i] - (targets - 1);
+
+        CU_ASSERT(figure_of(&f, "messages_a_node") >= lives * targets / nodes[i]);
+        CU_ASSERT(figure_of(&f, "us") < 0.8 * figure_of(&f, "us_by_client"));
+    }
+}
+
+/* One put and one acknowledgement for each other node; a client's answer is a put more, and an
+ * acknowledgement more. */
+static void test_products(void)
+{
+    static const struct expected rows[] = {
+        {"product-16", 2, "messages_a_node", 1},
+        {"product-16", 32, "messages_a_node", 2 * 31 / 32.0},
+        {"product-16", 32, "messages_a_node_by_client", 4 * 31 / 32.0},
+        {"product-4k", 32, "messages_a_node", 2 * 31 / 32.0},
+    };
+    struct figures few = run("product-16", 2), many = run("product-4k", 32);
+
+    CHECK(rows);
+    CU_ASSERT_DOUBLE_EQUAL(figure_of(&few, "us_by_client") - figure_of(&few, "us"), 1, 0.01);
+    CU_ASSERT(figure_of(&many, "us") < 0.9 * figure_of(&many, "us_by_client"));
+}
+
 #endif
 
 int main(void)
@@ -177,6 +214,8 @@ int main(void)
                            {"collectives by engines", test_teams},
 #ifdef FORWARD_OBJECT
                            {"broadcasts by handlers", test_handlers},
+                           {"broadcasts past dead nodes", test_outliving},
+                           {"products by handlers", test_products},
 #endif
                            CU_TEST_INFO_NULL};
 

@@ -236,6 +236,31 @@ static void run_stored_once(struct driver *d)
     run_puts(d, ENGINE_OFFLOAD_PLACED);
 }
 
+/* Stored puts whose payload handlers take a step's units each, so that a put is under way for some
+ * steps, and another one, of one packet, stands behind it. */
+static void run_steps(struct driver *d, uint32_t flags)
+{
+    if (!begin_puts(d, flags | ENGINE_OFFLOAD_PLACED))
+        return;
+    for (uint32_t i = 0; i < 2; i++) {
+        scene_put(&scene, scene_plan(DATA, SCENE_LOOP, SCENE_EVENT), 900, 0, WORLD_MAIN);
+        scene_put(&scene, scene_plan(DATA, SCENE_LOOP, SCENE_EVENT), 100, 0, WORLD_MAIN);
+        scene_turn(&scene);
+    }
+    scene_finish(&scene);
+    check_puts(flags);
+}
+
+static void run_steps_repeatable(struct driver *d)
+{
+    run_steps(d, ENGINE_OFFLOAD_REPEATABLE);
+}
+
+static void run_steps_once(struct driver *d)
+{
+    run_steps(d, 0);
+}
+
 /* Gets of handlers: the handler of each has run once, with its bytes there, or was in doubt. */
 static const char *check_gets(uint32_t number, uint32_t flags, uint32_t *doubts)
 {
@@ -303,6 +328,9 @@ const struct crash_scenario crash_offload_scenarios[] = {
     {"puts that are stored, handlers that may run again", run_stored_repeatable, UINT64_MAX,
      ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"puts that are stored", run_stored_once, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"puts that are stored, over some steps, handlers that may run again", run_steps_repeatable,
+     UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"puts that are stored, over some steps", run_steps_once, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"gets of handlers that may run again", run_gets_repeatable, UINT64_MAX, ENGINE_PROTOCOL_AUTO,
      1, NULL, 0},
     {"gets of handlers", run_gets_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
