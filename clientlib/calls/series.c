@@ -158,8 +158,7 @@ static enum step submit_piece(struct pwc_ctx *ctx, struct series *s)
         .length = left < PIECE_BYTES ? left : PIECE_BYTES,
     };
     uint8_t *memory = s->memory + s->done;
-    int64_t slot =
-        pending_begin_piece(p, s->slot, get && !s->dropped ? memory : NULL, NULL, record.length);
+    int64_t slot = pending_begin_piece(p, s->slot, get ? memory : NULL, NULL, record.length);
     enum step step;
 
     if (slot < 0)

@@ -223,9 +223,11 @@ static bool go_on(struct two *t, pwc_request *r, unsigned how, const uint8_t *do
             break;
         case 3:
             CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
+            CU_ASSERT_NOT_EQUAL(__atomic_load_n(done, __ATOMIC_ACQUIRE), 0);
             break;
         case 4:
             CU_ASSERT_EQUAL(pwc_flush(t->a, pwc_ctx_peer(t->b), WAIT_MS), 0);
+            CU_ASSERT_NOT_EQUAL(__atomic_load_n(done, __ATOMIC_ACQUIRE), 0);
             break;
         case 5:
             (void)pwc_test(r, NULL);

@@ -207,7 +207,6 @@ static void test_unwinding(void)
     CU_ASSERT_EQUAL(share(w, memory + 9, 9000, PWC_REMOTE_RW, &region), -ENOSPC);
     seen.region_error = 0;
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
-    CU_ASSERT_EQUAL(get(w, 0, memory + page, FAKE_PACKED_MAX + 1, 1, 0), -EFAULT);
     CU_ASSERT_EQUAL(share(w, here, sizeof(here), PWC_REMOTE_RW, &region), -EINVAL);
     CU_ASSERT_TRUE(says(w, "stack"));
     CU_ASSERT_EQUAL(share(w, w->memory, 8, PWC_REMOTE_RW, &region), -EINVAL);
