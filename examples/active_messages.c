@@ -12,8 +12,9 @@
  * need no reply. A handler must not wait, for room or for a first bind: it keeps the next request
  * of a chain, and the loop sends that.
  *
- * The end of a rank's work is a message too (FINISHED): until it has come from everybody, somebody
- * may still want something of us. A barrier would run handlers, but not send what they have kept.
+ * The end of a rank's work is a message too (FINISHED): until it has arrived from everybody,
+ * somebody may still want something of us. A barrier would run handlers, but not send what they
+ * have kept.
  */
 #include <pwc/am.h>
 #include <errno.h>
@@ -276,7 +277,7 @@ static int here_open(struct here *here)
     return rc == 0 ? pwc_bind_all(here->ctx, here->region, here->peers) : rc;
 }
 
-/* Our own last words may still be on their way when everybody else's have come. pwc_finalize
+/* Our own last words may still be on their way when everybody else's have arrived. pwc_finalize
  * completes them, and returns how many it could not. */
 static int here_close(struct here *here)
 {

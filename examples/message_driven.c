@@ -130,7 +130,7 @@ static int progress(struct here *here)
     return rc;
 }
 
-/* Sends what the slots allow. A slot is free when the answer to its last number has come. */
+/* Sends what the slots allow. A slot is free when the answer to its last number has arrived. */
 static int send_numbers(struct here *here)
 {
     int rc = 0;
@@ -183,7 +183,7 @@ static int here_open(struct here *here)
     return rc;
 }
 
-/* Our own last words may still be on their way when everybody else's have come. pwc_finalize
+/* Our own last words may still be on their way when everybody else's have arrived. pwc_finalize
  * completes them, and returns how many it could not. */
 static int here_close(struct here *here)
 {

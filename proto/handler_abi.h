@@ -82,7 +82,7 @@ enum {
 enum handler_kind {
     HANDLER_PUT = 1,
     HANDLER_MESSAGE = 2,
-    HANDLER_GOT = 3,      /* a get of a handler's has come */
+    HANDLER_GOT = 3,      /* a get of a handler has completed */
     HANDLER_DEFERRED = 4, /* reserved */
 };
 

@@ -61,7 +61,7 @@ enum code_alu {
     CODE_NEG = 0x80,
     CODE_MOD = 0x90, /* with offset 1: with sign */
     CODE_XOR = 0xa0,
-    CODE_MOV = 0xb0, /* X, with offset 8, 16, 32: so many bits, the sign extended */
+    CODE_MOV = 0xb0, /* X, with offset 8, 16, 32: this many bits, the sign extended */
     CODE_ARSH = 0xc0,
     CODE_END = 0xd0, /* bytes of a number turned: ALU K to little, X to big endian, ALU64 always */
 };

@@ -31,8 +31,8 @@ enum trace_kind {
     TRACE_CLIENT_ATTACHED,
     TRACE_CLIENT_DETACHED,
     TRACE_QUARANTINED, /* the status is the reason's number */
-    TRACE_HANDLER,     /* a handler has run, from at_ns on; for so many ns. The sequence: units; the
-                          flow: its offload's handle; op: enum handler_stage; the status: its fault */
+    TRACE_HANDLER, /* a handler has run, from at_ns on; for this many ns. The sequence: units; the
+                      flow: its offload's handle; op: enum handler_stage; the status: its fault */
     TRACE_KINDS
 };
 

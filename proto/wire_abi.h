@@ -298,7 +298,7 @@ struct wire_bound {
     int32_t status;
     uint32_t flow;
     uint16_t rights; /* and WIRE_BOUND_STORES */
-    uint16_t packet; /* the region is an offload's: puts come as PACKETs of so many
+    uint16_t packet; /* the region is an offload's: puts come as PACKETs of this many
                         WIRE_PACKET_UNITs; else 0 */
     uint64_t length;
     uint64_t address;

@@ -73,7 +73,7 @@ struct pair_reader {
 struct pair_record {
     uint8_t kind; /* enum pair_kind, but for PAIR_MORE */
     uint8_t flags;
-    uint16_t id_len; /* 0: `id` by value; else so many bytes */
+    uint16_t id_len; /* 0: `id` by value; else this many bytes */
     uint32_t lines;  /* lines that the record takes */
     uint64_t bytes;  /* moved */
     uint64_t id;
@@ -102,7 +102,7 @@ int pair_look_at_consumed(struct pair_writer *w);
 /* The lines behind the first. */
 void pair_write_more(struct pair_writer *w, const uint8_t *id, uint32_t left);
 
-/* 0 when there is room for so many lines, -EAGAIN, or -EPROTO when the consumer's count is out of
+/* 0 when there is room for this many lines, -EAGAIN, or -EPROTO when the consumer's count is out of
  * range. */
 static inline int pair_room(struct pair_writer *w, uint32_t lines)
 {

@@ -55,7 +55,7 @@ enum patience_step {
 
 struct patience {
     enum patience_mode mode;
-    uint64_t window_ns;     /* after work, yielding pays for so long */
+    uint64_t window_ns;     /* after work, yielding pays off for this long */
     uint64_t long_ns;       /* a yield that took longer ran a program that computes */
     uint64_t worked;        /* when there was work last */
     uint64_t blocked_until; /* do not yield before */

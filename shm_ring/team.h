@@ -46,7 +46,7 @@ struct team_area {
     uint32_t row_shift; /* instance >> this: its lap */
 };
 
-/* A view over a mapping of `size` bytes. -EPROTO: it is none of an area with so many members and
+/* A view over a mapping of `size` bytes. -EPROTO: it is none of an area with this many members and
  * rows. */
 int team_area_view(struct team_area *a, void *base, size_t size, uint32_t members, uint32_t window);
 
@@ -78,8 +78,8 @@ void team_line_write(const struct team_area *a, uint64_t sequence, uint32_t memb
  * missing; -EPROTO: the count makes no sense. */
 int team_arrive(const struct team_area *a, uint64_t sequence);
 
-/* Whether all members have come, for an instance that this member takes part in. Parts of
- * the others may not be read after this. */
+/* Whether all members have arrived, for an instance that this member takes part in. Parts of the
+ * others may not be read after this. */
 static inline bool team_have_come(const struct team_area *a, uint64_t sequence)
 {
     return atomic_load_explicit(&team_row(a, sequence)->counts.arrived, memory_order_relaxed) >=
@@ -155,7 +155,7 @@ struct team_load {
     uint64_t received; /* bytes that the engine gets */
 };
 
-/* The load of a collective of length L, up to 2^32, over a team of `size`, with so many members
+/* The load of a collective of length L, up to 2^32, over a team of `size`, with this many members
  * here. -ENOTSUP for kinds whose members do not share a length. */
 int team_load(struct team_load *load, enum team_kind kind, uint64_t length, uint32_t size,
               uint32_t members);
@@ -169,7 +169,7 @@ enum team_way {
 };
 enum team_way team_way(enum team_kind kind, uint64_t length, uint32_t size, uint32_t fullest);
 
-/* The largest operand that goes by the area when an engine has so many members. */
+/* The largest operand that goes by the area when an engine has this many members. */
 uint32_t team_small_max(uint32_t fullest);
 
 #endif

@@ -51,7 +51,7 @@ struct field {
     enum field_kind kind;
     enum field_unit unit;
     const char *title;        /* of pwcctl's column, no other's of its table; NULL: not shown */
-    const char *const *words; /* of FIELD_WORD, behind the last one NULL */
+    const char *const *words; /* for FIELD_WORD: its words, NULL behind the last */
     struct field_metric each; /* a sample for each row */
     struct field_metric sum;  /* one sample for all rows */
     bool names; /* the field names a row: in front, and repeated where a table stands in parts */

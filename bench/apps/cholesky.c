@@ -9,7 +9,8 @@
  *   fence   the tiles of a column are put to all ranks; a fence stands behind its diagonal tile
  *   pscw    the same with post, start, complete and wait in place of the fence
  *
- * With send and ring a tile spreads along a binary tree, and is forwarded as soon as it has come.
+ * With send and ring a tile spreads along a binary tree, and is forwarded as soon as it has
+ * arrived.
  */
 #include "bench/apps/ranks.h"
 #include "examples/apps/tiles.h"
@@ -31,7 +32,7 @@ struct cholesky {
     uint32_t ring_places, taken;
 };
 
-/* The steps that differ between the ways of learning by a notification alone what has come. */
+/* The steps that differ between the ways of learning by a notification alone what has arrived. */
 struct courier {
     void (*send)(struct cholesky *c, uint32_t to, uint32_t tag);
     uint32_t (*receive)(struct cholesky *c); /* waits for a tile; its tag */

@@ -7,8 +7,8 @@
  *   fence   a put of it, and a fence of all ranks after each row
  *   pscw    a put of it between start and complete; its target posts, and waits
  *
- * A rank computes a row when the cell at its left has come, so a fence lets a row start only in the
- * rank that is next: the ranks work in turns, one row apart.
+ * A rank computes a row when the cell at its left has arrived, so a fence lets a row start only in
+ * the rank that is next: the ranks work in turns, one row apart.
  */
 #include "bench/apps/ranks.h"
 #include "examples/apps/grid.h"

@@ -5,7 +5,7 @@
  *                      [--window N] [--yield] [--inject]
  *
  * Prints one JSON line. Without --window they take turns, and times are half a round trip. With it
- * the first keeps so many writes in flight, and the clock stops when the second has seen the last
+ * the first process keeps N writes in flight, and the clock stops when the second has seen the last
  * one arrive and has said so. Each process spins on its completion queue; with --yield it gives the
  * processor away whenever the queue is empty, as it must where both share one. The child is forked
  * before libfabric is first used.

@@ -23,7 +23,7 @@
 
 #define BATCHES  64
 #define SLOTS    8192u
-#define REPORTED 1024u /* the reader publishes its place once in so many slots */
+#define REPORTED 1024u /* the reader publishes its place once in REPORTED slots */
 #define COPIED   ((size_t)1 << 20)
 
 struct options {

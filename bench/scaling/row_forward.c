@@ -40,7 +40,7 @@ struct passing {
     struct fleet *fleet;
     struct passer *passers;
     uint32_t count, ended; /* nodes; those that have all of this round */
-    uint64_t bytes, until; /* of a round; bytes that each is to have */
+    uint64_t bytes, until; /* bytes of a round; bytes that each node is to have */
     bool handled;
 };
 
@@ -73,7 +73,7 @@ static void pass_on(struct passing *p, struct passer *from)
     fleet_rouse(p->fleet, from->rank.node);
 }
 
-/* The bytes that an event says have come. */
+/* The bytes that an event says have arrived. */
 static uint64_t bytes_of(struct passing *p, uint32_t node, const struct pwc_event *event)
 {
     struct offload_word word;

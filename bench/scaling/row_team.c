@@ -182,7 +182,7 @@ static bool all_ended(void *context)
     return a->ended == a->nodes;
 }
 
-/* So many calls more; as run_rounds of exchanges. */
+/* Runs this many more calls, as run_rounds of exchanges does. */
 static bool run_calls(struct assembly *a, uint32_t count, struct fleet_count *cost)
 {
     struct fleet_count from = fleet_counted(a->fleet), to;

@@ -205,7 +205,7 @@ static void await_flag(struct side *s, uint64_t turn)
         (void)ucp_worker_progress(s->worker);
 }
 
-/* Waits until both sides have come here; progresses meanwhile. */
+/* Waits until both sides have arrived here; progresses meanwhile. */
 static void meet(struct side *s)
 {
     char mark = 0;

@@ -23,8 +23,8 @@ struct pwc_remote {
     uint64_t length;
     uint32_t handle;     /* the daemon's */
     uint32_t rights;     /* PWC_REMOTE_* */
-    uint32_t slot;       /* of the region, with its key */
-    uint32_t generation; /* of the region, with its key */
+    uint32_t slot;       /* the slot of the region, part of its key */
+    uint32_t generation; /* the generation of the region, part of its key */
     bool way; /* the remote has a pair: operations on it need not go through the daemon */
     struct direct_pair *pair; /* that all remotes of this peer have, or none */
     uint8_t *memory;          /* with a way: the region, where its rights allow */

@@ -19,7 +19,7 @@ struct frames {
     int fd;          /* a nonblocking stream socket; owned */
     uint8_t *buffer; /* length word and body of the frame that is coming in */
     size_t capacity;
-    size_t have; /* bytes of it that have come */
+    size_t have; /* bytes of it that have arrived */
     int fds[FRAME_FDS_MAX];
     int fd_count;
 };

@@ -6,7 +6,7 @@
 struct late {
     struct late *next;
     uint32_t id;
-    uint32_t session; /* of the context that the thing belongs to, where it does */
+    uint32_t session; /* the session of the context that the thing belongs to, if any */
 };
 
 /* Whether the answer brings a thing, and of which context. */

@@ -49,7 +49,7 @@ int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler, void *
     return 0;
 }
 
-/* Fills in what the handler gets: 0; -EKEYREJECTED: the region that a Long went to is gone;
+/* Fills in what the handler gets: 0; -EKEYREJECTED: the target region of a Long is gone;
  * -ENOMEM. */
 static int describe(struct pwc_ctx *ctx, const struct event_record *event, struct pwc_am *am)
 {

@@ -27,7 +27,7 @@ struct handlers {
     struct handler *table; /* PWC_AM_HANDLERS; NULL before the first is registered */
     enum running running;
     uint32_t serial; /* of the last request; never 0 */
-    uint64_t token;  /* of the one that is running: its serial, and the daemon's token; or 0 */
+    uint64_t token; /* the token of the running request: its serial, and the daemon's token; or 0 */
     pwc_peer from;
 };
 

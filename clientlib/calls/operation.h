@@ -2,7 +2,7 @@
  * One operation on its way into a ring: what puts, gets and active messages have in common.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (except a copy of the span table when a region has come or gone).
+ * lock (except a copy of the span table when a region was added or removed).
  */
 #ifndef PWC_CLIENTLIB_OPERATION_H
 #define PWC_CLIENTLIB_OPERATION_H

@@ -13,9 +13,9 @@
 #include "pwc/vector.h"
 
 struct pieces {
-    const struct pwc_piece *list;          /* the next of a vector, or NULL: a shape */
-    size_t left;                           /* of the list; of the innermost dimension of a shape */
-    struct pwc_piece next;                 /* of a shape; of a list, taken and not joined yet */
+    const struct pwc_piece *list; /* the next of a vector, or NULL: a shape */
+    size_t left;           /* pieces left in the list, or in the innermost dimension of a shape */
+    struct pwc_piece next; /* for a list, a piece taken and not joined yet */
     ptrdiff_t local_stride, remote_stride; /* of a shape's innermost dimension */
     struct pwc_shape outer;                /* the other dimensions of a shape */
     size_t index[4];                       /* in these */

@@ -3,7 +3,7 @@
  * submitted as one series (channel_vector.h). Each of these goes over the pieces anew.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (except a copy of the span table when a region has come or gone).
+ * lock (except a copy of the span table when a region was added or removed).
  */
 #include <errno.h>
 #include "clientlib/attach/wake.h"

@@ -39,8 +39,8 @@ int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 int wait_arm_drained(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 
 /* Looks to take before letting time pass: a neighbour, or a member of a team, answers within less
- * time than a yield takes, and so many looks take a few microseconds. A daemon may need this core.
- */
+ * time than a yield takes, and this many looks take a few microseconds. A daemon may need this
+ * core. */
 static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 {
     const struct neighbours *n = &ctx->channel.neighbours;
@@ -62,7 +62,7 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
 
 /* For a caller that waits for these kinds and takes no events: learns of neighbours, keeps what has
- * come, local events only where it waits for them, runs handlers, and asks for the wake-ups that
+ * arrived, local events only where it waits for them, runs handlers, and asks for the wake-ups that
  * are due. 0; -ENOBUFS: no more can be kept; -ENOMEM; -EPROTO. */
 int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
 
@@ -70,8 +70,8 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
  * a running pwc_wait asks for: how many. wait_collect does this, too. */
 unsigned wait_drain(struct pwc_ctx *ctx);
 
-/* Lets time pass until the deadline or for a moment, then keeps what has come: 0, -ETIMEDOUT when
- * the deadline had passed before, or why waiting is of no use any more. */
+/* Lets time pass until the deadline or for a moment, then keeps what has arrived: 0, -ETIMEDOUT
+ * when the deadline had passed before, or why waiting is of no use any more. */
 int wait_pass(struct pwc_ctx *ctx, int64_t deadline);
 
 /* Asks for the wake-ups that are due, for 100 ms at most: the caller may make no later call that

@@ -91,7 +91,7 @@ struct channel_end {
     uint64_t peer;
     int32_t status; /* of the event */
     bool taken;     /* a probe has shown the event */
-    bool back;      /* another context has come with its number, before that */
+    bool back;      /* another context has arrived with its number, before that */
 };
 
 /* Owned by the channel. */
@@ -185,7 +185,8 @@ int channel_begin(struct channel *ch, struct channel_outbox *outbox,
 int channel_commit(struct channel *ch, struct channel_outbox *outbox);
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox);
 
-/* Makes visible what stands in the submit ring, the records of so many operations: as above. */
+/* Makes visible what stands in the submit ring, the records of this many operations; otherwise as
+ * above. */
 int channel_publish(struct channel *ch, uint32_t records);
 
 /* `length` bytes with their padding: where the next go. */
@@ -284,7 +285,7 @@ static inline bool channel_holds_request(const struct channel *ch)
 
 /* ---- peers that have ended (channel_ends.c) -------------------------------------------------- */
 
-/* A context with this number has come anew, after one that may have ended. */
+/* A context with this number has arrived anew, after one that may have ended. */
 void channel_peer_is_back(struct channel *ch, uint64_t peer);
 /* The peer has ended, and all that it has sent has left the rings. Looks into the remote ring for
  * that, and keeps events that stand there. */
@@ -295,12 +296,13 @@ void channel_ends_destroy(struct channel_ends *ends);
 
 /* Call this once before the others: 0 or -ENOMEM. */
 int channel_own_prepare(struct channel *ch);
-/* 0 when there is room for one more event with an id of so many bytes, or -EAGAIN. */
+/* 0 when there is room for one more event with an id of this many bytes, or -EAGAIN. */
 static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
 {
     return ch->kept.own + event_bytes(id_len) <= ch->own_limit ? 0 : -EAGAIN;
 }
-/* Holds the room for such an event until it is released: 0, -EAGAIN, or -ENOMEM. */
+/* Reserves the room for one event with an id of `size` bytes until it is released: 0, -EAGAIN, or
+ * -ENOMEM. */
 int channel_own_hold(struct channel *ch, uint32_t id_len);
 void channel_own_release(struct channel *ch, uint32_t id_len);
 /* Adds the local event of an operation (enum submit_kind) that has ended, behind the kept ones,
@@ -351,7 +353,8 @@ void channel_notify_destroy(struct channel *ch);
 /* Sets the pattern of a request before its first start: 0 or -ENOMEM. */
 int channel_notify_open(struct channel *ch, struct pwc_request *r,
                         const struct matcher_pattern *pattern);
-/* After channel_start_request: takes what has come before, and waits for the rest: 0 or -ENOMEM. */
+/* After channel_start_request: takes what has arrived before, and waits for the rest: 0 or
+ * -ENOMEM. */
 int channel_notify_start(struct channel *ch, struct pwc_request *r);
 /* Nothing comes to it any more. The request is under way. */
 void channel_notify_stop(struct channel *ch, struct pwc_request *r);

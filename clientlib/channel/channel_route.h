@@ -38,7 +38,7 @@ enum route {
  * stays.
  *
  * `event` is valid and of its ring's kinds, the id behind it: of a message its block, which may
- * stand in the ring itself. `from` is the neighbour that a request has come from, else NULL.
+ * stand in the ring itself. `from` is the neighbour that a request has arrived from, else NULL.
  */
 int channel_route(struct channel *ch, struct neighbour *from, struct event_record *event,
                   const struct asked *asked, struct pwc_event *out);

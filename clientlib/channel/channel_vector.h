@@ -26,7 +26,7 @@ struct channel_vector {
 
 /* The most bytes of pieces in one block. */
 uint32_t channel_block_max(const struct channel *ch, uint32_t packed_max);
-/* Whether a piece goes into such a block. */
+/* Whether a piece fits into a vector's block. */
 static inline bool channel_piece_short(uint32_t block_max, uint64_t offset, uint64_t length)
 {
     return length < UINT64_C(1) << VECTOR_LENGTH_BITS && offset >> VECTOR_OFFSET_BITS == 0 &&

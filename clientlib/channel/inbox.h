@@ -22,7 +22,7 @@ struct inbox {
     uint8_t notify_kind;
     uint64_t unreleased; /* bytes consumed since the ring's space was last given back */
     uint64_t unreturned; /* event space that goes back with them */
-    uint64_t batch;      /* give back when so much has come together */
+    uint64_t batch;      /* give room back when this many bytes have been consumed */
     uint64_t limit;      /* of event space; 0: nobody reserves any here */
     uint64_t reserved; /* these three only grow, except that what is not submitted is taken back */
     uint64_t returned;
@@ -73,7 +73,7 @@ static inline void inbox_unreserve(struct inbox *inbox, uint64_t bytes)
     inbox->reserved -= bytes;
 }
 
-/* By a fresh look: something is there. */
+/* Whether, by a fresh look, there is anything. */
 static inline bool inbox_pending(struct inbox *inbox)
 {
     return ring_pending(&inbox->ring) != 0;

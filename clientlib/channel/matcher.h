@@ -76,7 +76,7 @@ struct matcher_chain {
 struct matcher {
     struct matcher_request *sole; /* the started one, if it is the only one and in no list */
     uint32_t started;             /* of all */
-    uint32_t hashed;              /* of these, in the hash */
+    uint32_t hashed;              /* how many of these are in the hash */
     uint64_t starts;              /* how many there have ever been */
     struct matcher_started_bucket wild;
     struct matcher_started_bucket *buckets; /* 1 << bucket_bits, once there is one */
@@ -85,9 +85,9 @@ struct matcher {
     uint32_t chain_bits;
     struct matcher_chain *chains; /* 1 << chain_bits, once there is one */
     struct matcher_unexpected *entries;
-    uint32_t room;        /* of entries, so far */
-    uint32_t kept;        /* of these, in the list */
-    uint32_t kept_max;    /* of those in the list */
+    uint32_t room;        /* entries that the table has room for now */
+    uint32_t kept;        /* how many of these are in the list */
+    uint32_t kept_max;    /* the most that were ever in the list */
     uint32_t fresh;       /* entries from here on have never been used */
     uint32_t free;        /* the first of those given back */
     uint32_t first, last; /* by arrival */

@@ -39,11 +39,11 @@ enum request_kinds {
 
 struct pwc_request {
     struct pwc_status status; /* of the round under way, or of the last */
-    uint32_t left;            /* of a plain one, operations under way; else what is still to come */
-    uint32_t waiter;          /* the wait that has marked it: request_pool.wait */
-    uint32_t position;        /* in the array of that wait */
-    uint32_t next;            /* number of the next one that has ended, or that is free */
-    uint8_t kind;             /* enum request_kinds */
+    uint32_t left; /* for a plain request, operations under way; else ends that are still to come */
+    uint32_t waiter;   /* the wait that has marked it: request_pool.wait */
+    uint32_t position; /* in the array of that wait */
+    uint32_t next;     /* number of the next one that has ended, or that is free */
+    uint8_t kind;      /* enum request_kinds */
     bool reported;
     uint16_t lid_size; /* these three: of persistent ones */
     uint32_t wanted;   /* the value that `left` begins with */

@@ -27,7 +27,7 @@ struct section {
     GElf_Shdr header;
     const char *name;
     enum section_use use;
-    uint64_t place; /* of code: its first instruction; of constants: its first byte */
+    uint64_t place; /* for code, its first instruction; for constants, the first byte */
 };
 
 struct program {
@@ -287,7 +287,7 @@ static int resolve_call(struct program *p, uint64_t place, const GElf_Sym *symbo
     if (in->opcode != CODE_DO_CALL || code_src(in) != CODE_CALL_LOCAL)
         return refuse(p, "instruction %llu names the function %.40s, but does not call it",
                       (unsigned long long)place, name_of(p, symbol));
-    /* The distance from the symbol is there in advance, less 1. */
+    /* The distance from the symbol stands there in advance, less 1. */
     if (symbol->st_value % 8 != 0 || symbol->st_value / 8 >= p->instructions)
         return refuse(p, "the function %.40s begins at byte %llu, where no instruction does",
                       name_of(p, symbol), (unsigned long long)symbol->st_value);

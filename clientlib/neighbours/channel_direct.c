@@ -276,7 +276,7 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
     return 0;
 }
 
-/* One notification that is asked for, or whatever else has come. */
+/* One notification that is asked for, or whatever else has arrived. */
 static void take_some(struct channel *ch)
 {
     struct neighbours *n = &ch->neighbours;

@@ -98,7 +98,7 @@ static inline bool is_short(const pwc_cid *rid, unsigned flags)
     return rid->size == 0 && (flags & (PWC_NO_LCE | PWC_NO_RCE)) == PWC_NO_LCE;
 }
 
-/* The flags of such an operation, as the compiler knows them. */
+/* The flags that an operation to a neighbour may have, as constants for the compiler. */
 static inline unsigned short_flags(unsigned flags)
 {
     return (flags & PWC_NOTIFY) | PWC_NO_LCE;

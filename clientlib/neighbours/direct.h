@@ -100,7 +100,7 @@ int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m);
 
 /* ---- between the two ------------------------------------------------------------------------ */
 
-/* Room in the ring for a record of so many lines: 0; or -EAGAIN, and a wait ends when there is
+/* Room in the ring for a record of this many lines: 0; or -EAGAIN, and a wait ends when there is
  * room. */
 static inline int direct_room(struct direct_pair *pair, uint32_t lines)
 {

@@ -158,7 +158,7 @@ static void submit_mismatch(struct pwc_team *t, uint64_t sequence, uint32_t memb
     submit(t, &record);
 }
 
-/* Ends an instance whose result is there. */
+/* Ends an instance whose result is ready. */
 static void end_here(struct pwc_team *t, uint64_t sequence)
 {
     team_end(&t->area, sequence, 0, 0);
@@ -167,7 +167,7 @@ static void end_here(struct pwc_team *t, uint64_t sequence)
         team_wake(t);
 }
 
-/* All members here have come. */
+/* All members here have arrived. */
 static void finish(struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);

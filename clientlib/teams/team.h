@@ -61,7 +61,7 @@ struct team_call {
 struct team_step {
     struct team_call *call;
     uint64_t offset, length; /* of the slice, in each operand or block */
-    uint64_t turn;           /* of a step by a data row: its number among those */
+    uint64_t turn;           /* for a step by a data row: its number among such steps */
     uint8_t shape;           /* enum team_kind: the columns of team_abi.h that it goes by */
     uint8_t way;             /* enum team_way */
     bool asks;               /* for the longest block; its result is the call's `whole` */
@@ -71,7 +71,7 @@ struct team_step {
 struct pwc_team {
     struct pwc_ctx *ctx;
     struct pwc_team *next;        /* of the context */
-    struct pwc_team *next_active; /* of those that something is under way in */
+    struct pwc_team *next_active; /* links teams in which something is under way */
     uint64_t number;
     uint32_t handle; /* the daemon's */
     uint32_t rank;
@@ -157,7 +157,7 @@ uint64_t spec_longest(const struct pwc_team *t, const struct team_spec *spec);
 /* The columns of team_abi.h that a kind goes by. */
 uint8_t spec_shape(const struct pwc_team *t, uint8_t kind);
 
-/* Bytes of a slice of a block that has so many. */
+/* The bytes of a block that the step's slice holds. */
 static inline uint64_t spec_within(uint64_t block, const struct team_step *step)
 {
     if (block <= step->offset)

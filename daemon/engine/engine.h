@@ -110,9 +110,10 @@ struct engine_config {
     uint32_t window_bytes; /* 1 MiB: payloads on their way to and from one peer, about */
     struct coll_choices
         collectives;           /* of teams that open from now on; alike at all their engines */
-    uint64_t keepalive_ns;     /* 1 s: after so long without a word a peer that is awaited is asked;
-                                  ENGINE_NO_KEEPALIVE: never */
-    uint64_t peer_deadline_ns; /* 5 s: and after so long given up; an interval is a fifth at most */
+    uint64_t keepalive_ns;     /* 1 s: a peer that is awaited and has sent nothing for this long is
+                                  asked for a sign of life; ENGINE_NO_KEEPALIVE: never */
+    uint64_t peer_deadline_ns; /* 5 s: a peer that is silent for this long is given up; the interval
+                                  is at most a fifth of this */
 };
 #define ENGINE_NO_KEEPALIVE UINT64_MAX
 
@@ -123,8 +124,8 @@ int engine_config_check(struct engine_config *config);
 size_t engine_arena_bytes(const struct engine_config *config);
 size_t engine_private_bytes(const struct engine_config *config);
 
-/* Whether such an arena (engine_arena_bytes, mapped) is one that engine_open takes over: of this
- * layout, and not new. */
+/* Whether engine_open can take over this arena (engine_arena_bytes, mapped): of this layout, and
+ * not new. */
 bool engine_arena_fits(const struct engine_config *config, const void *arena);
 /* The pairs and binds that an arena has room for, whose first page is mapped. -EUCLEAN: it is of
  * another version. */
@@ -255,7 +256,7 @@ void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end);
 #define ENGINE_PROGRAMS_MAX 1024u
 #define ENGINE_PROGRAM_UNIT 1024u
 
-/* The memory that an image of so many bytes takes. */
+/* The memory that an image of this many bytes takes. */
 uint32_t engine_program_room(uint32_t bytes);
 
 /* Keeps a copy of an image that image_check (daemon/handlers/image.h) has let pass, and that nobody
@@ -463,7 +464,7 @@ enum engine_notice_kind {
     ENGINE_PEER_BROKEN =
         10, /* peer, status: the fabric or the peer's records failed; drop the link */
     ENGINE_PEER_SILENT = 11,    /* peer, length: ask it for a sign of life (engine_beat there), with
-                                   so many bytes of ours ahead of the one that we give it */
+                                   this many bytes of ours ahead of the one that we give it */
     ENGINE_PEER_GONE = 12,      /* peer: nothing came from it for the deadline; give it up */
     ENGINE_FABRIC_FAILED = 13,  /* status: it brings nothing any more, from anyone */
     ENGINE_TEAM_CLOSED = 14,    /* handle: its area may go */
@@ -524,10 +525,10 @@ struct engine_offloads_view {
     uint64_t offloads, disabled; /* now */
     uint64_t runs, units;        /* of handlers */
     uint64_t messages, bytes;    /* that have ended; of their payloads */
-    uint64_t dropped;            /* of these bytes */
+    uint64_t dropped;            /* how many of these bytes were dropped */
     uint64_t deferred, failed;   /* messages left to their clients; that failed */
     uint64_t faults;
-    uint64_t sends, sends_failed; /* of handlers; that ended with an error */
+    uint64_t sends, sends_failed; /* sends by handlers; those that ended with an error */
 };
 
 enum { ENGINE_REGION_OPEN = 1 }; /* of a view's state: not being withdrawn */

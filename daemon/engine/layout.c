@@ -108,7 +108,7 @@ static void *carve(struct carver *c, uint64_t entry, uint64_t count, uint64_t al
     return c->base ? c->base + at : NULL;
 }
 
-/* A chain of `members` entries, by so many homes. */
+/* Places a chain that can list `members` entries under `homes` homes. */
 static void carve_chain(struct carver *carver, struct chain *chain, uint32_t homes,
                         uint32_t members)
 {

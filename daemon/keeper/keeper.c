@@ -21,7 +21,7 @@
 enum {
     MESSAGE_MAX = 4096,
     BACK_OFF_MAX_MS = 1000,
-    STEADY_MS = 1000, /* a daemon that has lived so long starts again without delay */
+    STEADY_MS = 1000, /* a daemon that has lived this long starts again without delay */
     ATTEMPTS_MAX = 5, /* starts with the same state */
     FIRST_FD = 3,     /* names of the descriptors passed on */
 };

@@ -102,8 +102,8 @@ struct handshake {
     uint32_t engines; /* the other node's engines: perhaps not as many as ours */
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES];          /* theirs */
     uint8_t greeting_hash[2][HANDSHAKE_HASH_BYTES]; /* initiator's, responder's */
-    uint32_t greeted;                            /* bit 0: ours is sent, bit 1: theirs has come */
-    uint8_t share[HANDSHAKE_SHARE_BYTES];        /* ours, for our greeting */
+    uint32_t greeted;                     /* bit 0: ours is sent, bit 1: theirs has arrived */
+    uint8_t share[HANDSHAKE_SHARE_BYTES]; /* ours, for our greeting */
     uint8_t share_secret[HANDSHAKE_SHARE_BYTES]; /* and its private part */
     uint8_t key[HANDSHAKE_HASH_BYTES];           /* for proofs and seals, once both have greeted */
     char text[HANDSHAKE_TEXT_MAX];

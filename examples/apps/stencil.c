@@ -1,8 +1,8 @@
 /*
  * A pipelined stencil: each rank has some columns of a grid, and may compute a row as soon as the
- * row's last cell has come from the rank at its left. A put of one cell, and the notification that
- * it brings, are all that passes between ranks: nobody posts a receive, nobody waits for an answer,
- * and the cell stands where it is needed.
+ * row's last cell has arrived from the rank at its left. A put of one cell, and the notification
+ * that it brings, are all that passes between ranks: nobody posts a receive, nobody waits for an
+ * answer, and the cell stands where it is needed.
  *
  *     pwcrun --nodes 2 -n 2 -- ./stencil [--size COLUMNS] [--rounds N] [--cpu A,B]
  *

@@ -81,7 +81,7 @@ void tiles_begin(struct tiles *tiles, uint32_t round)
         own += m + 1;
     tiles->round = round;
     tiles->missing = tiles_of_copy(tiles->rows - 1) - own;
-    /* A tile of this round may have come while the last one was computed. */
+    /* A tile of this round may have arrived while the last one was computed. */
     for (uint32_t m = 0; m < tiles->rows - 1; m++)
         for (uint32_t k = 0; k <= m && tiles_owner(tiles, m) != tiles->rank; k++)
             tiles->missing -= tiles_there(tiles, m, k);

@@ -106,7 +106,7 @@ static void clients_are_spread(void)
     close(s[4]);
     CU_ASSERT_TRUE(becomes(3, 0, 2));
     for (uint32_t i = 0; i < 2;
-         i++) { /* of a rank that is there, whose engine is not the emptiest */
+         i++) { /* a rank that is attached, whose engine is not the emptiest */
         refused = join(2, &status);
         CU_ASSERT_EQUAL(status, -EADDRINUSE);
         close(refused);

@@ -54,7 +54,7 @@ static void session(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* The memory that a put of the client, or of its neighbour, copies from or to is gone. */
+/* The memory has gone that a put of the client, or of its neighbour, copies from or to. */
 static void segments(void)
 {
     static const struct {

@@ -81,7 +81,7 @@ static bool hear(int limit_ms)
     return true;
 }
 
-/* Reads until this notification has come. */
+/* Reads until this notification has arrived. */
 static bool is_notified(const char *text)
 {
     while (hear(WAIT_MS))

@@ -109,7 +109,8 @@ static void counts_to(void)
     }
 }
 
-/* Parts, merged in any order, are the whole; and `times` is so many alike. */
+/* Parts that are merged in any order equal the whole, and `times` adds one value that many
+ * times. */
 static void merged(void)
 {
     static struct histogram whole, parts[3], sum, alike;

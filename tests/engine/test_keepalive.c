@@ -49,7 +49,7 @@ static struct world_link *link_between(struct world *w)
     return world_link_of(w, 0, 1);
 }
 
-/* Turns for so many intervals; false: all fell asleep before. */
+/* Runs for this many intervals. Returns false when all fell asleep before. */
 static bool let_pass(struct world *w, uint64_t intervals)
 {
     uint64_t until = sim_now(w->sim) + intervals * INTERVAL_NS;
@@ -337,7 +337,7 @@ static void many_silent(void)
     finish_alone(&a);
 }
 
-/* Something has come through the link: a payload is announced. */
+/* Something has arrived through the link: a payload is announced. */
 static void hear_from(struct alone *a, uint32_t node)
 {
     still_push(&a->fabric,
@@ -348,7 +348,7 @@ static void hear_from(struct alone *a, uint32_t node)
 }
 
 /* The payloads before the answer are granted their time, and that is bounded; nothing is granted to
- * a link through which nothing has come. */
+ * a link through which nothing has arrived. */
 static void long_payloads_are_granted(void)
 {
     static const struct {

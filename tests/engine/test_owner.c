@@ -1,7 +1,7 @@
 /*
  * The engine submits by itself (ops/submit.h), as an owner that is no session: each operation ends
  * exactly once by the owner's row, whatever happens to the link, the peer or the process. The rules
- * that no operation is needed for are here too: what is refused changes nothing.
+ * that need no operation are here too: what is refused changes nothing.
  */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>

@@ -268,7 +268,8 @@ static void test_restart_with_many_pairs(void)
 #define MANY  8192u
 #define BLOCK 256u /* of which the fastest counts */
 
-/* Where the ring has no room for so many bytes, the link begins again: we have consumed all. */
+/* Where the ring has no room for this many bytes, the link begins again, since we have consumed
+ * all. */
 static void make_room(struct bench *b, uint64_t bytes)
 {
     if (b->position + bytes <= b->offer.ring_bytes)
@@ -277,7 +278,7 @@ static void make_room(struct bench *b, uint64_t bytes)
     CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
 }
 
-/* So many records of `size` bytes, each as `change` makes it. */
+/* Delivers this many records of `size` bytes, each of them set up by `change`. */
 static void send_many(struct bench *b, const void *like, uint32_t size, uint32_t from, uint32_t n,
                       void (*change)(void *record, uint32_t number))
 {
@@ -324,7 +325,7 @@ static void name_inflow(void *record, uint32_t number)
     ((struct wire_flow *)record)->flow = number;
 }
 
-/* The fastest time, of so many blocks, in which a pair leaves. */
+/* Unbinds this many blocks of remotes. Returns the shortest time that a block took. */
 static uint64_t unbind_some(struct bench *b, uint32_t from, uint32_t blocks)
 {
     uint64_t fastest = UINT64_MAX;
@@ -478,7 +479,7 @@ static uint64_t report_end(uint32_t pairs)
     return fastest;
 }
 
-/* So many of the inflows are in this state. */
+/* Counts the inflows in this state. */
 static uint32_t inflows_in(const struct bench *b, uint32_t inflows, enum inflow_state state)
 {
     uint32_t count = 0;
@@ -534,7 +535,7 @@ static void test_drains(void)
     CU_ASSERT(many <= 4 * few + 4000);
 }
 
-/* The fastest of some steps in which the engine looks for silent peers, with so many flows that
+/* The fastest of some steps in which the engine looks for silent peers, with this many flows that
  * have nothing under way, to a peer that owes answers. */
 static uint64_t look_for_silence(uint32_t pairs)
 {

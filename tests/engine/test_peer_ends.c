@@ -96,7 +96,7 @@ static void test_notes(void)
     }
 }
 
-/* A flow that is still open, or another inflow, says that the origin is there again. */
+/* A flow that is still open, or another inflow, says that the origin is back. */
 static void test_origin_is_back(void)
 {
     struct bench *b = linked_bench();
@@ -181,7 +181,7 @@ static void test_no_room_for_bound(void)
     }
 }
 
-/* The event of an origin that is there again: of a context that the test's peer binds as. */
+/* The event of an origin that is back: of a context as which the test's peer binds. */
 static void expect_back(const struct bench *b)
 {
     CU_ASSERT_EQUAL(last_event(b).kind, EVENT_PEER);
@@ -231,9 +231,8 @@ static unsigned open_inflows(const struct bench *b)
     return count;
 }
 
-/* The event of an origin that is there again waits while the spill is full, or while ends are due,
- * also over a restart, and comes behind the end. Where the origin leaves meanwhile, there is none.
- */
+/* The event of an origin that is back waits while the spill is full, or while ends are due, also
+ * over a restart, and comes behind the end. Where the origin leaves meanwhile, there is none. */
 static void test_comes_back_without_room(void)
 {
     enum { SPILLS = 1, RESTARTS = 2, LEAVES = 4, EARLY = 8, ROWS = 16 };

@@ -101,7 +101,7 @@ static void test_limits(void)
         /* Another client of the same user has its own. */
         CU_ASSERT_EQUAL(bind(clients % 2, 5, 1, &more), clients == 1 ? 0 : -EDQUOT);
         CU_ASSERT_EQUAL(world_unbind(world, 0, 0, remotes[0]), 0);
-        (void)census(0); /* of a user's flow the other end is to be closed first */
+        (void)census(0); /* the other end of a user's flow must close first */
         CU_ASSERT_EQUAL(bind(0, 5, 1, &more), 0);
         CU_ASSERT_EQUAL(bind(0, 6, 1, &more), -EDQUOT);
         /* A client's part is its user's again when it has gone. */

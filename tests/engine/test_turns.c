@@ -206,7 +206,7 @@ static void queue_up(struct scene *s, struct sender *sender, uint64_t bytes)
     CU_ASSERT_FATAL(rounds < ROUNDS_MAX);
 }
 
-/* Until both of them have got so many bytes together, or have ended. */
+/* Runs until both clients together have got this many bytes, or until both have ended. */
 static void run_until(struct scene *s, uint64_t bytes)
 {
     uint32_t rounds = 0;
@@ -241,7 +241,7 @@ static void begin(struct scene *s, uint64_t seed, uint32_t ledger, const struct 
     world_link_restore(s->w, 0, 1);
 }
 
-/* The two differ by so many percent of what is due to each, at most. */
+/* Checks that each of the two differs by at most this many percent from what is due to it. */
 static void check_same(const char *what, uint64_t a, uint64_t b)
 {
     uint64_t apart = a > b ? a - b : b - a;

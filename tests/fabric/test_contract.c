@@ -1,7 +1,7 @@
 /*
  * The promises of fabric.h, checked on each fabric: `test_contract loop|delay|tcp|net|shm`, and
- * tcp2, tcp4, ... with so many rails. The other end is a process of its own (far.h). Exits with 77
- * where the machine lacks the provider.
+ * tcp2, tcp4, ... with 2, 4, ... rails. The other end is a process of its own (far.h). Exits with
+ * 77 where the machine lacks the provider.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>

@@ -166,8 +166,8 @@ static void dropped_unused(void)
 
 /* ---- memory that cannot be reached ---------------------------------------------------------- */
 
-/* Maps memory from a client's file that keeps only so many pages: a touch of the others faults, and
- * the kernel returns EFAULT. */
+/* Maps memory from a client's file that keeps only this many pages: a touch of the others faults,
+ * and the kernel returns EFAULT. */
 struct cut {
     uint8_t *base;
     size_t size;

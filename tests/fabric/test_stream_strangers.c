@@ -373,7 +373,7 @@ static void bound(void)
         {"lo", 0},
         {"0.0.0.0", -EADDRNOTAVAIL},
         {"::", -EADDRNOTAVAIL},
-        {"198.51.100.77", -EADDRNOTAVAIL}, /* of documents: nobody's */
+        {"198.51.100.77", -EADDRNOTAVAIL}, /* reserved for documents: nobody's address */
         {"2001:db8::77", -EADDRNOTAVAIL},
         {"no-such-interface", -ENODEV},
         {"", -ENODEV},

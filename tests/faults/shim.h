@@ -77,7 +77,7 @@ struct shim_board {
     _Atomic uint64_t failed;  /* calls so far */
     _Atomic uint64_t foreign; /* calls of other libraries */
     _Atomic int64_t live;     /* allocations of our own modules, in all processes of the board */
-    _Atomic uint32_t pids;    /* processes that have come */
+    _Atomic uint32_t pids;    /* processes that have arrived */
 };
 
 static inline uint64_t shim_key(enum shim_call call, uint32_t module, uint64_t offset)

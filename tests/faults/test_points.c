@@ -7,8 +7,8 @@
  *
  *     test_points PWCD VICTIM [PASSINGS]
  *
- * A first run of each role counts how often each point is passed; then the victim dies at so many
- * PASSINGS of each, the first and the last among them. Points that a client passes while it
+ * A first run of each role counts how often each point is passed; then the victim dies at PASSINGS
+ * passings of each, the first and the last among them. Points that a client passes while it
  * attaches are passed in every role alike: they are tested in the first role alone.
  *
  * Without PASSINGS it is two, and a sample of that table, as much as BUDGET_S seconds allow. Which

@@ -27,7 +27,7 @@ struct bystanders {
 int bystanders_start(struct bystanders *b, const struct cluster *cluster, const char *job);
 /* Starts both ranks of a job on one node. */
 int bystanders_start_on(struct bystanders *b, const char *socket, const char *job);
-/* Waits until so many rounds more have gone well; returns false when one has failed. */
+/* Waits until this many more rounds have succeeded; returns false when one has failed. */
 bool bystanders_go_on(const struct bystanders *b, uint64_t rounds);
 /* Ends both ranks. Returns whether all went well. */
 bool bystanders_stop(struct bystanders *b);

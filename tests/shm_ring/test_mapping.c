@@ -296,7 +296,7 @@ static void test_limits(void)
 {
     static const struct {
         const char *what;
-        int resource; /* of what there is nothing more; descriptors: so many */
+        int resource; /* the resource that has run out; for descriptors: how many are left */
         rlim_t left;
         int result;
         bool reader;

@@ -20,7 +20,7 @@ struct row {
     uint64_t now;
     enum patience_step next;
     bool may_yield;
-    int64_t due; /* something, so long after `now`; 0: nothing */
+    int64_t due; /* something happens this long after `now`; 0: nothing does */
 };
 
 static const uint64_t T = 3600 * 1000 * MS; /* of a clock that has run for an hour */

@@ -80,7 +80,7 @@ static bool ask_trace(int socket)
 
 /* ---- rows that look ------------------------------------------------------------------------- */
 
-/* Asks without pause on so many connections without Hello, and reads the answers. */
+/* Asks without pause on this many connections without Hello, and reads the answers. */
 static void look(struct attack *a, unsigned lookers, const char *what)
 {
     int sockets[16];

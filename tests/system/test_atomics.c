@@ -229,7 +229,7 @@ static uint64_t ended_by(const struct adder *adders)
     return atomic_load(&adders[2].ended) + atomic_load(&adders[3].ended);
 }
 
-/* Until so many of them have ended. */
+/* Waits until this many operations have ended. */
 static bool goes_on(const struct adder *adders, uint64_t until)
 {
     time_t limit = time(NULL) + STALLED_S;

@@ -79,7 +79,7 @@ static bool await_bytes(const struct rank *r)
     return *first == 0xff;
 }
 
-/* Where bytes come from is 0xff, where they land is 0. */
+/* Sources hold 0xff, destinations 0. */
 static int attach(struct rank *r, uint32_t number, const struct death_row *row)
 {
     bool lands_here = (number == VICTIM) == lands_at_victim(row);
@@ -318,7 +318,7 @@ static void test_daemon_takes_other_along(void)
     rank_detach(&victim);
     rank_detach(&survivor);
 
-    cluster_kill(&cluster, 0); /* if it is there still */
+    cluster_kill(&cluster, 0); /* if it still runs */
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 0), 0);
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 1), 0);
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);

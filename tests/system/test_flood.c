@@ -22,12 +22,12 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
 
-#define SLOWER       50u /* at most so many times */
+#define SLOWER       50u /* the largest factor that is allowed */
 #define WHILES       5
 #define REGION_BYTES (1u << 20)
 #define WATCH_MS     300
 #define WAIT_MS      20000
-#define FULL_MS      100 /* refused for so long: nothing moves any more */
+#define FULL_MS      100 /* after refusals for this long nothing moves any more */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;

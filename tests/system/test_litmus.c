@@ -271,7 +271,7 @@ static uint64_t events_behind_data(void)
     return each_length(event_behind_data);
 }
 
-/* The second event says that the first put's data is there, too. */
+/* The second event says that the first put's data has been placed, too. */
 static uint64_t later_event(size_t length, uint64_t round)
 {
     uint64_t wrong;

@@ -41,7 +41,7 @@ static int attach(struct rank *r, const char *job, uint32_t number, uint32_t siz
 /* The operations of the other that one rank has seen, by events and by a handler. */
 struct seen {
     uint64_t next;  /* the target's: number of the next operation due */
-    uint64_t ended; /* the origin's: number of operations whose local event has come */
+    uint64_t ended; /* the origin's: number of operations whose local event has arrived */
     bool right;
 };
 

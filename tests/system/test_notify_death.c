@@ -1,8 +1,8 @@
 /*
  * An origin of notifications that dies by SIGKILL in the middle of its stream. The target has taken
- * exactly what had come, in order, by each kind of request: one at a time, counted, with wildcards,
- * and among the unexpected. Its requests for the dead stay under way until it cancels them, and
- * the stream of another origin goes on meanwhile.
+ * exactly what had arrived, in order, by each kind of request: one at a time, counted, with
+ * wildcards, and among the unexpected. Its requests for the dead stay under way until it cancels
+ * them, and the stream of another origin goes on meanwhile.
  *
  * Rank 0 is the target and this process, on node 0; the others are children, on the last node.
  *
@@ -325,14 +325,14 @@ static bool accounted(uint64_t notified, uint64_t placed)
     return notified == placed || notified + 1 == placed;
 }
 
-/* The notifications that had come from the victim are there, and no more. */
+/* The notifications that had arrived from the victim are there, and no more. */
 static void check_dead(struct target *t, pwc_request *counted)
 {
     pwc_request *kept = started(t->m.first, VICTIM, KEPT, KEPT_COUNT);
     pwc_request *more = started(t->m.first, VICTIM, KEPT, 1);
     struct pwc_status status;
 
-    CU_ASSERT_EQUAL(pwc_test(kept, &status), 1); /* at once: they had come */
+    CU_ASSERT_EQUAL(pwc_test(kept, &status), 1); /* at once: they had arrived */
     CU_ASSERT(status.status == 0 && status.count == KEPT_COUNT);
     CU_ASSERT_EQUAL(pwc_request_free(kept), 0);
     CU_ASSERT_EQUAL(cancelled(more), 0);

@@ -5,7 +5,7 @@
  *
  *     test_restart PWCD PWCCTL PROVIDER [KILLS [HAND_OVERS [GIB [ARGUMENT...]]]]
  *
- * With GIB (1, 4, ...) only the pauses of hand-overs are measured, with up to so much memory.
+ * With GIB (1, 4, ...) only the pauses of hand-overs are measured, with up to GIB of memory.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static void nap_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* Until so many operations more have ended. */
+/* Waits until this many more operations have ended. */
 static bool goes_on(struct ledger *l, uint64_t more)
 {
     uint64_t until = ledger_ended(l) + more;
@@ -165,8 +165,8 @@ static void test_handed_over(void)
     CU_ASSERT(cluster_runs(&cluster));
 }
 
-/* How long two ranks wait that have the machine for themselves, with so much memory registered; the
- * first figure is without a hand-over. */
+/* Measures how long two ranks wait that have the machine to themselves, with this much memory
+ * registered. The first figure is without a hand-over. */
 static void measure_with(size_t gib)
 {
     static struct ledger between;

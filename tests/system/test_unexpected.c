@@ -29,7 +29,7 @@ enum {
     TAGS = 8,
     NEVER = TAGS, /* no notification has this tag */
     WORD = 4096,  /* offset of a word that nobody else writes to */
-    PLAIN = 10,   /* one of so many has an event that is no notification */
+    PLAIN = 10,   /* every tenth event is no notification */
     MORE = 3000,  /* sent while the target drains */
 };
 
@@ -177,7 +177,7 @@ static void send_until_full(struct both *b)
     CU_ASSERT_FATAL(is_held(b));
 }
 
-/* Each call takes some of what has come. */
+/* Each call takes some of what has arrived. */
 static int test_until_full(const struct both *b)
 {
     time_t limit = time(NULL) + RANK_WAIT_MS / 1000;

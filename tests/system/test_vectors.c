@@ -65,7 +65,7 @@ static bool comes(const struct rank *r, unsigned kind, uint64_t id, int status, 
     return false;
 }
 
-/* One local and one remote event have come, and no more; memory is as it must be. */
+/* One local and one remote event have arrived, and no more; memory is as it must be. */
 static bool has_ended(struct two *t, uint64_t length)
 {
     struct pwc_event event;

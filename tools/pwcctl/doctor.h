@@ -72,7 +72,7 @@ struct doctor_operation {
     unsigned target; /* rank */
     unsigned node;   /* the target's */
     uint64_t age_ns;
-    char link[DOCTOR_TEXT_MAX]; /* of `cut`: why there is no link with that node */
+    char link[DOCTOR_TEXT_MAX]; /* for `cut`: why there is no link with that node */
 };
 
 /* A context that has taken nothing for a second, of events or of a neighbour's records. */
@@ -81,13 +81,13 @@ struct doctor_full {
     unsigned rank;     /* the first one's */
     uint64_t quiet_ns; /* how long, where earlier looks are known; 0: for a second */
     uint64_t used, size, spilled;
-    unsigned writer; /* of records: the neighbour's rank */
-    bool known;      /* of events: its client was still there, of this user and job */
+    unsigned writer; /* for a queue of records: the rank of the neighbour that writes them */
+    bool known;      /* for a queue of events: its client was still there, with this user and job */
     uid_t uid;
     char job[DOCTOR_WORD_MAX * 2];
     unsigned held;    /* operations of others towards it that have waited for over a second, */
     int64_t held_of;  /* the oldest of them, of this rank; -1: its context has gone */
-    uint64_t held_ns; /* for so long */
+    uint64_t held_ns; /* how long they have waited */
 };
 
 /* A barrier or an exchange that has waited for ranks for over a second: the oldest one. */
@@ -105,8 +105,8 @@ struct doctor_gone {
     unsigned left, live;
 };
 
-/* A job in which nothing has been submitted or has come for a second, though ranks wait for it: the
- * first one. */
+/* A job in which nothing has been submitted or has arrived for a second, though ranks wait for it:
+ * the first one. */
 struct doctor_still {
     unsigned count; /* such jobs; 0: the rest means nothing */
     char job[DOCTOR_WORD_MAX];
@@ -114,7 +114,7 @@ struct doctor_still {
     char events[DOCTOR_WORD_MAX * 2];    /* these, as a list */
     char elsewhere[DOCTOR_WORD_MAX * 2]; /* ranks that wait in no call; "": there are none */
     unsigned unseen;                     /* ranks that no daemon that was asked has */
-    uint64_t quiet_ns;                   /* for so long; 0: a second */
+    uint64_t quiet_ns;                   /* how long nothing moved; 0: for a second */
 };
 
 /* The reasons why programs make no progress, as all daemons that were asked give them. */

@@ -46,11 +46,11 @@ struct slice {
     uint32_t towards;                /* the number of the other side */
     uint32_t length;
     int32_t status;
-    uint64_t peer; /* of an operation: context << 32 | rank */
+    uint64_t peer; /* for an operation: context << 32 | rank */
     uint64_t at[MOMENTS];
-    uint32_t carried_by; /* of an operation: the slice of its run, or TRACE_NONE */
+    uint32_t carried_by; /* for an operation: the slice of its run, or TRACE_NONE */
     uint32_t arrived_as; /* and that of its event at the target */
-    uint64_t position;   /* of its record in the ledger; of an event in its ring */
+    uint64_t position;   /* of its record in the ledger; for an event, in its ring */
 };
 
 struct trace_source {

@@ -31,7 +31,7 @@ void messages_fill(const struct messages *messages, uint64_t number);
  * remote event has the number. */
 int messages_send(const struct messages *messages, uint64_t number, uint64_t lid, unsigned flags);
 
-/* Waits until so many have been handled. */
+/* Waits until this many have been handled. */
 int messages_await(struct messages *messages, uint64_t handled);
 
 #endif

@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-/* The type of an element: integers with and without sign, and floating point, with so many bits.
+/* The type of an element: integers with and without sign, and floating point, with this many bits.
  * Types from PWC_C64 on are for collectives (pwc/collective.h), not for atomics. */
 enum pwc_type {
     PWC_I8 = 0,

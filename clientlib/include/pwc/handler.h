@@ -59,7 +59,7 @@ enum {
 enum pwc_h_kind {
     PWC_H_PUT = 1,
     PWC_H_MESSAGE = 2,
-    PWC_H_GOT = 3, /* a get of a handler's has come; its id is in `id` */
+    PWC_H_GOT = 3, /* a get of a handler has completed; its id is in `id` */
 };
 
 enum pwc_h_flag {
@@ -286,7 +286,7 @@ struct pwc_h_sent {
                         event */
     uint32_t target, flags, index;
     uint64_t off, host_off, n, id, value;
-    uint64_t code; /* of an atomic: operation, and type in the next byte */
+    uint64_t code; /* for an atomic: its operation, and its type in the next byte */
     uint64_t nargs, args[PWC_H_ARGUMENTS_MAX];
     unsigned char bytes[PWC_H_SEND_MAX];
 };
@@ -295,7 +295,7 @@ struct pwc_h_sent {
 struct pwc_h_world {
     void *host, *scratch; /* the regions */
     struct pwc_h_sent *sent;
-    unsigned sends, room; /* how many were sent; behind so many, sends give PWC_H_EAGAIN */
+    unsigned sends, room; /* how many were sent; behind this many, sends give PWC_H_EAGAIN */
     uint32_t targets;     /* pwc_h_target_of: the target of a peer is its rank, below this */
     uint64_t counters[PWC_H_COUNTERS];
     uint64_t now;

@@ -67,7 +67,7 @@ static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
 PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out);
 
 /*
- * Ends a window: flushes its context, waits until all ranks have come here, unbinds its remotes.
+ * Ends a window: flushes its context, waits until all ranks have arrived here, unbinds its remotes.
  * Unexpected notifications of its space are dropped, and so are those that are still to be read.
  * Free its requests before. Collective, and blocks. On an error the window stays. -EBUSY: a request
  * of it is started; else as pwc_flush, pwc_barrier and pwc_unbind.

@@ -156,7 +156,7 @@ struct pwc_offload_view {
     uint64_t messages, bytes;                        /* that have ended: messages, puts and gets */
     uint64_t dropped;                                /* bytes */
     uint64_t deferred, failed, faults;               /* messages; runs that ended by a fault */
-    uint64_t units, units_p50, units_p99, units_max; /* of all runs; of a single one */
+    uint64_t units, units_p50, units_p99, units_max; /* of all runs; of one run */
     uint64_t sends, sends_failed, queued;            /* now: sends of the context's offloads */
     uint64_t gets;                                   /* under way now */
     uint64_t counters[8];                            /* pwc_h_counter_add */
@@ -168,7 +168,7 @@ PWC_API int pwc_offload_view(pwc_offload *offload, struct pwc_offload_view *out)
 /* `op` of an event of the kind PWC_OFFLOAD, which pwc_probe gives where it is asked for. */
 enum pwc_offload_what {
     PWC_OFFLOAD_OWN = 1,    /* pwc_h_event: id and value are the handler's */
-    PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message, or with a get that has come */
+    PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message, or a get */
     PWC_OFFLOAD_FAILED = 3, /* the same, and it has failed with the event's status */
     PWC_OFFLOAD_FAULT = 4,  /* a handler has ended by a fault, `value` is the address */
 };
@@ -176,9 +176,8 @@ enum pwc_offload_what {
 /* The bytes at `data` of such an event. */
 struct pwc_offload_event {
     uint64_t cookie;
-    uint64_t id;    /* of a message: its first argument, or 0; of a put: its completion id by value;
-                       of a get of a handler's: the id that the handler gave */
-    uint64_t value; /* of a message: bytes of its payload that were not dropped */
+    uint64_t id;    /* for a message: bytes of its payload that were not dropped */
+    uint64_t value; /* for a fault: the number of the instruction */
     uint32_t place; /* of a fault: the instruction */
     uint16_t stage; /* and the handler: 0 header, 1 payload, 2 completion */
     uint16_t fault; /* and its number */

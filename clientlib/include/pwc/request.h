@@ -74,9 +74,9 @@ PWC_API int pwc_request_free(pwc_request *request);
 /*
  * 1: the request is not under way, and its status is in *out, which may be NULL. The answer is the
  * same as often as it is asked, until the request is under way again. 0: it is under way; then the
- * call takes what has come, as pwc_flush does: handlers of active messages run, and events stay for
- * later probes. Inside a handler the call only looks. Never blocks. -ENOBUFS: too many events are
- * kept, probe first; -ENOMEM: as pwc_probe.
+ * call takes what has arrived, as pwc_flush does: handlers of active messages run, and events stay
+ * for later probes. Inside a handler the call only looks. Never blocks. -ENOBUFS: too many events
+ * are kept, probe first; -ENOMEM: as pwc_probe.
  */
 PWC_API int pwc_test(pwc_request *request, struct pwc_status *out);
 

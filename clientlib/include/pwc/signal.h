@@ -31,7 +31,7 @@ extern "C" {
  * The call is one operation with one local event: payload and signal succeed or fail together. The
  * word is changed once, by an atomic instruction, so signals of several origins to one word, and
  * the operations of pwc/atomic.h, are atomic to one another. The payload may be written again until
- * the local event has come. Signals of one pair of contexts come in the order of submission.
+ * the local event has arrived. Signals of one pair of contexts come in the order of submission.
  *
  * Never blocks. `flags` as for pwc_put, without PWC_NO_RCE. Errors as for pwc_put; also, at once
  * or, where only the target can see it, as the status of the local event:

@@ -6,7 +6,7 @@
  *                                                       client was held back, and frees the client
  *                                                       if it has ended and nothing of it is left
  *
- * A client is there until each of its calls has returned: a callback finds it in call->owner.
+ * A client exists until each of its calls has returned: a callback finds it in call->owner.
  *
  * Thread: control.
  */

@@ -31,15 +31,16 @@ enum pending_kind {
 struct pending {
     uint32_t kind; /* 0: free */
     uint32_t generation;
-    uint32_t next, before; /* of its client's, or of the free ones: index + 1, 0 at the ends */
-    uint32_t request;      /* of the client */
+    uint32_t next, before; /* list links: index + 1, 0 at the ends */
+    uint32_t request;      /* the client's id of the request */
     struct client *client;
-    uint32_t node; /* the one that is asked; DIRECTORY_NOWHERE: none */
+    uint32_t node; /* the node that is asked; DIRECTORY_NOWHERE: none */
     /* The answer of the job's home, which knows the rank's node and engine, or -EHOSTDOWN of a home
      * that is given up. NULL: no home is asked, or it has answered. */
     void (*located)(struct control *control, struct pending *p, int status, uint32_t node,
                     uint32_t engine);
-    uint64_t region; /* of its close: generation in the high, slot in the low 32 bits */
+    uint64_t region; /* for a request that closes a region: generation in the high, slot in the low
+                        32 bits */
     /* of a bind */
     uint32_t session;
     uint64_t peer;

@@ -170,7 +170,7 @@ static void have_patience(struct association *a)
     look_again(a);
 }
 
-/* If this thread was late itself, the answer is there already. */
+/* If this thread itself was late, the answer may be waiting already. */
 static void lost_patience(uv_timer_t *timer)
 {
     struct association *a = timer->data;

@@ -144,7 +144,7 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
     client_stream_resume(c);
 }
 
-/* A piece of the result, or the failure, has come for all of the job's ranks on this node. */
+/* A piece of the result, or the failure, has arrived for all of the job's ranks on this node. */
 static void gathered(struct control *control, uint32_t from, const Pwc__Gathered *g)
 {
     const struct directory_id id = {.uid = g->uid, .job = g->job};
@@ -221,7 +221,7 @@ static void deliver(struct control *control, const struct directory_job *job,
     } while (!piece.last);
 }
 
-/* Which call gives so many bytes, in words. */
+/* Names the call in words: a call without data is a barrier. */
 static const char *call_of(uint32_t length, char to[CALL_WORDS])
 {
     snprintf(to, CALL_WORDS, "a barrier");

@@ -37,8 +37,7 @@ void directory_client_give_up(struct client *c, uint32_t sequence);
 
 /* Handles a frame of the directory. -EPROTO: it is none, or makes no sense. */
 int directory_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
-/* After a takeover: the ranks of jobs whose home this is are there still, or have left meanwhile.
- */
+/* After a takeover: of jobs whose home this is, ranks are still attached or have left meanwhile. */
 void directory_client_resume(struct control *control);
 /* A link is new: announces all our ranks whose home the node is, and repeats open questions. */
 void directory_client_node_up(struct control *control, uint32_t node);

@@ -115,7 +115,7 @@ struct call_program {
 struct call_offload {
     uint32_t session;
     uint32_t offload;                /* but for the one that is created */
-    struct engine_offload_info info; /* of that: its targets stand here */
+    struct engine_offload_info info; /* the offload that is created; its targets stand here */
     uint32_t targets[ENGINE_OFFLOAD_TARGETS];
     uint64_t cookie;
 };

@@ -204,8 +204,8 @@ static int forward_notices(struct progress *p)
     return sum;
 }
 
-/* Runs the commands that have come, after all notices have left: a command may reuse a handle whose
- * CLOSED notice is still here, and the notice would then be taken for the new owner's. */
+/* Runs the commands that have arrived, after all notices have left: a command may reuse a handle
+ * whose CLOSED notice is still here, and the notice would then be taken for the new owner's. */
 static int take_commands(struct progress *p, uint64_t now)
 {
     int commands;

@@ -74,7 +74,7 @@ struct log_subject {
 void log_open(struct log *log, int descriptor, enum log_level level);
 __attribute__((format(printf, 3, 4))) void log_line(const struct log *log, enum log_level level,
                                                     const char *format, ...);
-/* As log_line at level info, where the log is to have lines of `level`. */
+/* As log_line at level info, if the log shows lines of `level`. */
 __attribute__((format(printf, 3, 4))) void log_start(const struct log *log, enum log_level level,
                                                      const char *format, ...);
 /* As log_line, with fields. `about` NULL: none. */

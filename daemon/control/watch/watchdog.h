@@ -36,7 +36,7 @@ struct watchdog {
 
 /* For up to NODES_ENGINES_MAX engines; none has answered. */
 void watchdog_init(struct watchdog *h, uint32_t engines);
-/* Looks at one engine, which has done so many rounds (1 or more). True: wake it. */
+/* Looks at one engine, which has done this many rounds (1 or more). True: wake it. */
 bool watchdog_look(struct watchdog *h, uint32_t engine, uint64_t rounds);
 /* True: all have answered. Feed the watchdog; the count starts anew. */
 bool watchdog_feed(struct watchdog *h);

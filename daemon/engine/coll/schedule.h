@@ -16,7 +16,7 @@
  *
  *     1. sends out->to[], blocks as they stand before anything of this round has arrived,
  *     2. puts the blocks of out->from[] in place, in that order, however they come,
- *     3. goes on to round r + 1 when all of them have come. Many rounds ask for nothing.
+ *     3. goes on to round r + 1 when all of them have arrived. Many rounds ask for nothing.
  *
  * A letter of round r at its sender is one of round r at its receiver, and a pair of participants
  * has at most one letter a round in each direction.

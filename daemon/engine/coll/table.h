@@ -13,7 +13,8 @@
 /* As many as the table has; and the number of no row. */
 enum { COLL_ROWS = 23 };
 
-/* The first row counts that has the kind and is for a call with so much data by so many. */
+/* The first row counts that has the kind and serves calls with this much data among this many
+ * participants. */
 struct coll_row {
     enum team_kind kind;
     uint64_t bytes_least; /* of what a participant gives or gets, the larger: blocks_bytes */
@@ -40,8 +41,8 @@ bool coll_choices_valid(const struct coll_choices *choices);
 uint32_t coll_choose(const struct coll_choices *choices, uint32_t kind, uint64_t bytes,
                      uint32_t participants);
 
-/* Whether calls among so many participants come to this row; then *first is the least data of
- * these, and *last the most. */
+/* Whether calls among this many participants are served by this row; then *first is the least data
+ * of these, and *last the most. */
 bool coll_reach(const struct coll_choices *choices, uint32_t number, uint32_t participants,
                 uint64_t *first, uint64_t *last);
 

@@ -30,7 +30,7 @@ enum ledger_share {
 static_assert(2 * WIRE_RESULT_BYTES_MAX + 64 + LEDGER_ACK_BYTES <= LEDGER_KEPT_LEAST,
               "the longest RESULT passes");
 
-/* Bytes of a ring of so many that operations leave to control records. */
+/* The bytes of a ring of this size that operations leave free for control records. */
 static inline uint32_t ledger_kept(uint32_t ring_bytes)
 {
     return ring_bytes / 8 > LEDGER_KEPT_LEAST ? ring_bytes / 8 : LEDGER_KEPT_LEAST;
@@ -71,8 +71,8 @@ void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status);
  * their removal together with what follows from it, and calls again until this returns 0 (no more)
  * or -EPROTO. */
 int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *done);
-/* Whether an ACK of so much would end an operation, or give back room that is wanted: an ACK of a
- * few notes may come late. */
+/* Whether an ACK of this many bytes would end an operation, or give back room that is wanted: an
+ * ACK of a few notes may come late. */
 bool ledger_ack_awaited(const struct engine *e, uint32_t peer, uint64_t consumed);
 /* The link begins again at `consumed`. Takes back the last record staged, as ledger_acknowledge
  * takes the first, so that the caller returns it to its queue. False when no record is left behind
@@ -92,7 +92,7 @@ int ledger_stage_voids(struct engine *e, uint32_t peer);
  * ring wraps, and that runs do not cut. */
 uint32_t ledger_record_most(const struct engine *e, uint32_t peer);
 
-/* Whether a verdict of so many bytes may pass what is next in turn and finds no room. */
+/* Whether a verdict of this many bytes may pass what is next in turn and finds no room. */
 bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes);
 
 /* Free bytes for operations. */

@@ -18,7 +18,7 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
         return -EPROTO;
     in = &e->peer_live[peer].in;
     if (e->peer_live[peer].link != LINK_UP && e->peer_live[peer].link != LINK_OFFERED)
-        return 0; /* of a link that is gone: what it wrote will be sent again */
+        return 0; /* the run belongs to a link that is gone: its records will be sent again */
     in->dirty = true;
     keepalive_heard(e, peer);
     if (immediate >> 30 == WIRE_PAYLOAD) {
@@ -210,8 +210,8 @@ bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline)
     return false;
 }
 
-/* Whether an ACK of so many bytes would give back one part in `parts` of the ring, or of the window
- * of runs. */
+/* Whether an ACK of this many bytes would give back one part in `parts` of the ring, or of the
+ * window of runs. */
 static bool room_to_give(const struct ledger_in *in, uint64_t unacked, uint32_t parts)
 {
     return unacked >= in->size / parts || in->runs_unacked >= RUN_WINDOW / parts;

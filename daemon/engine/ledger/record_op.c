@@ -401,8 +401,8 @@ static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
     return r;
 }
 
-/* A batch of puts to an offload's region, put by put; whichever end they come to is committed, but
- * for the verdict. 0, -ENOSPC: to be refused; -ENOBUFS: the rest of it not now; -EPROTO. */
+/* Takes a batch of puts to an offload's region, put by put, and commits how each ends, except for
+ * the verdict. 0, -ENOSPC: to be refused; -ENOBUFS: the rest of it not now; -EPROTO. */
 static int take_put_batch(struct engine *e, struct arrival *a)
 {
     struct inflow *in = &e->inflows[a->w.op.flow];

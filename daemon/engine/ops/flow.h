@@ -22,7 +22,7 @@ int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t en
 int flow_open(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
 /* Within a transaction: a new flow, not asked for yet. Flow number, -ENOSPC. */
 int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint, uint32_t traffic);
-/* The flow is there: its peer and its owner lead to it. */
+/* The flow exists now: its peer and its owner lead to it. */
 void flow_enters(struct engine *e, uint32_t flow);
 static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
 {
@@ -89,9 +89,9 @@ int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct
  * `done`: bytes of it, a put in packets, that the target has dealt with.
  *
  * -EBUSY: handlers at the target are behind. Then no more than PACED_OPS of the next operations, of
- * so many entries, are on their way at a time: they would only fill the ledger there, or be
+ * this many entries, are on their way at a time: they would only fill the ledger there, or be
  * dropped. Packets of one put are long, and many: PACED_PARTS at first, half as many after each
- * further refusal, and one more whenever so many were consumed as may be on their way.
+ * further refusal, and one more whenever as many were consumed as may be on their way.
  */
 #define PACED_OPS         16u
 #define PACED_PARTS       16u

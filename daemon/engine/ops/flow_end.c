@@ -47,7 +47,7 @@ static void report(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
         row->ended(e, flow, slot, op);
 }
 
-/* So many operations have ended of which the owner does not want to hear. */
+/* Reports to the owner how many operations have ended of which it wants no single reports. */
 static void report_silent(struct engine *e, const struct flow *f, uint32_t count, uint64_t bytes)
 {
     const struct owner_kind *row = owner_row(e, f->owner);

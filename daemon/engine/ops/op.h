@@ -72,7 +72,7 @@ struct op_kind {
     int (*record)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
     /* All that `start` posted has ended (success only; failures break the link). */
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
-    /* The record does not follow the payload now, of which so many bytes were posted: gives back
+    /* The record does not follow the payload now, of which this many bytes were posted: gives back
      * the nonce that both share. */
     void (*abandon)(struct engine *e, uint32_t flow, struct op *op, uint64_t posted);
     /* Within a transaction: the operation leaves its flow, and gives back everything it held
@@ -81,7 +81,7 @@ struct op_kind {
     /* Within a transaction: what its target has fetched for it. 0 or -EPROTO. NULL: it fetches
      * nothing. */
     int (*result)(struct engine *e, uint32_t flow, struct op *op, const struct op_result *result);
-    /* Within a transaction: it has failed; the first `done` of what it consists of are done. */
+    /* Within a transaction: the operation has failed; its first `done` parts are done. */
     void (*failed)(struct engine *e, struct op *op, uint32_t done);
     /* As failed, of a batch, where each of its operations has ended by itself. 0 or -EPROTO. NULL:
      * none does. */
@@ -121,8 +121,8 @@ static inline const struct op_kind *op_row(const struct op *op)
     return op_kinds[op->kind];
 }
 
-/* So many bytes of the operation's payload may be on their way, and its record does not follow now.
- */
+/* For an operation whose record does not follow now: this many bytes of its payload may be on their
+ * way. */
 static inline void op_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted)
 {
     if (op_row(op)->abandon)
@@ -205,7 +205,7 @@ static inline bool op_in_packets(const struct engine *e, const struct op *op)
     return op->kind == SUBMIT_PUT && e->remotes[op->remote].packet > 0 && !op_is_stored(e, op);
 }
 
-/* Stages the next packet of such a put. Results as those of op_kind.record. */
+/* Stages the next packet of a put that travels as packets. Results as those of op_kind.record. */
 int packet_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 /* Where the packet begins that ends behind `end` bytes of an operation; 0: the last one. All bytes
  * of one that is stored. The second function: where the packet begins that goes next when the

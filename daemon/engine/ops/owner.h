@@ -48,7 +48,7 @@ struct owner_kind {
 /* A context of a client; its handle is the session. */
 extern const struct owner_kind owner_session;
 
-/* The row of an owner that is there. */
+/* The row of an owner that exists. */
 static inline const struct owner_kind *owner_row(const struct engine *e, uint64_t owner)
 {
     return e->owners[owner >> 32];

@@ -32,7 +32,7 @@ void reply_give_back(struct engine *e, uint32_t flow, uint32_t count);
 /* Whether the flow that a reply from `peer` names awaits one: 0, -EHOSTDOWN: its client is on its
  * way out; -EPROTO: no honest daemon sends this. */
 int reply_requester(const struct engine *e, uint32_t flow, uint32_t peer);
-/* Within a transaction: a reply has come, and its event takes the space. */
+/* Within a transaction: a reply has arrived, and its event takes the space. */
 void reply_came(struct engine *e, uint32_t flow);
 
 #endif

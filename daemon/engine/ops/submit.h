@@ -29,7 +29,7 @@ void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *dra
  * kind takes, and awaits no reply. 0, or -ENOBUFS with nothing changed. */
 int op_enter(struct engine *e, uint32_t flow, const struct submit_record *draft);
 void op_entered(struct engine *e, uint32_t flow);
-/* The error with which such an operation would end at once; 0: none. */
+/* The error with which this operation would end at once; 0: none. */
 int op_check(struct engine *e, uint32_t flow, const struct submit_record *draft);
 
 /*

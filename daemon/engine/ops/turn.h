@@ -35,7 +35,7 @@
 
 /* Bytes of a turn. A message that comes alone waits for one of these for each client before it. */
 #define TURN_BYTES 16384
-/* Two clients that have staged something share the way for so long. */
+/* How long two clients that have staged something share the way. */
 #define SHARED_NS   10000000u
 #define SHARED_PART 4u /* 1/4 of the window is for these clients */
 /* An operation of the fabric costs both sides as much time as these bytes do, beside its payload.

@@ -179,7 +179,7 @@ static bool origin_is_bound(const struct engine *e, const struct inflow *in)
 }
 
 /* Within a transaction: a new inflow of an origin whose end was reported says that the origin is
- * there again. A client that has bound the origin again knows. */
+ * back. A client that has bound the origin again knows. */
 static void report_origin_back(struct engine *e, uint32_t inflow)
 {
     struct inflow *in = &e->inflows[inflow];
@@ -385,7 +385,7 @@ static bool origin_is_back(struct engine *e, uint32_t inflow)
     return false;
 }
 
-/* Within a transaction: nothing is left to be said of an origin that was there again. */
+/* Within a transaction: nothing is left to be reported of an origin that is back. */
 static void drop_back(struct engine *e, struct inflow *in)
 {
     struct session *s = &e->sessions[in->session];

@@ -50,8 +50,8 @@ static void forget_idle(struct engine *e)
     k->count = kept;
 }
 
-/* How many intervals of silence so many bytes on their way excuse. A link begins with a sign of
- * life, ahead of all payloads: before it has come nothing is excused. */
+/* How many intervals of silence this many bytes on their way excuse. A link begins with a sign of
+ * life, ahead of all payloads: before it has arrived nothing is excused. */
 static uint64_t grant(const struct engine *e, const struct peer_live *live, uint64_t bytes)
 {
     uint64_t most = KEEPALIVE_GRANT * e->keepalive.deadline;
@@ -75,7 +75,7 @@ static bool ask(struct engine *e, uint32_t peer)
 }
 
 /* Counts the intervals in which nothing could be consumed because a run or a payload is missing
- * before what has come. A connection that begins anew may lose its first messages. */
+ * before what has arrived. A connection that begins anew may lose its first messages. */
 static uint32_t hole_stays(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];

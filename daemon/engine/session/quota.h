@@ -39,7 +39,7 @@ int quota_grant(const struct engine *e, uint32_t region);
 int quota_push_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
 int quota_push_reply(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
 int quota_push_spill(struct engine *e, uint32_t session, uint32_t n);
-/* Whether this session may take so many chunks more for what its handlers send: 0 or -ENOBUFS. */
+/* Whether this session may take this many chunks more for what its handlers send: 0 or -ENOBUFS. */
 int quota_room(const struct engine *e, uint32_t session, uint32_t chunks);
 /* As queue_pop, for operations whose chunk goes back to the pool. Within a transaction. */
 void quota_pop_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);

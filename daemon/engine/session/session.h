@@ -74,9 +74,9 @@ int session_report_end(struct engine *e, uint32_t session, uint64_t endpoint, in
  * A context that has not ended costs no more than an event that says nothing new. */
 bool session_knows_end(const struct engine *e, uint32_t session, uint64_t endpoint);
 /*
- * Within a transaction: posts the event that a context `endpoint` is there again. 0; or -ENOBUFS:
- * the ends that came before are not posted yet, or the ring is full, and the spill has no room
- * within its bound, so it stays due.
+ * Within a transaction: posts the event that the context `endpoint` is back. 0; or -ENOBUFS: the
+ * ends that came before are not posted yet, or the ring is full, and the spill has no room within
+ * its bound, so it stays due.
  */
 int session_report_back(struct engine *e, uint32_t session, uint64_t endpoint);
 /* Within a transaction: an event about the peer of a session's flow, or inflow, is due, which

@@ -123,7 +123,7 @@ static void draft_copy(const struct event_draft *d, uint32_t from, uint32_t n, u
     }
 }
 
-/* Entries of the spill that an event of so many bytes takes. */
+/* Entries of the spill that an event of this many bytes takes. */
 static uint32_t spill_span(uint32_t size)
 {
     return (size + (1u << SPILL_SHIFT) - 1) >> SPILL_SHIFT;
@@ -153,7 +153,7 @@ static int spill_room(struct engine *e, uint32_t session, uint32_t inflow, uint3
     return 0;
 }
 
-/* Whether the remote ring has so many bytes free: 0, -EAGAIN, or what is wrong with it. */
+/* Whether the remote ring has this many bytes free: 0, -EAGAIN, or what is wrong with it. */
 static int ring_bytes_free(struct session_live *live, uint64_t need)
 {
     int64_t used = (int64_t)(live->remote.tail - live->remote.head_seen);
@@ -163,7 +163,7 @@ static int ring_bytes_free(struct session_live *live, uint64_t need)
     return used < 0 ? (int)used : live->remote.size - (uint64_t)used >= need ? 0 : -EAGAIN;
 }
 
-/* Whether the ring has room for so many events; a look at the client's index at most. */
+/* Whether the ring has room for this many events; a look at the client's index at most. */
 static int ring_room(struct session_live *live, uint32_t size, uint32_t count, void **at)
 {
     if (count == 1)
@@ -473,7 +473,7 @@ static bool release_flows(struct engine *e, uint32_t session, uint32_t *left)
     return i == NONE;
 }
 
-/* Posts what is due of inflows: ends, or that origins are there again. Whether that was all. */
+/* Posts what is due of inflows: ends, and that origins are back. Returns whether that was all. */
 static bool release_inflows(struct engine *e, uint32_t session, uint32_t home, uint32_t *left)
 {
     struct chain *due = &e->inflows_due;
@@ -496,7 +496,7 @@ static bool release_inflows(struct engine *e, uint32_t session, uint32_t home, u
     return i == NONE;
 }
 
-/* An origin is there again behind its end. */
+/* An origin is back after its end. */
 static void release_ends(struct engine *e, uint32_t session)
 {
     uint32_t left = RELEASED_MOST;

@@ -266,7 +266,7 @@ static int reply_take(struct engine *e, uint32_t session, const struct intake *i
 }
 
 /* Replies take the room that requests leave, so that they never wait for these; there are no more
- * of them than requests that have come. */
+ * of them than requests that have arrived. */
 static const struct intake_rules replies = {reply_check, reply_flow, quota_push_reply, reply_take};
 
 /* ---- both ------------------------------------------------------------------------------------ */

@@ -143,8 +143,8 @@ struct session_live {
     bool dirty;   /* has something to publish */
     bool stalled; /* no room to take its next submission */
     bool answer_stalled;
-    bool sends_awaited;  /* a handler waits for room to send: what it works on was refused */
-    bool gets_wait;      /* for room: the handlers of gets that have come */
+    bool sends_awaited;  /* a handler waits for room to send, and its message was refused */
+    bool gets_wait;      /* handlers of completed gets wait for room */
     uint32_t offloads;   /* that it has */
     uint32_t chunks;     /* of its flows' operations */
     uint64_t drained[3]; /* by enum trace_ring_name: how far its client was traced */

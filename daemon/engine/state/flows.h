@@ -119,7 +119,7 @@ struct flow {
     uint32_t replies_expected; /* requests that hold reply event space */
     uint32_t uid;              /* the user that the flow belongs to, also when its owner is gone */
     int32_t failing; /* the vector that the last operation belongs to goes on, and has failed */
-    int32_t ending;  /* of a closing flow: the status of its CLOSE */
+    int32_t ending;  /* for a closing flow: the status of its CLOSE */
     int32_t due;     /* FLOW_DEAD: the end of its peer that is still to be reported (WIRE_ENDED or
                       * an error), or 0 */
 };
@@ -168,7 +168,7 @@ struct handled {
     uint32_t dropped; /* bytes */
     uint32_t kind;    /* enum handler_kind */
     uint32_t total;   /* bytes of the message */
-    uint32_t done;    /* of these, in packets that have been dealt with */
+    uint32_t done;    /* how many of these, in packets, have been dealt with */
     uint64_t id;      /* as in struct handler_packet */
     uint64_t place;   /* of a put, in its region, whose slot and generation these are */
     uint32_t slot, generation;
@@ -178,7 +178,7 @@ struct handled {
 struct batched {
     uint32_t sequence;
     uint32_t done;   /* puts that have ended; 0: there is no such batch */
-    uint32_t failed; /* of these */
+    uint32_t failed; /* how many of these have failed */
     uint32_t unused;
     uint64_t outcomes[WIRE_BATCH_PUTS / 8]; /* where some have failed, the errno of each: a byte */
 };
@@ -195,13 +195,13 @@ struct inflow {
     uint32_t refused;
     uint32_t next;                 /* of the session's list */
     uint32_t owed;                 /* requests delivered that may be replied to and are not yet */
-    uint32_t reply_flow[REPLIERS]; /* NONE: no request that it may reply to has come */
+    uint32_t reply_flow[REPLIERS]; /* NONE: no request has arrived that this replier may reply to */
     uint32_t in_doubt; /* 1: an earlier process may have done the record `doubt` (doubt.h) */
     uint32_t doubt;    /* sequence */
     struct handled handled;
     struct batched batched;
     /* The report about the origin that is still due. INFLOW_PARTING: as a flow's; else ORIGIN_BACK:
-     * the origin is there again. 0: none. */
+     * the origin is back. 0: none. */
     int32_t due;
 };
 
@@ -246,8 +246,8 @@ struct op {
     uint32_t segment;
     union {
         uint64_t local_offset;
-        uint64_t value; /* of an atomic that its target has done: see op_atomic.c */
-        uint64_t apart; /* of a batch of puts: 1: each has ended by itself (op_batch.c) */
+        uint64_t value; /* for an atomic that its target has done: its result (op_atomic.c) */
+        uint64_t apart; /* for a batch of puts: 1: each has ended on its own (op_batch.c) */
     };
     uint32_t reserve;
     uint16_t nonce; /* of the payload on its way; private in meaning */
@@ -269,7 +269,7 @@ struct flow_live {
     uint32_t first_remote; /* list of these (remote.h); NONE: there is none */
     uint64_t paced_to;     /* index up to which few operations are on their way at a time */
     uint32_t parts;        /* packets on their way, but for the last one of each put */
-    uint32_t pace;         /* of a paced flow: how many operations may be on their way */
+    uint32_t pace;         /* for a paced flow: how many operations may be on their way */
     uint32_t pace_kept;    /* packets consumed since `pace` changed */
     uint64_t begins;       /* index at which an operation began: verdicts come in order */
     bool ready;            /* on one of its turn's lists */

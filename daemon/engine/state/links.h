@@ -57,7 +57,7 @@ struct sent {
     uint32_t flow;  /* NONE: a note */
     uint32_t epoch; /* of the flow; of a note, enum notes_queue; or one of those below */
     uint32_t nonce; /* NONE, or to be freed */
-    uint32_t part;  /* of a PACKET that others follow: bytes of the put up to its end; else 0 */
+    uint32_t part;  /* for a PACKET that others follow: bytes of the put up to its end; else 0 */
 };
 static_assert(sizeof(struct sent) == 32, "sent");
 #define SENT_SHIFT  5u
@@ -217,11 +217,11 @@ struct peer_live {
     uint64_t again_at; /* the next */
     bool watched;      /* keepalive.h, and so are these: */
     uint32_t waiting_flow;  /* where peer_flow_waits looks first */
-    uint32_t silence;       /* intervals in which nothing has come from it */
+    uint32_t silence;       /* intervals in which nothing has arrived from it */
     uint32_t silence_at_up; /* intervals of `silence` before this link */
     uint32_t stuck;         /* intervals in which something has been missing at `stuck_at` */
     uint64_t stuck_at;      /* position in the inbound ledger */
-    bool heard;             /* something has come through this link */
+    bool heard;             /* something has arrived through this link */
     bool asked;             /* the peer has asked for a sign of life, in this interval */
     uint64_t bytes; /* of payloads and reads on their way: ours, and theirs by its last ping */
     uint64_t bytes_theirs;
@@ -235,7 +235,7 @@ struct turn {
     uint32_t client; /* NONE: what is nobody's */
     uint32_t peer;
     uint32_t flows;                          /* that belong to it */
-    uint32_t next;                           /* of its peer's turns, or of the free ones */
+    uint32_t next;                           /* the next in its peer's turns, or in the free list */
     uint32_t notes;                          /* entries of the notes that wait */
     bool listed;                             /* on its peer's list */
     struct ready_list waiting[NOTES_QUEUES]; /* notes: the low bits of their indices */

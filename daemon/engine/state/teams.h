@@ -124,12 +124,12 @@ struct participant {
     uint32_t peer;
     uint32_t members;
     uint32_t first;   /* members of the participants before it */
-    uint32_t heard;   /* a COLL has come since it was sent our floor last */
+    uint32_t heard;   /* a COLL has arrived since it was sent our floor last */
     uint64_t floor;   /* its own, as far as we know */
     uint64_t said;    /* ours, that it was sent last */
     uint64_t wanted;  /* by it: FLOOR leaves when ours is at least this; 0: nothing */
     uint64_t ask;     /* by us: of its own, in the next FLOOR to it; 0: nothing */
-    uint32_t met;     /* something has come from it, or it was asked */
+    uint32_t met;     /* something has arrived from it, or it was asked */
     uint32_t awaited; /* private in meaning: instances that wait for something of its */
     uint32_t unused[2];
 };
@@ -145,8 +145,8 @@ struct team_member {
 /* The round of an instance waits for this, where members here wait for the instance. */
 enum instance_waits {
     WAITS_NOT = 0,
-    WAITS_FLOORS = 1,  /* of those that it sends to */
-    WAITS_LETTERS = 2, /* of those that it gets from */
+    WAITS_FLOORS = 1,  /* for floors of participants that it sends to */
+    WAITS_LETTERS = 2, /* for letters from participants */
 };
 
 enum instance_state {
@@ -157,7 +157,7 @@ enum instance_state {
 
 struct instance {
     uint32_t state;  /* enum instance_state */
-    uint32_t called; /* the last member here has come, or the root */
+    uint32_t called; /* the last member here has arrived, or the root */
     uint64_t sequence;
     uint64_t signature;
     uint32_t rank; /* that called so: for the text of a mismatch */
@@ -168,7 +168,7 @@ struct instance {
     uint32_t round;  /* under way; as many as the schedule has: behind it */
     uint32_t posted; /* rounds whose letters have been written */
     uint32_t copied; /* rounds whose blocks have been copied to the other side, to be combined */
-    uint32_t side;   /* of its room, that counts */
+    uint32_t side;   /* the side of its room that counts */
     uint32_t in_used, out_used;
     uint32_t unacked;  /* letters */
     uint32_t done;     /* shown to the members here */
@@ -183,7 +183,7 @@ static_assert(sizeof(struct instance) == 96, "instance");
 
 /* A letter of one round that an instance awaits. */
 struct arrival_slot {
-    uint32_t records; /* of it that have come */
+    uint32_t records; /* how many of its records have arrived */
     uint32_t come;    /* bytes */
     uint32_t at;      /* in `in` of the room */
     uint32_t bytes;

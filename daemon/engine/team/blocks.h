@@ -58,12 +58,13 @@ void blocks_pack(const struct blocks *b, uint32_t round, const struct coll_range
 enum blocks_side {
     BLOCKS_HERE,  /* that which it reads */
     BLOCKS_TURN,  /* the other one, which counts from then on */
-    BLOCKS_APART, /* the other one, where what has come stands until the end */
+    BLOCKS_APART, /* the other one, where what has arrived stands until the end */
 };
 enum blocks_side blocks_side(const struct blocks *b);
 /* Whether a round combines, so that it must not be done twice on the same blocks. */
 bool blocks_combine(enum coll_how how);
-/* Copies the blocks of one side that such a round combines others into, to the other side. */
+/* Before a round that combines others' blocks into ours: copies these blocks from one side to the
+ * other. */
 void blocks_copy(const struct blocks *b, enum coll_how how, const struct coll_range *range,
                  const uint8_t *side, uint8_t *other);
 /* Puts a letter that has arrived in a round in place: from `side` and `letter` to the side that

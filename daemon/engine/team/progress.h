@@ -1,9 +1,9 @@
 /*
  * Progress of instances, round by round, and the end of teams that break.
  *
- * Each step is a transaction: the letters of a round are written, what has come is put in place and
- * the round is behind us, the result is shown. A process that dies between two of them, or in the
- * middle of one, leaves what the next one goes on with. Thread: the progress thread.
+ * Each step is a transaction: the letters of a round are written, what has arrived is put in place
+ * and the round is behind us, the result is shown. A process that dies between two of them, or in
+ * the middle of one, leaves what the next one goes on with. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_PROGRESS_H
 #define PWC_ENGINE_PROGRESS_H

@@ -192,7 +192,7 @@ void stream_connection_close(struct stream *s, struct stream_connection *c, int 
 void stream_connection_due(struct stream *s, struct stream_connection *c);
 /* Sends what can be sent. */
 void stream_connection_flush(struct stream *s, struct stream_connection *c);
-/* Takes what has come: 0, or why the connection is at its end. */
+/* Takes what has arrived: 0, or why the connection is at its end. */
 int stream_receive(struct stream *s, struct stream_connection *c);
 /* Acts on what the kernel reported: connected, writable, readable. May close the connection. */
 void stream_connection_progress(struct stream *s, struct stream_connection *c);
@@ -243,7 +243,7 @@ int stream_listener_open(struct stream *s, const struct stream_config *config);
 void stream_listener_close(struct stream *s);
 /* The set has reported the listening socket or its timer: accepts a few connections. */
 void stream_listener_look(struct stream *s);
-/* Accepts at most so many connections: their number, or a negative errno. */
+/* Accepts at most this many connections: their number, or a negative errno. */
 int stream_listener_accept(struct stream *s, uint32_t most);
 /* Reads the greeting of an accepted connection. May close it. */
 void stream_listener_read(struct stream *s, struct stream_connection *c);

@@ -560,8 +560,8 @@ static void test_flushed_request(void)
     two_free(t);
 }
 
-/* A context that ends while gets go through staging gives its memory back: so many would not have
- * room in the client's first segment. */
+/* A context that ends while gets go through staging gives its memory back. Without that, this many
+ * would not have room in the client's first segment. */
 static void test_staging_given_back(void)
 {
     struct two *t = two_new(false);

@@ -231,7 +231,7 @@ static void *accept_all(void *context)
     return NULL;
 }
 
-/* As many have come as may wait to be accepted: one more waits for that, as long as it may. */
+/* As many have arrived as may wait to be accepted: one more waits for that, as long as it may. */
 static void test_crowd_of_ranks(void)
 {
     char error[128] = "", name[64];

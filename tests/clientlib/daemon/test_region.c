@@ -394,7 +394,7 @@ static void test_late_answers(void)
         CU_ASSERT_EQUAL(rows[i].call(w), -ETIMEDOUT);
         CU_ASSERT_EQUAL(slow.ended, 0);
         slow.held = false;
-        /* Each call reads what has come; the end is counted before the daemon carries it out. */
+        /* Each call reads what has arrived; the end is counted before the daemon carries it out. */
         for (int call = 0; call < 1000 && !(slow.ended == 1 && w->daemon.sessions_open == 1 &&
                                             w->daemon.segments_open == 1);
              call++)

@@ -122,7 +122,7 @@ static void hall_free(struct hall *h)
     free(h);
 }
 
-/* 1: an event has come, the next of its origin. */
+/* 1: an event has arrived, the next of its origin. */
 static int probe(struct hall *h)
 {
     struct pwc_event event;
@@ -140,7 +140,7 @@ static __attribute__((noinline)) int counted_probe(struct hall *h)
     return channel_probe(&h->channel, PWC_ANY, PWC_REMOTE, &event);
 }
 
-/* Until so many are looked at, and nothing comes meanwhile. */
+/* Waits until this many are looked at and nothing arrives meanwhile. */
 static void fall_quiet(struct hall *h, uint32_t active)
 {
     int64_t limit = now_ns() + WAIT_NS;
@@ -355,7 +355,8 @@ static void test_random(void)
     hall_free(h);
 }
 
-/* Callgrind counts these: empty probes, of so many neighbours, all of them looked at or quiet. */
+/* Empty probes for callgrind to count, with this many neighbours, all of them looked at or all
+ * quiet. */
 static struct {
     uint32_t neighbours;
     bool quiet;

@@ -38,7 +38,7 @@ static void pair_free(struct pair *p)
     free(p);
 }
 
-/* Begins a vector with these flags and a remote id of so many bytes (0: by value). */
+/* Begins a vector with these flags and a remote id of this many bytes (0: by value). */
 static int begin(struct pair *p, uint8_t kind, uint16_t flags, uint16_t rid_len)
 {
     const pwc_cid lid = pwc_cid_u64(LID);

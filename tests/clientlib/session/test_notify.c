@@ -115,7 +115,7 @@ static void expect(const struct pwc_request *r, uint64_t peer, uint32_t tag, uin
 }
 
 /* For both peers: a started request takes what comes; one that is started later takes what has
- * come. */
+ * arrived. */
 static void started_and_unexpected(void)
 {
     for (uint64_t peer = FAR; peer <= NEAR; peer++) {

@@ -120,7 +120,8 @@ static void test_many(void)
 }
 
 /* A peer is over when it has ended, whether or not a probe has shown that, and it is not when
- * another context has come with its number: by an event, or by a bind. That one may end again. */
+ * another context has arrived with its number: by an event, or by a bind. That one may end
+ * again. */
 static void test_over_and_back(void)
 {
     struct pair *p = pair_new();
@@ -172,8 +173,8 @@ static int deliver(void *context, const struct event_record *event, int32_t *sta
     return 0;
 }
 
-/* A context that comes with the number of one that has ended, and only sends messages, is there
- * again, and may end again. */
+/* A context that comes with the number of one that has ended, and only sends messages, is back, and
+ * may end again. */
 static void test_back_by_message(void)
 {
     const struct message block = {.kind = SUBMIT_SHORT, .token = WIRE_NONE};
@@ -192,9 +193,8 @@ static void test_back_by_message(void)
     pair_free(p);
 }
 
-/* A context that comes with the number of one that has ended, and only binds us, is there again,
- * and may end again; an end that was not shown before is shown still. A bind of others says
- * nothing. */
+/* A context that comes with the number of one that has ended, and only binds us, is back, and may
+ * end again; an end that was not shown before is shown still. A bind of others says nothing. */
 static void test_back_by_bind(void)
 {
     struct pair *p = pair_new();

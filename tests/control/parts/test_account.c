@@ -63,7 +63,7 @@ static void charged(void)
     end();
 }
 
-/* An eighth of the time that goes by is paid, to the last nanosecond, and never more than was
+/* An eighth of the time that passes is paid, to the last nanosecond, and never more than was
  * spent. */
 static void paid(void)
 {
@@ -153,8 +153,7 @@ static void no_long_wait(void)
     end();
 }
 
-/* A user that hangs up and comes again has not paid by that; one that has nothing to pay for is
- * forgotten. */
+/* A user that hangs up and connects again still has its debt; a user without debt is forgotten. */
 static void remembered(void)
 {
     struct quota_user *u;

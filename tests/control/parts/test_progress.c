@@ -53,7 +53,7 @@ static struct {
     bool segment_ready, client_closed;
     _Atomic bool asked;                   /* for an errand */
     _Atomic uint64_t errands;             /* done */
-    uint32_t ends_seen, ends_seen_before; /* when the crowd was there again */
+    uint32_t ends_seen, ends_seen_before; /* when the crowd was back */
     struct call again;
 } world;
 

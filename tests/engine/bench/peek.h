@@ -112,7 +112,7 @@ uint64_t peek_staged_of(const struct engine *e, uint32_t client);
 /* The flow that a remote leads by; and how many pieces have left of the put that it starts next. */
 uint32_t peek_flow_of(const struct engine *e, uint32_t remote);
 uint32_t peek_pieces_posted(struct engine *e, uint32_t remote);
-/* Pieces that have come under a nonce of a peer's. */
+/* Pieces that have arrived under a nonce of a peer's. */
 uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce);
 /* The most bytes that one submission may have. */
 uint32_t peek_record_max(const struct engine *e);
@@ -144,13 +144,13 @@ struct engine_config *poke_config(struct engine *e);
 void poke_owner(void *memory, const struct owner_kind *row);
 /* Sets the cookie of a remote; the caller has a transaction open. */
 void poke_word(struct engine *e, uint32_t remote, uint64_t word);
-/* Leaves so many chunks of memory free. Returns how many were free. */
+/* Leaves this many chunks of memory free. Returns how many were free. */
 uint32_t poke_memory(struct engine *e, uint32_t chunks);
-/* Operations and spilled events leave so many chunks to control records. */
+/* Operations and spilled events leave this many chunks to control records. */
 void poke_chunks_keep(struct engine *e, uint32_t chunks);
-/* Leaves so many entries of a table free. */
+/* Leaves this many entries of a table free. */
 void poke_unused(struct engine *e, enum table table, uint32_t entries);
-/* The client has notes waiting that fill so many chunks. */
+/* The client has notes waiting that fill this many chunks. */
 void poke_notes(struct engine *e, uint32_t client, uint32_t chunks);
 /* Sets how many replies the inflow's client owes. */
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
@@ -167,8 +167,8 @@ void poke_unmapped(struct engine *e, uint32_t segment);
 void poke_unregistered(struct engine *e, uint32_t segment);
 /* Another client has had other work than handlers just now. */
 void poke_other_work(struct engine *e);
-/* The client's handlers have taken so many units that they have not paid for. */
-/* The client's handlers have so many gets, of which the table knows nothing. */
+/* The client's handlers have taken this many units that they have not paid for. */
+/* The client's handlers have this many gets, of which the table knows nothing. */
 void poke_gets(struct engine *e, uint32_t client, uint32_t gets);
 void poke_handler_debt(struct engine *e, uint32_t client, uint32_t units);
 void poke_uid(struct engine *e, uint32_t client, uint32_t uid);
@@ -178,7 +178,7 @@ uint32_t poke_nonces(struct engine *e, uint32_t peer, uint32_t free);
 void poke_switching(struct engine *e, uint32_t peer, bool switching);
 void poke_outstanding(struct engine *e, uint32_t peer, uint32_t operations);
 void poke_runs_acknowledged(struct engine *e, uint32_t peer);
-/* The fabric keeps the order of writes up to so many bytes. */
+/* The fabric keeps the order of writes up to this many bytes. */
 void poke_ordered(struct engine *e, uint64_t bytes);
 /* Payloads from `least` bytes on travel in 1 << `shift` pieces. */
 void poke_rails(struct engine *e, uint32_t shift, uint32_t least);

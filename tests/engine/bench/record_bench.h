@@ -76,8 +76,8 @@ void bench_bind(struct bench *b, uint32_t origin_flow);
 void bench_note(struct bench *b, uint8_t kind, uint32_t flow, uint32_t sequence);
 /* Our answer to a BIND: `status`, and a region of 4096 bytes with these rights. */
 void bench_bound(struct bench *b, uint32_t remote, int32_t status, uint32_t rights);
-/* A remote of the client's to us (flow 0 and remote 0 in a bench without self), with both rights.
- * The key that it is for is BENCH_KEY. */
+/* A remote of the client that leads to us (flow 0 and remote 0 in a bench without self), with both
+ * rights, for the key BENCH_KEY. */
 #define BENCH_KEY                                                                                  \
     (struct engine_key)                                                                            \
     {                                                                                              \

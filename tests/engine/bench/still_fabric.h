@@ -34,8 +34,8 @@ struct still_fabric {
 void still_open(struct still_fabric *f);
 /* Completes the operations that were held back. */
 void still_release(struct still_fabric *f);
-/* Adds an event for the next poll. An arrival without a peer is that of a fabric that does not know
- * the writer. */
+/* Adds an event for the next poll. An arrival without a peer is what a fabric gives that does not
+ * know the writer. */
 void still_push(struct still_fabric *f, const struct fabric_event *event);
 
 #endif

@@ -197,7 +197,8 @@ void scene_end(struct scene *s)
     free(s->now);
 }
 
-/* ---- data that has come --------------------------------------------------------------------- */
+/* ---- data that has arrived
+ * --------------------------------------------------------------------- */
 
 /* The bits of the numbers below `end` in a word that starts with number `first`. */
 static uint64_t below(uint32_t first, uint32_t end)

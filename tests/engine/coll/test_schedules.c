@@ -535,7 +535,8 @@ static void test_reach(void)
         CU_ASSERT(reached[row]);
 }
 
-/* An algorithm whose rounds grow with the participants is for so many only as have much each. */
+/* An algorithm whose rounds grow with the participants serves only calls in which each participant
+ * has at least that much data. */
 static void test_many_participants(void)
 {
     static const struct {

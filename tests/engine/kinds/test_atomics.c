@@ -19,7 +19,7 @@ struct atomic {
     uint8_t operands[256];
 };
 
-/* One that fetches, of so many bytes of operands, which are zero. */
+/* A fetching atomic with this many bytes of operands, which are zero. */
 static struct atomic atomic_of(const struct bench *b, uint8_t code, uint32_t length)
 {
     return (struct atomic){.record = {.size = sizeof(struct submit_record) + abi_pad8(length),

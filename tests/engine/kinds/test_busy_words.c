@@ -46,7 +46,7 @@ struct atomic {
     uint64_t operands[16];
 };
 
-/* Adds one to each of so many words. */
+/* Adds one to each of this many words. */
 static struct atomic atomic_of(const struct bench *b, uint32_t words, uint16_t flags)
 {
     struct atomic a = {.record = {.size = (uint32_t)sizeof(struct submit_record) + 8 * words,
@@ -170,7 +170,7 @@ static struct atomic notification(const struct bench *b)
  * done spill, and where none was done the flow is not stopped. */
 static void spilled(void)
 {
-    /* Events, where so many are done: one of them finds the place that is left. */
+    /* Events, when this many operations are done: one of them finds the only place left. */
     static const uint64_t spills[] = {0, 0, 1, 2};
 
     for (uint32_t done = 0; done < 4; done++) {

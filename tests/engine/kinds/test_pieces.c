@@ -171,8 +171,8 @@ static void passes(void)
         }
 }
 
-/* The most bytes of payloads on their way until client 0 has posted so many more, while client 2
- * sends one small put after another. */
+/* Returns the most bytes of payload that were under way at a time until client 0 had posted this
+ * many more, while client 2 sends one small put after another. */
 static uint64_t most_on_their_way(uint64_t bytes)
 {
     uint64_t until = posted_from(0, LONG) + bytes, most = 0;

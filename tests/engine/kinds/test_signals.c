@@ -192,8 +192,8 @@ static void failed_without_effect(void)
     }
 }
 
-/* A block of so many bytes, and a payload of those that are left: the record is as long as before.
- */
+/* A block of this many bytes, and a payload of those that are left: the record is as long as
+ * before. */
 static void set_block(struct packed *packed, uint16_t bytes)
 {
     packed->put.op.length += packed->put.op.rid_len - bytes;

@@ -369,7 +369,7 @@ static void fails_at_submission(void)
     bench_free(b);
 }
 
-/* A payload that the fabric does not take fails as well, before the last record has come and
+/* A payload that the fabric does not take fails as well, before the last record has arrived and
  * behind. The payload of the first piece is on its way. */
 static void fails_at_start(void)
 {

@@ -380,7 +380,7 @@ static void ways_of_a_long_reply(void)
                     .block = {.kind = SUBMIT_LONG}};
 
         send_message(b, &request);
-        for (uint32_t peer = 2; peer > 0; peer--) { /* the request has come from peer 1 */
+        for (uint32_t peer = 2; peer > 0; peer--) { /* the request has arrived from peer 1 */
             const struct engine_key key = BENCH_KEY;
 
             CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, peer, &key, 1), 0);

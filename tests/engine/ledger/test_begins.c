@@ -21,7 +21,7 @@ static struct submit_record long_put(void)
 }
 
 /* A sign of life goes ahead of payloads that wait for the link, which may be long: the peer excuses
- * no silence before one has come. It acknowledges what was consumed before. */
+ * no silence before one has arrived. It acknowledges what was consumed before. */
 static void test_sign_of_life_first(void)
 {
     for (int again = 0; again < 2; again++) {

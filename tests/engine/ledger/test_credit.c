@@ -368,7 +368,7 @@ static bool ack_answered(struct bench *b, bool put)
     return (b->fabric.kinds & 1u << WIRE_ACK) != 0;
 }
 
-/* One ACK leaves behind so many of the peer's. */
+/* The engine sends one ACK for every `every` answers of the peer. */
 static void check_acks(struct bench *b, bool put, uint32_t every)
 {
     for (uint32_t i = 1; i < RUN_WINDOW && !ack_answered(b, put); i++)

@@ -74,7 +74,7 @@ static void test_table(void)
     }
 }
 
-/* Memory as the kernel gives it: only what is touched is there. */
+/* Memory as the kernel gives it: only touched pages exist. */
 static void *pages(size_t size)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -123,7 +123,7 @@ static int link_to(struct engine *e, uint32_t node, uint64_t *now)
     return r < 0 ? r : engine_peer_up(e, node, &theirs);
 }
 
-/* An engine with so many peers, and its memory. */
+/* An engine with this many peers, and its memory. */
 struct grown {
     struct still_fabric fabric;
     struct engine *engine;

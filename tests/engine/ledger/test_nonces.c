@@ -147,7 +147,7 @@ static bool put(struct world *w, uint32_t from, int remote)
     return world_submit(w, from, 0, &record, NULL, NULL, NULL) >= 0;
 }
 
-/* The flow from client 1 to 3 ends when so many pieces have left. How many nonces are missing. */
+/* The flow from client 1 to 3 ends when this many pieces have left. How many nonces are missing. */
 static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t pieces)
 {
     const struct world_options options = {

@@ -506,7 +506,7 @@ static void test_late_notes_of_requests(void)
     }
 }
 
-/* A reply to the one request that has come, without a local event. */
+/* A reply to the one request that has arrived, without a local event. */
 static void submit_answer(struct bench *b)
 {
     struct session_shared *shared = b->session;

@@ -80,7 +80,7 @@ static void scene_close(struct scene *s)
     world_close(s->w);
 }
 
-/* A message of so many bytes: 0 if there was room to submit it. */
+/* A message of this many bytes: 0 if there was room to submit it. */
 static int send(struct scene *s, uint32_t from, uint16_t flags, uint32_t length)
 {
     static const uint8_t payload[LONGEST];

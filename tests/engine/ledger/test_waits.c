@@ -1,8 +1,8 @@
 /*
- * Changes while an operation waits: its memory goes, or becomes another's; what it is for is
- * withdrawn; the fabric takes a part of it and no more. It ends with an error that says so, what
- * the target waits for goes all the same, and nobody else's memory is touched. One engine; the test
- * is its client, its peer, and the fabric (record_bench.h). One thread.
+ * Changes while an operation waits: its memory goes, or becomes another's; its target is withdrawn;
+ * the fabric takes a part of it and no more. It ends with an error that says so, what the target
+ * waits for goes all the same, and nobody else's memory is touched. One engine; the test is its
+ * client, its peer, and the fabric (record_bench.h). One thread.
  */
 #include <errno.h>
 #include <stdio.h>

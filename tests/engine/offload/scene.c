@@ -37,7 +37,7 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU_X(CODE_MOV, 6, 1),
         LOAD32(2, 6, 0),
         op(CODE_JMP | CODE_JNE, 2, 0, 29, HANDLER_GOT),
-        /* a get that has come: its count */
+        /* a get that has completed: its count */
         LOAD(9, 6, 24),
         ALU_X(CODE_MOV, 7, 9),
         ALU(CODE_RSH, 7, 32),
@@ -333,7 +333,8 @@ static uint32_t bind(struct scene *s, uint32_t from, uint32_t to, const struct e
     return remote;
 }
 
-/* Whether it is there, its targets bound. One that was not ready when its node died has gone. */
+/* Whether the offload exists with its targets bound. One that was not ready when its node died has
+ * gone. */
 static bool is_ready(struct scene *s)
 {
     const struct world_client *owner = &s->world->clients[s->first + 1];

@@ -15,8 +15,8 @@
  *                              15: a loop of 9800 units
  *     region                   runs[number][handler], then reruns[number][handler], 8 bytes each
  *
- *     then bytes[number]: of payload handlers, each packet's length and offset << 32
- *     then gots[number]: runs on gets that have come, reruns << 16, those that have failed << 32
+ *     then bytes[number]: of payload handlers, each packet's length and offset << 32 then
+ *     gots[number]: runs on gets that have completed, reruns << 16, those that have failed << 32
  *
  * Or the offload takes puts to that region: the number and the plan stand in the completion id,
  * number << 48 | plan, and the upper half of the region is for what is placed.
@@ -71,9 +71,9 @@ struct scene_message {
     bool wants_reply;
     uint32_t ends; /* local events */
     int status;
-    uint32_t replies;        /* that ran a handler at the asker */
-    uint32_t events[16];     /* of the owner, by enum offload_event; 0: the message itself came */
-    uint32_t deferred;       /* of those that came itself */
+    uint32_t replies;    /* that ran a handler at the asker */
+    uint32_t events[16]; /* the owner's events, by enum offload_event; 0: the message itself came */
+    uint32_t deferred;   /* how many of these messages came to the owner itself */
     uint32_t got_events[16]; /* the same of its gets */
     uint32_t own[SCENE_STAGES];
     uint32_t puts[SCENE_STAGES], host_puts[SCENE_STAGES], messages; /* at the target */
@@ -143,8 +143,8 @@ uint64_t scene_reruns(const struct scene *s, uint32_t number, uint32_t stage);
 /* Whether payload handlers have run once on each packet of a put, packets having `size` bytes. */
 bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size);
 
-/* How often the completion handler has run on the message's gets that have come, how often again,
- * and on how many that have failed; and whether the bytes are there. */
+/* How often the completion handler has run on the message's gets that have completed, how often
+ * again, and on how many that have failed; and whether the bytes are there. */
 uint32_t scene_gots(const struct scene *s, uint32_t number);
 uint32_t scene_got_reruns(const struct scene *s, uint32_t number);
 uint32_t scene_gots_failed(const struct scene *s, uint32_t number);

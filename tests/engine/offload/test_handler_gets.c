@@ -1,9 +1,9 @@
 /*
- * Gets of handlers, in the simulated world: what the handler of a get that has come may return; a
- * get that fails; an offload that is disabled or destroyed, and a client that leaves, while gets
- * are under way; no room for a get, or for its event; a turn that its handler waits for. That each
- * handler runs exactly once over cut links and restarts is test_offloads'; deaths are test_crash's.
- * Thread: one.
+ * Gets of handlers, in the simulated world: what the handler of a get that has completed may
+ * return; a get that fails; an offload that is disabled or destroyed, and a client that leaves,
+ * while gets are under way; no room for a get, or for its event; a turn that its handler waits for.
+ * That each handler runs exactly once over cut links and restarts is test_offloads'; deaths are
+ * test_crash's. Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -278,8 +278,7 @@ static void test_destroyed_without_room(void)
     }
 }
 
-/* A client's own entries are there whatever others have; of the rest a user may have as many as
- * stay free. */
+/* A client's own entries are available whatever others have; of the rest a user may take half. */
 static void test_quota(void)
 {
     uint32_t session, client, shared;
@@ -320,7 +319,7 @@ static void test_quota(void)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* A client in debt: the handler of its get waits for a turn, and runs when it has come. */
+/* A client in debt: the handler of its get waits for a turn, and runs when it has one. */
 static void test_turn(void)
 {
     uint32_t number;

@@ -73,7 +73,7 @@ static void open_neighbour(uint32_t first)
     neighbour.sent = neighbour.ended = 0;
 }
 
-/* So many busy clients, and their neighbour. How many messages are on their way follows from the
+/* This many busy clients, and their neighbour. How many messages are on their way follows from the
  * bytes of the clients' rings. Programs have the handlers of this mask. */
 static void open_world(uint64_t seed, uint32_t count, uint32_t rings, uint32_t handlers)
 {

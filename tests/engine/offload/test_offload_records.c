@@ -414,7 +414,7 @@ static uint32_t faults(struct bench *b)
     return header_alone(b, code, COUNT(code));
 }
 
-/* A row says what has come, what it cost and what went wrong last; the sums keep it when the
+/* A row says what has arrived, what it cost and what went wrong last; the sums keep it when the
  * offload is gone. */
 static void rows_and_sums(void)
 {

@@ -18,7 +18,7 @@ enum {
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* Answers a BIND: the region takes packets of so many bytes; 0: it takes none. `rights` may have
+/* Answers a BIND: the region takes packets of this many bytes; 0: it takes none. `rights` may have
  * WIRE_BOUND_STORES. */
 static void answer_bind_with(struct bench *b, uint32_t remote, uint32_t flow, uint32_t piece,
                              uint16_t rights)

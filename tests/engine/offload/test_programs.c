@@ -81,7 +81,7 @@ static void refused(void)
     bench_free(b);
 }
 
-/* Without an entry, or without memory, nothing changes; what is unloaded is there again. */
+/* Without an entry, or without memory, nothing changes; what is unloaded is available again. */
 static void full(void)
 {
     struct bench *b = unbound_bench(false);

@@ -106,7 +106,7 @@ static uint32_t put_row(size_t row, uint32_t length)
                length);
 }
 
-/* What has come of the row's put. */
+/* What has arrived of the row's put. */
 static void check_row(size_t row, uint32_t number, uint32_t length)
 {
     const struct scene_message *m = &scene.messages[number];

@@ -202,7 +202,7 @@ static void teams_of_a_client_fit(void)
     free(list);
 }
 
-/* Opening clears a team's slots on the progress thread: so many are refused. */
+/* Opening clears a team's slots on the progress thread: this many are refused. */
 static void too_many_slots_are_refused(void)
 {
     struct participant *list = calloc(1024, sizeof(*list));

@@ -71,7 +71,7 @@ void teams_kill(struct teams *t, uint32_t rank);
 /* All leave, and every engine closes its area. */
 void teams_close(struct teams *t);
 
-/* A call that fits a team whose fullest engine has so many members. */
+/* A call that fits a team whose fullest engine has this many members. */
 struct teams_spec teams_random_spec(struct sim_random *random, uint32_t ranks, uint32_t fullest);
 
 /* For the world: a new process has the node's arena; and a notice. */

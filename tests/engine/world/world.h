@@ -194,7 +194,7 @@ struct world {
     uint64_t cookies;           /* given out so far */
     uint32_t offloads_given_up; /* ended while their targets were bound */
     uint64_t rounds;
-    uint32_t reopen_rounds; /* a node that died under the guard opens again so much later */
+    uint32_t reopen_rounds; /* rounds after which a node that died under the guard opens again */
     uint32_t idle;          /* rounds in a row in which nothing was done */
     world_guard *guard;     /* NULL: plain calls */
     void *guard_context;
@@ -251,7 +251,7 @@ void world_link_blackout(struct world *w, uint32_t a, uint32_t b);
  * until it begins anew. */
 void world_link_swallow(struct world *w, uint32_t from, uint32_t to);
 void world_link_carry(struct world *w, uint32_t from, uint32_t to);
-/* The engine asks for a sign of life, with so many bytes ahead of its own. */
+/* The engine asks for a sign of life, with this many bytes ahead of its own. */
 void world_link_ask(struct world *w, uint32_t from, uint32_t to, uint64_t bytes);
 /* The engine gives the peer up. */
 void world_link_gone(struct world *w, uint32_t from, uint32_t to);

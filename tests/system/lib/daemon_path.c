@@ -147,7 +147,7 @@ static int submit_atomic(struct daemon_path *p, pwc_remote *remote, const struct
     return rc;
 }
 
-/* To the suite the local event of such an atomic brings the word. */
+/* In this suite the local event of a fetching atomic brings the word. */
 static void show_fetched(const struct daemon_path *p, struct pwc_event *event)
 {
     for (uint32_t i = 0; i < DAEMON_PATH_FETCHES && i < p->fetch_count; i++) {
@@ -206,7 +206,8 @@ static int path_probe(void *context, uint32_t end, struct pwc_event *out)
     return rc;
 }
 
-/* Everything happens elsewhere: gives it a moment, and ends when nothing has come for too long. */
+/* Everything happens elsewhere: gives it a moment, and ends when nothing has arrived for too
+ * long. */
 static bool path_progress(void *context)
 {
     struct daemon_path *p = context;

@@ -98,8 +98,9 @@ static struct request_end **first_ended(struct request_ends *ends, struct reques
     return *rc < 0 ? NULL : at;
 }
 
-/* Takes the oldest end. A test that takes what has come may end a request that was tested before,
- * so the requests in front of one that has ended are tested again, until none of them has. */
+/* Takes the oldest end. A test that takes what has arrived may end a request that was tested
+ * before, so the requests in front of one that has ended are tested again, until none of them
+ * has. */
 int request_ends_take(struct request_ends *ends, struct pwc_event *out)
 {
     while (ends->first) {

@@ -15,7 +15,7 @@ enum { TOP_HINTS_MAX = 7 };
 struct top_look;
 
 struct top_hints {
-    json_t **queues; /* of an earlier look, of `daemons` of them */
+    json_t **queues; /* the queues of an earlier look, one for each of `daemons` */
     size_t daemons;
     double at;                          /* time of that look, in seconds */
     struct doctor_full events, records; /* results of the last two of these looks */

@@ -44,14 +44,14 @@ struct top_column {
     size_t width;  /* at least */
     unsigned need; /* 1: always shown; on a narrow screen the columns with the highest numbers go
                       first */
-    const char *size_key, *high_key; /* of a bar; high NULL: none is kept */
+    const char *size_key, *high_key; /* for a bar; high NULL: no maximum is kept */
     bool only_if_any;                /* not there where no row has it */
 };
 
 struct top_cell {
     bool known;         /* a rate is not at the first look, nor when its counter began anew */
-    double value, high; /* of a bar: shares from 0 to 1 */
-    double counter;     /* of a rate or a share */
+    double value, high; /* for a bar: shares from 0 to 1 */
+    double counter;     /* for a rate or a share: the counter itself */
     char text[TOP_TEXT_MAX];
 };
 

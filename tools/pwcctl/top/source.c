@@ -110,7 +110,7 @@ static int take_answer(struct top_source *s, const uint8_t *bytes, uint32_t leng
     return rc;
 }
 
-/* Takes the whole frames out of what has come, and keeps the rest. */
+/* Takes the whole frames out of what has arrived, and keeps the rest. */
 static int take_frames(struct top_source *s)
 {
     size_t at = 0;

@@ -13,7 +13,7 @@ enum { TOP_QUESTIONS = 7, TOP_NEEDED = 5 /* older daemons refuse the others */ }
 struct top_source {
     const char *socket;
     int fd;         /* -1: no look is under way */
-    uint8_t *bytes; /* that have come */
+    uint8_t *bytes; /* that have arrived */
     size_t size, room;
     json_t *documents[TOP_QUESTIONS];
     int answers;

@@ -126,7 +126,7 @@ static int missed(struct top *top, size_t i, int rc)
     return 0;
 }
 
-/* Shows the looks that have come, once no other is under way. */
+/* Shows the looks that have arrived, once no other is under way. */
 static int complete(struct top *top)
 {
     struct top_look looks[OPTIONS_SOCKETS_MAX];
@@ -178,7 +178,7 @@ static int begin(struct top *top)
     return rc == 0 ? complete(top) : rc;
 }
 
-/* Takes what has come from one of the daemons. */
+/* Takes what has arrived from one of the daemons. */
 static int take(struct top *top, size_t i)
 {
     int rc = top_source_read(&top->sources[i], &top->come[i]);

@@ -144,7 +144,7 @@ static uint64_t draw(uint64_t *state)
 
 struct updates {
     struct pair *pair;
-    uint64_t window, marks; /* operations in flight; every so many ask for a local event */
+    uint64_t window, marks; /* operations in flight; every this many ask for a local event */
     uint64_t ended;
     bool fetch;
     uint64_t state, last;

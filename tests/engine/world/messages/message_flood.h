@@ -31,7 +31,7 @@ struct flood_message {
     uint32_t slot; /* of a Long; FLOOD_SLOTS: none */
     int status;    /* how it must end at its sender */
     bool shaken;   /* sender, target or link was lost: other ends are allowed */
-    bool ended;    /* its local event has come, or none will */
+    bool ended;    /* its local event has arrived, or none will */
     bool seen;     /* its handler has run, or none will */
 };
 

@@ -397,7 +397,7 @@ static bool is_flushed(struct model *m, uint32_t number)
     bool silent = op->flags & PWC_NO_LCE;
 
     if (op->shaken && !op->local_seen)
-        return true; /* of a flow that is dead: another one has taken its place since */
+        return true; /* the flow is dead, and another one has taken its place since */
     if (!silent && !op->local_seen)
         return model_fail(
             m, "operation %u (%u->%u flags %x) has had no event before a flush behind it", number,

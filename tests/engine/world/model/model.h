@@ -37,7 +37,7 @@ struct model_op {
     bool shaken;      /* its peer or link was lost while it was in flight */
     bool local_seen, remote_seen;
     bool ended; /* known to have ended, by its local event or otherwise */
-    bool past;  /* of a context that is there again since */
+    bool past;  /* its context has ended and come back since */
     int local_status;
 };
 
@@ -67,7 +67,7 @@ struct model_end {
     uint64_t length;
     bool dead;
     uint64_t local_events, remote_events;
-    uint32_t life;                     /* how often its context was there again */
+    uint32_t life;                     /* how often its context came back */
     uint64_t counters[MODEL_COUNTERS]; /* their values when that life began */
 };
 
@@ -117,7 +117,7 @@ uint64_t model_flush(struct model *m, uint32_t from, uint32_t to);
  * False: something before one of them has not. */
 bool model_flushed(struct model *m, uint32_t from, uint64_t number);
 bool model_flushing(const struct model *m, uint32_t from);
-/* The end's context is there again; nothing of before is under way. */
+/* The end's context is back; nothing from before is under way. */
 void model_again(struct model *m, uint32_t end);
 /* All that the end has submitted has ended. */
 void model_idle(struct model *m, uint32_t end);

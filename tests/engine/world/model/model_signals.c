@@ -49,7 +49,7 @@ struct path_signal model_signal(const struct model *m, uint32_t number)
                                 .add = add};
 }
 
-/* The word is between these, as far as the walk has come. */
+/* The word lies between these values after the steps walked. */
 struct bounds {
     uint64_t low, high;
 };

@@ -67,7 +67,7 @@ struct path_op {
     uint32_t remote; /* from bind */
     unsigned flags;  /* PWC_NO_LCE, ... */
     uint64_t remote_offset, local_offset, length;
-    uint32_t pieces; /* 2 or more: a vector of so many, which path_piece gives */
+    uint32_t pieces; /* 2 or more: a vector of this many pieces, which path_piece gives */
     bool fetch;      /* of an atomic: its local event brings the word from before */
     pwc_cid lid, rid;
     struct path_signal signal; /* of a PATH_SIGNAL */
@@ -109,7 +109,7 @@ struct path_calls {
     bool (*withdrawn)(void *context, uint32_t end);
     /* The end's client dies. */
     int (*kill)(void *context, uint32_t end);
-    /* The end's context alone ends; later it is there again, empty, with a new key. */
+    /* Ends the end's context alone; later the context comes back, empty, with a new key. */
     int (*close)(void *context, uint32_t end);
     int (*open)(void *context, uint32_t end);
     /* The end's client will break the protocol; `betrayed` says whether the daemon has ended it. */

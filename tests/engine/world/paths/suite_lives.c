@@ -68,7 +68,7 @@ void lives_flush(struct driver *s)
 {
     static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {0, 2}, {0, 0}};
 
-    driver_flush(s, 0, 1); /* of nothing */
+    driver_flush(s, 0, 1); /* nothing is under way */
     driver_finish_flush(s, 0);
     for (int i = 0; i < 60 && !s->failed; i++) {
         const uint32_t *pair = pairs[driver_random(s, COUNT(pairs))];
