@@ -5,7 +5,7 @@
  *     header and global counters | session rows | peer rows
  *
  * The control thread writes it by relaxed stores: some ten times a second while the daemon works,
- * once more behind the last work, and before it answers a view. Each value is whole; a row is not a
+ * once more after the last work, and before it answers a view. Each value is whole; a row is not a
  * snapshot: its values may be of moments some microseconds apart. Sizes and offsets stand in the
  * header; a reader takes rows by them, so that later versions can append to rows and, before the
  * first of them, to the header. Each progress thread has its part of the rows, and the header has

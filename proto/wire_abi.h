@@ -49,7 +49,7 @@ static inline uint32_t wire_immediate_node(uint32_t immediate)
 
 enum wire_kind {
     WIRE_PAD = 0,
-    WIRE_ACK = 1,     /* consumed, cumulative; stands behind every verdict that it covers */
+    WIRE_ACK = 1,     /* consumed, cumulative; stands after every verdict that it covers */
     WIRE_WANT = 2,    /* the sender starves for credit: acknowledge, grow */
     WIRE_PUT = 3,     /* packed: id and payload follow */
     WIRE_PLACED = 4,  /* two-put: the payload travels by itself */
@@ -67,7 +67,7 @@ enum wire_kind {
     WIRE_REVOKED = 16, /* its answer: nothing here reaches the region any more */
     WIRE_OFFER = 17,   /* receiver to sender: a larger ring is ready */
     WIRE_SWITCH = 18,  /* sender to receiver: last record in the old ring */
-    WIRE_BATCH = 19,   /* small packed puts of one flow into one region, one behind the other */
+    WIRE_BATCH = 19,   /* small packed puts of one flow into one region, one after the other */
     WIRE_VOID = 20,    /* a payload's nonce is free: its record comes later, without */
     WIRE_DECLINE = 21, /* sender to receiver: there is no memory for the larger ring */
     WIRE_ATOMIC = 22,  /* words are changed where they stand: id and operands follow */
@@ -189,7 +189,7 @@ static_assert(sizeof(struct wire_batch_put) == 16, "wire_batch_put");
 #define BATCH_OFFSET_BITS 48
 
 /*
- * VECTOR: short pieces of a vector of puts, as in a submission (session_abi.h), behind the id:
+ * VECTOR: short pieces of a vector of puts, as in a submission (session_abi.h), after the id:
  *
  *     op | slot, generation | id, padded to 8 | offset << 16, length | bytes, padded to 8 | ...
  *
@@ -211,7 +211,7 @@ static_assert(sizeof(struct wire_vector) == 40, "wire_vector");
  *
  * Its length is that of its own bytes, which begin `at` bytes into the put's `total`; offset is the
  * put's. The first and the last packet have the id. One that does not fit the packets before it
- * ends the link, but for these: what the target has done already is skipped, and what stands behind
+ * ends the link, but for these: what the target has done already is skipped, and what stands after
  * a packet that was refused comes again.
  *
  * With WIRE_STORED it is the one record of a put to a region whose BOUND says so: the bytes stand
@@ -227,7 +227,7 @@ struct wire_packet {
 static_assert(sizeof(struct wire_packet) == 56, "wire_packet");
 #define WIRE_PACKET_UNIT 64u /* the packet size is a multiple */
 
-/* Behind the id of a PLACED with WIRE_NONCE: the number of writes that its payload comes in, each
+/* After the id of a PLACED with WIRE_NONCE: the number of writes that its payload comes in, each
  * announced with that nonce. */
 struct wire_pieces {
     uint32_t count; /* 1 to WIRE_PIECES_MAX */

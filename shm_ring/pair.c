@@ -62,7 +62,7 @@ int pair_look_at_consumed(struct pair_writer *w)
     return 0;
 }
 
-/* The next line behind the first. */
+/* The next line after the first. */
 static struct pair_line *next_line(struct pair_writer *w, uint64_t at)
 {
     struct pair_line *line = &w->lines[at & w->mask];

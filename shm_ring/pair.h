@@ -99,7 +99,7 @@ static inline uint32_t pair_lines(uint32_t id_len)
 
 /* Looks at the consumer's count: it only grows, and never passes our tail, else -EPROTO. */
 int pair_look_at_consumed(struct pair_writer *w);
-/* The lines behind the first. */
+/* The lines after the first. */
 void pair_write_more(struct pair_writer *w, const uint8_t *id, uint32_t left);
 
 /* 0 when there is room for this many lines, -EAGAIN, or -EPROTO when the consumer's count is out of

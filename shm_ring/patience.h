@@ -41,7 +41,8 @@ enum patience_step {
     PATIENCE_SLEEP_NOW,
 };
 
-/* The first is a guess that held, the second was 100 us: docs/lab/daemon.md, "Waiting". */
+/* The first value is a guess that proved right; the second was 100 us before: docs/lab/daemon.md,
+ * "Waiting". */
 #define PATIENCE_WINDOW_NS UINT64_C(200000)
 #define PATIENCE_LONG_NS   UINT64_C(400000)
 /* For a client, on which others do not wait: where many clients poll on few cores, a round takes

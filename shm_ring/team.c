@@ -39,7 +39,7 @@ int team_area_view(struct team_area *a, void *base, size_t size, uint32_t member
 /* ---- a member's call ------------------------------------------------------------------------ */
 
 /* Whether a count has come to the end of this many laps: 0, -EAGAIN, -EPROTO. Members that only
- * give may be counted in the lap behind it already. */
+ * give may be counted in the lap after it already. */
 static int complete(const struct team_area *a, uint64_t count, uint64_t laps)
 {
     uint64_t whole = laps * a->members;

@@ -74,7 +74,7 @@ int team_data_room(const struct team_area *a, uint64_t turn, uint64_t before);
 void team_line_write(const struct team_area *a, uint64_t sequence, uint32_t member,
                      uint64_t signature, const void *data, uint32_t bytes);
 
-/* Counts a member as arrived, behind its line and inputs: 1: it is the last to come; 0: others are
+/* Counts a member as arrived, after its line and inputs: 1: it is the last to come; 0: others are
  * missing; -EPROTO: the count makes no sense. */
 int team_arrive(const struct team_area *a, uint64_t sequence);
 
@@ -93,7 +93,7 @@ int team_compare(const struct team_area *a, uint64_t sequence, uint64_t signatur
 
 /* ---- the end of an instance ----------------------------------------------------------------- */
 
-/* Ends an instance, behind its result. */
+/* Ends an instance, after its result. */
 void team_end(const struct team_area *a, uint64_t sequence, int32_t status, uint32_t length);
 
 /* Whether an instance whose row was free has ended: 1, 0; -EPROTO. The row's status and data may
@@ -120,7 +120,7 @@ bool team_take_data(const struct team_area *a, uint64_t turn);
 void team_sleep(const struct team_area *a, uint32_t member);
 void team_awake(const struct team_area *a, uint32_t member);
 
-/* Behind what a sleeper may wait for: whether members other than this one sleep. */
+/* After what a sleeper may wait for: whether members other than this one sleep. */
 bool team_others_sleep(const struct team_area *a, uint32_t member);
 /* The daemon, before it wakes them: the sleepers among the 64 members from 64 * word on; they count
  * as awake from now on. */
@@ -136,7 +136,7 @@ struct team_reason {
     uint64_t signature[2];
 };
 
-/* By the daemon, once. */
+/* Called once, by the daemon. */
 void team_break(const struct team_area *a, const struct team_reason *reason);
 
 /* Whether the team is broken; the status is negative then, whatever stands there. */

@@ -251,7 +251,7 @@ static uint64_t computed_f64(enum word_op op, uint64_t old, uint64_t operand)
     return bits;
 }
 
-/* The value behind the operation, for those that are loops. `mask` is MASKED_SWAP's. */
+/* The value after the operation, for those that are loops. `mask` is MASKED_SWAP's. */
 static uint64_t computed(uint8_t code, uint64_t old, uint64_t operand, uint64_t mask)
 {
     enum word_type type = word_type(code);

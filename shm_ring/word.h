@@ -85,7 +85,7 @@ static inline bool word_is_one_store(uint64_t at, uint64_t length)
 void word_place_other(void *to, const void *from, size_t length);
 
 /*
- * Copies `length` bytes: 1, 2, 4 or 8 naturally aligned ones by one store, behind which all earlier
+ * Copies `length` bytes: 1, 2, 4 or 8 naturally aligned ones by one store, after which all earlier
  * stores are visible (release); others as memcpy does. Most are 8, so they go without a call.
  */
 static inline void word_place(void *to, const void *from, size_t length)

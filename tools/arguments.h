@@ -19,7 +19,7 @@ enum argument_kind {
 };
 
 struct argument {
-    const char *name;  /* without dashes; NULL: behind the last row */
+    const char *name;  /* without dashes; NULL: after the last row */
     const char *takes; /* as help shows it: "N"; "[=N]": 1 where it is left out; NULL: nothing */
     const char *help;  /* lines */
     size_t offset;     /* in the tool's options */
@@ -30,8 +30,8 @@ struct argument {
 };
 
 struct command_line {
-    const char *tool, *usage; /* usage: behind the tool's name */
-    const char *about, *end;  /* help before and behind the rows; `end` may be NULL */
+    const char *tool, *usage; /* usage: after the tool's name */
+    const char *about, *end;  /* help before and after the rows; `end` may be NULL */
     const char *letters;      /* "+": options end at the first other word; else "" */
     const struct argument *rows;
 };

@@ -6,7 +6,7 @@
  *   send    a tile is a message whose tag is the tile's; receivers probe for any source and tag
  *   ring    a tile is put, and flushed; then its tag is put into the next place of a ring at the
  *           target, which a fetch-and-add has given, and which the target polls
- *   fence   the tiles of a column are put to all ranks; a fence stands behind its diagonal tile
+ *   fence   the tiles of a column are put to all ranks; a fence stands after its diagonal tile
  *   pscw    the same with post, start, complete and wait in place of the fence
  *
  * With send and ring a tile spreads along a binary tree, and is forwarded as soon as it has
@@ -26,7 +26,7 @@ struct cholesky {
     /* send: messages under way from even and from odd rounds' tiles */
     MPI_Request *sent[2];
     int sent_count[2];
-    /* ring: at its target a counter, and behind it tags, plus 1 */
+    /* ring: at its target a counter, and after it tags, plus 1 */
     MPI_Win ring_window;
     volatile uint32_t *ring;
     uint32_t ring_places, taken;
@@ -38,7 +38,7 @@ struct courier {
     uint32_t (*receive)(struct cholesky *c); /* waits for a tile; its tag */
 };
 
-/* To the next ranks of the tree of the tile's owner. */
+/* Sends to the next ranks of the tree of the tile's owner. */
 static void forward(struct cholesky *c, const struct courier *courier, uint32_t owner, uint32_t tag)
 {
     uint32_t children[2], count = tiles_children(&c->tiles, owner, children);

@@ -7,7 +7,7 @@
  * KIND is barrier, bcast or allreduce. Ranks are pinned: RANKS_A_PROCESSOR of them in turn to each
  * of the processors 0 and 1. One JSON line of rank 0, with means over all ranks:
  *
- *     latency   us            begin and wait, one behind the other
+ *     latency   us            begin and wait, one after the other
  *     overlap   percent       OSU's formula: of a collective's time alone, the part that is not
  *                             added when the program computes for as long between begin and wait.
  *                             Computing is a fixed amount of work here, measured without

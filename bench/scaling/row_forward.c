@@ -61,7 +61,7 @@ static int put(const struct passing *p, struct passer *from, uint32_t remote)
     return channel_submit(&from->rank.channel, &record, NULL, NULL, NULL);
 }
 
-/* To all children. */
+/* Puts to all children. */
 static void pass_on(struct passing *p, struct passer *from)
 {
     for (uint32_t i = 0; i < from->children; i++) {
@@ -195,7 +195,7 @@ static int load(struct engine *engine, uint32_t client)
     return rc;
 }
 
-/* The state stands behind the data: as many children, and no size that would be the end. Target 0,
+/* The state stands after the data: as many children, and no size that would be the end. Target 0,
  * for answers, is never used. */
 static int offload_open(struct passing *p, struct passer *here)
 {

@@ -30,7 +30,7 @@ struct pwc_remote {
     uint8_t *memory;          /* with a way: the region, where its rights allow */
     struct mapping mapping;   /* of its pages */
     uint64_t flush;     /* local id of the last SUBMIT_FLUSH that pwc_flush submitted for it */
-    uint64_t flush_at;  /* channel.submitted behind that */
+    uint64_t flush_at;  /* channel.submitted after that */
     struct pwc_key key; /* these three: of one that is to be bound at its first use */
     bool keyed;         /* the remote is bound with that key; else the peer alone */
     struct pwc_remote *previous; /* in pwc_ctx.late */

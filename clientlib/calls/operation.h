@@ -91,7 +91,7 @@ int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
 /* Makes the submission that has begun in this ring visible. */
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox);
 /*
- * Submits an operation with record.length bytes from `src`: packed behind the record up to
+ * Submits an operation with record.length bytes from `src`: packed after the record up to
  * packed_max, else from a region of ours. -EFAULT: in none; -EMSGSIZE: too long to be packed in a
  * ring so small, and in none.
  */

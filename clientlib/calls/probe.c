@@ -116,7 +116,7 @@ static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
         return 0;
     while (remote && remote->peer != peer)
         remote = remote->next;
-    /* The ends of operations may come behind the end of their peer. */
+    /* The ends of operations may come after the end of their peer. */
     if (remote && (kinds == 0 || kinds & PWC_LOCAL) && flush_peer(ctx, remote, 0) != 0)
         return 0;
     rc = probe_once(ctx, peer, kinds, out);

@@ -35,7 +35,7 @@ static uint64_t reply_limit(uint32_t reply_size, uint32_t message_max)
 }
 
 /* No reply is longer: its block, which holds a Medium's payload, or else a Long's packed payload
- * stands behind it; and a local id. */
+ * stands after it; and a local id. */
 static uint32_t reply_bytes_max(uint32_t block_max, uint64_t record_max)
 {
     uint32_t bytes = (uint32_t)sizeof(struct submit_record) + SESSION_ID_MAX + abi_pad8(block_max);

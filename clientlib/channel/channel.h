@@ -305,7 +305,7 @@ static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
  * -ENOMEM. */
 int channel_own_hold(struct channel *ch, uint32_t id_len);
 void channel_own_release(struct channel *ch, uint32_t id_len);
-/* Adds the local event of an operation (enum submit_kind) that has ended, behind the kept ones,
+/* Adds the local event of an operation (enum submit_kind) that has ended, after the kept ones,
  * where a probe finds it. */
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
                  int32_t status);
@@ -372,7 +372,7 @@ static inline bool channel_sorts(const struct channel *ch)
 }
 
 /* The last pass over the rings left something there, since no more could be kept: what a request
- * for notifications waits for may stand behind it. */
+ * for notifications waits for may stand after it. */
 static inline bool channel_is_full(const struct channel *ch)
 {
     return ch->hold == HOLD_KEPT || ch->notify.held;

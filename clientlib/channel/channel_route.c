@@ -1,7 +1,7 @@
 /*
  * Owns nothing: routes events and messages (channel_route.h).
  *
- * A request that may be replied to waits in its ring, with all behind it, until there is room for
+ * A request that may be replied to waits in its ring, with all after it, until there is room for
  * any reply. For a request from the daemon that is room in the reply_submit ring, which the daemon
  * always drains, and local event space, some of which is set aside for replies. That space comes
  * back as the daemon ends earlier replies, and no handler is needed for that: local events that are
@@ -140,7 +140,7 @@ static int settle(struct channel *ch, struct event_record *event)
 
 static const struct {
     bool message, replied_to;
-    bool in_order; /* in the remote ring: behind the end of an earlier context of its peer */
+    bool in_order; /* in the remote ring: after the end of an earlier context of its peer */
     int (*settle)(struct channel *ch, struct event_record *event);
 } kinds[] = {
     [EVENT_LOCAL] = {.settle = settle},

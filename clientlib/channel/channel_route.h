@@ -37,7 +37,7 @@ enum route {
  * record from its ring. -EPROTO: it makes no sense; -ENOBUFS, -ENOMEM: it cannot be kept, and
  * stays.
  *
- * `event` is valid and of its ring's kinds, the id behind it: of a message its block, which may
+ * `event` is valid and of its ring's kinds, the id after it: of a message its block, which may
  * stand in the ring itself. `from` is the neighbour that a request has arrived from, else NULL.
  */
 int channel_route(struct channel *ch, struct neighbour *from, struct event_record *event,

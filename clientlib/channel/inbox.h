@@ -30,7 +30,7 @@ struct inbox {
     const _Atomic uint64_t *released_word;
 };
 
-/* Over a fresh ring. `released_word` is NULL where nobody reserves. */
+/* Makes an inbox over a fresh ring. `released_word` is NULL where nobody reserves. */
 void inbox_init(struct inbox *inbox, struct ring_control *control, const void *data, uint32_t size,
                 uint64_t limit, const _Atomic uint64_t *released_word);
 

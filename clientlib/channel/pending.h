@@ -55,7 +55,7 @@ struct pending_slots {
     uint64_t places; /* bit i: place i of staging is in use */
 };
 
-/* For a local ring with this many bytes of event space. */
+/* Makes the slots for a local ring with this many bytes of event space. */
 int pending_open(struct pending_slots *p, uint32_t local_limit);
 void pending_close(struct pending_slots *p);
 

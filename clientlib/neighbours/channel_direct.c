@@ -49,7 +49,7 @@ static inline void drop(struct neighbours *n, struct neighbour *from,
         n->wakes_due = from->wake_due = true;
 }
 
-/* A record that is an event, with its id by value or behind it. A message's operation stands in its
+/* A record that is an event, with its id by value or after it. A message's operation stands in its
  * block. */
 static inline struct event_record as_event(const struct pair_record *record, uint64_t peer,
                                            uint8_t kind)
@@ -70,7 +70,7 @@ static inline struct event_record as_event(const struct pair_record *record, uin
     };
 }
 
-/* As channel_route, of a record whose id stands in id_room. A record that cannot be kept stays in
+/* As channel_route, for a record whose id stands in id_room. A record that cannot be kept stays in
  * its ring. */
 static __attribute__((noinline)) int route(struct channel *ch, struct neighbour *from,
                                            struct event_record event, uint64_t peer, unsigned kinds,
@@ -88,7 +88,7 @@ static __attribute__((noinline)) int route(struct channel *ch, struct neighbour 
     return ROUTE_STAYS;
 }
 
-/* As route, of a notification that matches no request, without a copy. */
+/* As route, for a notification that matches no request, without a copy. */
 static __attribute__((noinline)) int route_notification(struct channel *ch,
                                                         const struct neighbour *from,
                                                         const struct pair_record *record,

@@ -233,7 +233,7 @@ int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, con
     if (len > 0)
         word_place(dst->memory + off, src, len);
     FAULT(DIRECT_COPIED);
-    /* An instruction with a full barrier, which the look at the bell must stand behind (G). */
+    /* An instruction with a full barrier, which the look at the bell must stand after (G). */
     (void)word_apply(word, signal->code, &signal->value, NULL);
     wake_if_asleep(ctx, dst->pair);
     if (!(flags & PWC_NO_LCE))

@@ -129,7 +129,7 @@ void team_progress(struct pwc_team *t)
     if (t->ending)
         return;
     t->ending = true;
-    /* An instance that has ended stays ended, also where the team broke behind it. */
+    /* An instance that has ended stays ended, also where the team broke after it. */
     do {
         while (t->status == 0 && t->ended < t->begun && (rc = oldest_has_ended(t)) == 1)
             end_step(t);

@@ -36,7 +36,7 @@ static uint8_t *part(const struct pwc_team *t, uint64_t sequence, uint32_t membe
     return team_data(&t->area, step->turn)->inputs + member * team_stride(part_bytes(t, step));
 }
 
-/* Where this engine's gift stands that is one piece. */
+/* Where this engine's gift stands if it is one piece. */
 static uint8_t *given(const struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);

@@ -249,7 +249,7 @@ enum engine_part engine_slowest(const struct engine *e, uint64_t now, uint64_t *
     *ns = rest > e->slowest_ns ? rest : e->slowest_ns;
     if (rest <= e->slowest_ns)
         return e->slowest;
-    /* Behind a poll that had events these are worked on; another step ends with its poll. */
+    /* After a poll that had events these are worked on; another step ends with its poll. */
     return e->part == ENGINE_POLL ? ENGINE_PEERS : ENGINE_POLL;
 }
 
@@ -377,7 +377,7 @@ static void faults_step(struct engine *e)
  */
 #define TAKE_BUDGETS 4  /* for the records of one context in a step; the same for its replies */
 #define STEP_BUDGETS 32 /* for the records of all contexts in a step */
-#define MUCH_WORK    16 /* records and operations behind which a look at the clock is no cost */
+#define MUCH_WORK    16 /* records and operations after which a look at the clock is no cost */
 #define PEER_BUDGETS 16 /* for all peers, one for each context; a peer gets at least one */
 
 /* Takes a bounded share from each context. Where the budget ends, the next step resumes (round
@@ -404,7 +404,7 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 
     if (budgets > count)
         budget = budget * (int)budgets / (int)count;
-    /* Peers that stay active are put behind `count`, then moved to the front. */
+    /* Peers that stay active are put after `count`, then moved to the front. */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t peer = e->active[i];
 

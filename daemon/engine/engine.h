@@ -413,7 +413,7 @@ void engine_peer_down(struct engine *e, uint32_t peer);
 void engine_peer_lost(struct engine *e, uint32_t peer);
 /*
  * The peer has asked for a sign of life: gives it one through the fabric. In *bytes is how many of
- * the peer's bytes the sign of life may stand behind that came with its question, and then how many
+ * the peer's bytes the sign of life may stand after that came with its question, and then how many
  * of ours ours may. -EAGAIN: there is enough on its way to it already; -ENOTCONN.
  */
 int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes);
@@ -437,8 +437,8 @@ enum engine_part {
     ENGINE_SWEEP = 5,    /* the sweep of entries that leave */
 };
 /* The part of the last step that took longest, and how long, where the step has ended at `now`. The
- * engine reads the clock only behind a part that had much to do; other parts count as what comes
- * behind them. */
+ * engine reads the clock only after a part that had much to do; other parts count as what comes
+ * after them. */
 enum engine_part engine_slowest(const struct engine *e, uint64_t now, uint64_t *ns);
 /* The progress thread sleeps soon: acknowledgements leave at once, and wait for no record. */
 void engine_hasten(struct engine *e, bool hasten);

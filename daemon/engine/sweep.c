@@ -409,7 +409,7 @@ void sweep(struct engine *e)
     }
     e->sweeping = false;
     e->asks_left = STEP_ASKS;
-    /* A table comes behind those whose entries its own wait for. */
+    /* A table comes after those whose entries its own wait for. */
     for (const struct visit *v = visits; v < visits + TABLES && v->leaves && !e->sweeping; v++) {
         const struct leaving *leaving = &e->leaving[v->table];
 

@@ -124,7 +124,7 @@ static void say_ready(struct keeper *k)
     k->ready_fd = -1;
 }
 
-/* The value behind "KEY=" at the beginning of a line, or NULL. */
+/* The value after "KEY=" at the beginning of a line, or NULL. */
 static const char *value_of(const char *line, const char *key)
 {
     size_t length = strlen(key);

@@ -250,7 +250,7 @@ static void does_not_come_up(void)
 }
 
 /* A signal that arrives while another process is about to take over asks for one more hand-over,
- * because the configuration may have changed since. That holds behind a hand-over that failed and
+ * because the configuration may have changed since. That holds after a hand-over that failed and
  * behind one that did not. */
 static void asked_meanwhile(void)
 {

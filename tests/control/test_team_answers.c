@@ -206,7 +206,7 @@ static void once_more_in_no_team(void)
     }
 }
 
-/* The home is started anew behind an error that only some members have. */
+/* The home is started anew after an error that only some members have. */
 static void later(uint64_t parent, uint32_t call, unsigned home)
 {
     fail(parent, call);

@@ -17,7 +17,7 @@
 
 #define PEER 1u /* its node */
 
-/* With a remote to the peer. */
+/* Opens a bench with a remote to the peer. */
 static struct bench *bound_bench(void)
 {
     struct bench *b = unbound_bench(false);
@@ -126,7 +126,7 @@ static void binds_without_room(void)
         CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
     CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), -ENOSPC);
     bench_free(b);
-    /* As many flows as there may be, with a remote left. */
+    /* Takes as many flows as there may be, and leaves one remote free. */
     b = unbound_bench(false);
     unlimited_binds(b);
     poke_unused(b->engine, TABLE_FLOWS, 2);
@@ -369,7 +369,7 @@ static void binds_into_full_tables(void)
     bench_bind(b, 5);
     CU_ASSERT_EQUAL(last_answer(b).status, -ENOSPC);
     bench_free(b);
-    /* Without memory for the answer it waits, whole. */
+    /* Without memory for its answer the request waits, whole. */
     b = unbound_bench(false);
     bench_steps(b, 2);
     free = take_memory(b);
@@ -421,7 +421,7 @@ static void answers_to_nothing(void)
     struct engine *e = b->engine;
     uint32_t own = b->remote, free;
 
-    /* For a remote that asks another node. */
+    /* An answer for a remote that asks another node. */
     CU_ASSERT_EQUAL_FATAL(engine_bind(e, 0, 0, 0, &b->key, 1), 0);
     for (uint32_t i = 0; i < b->config.remotes_max; i++)
         if (i != own)
@@ -627,8 +627,8 @@ static int fence(void *context)
     return 0;
 }
 
-/* When the next action is due of an engine that has nothing to do, in the arena of the one before.
- */
+/* When the next action of an engine is due that has nothing to do, in the arena of its
+ * predecessor. */
 static uint64_t due_when_idle(struct bench *b)
 {
     uint64_t deadline = 0;

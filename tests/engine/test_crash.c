@@ -318,7 +318,7 @@ static const struct crash_scenario scenarios[] = {
     {"the engine's own", run_own, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 
-/* The scenarios of messages and of control come behind ours. */
+/* The scenarios of messages and of control come after ours. */
 static size_t scenario_count(void)
 {
     return COUNT(scenarios) + crash_message_count + crash_control_count + crash_team_count +

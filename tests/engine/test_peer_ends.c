@@ -13,7 +13,7 @@
 #include "proto/wire_abi.h"
 
 #define EVENT (uint64_t) event_bytes(0)
-/* Bytes of the events that fill the ring; the next one begins behind padding. */
+/* Bytes of the events that fill the ring; the next one begins after padding. */
 #define FULL (RING / EVENT * EVENT)
 
 static void send_end(struct bench *b, uint8_t kind, uint32_t flow, int32_t status)
@@ -232,7 +232,7 @@ static unsigned open_inflows(const struct bench *b)
 }
 
 /* The event of an origin that is back waits while the spill is full, or while ends are due, also
- * over a restart, and comes behind the end. Where the origin leaves meanwhile, there is none. */
+ * over a restart, and comes after the end. Where the origin leaves meanwhile, there is none. */
 static void test_comes_back_without_room(void)
 {
     enum { SPILLS = 1, RESTARTS = 2, LEAVES = 4, EARLY = 8, ROWS = 16 };

@@ -283,7 +283,7 @@ static uint64_t rounds_of_modest(uint32_t greedy_targets, bool cut, uint32_t *gr
         CU_ASSERT_EQUAL_FATAL(bind(0, 2 + i / 2, i % 2, &remotes[i]), 0);
     if (cut)
         world_link_cut(world, 0, 1);
-    /* Until it has what it may. */
+    /* Takes until the client has all that it may have. */
     for (uint32_t i = 0, refused = 0; greedy_targets > 0 && refused < 2000; i++) {
         bool taken = put(0, remotes[i % greedy_targets], i);
 

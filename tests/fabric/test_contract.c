@@ -279,7 +279,7 @@ static void crowd(void)
     link_close(&link);
 }
 
-/* Where writes are ordered, a payload is in place when the small write behind it arrives. */
+/* Where writes are ordered, a payload is in place when the small write after it arrives. */
 static void ordered(void)
 {
     struct link link;

@@ -97,7 +97,7 @@ struct row {
     struct stream_frame frame;
     enum key key; /* for all but DONE */
     enum asked asked;
-    uint32_t payload; /* bytes that are sent behind it */
+    uint32_t payload; /* bytes that are sent after it */
     int broken;       /* the status, or 0 */
     int answered;     /* the errno of the DONE that comes then; -1: none does */
     int ended;        /* the result where the link goes on; 1: not yet */

@@ -443,7 +443,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
     return -1;
 }
 
-/* Reads and payloads in a row: the first read leaves at once, and all that is posted behind it in a
+/* Reads and payloads in a row: the first read leaves at once, and all that is posted after it in a
  * few calls, with the next announced write or in the next poll. */
 static void posted_in_a_row(void)
 {

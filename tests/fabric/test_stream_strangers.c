@@ -165,7 +165,7 @@ static void greeting_in_pieces(void)
     }
 }
 
-/* Frames right behind the greeting are not lost while the connection waits. */
+/* Frames right after the greeting are not lost while the connection waits. */
 static void words_before_connect(void)
 {
     struct {
@@ -351,7 +351,7 @@ static void crowd_of_strangers(void)
     took = milliseconds() - begun;
     CU_ASSERT_TRUE(most <= POLL_MOST);
     CU_ASSERT_TRUE(accepts <= POLL_MOST * (uint32_t)(took + 2));
-    peer = raw_peer(&near, 2); /* behind all of them */
+    peer = raw_peer(&near, 2); /* after all of them */
     CU_ASSERT_TRUE(accepts >= CROWD - CONNECT_MOST);
     CU_ASSERT_TRUE(raw_alive(&near, friend));
     CU_ASSERT_EQUAL(near.peers[1].broken + near.peers[2].broken, 0);

@@ -3,7 +3,7 @@
  * passed, and which is to fail. A site is the place in our own code that calls: an offset in a
  * module. Calls from libfabric, libuv and other libraries are counted apart, and never fail.
  *
- * The descriptor's number stands in PWC_SHIM_FD, the modules' names, a blank behind each, in
+ * The descriptor's number stands in PWC_SHIM_FD, the modules' names, a blank after each, in
  * PWC_SHIM_OWN.
  */
 #ifndef PWC_TESTS_FAULTS_SHIM_H

@@ -144,7 +144,7 @@ static void die_at(const struct plan *plan)
     bool good = run(plan, &status);
     bool died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 
-    /* How often a process sleeps and is woken differs from run to run. Behind the victim's end so
+    /* How often a process sleeps and is woken differs from run to run. After the victim's end so
      * does the number of steps that a daemon takes for others. */
     good = good && (died || (status == 0 && (!own || t.own->passed[plan->point] < plan->at)));
     t.reached[plan->point] += died || (!own && t.served->done);

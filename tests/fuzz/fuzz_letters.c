@@ -92,7 +92,7 @@ static uint32_t root(const struct unit *u)
     return u->value & 1;
 }
 
-/* Makes some bytes of a record wrong, behind its head. */
+/* Makes some bytes of a record wrong, after its head. */
 static void spoil(const struct unit *u, void *record, size_t from, size_t size)
 {
     if (u->wrong & 1)
@@ -175,7 +175,7 @@ static void submit(struct pair *p, const struct unit *u)
     bench_submit(p->b, &r);
 }
 
-/* A good call with its letter must end: else no input gets behind the first checks. */
+/* A good call with its letter must end: else no input gets after the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     const struct unit letter = {

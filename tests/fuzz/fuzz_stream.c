@@ -1,5 +1,5 @@
 /*
- * The bytes of a peer of the stream fabric behind a right greeting. An input is a row of (control
+ * The bytes of a peer of the stream fabric after a right greeting. An input is a row of (control
  * byte, parameter, frame, number of bytes, bytes), cut where it ends; keys, which nobody can write
  * down beforehand, and kinds are repaired where the control byte says so. In between this side
  * posts, drops memory, or polls; a link that broke is made anew.
@@ -260,7 +260,7 @@ static void close_bench(struct bench *b)
     free(b);
 }
 
-/* A good record must be taken: else no input gets behind the first checks. */
+/* A good record must be taken: else no input gets after the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct bench *b = calloc(1, sizeof(*b));

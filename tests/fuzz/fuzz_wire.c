@@ -154,7 +154,7 @@ static void scene_open(struct scene *s, bool handlers)
     atomic_store(&s->b->session->handlers[0], UINT64_MAX);
 }
 
-/* Good records must be taken: else no input gets behind the first checks. */
+/* Good records must be taken: else no input gets after the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct {

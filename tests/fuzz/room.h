@@ -20,7 +20,7 @@ struct room *room_new(void);
 void room_free(struct room *room);
 /* A connection to it: our end. */
 int room_connect(struct room *room);
-/* Until nothing happens any more. */
+/* Steps until nothing happens any more. */
 void room_turn(struct room *room);
 
 #endif

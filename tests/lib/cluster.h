@@ -20,7 +20,7 @@ struct cluster_options {
     const char *provider;                           /* NULL: the daemon's choice */
     const char *protocol;                           /* NULL: the daemon's default */
     const char *const *more;                        /* further arguments, up to NULL; NULL: none */
-    const char *const *given;                       /* as `more`, and behind it */
+    const char *const *given;                       /* as `more`, and after it */
     const char *const *one_more[CLUSTER_NODES_MAX]; /* of one node, as `more` */
     unsigned nodes;
 };

@@ -197,7 +197,7 @@ static void too_long(void)
     close(s);
 }
 
-/* The visitor goes on sending behind its request: the exporter hangs up. */
+/* The visitor goes on sending after its request: the exporter hangs up. */
 static void endless(void)
 {
     static const char more[4096];

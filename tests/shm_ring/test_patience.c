@@ -179,7 +179,7 @@ static void test_long_yields(void)
         check(&rows[i]);
 }
 
-/* Behind a yield that has brought nothing: for as long as it took, and no longer than a look may.
+/* After a yield that has brought nothing: for as long as it took, and no longer than a look may.
  */
 static void test_looks(void)
 {

@@ -448,7 +448,7 @@ static void scribble(_Atomic uint64_t *record)
 
 /*
  * Another process changes the record under the reader. Whatever ring_copy accepts must be what it
- * checked: the copy's own size is the size it returned, and nothing lands behind it.
+ * checked: the copy's own size is the size it returned, and nothing lands after it.
  */
 static void test_changing_record(void)
 {

@@ -56,7 +56,7 @@ static bool below(uint64_t a, uint64_t b, enum word_type type)
                          : (uint64_t)with_sign(a, type) < (uint64_t)with_sign(b, type);
 }
 
-/* The word behind an operation of integers; `first` is the only operand, or the one before
+/* The word after an operation of integers; `first` is the only operand, or the one before
  * `second`. */
 static uint64_t plain_integer(enum word_op op, enum word_type type, uint64_t old, uint64_t first,
                               uint64_t second)

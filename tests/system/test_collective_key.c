@@ -190,7 +190,7 @@ static void join(struct member *m)
     MUST(m, pwc_request_create(m->rank.ctx, &m->request) == 0);
 }
 
-/* One rank has called when the daemons are started anew, the other calls behind that. */
+/* One rank has called when the daemons are started anew, the other calls after that. */
 static void *under_way(void *argument)
 {
     struct member *m = argument;

@@ -449,7 +449,7 @@ static void *given_up_window(void *argument)
     return NULL;
 }
 
-/* The last rank calls something else, behind calls that fit. */
+/* The last rank calls something else, after calls that fit. */
 static void *mismatch(void *argument)
 {
     struct member *m = argument;

@@ -162,7 +162,7 @@ static int attach_to_speaker(struct rank *r, const char *job, bool binds)
     return rc;
 }
 
-/* One event of the end, behind all that the peer has sent; then waits on it fail at once, and waits
+/* One event of the end, after all that the peer has sent; then waits on it fail at once, and waits
  * on anybody go on. */
 static void expect_end(struct rank *r, uint64_t words, int status)
 {
@@ -455,7 +455,7 @@ static void test_barrier_works(void)
     CU_ASSERT_EQUAL_FATAL(pwc_barrier(r.ctx), 0); /* that of attach */
     CU_ASSERT_EQUAL(pwc_barrier(r.ctx), 0);
     CU_ASSERT(handled > 0);
-    while (handled < MESSAGES - MESSAGES / 8) /* the last ones may come behind the barrier */
+    while (handled < MESSAGES - MESSAGES / 8) /* the last ones may come after the barrier */
         CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_MESSAGE, &event, RANK_WAIT_MS), 1);
     for (uint64_t i = 0; i < MESSAGES; i += 8) {
         CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS), 1);

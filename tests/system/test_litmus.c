@@ -119,7 +119,7 @@ static void *look(void *argument)
     return NULL;
 }
 
-/* Until the thread has looked at the word as it is now. */
+/* Waits until the thread has looked at the word as it is now. */
 static void await_look(struct looker *l)
 {
     uint64_t looks = atomic_load(&l->looks);
@@ -480,7 +480,7 @@ static void listen_once(void)
     (void)pwc_probe(ranks[0].ctx, PWC_ANY, PWC_LOCAL, &event);
 }
 
-/* Mediums and Longs in turns; each handler finds its payload, and finds itself behind the ones
+/* Mediums and Longs in turns; each handler finds its payload, and finds itself after the ones
  * before. */
 static uint64_t handlers_behind_data(void)
 {

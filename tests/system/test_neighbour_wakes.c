@@ -189,7 +189,7 @@ static pthread_t fall_asleep(struct sleeper *s)
     int asleep = 0;
 
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_at_a, s), 0);
-    /* For some time on end. */
+    /* Runs for some time without a pause. */
     for (int i = 0; i < RANK_WAIT_MS && asleep < 50; i++) {
         pause_ms(1);
         asleep = s->thread && thread_sleeps_in(s->thread, call) ? asleep + 1 : 0;

@@ -138,7 +138,7 @@ static void ordered(unsigned lazy, unsigned messages_of)
         rank_detach(&ranks[i]);
 }
 
-/* Until all that was submitted has ended, or the rest is held back. */
+/* Waits until all that was submitted has ended, or the rest is held back. */
 static void settle(struct rank *r, struct seen *seen, uint64_t submitted)
 {
     struct pwc_event event;
@@ -237,7 +237,7 @@ static int take_number(struct rank *r, uint64_t *next)
     return 1;
 }
 
-/* Until an operation towards the dead rank says that it is gone. */
+/* Waits until an operation towards the dead rank reports that it is gone. */
 static int32_t status_of_dead(struct rank *r)
 {
     struct pwc_event event = {0};

@@ -164,7 +164,7 @@ static void begin(struct origin *o, uint32_t rank, const char *job, uint64_t wil
         put(o, o->m.first, 0, NULL, 0, KEPT);
 }
 
-/* In a process of its own, until it is killed. */
+/* Runs in a process of its own, until it is killed. */
 _Noreturn static void be_victim(const char *job)
 {
     struct origin o;
@@ -174,7 +174,7 @@ _Noreturn static void be_victim(const char *job)
         send_next(&o);
 }
 
-/* In a process of its own. The number of the last notification is how many there were. */
+/* Runs in a process of its own. The number of the last notification is the count of all. */
 _Noreturn static void be_other(const char *job)
 {
     struct origin o;
@@ -401,7 +401,7 @@ static void test_an_origin_dies(void)
     look_until(&t, NULL, 0, t.seen[OTHER] + SEEN_BEFORE_DEATH); /* puts of the other origin go on */
     await_death(&t);
     CU_ASSERT_EQUAL(pwc_put_notify(t.m.first, OTHER, 0, NULL, 0, GO, PWC_CID_NONE, PWC_NO_LCE), 0);
-    /* The event came over the same way as all that the victim had sent, and behind it. */
+    /* The event came over the same way as all that the victim had sent, and after it. */
     look_until(&t, stop, 0, 0);
     CU_ASSERT_EQUAL(pwc_request_free(stop), 0);
     while (look(&t, OTHER) || look(&t, VICTIM))

@@ -572,7 +572,7 @@ int main(int argc, char **argv)
     if (argc > 6)
         registered = (unsigned)strtoul(argv[6], NULL, 10);
     for (int i = 7; i < argc; i++) {
-        more[i] = argv[i]; /* behind those above */
+        more[i] = argv[i]; /* after those above */
         directly = directly && strcmp(argv[i], "off") != 0;
     }
     file = mkstemp(configuration);

@@ -52,7 +52,7 @@ static const char *socket_of(const struct end *e)
     return cluster.nodes[e->number == 0 ? 0 : cluster.options.nodes - 1].socket;
 }
 
-/* On a thread of its own, for the last step waits for the other rank. */
+/* Runs on a thread of its own, because the last step waits for the other rank. */
 static void *attach(void *argument)
 {
     struct end *e = argument;
@@ -212,7 +212,7 @@ static void take_plain(struct both *b)
     CU_ASSERT_FATAL(rc == 0 || rc == -ENOBUFS);
 }
 
-/* Waits for what stands behind the unexpected end at once. */
+/* Waits for what stands after the unexpected end at once. */
 static void check_waits(struct both *b)
 {
     pwc_ctx *ctx = b->to.ctx;

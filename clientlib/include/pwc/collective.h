@@ -32,7 +32,7 @@
  * Sizes: a call is *small* where no member gives more than pwc_team_small_max bytes to one operand
  * or block, and neither what the fullest node's members give together nor what one of its members
  * gets is more than 64 KiB, or 32 KiB of a scan. A longer one is cut into slices of that size, of
- * which up to 8 are on their way at once: slices behind these, and calls behind such a call, begin
+ * which up to 8 are on their way at once: slices after these, and calls after such a call, begin
  * as this member probes, tests or waits, so overlap ends there. For gatherv, scatterv and alltoallv
  * the members find the longest block first, and all blocks travel as slices of that length. Memory
  * is any memory; it is read and written until the end, so leave input alone, also of a small call.

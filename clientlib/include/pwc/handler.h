@@ -295,7 +295,7 @@ struct pwc_h_sent {
 struct pwc_h_world {
     void *host, *scratch; /* the regions */
     struct pwc_h_sent *sent;
-    unsigned sends, room; /* how many were sent; behind this many, sends give PWC_H_EAGAIN */
+    unsigned sends, room; /* how many were sent; after this many, sends give PWC_H_EAGAIN */
     uint32_t targets;     /* pwc_h_target_of: the target of a peer is its rank, below this */
     uint64_t counters[PWC_H_COUNTERS];
     uint64_t now;

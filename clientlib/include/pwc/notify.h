@@ -1,6 +1,6 @@
 /*
  * Notified access: puts and gets whose target waits for the notification of the access itself, by
- * origin and tag, instead of for a message behind it. Conventions as in pwc.h.
+ * origin and tag, instead of for a message after it. Conventions as in pwc.h.
  *
  * A notification is the remote event of an operation with PWC_NOTIFY, so it appears when the data
  * is placed (of a put) or has been read (of a get: the buffer may be written again). A target asks

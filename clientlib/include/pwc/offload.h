@@ -168,7 +168,7 @@ PWC_API int pwc_offload_view(pwc_offload *offload, struct pwc_offload_view *out)
 /* `op` of an event of the kind PWC_OFFLOAD, which pwc_probe gives where it is asked for. */
 enum pwc_offload_what {
     PWC_OFFLOAD_OWN = 1,    /* pwc_h_event: id and value are the handler's */
-    PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message, or a get */
+    PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message, or a completed get */
     PWC_OFFLOAD_FAILED = 3, /* the same, and it has failed with the event's status */
     PWC_OFFLOAD_FAULT = 4,  /* a handler has ended by a fault, `value` is the address */
 };
@@ -176,9 +176,10 @@ enum pwc_offload_what {
 /* The bytes at `data` of such an event. */
 struct pwc_offload_event {
     uint64_t cookie;
-    uint64_t id;    /* for a message: bytes of its payload that were not dropped */
-    uint64_t value; /* for a fault: the number of the instruction */
-    uint32_t place; /* of a fault: the instruction */
+    uint64_t id; /* for a message, its first argument, or 0; for a put, its completion id by value;
+                    for a handler's get, the id that the handler gave */
+    uint64_t value; /* for a message: bytes of its payload that were not dropped */
+    uint32_t place; /* for a fault: the number of the instruction */
     uint16_t stage; /* and the handler: 0 header, 1 payload, 2 completion */
     uint16_t fault; /* and its number */
 };

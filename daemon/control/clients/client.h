@@ -57,7 +57,7 @@ enum client_doom {
     CLIENT_UNANSWERED, /* there was no memory for a reply: it would wait for ever */
 };
 
-/* The body of a reply: the part behind the request's number, which several replies may share. Its
+/* The body of a reply: the part after the request's number, which several replies may share. Its
  * bytes are charged to the user. */
 struct client_body {
     uint32_t refs;
@@ -159,7 +159,7 @@ struct client {
     client_on_end on_end;
     uv_timer_t deadline;
     uint32_t uv_handles; /* open: the deadline, the socket, the process, in that order; the client
-                          * is freed behind the last */
+                          * is freed after the last */
     bool partial;        /* a frame was begun and is not whole */
     struct client_output *output, **output_tail;
     size_t output_bytes;

@@ -1,4 +1,4 @@
-/* Owns calls on a client's behalf, and how a client is freed behind the last (client_calls.h). */
+/* Owns calls on a client's behalf, and how a client is freed after the last (client_calls.h). */
 #include "daemon/control/clients/client_calls.h"
 
 #include <stdlib.h>

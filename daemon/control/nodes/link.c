@@ -122,7 +122,7 @@ static void written(uv_write_t *request, int status)
     release(link);
 }
 
-/* Sends one frame: `head` (the seal's, or none) and the body behind it. */
+/* Sends one frame: `head` (the seal's, or none) and the body after it. */
 static int send_frame(struct link *link, const uint8_t *head, size_t head_size, const uint8_t *body,
                       size_t body_size)
 {

@@ -398,7 +398,7 @@ static void take_back(struct progress *p)
     }
 }
 
-/* A put behind this read rings again. */
+/* A put after this read rings again. */
 static void back_rung(uv_poll_t *poll, int status, int events)
 {
     struct progress *p = poll->data;

@@ -36,7 +36,7 @@ struct wakes {
     _Atomic uint64_t *some;  /* a bit for each word of `flows`: it has bits */
 };
 
-/* When its counters are written (publisher.h). */
+/* Decides when the worker's counters are written (publisher.h). */
 struct worker_counters {
     _Atomic(const struct progress *) progress; /* NULL: not started yet */
     struct counters_share share;

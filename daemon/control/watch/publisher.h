@@ -1,5 +1,5 @@
 /*
- * Publishing the counters: some ten times a second while there is work, once more behind it, and
+ * Publishing the counters: some ten times a second while there is work, once more after it, and
  * before a view is answered. The control thread reads the engines' tables for it; the progress
  * threads only say that there is something new.
  *

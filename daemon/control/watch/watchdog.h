@@ -34,7 +34,7 @@ struct watchdog {
     } engine[NODES_ENGINES_MAX];
 };
 
-/* For up to NODES_ENGINES_MAX engines; none has answered. */
+/* Makes a watchdog for up to NODES_ENGINES_MAX engines, none of which has answered yet. */
 void watchdog_init(struct watchdog *h, uint32_t engines);
 /* Looks at one engine, which has done this many rounds (1 or more). True: wake it. */
 bool watchdog_look(struct watchdog *h, uint32_t engine, uint64_t rounds);

@@ -15,7 +15,7 @@ static uint32_t rounds(const struct coll_shape *shape)
     return (shape->participants - 1 + COLL_LETTERS - 1) >> SHIFT;
 }
 
-/* The first distance behind those of round r. */
+/* The first distance after those of round r. */
 static uint32_t distance_end(const struct coll_shape *shape, uint32_t r)
 {
     uint32_t left = shape->participants - (r << SHIFT);

@@ -29,7 +29,7 @@ struct coll_choices {
     uint8_t by_kind[TEAM_ALLTOALL + 1];
 };
 
-/* The rows by number, in their order; NULL behind the last. */
+/* The rows by number, in their order; NULL after the last. */
 const struct coll_row *coll_row(uint32_t number);
 
 /* The kind has this algorithm for all lengths from now on. -ENOENT: it has none with that name. */

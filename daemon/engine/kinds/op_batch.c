@@ -1,5 +1,5 @@
 /*
- * A batch: small puts, or atomics of one code, of one flow over one remote, one behind the other in
+ * A batch: small puts, or atomics of one code, of one flow over one remote, one after the other in
  * the submit ring, taken as one operation (session_batch.c): one record on the wire, one
  * acknowledgement. The operations of a batch succeed or fail together, as they would one by one:
  * they do not differ in anything that a target can refuse. Atomics are an exception: where they end
@@ -7,7 +7,7 @@
  * region are another exception: each ends by itself, and where some have failed (op->apart), the
  * status of each takes the place of its payload.
  *
- * The client does not see the batch. The operation's entries hold, behind the first, what goes on
+ * The client does not see the batch. The operation's entries hold, after the first, what goes on
  * the wire (struct wire_batch_put and payload, of each), then the lids:
  *
  *     op | put, payload | put, payload | ... | lid | lid | ...

@@ -95,7 +95,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         .remote_key = remote->fabric_key,
         .cookie = cookie_of_op(flow, slot),
         /* A withdrawn region is answered for when no operation names it: where nothing else orders
-         * that answer behind the payload, the completion must mean that it has landed. */
+         * that answer after the payload, the completion must mean that it has landed. */
         .placed = protocol == ENGINE_PROTOCOL_CHAIN || op_piece_length(e, op, 0) > e->ordered_max,
         .announce = protocol == ENGINE_PROTOCOL_REASSEMBLE,
     };

@@ -128,7 +128,7 @@ int ledger_next(struct engine *e, uint32_t peer, struct ledger_record *next);
  * budget. */
 int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record *record,
                     enum ledger_wait wait);
-/* Behind ledger_consumed: the sender needs the ACK as it does that of an operation. */
+/* After ledger_consumed: the sender needs the ACK as it does that of an operation. */
 void ledger_ack_soon(struct engine *e, uint32_t peer);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t peer);

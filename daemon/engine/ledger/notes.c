@@ -15,7 +15,7 @@ static struct note *note_at(const struct engine *e, const struct queue *queue, u
     return queue_at(&e->pool, queue, index);
 }
 
-/* Bytes [at, at + *part) of a note's record behind its head, which has `size` of them: as many as
+/* Bytes [at, at + *part) of a note's record after its head, which has `size` of them: as many as
  * one entry holds. */
 static uint8_t *body_part(const struct engine *e, const struct queue *queue, uint64_t index,
                           uint32_t at, uint32_t size, uint32_t *part)

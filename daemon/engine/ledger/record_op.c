@@ -384,7 +384,7 @@ static int take_directly(struct engine *e, struct arrival *a, int *status)
     return 0;
 }
 
-/* As take_directly, of a packet, or of an active message that handlers may have to do with. */
+/* As take_directly, for a packet, or for an active message that may be meant for handlers. */
 static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
 {
     uint32_t session = e->inflows[a->w.op.flow].session;
@@ -448,7 +448,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     if (in->state == INFLOW_REFUSED && (w->sequence != in->refused || offload_is_early(in, a))) {
         if (w->sequence != in->refused)
             offload_drops(e, in);
-        return 0; /* comes again behind the refused one */
+        return 0; /* comes again after the refused one */
     }
     r = 0;
     if (offload_is_left(in, w))

@@ -1,6 +1,6 @@
 /*
  * Puts with signal at the target: the payload is placed as that of a put, or has arrived by itself;
- * then the word is changed by one atomic instruction, behind which a reader of the word finds the
+ * then the word is changed by one atomic instruction, after which a reader of the word finds the
  * payload (op_signal.c is the origin's side). Thread: the progress thread.
  */
 #include "daemon/engine/ledger/records.h"

@@ -16,7 +16,7 @@
 /*
  * The flow that a record is about: 1 with a copy of the record; 0: it has gone meanwhile; -EPROTO.
  * STOP, GO and GONE may come late, for the flow that had this number before: an ACK of its CLOSE
- * can pass them. A record about a flow of requests comes behind the answer to its BIND; a flow of
+ * can pass them. A record about a flow of requests comes after the answer to its BIND; a flow of
  * replies is sent nothing but FAIL.
  */
 static int flow_meant(struct engine *e, uint32_t peer, const struct ledger_record *record,
@@ -93,7 +93,7 @@ static int take_hold(struct engine *e, uint32_t peer, const struct ledger_record
     return r < 0 ? r : 0;
 }
 
-/* GONE stands behind every reply that its context has sent. */
+/* GONE stands after every reply that its context has sent. */
 static int take_gone(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_flow w;

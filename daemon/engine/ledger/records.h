@@ -52,7 +52,7 @@ struct arrival {
     const uint8_t *id;      /* in the ring: the id or the block, then the payload or the puts */
     const uint8_t *block;   /* of a batch its puts, of a vector its pieces: a copy */
     uint32_t block_bytes;   /* of a vector's */
-    uint64_t block_end;     /* offset behind the furthest of its pieces */
+    uint64_t block_end;     /* offset after the furthest of its pieces */
     uint8_t *base;          /* memory that the record writes to, once it is admitted */
     uint8_t *word;          /* the same of a signal */
     uint32_t pieces;        /* with WIRE_NONCE: of its payload */

@@ -56,7 +56,7 @@ static struct op *flow_vector_end(struct engine *e, struct flow *f, uint64_t *sl
 }
 
 /*
- * Fails the records behind a failed one of a vector. The last one comes first, and counts even if
+ * Fails the records after a failed one of a vector. The last one comes first, and counts even if
  * the process dies before the others: they may be placed, but there is no remote event. With all
  * failed none of them walks here again.
  */

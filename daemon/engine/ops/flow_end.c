@@ -208,7 +208,7 @@ void flow_part_acknowledged(struct engine *e, uint32_t flow, uint32_t epoch)
     part_leaves(e, flow);
     if (live->paced_to == 0)
         return;
-    /* One that was dropped behind a refused one has another epoch. */
+    /* One that was dropped after a refused one has another epoch. */
     if (epoch == e->flows[flow].epoch && ++live->pace_kept >= live->pace) {
         live->pace++;
         live->pace_kept = 0;

@@ -48,7 +48,7 @@ struct op_kind {
      * be done now; or the reason why no honest library submits this record. Such a row has no other
      * hook but the next one. */
     int (*at_once)(struct engine *e, uint32_t session, const struct submit_record *r);
-    /* Behind the commit of that: effects that take transactions of their own. */
+    /* After the commit of that: effects that take transactions of their own. */
     void (*behind)(struct engine *e);
     /* At submission by `client` (NONE: by an owner without one): 0, an errno that becomes the
      * operation's status, or, for what no honest library submits, -EPROTO (a field) or -EFAULT
@@ -157,7 +157,7 @@ int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
 uint32_t op_piece_shift(const struct engine *e, const struct op *op);
 /* The number of pieces that `bytes` of its payload are. */
 uint32_t op_pieces(const struct engine *e, const struct op *op, uint64_t bytes);
-/* Bytes of the piece behind the `posted` ones. */
+/* Bytes of the piece after the `posted` ones. */
 uint64_t op_piece_length(const struct engine *e, const struct op *op, uint64_t posted);
 /* Whether the flow may post another piece now: 0 or -ENOBUFS. */
 int op_window_open(const struct engine *e, uint32_t flow);
@@ -165,7 +165,7 @@ int op_window_open(const struct engine *e, uint32_t flow);
 int op_piece_posted(struct engine *e, uint32_t flow, struct op *op, uint64_t length);
 /* Counts a fabric operation of this operation out. */
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);
-/* As op_bytes, where they stand in the entries behind the first. */
+/* As op_bytes, where they stand in the entries after the first. */
 void op_bytes_behind(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n,
                      void *to);
 /* Bytes of the id that its record carries. */
@@ -179,7 +179,7 @@ int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
                   void *id);
 
-/* Bytes behind the fixed part: copies `n` from `from` on. Most are 8, so they go without a call. */
+/* Bytes after the fixed part: copies `n` from `from` on. Most are 8, so they go without a call. */
 static inline void op_bytes(struct engine *e, struct flow *f, uint64_t slot, const struct op *op,
                             uint32_t from, uint32_t n, void *to)
 {
@@ -207,7 +207,7 @@ static inline bool op_in_packets(const struct engine *e, const struct op *op)
 
 /* Stages the next packet of a put that travels as packets. Results as those of op_kind.record. */
 int packet_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Where the packet begins that ends behind `end` bytes of an operation; 0: the last one. All bytes
+/* Where the packet begins that ends after `end` bytes of an operation; 0: the last one. All bytes
  * of one that is stored. The second function: where the packet begins that goes next when the
  * target has dealt with `done` bytes; the last packet always goes. 0 for other operations. */
 uint32_t packet_before(const struct engine *e, const struct op *op, uint32_t end);

@@ -51,7 +51,7 @@ static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
     return op;
 }
 
-/* A record of a vector fails with those before it, and so do those behind it. Gives its status. */
+/* A record of a vector fails with those before it, and so do those after it. Gives its status. */
 static int32_t fail_together(struct engine *e, struct flow *f, const struct submit_record *draft,
                              int32_t status)
 {

@@ -139,7 +139,7 @@ void turn_block(struct engine *e, uint32_t flow)
 }
 
 /* Takes the first blocked flow of the first client in the list, and makes it ready again; the
- * client's next blocked flow comes behind those of other clients. */
+ * client's next blocked flow comes after those of other clients. */
 static void turn_unblock(struct engine *e, struct peer_live *peer)
 {
     uint32_t number = list_pop(&peer->blocked, e->turn_next_blocked);

@@ -67,7 +67,7 @@ void turn_join(struct engine *e, uint32_t flow, uint32_t client);
 /* The client whose turn the flow belongs to, or NONE. */
 uint32_t turn_client(const struct engine *e, uint32_t flow);
 
-/* The turn, which has something to stage, goes behind the others of its peer. */
+/* The turn, which has something to stage, goes after the others of its peer. */
 void turn_list(struct engine *e, uint32_t turn);
 /* The flow has something to stage. */
 void turn_ready(struct engine *e, uint32_t flow);
@@ -107,7 +107,7 @@ static inline bool turns_waiting(const struct engine *e, uint32_t peer)
     return live->ready.first != NONE ||
            (live->blocked.first != NONE && live->bytes < turn_window(e, live));
 }
-/* Ends the first turn of the list: it goes behind the others, or, with nothing more to stage,
+/* Ends the first turn of the list: it goes after the others, or, with nothing more to stage,
  * off the list. */
 void turn_end(struct engine *e, uint32_t peer);
 

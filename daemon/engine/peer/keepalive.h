@@ -18,7 +18,7 @@
  * payload gives what is missing the time anew.
  *
  * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
- * seen one interval. Slowness is no silence: what arrives may stand behind long payloads, so for
+ * seen one interval. Slowness is no silence: what arrives may stand after long payloads, so for
  * each second's worth of KEEPALIVE_SLOWEST that either side has on its way a second is granted, up
  * to KEEPALIVE_GRANT deadlines. A link begins with a sign of life, so nothing is granted before one
  * has arrived. A question costs the control thread some work: at most KEEPALIVE_ASKS leave in one

@@ -22,7 +22,7 @@ int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_rec
 int region_revoke_answered(struct engine *e, uint32_t peer, const struct ledger_record *record);
 /* The last fabric operation of a revoked remote has ended. */
 void region_answer_revoke(struct engine *e, uint32_t remote);
-/* After a restart. */
+/* Called after a restart. */
 void grants_inherit(struct engine *e);
 /* Drops all grants of a lost peer. */
 void region_forget_node(struct engine *e, uint32_t peer);

@@ -15,7 +15,7 @@
 struct event_draft {
     struct event_record head;
     struct message message; /* of an active message: the id's first bytes, as they were checked */
-    const uint8_t *rest;    /* in the ledger, read once: the id, or the block behind its head */
+    const uint8_t *rest;    /* in the ledger, read once: the id, or the block after its head */
     uint32_t front;         /* bytes of head and message */
     uint32_t rest_len;
 };

@@ -99,7 +99,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Bytes of entries behind the tail that stand in one piece. */
+/* Bytes of entries after the tail that stand in one piece. */
 static uint32_t chunk_left(const struct flow *f)
 {
     uint32_t entries = CHUNK_BYTES / sizeof(struct op);
@@ -144,7 +144,7 @@ gather_alike(struct gathering *g, struct ring_consumer *ring, const struct submi
     ring_consume(ring, (g->count - before) * size);
 }
 
-/* Takes records from the ring while they belong together. The ring's head stands behind them. */
+/* Takes records from the ring while they belong together. The ring's head stands after them. */
 static void gather_all(struct engine *e, struct ring_consumer *ring, struct gathering *g,
                        const struct submit_record *first, const struct remote *remote)
 {

@@ -1,4 +1,4 @@
-/* Gathers small puts that stand one behind the other in a session's ring (session_batch.c).
+/* Gathers small puts that stand one after the other in a session's ring (session_batch.c).
  * Thread: the progress thread. */
 #ifndef PWC_ENGINE_SESSION_BATCH_H
 #define PWC_ENGINE_SESSION_BATCH_H

@@ -508,7 +508,7 @@ static void release_ends(struct engine *e, uint32_t session)
         table_leaves(e, TABLE_SESSIONS, session);
 }
 
-/* Also to those in line for a turn: an earlier STOP may still come behind an earlier GO. */
+/* Also to those in line for a turn: an earlier STOP may still come after an earlier GO. */
 void session_release_spill(struct engine *e, uint32_t session)
 {
     struct chain *held = &e->inflows_held;

@@ -23,7 +23,7 @@ struct intake_rules {
     uint32_t (*flow_of)(const struct engine *e, const struct submit_record *r);
     /* Room for the operation in its flow's queue: 0 or negative. */
     int (*room)(struct engine *e, uint32_t session, struct queue *ops, uint32_t span);
-    /* Takes the record `r` of that kind (NULL: of none), and up to `budget` - 1 behind it. The
+    /* Takes the record `r` of that kind (NULL: of none), and up to `budget` - 1 after it. The
      * number taken, 0: not now. */
     int (*take)(struct engine *e, uint32_t session, const struct intake *in,
                 const struct op_kind *kind, const struct submit_record *r, int budget);
@@ -301,7 +301,7 @@ static int intake_take(struct engine *e, uint32_t session, const struct intake *
     }
     if (taken == 0)
         return 0;
-    /* Padding behind the last record may have been passed over too. */
+    /* Padding after the last record may have been passed over too. */
     if (*in->head != in->ring->head) {
         set64(e, in->head, in->ring->head);
         commit(e);

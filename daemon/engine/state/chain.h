@@ -9,7 +9,7 @@
  * takes its share of one other, so no entry waits while many move, and little memory is touched for
  * few entries. Homes stay when entries go.
  *
- * An entry may stay in its chain behind a transaction that was rolled back; so code that walks a
+ * An entry may stay in its chain after a transaction that was rolled back; so code that walks a
  * chain looks at the entry's state, and an entry that is added again leaves its place first. Code
  * that adds to a chain of keys does not do so while it walks that chain.
  *

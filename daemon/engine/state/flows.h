@@ -216,7 +216,7 @@ enum op_phase {
 
 #define OP_SMALL 48u
 
-/* An operation in flight. Bytes that do not fit `small` stand in the entries behind it. */
+/* An operation in flight. Bytes that do not fit `small` stand in the entries after it. */
 struct op {
     uint8_t kind; /* enum submit_kind, or OP_BATCH */
     uint8_t phase;
@@ -236,7 +236,7 @@ struct op {
         uint64_t rid;
         struct {
             uint32_t count; /* of operations */
-            uint16_t bytes; /* bytes on the wire, which stand behind the entry */
+            uint16_t bytes; /* bytes on the wire, which stand after the entry */
             uint8_t kind;   /* of each, enum submit_kind */
             uint8_t record; /* that carries them, enum wire_kind */
         } batch;            /* of OP_BATCH */

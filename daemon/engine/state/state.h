@@ -101,7 +101,7 @@ struct engine {
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;
-    struct turn *turns;     /* turns_max, and nobody's for each peer behind them */
+    struct turn *turns;     /* turns_max, and nobody's for each peer after them */
     uint32_t *client_notes; /* entries of the notes that wait, by client */
     uint32_t *flow_next, *turn_next, *turn_next_blocked;
     struct user_gone *gone; /* one for each user with such flows */

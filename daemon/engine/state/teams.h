@@ -165,7 +165,7 @@ struct instance {
     uint32_t length;
     uint32_t kind;   /* enum team_kind */
     uint32_t row;    /* data row, or WIRE_COLL_LINES */
-    uint32_t round;  /* under way; as many as the schedule has: behind it */
+    uint32_t round;  /* under way; as many as the schedule has: after it */
     uint32_t posted; /* rounds whose letters have been written */
     uint32_t copied; /* rounds whose blocks have been copied to the other side, to be combined */
     uint32_t side;   /* the side of its room that counts */
@@ -210,7 +210,7 @@ struct team_live {
     uint64_t oldest;    /* its sequence */
 };
 
-/* The consequence of a submission or a letter, behind the commit of its transaction. */
+/* The consequence of a submission or a letter, after the commit of its transaction. */
 struct team_call {
     uint32_t team; /* NONE: nothing */
     bool advance;  /* this instance may go on */

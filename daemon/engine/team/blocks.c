@@ -117,7 +117,7 @@ static uint64_t place_of(const struct blocks *b, uint32_t i)
     return first * b->length;
 }
 
-/* The block of a range behind `i`. Where a range has gaps, its step is a power of two. */
+/* The block of a range after `i`. Where a range has gaps, its step is a power of two. */
 static uint32_t next_of(const struct coll_range *range, uint32_t i)
 {
     uint32_t behind = i + 1, place = (behind - range->first) & (range->step - 1);

@@ -10,9 +10,9 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Behind a commit: does what e->teams.call asks for. */
+/* After a commit: does what e->teams.call asks for. */
 void team_go_on(struct engine *e);
-/* Within a transaction: the team is broken from its commit on, for e->teams.call.reason; behind it
+/* Within a transaction: the team is broken from its commit on, for e->teams.call.reason; after it
  * team_go_on lets the members here know. So the end of this process between the two is not the end
  * of the news. Nothing where the team is broken already. */
 void team_condemn(struct engine *e, uint32_t team);

@@ -381,7 +381,7 @@ void engine_view_teams(const struct engine *e, uint64_t now, struct engine_teams
     }
 }
 
-/* `*from` counts peers, and behind them the one entry that is shared. */
+/* `*from` counts peers, and after them the one entry that is shared. */
 int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_latency_view *rows,
                           int room)
 {

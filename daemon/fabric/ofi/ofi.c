@@ -320,7 +320,7 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         n += take_error(ofi, &events[n]);
     else if (got < 0 && got != -FI_EAGAIN && got != -FI_EAVAIL && n == 0)
         return ofi_error(got);
-    /* FABRIC_DROPPED comes behind all arrivals in that memory. The queue has been read to its end
+    /* FABRIC_DROPPED comes after all arrivals in that memory. The queue has been read to its end
      * when a read gets less than it had room for, or after as many reads as the queue is long. */
     if (got < want || ++ofi->full_reads == ofi->queue_reads)
         ofi->full_reads = 0;

@@ -213,7 +213,7 @@ int ofi_rails_check(const struct ofi_config *config, const struct fi_info *info)
 /* Opens the provider, its domain, the queue and the rails. ofi_rails_close closes what is open. */
 int ofi_rails_open(struct ofi *ofi, uint32_t operations);
 void ofi_rails_close(struct ofi *ofi);
-/* The addresses of all rails, one behind the other, each as long as the first. */
+/* The addresses of all rails, one after the other, each as long as the first. */
 int ofi_address(struct fabric *fabric, struct fabric_address *out);
 
 /* ---- connections of message endpoints -------------------------------------------------------- */

@@ -57,7 +57,7 @@ static int progress(struct trial *t)
     return n;
 }
 
-/* Until *counter has come that far. */
+/* Waits until *counter has reached that value. */
 static bool reach(struct trial *t, const uint32_t *counter, uint32_t count)
 {
     while (*counter < count && now_ms() < t->limit)

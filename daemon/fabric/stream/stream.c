@@ -5,7 +5,7 @@
  *
  * An announced write is sent at once where nothing waits before it, and so is the first read after
  * a poll. A payload and a further read leave with the next announced write or in the next poll:
- * more is often posted right behind them, and a call for each would make a long step of many. No
+ * more is often posted right after them, and a call for each would make a long step of many. No
  * malloc but for a crowd of answers (stream_item.c), no lock and no division from post to event.
  */
 #include "daemon/fabric/stream/stream.h"
@@ -49,7 +49,7 @@ static int way_to(struct stream *s, uint32_t number, bool answered, struct strea
     return 0;
 }
 
-/* Whether the item waits for what is posted behind it, or for the next poll. */
+/* Whether the item waits for what is posted after it, or for the next poll. */
 static bool leaves_later(const struct stream *s, struct stream_connection *c,
                          const struct stream_item *item)
 {
@@ -234,7 +234,7 @@ static bool look_at_hot(struct stream *s)
     return any && s->unasked++ < ASK_EVERY;
 }
 
-/* Reports lost links and added or dropped memory, behind all that had arrived before. */
+/* Reports lost links and added or dropped memory, after all that had arrived before. */
 static int deliver_rest(struct stream *s, struct fabric_event *events, int room)
 {
     int n = stream_peers_deliver(&s->peers, s->arrival_head, events, room);

@@ -37,7 +37,7 @@
  * that may not be written, ends the connection.
  *
  * Writes of one peer are placed in the order posted, whatever their length, and before any later
- * frame is looked at: a peer's word that it is done with some memory comes behind all that it wrote
+ * frame is looked at: a peer's word that it is done with some memory comes after all that it wrote
  * there. That is why there is one connection. A payload that is not sent yet stays in its source
  * memory, which is free when FABRIC_WRITTEN comes.
  *

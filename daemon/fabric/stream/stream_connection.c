@@ -227,7 +227,7 @@ static void posted_leaves(struct stream_connection *c)
     leaves_next(c, item);
 }
 
-/* The next answer leaves; of a long one a part, and those behind it wait until all of it has. */
+/* The next answer leaves; of a long one a part, and those after it wait until all of it has. */
 static void answer_leaves(struct stream_connection *c)
 {
     struct stream_item *item = stream_queue_pop(&c->answers);

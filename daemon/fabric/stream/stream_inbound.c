@@ -12,7 +12,7 @@
 #include "daemon/fabric/stream/stream_private.h"
 
 #define DIRECT_LEAST 4096u /* a payload of which this much is left goes past the buffer */
-/* Bytes read behind a payload that goes past the buffer: the frames that announce it, but of a next
+/* Bytes read after a payload that goes past the buffer: the frames that announce it, but of a next
  * payload not so many that copying costs more than a call. */
 #define BEHIND 1024u
 

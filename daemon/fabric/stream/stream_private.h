@@ -42,7 +42,7 @@ struct stream_item {
     struct stream_frame frame;
     const uint8_t *payload; /* WRITE, DATA */
     uint8_t *destination;   /* READ: of what has not come yet */
-    uint64_t rest;          /* DATA: of the answer, behind this frame; READ: that has not come */
+    uint64_t rest;          /* DATA: of the answer, after this frame; READ: that has not come */
     uint64_t sent;          /* of frame and payload; of one that is joined: where its end stands */
     struct stream_item *joined; /* WRITE: those whose payloads go along in its frame, in order */
     uint64_t cookie;
@@ -162,7 +162,7 @@ struct stream_connection {
     bool due;          /* in the chain of connections to look at */
     bool blocked;      /* has something to send that the socket does not take */
     uint32_t cold;     /* polls since something came */
-    uint32_t asked_at; /* the poll behind which a read was posted last */
+    uint32_t asked_at; /* the poll after which a read was posted last */
     struct stream_connection *next_due, *previous_due;
     struct stream_inbound in;
     struct stream_queue posted;  /* our writes and reads, in order */
@@ -172,7 +172,7 @@ struct stream_connection {
     uint32_t out_count;
     uint64_t out_bytes; /* of what was chosen and is not sent whole */
     int64_t lead;       /* bytes chosen of `posted` more than of `answers`, while both wait */
-    bool answering;     /* a long answer is in `out`, by a part of it: those behind it wait */
+    bool answering;     /* a long answer is in `out`, by a part of it: those after it wait */
     struct stream_queue awaiting;
     uint32_t answers_due;     /* ours to them: in `answers` or `out` */
     uint32_t answers_awaited; /* theirs to us: in `posted`, `out` or `awaiting` */

@@ -155,7 +155,7 @@ static void test_replies(void)
         CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     }
     CU_ASSERT_EQUAL(notes->count, 0);
-    /* After the handler has returned. */
+    /* A reply after the handler has returned is refused. */
     CU_ASSERT_EQUAL(pwc_am_reply_short(w->ctx, t.token, &(struct pwc_am_send){.index = NOTE}),
                     -ESTALE);
 
@@ -371,7 +371,7 @@ static void test_reply_ring_full(void)
     CU_ASSERT_EQUAL(pwc_put(remote, 0, NULL, 0, pwc_cid_u64(1), pwc_cid_u64(2), 0), 0);
     settle(w, before + SENT + 1);
 
-    /* Local events come through; the remote one stands behind the requests. */
+    /* Local events come through; the remote one stands after the requests. */
     CU_ASSERT_EQUAL(pwc_wait(ctx, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.id, 1);
     CU_ASSERT_EQUAL(pwc_wait(ctx, PWC_ANY, PWC_REMOTE, &event, 5), 0);

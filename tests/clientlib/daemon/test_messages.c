@@ -269,7 +269,7 @@ static void test_checks(void)
     CU_ASSERT_EQUAL(pwc_am_long(peer_alone, 0, &(struct pwc_am_send){0}), -EKEYREJECTED);
     CU_ASSERT_EQUAL(w->daemon.executed, 0);
 
-    /* Without a key is enough for the others. */
+    /* For the other kinds a remote without a key is enough. */
     CU_ASSERT_EQUAL(
         pwc_am_short(peer_alone, &(struct pwc_am_send){.index = REQUEST, .flags = PWC_NO_LCE}), 0);
     expect_message(w, REQUEST, 0);

@@ -177,7 +177,7 @@ static int do_unhandled(struct two *t, pwc_cid lid, unsigned flags)
     return pwc_am_short(t->to_b, &m);
 }
 
-/* The first error of a group stands, also where others succeed before and behind it, and also when
+/* The first error of a group stands, also where others succeed before and after it, and also when
  * the request was without operations for a moment: until a call has reported it. */
 static void test_first_error(void)
 {

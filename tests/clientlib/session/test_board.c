@@ -235,7 +235,7 @@ static void test_few_left(void)
 
 /* ---- races ----------------------------------------------------------------------------------- */
 
-/* A line is written between the announcement of the mode and the look behind the barrier, by an
+/* A line is written between the announcement of the mode and the look after the barrier, by an
  * origin that had not seen the mode. */
 static void test_written_meanwhile(void)
 {

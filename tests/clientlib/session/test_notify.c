@@ -279,7 +279,7 @@ static void cancelled(void)
     hall_free(h);
 }
 
-/* Where the unexpected are full, what comes next stays in its ring with all behind it, and a probe
+/* Where the unexpected are full, what comes next stays in its ring with all after it, and a probe
  * for it says so; local events go on. A request that takes one makes room. */
 static void full(void)
 {
@@ -311,7 +311,7 @@ static void full(void)
 }
 
 /* The notifications that stay in the ring then fill it: from half of it on, a caller that waits for
- * an event which may stand behind learns that. */
+ * an event which may stand after learns that. */
 static void crowded(void)
 {
     struct hall *h = hall_new(2);

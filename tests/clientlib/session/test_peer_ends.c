@@ -1,5 +1,5 @@
 /*
- * Peers that end, over a session whose daemon side is the test itself: one event for each, behind
+ * Peers that end, over a session whose daemon side is the test itself: one event for each, after
  * what the peer has sent, only where a probe asks for it; and peers that come back.
  */
 #include <CUnit/CUnit.h>
@@ -47,7 +47,7 @@ static void post_end(struct pair *p, uint64_t peer, int status)
     post(p, EVENT_PEER, peer, status, 0);
 }
 
-/* As the daemon says that a context of this number has bound ours. */
+/* Writes the event by which the daemon says that a context of this number has bound ours. */
 static void post_back(struct pair *p, uint64_t peer)
 {
     CU_ASSERT_EQUAL_FATAL(
@@ -78,7 +78,7 @@ static void expect_none(struct pair *p, uint64_t peer, unsigned kinds)
     channel_disarm(&p->channel);
 }
 
-/* One event, with its status, behind what the same probe shows of the peer, and to a probe that
+/* One event, with its status, after what the same probe shows of the peer, and to a probe that
  * asks for it alone. Others do not see it, and a second word of the daemon changes nothing. */
 static void test_shown_once(void)
 {

@@ -38,7 +38,7 @@ static void open_context(struct hall_member *m, uint32_t rank, uint32_t size)
     CU_ASSERT_EQUAL_FATAL(pending_open(&m->ctx->channel.pending, session_local_limit(RING)), 0);
 }
 
-/* As form.c does with what the daemon sends. */
+/* Does what form.c does with frames of the daemon. */
 static void open_team(struct hall *h, uint32_t rank, enum hall_layout layout)
 {
     struct hall_member *m = &h->members[rank];

@@ -429,7 +429,7 @@ static void lengths_that_differ(void)
 
 enum { CALLS = 12, WORDS = 66000 }; /* in more slices than there are data rows */
 
-/* Calls behind long ones begin when their turn comes, and all end in the order of calls. */
+/* Calls after long ones begin when their turn comes, and all end in the order of calls. */
 static void behind_long_ones(uint32_t engines)
 {
     struct hall *h = hall_new(6, engines, HALL_BLOCKS, 16);

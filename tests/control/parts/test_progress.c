@@ -392,7 +392,7 @@ static void test_handles_come_again(void)
     call(close_and_open_crowd);
     while (!world.again.done)
         uv_run(&world.loop, UV_RUN_ONCE);
-    /* As many clients are attached again as have ended by then, each behind the end before it. */
+    /* As many clients are attached again as have ended by then, each after the end before it. */
     CU_ASSERT(world.again.result > 0);
     CU_ASSERT_EQUAL(world.again.result, (int)world.ends_seen_before);
     while (world.ends_seen < CROWD)
@@ -469,8 +469,8 @@ static void test_step_watch(void)
         {5000000, 5000000, 0, 0, 5000000}, /* all of it its own */
         {5000000, 10000, 1, 0, 5000000},   /* the thread has blocked by itself */
         {5000000, 10000, 0, 0, 10000},     /* the processor was another's, or the hypervisor's */
-        {5000000, 10000, 1, 1, 10000},     /* the same, behind a sleep */
-        {5000000, 10000, 2, 1, 5000000},   /* the thread has blocked behind a sleep */
+        {5000000, 10000, 1, 1, 10000},     /* the same, after a sleep */
+        {5000000, 10000, 2, 1, 5000000},   /* the thread has blocked after a sleep */
         {5000000, 5400000, 0, 0, 5000000}, /* some of it was used before the step began */
     };
     const uint64_t second = 1000000000u, start = 77 * second;

@@ -20,7 +20,7 @@ struct still_fabric {
     int32_t drop_status; /* of memory that is dropped */
     uint32_t drops;      /* asked for; those that went to `self` are not counted */
     int post_status;     /* of reads and payloads, when less than 0, */
-    uint32_t post_after; /* behind so many that succeed */
+    uint32_t post_after; /* after so many that succeed */
     bool holds;          /* reads and payloads do not complete, */
     struct fabric_event held[8];
     uint32_t held_count; /* until still_release */

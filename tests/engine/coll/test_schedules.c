@@ -386,7 +386,7 @@ static void test_reduce_groups_as_allreduce(void)
     }
 }
 
-/* Behind a barrier everybody has heard of everybody, directly or by others. */
+/* After a barrier everybody has heard of everybody, directly or by others. */
 static void test_barrier_holds(void)
 {
     for (uint32_t p = 1; p <= MOST; p++) {

@@ -42,7 +42,7 @@ static struct bench *self_bench(void)
     return b;
 }
 
-/* Writes the record behind the others in the ring. No step is made yet. */
+/* Writes the record after the others in the ring. No step is made yet. */
 static void submit(struct bench *b, const struct atomic *a)
 {
     struct ring_control *ring = &b->session->submit;

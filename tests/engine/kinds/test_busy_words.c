@@ -111,7 +111,7 @@ static void one(void)
                                              ? 0
                                              : UINT64_C(0xeeeeeeeeeeeeeeee));
                 }
-                until_busy = UINT32_MAX; /* the operations behind it are done */
+                until_busy = UINT32_MAX; /* the operations after it are done */
                 submit(b, &a);
                 CU_ASSERT_EQUAL(local_event(b, &event), flags[f] != SUBMIT_NO_LCE);
                 CU_ASSERT_EQUAL(b->segment[PLACE], done > 0 ? 2 : 1);

@@ -71,7 +71,7 @@ static void pass(struct bench *b)
     bench_steps(b, 2);
 }
 
-/* A payload comes in pieces, one in each interval, behind the record that ends it: as long as they
+/* A payload comes in pieces, one in each interval, after the record that ends it: as long as they
  * come nothing is missing. When they stop before the last, something is, though the peer lives. */
 static void test_pieces_in_time(void)
 {

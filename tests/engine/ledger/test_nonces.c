@@ -1,7 +1,7 @@
 /*
  * Nonces of payloads that travel ahead of their records: flows that are held, and those that end,
  * give theirs back, also in the middle of a payload's pieces, so that they do not stop the large
- * puts of others; nor do those that find no nonce stop what needs none.
+ * puts of others; and operations that find no nonce do not stop operations that need none.
  */
 #include "tests/suite.h"
 #include "tests/engine/world/paths/driver.h"
@@ -100,7 +100,7 @@ static void ended_clients(void)
                 &driver,
                 (struct model_op){
                     .from = from, .to = 1, .kind = PATH_PUT, .length = 512, .rid_len = 48});
-        /* Until so many payloads are under way that not all can have their records. */
+        /* Runs until more payloads are under way than can have their records. */
         for (int i = 0; i < 2000 && peek_peer(e, 1).nonces_free > NONCE_WINDOW - 50; i++)
             driver_turn(&driver);
         ahead += NONCE_WINDOW - peek_peer(e, 1).nonces_free;
@@ -216,7 +216,7 @@ static uint64_t staged(uint32_t from, uint32_t to)
     return peek_flow(e, peek_flow_of(e, (uint32_t)driver.remotes[from][to].handle)).staged;
 }
 
-/* There is no nonce; the flow that needs none stands behind two of its client's that do, and behind
+/* There is no nonce; the flow that needs none stands after two of its client's that do, and after
  * another client's: one step takes it all the same. */
 static void others_go_on(void)
 {

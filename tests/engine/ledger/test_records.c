@@ -581,8 +581,8 @@ static void test_replies_in_quota(void)
     }
 }
 
-/* A context that ends while there is no memory to say so: what stays of it until then names no flow
- * that may be another's by then. */
+/* A context ends while there is no memory to report that. What remains of the context until then
+ * must not name a flow that another context may have by then. */
 static void test_parting_without_memory(void)
 {
     struct bench *b = linked_bench();

@@ -295,7 +295,7 @@ static void call_destroy(void *argument)
         (uint32_t)c->scene->offload);
 }
 
-/* Until the call has been made and the owner's node lives. */
+/* Runs until the call has been made while the owner's node lives. */
 static int insist(struct scene *s, void (*what)(void *), struct owner_call *c)
 {
     struct world_node *n = &s->world->nodes[s->world->clients[s->first + 1].node];

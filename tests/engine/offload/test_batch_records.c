@@ -17,7 +17,7 @@ struct batch_record {
     } puts[PUTS_MOST];
 };
 
-/* Puts of a word each, one behind the other in the region. */
+/* Puts of a word each, one after the other in the region. */
 static struct batch_record batch(const struct bench *b, uint32_t sequence, uint32_t count)
 {
     struct batch_record r = {

@@ -59,7 +59,7 @@ static uint32_t send(uint32_t header, uint32_t got)
     return scene_send(&scene, scene_plan(header, 0, 0) | scene_got_plan(got), false, 0);
 }
 
-/* As pwcctl shows them. */
+/* The number of gets that pwcctl shows. */
 static uint64_t shown_gets(void)
 {
     struct view_offload row = {0};

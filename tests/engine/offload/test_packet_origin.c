@@ -111,7 +111,7 @@ static uint64_t staged(const struct bench *b)
     return peek_peer(b->engine, 1).staged;
 }
 
-/* The next packet in the ledger from `*at` on, which moves behind it. NULL: there is none. */
+/* The next packet in the ledger from `*at` on, which moves after it. NULL: there is none. */
 static const struct wire_packet *next_packet(const struct bench *b, uint64_t *at)
 {
     while (*at < staged(b)) {
@@ -195,7 +195,7 @@ static void gone_in_the_middle(void)
 
 /* ---- a hostile target ------------------------------------------------------------------------ */
 
-/* A REFUSE of a put that the target has acknowledged, which stays behind another one whose payload
+/* A REFUSE of a put that the target has acknowledged, which stays after another one whose payload
  * is on its way: nothing goes again, and the next put begins at its first byte. */
 static void refused_when_it_has_ended(void)
 {

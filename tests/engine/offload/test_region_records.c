@@ -11,7 +11,7 @@
 
 /* ---- records that do not fit ---------------------------------------------------------------- */
 
-/* A packet behind the first one, and whether it may come. */
+/* A packet after the first one, and whether it may come. */
 static const struct {
     uint32_t at, total, place, length;
     bool fits;
@@ -180,7 +180,7 @@ static struct bench *slow_bench(uint64_t *acked)
 enum { NOTHING, OLD_ACK, NEW_ACK, WANTED, BEHINDS };
 
 /* A stored put whose handlers take several steps is refused where somebody waits for what stands
- * behind its record, and only there. */
+ * after its record, and only there. */
 static void behind_a_stored_put(void)
 {
     for (uint32_t what = NOTHING; what < BEHINDS; what++) {
@@ -205,7 +205,7 @@ static void behind_a_stored_put(void)
     }
 }
 
-/* A packet behind the first one names another region, or the put's own in an earlier life: it is
+/* A packet after the first one names another region, or the put's own in an earlier life: it is
  * written nowhere. */
 static void packets_of_another_region(void)
 {

@@ -177,7 +177,7 @@ static uint32_t staged(uint8_t kind, uint64_t at)
 }
 
 /* `count` puts in a row go as one batch, and the one at `place` follows the row: it ends as it does
- * alone, and so do the others, but for those behind a fault, which disables the offload. */
+ * alone, and so do the others, but for those after a fault, which disables the offload. */
 static void check_batch(size_t row, uint32_t place, uint32_t count, uint32_t length)
 {
     uint64_t begun;

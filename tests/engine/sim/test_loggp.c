@@ -74,7 +74,7 @@ static void test_burst(void)
     pair_close(&p);
 }
 
-/* A long message keeps both cards busy, one behind the other, and no processor. */
+/* A long message keeps both cards busy, one after the other, and no processor. */
 static void test_long(void)
 {
     static struct fabric_pair p;

@@ -422,7 +422,7 @@ static void letters_out_of_turn_break_the_team(void)
     static const struct {
         uint64_t ended, held, sent; /* UINT64_MAX: none */
     } rows[] = {
-        {0, UINT64_MAX, 0}, /* behind the floor */
+        {0, UINT64_MAX, 0}, /* after the floor */
         {1, UINT64_MAX, 1}, /* the instance is over, and one before it is not */
         {UINT64_MAX, 0, 1}, /* its data row is in use */
     };

@@ -236,7 +236,7 @@ void world_link_wanted(struct world *w, uint32_t from, uint32_t to);
 void world_link_offer_ready(struct world *w, uint32_t from, uint32_t to);
 /* The control connection is lost; both ends hear of it, at different times. */
 void world_link_break(struct world *w, uint32_t a, uint32_t b);
-/* As above, because an engine says so. */
+/* As above, but because an engine says so. */
 void world_link_broken(struct world *w, uint32_t a, uint32_t b, int status);
 struct world_link *world_link_of(struct world *w, uint32_t a, uint32_t b);
 void world_link_node_gone(struct world *w, uint32_t node);

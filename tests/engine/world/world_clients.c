@@ -192,7 +192,7 @@ void world_context_close(struct world *w, uint32_t client, uint32_t context)
     world_command(w, c->node, &command);
 }
 
-/* From here on a touch by the engine or the fabric faults. */
+/* From here on the memory faults when the engine or the fabric touches it. */
 void world_context_gone(struct world_context *x)
 {
     if (x->channel_open)
@@ -332,7 +332,7 @@ void world_clients_attach(struct world *w, uint32_t node)
         for (uint32_t k = 0; k < WORLD_SEGMENTS && n->alive; k++)
             if (c->segments[k].open)
                 attach_segment(w, c, &c->segments[k]);
-        /* As control does, end a client that had hung up meanwhile. */
+        /* As control does, ends a client that had hung up meanwhile. */
         if (!c->live && n->alive)
             world_command(w, node, &close);
     }

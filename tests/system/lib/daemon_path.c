@@ -81,7 +81,7 @@ static int path_bind(void *context, uint32_t from, uint32_t to, const struct pwc
     return rc;
 }
 
-/* To the suite an operation that cannot be submitted is one that fails at once. */
+/* For this suite an operation that cannot be submitted counts as one that fails at once. */
 static int refuse(struct daemon_path *p, const struct path_op *op, int status)
 {
     struct daemon_end *e = &p->ends[op->from];
@@ -297,7 +297,7 @@ static const struct path_calls calls = {
     .failure = path_failure,
 };
 
-/* When it fails, daemon_path_close takes the rest. */
+/* On failure daemon_path_close cleans up the rest. */
 static int open_end(struct daemon_path *p, uint32_t number, const char *job, char failure[400])
 {
     struct daemon_end *e = &p->ends[number];

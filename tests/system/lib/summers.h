@@ -37,7 +37,7 @@ struct summers {
     pthread_mutex_t gate; /* passed by the last rank before each lap */
     sem_t lap_over;       /* posted by the first rank */
     _Atomic bool stop;
-    _Atomic uint64_t calls; /* of each rank, that have ended */
+    _Atomic uint64_t calls; /* calls of each rank that have ended */
 };
 
 /* Rank r is on node r % 2. */

@@ -96,7 +96,7 @@ static void run_death(struct driver *d)
     finish(d);
 }
 
-/* The record that says so is consumed once: the news of it must not get lost behind that. */
+/* The record that says so is consumed once: the news of it must not get lost after that. */
 static void run_mismatch(struct driver *d)
 {
     static const struct teams_spec list[] = {{TEAM_ALLREDUCE, 0, 8}, {TEAM_ALLREDUCE, 0, 8},

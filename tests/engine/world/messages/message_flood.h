@@ -74,7 +74,7 @@ bool flood_turn(struct flood *f);
 /* Until everything has ended, and all space is back. */
 void flood_finish(struct flood *f);
 
-/* From now on what is between these may end in any way. */
+/* From now on messages between these may end in any way. */
 void flood_dies(struct flood *f, uint32_t client);
 void flood_link_lost(struct flood *f, uint32_t node_a, uint32_t node_b);
 

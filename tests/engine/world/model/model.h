@@ -111,7 +111,7 @@ bool model_signals_look(struct model *m);
 
 /* An event at an end. False: it is wrong. */
 bool model_event(struct model *m, uint32_t end, const struct pwc_event *event);
-/* A flush behind all that was submitted so far from one end to another: its number, from 1 on. */
+/* A flush after all that was submitted so far from one end to another: its number, from 1 on. */
 uint64_t model_flush(struct model *m, uint32_t from, uint32_t to);
 /* All of the end's flushes up to this one have ended, and its events up to here have been seen.
  * False: something before one of them has not. */

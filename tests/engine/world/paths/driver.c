@@ -76,7 +76,7 @@ bool driver_turn(struct driver *s)
     return !s->failed && (more || events);
 }
 
-/* Until this operation is over, or all are. */
+/* Runs until this operation is over, or until all are. */
 void driver_finish_one(struct driver *s, uint32_t number)
 {
     uint32_t rounds = 0;

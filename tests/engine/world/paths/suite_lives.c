@@ -49,7 +49,7 @@ static int notify(struct driver *s, uint32_t from, uint32_t to, uint32_t rid_len
     return rc;
 }
 
-/* Until the flow from one end to a silent other is held and its origin takes no more. */
+/* Submits until the flow from one end to a silent other is held and its origin takes no more. */
 static void fill_towards(struct driver *s, uint32_t from, uint32_t to)
 {
     uint32_t refused = 0;
@@ -252,7 +252,7 @@ static void close_end(struct driver *s, uint32_t end)
         driver_fail(s, "end %u does not close", end);
 }
 
-/* After everything that knew the old one has ended. */
+/* Runs after everything that knew the old context has ended. */
 static void open_end(struct driver *s, uint32_t end)
 {
     finish_all(s);

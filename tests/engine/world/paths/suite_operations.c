@@ -66,7 +66,7 @@ static void case_signal_lengths(struct driver *s)
     each_length(s, PATH_SIGNAL);
 }
 
-/* All in flight at once: each counts once, in order, also behind puts and gets. */
+/* All in flight at once: each counts once, in order, also after puts and gets. */
 static void case_signals(struct driver *s)
 {
     static const unsigned flags[] = {0,         PWC_NO_LCE,    PWC_LCE_SOURCE,
@@ -128,7 +128,7 @@ static void case_atomics(struct driver *s)
     driver_finish(s);
 }
 
-/* A word behind the end changes nothing. */
+/* A word after the end changes nothing. */
 static void case_atomics_refused(struct driver *s)
 {
     uint64_t size = s->model.ends[1].length;
