@@ -34,7 +34,7 @@
 
 enum index { SQUARE, ADD, CHECK, RESULT, CHAIN, FINISHED };
 
-/* A CHAIN that has to go on. */
+/* A CHAIN that has to continue. */
 struct link {
     uint32_t to;
     uint64_t arguments[2]; /* the rank where it started, and hops that are left */
@@ -60,7 +60,7 @@ struct here {
 /* Nothing of ours waits for a local event, unless it fails. */
 static const pwc_cid no_id;
 
-/* ---- what is asked for, and what the answer must be ----------------------------------------- */
+/* ---- what is asked for, and what the answer must be ------------------------------------------ */
 
 static size_t place(uint32_t rank, uint32_t slot)
 {
@@ -92,7 +92,7 @@ static uint64_t expected(uint32_t i)
     return i % 3 == SQUARE ? (uint64_t)i * i : WORDS * first + WORDS * (WORDS - 1) / 2;
 }
 
-/* ---- handlers ------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 static void note(struct here *here, int rc)
 {
@@ -150,7 +150,7 @@ static void on_finished(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     (void)am;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static int send_links(struct here *here)
 {
@@ -241,7 +241,7 @@ static int loop(struct here *here)
     return rc;
 }
 
-/* ---- set-up --------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int register_handlers(struct here *here)
 {

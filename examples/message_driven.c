@@ -47,7 +47,7 @@ struct here {
 
 typedef int action(struct here *here, uint32_t source, uint32_t slot);
 
-/* ---- completion ids: op and slot ------------------------------------------------------------ */
+/* ---- completion ids: op and slot ------------------------------------------------------------- */
 
 static pwc_cid command(enum op op, uint32_t slot)
 {
@@ -72,7 +72,7 @@ static int send_parcel(struct here *here, uint32_t to, enum op op, uint32_t slot
                    pwc_cid_u64(0), command(op, slot), PWC_NO_LCE);
 }
 
-/* ---- actions -------------------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static int add(struct here *here, uint32_t source, uint32_t slot)
 {
@@ -102,7 +102,7 @@ static action *const action_table[OP_COUNT] = {
     [OP_FINISHED] = finished,
 };
 
-/* ---- the loop ------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Decodes the completion id, looks the action up, and runs it. */
 static int rid_handler(struct here *here, const struct pwc_event *event)
@@ -159,7 +159,7 @@ static int loop(struct here *here)
     return rc;
 }
 
-/* ---- set-up --------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int here_open(struct here *here)
 {

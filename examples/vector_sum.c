@@ -46,7 +46,7 @@ static int await(const struct gathering *g, struct pwc_event *event)
     return event->status;
 }
 
-/* Rank 0: a number from each of the others, and its own; then all may go on. */
+/* Rank 0: a number from each of the others, and its own; then all may continue. */
 static int gather(const struct gathering *g, unsigned round, uint64_t own, uint64_t *sum)
 {
     struct pwc_event event;

@@ -78,7 +78,7 @@ struct counters_header {
 
 /* Rows are read and written word by word (counters_word). */
 
-/* One context. A row is in use while `session` is not 0; rows are taken anew by later ones. */
+/* One context. A row is in use while `session` is not 0; rows are taken again by later ones. */
 struct counters_session {
     uint64_t session; /* engine << 32 | handle + 1; 0: the row is free */
     uint64_t client, rank, context;

@@ -279,7 +279,7 @@ struct team_data {
     uint8_t result[TEAM_DATA_BYTES];
 };
 
-/* ---- layout of an area ---------------------------------------------------------------------- */
+/* ---- layout of an area ----------------------------------------------------------------------- */
 
 static inline bool team_shape_valid(uint32_t members, uint32_t window)
 {

@@ -52,7 +52,7 @@ enum wire_kind {
     WIRE_ACK = 1,     /* consumed, cumulative; stands after every verdict that it covers */
     WIRE_WANT = 2,    /* the sender starves for credit: acknowledge, grow */
     WIRE_PUT = 3,     /* packed: id and payload follow */
-    WIRE_PLACED = 4,  /* two-put: the payload travels by itself */
+    WIRE_PLACED = 4,  /* two-put: the payload travels on its own */
     WIRE_GOT = 5,     /* the origin has read */
     WIRE_NOTE = 6,    /* pure notification */
     WIRE_FAIL = 7,    /* target to origin: this operation failed */
@@ -85,14 +85,14 @@ enum wire_kind {
 
 enum wire_flags {
     WIRE_NO_EVENT = 1 << 0, /* no remote event */
-    WIRE_NONCE = 1 << 1,    /* the payload is announced by itself and matched by nonce */
+    WIRE_NONCE = 1 << 1,    /* the payload is announced on its own and matched by nonce */
     WIRE_MESSAGE = 1 << 2,  /* an active message: the id is its block */
     WIRE_REPLY = 1 << 3,    /* ... and it is a reply: the block's token is the requester's flow,
                                and `flow` the replier's own number, for a FAIL to name */
     WIRE_NO_REPLY = 1 << 4, /* ... a request without one */
     WIRE_NOTIFY = 1 << 5,   /* the event is a notification: its id is by value */
     WIRE_CUT = 1 << 6,      /* the last PACKET of a put that has failed at its origin: no bytes */
-    WIRE_STORED = 1 << 7,   /* the only PACKET of a put whose bytes travel by themselves */
+    WIRE_STORED = 1 << 7,   /* the only PACKET of a put whose bytes travel on their own */
 };
 
 /* The head of every record. */
@@ -167,8 +167,8 @@ static inline uint32_t wire_fetch_pad(uint32_t values)
  * place of payloads, one element and one operand each; `done` of a verdict with -EBUSY says how
  * many of them were done, from the first on.
  *
- * In a BATCH to a region whose BOUND has named a packet size each put is a packet by itself, and
- * ends by itself. Where some fail, one FAIL says how each has ended, `done` being their count:
+ * In a BATCH to a region whose BOUND has named a packet size each put is a packet on its own, and
+ * ends on its own. Where some fail, one FAIL says how each has ended, `done` being their count:
  *
  *     head | flow | sequence | status | done | a byte for each: its errno, or 0; padded to 8
  */
@@ -211,12 +211,12 @@ static_assert(sizeof(struct wire_vector) == 40, "wire_vector");
  *
  * Its length is that of its own bytes, which begin `at` bytes into the put's `total`; offset is the
  * put's. The first and the last packet have the id. One that does not fit the packets before it
- * ends the link, but for these: what the target has done already is skipped, and what stands after
- * a packet that was refused comes again.
+ * ends the link, except for these: what the target has done already is skipped, and what stands
+ * after a packet that was refused comes again.
  *
  * With WIRE_STORED it is the one record of a put to a region whose BOUND says so: the bytes stand
  * in the region. Its length is 0 and `at` is `total`, which is not 0. With WIRE_NONCE the bytes are
- * announced by themselves, and a struct wire_pieces follows the id, as in PLACED; where the target
+ * announced on their own, and a struct wire_pieces follows the id, as in PLACED; where the target
  * has refused the record, it comes again without a nonce.
  */
 struct wire_packet {

@@ -120,7 +120,7 @@ static inline bool word_aligned(uint64_t at, uint8_t code)
     return (at & (word_bytes(code) - 1)) == 0;
 }
 
-/* ---- folds ---------------------------------------------------------------------------------- */
+/* ---- folds ----------------------------------------------------------------------------------- */
 
 /* Whether there is such a fold. */
 static inline bool fold_code_valid(uint8_t code)

@@ -46,7 +46,7 @@ void doorbell_arm(struct doorbell_word *word, uint32_t mode);
 /* Sleeper: announce without a fence. Before the second look: doorbell_fence_others. */
 void doorbell_announce(struct doorbell_word *word, uint32_t mode);
 /* Sleeper, after any number of announcements: fences for all processes that have registered. 0, or
- * -errno where the kernel cannot: then each side has to fence by itself. One system call. */
+ * -errno where the kernel cannot: then each side has to fence on its own. One system call. */
 int doorbell_fence_others(void);
 /* Waker's process, once: it may be fenced by others. 0 or -errno. */
 int doorbell_register(void);

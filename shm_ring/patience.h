@@ -16,8 +16,8 @@
  * last sleep phase, the thread is forgotten.
  *
  * A yield takes longer than a look. Where one has brought nothing, the others on the core wait,
- * too, and what they wait for may come to this thread. So a thread on which others wait looks by
- * itself for as long as the yield took, and yields again then: nobody waits much longer than with
+ * too, and what they wait for may come to this thread. So a thread on which others wait looks on
+ * its own for as long as the yield took, and yields again then: nobody waits much longer than with
  * yields alone, and what comes is seen sooner.
  *
  * Pure: it is handed times in ns, of one clock. Thread: the one that waits.

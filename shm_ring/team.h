@@ -61,7 +61,7 @@ static inline struct team_data *team_data(const struct team_area *a, uint64_t tu
     return &a->data[turn % TEAM_DATA_ROWS];
 }
 
-/* ---- a member's call ------------------------------------------------------------------------ */
+/* ---- a member's call ------------------------------------------------------------------------- */
 
 /* Whether the row of an instance is free: 0; -EAGAIN: its instance of the lap before has not ended,
  * or has not been taken by all; -EPROTO: its counts make no sense. */
@@ -91,7 +91,7 @@ static inline bool team_have_come(const struct team_area *a, uint64_t sequence)
 int team_compare(const struct team_area *a, uint64_t sequence, uint64_t signature, uint32_t *member,
                  uint64_t *other);
 
-/* ---- the end of an instance ----------------------------------------------------------------- */
+/* ---- the end of an instance ------------------------------------------------------------------ */
 
 /* Ends an instance, after its result. */
 void team_end(const struct team_area *a, uint64_t sequence, int32_t status, uint32_t length);
@@ -114,7 +114,7 @@ bool team_take(const struct team_area *a, uint64_t sequence);
 /* team_take for a data row. */
 bool team_take_data(const struct team_area *a, uint64_t turn);
 
-/* ---- sleepers ------------------------------------------------------------------------------- */
+/* ---- sleepers -------------------------------------------------------------------------------- */
 
 /* A member is about to sleep, and then looks once more; and the member is awake again. */
 void team_sleep(const struct team_area *a, uint32_t member);
@@ -126,7 +126,7 @@ bool team_others_sleep(const struct team_area *a, uint32_t member);
  * as awake from now on. */
 uint64_t team_take_sleepers(const struct team_area *a, uint32_t word);
 
-/* ---- broken teams --------------------------------------------------------------------------- */
+/* ---- broken teams ---------------------------------------------------------------------------- */
 
 /* Why a team is broken, copied out of struct team_broken. */
 struct team_reason {
@@ -146,7 +146,7 @@ static inline bool team_is_broken(const struct team_area *a)
 }
 void team_reason(const struct team_area *a, struct team_reason *out);
 
-/* ---- lengths -------------------------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
 /* The columns of the table in team_abi.h, in bytes, for a member that gives or receives. */
 struct team_load {

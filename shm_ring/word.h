@@ -42,7 +42,7 @@
 
 #define WORD_TRIES 4096u
 
-/* ---- codes ---------------------------------------------------------------------------------- */
+/* ---- codes ----------------------------------------------------------------------------------- */
 
 /* Bytes of the operands of one element. */
 static inline uint32_t word_operand_bytes(uint8_t code)
@@ -55,7 +55,7 @@ static inline uint32_t word_operand_bytes(uint8_t code)
                                                              : word_bytes(code);
 }
 
-/* ---- operations ----------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /*
  * One element at `at`, which is aligned and stays mapped, for READ readable, else writable. The
@@ -68,7 +68,7 @@ int word_apply(void *at, uint8_t code, const void *operands, void *fetched);
 uint32_t word_apply_all(void *at, uint8_t code, uint32_t count, const void *operands,
                         void *fetched);
 
-/* ---- placement ------------------------------------------------------------------------------ */
+/* ---- placement ------------------------------------------------------------------------------- */
 
 typedef uint8_t __attribute__((may_alias)) word_8;
 typedef uint16_t __attribute__((may_alias)) word_16;

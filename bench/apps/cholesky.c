@@ -81,7 +81,7 @@ static void factor(struct cholesky *c, const struct courier *courier)
         receive(c, courier);
 }
 
-/* ---- messages ------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void send_tile(struct cholesky *c, uint32_t to, uint32_t tag)
 {
@@ -129,7 +129,7 @@ static void run_send(void *state)
     }
 }
 
-/* ---- puts, and a ring of tags --------------------------------------------------------------- */
+/* ---- puts, and a ring of tags ---------------------------------------------------------------- */
 
 static void put_tile(struct cholesky *c, uint32_t to, uint32_t tag)
 {
@@ -188,7 +188,7 @@ static void run_ring(void *state)
     MPI_Win_free(&c->ring_window);
 }
 
-/* ---- puts in epochs ------------------------------------------------------------------------- */
+/* ---- puts in epochs -------------------------------------------------------------------------- */
 
 static void put_to_all(struct cholesky *c, uint32_t m, uint32_t tag)
 {

@@ -32,7 +32,7 @@ static bool last(const struct stencil *s)
     return s->grid.rank == s->grid.ranks - 1;
 }
 
-/* ---- messages ------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void receive_left(struct stencil *s, uint32_t i)
 {
@@ -61,7 +61,7 @@ static void run_send(void *state)
     }
 }
 
-/* ---- puts ----------------------------------------------------------------------------------- */
+/* ---- puts ------------------------------------------------------------------------------------ */
 
 static void put_right(struct stencil *s, const double *cell, uint32_t i)
 {

@@ -1,5 +1,5 @@
 /*
- * Collectives: how long they take, how far they go on while the program computes, and what they
+ * Collectives: how long they take, how far they continue while the program computes, and what they
  * add to its computing.
  *
  *     collective latency|overlap|added KIND BYTES ITERATIONS [RANKS_A_PROCESSOR]
@@ -39,7 +39,7 @@ static double now_us(void)
     return time_us(CLOCK_MONOTONIC);
 }
 
-/* ---- computing ------------------------------------------------------------------------------ */
+/* ---- computing ------------------------------------------------------------------------------- */
 
 /* Some nanoseconds for each unit. The empty statement may change x, for all that the compiler
  * knows: else a loop that comes to the same x again, or that nobody asks for its x, would be left
@@ -71,7 +71,7 @@ static double units_a_us(void)
     return most;
 }
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 struct bench {
     struct calls *calls;
@@ -203,7 +203,7 @@ static double added(const struct bench *b)
     return middle(blocks);
 }
 
-/* ---- the program ---------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static void pin(uint32_t rank, int ranks_a_processor)
 {

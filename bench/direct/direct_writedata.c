@@ -41,7 +41,7 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- taking turns --------------------------------------------------------------------------- */
+/* ---- taking turns ---------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -99,7 +99,7 @@ static int respond(struct end *end, const struct options *o)
     return rc;
 }
 
-/* ---- streaming ------------------------------------------------------------------------------ */
+/* ---- streaming ------------------------------------------------------------------------------- */
 
 /* The second answers twice: after the warm-up, and after the last. */
 static int stream_out(struct end *end, const struct options *o)
@@ -139,7 +139,7 @@ static int stream_in(struct end *end, const struct options *o)
     return rc ? rc : end_send(end);
 }
 
-/* ---- start ---------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static void pin(int cpu)
 {

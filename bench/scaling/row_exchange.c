@@ -1,6 +1,6 @@
 /*
  * Exchanges: one rank a node puts 8 bytes to each of its peers, awaits as many, and begins the next
- * round by itself. The peers of rank r are r - k/2 to r + k/2; or all; or, around a hub, the hub
+ * round on its own. The peers of rank r are r - k/2 to r + k/2; or all; or, around a hub, the hub
  * alone, whose peers are all others.
  *
  * Thread: one.

@@ -1,7 +1,7 @@
 /*
  * A collective by real engines and real team areas: all members of a node call, the last one hands
  * over to the engine, engines send letters, and all members take the result, which is checked. A
- * node begins its next call when its members have taken the result of the one before.
+ * node begins its next call when its members have taken the result of the previous one.
  *
  * A call of more than a line is an allreduce of one member a node. As the library does it, slices
  * of 64 KiB are instances of their own, and up to 8 of a call are under way at once.

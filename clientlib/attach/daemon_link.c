@@ -76,7 +76,7 @@ static void finish(struct daemon_call *call, int result)
 static void give_up(struct daemon_link *link, int status)
 {
     (void)shutdown(link->frames.fd, SHUT_WR);
-    /* With -ECONNABORTED, daemon_end would ask again for ever. */
+    /* With -ECONNABORTED, daemon_end would ask again forever. */
     link->over = status == -ECONNABORTED ? -ESHUTDOWN : status;
     for (struct daemon_call *call = link->calls; call; call = call->next)
         if (!call->done)

@@ -127,7 +127,7 @@ static int exchange_all(pwc_ctx *ctx, const void *mine, size_t len, void *all)
     request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
     request.exchange = &exchange;
     limit = deadline_after_ms(client->link.timeout_ms);
-    /* A daemon that is started anew knows nothing of it, and the same once more does no harm. */
+    /* A daemon that is restarted knows nothing of it, and the same once more does no harm. */
     do {
         struct waiting waiting = {.ctx = ctx, .sequence = exchange.sequence, .give_up_at = limit};
         const struct daemon_meanwhile meanwhile = {

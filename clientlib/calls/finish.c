@@ -2,7 +2,7 @@
  * Owns nothing: completes what the contexts of a client have submitted, before the client detaches.
  *
  * Nobody takes events any more, so they are taken and dropped here. Peers whose operations wait for
- * room in our rings go on, and handlers of messages still run.
+ * room in our rings continue, and handlers of messages still run.
  *
  * Thread: the caller of pwc_finalize, alone with the client.
  */

@@ -105,8 +105,8 @@ static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
     return rc;
 }
 
-/* For a wait on one peer that has found nothing: 0, and it may go on; 1, and it has an event after
- * all; or -EHOSTDOWN: the peer has ended, and nothing is left that could bring one. */
+/* For a wait on one peer that has found nothing: 0, and it may continue; 1, and it has an event
+ * after all; or -EHOSTDOWN: the peer has ended, and nothing is left that could bring one. */
 static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
     struct pwc_remote *remote = ctx->remotes;

@@ -1,6 +1,6 @@
 /*
  * Vectors and shapes: their pieces are checked and counted, then copied to a neighbour, or
- * submitted as one series (channel_vector.h). Each of these goes over the pieces anew.
+ * submitted as one series (channel_vector.h). Each of these goes over the pieces again.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
  * lock (except a copy of the span table when a region was added or removed).
@@ -43,7 +43,7 @@ static bool is_short(const struct vector *v, const struct pwc_piece *piece)
     return channel_piece_short(v->block_max, piece->off, piece->len);
 }
 
-/* ---- checks --------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static void count_record(struct vector *v)
 {
@@ -146,7 +146,7 @@ static int survey(struct vector *v, unsigned flags_allowed, unsigned right)
 }
 
 /* Whether rings that are empty take it. The half that is left holds the end, and the padding where
- * a ring begins anew. */
+ * a ring starts over. */
 static int check_room(const struct vector *v)
 {
     const struct channel *ch = &v->ctx->channel;
@@ -157,7 +157,7 @@ static int check_room(const struct vector *v)
                : -E2BIG;
 }
 
-/* ---- through the daemon --------------------------------------------------------------------- */
+/* ---- through the daemon ---------------------------------------------------------------------- */
 
 static struct submit_record like(const struct vector *v, uint8_t kind)
 {
@@ -257,7 +257,7 @@ static int by_daemon(struct vector *v, uint8_t kind,
     return 0;
 }
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* The local id that the session sees, where `request` has been found by the caller's. */
 static pwc_cid id_of(const struct pwc_request *request, const pwc_cid *lid)

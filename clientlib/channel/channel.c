@@ -146,9 +146,10 @@ bool channel_awaits_reply(const struct channel *ch)
            atomic_load_explicit(reply->released_word, memory_order_acquire);
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
-/* Something in the remote ring is worth a probe: not what was left there, unless it may go on. */
+/* Something in the remote ring is worth a probe: not what was left there, unless it may continue.
+ */
 static bool remote_pending(struct channel *ch)
 {
     switch (ch->hold) {

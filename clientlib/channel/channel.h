@@ -156,7 +156,7 @@ void channel_set_unexpected(struct channel *ch, uint32_t max);
  * -ENOMEM. */
 int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context);
 
-/* ---- submission ----------------------------------------------------------------------------- */
+/* ---- submission ------------------------------------------------------------------------------ */
 
 /*
  * Submits one operation. The caller fills in `record` except size and reserve; `lid` and `rid`
@@ -218,7 +218,7 @@ int channel_note_room(struct channel *ch);
 /* Bytes that this submission takes in the ring, UINT64_MAX when no ring could hold it. */
 uint64_t channel_record_bytes(const struct submit_record *record);
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* As pwc_probe, without its system calls. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
@@ -235,7 +235,7 @@ int channel_collect(struct channel *ch);
  * for them. 0; -ENOBUFS: no more can be kept, and the ring is filling. */
 int channel_run(struct channel *ch);
 /* The part of channel_run that looks into the rings of neighbours. True: that has ended a request,
- * so that the rings of the session may wait for the next call, but not for ever. */
+ * so that the rings of the session may wait for the next call, but not forever. */
 bool channel_run_direct(struct channel *ch);
 /* For such a caller, too, since channel_run leaves the rings of neighbours alone where nothing in
  * them is for the library: keeps what stands in those that are filling. 0; -ENOBUFS: no more can be
@@ -285,14 +285,14 @@ static inline bool channel_holds_request(const struct channel *ch)
 
 /* ---- peers that have ended (channel_ends.c) -------------------------------------------------- */
 
-/* A context with this number has arrived anew, after one that may have ended. */
+/* A context with this number has arrived again, after one that may have ended. */
 void channel_peer_is_back(struct channel *ch, uint64_t peer);
 /* The peer has ended, and all that it has sent has left the rings. Looks into the remote ring for
  * that, and keeps events that stand there. */
 bool channel_peer_is_over(struct channel *ch, uint64_t peer);
 void channel_ends_destroy(struct channel_ends *ends);
 
-/* ---- ends of what went without the daemon --------------------------------------------------- */
+/* ---- ends of what went without the daemon ---------------------------------------------------- */
 
 /* Call this once before the others: 0 or -ENOMEM. */
 int channel_own_prepare(struct channel *ch);
@@ -310,7 +310,7 @@ void channel_own_release(struct channel *ch, uint32_t id_len);
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
                  int32_t status);
 
-/* ---- persistent requests (request.h) -------------------------------------------------------- */
+/* ---- persistent requests (request.h) --------------------------------------------------------- */
 
 /* Posts the local event of a request whose round has ended, into the room that it holds. */
 void channel_post_event(struct channel *ch, const struct pwc_request *r);
@@ -345,7 +345,7 @@ static inline void channel_ended_request(struct channel *ch, struct pwc_request 
  * stands. */
 void channel_end_request(struct channel *ch, struct pwc_request *r, int status);
 
-/* ---- notifications (pwc/notify.h) ----------------------------------------------------------- */
+/* ---- notifications (pwc/notify.h) ------------------------------------------------------------ */
 
 void channel_notify_init(struct channel_notify *n);
 /* Before request_pool_destroy. */

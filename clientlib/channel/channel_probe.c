@@ -229,7 +229,7 @@ static int take_added(struct channel *ch, uint64_t own_before, uint64_t peer, un
 }
 
 /* As channel_probe, where more than one ring has to be looked into. Neighbours go first, but not
- * for ever. */
+ * forever. */
 static __attribute__((noinline)) int probe_all(struct channel *ch, uint64_t peer, unsigned kinds,
                                                struct pwc_event *out)
 {

@@ -16,7 +16,7 @@
 #include "proto/wire_abi.h"
 #include "shm_ring/fault.h"
 
-/* ---- messages ------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* The block makes sense in itself, and fills the id. */
 static bool block_valid(const struct channel *ch, const struct event_record *event)
@@ -110,7 +110,7 @@ static int run_message(struct channel *ch, struct neighbour *from, const struct 
     return rc < 0 ? rc : 1;
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* The end of an operation with a slot, or with a request: as settle. */
 static int settle_slot(struct channel *ch, struct event_record *event)

@@ -88,7 +88,7 @@ static inline void channel_show(const struct event_record *event, const void *id
     out->reserved[0] = out->reserved[1] = 0;
 }
 
-/* ---- the rings that it comes by ------------------------------------------------------------- */
+/* ---- the rings that it comes by -------------------------------------------------------------- */
 
 /* Events of neighbours before the rings of the session have their turn. */
 #define CHANNEL_DIRECT_MAX 16

@@ -55,7 +55,7 @@ static uint16_t piece_flags(const struct channel_vector *v)
     return (uint16_t)(flags | SUBMIT_NO_RCE | SUBMIT_SLOT | SUBMIT_MORE);
 }
 
-/* The record is complete but for its size, and part of the series from now on. */
+/* The record is complete except for its size, and part of the series from now on. */
 static void add(struct channel_vector *v, struct submit_record *record, uint64_t size)
 {
     record->size = (uint32_t)size;

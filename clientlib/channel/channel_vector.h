@@ -40,7 +40,7 @@ static inline bool channel_piece_short(uint32_t block_max, uint64_t offset, uint
  */
 int channel_vector_begin(struct channel_vector *v, struct channel *ch,
                          const struct submit_record *like, uint32_t slot, uint32_t packed_max);
-/* A piece that travels by itself: `piece` has its offset, length, segment, local offset, and its
+/* A piece that travels on its own: `piece` has its offset, length, segment, local offset, and its
  * own slot in lid, or the vector's. 0, -EAGAIN, -EPROTO. */
 int channel_vector_long(struct channel_vector *v, const struct submit_record *piece);
 /* A short piece, of a put. As above. */

@@ -113,7 +113,7 @@ static inline struct pwc_request *request_at(const struct request_pool *pool, ui
     return &pool->chunks[number / REQUESTS_A_CHUNK][number % REQUESTS_A_CHUNK];
 }
 
-/* ---- the local id of an operation that was given a request ---------------------------------- */
+/* ---- the local id of an operation that was given a request ----------------------------------- */
 
 #define REQUEST_IDS (UINT64_C(1) << 32) /* from here on; slots have lower ones */
 
@@ -127,7 +127,7 @@ static inline bool request_is_id(uint64_t id)
     return id >= REQUEST_IDS;
 }
 
-/* ---- the life of a request ------------------------------------------------------------------ */
+/* ---- the life of a request ------------------------------------------------------------------- */
 
 /* Begins a new round where the end of the last one has been reported. */
 static inline void request_renew(struct pwc_request *r)
@@ -191,7 +191,7 @@ int request_end_one(struct request_pool *pool, uint64_t id, int status, pwc_peer
 /* Notes an operation of a plain request that has ended within its call. */
 void request_end_at_once(struct pwc_request *r, int status, pwc_peer peer, uint64_t bytes);
 
-/* ---- persistent ones ------------------------------------------------------------------------ */
+/* ---- persistent ones ------------------------------------------------------------------------- */
 
 /* Gives it the id of its local event, copied: 0, -EINVAL, -ENOMEM. PWC_CID_NONE: no event. */
 int request_set_lid(struct pwc_request *r, const pwc_cid *lid);
@@ -207,7 +207,7 @@ static inline pwc_cid request_lid(const struct pwc_request *r)
                            : pwc_cid_u64(r->lid);
 }
 
-/* ---- waits ---------------------------------------------------------------------------------- */
+/* ---- waits ----------------------------------------------------------------------------------- */
 
 void request_wait_begin(struct request_pool *pool);
 void request_wait_end(struct request_pool *pool);

@@ -105,7 +105,7 @@ static __attribute__((noinline)) int route_notification(struct channel *ch,
     return ROUTE_STAYS;
 }
 
-/* ---- requests ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* Takes a record of a neighbour. Returns an enum route, or -EPROTO. */
 static inline int take_record(struct channel *ch, struct neighbour *from, bool asked_for,
@@ -161,7 +161,7 @@ static void turn(struct neighbours *n, int rc)
         n->turn = 0;
 }
 
-/* ---- answers -------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* The next answer of one pair: as take. */
 static int take_answer(struct channel *ch, struct direct_pair *pair, uint64_t peer, unsigned kinds,
@@ -232,7 +232,7 @@ static inline uint32_t next_pending(struct neighbours *n, uint32_t left)
     return left;
 }
 
-/* ---- notifications that are asked for ------------------------------------------------------- */
+/* ---- notifications that are asked for -------------------------------------------------------- */
 
 /* Takes one from the head of a neighbour's ring, without the steps that others need, if a started
  * request matches it. Each word of it is loaded once. */
@@ -250,7 +250,7 @@ static inline bool take_notification(struct channel *ch, struct neighbour *from)
     return true;
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {

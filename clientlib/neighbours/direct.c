@@ -12,7 +12,7 @@
 #include "shm_ring/fault.h"
 #include "shm_ring/word.h"
 
-/* ---- choice of the path --------------------------------------------------------------------- */
+/* ---- choice of the path ---------------------------------------------------------------------- */
 
 bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote)
 {
@@ -90,7 +90,7 @@ bool direct_idle(const struct pwc_remote *remote)
     return remote->pair && !remote->pair->by_daemon;
 }
 
-/* ---- operations ----------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* Only the target learns of it, by an id by value: the most frequent way has code of its own. */
 static inline bool is_short(const pwc_cid *rid, unsigned flags)
@@ -278,7 +278,7 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
     return get_any(ctx, src, off, dst, len, lid, rid, flags);
 }
 
-/* ---- vectors -------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 int direct_putv(struct pwc_ctx *ctx, struct pwc_remote *dst, const struct pieces *all, size_t total,
                 const pwc_cid *lid, const pwc_cid *rid, unsigned flags)

@@ -155,7 +155,7 @@ int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_m
     return rc < 0 ? rc : request_wait_until(request, out, timeout_ms, 0);
 }
 
-/* ---- several -------------------------------------------------------------------------------- */
+/* ---- several --------------------------------------------------------------------------------- */
 
 /* The requests of one wait, and where the ends go that it reports. */
 struct many {

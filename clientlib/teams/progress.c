@@ -181,7 +181,7 @@ bool teams_await_members(const struct pwc_ctx *ctx)
     return false;
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 /* Whether there is something that the member does not know of yet. Room that others have made shows
  * once: a caller that waits for something else may sleep then. */

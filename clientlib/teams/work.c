@@ -13,7 +13,7 @@
 #include "proto/word_abi.h"
 #include "shm_ring/fold.h"
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static bool gives_blocks(const struct team_step *step)
 {
@@ -125,7 +125,7 @@ static uint8_t *out_slice(const struct team_step *step)
     return (uint8_t *)step->call->spec.out + step->offset;
 }
 
-/* ---- in ------------------------------------------------------------------------------------- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 void work_give(const struct pwc_team *t, uint64_t sequence)
 {
@@ -169,7 +169,7 @@ void work_give_root(const struct pwc_team *t, uint64_t sequence)
     copy(out_slice(step), (const uint8_t *)spec->in + at, bytes);
 }
 
-/* ---- the last to come ----------------------------------------------------------------------- */
+/* ---- the last to come ------------------------------------------------------------------------ */
 
 /* The code of a step's fold. */
 static uint8_t code_of(const struct team_step *step)
@@ -259,7 +259,7 @@ void work_combine(const struct pwc_team *t, uint64_t sequence)
     }
 }
 
-/* ---- out ------------------------------------------------------------------------------------ */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 bool work_only_gives(const struct pwc_team *t, const struct team_step *step)
 {

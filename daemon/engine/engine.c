@@ -497,8 +497,8 @@ bool engine_published(const struct engine *e)
     return e->published;
 }
 
-/* Sessions from an arena whose process could not fence do so by themselves; that does no harm. The
- * reverse would: e->unfenced has the thread look by itself. */
+/* Sessions from an arena whose process could not fence do so on their own; that does no harm. The
+ * reverse would: e->unfenced has the thread look on its own. */
 static int announce(struct engine *e)
 {
     bool announced = false;

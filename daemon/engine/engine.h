@@ -53,7 +53,7 @@ struct engine_host {
      * up its time. NULL: never. */
     uint64_t (*switches)(void *context);
     /* Fences for all clients that have registered for it: 0 or a negative errno. NULL: each side
-     * of a doorbell fences by itself. */
+     * of a doorbell fences on its own. */
     int (*fence)(void *context);
     /* Since the last call, has memory of this client faulted (sigbus.h)? NULL: never. */
     bool (*faulted)(void *context, uint32_t client);
@@ -152,7 +152,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
                 struct fabric *fabric, const struct engine_host *host, uint64_t now,
                 struct engine **out);
 
-/* ---- clients, from the control thread's commands ------------------------------------------ */
+/* ---- clients, from the control thread's commands --------------------------------------------- */
 
 struct engine_client_info {
     uint32_t uid;
@@ -250,7 +250,7 @@ int engine_neighbour(const struct engine *e, uint32_t origin, const struct engin
 /* The next step wakes the context at this end of a flow from or to a sibling, if it sleeps. */
 void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end);
 
-/* ---- programs, from the control thread's commands ------------------------------------------ */
+/* ---- programs, from the control thread's commands -------------------------------------------- */
 
 /* Programs of all clients; images stand in memory in multiples of the unit. */
 #define ENGINE_PROGRAMS_MAX 1024u
@@ -268,7 +268,7 @@ int engine_program_load(struct engine *e, uint32_t client, const struct handler_
  * program. */
 int engine_program_unload(struct engine *e, uint32_t client, uint32_t program);
 
-/* ---- offloads, from the control thread's commands ------------------------------------------ */
+/* ---- offloads, from the control thread's commands -------------------------------------------- */
 
 #define ENGINE_OFFLOAD_TARGETS 64u
 
@@ -276,7 +276,7 @@ enum engine_offload_flag {
     ENGINE_OFFLOAD_QUIET = 1 << 0, /* no event for messages that its handlers deal with */
     ENGINE_OFFLOAD_REPEATABLE =
         1 << 1,                     /* the handler that ran when the daemon died may run again */
-    ENGINE_OFFLOAD_KEEP = 1 << 2,   /* a fault does not disable it, but for units and time */
+    ENGINE_OFFLOAD_KEEP = 1 << 2,   /* a fault does not disable it, except for units and time */
     ENGINE_OFFLOAD_PLACED = 1 << 3, /* puts are placed in the region, and handled there */
     ENGINE_OFFLOAD_FLAGS = (1 << 4) - 1,
 };
@@ -304,8 +304,8 @@ struct engine_offload_info {
 /*
  * Joins a program to an index of a context's messages, or to a region: what arrives there is given
  * to its handlers. Puts to such a region travel as packets of one record each; gets of it are as
- * ever; all else that writes to it ends with -EOPNOTSUPP.
- * ENGINE_OFFLOAD_READY comes with `cookie` when its targets are bound anew in its own name; until
+ * usual; all else that writes to it ends with -EOPNOTSUPP.
+ * ENGINE_OFFLOAD_READY comes with `cookie` when its targets are bound again in its own name; until
  * then messages fail with -ESHUTDOWN, and after a restart the call is to be repeated. From then on
  * binds of contexts of this node give no way beside the engines to this client. It holds
  * program and regions, which cannot be closed meanwhile. Handle, or -EADDRINUSE (the index or the
@@ -328,7 +328,7 @@ int engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload)
 int engine_offload_disable(struct engine *e, uint32_t session, uint32_t offload);
 int engine_offload_enable(struct engine *e, uint32_t session, uint32_t offload);
 
-/* ---- teams, from the control thread's commands ---------------------------------------------- */
+/* ---- teams, from the control thread's commands ----------------------------------------------- */
 
 /* An engine that has members of a team, itself included; numbered by its lowest team rank. */
 struct engine_team_participant {
@@ -386,7 +386,7 @@ void engine_team_break(struct engine *e, uint32_t team);
  * -EHOSTDOWN, and then counts as one that has left. */
 void engine_team_leave(struct engine *e, uint32_t team, uint32_t session);
 
-/* ---- peers, from the handshake ------------------------------------------------------------- */
+/* ---- peers, from the handshake --------------------------------------------------------------- */
 
 /* One side's half of what the handshake carries for engines: plain data, authenticated by it. */
 struct engine_offer {
@@ -420,7 +420,7 @@ int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes);
 /* The peer has answered our ping, and named the bytes that its sign of life may stand behind. */
 void engine_peer_answered(struct engine *e, uint32_t peer, uint64_t bytes);
 
-/* ---- progress ------------------------------------------------------------------------------ */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 /*
  * One round of progress: up to about four times `budget` records of a context, and of a peer
@@ -492,7 +492,7 @@ struct engine_notice {
 int engine_notice(struct engine *e, struct engine_notice *out);
 bool engine_notice_pending(const struct engine *e);
 
-/* ---- looking inside ------------------------------------------------------------------------ */
+/* ---- looking inside -------------------------------------------------------------------------- */
 /*
  * Each call fills up to `room` rows from `*from` on, moves `*from`, and returns the number of rows.
  *
@@ -546,7 +546,7 @@ enum engine_latency {
 #define ENGINE_LATENCY_SHARED UINT32_MAX
 struct engine_latency_view {
     uint32_t peer;
-    const struct histogram *steps; /* ENGINE_LATENCIES of them, the engine's own, which go on */
+    const struct histogram *steps; /* ENGINE_LATENCIES of them, the engine's own, which continue */
 };
 
 /* Records what happens from now on into a ring (trace_ring.h), which is the caller's; NULL: no

@@ -112,7 +112,7 @@ static int start(struct keeper *k)
     return 0;
 }
 
-/* ---- messages of the daemon ----------------------------------------------------------------- */
+/* ---- messages of the daemon ------------------------------------------------------------------ */
 
 static void say_ready(struct keeper *k)
 {

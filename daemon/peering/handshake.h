@@ -130,7 +130,7 @@ int handshake_proved(struct handshake *h, const uint8_t *mac, size_t size);
 /* The keys for the seal. -EPROTO before the proof. */
 int handshake_seal(const struct handshake *h, struct seal *out);
 
-/* ---- two connections with one node ------------------------------------------------------- */
+/* ---- two connections with one node ----------------------------------------------------------- */
 
 /* Our other connection with the same node. */
 struct handshake_rival {

@@ -7,7 +7,7 @@
  *     pwcrun --nodes 2 -n 2 -- ./stencil [--size COLUMNS] [--rounds N] [--cpu A,B]
  *
  * A cell's place at its target is that of its row, so a rank may run ahead by as many rows as a
- * round has. A round begins with the corner of the one before, when nobody reads a cell any more.
+ * round has. A round begins with the corner of the previous one, when nobody reads a cell any more.
  */
 #include "examples/apps/grid.h"
 #include "examples/apps/team.h"

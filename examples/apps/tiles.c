@@ -115,7 +115,7 @@ uint32_t tiles_children(const struct tiles *tiles, uint32_t owner, uint32_t chil
     return count;
 }
 
-/* ---- the kernels --------------------------------------------------------------------------- */
+/* ---- the kernels ----------------------------------------------------------------------------- */
 
 /* All tiles with the same m - k are the same at first. */
 static void fill(const struct tiles *tiles, double *a, uint32_t m, uint32_t k)
@@ -216,7 +216,7 @@ double tiles_flops(const struct tiles *tiles)
     return n * n * n / 3;
 }
 
-/* ---- check ---------------------------------------------------------------------------------- */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 /* The textbook's factorization of the whole matrix, without tiles. */
 static double *serial(uint32_t n)

@@ -1,7 +1,7 @@
 /*
  * A daemon as a process, and another one made up, that knows the secret: each field of each frame
  * between daemons out of range. The daemon states the reason of each refusal, to the other side and
- * in its log; a senseless frame ends the link; and the daemon goes on.
+ * in its log; a senseless frame ends the link; and the daemon continues.
  *
  *     test_peer_frames PWCD
  */

@@ -105,7 +105,7 @@ static void events_not_consumed(void)
     hostile_quarantined(&s, RESERVE);
 }
 
-/* ---- published words ------------------------------------------------------------------------ */
+/* ---- published words ------------------------------------------------------------------------- */
 
 /* The daemon does not read back what it has only published. */
 static void published_words(void)

@@ -86,7 +86,7 @@ static struct wire_bound last_answer(const struct bench *b)
     return answer;
 }
 
-/* ---- commands of the control thread --------------------------------------------------------- */
+/* ---- commands of the control thread ---------------------------------------------------------- */
 
 static void binds_that_cannot_be(void)
 {
@@ -222,7 +222,7 @@ static void regions_without_room(void)
     bench_free(b);
 }
 
-/* ---- notes of a peer that asks -------------------------------------------------------------- */
+/* ---- notes of a peer that asks --------------------------------------------------------------- */
 
 /* A BIND may name the flow that there is already; it has to be that one. */
 static void binds_of_known_flows(void)
@@ -413,7 +413,7 @@ static void binds_to_what_is_not_registered(void)
     bench_free(b);
 }
 
-/* ---- answers of a peer ---------------------------------------------------------------------- */
+/* ---- answers of a peer ----------------------------------------------------------------------- */
 
 static void answers_to_nothing(void)
 {
@@ -643,7 +643,7 @@ static uint64_t due_when_idle(struct bench *b)
 }
 
 /* Clients of a process that fenced for them do not fence: the next process, if it cannot, does not
- * rely on their bells alone, and looks by itself. */
+ * rely on their bells alone, and looks on its own. */
 static void fences_that_are_gone(void)
 {
     struct bench *b = bound_bench();

@@ -265,7 +265,7 @@ static void run_signals(struct driver *d)
     driver_finish(d);
 }
 
-/* The engine submits by itself, to a client of the other node. */
+/* The engine submits on its own, to a client of the other node. */
 static void run_own(struct driver *d)
 {
     struct world *w = ((struct world_path *)d->path->context)->world;

@@ -57,7 +57,7 @@ static void refuse_memory(struct bench *b, bool at_once)
 }
 
 /* The memory of a larger ring that the fabric does not register is free again, as often as the peer
- * asks for a larger one; the link goes on with the ring that it has. */
+ * asks for a larger one; the link continues with the ring that it has. */
 static void unregistered_ring_is_freed(void)
 {
     for (int at_once = 0; at_once < 2; at_once++) {
@@ -125,7 +125,7 @@ static void memory_not_dropped_stays(void)
     bench_steps(b, 8);
     CU_ASSERT_EQUAL(peek_peer(b->engine, 1).rings_leaving, 1);
     CU_ASSERT_EQUAL(peek_segment(b->engine, (uint32_t)segment), SEGMENT_CLOSING);
-    /* The link ends all the same. */
+    /* The link ends anyway. */
     engine_peer_down(b->engine, 1);
     bench_steps(b, 4);
     CU_ASSERT_EQUAL(peek_peer(b->engine, 1).link, LINK_NONE);

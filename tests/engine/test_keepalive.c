@@ -208,7 +208,8 @@ static void late_is_not_silent(void)
     finish();
 }
 
-/* ---- many peers, of an engine by itself ------------------------------------------------------ */
+/* ---- many peers, of an engine on its own ------------------------------------------------------
+ */
 
 #define PEERS 2000u
 
@@ -317,7 +318,7 @@ static void wait_for(struct alone *a, uint32_t peers)
 }
 
 /* Waited for, and silent, all of them: the questions are parted over the intervals, and each peer
- * has had its two before its link begins anew. */
+ * has had its two before its link starts over. */
 static void many_silent(void)
 {
     static struct alone a;

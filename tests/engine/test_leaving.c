@@ -1,6 +1,6 @@
 /*
  * A region that is withdrawn under many remotes goes a part in each step; and what leaves an arena
- * that is not whole leaves all the same.
+ * that is not whole leaves anyway.
  */
 #include <string.h>
 #include "tests/engine/bench/linked_bench.h"

@@ -1,5 +1,5 @@
 /*
- * The engine submits by itself (ops/submit.h), as an owner that is no session: each operation ends
+ * The engine submits on its own (ops/submit.h), as an owner that is no session: each operation ends
  * exactly once by the owner's row, whatever happens to the link, the peer or the process. The rules
  * that need no operation are here too: what is refused changes nothing.
  */

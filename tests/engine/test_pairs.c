@@ -399,7 +399,7 @@ static void test_the_oldest_leave(void)
 }
 
 /* The fastest of some steps in which a context that was bound so often has drained its spill, and
- * one of its origins may go on. */
+ * one of its origins may continue. */
 static uint64_t drain(uint32_t pairs)
 {
     const struct bench_shape shape = {
@@ -489,7 +489,7 @@ static uint32_t inflows_in(const struct bench *b, uint32_t inflows, enum inflow_
     return count;
 }
 
-/* Many origins may go on, not all in one step. */
+/* Many origins may continue, not all in one step. */
 static void test_many_go_on(void)
 {
     enum { HELD = 1100, STEP_MOST = 512 };
@@ -566,7 +566,7 @@ static void test_looks_for_silence(void)
 }
 
 /* Remotes whose handles are equal modulo SESSION_REMOTES share a bit, which says of none of them
- * that it goes on while another one has ended. */
+ * that it continues while another one has ended. */
 static void test_ends_share_bits(void)
 {
     enum { FIRST = 5, OTHER = FIRST + SESSION_REMOTES };
@@ -577,7 +577,7 @@ static void test_ends_share_bits(void)
     poke_remote_state(b->engine, FIRST, REMOTE_REVOKED);
     direct_show_ended(b->engine, FIRST, true);
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
-    (void)bind_some(b, SESSION_REMOTES, 256); /* each new remote is shown as one that goes on */
+    (void)bind_some(b, SESSION_REMOTES, 256); /* each new remote is shown as one that continues */
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
     poke_remote_state(b->engine, FIRST, REMOTE_READY);
     direct_show_ended(b->engine, FIRST, false);

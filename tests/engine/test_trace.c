@@ -2,7 +2,7 @@
  * The trace: its ring alone, with a reader beside the writer, and what engines record of
  * operations, whose it is, and that nothing is recorded when nobody traces.
  *
- * Threads: one, but for the test of the ring's two.
+ * Threads: one, except for the test of the ring's two.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -309,7 +309,7 @@ static void owners(void)
     world_end();
 }
 
-/* A process that takes the engine's state over traces anew, also what was under way. */
+/* A process that takes the engine's state over traces again, also what was under way. */
 static void restart(void)
 {
     world_begin();

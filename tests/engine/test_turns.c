@@ -348,7 +348,7 @@ static void test_a_lone_message(void)
     }
 }
 
-/* The client whose turn it is ends: the others go on, and nothing is left of it. */
+/* The client whose turn it is ends: the others continue, and nothing is left of it. */
 static void test_an_end_in_the_middle(void)
 {
     static const struct sizes sizes = {.lengths = {8, 4096, 300}};
@@ -422,7 +422,7 @@ static uint64_t untaken(const struct world *w, uint32_t client)
 }
 
 /* A step takes up to four budgets of submissions from each client, and thirty-two from all. The
- * next step goes on with the clients that had no turn. */
+ * next step continues with the clients that had no turn. */
 static void test_steps_of_a_crowd(void)
 {
     enum { CROWD = 12, PUTS = 64, OF_EACH = 4, OF_ALL = 32 };

@@ -55,7 +55,7 @@ struct rig {
     bool sleeps;        /* known to; the others may, where it works */
     bool dies_anywhere; /* a peer may be killed at any instruction, and owe answers, without harm to
                            the others */
-    bool joint;         /* both ends must connect anew, not one of them alone */
+    bool joint;         /* both ends must connect again, not one of them alone */
 };
 
 const struct rig *rig_find(const char *name);

@@ -31,7 +31,7 @@ static struct end_log near_log;
 static const uint64_t sizes[] = {1, 8, 64, 65, 128, 4096, 4097, 65536, 1u << 20, 4u << 20};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-/* ---- set-up --------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int ask(struct link *link, struct far_request request, struct far_reply *reply)
 {
@@ -135,7 +135,7 @@ static void assert_link_works(struct link *link, uint32_t cookie, uint32_t arriv
     assert_arrived(link, arrivals);
 }
 
-/* ---- the cases ------------------------------------------------------------------------------ */
+/* ---- the cases ------------------------------------------------------------------------------- */
 
 /* The data is there when its announcement arrives. */
 static void announced(void)
@@ -597,7 +597,7 @@ static void woken_by_registration(void)
     link_close(&link);
 }
 
-/* ---- the program ---------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static CU_TestInfo cases[] = {
     {"announced writes carry their data", announced},

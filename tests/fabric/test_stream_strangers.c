@@ -138,7 +138,7 @@ static void silent_crowd(void)
     close_near();
 }
 
-/* ---- greetings ------------------------------------------------------------------------------ */
+/* ---- greetings ------------------------------------------------------------------------------- */
 
 /* The greeting comes byte by byte, before its peer is connected and after. */
 static void greeting_in_pieces(void)
@@ -235,8 +235,8 @@ static void twins_that_wait(void)
     }
 }
 
-/* A second greeting comes from a peer that has a connection: that peer has begun anew, so the link
- * is lost. */
+/* A second greeting comes from a peer that has a connection: that peer has started over, so the
+ * link is lost. */
 static void twin_of_a_peer(void)
 {
     struct stream_greeting greeting;
@@ -360,7 +360,7 @@ static void crowd_of_strangers(void)
     close_near();
 }
 
-/* ---- addresses ------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void bound(void)
 {

@@ -269,7 +269,7 @@ static void fail_at(const struct plan *plan)
                 (unsigned)status);
 }
 
-/* Want of room passes; every other failure is an error for the caller, and nobody waits for ever.
+/* Want of room passes; every other failure is an error for the caller, and nobody waits forever.
  */
 static void failing_calls(void)
 {

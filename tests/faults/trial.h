@@ -26,7 +26,7 @@ struct trial {
 enum trial_failure {
     TRIAL_NONE,
     TRIAL_IN_TIME,
-    TRIAL_LATE, /* also "no answer in time": of a daemon that lacks something for ever */
+    TRIAL_LATE, /* also "no answer in time": of a daemon that lacks something forever */
 };
 
 struct trial_plan {

@@ -1,7 +1,7 @@
 /*
  * Letters of a team, by another engine of it, beside submissions of its member here. An input is a
  * row of (what, number, three words of 16 bits, flags): a good letter or submission in which these
- * are fields, which the flags make wrong in one place. A link or a team that broke is made anew.
+ * are fields, which the flags make wrong in one place. A link or a team that broke is made again.
  */
 #include <assert.h>
 #include <errno.h>

@@ -14,7 +14,7 @@
 
 struct room;
 
-/* NULL: it does not come up, which is a bug by itself. */
+/* NULL: it does not come up, which is a bug in itself. */
 struct room *room_new(void);
 /* Ends all clients and frees everything. Aborts when something of theirs is left. */
 void room_free(struct room *room);

@@ -61,7 +61,7 @@ uint64_t bench_run(struct bench *b, const struct handler_instruction *code, uint
 /* Runs what the image has. */
 void bench_run_image(struct bench *b, enum handler_stage stage);
 
-/* ---- instructions --- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 static inline struct handler_instruction op(unsigned opcode, unsigned dst, unsigned src, int offset,
                                             int64_t imm)

@@ -25,7 +25,7 @@ struct daemon {
 int daemon_start(struct daemon *d, const char *program, const char *const *arguments);
 /* Starts it as that user and group (0: ours). */
 int daemon_start_as(struct daemon *d, uid_t uid, const char *program, const char *const *arguments);
-/* Starts a second daemon in the folder of another one. `ready` is false if it ended by itself. */
+/* Starts a second daemon in the folder of another one. `ready` is false if it ended on its own. */
 int daemon_start_beside(struct daemon *d, const struct daemon *first, const char *socket,
                         const char *program, const char *const *arguments, bool *ready);
 /* Sends SIGTERM and waits. Returns the exit status, or a negative errno. Removes the folder if the

@@ -13,7 +13,7 @@
  * the bytes of gets.
  *
  * In lossy mode operations may end with -EHOSTDOWN or -ECONNABORTED. When all that was under way
- * has ended, the origin binds anew and begins another epoch. Its first message says how many of
+ * has ended, the origin binds again and begins another epoch. Its first message says how many of
  * the last epoch ended well (the target must have seen all of these) and which was the first that
  * was not sent (it must not have seen that one).
  *

@@ -207,7 +207,7 @@ static void test_looks(void)
     }
 }
 
-/* Somebody computes for good: it is asked seldom in the end, but for ever. */
+/* Somebody computes for good: it is asked seldom in the end, except forever. */
 static void test_seldom(void)
 {
     struct patience p;

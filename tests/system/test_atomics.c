@@ -6,7 +6,7 @@
  *     test_atomics PWCD [OPERATIONS [CUTS [KILLS]]]
  *
  * A cut closes all TCP connections of the daemons at once (ss -K: root, and a kernel that can). The
- * keeper starts a killed daemon anew, which goes on with the state of the last.
+ * keeper starts a killed daemon again, which continues with the state of the last.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /*
  * Nodes whose configuration names different algorithms for collectives form no team: each member's
  * call ends with -EPROTO, and its text names the kind and both algorithms. Nodes that agree again
- * do. Where the configuration changes and daemons are started anew with it, teams that have started
+ * do. Where the configuration changes and daemons are restarted with it, teams that have started
  * keep their algorithms, and so do calls under way; later teams go by the new ones. Nobody hangs.
  *
  *     test_collective_key PWCD
@@ -190,7 +190,7 @@ static void join(struct member *m)
     MUST(m, pwc_request_create(m->rank.ctx, &m->request) == 0);
 }
 
-/* One rank has called when the daemons are started anew, the other calls after that. */
+/* One rank has called when the daemons are restarted, the other calls after that. */
 static void *under_way(void *argument)
 {
     struct member *m = argument;

@@ -73,7 +73,7 @@ static void run(void *(*part)(void *))
     run_some(size, part);
 }
 
-/* ---- one collective ------------------------------------------------------------------------- */
+/* ---- one collective -------------------------------------------------------------------------- */
 
 static uint64_t value(uint32_t rank, uint64_t at)
 {
@@ -216,7 +216,7 @@ static bool has_root(enum kind kind)
     return kind == BCAST || kind == REDUCE || kind == GATHER || kind == SCATTER;
 }
 
-/* ---- parts ---------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static void *attach(void *argument)
 {

@@ -1,6 +1,6 @@
 /*
  * Clients and daemons that die by SIGKILL in the middle of large transfers: the other side learns
- * it once, the daemons go on and give everything back, and others notice nothing.
+ * it once, the daemons continue and give everything back, and others notice nothing.
  *
  *     test_death PWCD PWCCTL PROVIDER [--KEY VALUE]...    keys of the daemons
  */

@@ -66,7 +66,7 @@ static int status_of(pid_t pid)
     return status;
 }
 
-/* ---- submitted operations ------------------------------------------------------------------- */
+/* ---- submitted operations -------------------------------------------------------------------- */
 
 /* Submits, and ends at once. */
 static int put_and_finalize(struct rank *r)
@@ -163,7 +163,7 @@ static int attach_to_speaker(struct rank *r, const char *job, bool binds)
 }
 
 /* One event of the end, after all that the peer has sent; then waits on it fail at once, and waits
- * on anybody go on. */
+ * on anybody continue. */
 static void expect_end(struct rank *r, uint64_t words, int status)
 {
     const unsigned all = all_kinds;
@@ -232,7 +232,7 @@ static void test_unbinds(void)
     rank_detach(&r);
 }
 
-/* Rank 0 of a job that lasts: it binds rank 1 by itself, notifies it, and dies. */
+/* Rank 0 of a job that lasts: it binds rank 1 on its own, notifies it, and dies. */
 static pid_t start_again(const char *job)
 {
     pid_t pid;
@@ -299,7 +299,7 @@ static pid_t start_silent(const char *job)
     return pid;
 }
 
-/* A rank that comes again and only binds is a peer as before: waits for it go on, until it ends
+/* A rank that comes again and only binds is a peer as before: waits for it continue, until it ends
  * again. */
 static void test_comes_again_silently(void)
 {

@@ -119,7 +119,7 @@ static void comes_back_with_fewer(void)
         rank_detach(&ranks[i]);
     CU_ASSERT_EQUAL_FATAL(rank_attach(&again, cluster.nodes[1].socket, "fewer", 3, 5, REGION_BYTES),
                           0);
-    /* Its first engine is linked anew with this, which ends what is under way. */
+    /* Its first engine is linked again with this, which ends what is under way. */
     if (rank_bind(&ranks[0], &again) < 0)
         CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &again), 0);
     CU_ASSERT_TRUE(exchange(&ranks[0], &again));

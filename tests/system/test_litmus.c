@@ -42,7 +42,7 @@ static const size_t lengths[] = {1, 8, 100, 4096, 4097, 65536, 300000};
 
 static const pwc_cid none = {.value = 0};
 
-/* ---- the ranks ------------------------------------------------------------------------------ */
+/* ---- the ranks ------------------------------------------------------------------------------- */
 
 /* The origin's payload of a round. */
 static void fill(size_t length, uint64_t round)

@@ -118,7 +118,7 @@ static void barrier_against_exchange(void)
     }
 }
 
-/* What the library refuses by itself has words, too, and they are about that call alone. */
+/* What the library refuses on its own has words, too, and they are about that call alone. */
 static void memory_and_rings(void)
 {
     static const struct pwc_ctx_attr large = {.local_bytes = UINT32_C(1) << 30};

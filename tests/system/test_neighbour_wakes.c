@@ -31,7 +31,7 @@ static void pause_ms(int ms)
     nanosleep(&time, NULL);
 }
 
-/* ---- death ---------------------------------------------------------------------------------- */
+/* ---- death ----------------------------------------------------------------------------------- */
 
 static void ignore(pwc_ctx *ctx, const struct pwc_am *m, void *argument)
 {
@@ -147,7 +147,7 @@ static void test_replier_dies(void)
     rank_detach(&r);
 }
 
-/* ---- sleep ---------------------------------------------------------------------------------- */
+/* ---- sleep ----------------------------------------------------------------------------------- */
 
 /* A thread that waits at a. */
 struct sleeper {
@@ -318,7 +318,7 @@ static void test_death_wakes(void)
     CU_ASSERT_EQUAL(write(die[1], "", 1), 1);
     CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
     CU_ASSERT(WIFSIGNALED(status));
-    woken_after(&s, thread, &took); /* a poll ends by no nap: woken, or for ever */
+    woken_after(&s, thread, &took); /* a poll ends by no nap: woken, or forever */
     rank_detach(&t.a);
     close(die[0]);
     close(die[1]);

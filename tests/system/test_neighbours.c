@@ -398,7 +398,7 @@ static void echo(void)
 }
 
 /* Puts and sends to the hostile rank, which writes over its pairs and takes nothing: some
- * operations go by the pair, others wait in the daemon for ever. However they end, each ends once.
+ * operations go by the pair, others wait in the daemon forever. However they end, each ends once.
  * The number that waits is bounded, or the other targets would find no room in the end. */
 static void bother(struct rank *r, pwc_remote *hostile, uint64_t n, uint64_t *waiting)
 {

@@ -30,7 +30,7 @@ enum {
     RANKS,
     /* Tags of the first window. */
     STREAM = 0, /* one after the other */
-    COUNTED,    /* by one request that never ends by itself */
+    COUNTED,    /* by one request that never ends on its own */
     KEPT,       /* nobody asks for them until the victim is dead */
     STOP,       /* the last of the other origin */
     GO,         /* to the other origin: come to an end */
@@ -319,7 +319,7 @@ static void take_unexpected(struct target *t, uint32_t origin, uint64_t *tagged,
 }
 
 /* Neither killed between its data and its notification, nor before: what was placed has been
- * notified, but for the last. */
+ * notified, except for the last. */
 static bool accounted(uint64_t notified, uint64_t placed)
 {
     return notified == placed || notified + 1 == placed;
@@ -398,7 +398,8 @@ static void test_an_origin_dies(void)
     CU_ASSERT_EQUAL_FATAL(kill(victim, SIGKILL), 0);
     CU_ASSERT_EQUAL_FATAL(waitpid(victim, &status, 0), victim);
     CU_ASSERT_FATAL(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    look_until(&t, NULL, 0, t.seen[OTHER] + SEEN_BEFORE_DEATH); /* puts of the other origin go on */
+    look_until(&t, NULL, 0,
+               t.seen[OTHER] + SEEN_BEFORE_DEATH); /* puts of the other origin continue */
     await_death(&t);
     CU_ASSERT_EQUAL(pwc_put_notify(t.m.first, OTHER, 0, NULL, 0, GO, PWC_CID_NONE, PWC_NO_LCE), 0);
     /* The event came over the same way as all that the victim had sent, and after it. */

@@ -306,7 +306,7 @@ static void test_key_value(void)
     check_key_value(0);
 }
 
-/* ---- views of pwcctl ------------------------------------------------------------------------ */
+/* ---- views of pwcctl ------------------------------------------------------------------------- */
 
 /* Whether pwcctl's list of node 1's offloads has these words. */
 static bool shown(const char *words)

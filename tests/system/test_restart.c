@@ -1,5 +1,5 @@
 /*
- * Daemons that are started anew under load, by SIGKILL and by a planned hand-over: every operation
+ * Daemons that are restarted under load, by SIGKILL and by a planned hand-over: every operation
  * ends once, and is seen once, with the right bytes; collectives are right; a client that sleeps
  * wakes; one that died meanwhile is noticed.
  *
@@ -191,7 +191,7 @@ static void test_measured(void)
         measure_with(gib);
 }
 
-/* ---- ranks that wait, and processes that die ------------------------------------------------ */
+/* ---- ranks that wait, and processes that die ------------------------------------------------- */
 
 static void kill_daemon(unsigned node)
 {
@@ -248,7 +248,7 @@ static void test_sleeper_wakes(void)
     rank_detach(&b.rank);
 }
 
-/* Wherever the job's home is: both nodes are started anew while one rank waits. */
+/* Wherever the job's home is: both nodes are restarted while one rank waits. */
 static void barrier_over(void (*restart)(unsigned node))
 {
     struct waiting a, b;
@@ -340,7 +340,7 @@ static void *wait_in_rounds(void *argument)
     return NULL;
 }
 
-/* Both nodes are started anew, in both ways, under calls that wait, and none of these notices. */
+/* Both nodes are restarted, in both ways, under calls that wait, and none of these notices. */
 static void test_calls_that_wait(void)
 {
     static void (*const restarts[])(unsigned node) = {kill_daemon, ask_to_hand_over};
@@ -445,7 +445,7 @@ static void be_called(struct rank *to, struct caller *callers, int count)
     }
 }
 
-/* The ranks go on calling over restarts, and a rank that comes later has a bit of its own. */
+/* The ranks continue calling over restarts, and a rank that comes later has a bit of its own. */
 static void test_quiet_callers(void)
 {
     struct caller callers[CALLERS];

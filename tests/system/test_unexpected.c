@@ -1,7 +1,7 @@
 /*
  * Notifications that none has asked for, more than a context keeps: they fill its ring, spill into
  * the daemon, and hold their sender. Each wait that cannot go on says so; what does not depend on
- * them goes on; and when requests are started, all come, in order.
+ * them continues; and when requests are started, all come, in order.
  *
  * Both ranks are this process's: 0 on node 0 sends, 1 on the last node is the target.
  *
@@ -290,7 +290,7 @@ static bool all_came(const struct both *b)
     return all;
 }
 
-/* While the sender goes on. */
+/* While the sender continues. */
 static void drain(struct both *b, uint64_t total)
 {
     time_t limit = time(NULL) + RANK_WAIT_MS / 1000;

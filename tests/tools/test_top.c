@@ -258,7 +258,7 @@ static void fill(struct top_look *look, int used, int delivered)
 }
 
 /* A context that takes nothing is named after two looks that lie far enough apart, with the time
- * since the first of them; one that takes something is not, and begins anew. */
+ * since the first of them; one that takes something is not, and starts over. */
 static void quiet(void)
 {
     static const struct {
@@ -341,7 +341,7 @@ static void nonsense(void)
 }
 
 /* A job in which nothing happens while its ranks wait for events is named after ten seconds; one in
- * which something happens begins anew. */
+ * which something happens starts over. */
 static void still(void)
 {
     static const struct {

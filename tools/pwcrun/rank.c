@@ -18,7 +18,7 @@ extern char **environ;
 
 struct environment {
     char text[OWN_VARIABLES][VARIABLE_MAX];
-    char **list; /* the inherited ones but for PWC_*, then ours */
+    char **list; /* the inherited ones except for PWC_*, then ours */
 };
 
 /* Makes the list, with room for our variables after the inherited ones. Returns where they go. */

@@ -2,9 +2,9 @@
  * Collectives of a team: calls that all members make together. Conventions as in pwc.h.
  *
  * No call here blocks. Each ends by a local event (lid, op PWC_OP_COLLECTIVE) or by a request
- * (pwc/request.h), as operations do, and goes on while nobody calls: what members of one node give
- * is combined by the last of them, within its call; between nodes the daemons pass it on. To block,
- * give the call a request and wait for it.
+ * (pwc/request.h), as operations do, and continues while nobody calls: what members of one node
+ * give is combined by the last of them, within its call; between nodes the daemons pass it on. To
+ * block, give the call a request and wait for it.
  *
  *     pwc_team_allreduce(team, &mine, &sum, 1, PWC_F64, PWC_ADD, pwc_cid_request(r), 0);
  *     compute();
@@ -27,7 +27,7 @@
  *   - A team of one, and counts and lengths of 0, are ordinary cases.
  *   - Results are the same bits at every member, and in every run in which ranks stand on nodes in
  *     the same way: what is combined, is so in the order of ranks, never of arrival.
- *   - Types and operations are those of pwc/atomic.h, but for PWC_SET and PWC_READ.
+ *   - Types and operations are those of pwc/atomic.h, except for PWC_SET and PWC_READ.
  *
  * Sizes: a call is *small* where no member gives more than pwc_team_small_max bytes to one operand
  * or block, and neither what the fullest node's members give together nor what one of its members
@@ -142,7 +142,7 @@ PWC_API int pwc_team_allreduce_user(pwc_team *team, const void *in, void *out, s
                                     size_t element, pwc_fold *fold, void *arg, pwc_cid lid,
                                     unsigned flags);
 
-/* ---- persistent forms ----------------------------------------------------------------------- */
+/* ---- persistent forms ------------------------------------------------------------------------ */
 
 PWC_API int pwc_team_barrier_init(pwc_team *team, pwc_cid lid, pwc_request **request);
 PWC_API int pwc_team_bcast_init(pwc_team *team, void *data, size_t len, uint32_t root, pwc_cid lid,

@@ -54,7 +54,7 @@ enum {
     PWC_H_ARGUMENTS_MAX = 16,
 };
 
-/* ---- the packet: the first argument of each handler ----------------------------------------- */
+/* ---- the packet: the first argument of each handler ------------------------------------------ */
 
 enum pwc_h_kind {
     PWC_H_PUT = 1,
@@ -87,7 +87,7 @@ struct pwc_h_packet {
     uint64_t zero;
 };
 
-/* ---- returns -------------------------------------------------------------------------------- */
+/* ---- returns --------------------------------------------------------------------------------- */
 
 enum pwc_h_return {
     PWC_H_SUCCESS = 0,      /* payload, completion */
@@ -105,7 +105,7 @@ enum pwc_h_return {
     PWC_H_PROCEED_PENDING = 19,
 };
 
-/* ---- arguments of helpers ------------------------------------------------------------------- */
+/* ---- arguments of helpers -------------------------------------------------------------------- */
 
 /* Blocks of the same length, whose starts lie `stride` apart. */
 struct pwc_h_vector {
@@ -137,7 +137,7 @@ enum pwc_h_number_op {
 #define PWC_H_COUNT(counter) (1u + (counter)) /* add 1 to this counter when it has ended */
 #define PWC_H_QUIET          16u              /* no event at the target */
 
-/* ---- helpers -------------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 #ifdef PWC_HANDLER_HOST
 #define PWC_H_HELPER(number, result, name, arguments) PWC_API result name arguments
@@ -247,7 +247,7 @@ PWC_H_HELPER(37, int, pwc_h_trace, (uint64_t a, uint64_t b));
 
 #undef PWC_H_HELPER
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 #ifdef PWC_HANDLER_HOST
 PWC_API void *pwc_h_host(uint64_t offset);
@@ -276,7 +276,7 @@ static inline int pwc_h_dma_from_host(void *to, const void *host, uint64_t n)
     return pwc_h_copy(to, host, n);
 }
 
-/* ---- on the host: tests of handlers --------------------------------------------------------- */
+/* ---- on the host: tests of handlers ---------------------------------------------------------- */
 
 #ifdef PWC_HANDLER_HOST
 

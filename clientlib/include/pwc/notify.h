@@ -21,8 +21,8 @@
  * A context keeps up to 65536 unexpected notifications (pwc_ctx_attr.unexpected). Where these are
  * full and the next notification matches no started request, remote events, notifications and
  * messages from there on stay where they are, their senders are held, and nothing is lost. A wait
- * that cannot go on then gives -ENOBUFS; to start a request that matches makes room. Local events
- * and replies go on.
+ * that cannot continue then gives -ENOBUFS; to start a request that matches makes room. Local
+ * events and replies continue.
  *
  * A window's calls are thin. pwc_put with PWC_NOTIFY and a pwc_notice does the same without one,
  * and a probe for PWC_NOTIFICATION gives those notifications that no started request matches,

@@ -44,7 +44,7 @@ struct pwc_program_names {
  * reason; -EPERM: the daemon takes no programs of this user; -EDQUOT: the quota client-programs,
  * client-program-bytes, user-programs or user-program-bytes; -ENOSPC: the daemon has no room for
  * more programs of anybody; -EINVAL: a name is longer than 255 characters; -ENOMEM. -ECONNABORTED:
- * the daemon was started anew meanwhile, and may have loaded the program, which then counts until
+ * the daemon was restarted meanwhile, and may have loaded the program, which then counts until
  * the client ends.
  */
 PWC_API int pwc_program_load(pwc_client *client, const void *elf, size_t size,
@@ -81,7 +81,7 @@ enum pwc_offload_flags {
                                         however long the client sleeps */
     PWC_OFFLOAD_REPEATABLE = 1 << 1, /* the handler that ran when the daemon died may run again;
                                         else its message ends with -ECONNABORTED */
-    PWC_OFFLOAD_KEEP = 1 << 2,       /* a fault does not disable it, but for units and time */
+    PWC_OFFLOAD_KEEP = 1 << 2,       /* a fault does not disable it, except for units and time */
     PWC_OFFLOAD_PLACED = 1 << 3, /* with a region: what is put is placed there, and handlers find
                                     it there; see below */
 };
@@ -110,13 +110,13 @@ struct pwc_offload_attr {
  * Joins the program with an index of the context's messages: Short and Medium requests that arrive
  * at it run the handlers in the daemon, whether the client computes, sleeps or is stopped. Where a
  * header handler returns PROCEED or DEFER, and where the offload has been destroyed, the handler of
- * pwc_am_register runs as ever. Blocks until the targets are bound.
+ * pwc_am_register runs as usual. Blocks until the targets are bound.
  *
  * With a region, puts of peers to it travel in packets of pwc_handler_limits.packet bytes, for
  * which nothing changes at the peers: the header handler runs on the first packet, the payload
  * handler on each, the completion handler with the last one. Where the header handler returns
  * PROCEED or DEFER the put is placed, with its remote event. The put's local event comes when the
- * completion handler has run. Gets are as ever; all else that writes to the region, of atomics,
+ * completion handler has run. Gets are as usual; all else that writes to the region, of atomics,
  * signals, vectors and Long messages, ends with -EOPNOTSUPP. A put that can't end, since its origin
  * has gone or the offload is disabled or destroyed, is cut: the completion handler runs with
  * PWC_H_CUT. The region must have the right PWC_REMOTE_WRITE.
@@ -135,7 +135,7 @@ struct pwc_offload_attr {
  * it when its offload had the other state of PWC_OFFLOAD_PLACED;
  * -EADDRINUSE: the index or the region has an offload;
  * -EDQUOT; -ERANGE: the memory is not within its region; -EINVAL: a field; -ENOSPC: the
- * daemon has no room for another one; -ENOMEM. -ECONNABORTED: the daemon was started anew
+ * daemon has no room for another one; -ENOMEM. -ECONNABORTED: the daemon was restarted
  * meanwhile; the offload may be there, until the client ends, and then the index is -EADDRINUSE.
  */
 PWC_API int pwc_offload_create(pwc_ctx *ctx, const struct pwc_offload_attr *attr,

@@ -1,6 +1,6 @@
 /*
  * Requests: what a program tests and waits for, instead of looking for the local event of each
- * operation by itself. Conventions as in pwc.h.
+ * operation on its own. Conventions as in pwc.h.
  *
  * A request made by pwc_request_create is plain. It is given to operations in the place of a local
  * completion id, by pwc_cid_request, to several of them if the caller likes. Their local events do
@@ -81,8 +81,8 @@ PWC_API int pwc_request_free(pwc_request *request);
 PWC_API int pwc_test(pwc_request *request, struct pwc_status *out);
 
 /*
- * As pwc_test, but waits for the end: 1; 0 after timeout_ms without it. timeout_ms < 0 waits for
- * ever. Polls and sleeps as pwc_wait does. Errors as pwc_test; -EDEADLK inside a handler.
+ * As pwc_test, but waits for the end: 1; 0 after timeout_ms without it. timeout_ms < 0 waits
+ * forever . Polls and sleeps as pwc_wait does. Errors as pwc_test; -EDEADLK inside a handler.
  */
 PWC_API int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_ms);
 

@@ -56,7 +56,7 @@ enum pwc_compare {
 
 /*
  * Waits until the word, unsigned and of this process's memory, compares so with `value`: 1; or 0
- * after timeout_ms. timeout_ms < 0 waits for ever, 0 looks once. After a 1 all is visible that its
+ * after timeout_ms. timeout_ms < 0 waits forever, 0 looks once. After a 1 all is visible that its
  * writer stored before. Another change may follow at once: read the word for its value.
  *
  * Polls for about 200 us, yielding the processor, then sleeps. A signal or an atomic operation of a

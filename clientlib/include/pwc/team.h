@@ -49,7 +49,7 @@ struct pwc_team_attr {
  * members; -EDQUOT, -ENOSPC: too many teams, or too much memory for them, of some member's client,
  * user or daemon; -EHOSTDOWN: a member has ended; -ETIMEDOUT: a member did not come within the
  * client's timeout; pwc_error_text has the words. An error of one member is the call's at all of
- * them, but for -ETIMEDOUT.
+ * them, except for -ETIMEDOUT.
  */
 PWC_API int pwc_team_world(pwc_ctx *ctx, const struct pwc_team_attr *attr, pwc_team **out);
 

@@ -12,7 +12,7 @@
  *             +------------------> time
  *
  * An account has an eighth of the thread's time, and ACCOUNT_AHEAD of it in advance, for starts of
- * jobs. The caller decides when a debt counts: turns.h lets a user that is alone go on. No debt
+ * jobs. The caller decides when a debt counts: turns.h lets a user that is alone continue. No debt
  * grows beyond ACCOUNT_MOST, so no wait takes much over a second.
  *
  * Thread: control.

@@ -54,7 +54,7 @@ enum client_state {
 enum client_doom {
     CLIENT_LIVES = 0,
     CLIENT_OVERFULL,   /* more output waits than is kept for it */
-    CLIENT_UNANSWERED, /* there was no memory for a reply: it would wait for ever */
+    CLIENT_UNANSWERED, /* there was no memory for a reply: it would wait forever */
 };
 
 /* The body of a reply: the part after the request's number, which several replies may share. Its

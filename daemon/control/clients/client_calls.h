@@ -29,7 +29,7 @@ void client_detach(struct client *c, struct client_detach *d, struct call_detach
 /* Has the engine close the client. */
 void client_leave_engine(struct client *c);
 /* Frees a client that has ended, once nothing of it is left in an engine. For ends that no call
- * brings: those of calls come here by themselves. */
+ * brings: those of calls come here on their own. */
 void client_free_ended(struct client *c);
 
 #endif

@@ -32,7 +32,7 @@ void client_body_drop(struct client_body *body);
 /* Sends a reply with this body to this request of a client of the same user, which it `ends` or
  * not. NULL: the client cannot be answered. */
 void client_reply_body(struct client *c, uint32_t request, struct client_body *body, bool ends);
-/* Polls anew: reads on where there is room for what a request may lead to. */
+/* Polls again: reads on where there is room for what a request may lead to. */
 void client_stream_resume(struct client *c);
 /* The number of the request at the head of the client's socket; 0: there is none. */
 uint32_t client_next_request(struct client *c);

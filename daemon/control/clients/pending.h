@@ -58,7 +58,7 @@ struct pending_table {
 
 void pending_init(struct pending_table *t);
 void pending_destroy(struct pending_table *t);
-/* Adds an entry, zeroed but for kind, client and request. NULL: there are too many. Pointers to
+/* Adds an entry, zeroed except for kind, client and request. NULL: there are too many. Pointers to
  * other entries become invalid. */
 struct pending *pending_add(struct pending_table *t, enum pending_kind kind, struct client *client,
                             uint32_t request, uint64_t *cookie);

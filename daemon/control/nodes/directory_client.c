@@ -373,7 +373,7 @@ static void give_up(struct control *control, const struct directory_id *id,
 }
 
 /* Takes a rank's contribution. One that does not fit fails the exchange for all ranks: none of them
- * could end it. A rank contributes again when its daemon or ours was started anew: then it is known
+ * could end it. A rank contributes again when its daemon or ours was restarted: then it is known
  * already, and a result that was sent before is sent once more. */
 static void contribution(struct control *control, uint32_t from, const Pwc__Contribution *c)
 {
@@ -522,7 +522,7 @@ void directory_client_detach(struct client *c)
 {
     struct directory_id id = id_of(c);
 
-    /* A home that is given up drops our ranks by itself. */
+    /* A home that is given up drops our ranks on its own. */
     if (peers_in_reach(c->control, home_of(c->control, &id)))
         announce(c, true, 0);
 }

@@ -17,7 +17,7 @@ struct client;
 int directory_client_open(struct control *control);
 void directory_client_close(struct control *control);
 
-/* ---- for clients of this node -------------------------------------------------------------- */
+/* ---- for clients of this node ---------------------------------------------------------------- */
 
 /* Announces a rank to the job's home. pending.located brings the answer. */
 void directory_client_attach(struct client *c, uint64_t cookie);
@@ -33,7 +33,7 @@ void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_
  * request, where it has not been answered yet. */
 void directory_client_give_up(struct client *c, uint32_t sequence);
 
-/* ---- from other nodes ---------------------------------------------------------------------- */
+/* ---- from other nodes ------------------------------------------------------------------------ */
 
 /* Handles a frame of the directory. -EPROTO: it is none, or makes no sense. */
 int directory_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);

@@ -1,6 +1,6 @@
 /*
  * The memory of the directory's table (directory.h), which outlives the process: so a home that is
- * started anew knows which ranks have left, which it has to hear of, and the last result of each
+ * restarted knows which ranks have left, which it has to hear of, and the last result of each
  * job's exchanges.
  *
  * Private to the daemons that follow one another. Thread: control.

@@ -4,7 +4,7 @@
  * The parser owns a buffer that grows to the frame announced and never past its bound, whatever a
  * peer claims. The caller reads into frame_space and takes frames out until there is no whole one.
  *
- * Pure but for memory. Thread: that of the struct's owner.
+ * Pure except for memory. Thread: that of the struct's owner.
  */
 #ifndef PWC_CONTROL_FRAME_H
 #define PWC_CONTROL_FRAME_H

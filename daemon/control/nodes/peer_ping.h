@@ -34,7 +34,7 @@ struct peer_ping {
 
 void peer_ping_init(struct peer_ping *b, struct worker *worker, uint32_t number,
                     void (*send)(void *context, Pwc__Ping *frame), void *context);
-/* The link has ended: starts anew. */
+/* The link has ended: restarts. */
 void peer_ping_forget(struct peer_ping *b);
 /* Asks the other side for a sign of life. Up to this many bytes of ours may be queued ahead of our
  * own. */

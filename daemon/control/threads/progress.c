@@ -91,7 +91,7 @@ static void send_back(struct progress *p, struct command *command)
         ring(p->back_fd);
 }
 
-/* ---- lengths of steps ----------------------------------------------------------------------- */
+/* ---- lengths of steps ------------------------------------------------------------------------ */
 
 static struct step_usage usage_now(void)
 {
@@ -320,7 +320,7 @@ static void sleep_unless_work(struct progress *p)
     }
 }
 
-/* Yields the core. The thread comes back by itself: no bell is needed. */
+/* Yields the core. The thread comes back on its own: no bell is needed. */
 static void yield_core(struct progress *p)
 {
     uint64_t before = clock_ns();

@@ -9,7 +9,7 @@
  * Engines of one node are peers of each other like those of other nodes. Beside that one may ask
  * another to wake a client (wake_sibling): by a bit for the flow, and a kick.
  *
- * Thread: control, but for what says otherwise.
+ * Thread: control, except for what says otherwise.
  */
 #ifndef PWC_CONTROL_WORKER_H
 #define PWC_CONTROL_WORKER_H

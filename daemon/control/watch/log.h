@@ -1,7 +1,7 @@
 /*
  * The log: one line a message, by level, to a descriptor or, where that is the journal's
  * (JOURNAL_STREAM), to the journal with its level and fields. Lines that clients, connections and
- * other nodes cause are limited, each source by itself: strangers hide no client's end. A line
+ * other nodes cause are limited, each source on its own: strangers hide no client's end. A line
  * about other nodes that comes again and again is written ever more seldom, with how often it came
  * and in how long.
  *

@@ -3,7 +3,7 @@
  * before a view is answered. The control thread reads the engines' tables for it; the progress
  * threads only say that there is something new.
  *
- * Thread: control, but for what says otherwise.
+ * Thread: control, except for what says otherwise.
  */
 #ifndef PWC_CONTROL_PUBLISHER_H
 #define PWC_CONTROL_PUBLISHER_H

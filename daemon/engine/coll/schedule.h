@@ -125,7 +125,7 @@ extern const struct coll_algorithm coll_scatter_binomial, coll_scatter_direct;
 extern const struct coll_algorithm coll_allgather_bruck;
 extern const struct coll_algorithm coll_alltoall_bruck, coll_alltoall_pairwise;
 
-/* ---- arithmetic of participants ------------------------------------------------------------- */
+/* ---- arithmetic of participants -------------------------------------------------------------- */
 
 /* (a + b) mod n and (a - b) mod n, for a and b below n. */
 static inline uint32_t coll_plus(uint32_t n, uint32_t a, uint32_t b)
@@ -149,7 +149,7 @@ static inline uint32_t coll_log2_up(uint32_t n)
     return n == 1 ? 0 : coll_log2(n - 1) + 1;
 }
 
-/* ---- blocks --------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* shape.blocks of an algorithm, for `bytes` of data that are cut. */
 static inline uint32_t coll_blocks(const struct coll_algorithm *a, uint32_t participants,
@@ -208,7 +208,7 @@ static inline uint32_t coll_range_blocks(const struct coll_range *range)
     return blocks;
 }
 
-/* ---- for algorithms ------------------------------------------------------------------------- */
+/* ---- for algorithms -------------------------------------------------------------------------- */
 
 static inline void coll_quiet(struct coll_round *out, enum coll_how how)
 {

@@ -4,7 +4,7 @@
  * acknowledgement. The operations of a batch succeed or fail together, as they would one by one:
  * they do not differ in anything that a target can refuse. Atomics are an exception: where they end
  * with -EBUSY, the first op->value ones are done. Each has its own events. Puts to an offload's
- * region are another exception: each ends by itself, and where some have failed (op->apart), the
+ * region are another exception: each ends on its own, and where some have failed (op->apart), the
  * status of each takes the place of its payload.
  *
  * The client does not see the batch. The operation's entries hold, after the first, what goes on

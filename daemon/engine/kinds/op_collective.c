@@ -1,5 +1,5 @@
-/* Collectives and wake-ups of teams: no operations, for the team's part of the engine goes on by
- * itself. Thread: the progress thread. */
+/* Collectives and wake-ups of teams: no operations, for the team's part of the engine goes on on
+ * its own. Thread: the progress thread. */
 #include "daemon/engine/ops/op.h"
 
 #include <errno.h>

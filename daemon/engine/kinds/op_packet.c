@@ -7,7 +7,7 @@
  *                           first         flow->cut                   last
  *
  * A put that fails half way sends an empty last packet, so that its target does not wait. After a
- * REFUSE it goes on where its target has stopped, and after a break of the link with the first
+ * REFUSE it continues where its target has stopped, and after a break of the link with the first
  * packet that was not consumed. All packets have one size, so the place of each is known.
  *
  * Thread: the progress thread.

@@ -126,7 +126,7 @@ void put_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted
     ledger_void(e, f->peer, op->nonce, op_pieces(e, op, posted));
     op->nonce = UINT16_MAX;
     if (posted < op->length)
-        f->posted = 0; /* all pieces are sent again if the flow goes on */
+        f->posted = 0; /* all pieces are sent again if the flow continues */
 }
 
 /* As put_packed. Compiled into put_record, which knows kind and padding. */
@@ -165,7 +165,7 @@ int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, ui
     return packed(e, flow, slot, op, kind, pad, out);
 }
 
-/* The record of a payload that is announced by itself. */
+/* The record of a payload that is announced on its own. */
 static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind)
 {
     struct flow *f = &e->flows[flow];
@@ -209,7 +209,7 @@ int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
     return record_as(e, flow, slot, op, packed, placed, bare);
 }
 
-/* The record of a put to an offload's region whose payload travels by itself. One that has failed
+/* The record of a put to an offload's region whose payload travels on its own. One that has failed
  * is cut, for its target may have begun to handle it. */
 static int put_stored(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {

@@ -102,7 +102,7 @@ static bool look(struct engine *e, uint32_t peer, struct ledger_in *in)
     return others;
 }
 
-/* The look begins anew with the next record. */
+/* The look starts over with the next record. */
 static void begin(const struct engine *e, uint32_t peer, struct ledger_in *in)
 {
     uint64_t consumed = e->peers[peer].rx_consumed;

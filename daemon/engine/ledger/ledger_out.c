@@ -171,7 +171,7 @@ static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t l
  * A run costs both sides the same, however short it is. A client with few operations in flight that
  * goes on whenever some have ended soon has two runs or more under way, each with a part of them.
  * So a short run with a batch waits for the ACK of what is under way, and one step more, for the
- * client goes on when it sees the events:
+ * client continues when it sees the events:
  *
  *     step      the client     the ledger
  *     1         submits 16     48 under way: 16 are staged, and wait

@@ -23,7 +23,7 @@ int notes_room(const struct engine *e, uint32_t peer, uint32_t size);
 /* notes_push of a verdict that notes_room has found room for: cannot fail. */
 void notes_append(struct engine *e, uint32_t peer, uint32_t client, const void *record,
                   uint32_t size);
-/* Copies the record of a note, but for its head. */
+/* Copies the record of a note, except for its head. */
 void notes_body(const struct engine *e, const struct queue *queue, uint64_t index, void *to);
 /* Whether there are notes. */
 bool notes_pending(const struct engine *e, uint32_t peer);
@@ -32,7 +32,7 @@ bool notes_pending(const struct engine *e, uint32_t peer);
 uint64_t notes_unanswered(const struct engine *e, uint32_t peer);
 /* Puts each note that has been pushed and committed into its client's turn. */
 void notes_list(struct engine *e, uint32_t peer);
-/* The link comes up, and the turns are empty: what waits is to be listed anew. */
+/* The link comes up, and the turns are empty: what waits is to be listed again. */
 void notes_resume(struct engine *e, uint32_t peer);
 /* Stages notes of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */
 int notes_stage(struct engine *e, struct turn *turn, enum notes_queue which, int *work);

@@ -53,7 +53,7 @@ static bool inflow_spills(const struct engine *e, const struct inflow *in)
     return e->sessions[in->session].spill_bytes > 0;
 }
 
-/* The payload that travels by itself: 1 it is here, 0 not all of it. */
+/* The payload that travels on its own: 1 it is here, 0 not all of it. */
 static int payload_met(struct engine *e, uint32_t peer, uint8_t flags, uint16_t nonce,
                        uint32_t pieces)
 {
@@ -111,7 +111,7 @@ static int put_act(struct engine *e, struct arrival *a)
 const struct arrival_kind arrival_put = {
     .op = SUBMIT_PUT, .parse = put_parse, .admit = put_admit, .act = put_act};
 
-/* ---- a put's payload that travels by itself ---------------------------------------------------
+/* ---- a put's payload that travels on its own ---------------------------------------------------
  */
 
 const struct arrival_kind arrival_placed = {.op = SUBMIT_PUT, .parse = pieces_parse};
@@ -462,7 +462,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     if (r == -ENOSPC)
         r = refuse(e, peer, w);
     else if (r == 0 && in->state == INFLOW_REFUSED && inflow_spills(e, in))
-        /* A STOP of before the refusal may hold its origin, for a verdict passes other notes: as
+        /* A STOP from before the refusal may hold its origin, for a verdict passes other notes: as
          * long as there is a spill, a GO is to come. */
         inflow_hold(e, w->flow, INFLOW_STOPPED);
     else if (r == 0 && in->state == INFLOW_REFUSED)

@@ -1,6 +1,6 @@
 /*
  * Records from a peer: a row for each kind. A peer has proved its identity, and its records are
- * checked all the same: a record that makes no sense breaks the link, never the daemon. Thread: the
+ * checked anyway: a record that makes no sense breaks the link, never the daemon. Thread: the
  * progress thread.
  */
 #ifndef PWC_ENGINE_RECORDS_H
@@ -58,7 +58,7 @@ struct arrival {
     uint32_t pieces;        /* with WIRE_NONCE: of its payload */
     uint32_t done;          /* elements of an atomic, or atomics of several, that are done */
     bool deferred;          /* a request: a handler leaves it to the client's own */
-    bool in_batch;          /* a put of a BATCH to an offload's region, as a packet by itself */
+    bool in_batch;          /* a put of a BATCH to an offload's region, as a packet on its own */
     int32_t outcome;        /* then: how handlers have ended it */
 };
 
@@ -107,7 +107,7 @@ static inline bool arrival_ends(const struct arrival *a)
            (w->put.op.length == w->total - w->at && !(w->put.op.head.flags & WIRE_CUT));
 }
 
-/* Hook for a payload that travels by itself: the number of its pieces. */
+/* Hook for a payload that travels on its own: the number of its pieces. */
 static inline int64_t pieces_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
     uint64_t id_bytes = abi_pad8(a->w.op.rid_len);

@@ -79,7 +79,7 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
 /* Within a transaction: the target's answer about one operation, or about the flow. */
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status, uint32_t done);
 struct op_outcomes;
-/* As flow_failed, where each operation of a batch has ended by itself: 0 or -EPROTO. */
+/* As flow_failed, where each operation of a batch has ended on its own: 0 or -EPROTO. */
 int flow_failed_apart(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status,
                       const struct op_outcomes *outcomes);
 struct op_result;

@@ -83,7 +83,7 @@ struct op_kind {
     int (*result)(struct engine *e, uint32_t flow, struct op *op, const struct op_result *result);
     /* Within a transaction: the operation has failed; its first `done` parts are done. */
     void (*failed)(struct engine *e, struct op *op, uint32_t done);
-    /* As failed, of a batch, where each of its operations has ended by itself. 0 or -EPROTO. NULL:
+    /* As failed, of a batch, where each of its operations has ended on its own. 0 or -EPROTO. NULL:
      * none does. */
     int (*failed_apart)(struct engine *e, struct op *op, const struct op_outcomes *outcomes);
     /* `bytes` of its local event; NULL: its length, or 0 with an error. */
@@ -191,7 +191,7 @@ static inline void op_bytes(struct engine *e, struct flow *f, uint64_t slot, con
         memcpy(to, op->small + from, n);
 }
 
-/* Whether the operation is a put to an offload's region that is placed there by itself. Its one
+/* Whether the operation is a put to an offload's region that is placed there on its own. Its one
  * record is a PACKET (WIRE_STORED). */
 static inline bool op_is_stored(const struct engine *e, const struct op *op)
 {
@@ -232,8 +232,8 @@ int put_validate(struct engine *e, uint32_t client, const struct submit_record *
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Does as put_record with a record of these kinds: `packed`, `placed` where the payload travels by
- * itself, and `bare` where there is none. */
+/* Does as put_record with a record of these kinds: `packed`, `placed` where the payload travels on
+ * its own, and `bare` where there is none. */
 int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t packed,
                   uint8_t placed, uint8_t bare);
 /* The nonce that a payload on its way, or some pieces of it, may hold goes back. */

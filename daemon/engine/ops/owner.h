@@ -1,7 +1,7 @@
 /*
  * Owners of flows: what has submitted a flow's operations, and gets their ends. A flow has one, in
  * the arena by kind and handle (state/flows.h). A context of a client is an owner
- * (session/session_owner.c); a part of the engine that submits by itself (submit.h) is another,
+ * (session/session_owner.c); a part of the engine that submits on its own (submit.h) is another,
  * with a row of its own. Only the row knows how owners differ.
  *
  * An owner that outlives the process keeps its state in the arena, and changes it in the

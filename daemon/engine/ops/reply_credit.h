@@ -5,7 +5,7 @@
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/state.h"
 
-/* ---- at the replier ------------------------------------------------------------------------ */
+/* ---- at the replier -------------------------------------------------------------------------- */
 
 /* Whether records may be staged: not for replies whose requester is gone, for its flow's number may
  * soon be another's. */
@@ -17,7 +17,7 @@ void reply_owe(struct engine *e, uint32_t inflow);
 /* Within a transaction: one less is owed. */
 void reply_answered(struct engine *e, uint32_t inflow);
 
-/* ---- at the requester ---------------------------------------------------------------------- */
+/* ---- at the requester ------------------------------------------------------------------------ */
 
 /* Whether an operation of this flow holds reply event space. */
 bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags);

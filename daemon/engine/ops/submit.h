@@ -1,6 +1,6 @@
 /*
  * Submission: an operation enters its flow. A session's intake (session/session_submit.c) and the
- * engine by itself both come here, with a draft: a struct submit_record, and after it lid, rid and
+ * engine on its own both come here, with a draft: a struct submit_record, and after it lid, rid and
  * payload, each padded to 8. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_SUBMIT_H
@@ -33,7 +33,7 @@ void op_entered(struct engine *e, uint32_t flow);
 int op_check(struct engine *e, uint32_t flow, const struct submit_record *draft);
 
 /*
- * The engine submits by itself: within a transaction, which it commits, so that the owner's own
+ * The engine submits on its own: within a transaction, which it commits, so that the owner's own
  * stores before it count with the operation or not at all. The operation ends by the owner's
  * `ended`, with an error too, which may be before this returns. Without a client (owner.h) it
  * carries its bytes with it.

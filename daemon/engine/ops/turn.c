@@ -77,7 +77,7 @@ uint32_t turn_client(const struct engine *e, uint32_t flow)
     return turn != NONE ? e->turns[turn].client : NONE;
 }
 
-/* ---- operations and notes to stage ---------------------------------------------------------- */
+/* ---- operations and notes to stage ----------------------------------------------------------- */
 
 void turn_list(struct engine *e, uint32_t turn)
 {

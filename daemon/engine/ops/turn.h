@@ -24,7 +24,7 @@
  * one of each client in turn, and none that comes meanwhile posts before them.
  *
  * A turn that has nothing more to stage leaves the list when it comes to the front. Turns are
- * private: engine_open, and a link that comes up, find what is ready anew. Thread: the progress
+ * private: engine_open, and a link that comes up, find what is ready again. Thread: the progress
  * thread.
  */
 #ifndef PWC_ENGINE_TURN_H
@@ -79,7 +79,7 @@ void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries);
 void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries);
 /* The flow, which is on no list now, waits for its peer's window. */
 void turn_block(struct engine *e, uint32_t flow);
-/* The flows that wait for the window go on as far as it has room. */
+/* The flows that wait for the window continue as far as it has room. */
 void turns_unblock(struct engine *e, uint32_t peer);
 /* No flow towards this peer is ready, and no note is listed. */
 void turns_clear(struct engine *e, uint32_t peer);

@@ -366,7 +366,7 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
 }
 
 /* Whether the inflow's origin, or a later context with its number, is known by another way: by a
- * flow to it that is open, or by another inflow. The end of an open flow is reported by itself, in
+ * flow to it that is open, or by another inflow. The end of an open flow is reported on its own, in
  * front of a CLOSE; the end of a flow whose bind is still under way is not. An inflow that is to be
  * cut reports the end later. */
 static bool origin_is_back(struct engine *e, uint32_t inflow)

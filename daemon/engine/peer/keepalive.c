@@ -75,7 +75,7 @@ static bool ask(struct engine *e, uint32_t peer)
 }
 
 /* Counts the intervals in which nothing could be consumed because a run or a payload is missing
- * before what has arrived. A connection that begins anew may lose its first messages. */
+ * before what has arrived. A connection that starts over may lose its first messages. */
 static uint32_t hole_stays(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];

@@ -8,14 +8,14 @@
  *     1st, 2nd  ENGINE_PEER_SILENT: it is asked for a sign of life. The question goes over the
  *               control connection, the answer (engine_beat) comes through the fabric from its
  *               progress thread: so it proves both planes, and that the thread runs.
- *     3rd       ENGINE_PEER_BROKEN, -ETIMEDOUT: the link begins anew, and what was under way waits.
+ *     3rd       ENGINE_PEER_BROKEN, -ETIMEDOUT: the link starts over, and what was under way waits.
  *     deadline  ENGINE_PEER_GONE: it is to be given up (engine_peer_lost).
  *
  * A sign of life goes with each question, too, and an engine that is asked watches the asker as if
  * it waited itself, without asking: a connection that carries one way alone leaves its sender with
  * answers and without acknowledgements. A link on which a run or a payload stays missing before
- * others that have arrived begins anew, too, after as many intervals (-ENODATA); each piece of a
- * payload gives what is missing the time anew.
+ * others that have arrived starts over, too, after as many intervals (-ENODATA); each piece of a
+ * payload gives what is missing the time again.
  *
  * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
  * seen one interval. Slowness is no silence: what arrives may stand after long payloads, so for
@@ -31,7 +31,7 @@
 
 #include "daemon/engine/state/state.h"
 
-#define KEEPALIVE_SILENT  3u         /* intervals of silence, after which the link begins anew */
+#define KEEPALIVE_SILENT  3u         /* intervals of silence, after which the link starts over */
 #define KEEPALIVE_ASKS    512u       /* in one interval */
 #define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest of fabrics carries in a second */
 #define KEEPALIVE_GRANT   12u        /* at most this many deadlines are granted */

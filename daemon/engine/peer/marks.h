@@ -39,7 +39,7 @@ static inline void peer_want(struct engine *e, uint32_t peer)
 /* The fabric or the peer's records failed: reported to the caller, once. */
 void peer_broken(struct engine *e, uint32_t peer, int status);
 /* Whether any flow waits for the peer. Looks first at the one that the last call has found, so that
- * a flow that goes on waiting is found at once. */
+ * a flow that continues waiting is found at once. */
 bool peer_flow_waits(struct engine *e, uint32_t peer);
 
 #endif

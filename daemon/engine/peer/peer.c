@@ -72,7 +72,7 @@ int engine_offer(struct engine *e, uint32_t peer, struct engine_offer *out)
     p = &e->peers[peer];
     live = &e->peer_live[peer];
     if (live->link == LINK_UP || (live->link == LINK_OFFERED && live->in.dirty))
-        engine_peer_down(e, peer); /* the other side has begun anew */
+        engine_peer_down(e, peer); /* the other side has started over */
     if (p->discarding)
         peer_discard(e, peer);
     live->offer_asked = true;
@@ -298,7 +298,7 @@ void engine_peer_lost(struct engine *e, uint32_t peer)
     engine_peer_down(e, peer);
     peer_discard(e, peer);
     e->peer_live[peer].wanted = false;
-    keepalive_heard(e, peer); /* signs of life of the next link are counted anew */
+    keepalive_heard(e, peer); /* signs of life of the next link are counted again */
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */

@@ -58,7 +58,7 @@ int session_try_more(struct engine *e, uint32_t session, uint32_t inflow, uint32
 /* Writes the event, in the transaction of session_reserve. */
 void session_deliver(struct engine *e, uint32_t session, const struct event_room *room,
                      const struct event_draft *draft);
-/* The events of a batch's puts, which are `like` one another but for id and bytes. */
+/* The events of a batch's puts, which are `like` one another except for id and bytes. */
 void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
                            const struct event_record *like, const uint8_t *block);
 /* Within a transaction: writes the event of a reply. The request has reserved the room; a client

@@ -388,7 +388,7 @@ static bool awaits_handlers(const struct inflow *in)
     return in->state == INFLOW_REFUSED && offload_awaits(in, in->refused);
 }
 
-/* The origin may go on. False: there is no room for GO, and the sweep tries again. */
+/* The origin may continue. False: there is no room for GO, and the sweep tries again. */
 static bool let_go_on(struct engine *e, uint32_t session, struct inflow *in)
 {
     if (awaits_handlers(in) && !offload_returns(e, in))
@@ -451,8 +451,8 @@ static bool post_due(struct engine *e, uint32_t session, uint64_t endpoint, int3
     return true;
 }
 
-/* Inflows that may go on in one step, and reports about peers that leave in one; later ones go on
- * with the rest. */
+/* Inflows that may continue in one step, and reports about peers that leave in one; later ones go
+ * on with the rest. */
 #define RELEASED_MOST 256u
 
 /* Posts what is due of flows. Whether that was all. */

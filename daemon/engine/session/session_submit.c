@@ -86,8 +86,8 @@ static void count_submitted(struct session_live *live, const struct op_kind *kin
     live->bytes[kind->counter] += kind->bytes ? kind->bytes(r) : r->length;
 }
 
-/* Whether the client may have this record in flight: its reasons why not, but for want of room; or
- * 0, with the flow that the record goes to. */
+/* Whether the client may have this record in flight: its reasons why not, except for want of room;
+ * or 0, with the flow that the record goes to. */
 static enum quarantine_reason submission_check(struct engine *e, uint32_t session,
                                                const struct intake *in, const struct op_kind *kind,
                                                const struct submit_record *r, uint32_t *flow)
@@ -154,7 +154,7 @@ static int session_submit(struct engine *e, uint32_t session, const struct intak
 static enum quarantine_reason request_check(const struct engine *e, uint32_t session,
                                             const struct submit_record *r)
 {
-    /* A request without its event could not be answered, and would hold its credit for ever. */
+    /* A request without its event could not be answered, and would hold its credit forever. */
     if (submit_is_message(r->kind) && (r->rid != 0 || r->flags & SUBMIT_NO_RCE))
         return QUARANTINE_MESSAGE;
     return op_remote_given(e, session, r->remote) ? QUARANTINE_NONE : QUARANTINE_REMOTE;
@@ -174,7 +174,8 @@ static int request_room(struct engine *e, uint32_t session, struct queue *ops, u
     return quota_push(e, session, ops, span);
 }
 
-/* Takes the puts from `r` on that go together as one batch. Their number; 0: take `r` by itself. */
+/* Takes the puts from `r` on that go together as one batch. Their number; 0: take `r` on its own.
+ */
 static int batch_submit(struct engine *e, uint32_t session, const struct op_kind *kind,
                         const struct submit_record *r, int budget)
 {

@@ -69,7 +69,7 @@ struct remote {
     uint64_t fabric_key;
     uint32_t rights;
     uint32_t packet; /* puts travel as PACKETs of this size, for handlers; 0: not so */
-    uint32_t stores; /* with that: but for small ones, which are placed, and have one record */
+    uint32_t stores; /* with that: except for small ones, which are placed, and have one record */
     uint32_t has_key;
     uint32_t revoke_due; /* REVOKED is to be answered when the last fabric operation has ended */
     uint32_t unbound;    /* the client let go; freed when the flow's head has passed free_after */
@@ -118,7 +118,7 @@ struct flow {
     uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
     uint32_t replies_expected; /* requests that hold reply event space */
     uint32_t uid;              /* the user that the flow belongs to, also when its owner is gone */
-    int32_t failing; /* the vector that the last operation belongs to goes on, and has failed */
+    int32_t failing; /* the vector that the last operation belongs to continues, and has failed */
     int32_t ending;  /* for a closing flow: the status of its CLOSE */
     int32_t due;     /* FLOW_DEAD: the end of its peer that is still to be reported (WIRE_ENDED or
                       * an error), or 0 */
@@ -268,7 +268,7 @@ struct flow_live {
     uint32_t remotes;      /* that name it */
     uint32_t first_remote; /* list of these (remote.h); NONE: there is none */
     uint64_t paced_to;     /* index up to which few operations are on their way at a time */
-    uint32_t parts;        /* packets on their way, but for the last one of each put */
+    uint32_t parts;        /* packets on their way, except for the last one of each put */
     uint32_t pace;         /* for a paced flow: how many operations may be on their way */
     uint32_t pace_kept;    /* packets consumed since `pace` changed */
     uint64_t begins;       /* index at which an operation began: verdicts come in order */

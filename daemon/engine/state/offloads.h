@@ -131,7 +131,7 @@ struct offload_live {
 /* Units that handlers take in one step, before records wait for the next one. */
 #define OFFLOAD_STEP_UNITS 8192u
 /* Units that puts which are cut may take in one step: for their completion handlers, and some for
- * each inflow that is looked at. The next step goes on. */
+ * each inflow that is looked at. The next step continues. */
 #define OFFLOAD_CUT_UNITS  8192u
 #define OFFLOAD_LOOK_UNITS 8u
 
@@ -192,7 +192,7 @@ struct offloads {
     struct vm *vm;
     struct collected *collected;      /* of the handler that runs */
     struct offload_live *live;        /* OFFLOADS_MAX */
-    struct engine_offloads_view sums; /* but for what is now */
+    struct engine_offloads_view sums; /* except for what is now */
     uint64_t spent;                   /* units in this step */
     uint64_t spent_on_cuts;           /* by puts that were cut, in this step */
     struct cut_turns cut_turns;

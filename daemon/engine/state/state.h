@@ -136,7 +136,7 @@ struct engine {
     bool published;     /* the last step published something */
     uint32_t spilling;  /* sessions with spilled events */
     bool sweep;         /* something that is leaving may make progress: run the sweep (sweep.h) */
-    bool sweeping;      /* the sweep has not looked at all yet: the next step goes on */
+    bool sweeping;      /* the sweep has not looked at all yet: the next step continues */
     bool *withdrawn;    /* by client: its regions are on their way out */
     uint32_t asks_left; /* REVOKEs that this step may send */
     uint64_t drop_at; /* ns, when memory that the fabric did not give back is dropped again; or 0 */

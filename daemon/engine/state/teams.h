@@ -213,7 +213,7 @@ struct team_live {
 /* The consequence of a submission or a letter, after the commit of its transaction. */
 struct team_call {
     uint32_t team; /* NONE: nothing */
-    bool advance;  /* this instance may go on */
+    bool advance;  /* this instance may continue */
     bool retry;    /* a floor has moved: so may all that wait for one */
     uint64_t sequence;
     struct team_reason reason; /* its status not 0: the team breaks */
@@ -238,7 +238,7 @@ struct teams {
     uint32_t under_way;               /* instances, of all teams */
     uint64_t broken, failed; /* since this process began: teams; instances under way then */
     uint64_t moved;          /* since then: bytes that instances have copied or combined */
-    bool resume;             /* after a restart every instance may go on */
+    bool resume;             /* after a restart every instance may continue */
 };
 
 #endif

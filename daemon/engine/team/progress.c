@@ -295,7 +295,7 @@ void team_acknowledged(struct engine *e, uint32_t peer, uint64_t slot)
         instance_over(e, ended.team, ended.sequence);
 }
 
-/* ---- ends ----------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 void teams_forget_peer(struct engine *e, uint32_t peer)
 {

@@ -24,7 +24,7 @@ void team_fail(struct engine *e, uint32_t team, const struct team_reason *reason
 void teams_forget_peer(struct engine *e, uint32_t peer);
 /* A context has ended: so breaks every team in which it has not left. */
 void teams_forget_session(struct engine *e, uint32_t session);
-/* The first step after a restart: teams without their area break, the others go on. */
+/* The first step after a restart: teams without their area break, the others continue. */
 void teams_resume(struct engine *e);
 
 #endif

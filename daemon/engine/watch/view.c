@@ -5,7 +5,7 @@
  * (PEEK), an index is checked before it is followed, and a list is followed only so far as it can
  * be long.
  *
- * Thread: any; the progress thread does nothing for it, but for `departures`.
+ * Thread: any; the progress thread does nothing for it, except for `departures`.
  */
 #include "daemon/engine/coll/table.h"
 #include "daemon/engine/engine.h"

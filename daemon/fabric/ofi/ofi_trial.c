@@ -1,5 +1,5 @@
 /*
- * Can a provider's wait object be trusted? Some read ready for ever once a connection has been
+ * Can a provider's wait object be trusted? Some read ready forever once a connection has been
  * made, and a daemon that believed them would never sleep; one that stayed silent would lose its
  * messages. So a fabric that is opened for the trial alone writes to itself, or another to it, and
  * is watched.

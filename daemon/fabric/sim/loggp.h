@@ -39,7 +39,7 @@ struct loggp_flight {
 /* Posts a message of this many bytes. */
 struct loggp_flight loggp_send(const struct loggp *model, struct loggp_end *from, uint64_t at_ps,
                                uint64_t bytes);
-/* The card sends by itself, in answer to a read. */
+/* The card sends on its own, in answer to a read. */
 struct loggp_flight loggp_answer(const struct loggp *model, struct loggp_end *from, uint64_t at_ps,
                                  uint64_t bytes);
 /* When the last byte of a message has arrived whose first one arrives at `at_ps`. */

@@ -6,7 +6,7 @@
  * An announced write is sent at once where nothing waits before it, and so is the first read after
  * a poll. A payload and a further read leave with the next announced write or in the next poll:
  * more is often posted right after them, and a call for each would make a long step of many. No
- * malloc but for a crowd of answers (stream_item.c), no lock and no division from post to event.
+ * malloc except for a crowd of answers (stream_item.c), no lock and no division from post to event.
  */
 #include "daemon/fabric/stream/stream.h"
 
@@ -30,7 +30,7 @@ static struct stream *stream_of(struct fabric *fabric)
     return (struct stream *)fabric;
 }
 
-/* ---- posting -------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 /* Where a peer's frames can go, or why not. */
 static int way_to(struct stream *s, uint32_t number, bool answered, struct stream_connection **out)
@@ -135,7 +135,7 @@ static int stream_read(struct fabric *fabric, const struct fabric_read *r)
                 true);
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static int deliver_ended(struct stream *s, struct fabric_event *events, int room)
 {
@@ -288,7 +288,7 @@ static int stream_arm(struct fabric *fabric, int *descriptor)
     return 0;
 }
 
-/* ---- opening and closing -------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void stream_close(struct fabric *fabric)
 {

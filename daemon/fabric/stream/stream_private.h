@@ -30,7 +30,7 @@
 
 #define STREAM_ARRIVALS 1024u /* arrivals not delivered yet, at most */
 
-/* ---- items ---------------------------------------------------------------------------------- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 /*
  * A frame on its way, an operation of ours that waits for its answer, or one that has ended.
@@ -101,7 +101,7 @@ static inline struct stream_item *stream_queue_pop(struct stream_queue *queue)
     return item;
 }
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 struct stream_memory {
     uint8_t *base;
@@ -140,7 +140,7 @@ bool stream_memory_holds(const struct stream_memories *memories, uint32_t index,
 uint8_t *stream_memory_named(const struct stream_memories *memories,
                              const struct stream_frame *frame, uint32_t access, uint32_t *index);
 
-/* ---- connections ---------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 /* The frame being received. */
 struct stream_inbound {
@@ -199,7 +199,7 @@ void stream_connection_progress(struct stream *s, struct stream_connection *c);
 /* Whether an operation of the connection names that memory. */
 bool stream_connection_uses(const struct stream_connection *c, uint32_t memory);
 
-/* ---- peers ---------------------------------------------------------------------------------- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 struct stream_peer {
     struct stream_connection *connection;
@@ -227,7 +227,7 @@ int stream_peers_deliver(struct stream_peers *peers, uint32_t delivered,
 /* Gives a connection that has greeted to its peer. */
 void stream_peer_greeted(struct stream *s, struct stream_connection *c);
 
-/* ---- the listener --------------------------------------------------------------------------- */
+/* ---- the listener ---------------------------------------------------------------------------- */
 
 struct stream_listener {
     int socket;
@@ -252,7 +252,7 @@ struct stream_connection *stream_listener_take(struct stream *s,
                                                const uint8_t origin[STREAM_TOKEN]);
 int stream_address(struct fabric *fabric, struct fabric_address *out);
 
-/* ---- the fabric ----------------------------------------------------------------------------- */
+/* ---- the fabric ------------------------------------------------------------------------------ */
 
 struct stream_arrival {
     uint32_t peer; /* STREAM_NOBODY: of a connection that has ended */

@@ -12,7 +12,7 @@
  * where those of the world are, and which have left, the directory knows. An error ends the gather
  * for every member once, also for those that call later.
  *
- * A home that was started anew knows nothing of earlier gathers, and members that were answered do
+ * A home that was restarted knows nothing of earlier gathers, and members that were answered do
  * not call again. So it asks the nodes of members that have not called, and a gather that has ended
  * at one of them ends so for all. That is one frame a node and call, beside the call and the four
  * frames that form the team, and a node without an answer sends none. A node whose members have all

@@ -18,7 +18,7 @@
 #include "tests/lib/message.h"
 #include "tests/suite.h"
 
-/* ---- the daemon's part ---------------------------------------------------------------------- */
+/* ---- the daemon's part ----------------------------------------------------------------------- */
 
 /* A rank's contribution, as the library exchanges it. */
 struct member {
@@ -149,7 +149,7 @@ static struct all *all_bound(bool pairs)
     return a;
 }
 
-/* ---- every operation ------------------------------------------------------------------------ */
+/* ---- every operation ------------------------------------------------------------------------- */
 
 typedef int operate(struct all *a, pwc_remote *to, uint64_t off, pwc_cid lid);
 
@@ -284,7 +284,7 @@ static void test_data(void)
     all_free(a);
 }
 
-/* ---- checks before the bind ----------------------------------------------------------------- */
+/* ---- checks before the bind ------------------------------------------------------------------ */
 
 static void test_ranges(void)
 {
@@ -362,7 +362,7 @@ static void test_no_memory_for_window(void)
 }
 #endif
 
-/* ---- the first use fails -------------------------------------------------------------------- */
+/* ---- the first use fails --------------------------------------------------------------------- */
 
 static void test_refused_bind(void)
 {
@@ -380,7 +380,7 @@ static void test_refused_bind(void)
     }
 }
 
-/* A daemon that was started anew meanwhile is asked again. */
+/* A daemon that was restarted meanwhile is asked again. */
 static void test_started_anew(void)
 {
     struct all *a = all_bound(false);

@@ -22,7 +22,7 @@ enum { SHORT_MS = 50 };
 
 static const pwc_cid none; /* PWC_CID_NONE */
 
-/* ---- operations of the threads -------------------------------------------------------------- */
+/* ---- operations of the threads --------------------------------------------------------------- */
 
 static const struct {
     size_t len;
@@ -85,7 +85,7 @@ static void test_without_the_daemon(void)
     run_all(true);
 }
 
-/* ---- gets into any memory ------------------------------------------------------------------- */
+/* ---- gets into any memory -------------------------------------------------------------------- */
 
 static void get_anywhere(bool pairs)
 {
@@ -174,7 +174,7 @@ static void test_beside_events(void)
     two_free(t);
 }
 
-/* ---- refusals and failures ------------------------------------------------------------------ */
+/* ---- refusals and failures ------------------------------------------------------------------- */
 
 struct attempt {
     struct two *t;
@@ -218,7 +218,7 @@ static void test_refusals(void)
     two_free(t);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void *let_go_later(void *two)
 {
@@ -261,7 +261,7 @@ static void test_full_ring(void)
     two_free(t);
 }
 
-/* ---- PWC_WAIT ------------------------------------------------------------------------------- */
+/* ---- PWC_WAIT -------------------------------------------------------------------------------- */
 
 typedef int submit(struct two *t, pwc_remote *to, unsigned flags);
 
@@ -332,7 +332,7 @@ static submit *const submits[] = {wait_put,         wait_put_request, wait_get,
                                   wait_atomic,      wait_signal,      wait_message};
 enum { SUBMITS = sizeof(submits) / sizeof(submits[0]) };
 
-/* The ring is full, and the call waits until the daemon goes on. */
+/* The ring is full, and the call waits until the daemon continues. */
 static void test_room(void)
 {
     for (unsigned i = 0; i < SUBMITS; i++) {
@@ -404,7 +404,7 @@ static void test_other_room(void)
     two_free(t);
 }
 
-/* ---- ids that stand in an event ------------------------------------------------------------- */
+/* ---- ids that stand in an event -------------------------------------------------------------- */
 
 /* The ids of an operation may be those of the last event, also while the call takes others. */
 static void test_ids_of_an_event(void)
@@ -438,7 +438,7 @@ static void test_ids_of_an_event(void)
     two_free(t);
 }
 
-/* ---- neighbours ----------------------------------------------------------------------------- */
+/* ---- neighbours ------------------------------------------------------------------------------ */
 
 enum { NOTES = 4 * PAIR_LINES };
 
@@ -539,7 +539,7 @@ static void test_neighbour_comes(void)
     two_free(t);
 }
 
-/* ---- requests and contexts that end --------------------------------------------------------- */
+/* ---- requests and contexts that end ---------------------------------------------------------- */
 
 /* After a flush no request is under way, also where the operation had ended before. */
 static void test_flushed_request(void)
@@ -586,7 +586,7 @@ static void test_staging_given_back(void)
     two_free(t);
 }
 
-/* ---- time ----------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void test_no_room(void)
 {
@@ -610,7 +610,7 @@ static void test_no_room(void)
     world_free(w);
 }
 
-/* A call that has not ended in time goes on; the library takes its requests back. */
+/* A call that has not ended in time continues; the library takes its requests back. */
 static void test_timeout(void)
 {
     struct world *w = world_new_patient(SHORT_MS, NULL);

@@ -369,7 +369,7 @@ static void test_attach(void)
     world_free(w); /* with contexts, regions and a remote left */
 }
 
-/* pwc_error_text is about the last call: a call that the library refuses by itself drops what the
+/* pwc_error_text is about the last call: a call that the library refuses on its own drops what the
  * daemon wrote about an earlier one. */
 static void test_text_of_the_last_call(void)
 {

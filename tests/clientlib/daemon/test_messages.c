@@ -324,7 +324,7 @@ static void test_prepare(void)
         }
     }
 
-    /* Nothing else may be submitted in between, but for replies. */
+    /* Nothing else may be submitted in between, except for replies. */
     CU_ASSERT_EQUAL(send(w, PWC_AM_SHORT, NULL, 0, NULL, 0, none, PWC_NO_LCE), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(remote, 64, 1, none, 0, &payload), 0);
     CU_ASSERT_EQUAL(pwc_am_prepare(remote, 64, 1, none, 0, &second), -EBUSY);

@@ -145,7 +145,7 @@ static void ask_b(struct two *t, struct answering *a)
     a->rc = event.status;
 }
 
-/* A replier that has bound nobody answers all the same, and its answers end. */
+/* A replier that has bound nobody answers anyway, and its answers end. */
 static void test_replier_binds_nobody(void)
 {
     static const struct answering rows[] = {

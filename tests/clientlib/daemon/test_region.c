@@ -276,7 +276,7 @@ static void test_withdrawal_refused(void)
         unsigned asked;
         bool gone;
     } rows[] = {
-        {-ECONNABORTED, 2, 0, 3, true}, /* a daemon that was started anew is asked again */
+        {-ECONNABORTED, 2, 0, 3, true}, /* a daemon that was restarted is asked again */
         {-ENOBUFS, 1, -ENOBUFS, 1, false},     {-ENOMEM, 1, -ENOMEM, 1, false},
         {-EBUSY, 1, -EBUSY, 1, false},         {-EINVAL, 1, 0, 1, true}, /* nobody knows it */
         {-ETIMEDOUT, 1, -ETIMEDOUT, 1, false},

@@ -271,7 +271,7 @@ static void test_sleep(void)
     CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FD, PWC_REMOTE), 1);
     CU_ASSERT_EQUAL(probe(h), 1);
     fall_quiet(h, 0);
-    CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FD, PWC_REMOTE), 0); /* armed, and it goes on */
+    CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FD, PWC_REMOTE), 0); /* armed, and it continues */
     CU_ASSERT(put(h, 7));
     CU_ASSERT_EQUAL(probe(h), 1);
     hall_free(h);

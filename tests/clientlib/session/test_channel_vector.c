@@ -133,7 +133,8 @@ static void test_long_pieces(void)
     }
 }
 
-/* Pieces in blocks: the last block is the end, but for a remote id that is longer than a word. */
+/* Pieces in blocks: the last block is the end, except for a remote id that is longer than a word.
+ */
 static void test_blocks(void)
 {
     enum { BLOCK = sizeof(struct vector_piece) + ((PACKED_MAX + 7) & ~7) };

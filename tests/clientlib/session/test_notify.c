@@ -280,7 +280,7 @@ static void cancelled(void)
 }
 
 /* Where the unexpected are full, what comes next stays in its ring with all after it, and a probe
- * for it says so; local events go on. A request that takes one makes room. */
+ * for it says so; local events continue. A request that takes one makes room. */
 static void full(void)
 {
     for (uint64_t peer = FAR; peer <= NEAR; peer++) {

@@ -11,7 +11,7 @@
 
 enum { RING = 16384 };
 
-/* ---- members -------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 static uint32_t engine_of(uint32_t rank, uint32_t size, uint32_t engines, enum hall_layout layout)
 {
@@ -129,7 +129,7 @@ int hall_probe(struct hall *h, uint32_t rank, struct pwc_event *event)
     return pwc_probe(h->members[rank].ctx, PWC_ANY, PWC_LOCAL, event);
 }
 
-/* ---- engines -------------------------------------------------------------------------------- */
+/* ---- engines --------------------------------------------------------------------------------- */
 
 void hall_break(struct hall *h, const struct team_reason *reason)
 {

@@ -42,7 +42,7 @@ void good_frames_init(struct good_frames *f);
 void good_frames_fill(struct good_frames *f, struct raw_peer *p);
 /* The frame that "rank_at.job" belongs to. */
 Pwc__PeerFrame good_frames_of(struct good_frames *f, const char *path);
-/* Reads the status of the next answer, and passes over frames that the daemon sends by itself. */
+/* Reads the status of the next answer, and passes over frames that the daemon sends on its own. */
 int good_frames_status(struct raw_peer *p);
 /* Whether the daemon answers for a rank of ours whose directory it keeps. Fills the frames. */
 bool good_frames_alive(struct good_frames *f, struct raw_peer *p);

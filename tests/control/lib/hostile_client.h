@@ -38,7 +38,7 @@ void hostile_leave(struct raw_session *s);
 const struct raw_session *hostile_neighbour(void);
 /* Whether a client that behaves is served. */
 bool hostile_others_served(void);
-/* The two ranks and the neighbour go on: the last test of each program. */
+/* The two ranks and the neighbour continue: the last test of each program. */
 void hostile_others_go_on(void);
 
 /* Main of such a test program: its daemon is argv[1]. Returns the exit status. */

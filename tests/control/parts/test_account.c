@@ -42,7 +42,8 @@ static void compute(uint64_t ns)
         continue;
 }
 
-/* Time between a begin and its end is the user's, but for what is begun in between for another. */
+/* Time between a begin and its end is the user's, except for what is begun in between for another.
+ */
 static void charged(void)
 {
     struct account *outer, *inner;

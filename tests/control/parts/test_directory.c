@@ -61,7 +61,7 @@ static void ranks(void)
         {"job", 1000, 1, 4, NODES, 0, -EINVAL}, /* no such node */
         {"job", 1000, 1, 4, 1, DIRECTORY_ENGINES, -EINVAL},
         {"job", 1000, 2, 4, 2, DIRECTORY_ENGINES - 1, 0},
-        {"job", 1000, 2, 4, 2, 1, 0}, /* its node has begun anew */
+        {"job", 1000, 2, 4, 2, 1, 0}, /* its node has started over */
         {"job", 1000, 2, 4, 3, 1, -EADDRINUSE},
         {"other", 1000, 0, 0, 0, 0, -EINVAL},
         {"other", 1000, 0, DIRECTORY_RANKS_MAX + 1, 0, 0, -EINVAL},
@@ -609,7 +609,7 @@ static void a_failure_is_remembered(void)
         CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
         directory_gather_fail(&d, at, g, -EBADMSG);
     }
-    part.sequence = 2; /* not for ever */
+    part.sequence = 2; /* not forever */
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);

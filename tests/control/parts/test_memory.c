@@ -124,7 +124,7 @@ bool __wrap_store_add(struct store *s, int descriptor, const char *format, ...)
     return t.stored++ < t.store_room;
 }
 
-/* ---- shared by all tests -------------------------------------------------------------------- */
+/* ---- shared by all tests --------------------------------------------------------------------- */
 
 static void begin(void)
 {
@@ -534,7 +534,7 @@ static void withdrawals_refused(void)
 }
 
 /* When a region is withdrawn twice, the later request gets the end and the first one an error.
- * Withdrawals of other regions and other clients go on. */
+ * Withdrawals of other regions and other clients continue. */
 static void withdrawals_asked_twice(void)
 {
     uint64_t others[3], first, last;

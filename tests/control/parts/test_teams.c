@@ -588,7 +588,7 @@ static void an_asked_node_is_lost(void)
     finish();
 }
 
-/* A member that goes on to the next call leaves nobody waiting in the one before. */
+/* A member that goes on to the next call leaves nobody waiting in the previous one. */
 static void calls_out_of_step(void)
 {
     const struct teams_key next = {.id = job, .call = 1};
@@ -613,7 +613,7 @@ static void calls_out_of_step(void)
     finish();
 }
 
-/* Frames that a node that begins anew gets again. */
+/* Frames that a node that starts over gets again. */
 static void asked_again(void)
 {
     struct teams_call c = by(2);

@@ -1,7 +1,7 @@
 /*
  * The only way of tests into the engine's tables: views of entries (`peek_`), and changes that
  * bring about what a peer or a client cannot, such as memory that has run out (`poke_`). A test
- * reaches no field of daemon/engine/state/state.h by itself; it takes from there constants and
+ * reaches no field of daemon/engine/state/state.h on its own; it takes from there constants and
  * states only. Thread: the one that steps the engine.
  */
 #ifndef PWC_TESTS_ENGINE_PEEK_H

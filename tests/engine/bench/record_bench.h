@@ -54,11 +54,11 @@ struct bench {
     bool broken;
 };
 
-/* Without a link yet. NULL: it does not come up, which is a bug by itself. */
+/* Without a link yet. NULL: it does not come up, which is a bug in itself. */
 struct bench *bench_new(const struct bench_shape *shape);
 void bench_free(struct bench *b);
 /* The process dies and another one takes the arena over; the link is gone. False: it cannot, which
- * is a bug by itself. */
+ * is a bug in itself. */
 bool bench_reopen(struct bench *b);
 void bench_steps(struct bench *b, int n);
 /* From now on runs of handlers have a clock, and nobody else gets the processor meanwhile. */

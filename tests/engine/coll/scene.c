@@ -53,7 +53,7 @@ struct symbol *scene_block(struct symbol *data, const struct scene *s, uint32_t 
     return &data[(size_t)me * s->width + b];
 }
 
-/* ---- running a schedule --------------------------------------------------------------------- */
+/* ---- running a schedule ---------------------------------------------------------------------- */
 
 /* How many letters `me` sends to `peer`, or awaits from it; the blocks of the last, and the place
  * of those in a row of all that it sends. */
@@ -168,7 +168,7 @@ void scene_run(struct scene *s)
         scene_round(s, r);
 }
 
-/* ---- start and end -------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static struct symbol *unknown_symbols(size_t count)
 {

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- data of each kind, before and after ---------------------------------------------------- */
+/* ---- data of each kind, before and after ----------------------------------------------------- */
 
 static uint32_t owner(const struct scene *s, uint32_t me, uint32_t b)
 {
@@ -112,7 +112,7 @@ static void end_alltoall(struct scene *s, uint32_t me, uint32_t b)
         check_set(scene_block(s->out, s, me, b), source, source + 1, me);
 }
 
-/* ---- theory --------------------------------------------------------------------------------- */
+/* ---- theory ---------------------------------------------------------------------------------- */
 
 static uint32_t log_up(uint32_t p)
 {
@@ -244,7 +244,7 @@ static uint32_t letters_reduce_halving(uint32_t p, uint32_t blocks)
     return p - speakers + speakers * log_up(speakers) + speakers - 1;
 }
 
-/* ---- the subjects --------------------------------------------------------------------------- */
+/* ---- the subjects ---------------------------------------------------------------------------- */
 
 struct subject {
     const char *name;

@@ -64,7 +64,7 @@ static struct event_record local_event(struct bench *b)
     return event;
 }
 
-/* ---- results -------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static uint64_t narrow(uint8_t code, uint64_t value)
 {
@@ -232,7 +232,7 @@ static void several(void)
     bench_free(b);
 }
 
-/* ---- forbidden submissions ------------------------------------------------------------------ */
+/* ---- forbidden submissions ------------------------------------------------------------------- */
 
 /* Guards each check of a submission: by an error, or where no library submits it by quarantine. */
 static void submissions(void)

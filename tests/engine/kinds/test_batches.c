@@ -119,7 +119,7 @@ static void one_differs(void)
         const char *what;
         size_t offset, bytes;
         uint64_t value;
-        const char *records; /* NULL: the second fails, and the others go by themselves */
+        const char *records; /* NULL: the second fails, and the others go on their own */
         bool quarantined;
     } rows[] = {
 #define FIELD(name) offsetof(struct submit_record, name), sizeof(((struct submit_record *)0)->name)

@@ -247,7 +247,7 @@ static void broken_links(void)
 }
 
 /* The key is withdrawn, or a client dies: it waits for all pieces that are on their way, and none
- * follows; what had no room meanwhile goes on. */
+ * follows; what had no room meanwhile continues. */
 static void endings(void)
 {
     for (size_t w = 0; w < WAYS; w++)

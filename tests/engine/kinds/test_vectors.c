@@ -339,7 +339,7 @@ static void expect_end(struct bench *b, uint64_t id, int status)
     CU_ASSERT_EQUAL(event.status, status);
 }
 
-/* Each record ends; the flow goes on with the next operation. */
+/* Each record ends; the flow continues with the next operation. */
 static void expect_failed_vector(struct bench *b, int first, int second)
 {
     struct block block = last_block();

@@ -99,7 +99,7 @@ static void flows_of_others(void)
     }
 }
 
-/* ---- places of the payload ------------------------------------------------------------------ */
+/* ---- places of the payload ------------------------------------------------------------------- */
 
 /* The key is right, and yet it must not be written: what was there stays. */
 static void regions_not_to_be_written(void)
@@ -210,7 +210,7 @@ static void batches_too_long(void)
     bench_free(b);
 }
 
-/* ---- events and their room ------------------------------------------------------------------ */
+/* ---- events and their room ------------------------------------------------------------------- */
 
 /* Room for the event is reserved before anything is placed: a program that polls its memory never
  * sees the payload of a put that is refused, and sees it once the put is taken. */

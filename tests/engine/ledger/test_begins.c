@@ -11,7 +11,7 @@
 
 #define PEER 1u /* its node */
 
-/* A put from the client's segment, whose payload travels by itself. */
+/* A put from the client's segment, whose payload travels on its own. */
 static struct submit_record long_put(void)
 {
     return (struct submit_record){.size = sizeof(struct submit_record),

@@ -372,7 +372,7 @@ static bool ack_answered(struct bench *b, bool put)
 static void check_acks(struct bench *b, bool put, uint32_t every)
 {
     for (uint32_t i = 1; i < RUN_WINDOW && !ack_answered(b, put); i++)
-        continue; /* runs of before count too */
+        continue; /* runs from before count too */
     for (uint32_t i = 1; i <= RUN_WINDOW; i++)
         CU_ASSERT_EQUAL(ack_answered(b, put), i % every == 0);
 }

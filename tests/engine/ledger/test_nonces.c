@@ -122,7 +122,7 @@ static void ended_clients(void)
     world_path_close(&path);
 }
 
-/* ---- in the middle of a payload's pieces ---------------------------------------------------- */
+/* ---- in the middle of a payload's pieces ----------------------------------------------------- */
 
 enum end { ORIGIN_ENDS, TARGET_ENDS, KEY_ENDS };
 
@@ -207,7 +207,7 @@ static void half_way(void)
     }
 }
 
-/* ---- flows that need no nonce --------------------------------------------------------------- */
+/* ---- flows that need no nonce ---------------------------------------------------------------- */
 
 static uint64_t staged(uint32_t from, uint32_t to)
 {
@@ -217,7 +217,7 @@ static uint64_t staged(uint32_t from, uint32_t to)
 }
 
 /* There is no nonce; the flow that needs none stands after two of its client's that do, and after
- * another client's: one step takes it all the same. */
+ * another client's: one step takes it anyway. */
 static void others_go_on(void)
 {
     const struct world_options options = {

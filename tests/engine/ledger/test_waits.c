@@ -1,7 +1,7 @@
 /*
  * Changes while an operation waits: its memory goes, or becomes another's; its target is withdrawn;
  * the fabric takes a part of it and no more. It ends with an error that says so, what the target
- * waits for goes all the same, and nobody else's memory is touched. One engine; the test is its
+ * waits for goes anyway, and nobody else's memory is touched. One engine; the test is its
  * client, its peer, and the fabric (record_bench.h). One thread.
  */
 #include <errno.h>
@@ -159,7 +159,7 @@ static void memory_of_what_waits(void)
         }
 }
 
-/* ---- operations that wait ------------------------------------------------------------------- */
+/* ---- operations that wait -------------------------------------------------------------------- */
 
 /* An operation that waits gets its error; one that its target has refused, and waits for, goes as a
  * note of nothing. */
@@ -294,7 +294,7 @@ static struct submit_record reassembled(void)
 }
 
 /* A payload of which the fabric takes a part: what the target waits for comes with the next try, or
- * the link begins anew. */
+ * the link starts over. */
 static void pieces_that_do_not_leave(void)
 {
     static const struct {
@@ -437,7 +437,7 @@ static void a_nonce_on_its_way_back(void)
 /* ---- puts in a row ----------------------------------------------------------------------------
  */
 
-/* Puts that differ from the first in anything go by themselves, and no put is lost by it. */
+/* Puts that differ from the first in anything go on their own, and no put is lost by it. */
 static void what_goes_together(void)
 {
     enum { FIRST_REMOTE, SECOND_REMOTE };

@@ -672,7 +672,7 @@ const char *scene_conclude(struct scene *s, const char *(*check)(uint32_t number
     return wrong ? wrong : failure;
 }
 
-/* ---- results of handlers -------------------------------------------------------------------- */
+/* ---- results of handlers --------------------------------------------------------------------- */
 
 static uint64_t word_at(const struct scene *s, uint32_t word)
 {

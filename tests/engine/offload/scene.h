@@ -99,7 +99,7 @@ struct scene {
 bool scene_open(struct scene *s, const struct world_options *options, uint32_t flags,
                 uint32_t handlers);
 /* A scene over a world: it uses three clients, from `first` on, for itself alone. Where the
- * owner's node dies, it goes on when the node is back. */
+ * owner's node dies, it continues when the node is back. */
 bool scene_begin(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
                  uint32_t handlers);
 /* As scene_open and scene_begin, with an offload that takes puts to its client's region. */

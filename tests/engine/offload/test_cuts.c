@@ -153,7 +153,7 @@ static const struct event_record *event_at(const struct bench *b, uint64_t posit
 }
 
 /* Origins that were there again, which their client has not heard yet, are lost: their puts are cut
- * all the same, in later steps too, and the client hears once that they have gone. */
+ * anyway, in later steps too, and the client hears once that they have gone. */
 static void lost_when_they_were_back(void)
 {
     const uint32_t event = event_bytes(0), full = RING / event;
@@ -334,7 +334,7 @@ static void clients_take_turns(void)
     close_other(&other);
 }
 
-/* The context of the client that is next closes before the turn has come: the others go on. */
+/* The context of the client that is next closes before the turn has come: the others continue. */
 static void closes_before_its_turn(void)
 {
     struct other_client other;

@@ -123,7 +123,7 @@ static void change_user(uint32_t number, uint32_t uid)
     poke_uid(engine(), w->clients[3 * number + 1].handle, uid);
 }
 
-/* ---- work in a turn ------------------------------------------------------------------------- */
+/* ---- work in a turn -------------------------------------------------------------------------- */
 
 static void ask(void)
 {

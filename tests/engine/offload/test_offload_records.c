@@ -220,7 +220,7 @@ static void a_second_flag(void)
 /* ---- AGAIN ----------------------------------------------------------------------------------- */
 
 /* A message whose handler finds no room to send is refused, and its GO comes after 1, 2, 4 ... 128
- * ms, once for each refusal; or as soon as a send has ended, and then the pauses begin anew. */
+ * ms, once for each refusal; or as soon as a send has ended, and then the pauses start over. */
 static void pauses_grow(void)
 {
     struct bench *b = new_bench();
@@ -303,7 +303,7 @@ static void each_context_wakes_once(void)
 /* ---- in line for a turn ---------------------------------------------------------------------- */
 
 /* The last offload is destroyed, or disabled, while a message stands in line: its origin may go on
- * all the same, and hears how the message has ended. */
+ * anyway, and hears how the message has ended. */
 static void waits_without_an_offload(void)
 {
     for (uint32_t destroy = 0; destroy < 2; destroy++) {
@@ -403,7 +403,7 @@ static void units_of_a_step(void)
     bench_free(b);
 }
 
-/* ---- views ---------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 /* Touches nothing's window. */
 static uint32_t faults(struct bench *b)

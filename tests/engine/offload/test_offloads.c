@@ -1,7 +1,7 @@
 /*
  * Offloads in the simulated world: what each return of a handler means for the message, its origin
  * and its client; what handlers send; faults; and that every handler runs exactly once, however
- * links break, daemons are started anew between two steps, and messages wait for their turn.
+ * links break, daemons are restarted between two steps, and messages wait for their turn.
  *
  *     test_offloads                              the cases, and 200 random runs
  *     test_offloads --seeds N [--first S]        random runs alone
@@ -128,7 +128,7 @@ static void test_returns(void)
             check_return(row, i % 2, payloads[i / 2]);
 }
 
-/* ---- sends of handlers ---------------------------------------------------------------------- */
+/* ---- sends of handlers ----------------------------------------------------------------------- */
 
 #define SENDS (SCENE_PUT | SCENE_MESSAGE | SCENE_EVENT)
 
@@ -200,7 +200,7 @@ static int status_of(uint64_t plan)
     return number < SCENE_MESSAGES ? scene.messages[number].status : -EAGAIN;
 }
 
-/* A fault disables it, until its client enables it again; with KEEP it goes on. */
+/* A fault disables it, until its client enables it again; with KEEP it continues. */
 static void test_faults(void)
 {
     uint64_t good = scene_plan(DATA, SUCCESS, SUCCESS);
@@ -248,7 +248,7 @@ static void test_destroyed(void)
     close_scene();
 }
 
-/* ---- refusals ------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static int create(const struct engine_offload_info *info)
 {

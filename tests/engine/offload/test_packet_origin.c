@@ -162,8 +162,8 @@ static void check_event(struct bench *b, int status)
 /* ---- a put that has left --------------------------------------------------------------------- */
 
 /* The target's context ends in the middle of a put, which ends and leaves; the link breaks, or the
- * daemon starts anew, before its packets are consumed: the flow goes back to none of them. Another
- * flow's put now has the memory where that put stood, and goes on. */
+ * daemon restarts, before its packets are consumed: the flow goes back to none of them. Another
+ * flow's put now has the memory where that put stood, and continues. */
 static void gone_in_the_middle(void)
 {
     for (int restarts = 0; restarts < 2; restarts++) {
@@ -249,7 +249,7 @@ static void without_packets_in_the_middle(void)
     bench_free(b);
 }
 
-/* A REFUSE says that more is done than has been sent: the put goes on with what has not left. */
+/* A REFUSE says that more is done than has been sent: the put continues with what has not left. */
 static void refused_ahead_of_it(void)
 {
     struct bench *b = new_bench(PIECE);

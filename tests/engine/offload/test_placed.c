@@ -1,7 +1,7 @@
 /*
  * Puts that an offload's region stores, in the simulated world: handlers deal with them where they
  * stand, over as many steps as it takes. They run once on each packet, however links break and
- * daemons are started anew, and keep records of other clients back no longer than a turn. What each
+ * daemons are restarted, and keep records of other clients back no longer than a turn. What each
  * return of a handler means is in test_regions.c.
  *
  *     test_placed                              the cases, and 30 random runs

@@ -9,7 +9,7 @@
 #include "tests/engine/offload/packet_bench.h"
 #include "tests/suite.h"
 
-/* ---- records that do not fit ---------------------------------------------------------------- */
+/* ---- records that do not fit ----------------------------------------------------------------- */
 
 /* A packet after the first one, and whether it may come. */
 static const struct {
@@ -101,7 +101,7 @@ static void stored_elsewhere(void)
     }
 }
 
-/* A put that is stored is refused, since its client has no turn. It goes on with the same record
+/* A put that is stored is refused, since its client has no turn. It continues with the same record
  * alone, and ends where its origin cuts it. */
 static void stored_and_refused(void)
 {
@@ -443,8 +443,8 @@ static void cut_by_the_next(void)
 
 /* ---- in line for a turn ---------------------------------------------------------------------- */
 
-/* The offload of a put that stands in line is disabled or destroyed: its origin may go on all the
- * same, and hears how the put has ended. */
+/* The offload of a put that stands in line is disabled or destroyed: its origin may continue all
+ * the same, and hears how the put has ended. */
 static void waits_without_an_offload(void)
 {
     for (uint32_t row = 0; row < 4; row++) {
@@ -473,7 +473,7 @@ static void waits_without_an_offload(void)
     }
 }
 
-/* ---- other operations that may not write ---------------------------------------------------- */
+/* ---- other operations that may not write ----------------------------------------------------- */
 
 /* An ordinary put of a word, 1. */
 static void send_put(struct bench *b, uint32_t sequence)

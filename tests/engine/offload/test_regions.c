@@ -1,7 +1,7 @@
 /*
  * Puts to an offload's region, in the simulated world: what each return of a handler means for the
  * put, its origin and its client, alone and in a batch; that puts of any length run each handler
- * exactly once on each packet, however links break and daemons are started anew; and how a put ends
+ * exactly once on each packet, however links break and daemons are restarted; and how a put ends
  * that can't.
  *
  *     test_regions                              the cases, and 100 random runs
@@ -177,7 +177,7 @@ static uint32_t staged(uint8_t kind, uint64_t at)
 }
 
 /* `count` puts in a row go as one batch, and the one at `place` follows the row: it ends as it does
- * alone, and so do the others, but for those after a fault, which disables the offload. */
+ * alone, and so do the others, except for those after a fault, which disables the offload. */
 static void check_batch(size_t row, uint32_t place, uint32_t count, uint32_t length)
 {
     uint64_t begun;
@@ -218,7 +218,7 @@ static void test_returns_in_a_batch(void)
             check_batch(row, batches[i].place, batches[i].count, batches[i].length);
 }
 
-/* A put without a local event that fails has one all the same; those beside it have none. */
+/* A put without a local event that fails has one anyway; those beside it have none. */
 static void test_silent_batch(void)
 {
     CU_ASSERT_FATAL(open_scene(1, 0, ALL));
@@ -236,7 +236,7 @@ static void test_silent_batch(void)
     close_scene();
 }
 
-/* A step ends in the middle of a batch whose handlers take long; it goes on in the next one. */
+/* A step ends in the middle of a batch whose handlers take long; it continues in the next one. */
 static void test_long_batch(void)
 {
     uint32_t last = 0, steps = 0;
@@ -276,7 +276,7 @@ static void test_long(void)
     close_scene();
 }
 
-/* ---- other writes to the region ------------------------------------------------------------- */
+/* ---- other writes to the region -------------------------------------------------------------- */
 
 static int status_of(uint8_t kind, uint16_t flags, uint32_t length, uint64_t offset)
 {
@@ -313,7 +313,7 @@ static int status_of(uint8_t kind, uint16_t flags, uint32_t length, uint64_t off
     return -ETIMEDOUT;
 }
 
-/* A get is as ever; nothing but puts may write, for it would pass the handlers by. */
+/* A get is as usual; nothing but puts may write, for it would pass the handlers by. */
 static void test_others(void)
 {
     CU_ASSERT_FATAL(open_scene(1, ENGINE_OFFLOAD_QUIET, ALL));

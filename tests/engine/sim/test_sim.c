@@ -241,7 +241,7 @@ static void test_nothing_lands_late(void)
 }
 
 /* A break is reported once, unless it is silent, and a cut link is of use again after both ends
- * have connected anew. */
+ * have connected again. */
 static void test_restore(void)
 {
     static struct fabric_pair p;

@@ -223,8 +223,8 @@ static void too_many_slots_are_refused(void)
     free(list);
 }
 
-/* A process that goes on with a team opens it by the algorithms that the team began with, whatever
- * its own configuration says; and finds these in the engine. */
+/* A process that continues with a team opens it by the algorithms that the team began with,
+ * whatever its own configuration says; and finds these in the engine. */
 static void a_team_keeps_its_algorithms(void)
 {
     static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};

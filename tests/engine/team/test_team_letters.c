@@ -632,7 +632,7 @@ static uint32_t random_letter(uint64_t number, uint64_t *state, uint64_t *words)
     return size;
 }
 
-/* The link begins anew: we have consumed all that was sent to us. */
+/* The link starts over: we have consumed all that was sent to us. */
 static bool relink(struct bench *b)
 {
     b->position = peek_peer(b->engine, 1).posted;

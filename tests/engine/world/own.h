@@ -1,5 +1,5 @@
 /*
- * An owner of the tests: node 0's engine submits by itself (daemon/engine/ops/submit.h) to a
+ * An owner of the tests: node 0's engine submits on its own (daemon/engine/ops/submit.h) to a
  * context of a client. The owner keeps its state where a real one would: in the arena, as one word
  * of its bind, in the transactions of its operations. So after a death of the process the word says
  * which operations were submitted and which have ended.

@@ -33,7 +33,7 @@ static uint8_t *path_memory(void *context, uint32_t end, uint64_t *length)
     return p->ends[end].memory;
 }
 
-/* Narrower rights to memory that has been moved: it is registered anew. */
+/* Narrower rights to memory that has been moved: it is registered again. */
 static int narrow(struct daemon_end *e, unsigned rights)
 {
     int rc;

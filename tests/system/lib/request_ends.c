@@ -8,7 +8,7 @@
 struct request_end {
     struct request_end *next;
     pwc_request *request;
-    struct pwc_event event; /* but for what the status says */
+    struct pwc_event event; /* except for what the status says */
     uint8_t id[PWC_CID_MAX];
     bool silent; /* the operation's end is seen only where it has failed */
 };

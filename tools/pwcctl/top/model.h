@@ -49,7 +49,7 @@ struct top_column {
 };
 
 struct top_cell {
-    bool known;         /* a rate is not at the first look, nor when its counter began anew */
+    bool known;         /* a rate is not at the first look, nor when its counter began again */
     double value, high; /* for a bar: shares from 0 to 1 */
     double counter;     /* for a rate or a share: the counter itself */
     char text[TOP_TEXT_MAX];

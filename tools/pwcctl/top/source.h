@@ -1,6 +1,6 @@
 /*
  * One look at the daemon without waiting: all questions on one connection, and the answers as they
- * come. A look has a connection of its own, so that a daemon that was started anew is just asked.
+ * come. A look has a connection of its own, so that a daemon that was restarted is just asked.
  */
 #ifndef PWCCTL_TOP_SOURCE_H
 #define PWCCTL_TOP_SOURCE_H

@@ -5,7 +5,7 @@
  *     arrivals of the target   0              64                8 + ..
  *                              | the counter  | the stop word   | ... or the table
  *
- * Fetched values are compared: each is larger than the one before, and without --contend by just
+ * Fetched values are compared: each is larger than the previous one, and without --contend by just
  * one. In the end the counter holds the sum of what both sides have added. With --contend the
  * target adds to the counter all the time, by its processor's own instruction.
  */

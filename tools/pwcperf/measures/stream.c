@@ -219,7 +219,7 @@ int stream_put(struct pair *pair, const struct plan *plan)
     return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
 }
 
-/* ---- gets: every one is waited for by its local event -------------------------------------- */
+/* ---- gets: every one is waited for by its local event ---------------------------------------- */
 
 static int take_get(struct stream *s)
 {

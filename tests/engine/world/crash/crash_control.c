@@ -168,7 +168,7 @@ static void run_link(struct driver *d)
     driver_finish(d);
 }
 
-/* Given up in the middle, and met again: what is bound anew works. */
+/* Given up in the middle, and met again: what is bound again works. */
 static void run_lost(struct driver *d)
 {
     submit_some(d, 0, 1, 3);

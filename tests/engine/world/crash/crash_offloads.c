@@ -1,7 +1,7 @@
 /*
  * Scenarios of test_crash with handlers (tests/engine/offload/scene.h): whatever node dies before
- * whatever store, every handler has run once but for the one that ran then. That one has run again
- * where its offload says so; otherwise its message was cut, and its origin got -ECONNABORTED.
+ * whatever store, every handler has run once except for the one that ran then. That one has run
+ * again where its offload says so; otherwise its message was cut, and its origin got -ECONNABORTED.
  */
 #include <errno.h>
 #include <string.h>

@@ -67,7 +67,7 @@ void model_close(struct model *m)
     *m = (struct model){0};
 }
 
-/* ---- ids ----------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 /* Each id is a function of the operation and of which of the two it is. */
 static uint64_t id_value(uint32_t number, bool remote)
@@ -108,7 +108,7 @@ static bool id_matches(const struct model *m, uint32_t number, bool remote,
     return length ? memcmp(event->data, room, length) == 0 : event->id == id.value;
 }
 
-/* ---- submission ---------------------------------------------------------------------------- */
+/* ---- submission ------------------------------------------------------------------------------ */
 
 /* Where the operation writes. */
 static uint32_t written_end(const struct model_op *op)
@@ -198,7 +198,7 @@ void model_refused(struct model *m, uint32_t number)
     m->op_count--;
 }
 
-/* ---- events -------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* Whether the operation may end without this event, so that later ones may come first. */
 static bool may_lack(const struct model_op *op, bool remote)
@@ -367,7 +367,7 @@ bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
     return remote ? remote_event(m, number, event) : local_event(m, number, event);
 }
 
-/* ---- flushes ------------------------------------------------------------------------------- */
+/* ---- flushes --------------------------------------------------------------------------------- */
 
 uint64_t model_flush(struct model *m, uint32_t from, uint32_t to)
 {
@@ -476,7 +476,7 @@ bool model_busy(const struct model *m, uint32_t number)
     return !op->ended || wants_local || wants_remote;
 }
 
-/* ---- losses -------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 static void shake_pair(struct model *m, uint32_t from, uint32_t to)
 {
@@ -528,7 +528,7 @@ void model_dead(struct model *m, uint32_t end)
     }
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static bool check_op(struct model *m, uint32_t number)
 {

@@ -32,7 +32,7 @@ uint64_t driver_random(struct driver *s, uint64_t limit)
     return value;
 }
 
-/* ---- driving ------------------------------------------------------------------------------- */
+/* ---- driving --------------------------------------------------------------------------------- */
 
 /* Takes all events that are there; how many. */
 uint32_t driver_probe(struct driver *s)

@@ -53,7 +53,7 @@ bool driver_flushed(struct driver *s, uint32_t from, uint64_t number);
 /* Goes on until all flushes of this end have ended. */
 void driver_finish_flush(struct driver *s, uint32_t from);
 
-/* Binds anew, or unbinds. */
+/* Binds again, or unbinds. */
 uint32_t driver_bind(struct driver *s, uint32_t from, uint32_t to);
 void driver_unbind(struct driver *s, uint32_t from, uint32_t to);
 /* Binds with a key to all memory, once. */
