@@ -98,7 +98,7 @@ static int ring_size(uint32_t wanted, uint32_t min, uint32_t *size)
     return 0;
 }
 
-/* A quarter of a ring that messages come through holds the longest, with a local id. */
+/* A quarter of a message ring holds the longest message with a local id. */
 static uint32_t messages_min(const struct pwc_client *client)
 {
     uint64_t longest = sizeof(struct submit_record) + SESSION_ID_MAX +
@@ -272,7 +272,7 @@ int context_end(struct pwc_ctx *ctx)
     pthread_mutex_unlock(&client->lock);
     rc = request_close(&client->link, ctx->session);
     FAULT(CONTEXT_LEFT);
-    /* A get that was given up may still come: the memory then goes with the client. */
+    /* A get that was given up may still write to this memory, which is freed with the client. */
     if (rc == 0 && ctx->channel.pending.places == 0)
         staging_close(&ctx->staging, client);
     context_free(ctx);

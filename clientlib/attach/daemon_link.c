@@ -106,8 +106,8 @@ static int send_request(struct daemon_link *link, const Pwc__ClientRequest *requ
     return rc == -ESHUTDOWN ? 0 : rc;
 }
 
-/* The answer to a call whose caller has given up: nobody will use what it has brought. Where the
- * socket takes no request now, that stays until the client, or its context, ends. */
+/* The answer to a call whose caller has given up: nobody will use the thing that it has brought.
+ * Where the socket takes no request now, the thing stays until the client, or its context, ends. */
 static void give_back(struct daemon_link *link, const Pwc__ClientReply *reply)
 {
     struct late_end end;
@@ -147,7 +147,7 @@ static void handle_reply(struct daemon_link *link, const Pwc__ClientReply *reply
         give_up(link, is_error ? note_error(link, reply->error) : -EPROTO);
         return;
     }
-    if (!call) { /* its caller has given up waiting */
+    if (!call) { /* the caller has given up waiting */
         give_back(link, reply);
         return;
     }
@@ -177,7 +177,7 @@ static void handle_frame(struct daemon_link *link, const uint8_t *body, size_t l
     pwc__client_reply__free_unpacked(reply, NULL);
 }
 
-/* The caller at work may wait for a frame that this thread has read. The lock is held. */
+/* A frame that this thread has read may be what the caller at work waits for. The lock is held. */
 static void ring(struct daemon_link *link)
 {
     if (link->at_work > 0 && link->bell >= 0 && !link->rung)

@@ -34,7 +34,7 @@ struct daemon_link {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct daemon_call *calls;
-    struct late *late; /* requests whose callers gave up: their things go back */
+    struct late *late; /* requests whose callers gave up: what the answers bring is given back */
     uint32_t last_id;
     bool reading;
     uint32_t at_work; /* calls whose caller works now */

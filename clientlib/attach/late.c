@@ -9,7 +9,7 @@ struct late {
     uint32_t session; /* the session of the context that the thing belongs to, if any */
 };
 
-/* Whether the answer brings a thing, and of which context. */
+/* Whether the answer brings a thing, and the context that the thing belongs to. */
 static bool asks_for_a_thing(const Pwc__ClientRequest *request, uint32_t *session)
 {
     *session = 0;

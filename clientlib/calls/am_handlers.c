@@ -80,7 +80,7 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
     return rc;
 }
 
-/* Shows the requester's library that no reply will come. There is room. Where this fails the
+/* Shows the requester's library that no reply will come. There is room for that. On failure the
  * session is over, and nothing is owed any more; a neighbour gets the answer in any case. */
 static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
 {

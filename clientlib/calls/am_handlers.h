@@ -19,7 +19,7 @@ struct handler {
 enum running {
     RUNNING_NONE = 0,
     RUNNING_ONE_WAY, /* for a reply, or a request that is not replied to */
-    RUNNING_REQUEST, /* and it has not replied yet */
+    RUNNING_REQUEST, /* for a request whose handler has not replied yet */
     RUNNING_REPLIED,
 };
 

@@ -29,8 +29,8 @@ static int drop_events(struct pwc_ctx *ctx, unsigned kinds, uint64_t *failed)
     return n;
 }
 
-/* One look at each context: whether one of them has still to wait; *idle is the last one of these
- * that had no event. */
+/* Looks at each context once. Returns whether one of them has still to wait; *idle is the last of
+ * these that had no event. */
 static bool look(struct pwc_client *client, uint64_t *failed, struct pwc_ctx **idle)
 {
     bool waits = false;

@@ -8,8 +8,8 @@
  * passed: as pwc_flush. */
 int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline);
 
-/* All that this context has submitted has ended. The end of an operation with a slot is seen when
- * its event is collected. */
+/* All that this context has submitted has ended. An operation with a slot has ended only when its
+ * event was collected. */
 bool flush_has_ended(const struct pwc_ctx *ctx);
 
 #endif

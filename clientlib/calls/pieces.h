@@ -21,11 +21,11 @@ struct pieces {
     size_t index[4];                       /* in these */
 };
 
-/* All pieces of a shape together, without making one. */
+/* Describes all pieces of a shape together, without making any. */
 struct pieces_extent {
     uint64_t count;
     size_t length;      /* of each */
-    uint64_t from, end; /* offsets of the region: from the lowest piece to behind the highest */
+    uint64_t from, end; /* offsets in the region: start of the lowest piece, end of the highest */
 };
 
 void pieces_of_vector(struct pieces *p, const struct pwc_piece *list, size_t n);

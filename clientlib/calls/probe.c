@@ -38,7 +38,7 @@ static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds
     return rc;
 }
 
-/* Takes one event in that way; returns as channel_probe. */
+/* Takes one event as channel_probe does, with the same results. */
 static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
                              struct pwc_event *out)
 {

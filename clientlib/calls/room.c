@@ -41,7 +41,7 @@ struct shown {
     uint8_t session[EVENT_BYTES_MAX], neighbour[EVENT_BYTES_MAX];
 };
 
-/* The ids of the operation that is to be tried again, or its source, may be that id. */
+/* Whether the ids of the operation that is to be tried again, or its source, stand in that id. */
 static int pass(struct pwc_ctx *ctx, int64_t deadline)
 {
     struct channel *ch = &ctx->channel;

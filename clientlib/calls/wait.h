@@ -27,7 +27,8 @@ static inline void wait_end(struct pwc_ctx *ctx)
     ctx->wait.call = SESSION_WAITS_NOT;
 }
 
-/* Around a sleep that is not wait_sleep: notes that the context sleeps, and that it is awake. */
+/* Called around a sleep other than wait_sleep: notes that the context sleeps, and that it is
+ * awake. */
 void wait_asleep(struct pwc_ctx *ctx, int64_t now);
 void wait_awake(struct pwc_ctx *ctx, int64_t now);
 
@@ -50,8 +51,8 @@ static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 
 /* Yields, if ctx->patience says so. False: the context is to sleep. */
 bool wait_yield(struct pwc_ctx *ctx, int64_t now);
-/* Between one of these, which gave 0, and the disarming that this call does: sleeps until the bell
- * rings, until the deadline, or for a moment, to check that the daemon still lives. */
+/* Call this between wait_arm, which returned 0, and the disarming that it does itself: sleeps until
+ * the bell rings, until the deadline, or for a moment, to check that the daemon still lives. */
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
 
 /*
@@ -71,7 +72,7 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
 unsigned wait_drain(struct pwc_ctx *ctx);
 
 /* Lets time pass until the deadline or for a moment, then keeps what has arrived: 0, -ETIMEDOUT
- * when the deadline had passed before, or why waiting is of no use any more. */
+ * when the deadline had passed before, or the error that makes waiting useless. */
 int wait_pass(struct pwc_ctx *ctx, int64_t deadline);
 
 /* Asks for the wake-ups that are due, for 100 ms at most: the caller may make no later call that

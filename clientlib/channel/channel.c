@@ -27,7 +27,7 @@ static void outbox_init(struct channel_outbox *outbox, struct ring_control *cont
     outbox->record_max = size / 4;
 }
 
-/* 0 where the ring is too small for any. */
+/* 0 where the ring is too small for any message. */
 static uint64_t reply_limit(uint32_t reply_size, uint32_t message_max)
 {
     return reply_size / 4 < event_bytes(message_max) ? 0
@@ -148,8 +148,8 @@ bool channel_awaits_reply(const struct channel *ch)
 
 /* ---- sleeping -------------------------------------------------------------------------------- */
 
-/* Something in the remote ring is worth a probe: not what was left there, unless it may continue.
- */
+/* Something in the remote ring is worth a probe: not an event that was left there, unless that may
+ * be taken now. */
 static bool remote_pending(struct channel *ch)
 {
     switch (ch->hold) {

@@ -57,7 +57,7 @@ static void reduce_scatter_round(const struct coll_shape *shape, uint32_t me, ui
     }
 }
 
-/* Whether `me` is of those that the root deals with in round r. */
+/* Whether the root sends to `me`, or receives from it, in round r. */
 static bool is_in_turn(const struct coll_shape *shape, uint32_t me, uint32_t r)
 {
     uint32_t far = coll_minus(shape->participants, me, shape->root);

@@ -102,14 +102,15 @@ struct coll_algorithm {
     /* Blocks arrive in a place apart from those that leave, an input and an output, where a
      * participant puts its own block itself. */
     bool apart;
-    uint32_t letters; /* that leave, or arrive, in a round at most: up to COLL_LETTERS */
-    uint32_t times; /* that all blocks leave, or arrive, at most, where an operand is cut; else 0 */
+    uint32_t letters; /* letters that leave, or arrive, in one round: up to COLL_LETTERS */
+    uint32_t times; /* where an operand is cut: how often all its blocks leave, or arrive, at most;
+                       else 0 */
     uint32_t (*rounds)(const struct coll_shape *shape);
     void (*round)(const struct coll_shape *shape, uint32_t me, uint32_t r, struct coll_round *out);
     /* The participant that block b stands for, where data is cut by participant. NULL: b. */
     uint32_t (*owner)(const struct coll_shape *shape, uint32_t me, uint32_t b);
-    /* The participant that holds block b at the end, where that is another one. NULL: as `owner`.
-     */
+    /* The participant that holds block b at the end, if another than `owner` says. NULL: as
+     * `owner`. */
     uint32_t (*source)(const struct coll_shape *shape, uint32_t me, uint32_t b);
 };
 
@@ -162,7 +163,7 @@ static inline uint32_t coll_blocks(const struct coll_algorithm *a, uint32_t part
     return slices == 0 ? 1 : (uint32_t)slices;
 }
 
-/* How often all blocks of an operand leave one participant, or arrive there, at most. */
+/* How often, at most, all blocks of an operand leave one participant, or arrive there. */
 static inline uint32_t coll_times(const struct coll_algorithm *a, const struct coll_shape *shape)
 {
     uint32_t most = a->times > 0 ? a->times : a->rounds(shape);

@@ -48,7 +48,8 @@ uint32_t packet_behind(const struct engine *e, const struct op *op, uint32_t don
     return done < op->length ? done : packet_before(e, op, 0);
 }
 
-/* Whether the client's memory has given the bytes; else it faulted, and is quarantined. */
+/* Whether the client's memory could be read; otherwise it faulted, and the client is
+ * quarantined. */
 static bool copy_bytes(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
                        uint32_t at, uint32_t length, uint8_t *to)
 {

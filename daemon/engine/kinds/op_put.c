@@ -42,7 +42,8 @@ static uint32_t protocol_for(const struct engine *e, const struct op *op)
                                                        : ENGINE_PROTOCOL_REASSEMBLE;
 }
 
-/* A nonce for the payload that begins, when it needs one: 0, -EBUSY, or -EAGAIN on a new link. */
+/* Takes a nonce, when one is needed, for the payload that begins: 0, -EBUSY, or -EAGAIN on a new
+ * link. */
 static int put_take_nonce(struct engine *e, const struct flow *f, struct op *op, uint32_t protocol)
 {
     struct peer_live *live = &e->peer_live[f->peer];
@@ -55,7 +56,8 @@ static int put_take_nonce(struct engine *e, const struct flow *f, struct op *op,
         op->nonce = (uint16_t)live->out.nonces[--live->out.nonces_free];
         return 0;
     }
-    /* When nothing under way will give one back, a new link begins with all of them. */
+    /* When no operation under way will give a nonce back, a new link begins with all of them
+     * free. */
     if (live->outstanding > 0 || live->out.voids > 0 || queue_count(&e->peers[f->peer].sent) > 0)
         return -EBUSY;
     peer_broken(e, f->peer, -ENOBUFS);
@@ -109,7 +111,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     if (posted == 0) { /* nothing left: the nonce is still unused */
         ledger_free_nonce(e, f->peer, op->nonce == UINT16_MAX ? NONE : op->nonce);
         op->nonce = UINT16_MAX;
-    } else if (r != -EAGAIN) { /* the target waits for the pieces that are missing */
+    } else if (r != -EAGAIN) { /* the target waits for the missing pieces */
         peer_broken(e, f->peer, r);
         r = -EAGAIN;
     }

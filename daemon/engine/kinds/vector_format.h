@@ -7,7 +7,7 @@
 #include <string.h>
 #include "daemon/engine/state/state.h"
 
-/* The piece that stands at `at`, and where the next one does. */
+/* Reads the piece at `at`, and returns where the next one begins. */
 static inline uint32_t vector_step(const uint8_t *block, uint32_t at, uint64_t *offset,
                                    uint32_t *length)
 {

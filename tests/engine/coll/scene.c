@@ -55,8 +55,8 @@ struct symbol *scene_block(struct symbol *data, const struct scene *s, uint32_t 
 
 /* ---- running a schedule ---------------------------------------------------------------------- */
 
-/* How many letters `me` sends to `peer`, or awaits from it; the blocks of the last, and the place
- * of those in a row of all that it sends. */
+/* How many letters `me` sends to `peer`, or awaits from it; the blocks of the last letter, and
+ * their place among all blocks that `me` sends. */
 uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_t peer,
                       struct coll_range *blocks, uint32_t *place)
 {
@@ -73,7 +73,7 @@ uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_
     return found;
 }
 
-/* Copies what leaves, for blocks leave as they stand before anything arrives. */
+/* Copies the leaving blocks, because blocks leave as they were before anything arrives. */
 static void send_letters(struct scene *s, uint32_t me)
 {
     const struct coll_round *now = &s->now[me];

@@ -11,7 +11,7 @@
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 
-#define PLACE UINT64_C(64) /* of the words, in the region */
+#define PLACE UINT64_C(64) /* offset of the words in the region */
 
 static uint32_t until_busy; /* elements that can be changed before one cannot */
 
@@ -82,7 +82,8 @@ static bool local_event(struct bench *b, struct event_record *event)
     return false;
 }
 
-/* Guards one operation: it has no event at its target, and its own says how many are done. */
+/* Guards one operation: its target gets no event, and its own event says how many elements are
+ * done. */
 static void one(void)
 {
     static const uint16_t flags[] = {0, SUBMIT_FETCH, SUBMIT_NO_LCE, SUBMIT_NO_RCE};
@@ -119,7 +120,7 @@ static void one(void)
             }
 }
 
-/* Guards a batch: those before the busy word are done and have their events, the others not. */
+/* Guards a batch: puts before the busy word are done and have their events, the others have not. */
 static void in_a_batch(void)
 {
     enum { COUNT = 6 };

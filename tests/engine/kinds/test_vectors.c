@@ -28,7 +28,7 @@ struct vector_record {
     } pieces[2];
 };
 
-/* The last record of a vector of 20 bytes, 11 of them here. */
+/* The last record of a vector of 20 bytes, with 11 of them in it. */
 static struct vector_record good_vector(const struct bench *b)
 {
     return (struct vector_record){
@@ -232,7 +232,7 @@ static void fields_of_a_block(void)
         const char *what;
         size_t offset, bytes;
         uint64_t value;
-        int status; /* of the local event; 1: quarantined */
+        int status; /* status of the local event; 1: quarantined */
     } rows[] = {
 #define FIELD(name) offsetof(struct block, name), sizeof(((struct block *)0)->name)
         {"nothing", FIELD(record.lid), 3, 0},
@@ -355,7 +355,7 @@ static void expect_failed_vector(struct bench *b, int first, int second)
     CU_ASSERT_NOT_EQUAL(b->fabric.kinds & 1u << WIRE_VECTOR, 0);
 }
 
-/* A record that fails when it is submitted fails the last one. */
+/* A record that fails on submission makes the last one fail. */
 static void fails_at_submission(void)
 {
     struct bench *b = submitting_bench();
@@ -399,7 +399,7 @@ static void fails_at_start(void)
     }
 }
 
-/* The first piece fails at once, and takes the second one along, which has not started. */
+/* The first piece fails at once, and with it the second one, which has not started. */
 static void fails_all_that_follow(void)
 {
     struct bench *b = submitting_bench();

@@ -33,7 +33,7 @@ static size_t bytes_of(struct engine_config config)
     return engine_arena_bytes(&config) + engine_private_bytes(&config);
 }
 
-/* The memory that one more of something takes, by the difference that a thousand make. */
+/* The memory that one more object takes, from the difference that a thousand of them make. */
 static double each(uint32_t *field, struct engine_config *config)
 {
     size_t few = bytes_of(*config);

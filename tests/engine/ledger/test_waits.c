@@ -41,7 +41,7 @@ static void end(struct waiting *w)
     free(w->memory);
 }
 
-/* From or into the second half of the second segment. */
+/* The operation reads from, or writes to, the second half of the second segment. */
 static struct submit_record operation(uint8_t kind)
 {
     return (struct submit_record){.size = sizeof(struct submit_record),
@@ -67,7 +67,7 @@ static struct packed packed(void)
     return put;
 }
 
-/* All of them are shown at once. */
+/* All of them are shown at the same time. */
 static void submit_packed(struct bench *b, const struct packed *puts, uint32_t count)
 {
     struct ring_control *ring = &b->session->submit;
@@ -161,12 +161,12 @@ static void memory_of_what_waits(void)
 
 /* ---- operations that wait -------------------------------------------------------------------- */
 
-/* An operation that waits gets its error; one that its target has refused, and waits for, goes as a
- * note of nothing. */
+/* An operation that waits gets its error. An operation that its target has refused, and still waits
+ * for, goes as an empty note. */
 static void withdrawn_for_what_waits(void)
 {
     static const struct {
-        uint32_t count; /* of packed puts in a row; 0: a large one */
+        uint32_t count; /* number of packed puts in a row; 0: one large put */
         bool refused;
     } rows[] = {{0, false}, {1, false}, {2, false}, {3, false}, {1, true}, {2, true}, {3, true}};
 
@@ -195,7 +195,7 @@ static void withdrawn_for_what_waits(void)
     }
 }
 
-/* A put without a key has nowhere to go; one of no bytes needs none. */
+/* A put without a key has no place to go; a put of no bytes needs none. */
 static void without_a_key(void)
 {
     static const struct {
@@ -223,7 +223,7 @@ static void without_a_key(void)
     }
 }
 
-/* A Long of no bytes has a place too, where it has a key. */
+/* A Long of no bytes has a place too, if it has a key. */
 static void places_of_a_long(void)
 {
     static const struct {
@@ -257,7 +257,7 @@ static void places_of_a_long(void)
     }
 }
 
-/* As long as a message may be, and longer. */
+/* A message of the greatest length, and a longer one. */
 static void blocks_too_long(void)
 {
     for (uint32_t more = 0; more <= 8; more += 8) {
@@ -301,7 +301,7 @@ static void pieces_that_do_not_leave(void)
         uint32_t after;
         int status;
         bool broken;
-        int event; /* its status; 1: the operation waits */
+        int event; /* status of its event; 1: the operation waits */
     } rows[] = {{0, -EAGAIN, false, 1},
                 {1, -EAGAIN, false, 1},
                 {0, -EIO, false, -EIO},
@@ -351,7 +351,7 @@ static void refused_for_long(void)
         w.b->fabric.base.traits.can_sleep = rows[i].can_sleep;
         w.b->fabric.post_status = -EAGAIN;
         bench_submit(w.b, &put);
-        if (rows[i].success) { /* the engine forgets the pause that it learnt */
+        if (rows[i].success) { /* the engine forgets the pause that it had learnt */
             bench_steps(w.b, 1000);
             w.b->fabric.post_status = 0;
             bench_steps(w.b, 1);
