@@ -34,7 +34,7 @@ static bool block_valid(const struct channel *ch, const struct event_record *eve
     return event->id_len == ((bytes + 7) & ~UINT64_C(7));
 }
 
-/* Room for the longest reply in the reply_submit ring. */
+/* Whether the reply_submit ring has room for the longest reply. */
 static bool has_reply_room(struct channel *ch)
 {
     void *room;
@@ -88,7 +88,7 @@ int channel_reply_room(struct channel *ch, struct neighbour *from, const struct 
     return 0;
 }
 
-/* Runs the handler; *ended gets the event of its end. 1, or as channel_deliver. */
+/* Runs the handler; *ended gets the event of its end. Returns 1, or as channel_deliver. */
 static int run_message(struct channel *ch, struct neighbour *from, const struct event_record *event,
                        struct event_record *ended)
 {
@@ -126,7 +126,7 @@ static int settle_slot(struct channel *ch, struct event_record *event)
                : -EPROTO;
 }
 
-/* 1: for the user; 0: it was for the library alone; -EPROTO. */
+/* 1: for the user; 0: for the library alone; -EPROTO. */
 static int settle(struct channel *ch, struct event_record *event)
 {
     if (event->op & EVENT_SLOT)

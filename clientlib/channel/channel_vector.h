@@ -14,7 +14,7 @@
 
 struct channel_vector {
     struct channel *ch;
-    struct submit_record like;   /* of the whole operation: kind, remote, flags, rid */
+    struct submit_record like;   /* the whole operation: kind, remote, flags, rid */
     struct submit_record *last;  /* the record that was written last, or NULL */
     struct submit_record *block; /* the block that is not full, or NULL */
     uint8_t *block_end;          /* where its next piece goes */

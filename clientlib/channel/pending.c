@@ -54,7 +54,7 @@ static uint8_t *id_of(struct pending_slots *p, uint32_t slot)
     return p->ids + (size_t)slot * SESSION_ID_MAX;
 }
 
-/* A slot that is zero except for its links: its number, or -EAGAIN. */
+/* Takes a slot, zeroed except for its links: its number, or -EAGAIN. */
 static int64_t take_slot(struct pending_slots *p)
 {
     uint32_t number = p->free_slot;
@@ -167,8 +167,8 @@ void pending_cancel(struct pending_slots *p, uint32_t number)
     free_slot(p, number);
 }
 
-/* The operation of this slot has ended: the number of the slot whose caller sees that, which for a
- * piece is its vector's. */
+/* The operation of this slot has ended. Returns the slot whose caller sees that: for a piece, the
+ * slot of its vector. */
 static uint32_t piece_settle(struct pending_slots *p, uint32_t number,
                              const struct event_record *event)
 {

@@ -25,7 +25,7 @@
 #include "proto/session_abi.h"
 
 #define PENDING_NONE   UINT32_MAX
-#define PENDING_PLACES 64 /* of staging: shadows of gets whose destination is in no region */
+#define PENDING_PLACES 64 /* of staging: for gets whose destination is in no region */
 
 struct pending_slot {
     uint64_t id;        /* by value, when id_len is 0 */
@@ -35,7 +35,7 @@ struct pending_slot {
     uint32_t next_free;
     uint32_t vector; /* for a piece: the slot of its vector; else PENDING_NONE */
     uint32_t pieces; /* for a vector: how many slots of its pieces are busy */
-    uint32_t left;   /* ends that are still to come */
+    uint32_t left;   /* ends that have not come yet */
     int32_t status;  /* the first error among those that have arrived */
     uint16_t id_len;
     uint8_t place; /* the place of staging that shadows the destination, counted from 1; 0: none */
@@ -78,9 +78,9 @@ void pending_stage(struct pending_slots *p, uint32_t slot, uint32_t place);
 void pending_drop_staged(struct pending_slots *p, uint64_t request_id);
 /* The operation was not submitted after all; a vector with its pieces. */
 void pending_cancel(struct pending_slots *p, uint32_t slot);
-/* The event of an operation's end, with room for EVENT_BYTES_MAX bytes: copies, and makes it the
- * event that the caller expects, or, still with EVENT_SLOT, that of a request. 1: show it; 0: drop
- * it; -EPROTO: it makes no sense. */
+/* Takes the event of an operation's end, with room for EVENT_BYTES_MAX bytes: makes the copies, and
+ * turns it into the event that the caller expects, or, still with EVENT_SLOT, into that of a
+ * request. 1: show it; 0: drop it; -EPROTO: it makes no sense. */
 int pending_settle(struct pending_slots *p, struct event_record *event);
 
 #endif

@@ -471,14 +471,13 @@ enum engine_notice_kind {
         9, /* handle (client), reason: the caller ends it with engine_client_close */
     ENGINE_PEER_BROKEN =
         10, /* peer, status: the fabric or the peer's records failed; drop the link */
-    ENGINE_PEER_SILENT = 11,   /* peer, length: ask it for a sign of life (engine_beat there), with
-                                  this many bytes of ours ahead of the one that we give it */
-    ENGINE_PEER_GONE = 12,     /* peer: nothing came from it for the deadline; give it up */
-    ENGINE_FABRIC_FAILED = 13, /* status: the fabric no longer delivers anything, from any peer */
-    ENGINE_TEAM_CLOSED = 14,   /* handle: its area may go */
-    ENGINE_OFFLOAD_READY = 15, /* handle, cookie, status: on an error it is gone */
-    ENGINE_OFFLOAD_CLOSED =
-        16, /* handle (context): an offload has gone that an earlier process was asked to destroy */
+    ENGINE_PEER_SILENT = 11,    /* peer, length: ask it for a sign of life (engine_beat there), with
+                                   this many bytes of ours ahead of the one that we give it */
+    ENGINE_PEER_GONE = 12,      /* peer: nothing came from it for the deadline; give it up */
+    ENGINE_FABRIC_FAILED = 13,  /* status: the fabric no longer delivers anything, from any peer */
+    ENGINE_TEAM_CLOSED = 14,    /* handle: its area may go */
+    ENGINE_OFFLOAD_READY = 15,  /* handle, cookie, status: on an error it is gone */
+    ENGINE_OFFLOAD_CLOSED = 16, /* handle (context): an offload that was to be destroyed has gone */
 };
 
 struct engine_notice {

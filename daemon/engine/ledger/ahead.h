@@ -23,8 +23,9 @@
  * the clients of records that have arrived and are not consumed, of a bounded number in each call;
  * a record is looked at once. */
 void ledger_look_ahead(struct engine *e, uint32_t peer, uint64_t bytes, uint64_t units);
-/* The next record stays, for its handlers take several steps. It is refused where a record stands
- * after it that is not for its client, or where so many do that others might find no room. */
+/* The next record stays, for its handlers take several steps. It is refused where a record for
+ * another client stands after it, or where so many records stand after it that others might find no
+ * room. */
 void ledger_look_behind(struct engine *e, uint32_t peer);
 
 #endif

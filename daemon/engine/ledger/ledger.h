@@ -20,7 +20,8 @@
 enum ledger_share {
     LEDGER_OPERATION, /* leaves ledger_kept */
     LEDGER_NOTE,      /* leaves a 32nd and LEDGER_ACK_BYTES */
-    LEDGER_VERDICT,   /* one that passes what waits (ledger_may_pass); leaves LEDGER_ACK_BYTES */
+    LEDGER_VERDICT,   /* for a verdict, which passes waiting records (ledger_may_pass); leaves
+                         LEDGER_ACK_BYTES */
     LEDGER_ACK,
 };
 #define LEDGER_ACK_BYTES 256u
@@ -52,9 +53,10 @@ struct ledger_mark {
  */
 void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark);
-/* Part of ledger_waits: all that is staged may wait. */
+/* A part of ledger_waits: whether everything that is staged may wait. */
 bool ledger_batches_wait(const struct engine *e, uint32_t peer);
-/* Whether what is staged waits for the ACK of what is under way, so that more leaves together. */
+/* Whether staged records wait for the ACK of records under way, so that more of them leave
+ * together. */
 static inline bool ledger_waits(const struct engine *e, uint32_t peer)
 {
     const struct ledger_out *out = &e->peer_live[peer].out;
@@ -86,10 +88,10 @@ void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t piece
 /* Stages the VOIDs that wait: 0, or -ENOSPC while some are left. */
 int ledger_stage_voids(struct engine *e, uint32_t peer);
 
-/* The longest record that the words of its head can count, in bytes. */
+/* The longest record that its head can describe, in bytes. */
 #define LEDGER_RECORD_MAX (8u * UINT16_MAX)
-/* The longest record for which a ring that operations fill finds room again and again, wherever the
- * ring wraps, and that runs do not cut. */
+/* The longest record that a ring full of operations has room for again and again, wherever the ring
+ * wraps, and that runs do not cut. */
 uint32_t ledger_record_most(const struct engine *e, uint32_t peer);
 
 /* Whether a verdict of this many bytes may pass what is next in turn and finds no room. */
@@ -132,10 +134,10 @@ int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record 
 void ledger_ack_soon(struct engine *e, uint32_t peer);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t peer);
-/* Says again what has been acknowledged last, as a sign of life. Whether there was room. */
+/* Repeats the last acknowledgement, as a sign of life. Returns whether there was room. */
 bool ledger_beat(struct engine *e, uint32_t peer);
 /* The link begins, perhaps again: a sign of life, which acknowledges what was consumed before, is
- * staged ahead of all else. */
+ * staged ahead of everything else. */
 void ledger_greet(struct engine *e, uint32_t peer);
 /* Part of ledger_nudge: operations are under way besides the runs. */
 bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline);

@@ -152,7 +152,7 @@ void ledger_ack_soon(struct engine *e, uint32_t peer)
     ack_wanted(e, &e->peer_live[peer].in, LEDGER_WAIT_OPERATION);
 }
 
-/* A processor that sleeps between looks (see fabric_traits.can_sleep) hears of runs alone. */
+/* A processor that sleeps between looks (see fabric_traits.can_sleep) notices runs only. */
 #define NUDGE_NS 100000u
 
 static bool stage_ack(struct engine *e, uint32_t peer, uint64_t upto)
@@ -233,8 +233,8 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
             ride_missed(e, in, unacked);
         return;
     }
-    /* The runs that are kept for ACKs are not spent on parts of one long run. Less than much waits:
-     * a peer whose window is full as well has more than that out. */
+    /* The runs that are kept for ACKs are not spent on parts of one long run. When little is to be
+     * acknowledged, the ACK waits: a peer whose window is full as well has sent more than that. */
     if (!much && !ledger_runs_free(e, peer))
         return;
     if (much) {

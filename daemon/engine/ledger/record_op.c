@@ -34,7 +34,7 @@ static uint32_t client_of(const struct engine *e, uint32_t session)
     return session != NONE ? e->sessions[session].client : NONE;
 }
 
-/* Whether there is still a client to take what comes. */
+/* Whether there is still a client to take the operation. */
 static bool inflow_open(const struct engine *e, const struct inflow *in)
 {
     const struct session *s;
@@ -136,7 +136,7 @@ static int arrival_parse(struct engine *e, struct arrival *a, const struct recor
     a->deferred = false;
     a->in_batch = false;
     memcpy(&a->w, record->at, kind->size);
-    a->w.op.head = record->head; /* the one that was checked: the record may change under us */
+    a->w.op.head = record->head; /* the head that was checked: the record may change under us */
     a->id = record->at + kind->size;
     if (a->w.op.rid_len > id_max)
         return -EPROTO;
@@ -145,7 +145,7 @@ static int arrival_parse(struct engine *e, struct arrival *a, const struct recor
     return behind < 0 || abi_pad8(a->w.op.rid_len) + (uint64_t)behind != left ? -EPROTO : 0;
 }
 
-/* An active message: its block, and the flags beside it. 0 or -EPROTO. */
+/* Parses an active message: its block, and the flags beside it. 0 or -EPROTO. */
 static int message_parse(struct arrival *a)
 {
     uint8_t flags = a->w.op.head.flags;
@@ -316,7 +316,7 @@ static void arrival_report(struct engine *e, const struct arrival *a, const stru
         reply_owe(e, w->flow);
 }
 
-/* How many events it brings. A request without has failed. */
+/* The number of events that the operation brings. A request without events has failed. */
 static uint32_t arrival_events(const struct arrival *a)
 {
     if (a->w.op.head.flags & WIRE_NO_EVENT || a->kind->silent)
@@ -324,8 +324,8 @@ static uint32_t arrival_events(const struct arrival *a)
     return a->kind->several ? (uint32_t)a->w.op.count : 1;
 }
 
-/* As arrival_act, of an operation that changes words, and may stop at one that is busy. How many
- * of its events are due, or -ENOBUFS. */
+/* As arrival_act, for an operation that changes words and may stop at a busy one. Returns how many
+ * events are due, or -ENOBUFS. */
 static int act_on_words(struct engine *e, struct arrival *a, struct event_room *room,
                         uint32_t events, int *status)
 {
@@ -433,7 +433,7 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
     return take_directly(e, a, status);
 }
 
-/* The record of an operation that came by an inflow. */
+/* Takes the record of an operation that came by an inflow. */
 static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;
@@ -463,7 +463,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
         r = refuse(e, peer, w);
     else if (r == 0 && in->state == INFLOW_REFUSED && inflow_spills(e, in))
         /* A STOP from before the refusal may hold its origin, for a verdict passes other notes: as
-         * long as there is a spill, a GO is to come. */
+         * long as there is a spill, a GO must follow. */
         inflow_hold(e, w->flow, INFLOW_STOPPED);
     else if (r == 0 && in->state == INFLOW_REFUSED)
         set32(e, &in->state, INFLOW_OPEN);
@@ -473,7 +473,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     return r;
 }
 
-/* A reply: it names the flow of its request, and its own for what may have to be said about it. */
+/* A reply: it names the flow of its request, and its own flow for a verdict about it. */
 static int take_reply(struct engine *e, uint32_t peer, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;

@@ -42,7 +42,7 @@ static int take_fail(struct engine *e, uint32_t peer, const struct ledger_record
 
     if (bytes > 0 &&
         (bytes > sizeof(outcomes) || w.done == 0 || abi_pad8(w.done) != bytes || w.status >= 0))
-        return -EPROTO; /* whatever has become of the flow */
+        return -EPROTO; /* whatever has happened to the flow */
     if (r <= 0)
         return r;
     if (bytes == 0) {
@@ -143,7 +143,7 @@ static int ack_after(struct engine *e, uint32_t peer)
 
     while ((count = ledger_acknowledge(e, peer, consumed, &done)) > 0) {
         if (done.flow == NONE && done.epoch == SENT_NONCE)
-            commit(e); /* the record stood for its nonce alone */
+            commit(e); /* the record was there for its nonce alone */
         else if (done.flow == NONE && done.epoch == SENT_LETTER)
             team_acknowledged(e, peer, done.slot); /* commits */
         else if (done.flow == NONE)

@@ -7,14 +7,14 @@
 
 /* ---- at the replier -------------------------------------------------------------------------- */
 
-/* Whether records may be staged: not for replies whose requester is gone, for its flow's number may
- * soon be another's. */
+/* Whether records may be staged: not for replies to a requester that is gone, because its flow's
+ * number may soon be another's. */
 bool reply_way_open(const struct engine *e, const struct flow *f);
 /* Whether this session owes a reply to the request that a record of its reply_submit ring names. */
 bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r);
 /* Within a transaction: a request is delivered that may be replied to. */
 void reply_owe(struct engine *e, uint32_t inflow);
-/* Within a transaction: one less is owed. */
+/* Within a transaction: counts one reply less as owed. */
 void reply_answered(struct engine *e, uint32_t inflow);
 
 /* ---- at the requester ------------------------------------------------------------------------ */

@@ -144,8 +144,8 @@ static uint64_t posted_from(uint32_t from, uint64_t length)
     return f.started * length + f.posted;
 }
 
-/* When a client ends, at most one window of its payloads is still under way, whatever the other
- * client has submitted. */
+/* At most one window of a client's payloads goes ahead of another client's small put, whatever the
+ * first client has submitted. */
 static void passes(void)
 {
     for (size_t w = 0; w < WAYS; w++)

@@ -270,7 +270,7 @@ static void test_nudge_without_runs(void)
     }
 }
 
-/* Where runs are cut, each run of ours that leaves takes along an ACK for which the peer waits. */
+/* Where runs are cut, records that wait for the peer's ACK leave a run free for an ACK of ours. */
 static void test_ack_behind_cut_runs(void)
 {
     struct wire_region revokes[120];

@@ -378,7 +378,8 @@ static void refused_for_long(void)
     }
 }
 
-/* Without a nonce a put waits for one; where nothing will give one back, a new link has all. */
+/* Without a nonce a put waits for one; when nothing will give a nonce back, a new link has all of
+ * them. */
 static void without_a_nonce(void)
 {
     static const struct {
@@ -403,7 +404,7 @@ static void without_a_nonce(void)
     }
 }
 
-/* One is on its way back, of a flow that was held when its payload had left already. */
+/* A nonce is on its way back, from a flow that was held when its payload had left already. */
 static void a_nonce_on_its_way_back(void)
 {
     const struct engine_key key = BENCH_KEY;
@@ -488,7 +489,7 @@ static void what_goes_together(void)
     }
 }
 
-/* As many as one batch may have, and one more: all of them leave, in two. */
+/* As many puts as one batch may have, and one more: all of them leave, in two batches. */
 static void rows_of_all_lengths(void)
 {
     for (uint32_t count = 63; count <= 66; count++) { /* BATCH_PUTS_MAX is 64 */
@@ -507,7 +508,7 @@ static void rows_of_all_lengths(void)
     }
 }
 
-/* A first put that is not in order gets its error, and is not taken for one of a row. */
+/* A wrong first put gets its error, and does not begin a batch. */
 static void a_row_that_begins_badly(void)
 {
     static const struct {
@@ -532,7 +533,7 @@ static void a_row_that_begins_badly(void)
     }
 }
 
-/* Its event ring says nothing that can be, or has room for one event only. */
+/* Its event ring has a senseless head, or room for one event only. */
 static void a_row_without_event_room(void)
 {
     static const struct {

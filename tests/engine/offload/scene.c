@@ -10,15 +10,15 @@
 
 #define ROUNDS_MAX 200000u
 #define COOKIE     UINT64_C(0xc00c1e)
-#define HOST_PUT   (1 << 20) /* in the id of a put */
+#define HOST_PUT   (1 << 20) /* bit in the id of a put from host memory */
 #define RERUNS_AT  (SCENE_MESSAGES * HANDLER_STAGES)
 #define BYTES_AT   (2u * RERUNS_AT)
 #define GOTS_AT    (BYTES_AT + SCENE_MESSAGES)
-#define GOT        (UINT64_C(1) << 31) /* in the id of a get: number << 32 | GOT | plan */
+#define GOT        (UINT64_C(1) << 31) /* bit in the id of a get: number << 32 | GOT | plan */
 static_assert(8 * (GOTS_AT + SCENE_MESSAGES) <= SCENE_PLACE, "puts go behind the counts");
 
-/* All puts of the program go alike: to target 0, at the message's number; the stage's counter; the
- * id is number * 4 + stage. */
+/* All puts of the program have one form: to target 0, at the message's number; the stage's counter;
+ * the id is number * 4 + stage. */
 #define PUT_PLACE ALU(CODE_MOV, 1, 0), ALU_X(CODE_MOV, 2, 7), ALU(CODE_LSH, 2, 3)
 #define PUT_ID                                                                                     \
     ALU(CODE_MOV, 4, 8), ALU_X(CODE_MOV, 5, 7), ALU(CODE_LSH, 5, 2), ALU_X(CODE_ADD, 5, 8)
@@ -156,7 +156,7 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU(CODE_MOV, 4, 0),
         HELPER(HELPER_REPLY),
         OR_AGAIN,
-        /* a get of the number's word, with what its own run is to do */
+        /* a get of the number's word, with the plan of its own run */
         UNLESS_BITS(9, SCENE_GET, 22),
         ALU(CODE_MOV, 1, 0),
         ALU_X(CODE_MOV, 2, 7),

@@ -20,7 +20,7 @@
 #define COUNT(a)  (sizeof(a) / sizeof *(a))
 #define INDEX     5u
 #define MS        100   /* steps of the bench */
-#define NO_CHUNKS 1000u /* more than the bench has: nothing is left to sends */
+#define NO_CHUNKS 1000u /* more than the bench has: no chunk is left for sends */
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
@@ -200,7 +200,7 @@ static void one_event_for_an_answer(void)
 }
 
 /* A message that comes again, and asks for a reply that it had not asked for, waits: it has no flow
- * of replies, and none is read in its place. */
+ * for replies, and no other flow is used in its place. */
 static void a_second_flag(void)
 {
     struct bench *b = new_bench();
@@ -281,7 +281,7 @@ static void each_context_wakes_once(void)
 
     join(b, 0, replies(b), 0, false);
     join(b, 1, replies(b), 0, false);
-    bench_bind(b, 7); /* inflow 2, of the first context */
+    bench_bind(b, 7); /* inflow 2, for the first context */
     CU_ASSERT_FALSE_FATAL(b->broken);
     poke_chunks_keep(b->engine, NO_CHUNKS);
     send_message(b, 0, 1, 0);
@@ -349,12 +349,13 @@ static void a_packet_of_a_message(void)
 
 /* ---- units and time -------------------------------------------------------------------------- */
 
-/* The machine stops a thread now and then: a run has its time thrice again, if those before it were
- * in time. A handler that is slow each time has it once again, and ends by a fault. */
+/* The machine stops a thread now and then: a run gets its time up to three times more, if the runs
+ * before it were in time. A handler that is always slow gets its time once more, and ends by a
+ * fault. */
 static void pauses_of_the_machine(void)
 {
     static const struct {
-        uint32_t between; /* runs in time, between two slow ones */
+        uint32_t between; /* runs in time, between two slow runs */
         uint32_t state;
     } rows[] = {{0, OFFLOAD_DISABLED},
                 {OFFLOAD_IN_TIME - 1, OFFLOAD_DISABLED},
@@ -472,7 +473,7 @@ static void sends_that_wait(void)
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-/* A handler gets no packet that is longer than packed-max, also of a peer whose own is more. */
+/* A handler never gets a packet longer than packed-max, even from a peer with a larger one. */
 static void a_long_packet(void)
 {
     struct {
@@ -510,7 +511,7 @@ struct look {
     uint32_t torn, whole;
 };
 
-/* Reads the program that is loaded just now; each has one byte all over. */
+/* Reads the program that is loaded just now; all bytes of each program are equal. */
 static void *look(void *argument)
 {
     struct look *l = argument;
@@ -532,8 +533,8 @@ static void *look(void *argument)
     return NULL;
 }
 
-/* An image that is shown is one program's, also where it was unloaded meanwhile, and another one
- * has its room. */
+/* An image that is shown belongs to one program, even if it was unloaded meanwhile and another
+ * program has its room. */
 static void an_image_is_shown_whole(void)
 {
     struct bench *b = unbound_bench(false);

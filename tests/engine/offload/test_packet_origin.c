@@ -11,7 +11,7 @@
 
 enum {
     PIECE = 1024,   /* bytes of a packet */
-    LONG = 32768,   /* more than the ledger's ring has room for */
+    LONG = 32768,   /* more than the ledger's ring can hold */
     MIDDLE = 8192,  /* several packets, which fit the ring */
     TARGET_FLOW = 3 /* its number at the target */
 };
@@ -249,7 +249,8 @@ static void without_packets_in_the_middle(void)
     bench_free(b);
 }
 
-/* A REFUSE says that more is done than has been sent: the put continues with what has not left. */
+/* A REFUSE claims that more is done than was sent: the put continues with the part that has not
+ * left. */
 static void refused_ahead_of_it(void)
 {
     struct bench *b = new_bench(PIECE);
@@ -285,7 +286,7 @@ static struct bench *storing_bench(void)
     return b;
 }
 
-/* The next packet from here on is the one of a put that is stored. */
+/* From here on the next packet is the record of a put that is stored. */
 static void check_stored(const struct bench *b, uint64_t at, bool nonce)
 {
     const struct wire_packet *w = next_packet(b, &at);
@@ -330,7 +331,7 @@ static void stored_goes_once(void)
 }
 
 /* The target's next process has no such region any more. It may have begun to handle the put, and
- * hears that no more comes. */
+ * is notified that no more follows. */
 static void stored_and_cut(void)
 {
     const struct wire_bound gone = {.head = {.words = sizeof(gone) / 8, .kind = WIRE_BOUND},
@@ -361,7 +362,7 @@ static void stored_and_cut(void)
 
 enum { PUTS = 3 };
 
-/* Puts of a word each, which are in the ring before the engine looks. */
+/* Puts of one word each, which are in the ring before the engine looks. */
 static void put_row(struct bench *b)
 {
     for (uint32_t i = 0; i < PUTS; i++) {
@@ -379,7 +380,7 @@ static void put_row(struct bench *b)
     bench_steps(b, 4);
 }
 
-/* What a FAIL says of each put of a batch, as its target may say it. */
+/* The status of each put of a batch, as a FAIL of its target may state it. */
 static const struct {
     uint32_t bytes, done;
     int32_t status;
@@ -415,8 +416,8 @@ static void verdict(struct bench *b, size_t row, uint32_t sequence)
     CU_ASSERT_TRUE_FATAL(bench_send(b, &fail, fail.w.head.words * 8u));
 }
 
-/* Each put of a batch ends as the target says; a verdict that does not fit the batch ends the link.
- */
+/* Each put of a batch ends with the status that the target states; a verdict that does not fit the
+ * batch ends the link. */
 static void outcomes_of_a_batch(void)
 {
     for (size_t row = 0; row < sizeof(verdicts) / sizeof(*verdicts); row++) {

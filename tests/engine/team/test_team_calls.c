@@ -10,7 +10,7 @@
 
 /* ---- submissions ----------------------------------------------------------------------------- */
 
-/* Submissions that make no sense, by number. False: there are no more. */
+/* Senseless submissions, by number. False: there are no more. */
 static bool make_bad_submission(struct submit_record *r, size_t number)
 {
     switch (number) {
@@ -69,7 +69,7 @@ static void bad_submissions_are_quarantined(void)
     }
 }
 
-/* A member that lies in the team area can make an honest one do each of these. */
+/* A member that lies in the team area can make an honest member submit each of these. */
 static void submissions_out_of_turn_break_the_team(void)
 {
     static const struct {
@@ -146,7 +146,7 @@ static void teams_take_what_memory_there_is(void)
     free_pair(&p);
 }
 
-/* A member that is alone with its engine needs nothing of it, so a submission is a lie. */
+/* A member that is alone with its engine never needs to submit, so a submission is a lie. */
 static void alone_there_are_no_letters(void)
 {
     static const struct engine_team_participant list[] = {{0, 1}};
@@ -177,8 +177,7 @@ static void alone_there_are_no_letters(void)
     free_pair(&p);
 }
 
-/* 64 teams of 1,024 engines are what a client may have, with the window of teams that ask for none.
- */
+/* A client may have 64 teams of 1,024 engines, with the window of teams that ask for none. */
 static void teams_of_a_client_fit(void)
 {
     struct participant *list = calloc(1024, sizeof(*list));
