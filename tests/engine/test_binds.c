@@ -151,7 +151,7 @@ static void unbinds(void)
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), 0);
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), -EINVAL);
     CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_READY);
-    /* Withdrawn as well: the answer to that is due before it is free. */
+    /* The region is withdrawn as well: the answer to that is due before the remote is free. */
     send_region(b, WIRE_REVOKE, 2, 9);
     CU_ASSERT_TRUE(peek_remote(b->engine, 0).revoke_due);
     poke_sweep(b->engine);
@@ -224,7 +224,7 @@ static void regions_without_room(void)
 
 /* ---- notes of a peer that asks --------------------------------------------------------------- */
 
-/* A BIND may name the flow that there is already; it has to be that one. */
+/* A BIND may name the flow that exists already; it has to be that flow. */
 static void binds_of_known_flows(void)
 {
     enum target { THE_CLIENT, THE_OTHER_CONTEXT };
@@ -331,7 +331,7 @@ static void binds_to_what_is_not_theirs(void)
     }
 }
 
-/* A flow that is on its way out is not the new one of that number. */
+/* A flow that is on its way out is not mistaken for the new flow of that number. */
 static void binds_beside_one_that_parts(void)
 {
     struct bench *b = unbound_bench(false);
@@ -445,7 +445,7 @@ static void answers_to_nothing(void)
         CU_ASSERT_EQUAL(peek_remote(b->engine, own).asked, 1);
     }
     bench_free(b);
-    /* "Not yet", when there is no memory to ask again. */
+    /* The answer is "not yet", and there is no memory to ask again. */
     b = unbound_bench(false);
     CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
     bench_ack(b);
@@ -460,7 +460,7 @@ static void answers_to_nothing(void)
     bench_free(b);
 }
 
-/* The owner's registrations are new: what has a key is resolved again, or is lost. */
+/* The owner's registrations are new: remotes with a key are resolved again, or are lost. */
 static void refreshes(void)
 {
     struct bench *b = bound_bench();
@@ -507,7 +507,7 @@ static void withdrawals_of_others(void)
     }
 }
 
-/* Without memory a withdrawal is asked for, and answered, later. */
+/* Without memory a withdrawal is requested, and answered, later. */
 static void withdrawals_without_memory(void)
 {
     struct bench *b = unbound_bench(false);
@@ -573,7 +573,7 @@ static void withdrawals_of_what_is_in_use(void)
     bench_free(b);
 }
 
-/* Another node's, which has the same slot and generation, is none of it. */
+/* A remote at another node, whose region has the same slot and generation, is not affected. */
 static void withdrawals_of_two_nodes(void)
 {
     struct bench *b = unbound_bench(true);
@@ -603,7 +603,7 @@ static void withdrawals_of_two_nodes(void)
 /* ---- a next process ---------------------------------------------------------------------------
  */
 
-/* A context that it was not given the memory of takes nothing, and ends. */
+/* A context whose memory was not passed on takes nothing, and ends. */
 static void sessions_that_nobody_attaches(void)
 {
     struct bench *b = bound_bench();

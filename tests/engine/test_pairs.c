@@ -26,7 +26,7 @@
 
 #define MEMBERS 4096u
 
-/* How many entries stand before this one in its home; UINT32_MAX: it is not there. */
+/* Counts the entries before this one in its home; UINT32_MAX: it is not in the home. */
 static uint32_t depth(const struct chain *c, uint32_t key, uint32_t entry)
 {
     uint32_t before = 0, i;
@@ -55,7 +55,7 @@ static void test_homes_grow(void)
     for (uint32_t i = 0; i < MEMBERS; i++)
         deepest = depth(&c, 3 * i, i) > deepest ? depth(&c, 3 * i, i) : deepest;
     CU_ASSERT(deepest < 16);
-    /* Every second one leaves; an entry that is added again moves. */
+    /* Every second entry leaves; an entry that is added again moves. */
     for (uint32_t i = 0; i < MEMBERS; i += 2)
         chain_remove(&c, i);
     CU_ASSERT_EQUAL(c.members, MEMBERS / 2);
@@ -137,7 +137,7 @@ static void test_unused_entries_take_nothing(void)
     CU_ASSERT(many[1] <= few[1] + 65536);
 }
 
-/* The next daemon may have other sizes: it does not take the arena over, and knows why. */
+/* The next daemon may have other sizes: it does not take the arena over, and reports why. */
 static void test_other_sizes(void)
 {
     static const struct engine_host host = {.wake = host_wake, .random = host_random};
@@ -359,8 +359,8 @@ static uint64_t close_some(struct bench *b, uint32_t from, uint32_t blocks)
     return fastest / BLOCK;
 }
 
-/* What a context has bound first, or was bound by first, stands at the end of its list, and leaves
- * as quickly as what came last. */
+/* The first bind of a context, or to it, stands at the end of its list, and leaves as quickly as
+ * the last one. */
 static void test_the_oldest_leave(void)
 {
     const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
@@ -398,8 +398,8 @@ static void test_the_oldest_leave(void)
     bench_free(b);
 }
 
-/* The fastest of some steps in which a context that was bound so often has drained its spill, and
- * one of its origins may continue. */
+/* The shortest of some steps in which a context with this many binds has drained its spill, and one
+ * of its origins may continue. */
 static uint64_t drain(uint32_t pairs)
 {
     const struct bench_shape shape = {
@@ -432,7 +432,8 @@ static uint64_t drain(uint32_t pairs)
     return fastest;
 }
 
-/* Whether the ring of remote events has room for one more, of which there may be padding before. */
+/* Whether the ring of remote events has room for one more event, with padding before it if
+ * needed. */
 static bool ring_has_room(const struct bench *b)
 {
     uint64_t tail = bench_events(b), used = tail - atomic_load(&b->session->remote.head);
@@ -441,8 +442,8 @@ static bool ring_has_room(const struct bench *b)
     return event + (to_end < event ? to_end : 0) <= SESSION_RING_MIN - used;
 }
 
-/* The fastest of some steps in which a context that was bound so often has made room, and the end
- * of one of its origins, for which there was none, is reported. */
+/* The shortest of some steps in which a context with this many binds has made room, and the end of
+ * one of its origins, for which there was none before, is reported. */
 static uint64_t report_end(uint32_t pairs)
 {
     const struct bench_shape shape = {
@@ -489,7 +490,7 @@ static uint32_t inflows_in(const struct bench *b, uint32_t inflows, enum inflow_
     return count;
 }
 
-/* Many origins may continue, not all in one step. */
+/* Many origins may continue, but not all in one step. */
 static void test_many_go_on(void)
 {
     enum { HELD = 1100, STEP_MOST = 512 };
@@ -535,7 +536,7 @@ static void test_drains(void)
     CU_ASSERT(many <= 4 * few + 4000);
 }
 
-/* The fastest of some steps in which the engine looks for silent peers, with this many flows that
+/* The shortest of some steps in which the engine looks for silent peers, with this many flows that
  * have nothing under way, to a peer that owes answers. */
 static uint64_t look_for_silence(uint32_t pairs)
 {

@@ -29,7 +29,7 @@ struct control;
 #define ACCOUNT_MOST  UINT64_C(325000000) /* ns */
 
 struct account {
-    uint64_t spent;   /* ns, less what was paid up to paid_at */
+    uint64_t spent;   /* ns that were charged, less what was paid up to paid_at */
     uint64_t paid_at; /* of the monotonic clock, ns */
 };
 

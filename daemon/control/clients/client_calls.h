@@ -19,8 +19,8 @@
 struct call *client_call(struct client *c, enum call_kind kind, void (*then)(struct call *call));
 struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
                             void (*then)(struct call *call));
-/* A call to the client's engine in memory that the caller has. `then` may free it; NULL: nothing
- * follows. */
+/* Makes a call to the client's engine in memory that the caller provides. `then` may free it; NULL:
+ * nothing follows. */
 void client_call_in(struct client *c, struct call *call, enum call_kind kind,
                     void (*then)(struct call *call));
 /* Has the thread of the engine forget a mapping that the engine has closed. Then `d->forget` frees

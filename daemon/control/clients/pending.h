@@ -44,7 +44,7 @@ struct pending {
     /* of a bind */
     uint32_t session;
     uint64_t peer;
-    uint32_t asked; /* the engine that the key names, as a peer's number + 1; 0: there is no key */
+    uint32_t asked; /* the engine named by the key, as a peer's number + 1; 0: there is no key */
     /* of an exchange */
     uint32_t sequence;
 };
@@ -62,13 +62,13 @@ void pending_destroy(struct pending_table *t);
  * other entries become invalid. */
 struct pending *pending_add(struct pending_table *t, enum pending_kind kind, struct client *client,
                             uint32_t request, uint64_t *cookie);
-/* The entry, if it is still there and of this kind (0: any). */
+/* The entry, if it still exists and is of this kind (0: any). */
 struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t kind);
 /* The cookie of an entry that waits. */
 uint64_t pending_cookie(const struct pending_table *t, const struct pending *p);
 void pending_remove(struct pending_table *t, struct pending *p);
-/* The client's entries: the first one, and the next after an entry that is still there. NULL: there
- * are no more. */
+/* The client's first entry, and the next one after an entry that still exists. NULL: there are no
+ * more. */
 struct pending *pending_of(struct pending_table *t, const struct client *client);
 struct pending *pending_after(struct pending_table *t, const struct pending *p);
 /* Iterates from *at = 0; NULL at the end. The entry that was returned last may be removed. */

@@ -15,7 +15,7 @@
 #include "daemon/control/teams/team_home.h"
 #include "daemon/control/threads/clock.h"
 
-#define PIECE     32512u /* bytes of an exchange's result in one frame: sockets take it whole */
+#define PIECE     32512u /* bytes of an exchange's result in one frame, which sockets take whole */
 #define ERRNO_MAX 4095
 
 enum { FAILURE_TEXT_MAX = 192, CALL_WORDS = 40 };
@@ -88,8 +88,8 @@ static int send_to(struct control *control, uint32_t node, const Pwc__PeerFrame 
     return 0;
 }
 
-/* As send_to, for what directory_client_node_up sends anyway: without a link the frame is dropped.
- */
+/* As send_to, for a frame that directory_client_node_up sends anyway: without a link it is
+ * dropped. */
 static void send_if_linked(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
     if (node != control->node)
@@ -301,7 +301,7 @@ static void leave_all(struct control *control, uint32_t node,
         char name[DIRECTORY_NAME_MAX];
         struct directory_id id = {.uid = j->uid, .job = name};
 
-        memcpy(name, j->name, sizeof(name)); /* the job may end with this rank */
+        memcpy(name, j->name, sizeof(name)); /* a copy, because the job may end with this rank */
         leave(control, &id, rank, node);
     }
 }
@@ -354,7 +354,7 @@ static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs 
            engine);
 }
 
-/* A rank waits no longer: all ranks get an error that names those which have not come. */
+/* A rank no longer waits: all ranks get an error that names the ranks which have not come. */
 static void give_up(struct control *control, const struct directory_id *id,
                     const struct directory_part *part)
 {

@@ -272,7 +272,7 @@ static int send_greeting(struct link *link, uint32_t target)
     return rc;
 }
 
-/* Sends our proof, in that credential, or (NULL) as it is. */
+/* Sends our proof, inside that credential, or (NULL) as it is. */
 static int send_proof(struct link *link, char *credential)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
@@ -300,7 +300,7 @@ static bool is_initiator(const struct link *link)
 
 static void vouched(struct munge_async *v);
 
-/* Has munged open their credential, or make ours, or both. Frames that come meanwhile wait. */
+/* Makes munged open their credential, or make ours, or both. Frames that arrive meanwhile wait. */
 static int vouch(struct link *link, const char *theirs)
 {
     struct munge_async *v = munge_async_new(theirs);

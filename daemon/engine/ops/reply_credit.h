@@ -26,8 +26,8 @@ bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags);
 enum quarantine_reason reply_space(struct engine *e, uint32_t session);
 /* Within a transaction: one more request holds its space. */
 void reply_hold(struct engine *e, uint32_t flow);
-/* Within a transaction: up to `count` requests of this flow will not be replied to: their space is
- * the client's again. */
+/* Within a transaction: up to `count` requests of this flow will not be replied to: the client gets
+ * their space back. */
 void reply_give_back(struct engine *e, uint32_t flow, uint32_t count);
 /* Whether the flow that a reply from `peer` names awaits one: 0, -EHOSTDOWN: its client is on its
  * way out; -EPROTO: no honest daemon sends this. */

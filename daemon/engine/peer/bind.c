@@ -57,9 +57,9 @@ static int bind_ask(struct engine *e, uint32_t remote)
     return notes_push(e, r->peer, client, &w, sizeof(w));
 }
 
-#define REMOTES_LOOKED_AT 256u /* by a bind that finds no room */
+#define REMOTES_LOOKED_AT 256u /* remotes that a bind without room looks at */
 
-/* Whether the session may have one more, and there is one. 0, -EDQUOT, -ENOSPC. */
+/* Whether the session may have one more remote, and there is one free. 0, -EDQUOT, -ENOSPC. */
 static int remote_room(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint)
 {
     bool flow = flow_find(e, owner_of(OWNER_SESSION, session), peer, endpoint) < 0;
@@ -116,7 +116,7 @@ int bind_begin(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoin
     direct_show_ended(e, i, false);
     if (bind_ask(e, i) < 0) {
         arena_rollback(&e->arena);
-        flow_retire(e, (uint32_t)flow); /* if it was made for this */
+        flow_retire(e, (uint32_t)flow); /* if the flow was made for this bind */
         return -ENOBUFS;
     }
     held_remotes(e, (uint32_t)flow, 1);
@@ -485,7 +485,7 @@ static void remote_forget(struct engine *e, uint32_t remote)
     direct_show_ended(e, remote, true);
 }
 
-/* Each remote towards the peer; `act` may free it. */
+/* Calls `act` for each remote towards the peer; `act` may free it. */
 static void remotes_towards(struct engine *e, uint32_t peer,
                             void (*act)(struct engine *e, uint32_t remote))
 {

@@ -21,7 +21,7 @@ void keepalive_open(struct engine *e)
         e->keepalive.bytes = 1;
 }
 
-/* Something of ours waits for the peer. */
+/* Whether something of ours waits for the peer. */
 static bool is_waited_for(struct engine *e, uint32_t peer)
 {
     const struct peer_live *live = &e->peer_live[peer];
@@ -88,7 +88,7 @@ static uint32_t hole_stays(struct engine *e, uint32_t peer)
     return live->stuck;
 }
 
-/* Counts one more interval of a peer that is watched. True: the peer is asked. */
+/* Counts one more interval for a peer that is watched. True: the peer must be asked. */
 static bool silent_again(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
@@ -142,8 +142,8 @@ int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes)
     *bytes = live->bytes;
     if (live->link != LINK_UP)
         return -ENOTCONN;
-    /* The peer waits for us. A connection may carry one way alone, or have lost what the peer
-     * waits for, and only we can see that. */
+    /* Whether the peer waits for us. A connection may carry only one direction, or have lost what
+     * the peer waits for, and only we can see that. */
     live->asked = true;
     live->bytes_theirs = ahead;
     if (!live->watched)

@@ -316,7 +316,7 @@ static void self_link(struct engine *e)
  */
 #define COLLECTIVE_BYTES 64u
 
-/* Takes records that have arrived, to `budget`: what was taken of it, or -EPROTO. */
+/* Takes records that have arrived, up to `budget`. Returns how much of it was used, or -EPROTO. */
 static int consume(struct engine *e, uint32_t peer, int budget)
 {
     struct ledger_record record;
@@ -400,7 +400,7 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     bool resting, again;
 
     if (live->broken && peer == e->config.self)
-        engine_peer_down(e, peer); /* the link to ourselves: nobody else would */
+        engine_peer_down(e, peer); /* the link to ourselves: no other side would do this */
     if (live->link != LINK_UP) {
         peer_drained(e, peer);
         if (p->discarding)

@@ -16,9 +16,9 @@ static inline uint32_t remote_home(const struct engine *e, uint32_t peer, uint32
 }
 /* Within a transaction: nothing names the remote any more. */
 void remote_free(struct engine *e, uint32_t remote);
-/* Whether the client has let go of the remote, and the remote's operations are over. */
+/* Whether the client has freed the remote, and the remote's operations are over. */
 bool remote_over(const struct engine *e, uint32_t remote);
-/* Frees the remote if so. Whether it still leaves (table_sweep). */
+/* Frees the remote if so. Returns whether it is still leaving (table_sweep). */
 bool remote_leaves(struct engine *e, uint32_t remote);
 /* The inflow exists now: the indices by which it is found lead to it. */
 void inflow_enters(struct engine *e, uint32_t inflow);

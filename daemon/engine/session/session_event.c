@@ -24,8 +24,8 @@ void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint
     session_dirty(e, session);
 }
 
-/* One local event of an operation; the caller notes the ring's tail. 0, or what is wrong with it.
- */
+/* Writes one local event of an operation; the caller notes the ring's tail. 0, or what is wrong
+ * with it. */
 static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
                       const struct op_part *part)
 {
@@ -168,7 +168,8 @@ static int ring_room(struct session_live *live, uint32_t size, uint32_t count, v
 {
     if (count == 1)
         return ring_reserve(&live->remote, size, at);
-    return ring_bytes_free(live, (uint64_t)size * (count + 1)); /* padding is less than an event */
+    return ring_bytes_free(live,
+                           (uint64_t)size * (count + 1)); /* padding is smaller than an event */
 }
 
 int session_reserve_for(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
@@ -405,7 +406,7 @@ static bool let_go_on(struct engine *e, uint32_t session, struct inflow *in)
     return true;
 }
 
-/* Within a transaction: one more is due. */
+/* Within a transaction: one more report is due. */
 static void owe(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];

@@ -22,8 +22,8 @@
 void doubt_begin(struct engine *e, uint32_t inflow, uint32_t sequence);
 /* As doubt_begin, for the completion handler of a get that has completed (state/offloads.h). */
 void doubt_begin_get(struct engine *e, uint32_t get);
-/* Within a transaction: the one of doubt_begin was put back in this process, which knows what it
- * has done. */
+/* Within a transaction: the transaction of doubt_begin was put back in this process, which knows
+ * what was done. */
 void doubt_end(struct engine *e);
 /* After a restart: the doubt that the last process has left moves into its inflow, or its get. */
 void doubt_inherit(struct engine *e);

@@ -76,7 +76,7 @@ static uint32_t take_slot(struct flood *f, struct flood_pair *p, bool reply)
     return slot;
 }
 
-/* Its place is free again once the handler has run and the source may be used. */
+/* The message's place is free again once the handler has run and the source may be used. */
 static void maybe_free_slot(struct flood *f, struct flood_message *m)
 {
     if (m->slot < FLOOD_SLOTS && m->ended && m->seen && !m->shaken) {

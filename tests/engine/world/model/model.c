@@ -22,7 +22,8 @@ bool model_fail(struct model *m, const char *format, ...)
     return false;
 }
 
-/* Memory is as it must be. Words that signals change are compared elsewhere (model_signals.c). */
+/* Checks that memory is as it must be. Words that signals change are compared elsewhere
+ * (model_signals.c). */
 static void begin_end(struct model_end *e)
 {
     memcpy(e->shadow, e->memory, e->length);
@@ -183,8 +184,8 @@ uint32_t model_submit(struct model *m, const struct model_op *op)
     m->ops[m->op_count].life = m->ends[op->to].life;
     if (op->kind == PATH_SIGNAL)
         m->ops[m->op_count].flags |= PWC_NO_RCE;
-    /* Nobody is asked, or no event is posted: until the owner's death is known here, that may do.
-     */
+    /* No rank is asked, or no event is posted: until the owner's death is known here, such
+     * operations may succeed. */
     if (op->shaken && op->flags & PWC_NO_RCE)
         m->ops[m->op_count].status = 0;
     return m->op_count++;
@@ -208,7 +209,7 @@ static bool may_lack(const struct model_op *op, bool remote)
     return (op->flags & PWC_UNORDERED) || ((op->flags & PWC_NO_LCE) && op->status == 0);
 }
 
-/* Whether this event may come of the operation at all. */
+/* Whether the operation may bring this event at all. */
 static bool may_have(const struct model_op *op, bool remote)
 {
     if (remote)
@@ -402,7 +403,8 @@ static bool is_flushed(struct model *m, uint32_t number)
         return model_fail(
             m, "operation %u (%u->%u flags %x) has had no event before a flush behind it", number,
             op->from, op->to, op->flags);
-    /* Data seen at the target has been compared then; others may write there since. */
+    /* Data that was seen at the target has been compared then; others may have written there
+     * since. */
     if (op->ended && (!(op->flags & PWC_LCE_SOURCE) || op->remote_seen))
         return true;
     op->ended = true;
@@ -518,7 +520,7 @@ void model_dead(struct model *m, uint32_t end)
         struct model_pair *p = model_pair_of(m, end, other);
 
         model_shake(m, end, other);
-        /* The operations that it had under way may land or not, at ends that live. */
+        /* The operations that the dead client had under way may land or not, at ends that live. */
         for (uint32_t i = 0; i < p->count; i++) {
             const struct model_op *op = &m->ops[p->ops[i]];
 

@@ -28,7 +28,7 @@ struct model_op {
     unsigned flags;
     uint64_t remote_offset, local_offset, length;
     uint32_t pieces;  /* 2 or more: submitted as a vector */
-    bool fetch;       /* of an atomic, as these are (model_counters.h): */
+    bool fetch;       /* for an atomic of the model's counters (model_counters.h): */
     uint64_t fetched; /* by its local event */
     uint32_t life;    /* its target's */
     uint32_t lid_len, rid_len;
@@ -53,9 +53,9 @@ struct model_flush {
 struct model_pair {
     uint32_t *ops;
     uint32_t count, room;
-    uint32_t local_first, remote_first; /* before these all have been seen */
-    uint32_t ended_first;               /* before this all are known to have ended */
-    uint64_t word;                      /* signalled by them: as it was before the first */
+    uint32_t local_first, remote_first; /* all earlier ones have been seen */
+    uint32_t ended_first;               /* all earlier ones are known to have ended */
+    uint64_t word;                      /* the word that they signal, as it was before the first */
     uint64_t word_seen;
 };
 
@@ -68,7 +68,7 @@ struct model_end {
     bool dead;
     uint64_t local_events, remote_events;
     uint32_t life;                     /* how often its context came back */
-    uint64_t counters[MODEL_COUNTERS]; /* their values when that life began */
+    uint64_t counters[MODEL_COUNTERS]; /* values of its counters when that life began */
 };
 
 struct model {
@@ -80,7 +80,7 @@ struct model {
     struct model_flush flushes[MODEL_FLUSHES_MAX];
     uint32_t flush_count;
     uint64_t flush_numbers;
-    uint64_t counters_at; /* offset at each end; 0: there are none */
+    uint64_t counters_at; /* offset of the counters at each end; 0: there are none */
     bool orders_kinds;    /* PATH_ORDERS_KINDS */
     bool failed;
     char failure[300];
