@@ -118,8 +118,8 @@ static void call(struct assembly *a, struct hall *h)
                    strerror(-last));
 }
 
-/* Begins what may be under way: slices of the call whose first one is not behind us, or else of the
- * next one. */
+/* Begins the slices that may be under way: of the present call if its first slice has not ended,
+ * else of the next call. */
 static void begin(struct assembly *a, struct hall *h)
 {
     uint64_t end = h->instance - h->instance % a->slices + a->slices;

@@ -25,10 +25,10 @@ static struct good_frames f;
 /* ---- each field out of range ----------------------------------------------------------------- */
 
 enum outcome {
-    REFUSED,  /* with status and words, and it closes */
+    REFUSED,  /* with a status and a text, and the daemon closes */
     ANSWERED, /* with a status; the link stays */
     PASSED,   /* over; the link stays */
-    CLOSED,   /* with words in its log, where it does not limit them as a stranger's */
+    CLOSED,   /* with a line in its log, unless it limits those as a stranger's */
 };
 
 struct row {
@@ -130,15 +130,16 @@ static const struct row rows[] = {
     {"gathered.sequence", UINT32_MAX, NULL, PASSED, 0, NULL},
     {"gathered.status", (uint32_t)INT32_MIN, NULL, PASSED, 0, NULL},
     {"gathered.offset", UINT64_MAX, NULL, PASSED, 0, NULL},
-    {"gathered.why", 0, "a\nb", PASSED, 0, NULL}, /* words, cleaned before a client gets them */
-    {"ping.answer", 0, NULL, PASSED, 0, NULL},    /* before there is a link between the engines */
+    {"gathered.why", 0, "a\nb", PASSED, 0,
+     NULL},                                    /* a text that is cleaned before a client gets it */
+    {"ping.answer", 0, NULL, PASSED, 0, NULL}, /* before there is a link between the engines */
     {"ping.pings", UINT64_MAX, NULL, PASSED, 0, NULL},
     {"ping.bytes", UINT64_MAX, NULL, PASSED, 0, NULL},
     {"ping.engine", 1, NULL, CLOSED, 0, SENSELESS},
     {"ping.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},
 };
 
-/* Fields of which every value means something, or which have a test of their own below. */
+/* Fields for which every value is valid, or which have a test of their own below. */
 static const char *const elsewhere[] = {
     "counter",               /* seals_that_do_not_fit */
     "mac",                   /* seals_that_do_not_fit */
@@ -157,7 +158,7 @@ static const char *const elsewhere[] = {
     "contribution.give_up",  /* either */
     "greeting.release",      /* words for a message: versions */
     "offer.incarnation",     /* compared only */
-    "offer.consumed",        /* of a state that both know: tests/engine */
+    "offer.consumed",        /* for a state that both know: tests/engine */
     "offer.peer_state_id",   /* compared only */
     "offer.ring_address",    /* theirs: named back to them */
     "offer.ring_key",        /* theirs: named back to them */

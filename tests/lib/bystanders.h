@@ -20,7 +20,7 @@ struct bystanders {
     bool runs;
     _Atomic uint64_t rounds; /* that went well */
     _Atomic bool stop;
-    _Atomic bool failed; /* and said so on standard error */
+    _Atomic bool failed; /* the failure was printed on standard error */
 };
 
 /* Starts ranks 0 and 1 of a job, on nodes 0 and 1. */

@@ -29,7 +29,7 @@ enum {
     RUN = 32,
     REGION = 4096,
     STALLED_S = 60,
-    NAP_US = 50, /* of the ranks on the owner's node, which are many times as fast */
+    NAP_US = 50, /* for ranks on the owner's node, which are many times as fast */
 };
 
 /* Set by main before the tests run. */
@@ -80,7 +80,7 @@ static int submit(pwc_remote *to, uint8_t code, const uint8_t *operands, uint8_t
                    : pwc_atomic(to, 64, op, type, operands, 1, lid, rid, PWC_NO_RCE);
 }
 
-/* One operation on a word of rank 0, against the same on a word of our own. */
+/* One operation on a word of rank 0, compared with the same operation on a word of our own. */
 static void check_one(struct rank *from, uint8_t *word, uint8_t code, bool fetch)
 {
     _Alignas(8) uint8_t expected[8];

@@ -307,7 +307,7 @@ static void changed_under_way(void)
     pthread_barrier_destroy(&together);
 }
 
-/* The ranks have made some rounds since, or one has failed. */
+/* Whether the ranks have made some rounds since, or one has failed. */
 static void await_rounds(const struct member *members, unsigned more)
 {
     unsigned enough = members[0].rounds + more;

@@ -28,7 +28,7 @@
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static bool survives_daemons; /* the provider does */
-/* Not a test's own: a test that fails leaves it running. */
+/* Belongs to no single test: a test that fails leaves it running. */
 static struct bystanders others;
 
 static const struct death_row {
@@ -43,7 +43,7 @@ static const struct death_row {
     {"the owner of what is got dies", "get-owner", false, true},
 };
 
-/* Bytes land at the victim: it sees them itself. */
+/* Bytes land at the victim, which sees them itself. */
 static bool lands_at_victim(const struct death_row *row)
 {
     return row->victim_begins == row->get;
@@ -66,8 +66,8 @@ static int begin_all(struct rank *r, const struct death_row *row)
     return rc;
 }
 
-/* Until the first bytes of the first transfer are there, and so the last ones are not yet. The
- * clock bounds it: nobody rings for that. */
+/* Waits until the first bytes of the first transfer are there, but not yet the last ones. A
+ * deadline bounds the wait, because no bell rings for that. */
 static bool await_bytes(const struct rank *r)
 {
     const volatile uint8_t *first = r->memory;
@@ -144,7 +144,8 @@ static int end_of_put(struct rank *r, uint64_t id, unsigned flags)
     return event.status;
 }
 
-/* Towards the dead, as soon as its daemon knows: an error, also where no event was asked for. */
+/* Operations towards the dead fail as soon as its daemon knows, also where no event was
+ * requested. */
 static void check_dead(struct rank *r)
 {
     uint64_t id = 1000;

@@ -482,7 +482,7 @@ static int attach_third(pwc_client **client, pwc_ctx **ctx, uint32_t number, con
     return rc;
 }
 
-/* The timeout of a barrier is that of the attach too, for which a busy machine may need longer. */
+/* The timeout of a barrier is also that of the attach, for which a busy machine may need longer. */
 static int attach_shortly(pwc_client **client, pwc_ctx **ctx, uint32_t number, const char *job)
 {
     int rc = -ETIMEDOUT;
@@ -504,7 +504,7 @@ static void test_barrier_fails_for_all(void)
     fflush(NULL);
     child = fork();
     CU_ASSERT_FATAL(child >= 0);
-    if (child == 0) { /* would wait for longer than this process lives */
+    if (child == 0) { /* would wait longer than this process lives */
         alarm(RANK_WAIT_MS / 1000);
         if (attach_third(&client, &ctx, 0, "lacks", 2 * RANK_WAIT_MS) != 0)
             _exit(1);

@@ -19,7 +19,7 @@
 #include "tests/suite.h"
 #include "tests/system/lib/two.h"
 
-#define SOON_MS 500 /* a rank that naps looks again after a second: sooner is woken */
+#define SOON_MS 500 /* sooner is woken: a rank that naps looks again after a second */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -154,7 +154,7 @@ struct sleeper {
     struct two *two;
     unsigned kinds;
     bool by_poll;
-    /* The awaited event has been caused: before, the thread may be woken for other things. */
+    /* The awaited event has been caused; before that, the thread may be woken for other reasons. */
     _Atomic bool done;
     _Atomic pid_t thread;
     int rc;
@@ -199,7 +199,7 @@ static pthread_t fall_asleep(struct sleeper *s)
     return thread;
 }
 
-/* Lowers `best`, how long it took: a nap costs a second each time, a busy machine does not. */
+/* Lowers `best`, the time that it took: a nap costs a second each time, a busy machine does not. */
 static void woken_after(struct sleeper *s, pthread_t thread, int64_t *best)
 {
     int64_t from = now_ns();
@@ -240,7 +240,7 @@ static void test_reply_wakes(void)
     }
 }
 
-/* A ring that was full has room again: a rank that waits for that by pwc_fd is woken. */
+/* A ring that was full has room again: a rank that waits for room by pwc_fd is woken. */
 static void room_wakes(int64_t *best)
 {
     struct sleeper s = {.kinds = PWC_LOCAL, .by_poll = true};

@@ -23,7 +23,8 @@
 
 struct doctor_daemon {
     char socket[108];
-    int status; /* 0: it has answered; or why not, a negative errno, and in words */
+    int status; /* 0: the daemon has answered; otherwise why not, as a negative errno and in words
+                 */
     char why[DOCTOR_TEXT_MAX];
     bool stuck;
     pid_t pid;
@@ -43,7 +44,7 @@ struct doctor_daemon {
 struct doctor_programs {
     char version[DOCTOR_WORD_MAX]; /* ours */
     unsigned session_version;
-    char pwcd[256];                     /* the daemon's program that would be started */
+    char pwcd[256];                     /* the daemon's program that a start would use */
     char pwcd_version[DOCTOR_WORD_MAX]; /* "": it cannot be asked */
     char providers[DOCTOR_PROVIDERS_MAX][DOCTOR_WORD_MAX]; /* usable ones; the first is taken */
     unsigned provider_count;
@@ -51,7 +52,7 @@ struct doctor_programs {
 };
 
 struct doctor_machine {
-    uid_t uid;                           /* that the daemon runs as, or, where none does, ours */
+    uid_t uid; /* the user that the daemon runs as; without a daemon, ours */
     uint64_t memory_locked, descriptors; /* hard limits of that process */
     bool of_daemon;                  /* the limits are the daemon's; false: those of this shell */
     bool memory_exempt;              /* memory_locked does not bind that process */
@@ -85,8 +86,8 @@ struct doctor_full {
     bool known;      /* for a queue of events: its client was still there, with this user and job */
     uid_t uid;
     char job[DOCTOR_WORD_MAX * 2];
-    unsigned held;    /* operations of others towards it that have waited for over a second, */
-    int64_t held_of;  /* the oldest of them, of this rank; -1: its context has gone */
+    unsigned held;    /* operations of others towards it that have waited for over a second */
+    int64_t held_of;  /* the oldest of them belongs to this rank; -1: its context has gone */
     uint64_t held_ns; /* how long they have waited */
 };
 
@@ -119,7 +120,7 @@ struct doctor_still {
 
 /* The reasons why programs make no progress, as all daemons that were asked give them. */
 struct doctor_stalls {
-    struct doctor_operation operation, cut; /* towards nodes that are linked, and that are not */
+    struct doctor_operation operation, cut; /* towards linked nodes, and others */
     struct doctor_full events, records;
     struct doctor_barrier barrier;
     struct doctor_still still;
@@ -171,7 +172,7 @@ void doctor_look_at_stalls(struct doctor_stalls *stalls, const char *const *sock
 /* Looks at the machine as that daemon sees it. */
 void doctor_look_at_machine(struct doctor_facts *facts);
 
-/* Judges the daemon of the first socket, and what programs of all of them wait for. 0: nothing is
+/* Judges the daemon of the first socket, and what programs of all daemons wait for. 0: nothing is
  * wrong; 1: something is; negative: there was no memory to judge. */
 int doctor_run(const char *const *sockets, size_t count, bool json);
 

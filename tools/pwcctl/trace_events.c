@@ -252,7 +252,7 @@ static void put_slice(struct writer *w, const struct slice *s)
 
 /* ---- arrows ---------------------------------------------------------------------------------- */
 
-/* `way` numbers the operation whose way it shows. */
+/* `way` is the number of the operation whose way the arrow shows. */
 static void put_arrow(struct writer *w, const char *phase, size_t way, const struct slice *at,
                       uint64_t when)
 {

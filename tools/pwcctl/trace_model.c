@@ -330,7 +330,7 @@ int trace_model_add(struct trace_model *m, const struct trace_source *source, ui
 
 /* ---- when all are there ---------------------------------------------------------------------- */
 
-/* Each moment is not before the one that it follows, and there is an end. */
+/* Makes each moment no earlier than the one before it, and makes sure that there is an end. */
 static void settle(struct slice *s, uint64_t last_ns)
 {
     uint64_t latest = s->at[MOMENT_BEGIN];

@@ -65,8 +65,8 @@ static int run_begin(struct engine *e, uint32_t peer)
 /*
  * An ACK costs its sender and its receiver a call of the fabric, unless it rides with records that
  * leave anyway. A client that answers does so before the next step: the thread lets it run when it
- * has an event. So where rides come, an ACK waits for the next step; where the last one left alone,
- * it leaves in the step that consumed.
+ * has an event. So while ACKs find rides, an ACK waits for the next step; after one that left
+ * alone, the next one leaves in the step that consumed.
  *
  *     rides      step: consume, event    client answers    step: answer and ACK
  *     none do    step: consume, event, ACK

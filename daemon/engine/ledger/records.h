@@ -71,7 +71,7 @@ struct arrival_kind {
     uint8_t op;   /* the kind that its event names, enum submit_kind */
     bool several; /* w.op.count operations in one, each with an event */
     bool silent;  /* the target posts no event */
-    bool changes; /* it changes words, for one of which its context may wait; it has `ready` */
+    bool changes; /* changes words, one of which its context may wait for; has `ready` */
     /* The bytes that follow the id, of which `left` stand there. NULL: none follow; or -EPROTO. */
     int64_t (*parse)(struct engine *e, struct arrival *a, uint64_t left);
     /* Before anything is done: 0 or the status that its origin gets. */

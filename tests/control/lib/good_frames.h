@@ -13,14 +13,14 @@
 #include "daemon/fabric/fabric.h"
 #include "tests/control/lib/raw_peer.h"
 
-#define WE     0u /* the made-up one: its dial goes before the other's */
+#define WE     0u /* our number, which is lower: our dial takes precedence over the other node's */
 #define COOKIE UINT64_C(77)
 
 /* Owned by the test. The bodies point at the names and the address. */
 struct good_frames {
     char job[16]; /* its directory is at the daemon */
     char our_job[16];
-    char pair_job[16];                   /* of two ranks of ours, its directory too */
+    char pair_job[16]; /* a job of two ranks of ours, whose directory is at the daemon too */
     uint8_t address[FABRIC_ADDRESS_MAX]; /* of a fabric, to offer; empty until the test fills it */
     size_t address_size;
     Pwc__Greeting greeting;

@@ -42,8 +42,8 @@ static void compute(uint64_t ns)
         continue;
 }
 
-/* Time between a begin and its end is the user's, except for what is begun in between for another.
- */
+/* Time between a begin and its end is charged to the user, except for inner calls that are for
+ * another. */
 static void charged(void)
 {
     struct account *outer, *inner;
@@ -80,7 +80,7 @@ static void paid(void)
     end();
 }
 
-/* The clients of other users count, not connections that only look. */
+/* Only clients of other users count, not connections that only look. */
 static void alone(void)
 {
     begin();

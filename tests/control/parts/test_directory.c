@@ -10,7 +10,7 @@
 
 #define NODES 4u
 
-static int taken; /* pieces of memory that are out */
+static int taken; /* allocated pieces of memory */
 static int refuse_after = -1;
 
 static void *take(void *context, size_t size)
@@ -296,7 +296,7 @@ static void bounded(void)
     directory_clear(&d);
     refuse_after = 0;
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0, 0), -ENOMEM);
-    refuse_after = 2; /* the job's nodes, and half of what a gather takes */
+    refuse_after = 2; /* after the job's nodes and half of the memory of a gather */
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0, 0), 0);
     struct directory_part part = {.size = 1, .data = (const uint8_t *)"x", .length = 1};
     struct directory_job *at;
@@ -550,8 +550,8 @@ static void missing_ranks(void)
     }
 }
 
-/* A rank gives up an open exchange from its own node only, also one that it has not come to; ranks
- * that attach later for the first time find it failed. */
+/* A rank may give up an open exchange only from its own node, even one that it has not joined yet;
+ * ranks that attach later for the first time find it failed. */
 static void giving_up(void)
 {
     const struct directory_part first = {.size = 3, .length = 0}, late = {.rank = 2, .size = 3};

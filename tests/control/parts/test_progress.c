@@ -468,9 +468,9 @@ static void test_step_watch(void)
     } rows[] = {
         {5000000, 5000000, 0, 0, 5000000}, /* all of it its own */
         {5000000, 10000, 1, 0, 5000000},   /* the thread has blocked on its own */
-        {5000000, 10000, 0, 0, 10000},     /* the processor was another's, or the hypervisor's */
-        {5000000, 10000, 1, 1, 10000},     /* the same, after a sleep */
-        {5000000, 10000, 2, 1, 5000000},   /* the thread has blocked after a sleep */
+        {5000000, 10000, 0, 0, 10000},   /* another process, or the hypervisor, had the processor */
+        {5000000, 10000, 1, 1, 10000},   /* the same, after a sleep */
+        {5000000, 10000, 2, 1, 5000000}, /* the thread has blocked after a sleep */
         {5000000, 5400000, 0, 0, 5000000}, /* some of it was used before the step began */
     };
     const uint64_t second = 1000000000u, start = 77 * second;

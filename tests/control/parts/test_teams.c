@@ -10,7 +10,7 @@
 #define HOME  2u
 #define SIZE  6u /* ranks of the job: rank r on node r / 2, with engine r % 2 */
 
-static int taken; /* pieces of memory that are out */
+static int taken; /* allocated pieces of memory */
 static int refuse_after = -1;
 
 /* A piece of memory, with bytes behind it that nobody may write. */
@@ -422,7 +422,7 @@ static void parents(void)
     CU_ASSERT_EQUAL(call(&team, &c), 0);
     g = due(TEAMS_ASK_MEMBERS);
     CU_ASSERT_EQUAL(g->asked, 0);
-    name_all(&team, 1, 4); /* node 1 was not asked */
+    name_all(&team, 1, 4); /* no member there is waited for */
     due(TEAMS_NOTHING);
     name_all(&team, 0, 4);
     g = due(TEAMS_ASK_ENDED);
@@ -445,7 +445,8 @@ static void parents(void)
     finish();
 }
 
-/* An earlier process of this home has ended the gather, says a node: so it ends for all others. */
+/* A node reports that an earlier process of this home has ended the gather: so it ends for all
+ * others. */
 static void ended_before(void)
 {
     static const int statuses[] = {0, -EHOSTDOWN};
@@ -465,7 +466,7 @@ static void ended_before(void)
     }
 }
 
-/* So for the world, whose members the directory knows. */
+/* The world is treated alike: the directory knows its members. */
 static void the_world_ended_before(void)
 {
     static const int statuses[] = {0, -EDQUOT};
@@ -511,7 +512,7 @@ static void hostile_names(void)
         {.rank = 0, .count = 4, .node = NODES},
         {.rank = 1, .count = 4}, /* the run calls member 0 rank 1 */
         {.rank = 0, .count = 3}, /* one is missing */
-        {.rank = 3, .count = 4}, /* the last one is no rank */
+        {.rank = 3, .count = 4}, /* the last member is no rank */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -530,7 +531,7 @@ static void hostile_names(void)
     }
 }
 
-/* The members that are left: those that call, when the others are known to be gone. */
+/* The members that are left are those that call, once the others are known to be gone. */
 static void shrinks(void)
 {
     struct directory_job *at;

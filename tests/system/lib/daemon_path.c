@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "clientlib/attach/context.h" /* for what the library does not say: whether all has ended, yet */
+#include "clientlib/attach/context.h" /* for what the library does not report: whether all operations have ended */
 #include "clientlib/attach/deadline.h"
 #include "pwc/atomic.h"
 #include "pwc/signal.h"
@@ -33,7 +33,7 @@ static uint8_t *path_memory(void *context, uint32_t end, uint64_t *length)
     return p->ends[end].memory;
 }
 
-/* Narrower rights to memory that has been moved: it is registered again. */
+/* Narrower rights to memory that has been moved: the memory is registered again. */
 static int narrow(struct daemon_end *e, unsigned rights)
 {
     int rc;
@@ -206,7 +206,7 @@ static int path_probe(void *context, uint32_t end, struct pwc_event *out)
     return rc;
 }
 
-/* Everything happens elsewhere: gives it a moment, and ends when nothing has arrived for too
+/* Other processes do the work: gives them a moment, and ends when nothing has arrived for too
  * long. */
 static bool path_progress(void *context)
 {

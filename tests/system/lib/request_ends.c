@@ -8,9 +8,9 @@
 struct request_end {
     struct request_end *next;
     pwc_request *request;
-    struct pwc_event event; /* except for what the status says */
+    struct pwc_event event; /* complete, except for what the status reports */
     uint8_t id[PWC_CID_MAX];
-    bool silent; /* the operation's end is seen only where it has failed */
+    bool silent; /* the operation's end is shown only if it failed */
 };
 
 void request_ends_init(struct request_ends *ends)
@@ -86,8 +86,8 @@ static void show(struct request_ends *ends, const struct request_end *end,
     out->data = out->id_size > 0 ? ends->id : NULL;
 }
 
-/* The first end in front of `limit` whose request has ended; `limit` where there is none; NULL and
- * *rc < 0: an error. */
+/* The first end before `limit` whose request has ended; `limit` if there is none; NULL and *rc < 0:
+ * an error. */
 static struct request_end **first_ended(struct request_ends *ends, struct request_end **limit,
                                         struct pwc_status *status, int *rc)
 {

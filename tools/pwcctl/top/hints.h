@@ -22,7 +22,7 @@ struct top_hints {
     /* When the context in `events`, or in `records`, was first seen full. */
     double events_since, records_since;
     struct doctor_still
-        still; /* of the last two of these looks, and when that job began to be so */
+        still; /* from the last two of these looks, and when that job began to stand still */
     double still_since;
     char lines[TOP_HINTS_MAX][DOCTOR_TEXT_MAX]; /* the hints to be shown */
     size_t count;

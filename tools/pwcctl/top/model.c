@@ -220,8 +220,8 @@ static void rows_free(struct top_rows *rows)
     *rows = (struct top_rows){0};
 }
 
-/* The rows of all daemons, each with the place of its daemon, and, where these are several, its
- * node; NULL: a document is malformed, or there is no memory. */
+/* The rows of all daemons, each with the number of its daemon and, if there are several, its node;
+ * NULL: a document is malformed, or there is no memory. */
 static json_t *join_all(const struct top_look *looks, size_t count, enum top_table table)
 {
     json_t *all = json_array();

@@ -50,7 +50,7 @@ static int fail(struct top_source *s, int rc)
     return rc;
 }
 
-/* All questions together fit what a socket takes at once. */
+/* All questions together are small enough for one write to a socket. */
 static int ask(int fd)
 {
     uint8_t bytes[TOP_QUESTIONS * QUESTION_MAX];

@@ -109,7 +109,7 @@ struct path_signal model_signal(const struct model *m, uint32_t number);
  * its payload was placed. */
 bool model_signals_look(struct model *m);
 
-/* An event at an end. False: it is wrong. */
+/* Takes an event at an end. False: the event is wrong. */
 bool model_event(struct model *m, uint32_t end, const struct pwc_event *event);
 /* A flush after all that was submitted so far from one end to another: its number, from 1 on. */
 uint64_t model_flush(struct model *m, uint32_t from, uint32_t to);
