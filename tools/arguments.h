@@ -15,7 +15,7 @@ enum argument_kind {
     ARGUMENT_U32,       /* uint32_t, from `min` to `max` */
     ARGUMENT_U64,
     ARGUMENT_SECONDS, /* double; `min` and `max` are milliseconds */
-    ARGUMENT_TAKE,    /* `take` reads the value: 0, or -EINVAL that is said on stderr */
+    ARGUMENT_TAKE,    /* `take` reads the value: 0, or -EINVAL after a message on stderr */
 };
 
 struct argument {

@@ -8,10 +8,10 @@
  *     checked: authentic          <----------  Proof(responder)
  *     sealed frames (seal.h), each way
  *
- * A proof is HMAC(key, purpose, role, both greetings whole). Each side's nonce is in it, so an
- * old proof does not fit a new connection (replay), and the role is in it, so a side's own proof
- * does not fit when it comes back (reflection). Nothing of value is said before the proofs: offers
- * (ring keys, fabric addresses) travel sealed.
+ * A proof is HMAC(key, purpose, role, both greetings whole). Each side's nonce is in it, so an old
+ * proof does not fit a new connection (replay), and the role is in it, so a side's own proof does
+ * not fit when it comes back (reflection). Nothing of value is sent before the proofs: offers (ring
+ * keys, fabric addresses) travel sealed.
  *
  * The key is the shared secret; or, where both name another authority (MUNGE), what the shares in
  * both greetings agree on (X25519). Then a proof alone shows nothing: it has to come in a

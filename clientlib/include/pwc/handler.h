@@ -22,8 +22,8 @@
  * it moves.
  *
  * Conventions of the helpers: lengths and offsets are bytes; results are 0 or a negative errno
- * (PWC_H_EAGAIN and others) where nothing else is said. An address, a length or a number that is
- * out of range ends the handler. No helper blocks.
+ * (PWC_H_EAGAIN and others) unless a call states otherwise. An address, a length or a number that
+ * is out of range ends the handler. No helper blocks.
  *
  * With PWC_HANDLER_HOST defined the same file compiles for the machine itself, for tests: a pointer
  * is a pointer then, and libpwc-handlers (pkg-config pwc-handlers) has the helpers; the end of

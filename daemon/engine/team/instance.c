@@ -9,7 +9,7 @@
 #include "daemon/engine/team/table.h"
 #include "proto/word_abi.h"
 
-/* Instances with a data row after which the floor is said. */
+/* With a data row the floor is announced after this many instances. */
 #define DATA_UNSAID (TEAM_DATA_ROWS / 2)
 
 /* ---- begin ----------------------------------------------------------------------------------- */

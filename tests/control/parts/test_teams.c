@@ -275,7 +275,8 @@ static void refused_calls(void)
     }
 }
 
-/* The end of a rank may be known before its last call comes: that is no stranger's call. */
+/* The end of a rank may be known before its last call arrives: that call is not refused as a
+ * stranger's. */
 static void call_of_a_rank_that_left(void)
 {
     const struct teams_key key = {.id = {1000, "job"}};

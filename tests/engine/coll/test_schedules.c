@@ -331,7 +331,7 @@ static void run_one(const struct subject *of, struct coll_shape shape)
     scene_end(&s);
 }
 
-/* Each root, and each number of blocks that the algorithm can meet. */
+/* Runs the subject with each root, and with each number of blocks that the algorithm can meet. */
 static void run_subject(const struct subject *of, uint32_t p)
 {
     static const uint64_t bytes[] = {0, 1, COLL_SLICE, COLL_SLICE + 1, 8 * COLL_SLICE};

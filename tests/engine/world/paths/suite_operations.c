@@ -373,7 +373,7 @@ static void case_mixed(struct driver *s)
     driver_finish(s);
 }
 
-/* Submits without a turn until there is no room: that is said, and all of it arrives. */
+/* Submits without a turn until there is no room: that is reported, and everything arrives. */
 static void case_full_ring(struct driver *s)
 {
     uint32_t remote = driver_remote(s, 0, 1), accepted = 0;
