@@ -100,7 +100,8 @@ static bool all_ended(void *context)
     return x->ended == x->count;
 }
 
-/* `rounds` more: how long they take, and what they cost until nothing is under way any more. */
+/* Runs `rounds` more, and takes how long they last, and their cost until nothing is under way any
+ * more. */
 static bool run_rounds(struct exchange *x, uint32_t rounds, struct fleet_count *cost)
 {
     struct fleet_count from = fleet_counted(x->fleet), to;

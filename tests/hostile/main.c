@@ -270,8 +270,8 @@ static bool reason_is_known(const struct run *r, const char *line)
     return strstr(line, reason_of_last);
 }
 
-/* The log limits its lines, so that not every reason is there: but each client that was ended has
- * a line, or is counted among the lines that were left out, and there are lines with reasons. */
+/* The log limits its lines, so some reasons are missing. But each client that was ended has a line,
+ * or is counted among the lines that were left out, and there are lines with reasons. */
 static void check_log(struct run *r)
 {
     static const char left_out[] = " more lines about clients were left out";

@@ -71,7 +71,7 @@ extern "C" {
 /* Ends when every member has called it. */
 PWC_API int pwc_team_barrier(pwc_team *team, pwc_cid lid, unsigned flags);
 
-/* `len` bytes of the root to all others. */
+/* Copies `len` bytes of the root to all others. */
 PWC_API int pwc_team_bcast(pwc_team *team, void *data, size_t len, uint32_t root, pwc_cid lid,
                            unsigned flags);
 
@@ -97,7 +97,7 @@ PWC_API int pwc_team_reduce_scatter(pwc_team *team, const void *in, void *out, s
                                     enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
                                     unsigned flags);
 
-/* A block of `len` bytes of each member to the root's `out`, by rank. */
+/* Collects a block of `len` bytes of each member in the root's `out`, by rank. */
 PWC_API int pwc_team_gather(pwc_team *team, const void *in, void *out, size_t len, uint32_t root,
                             pwc_cid lid, unsigned flags);
 /* As gather with blocks of different lengths: `len` is that of this member's. At the root, block r
@@ -106,14 +106,14 @@ PWC_API int pwc_team_gatherv(pwc_team *team, const void *in, size_t len, void *o
                              const size_t *lens, const size_t *offsets, uint32_t root, pwc_cid lid,
                              unsigned flags);
 
-/* Block r, of `len` bytes, of the root's `in` to rank r. */
+/* Sends block r, of `len` bytes, of the root's `in` to rank r. */
 PWC_API int pwc_team_scatter(pwc_team *team, const void *in, void *out, size_t len, uint32_t root,
                              pwc_cid lid, unsigned flags);
 PWC_API int pwc_team_scatterv(pwc_team *team, const void *in, const size_t *lens,
                               const size_t *offsets, void *out, size_t len, uint32_t root,
                               pwc_cid lid, unsigned flags);
 
-/* A block of `len` bytes of each member to every `out`, by rank. */
+/* Collects a block of `len` bytes of each member in every `out`, by rank. */
 PWC_API int pwc_team_allgather(pwc_team *team, const void *in, void *out, size_t len, pwc_cid lid,
                                unsigned flags);
 PWC_API int pwc_team_allgatherv(pwc_team *team, const void *in, size_t len, void *out,
@@ -136,8 +136,8 @@ PWC_API int pwc_team_alltoallv(pwc_team *team, const void *in, const size_t *in_
  */
 typedef void pwc_fold(void *into, const void *from, size_t count, void *arg);
 
-/* Allreduce of `count` elements of `element` bytes by such an operation. -EMSGSIZE: what all
- * members give is more than 1 MiB, or one element of all of them more than 64 KiB. */
+/* Allreduce of `count` elements of `element` bytes by an operation of the program's own. -EMSGSIZE:
+ * what all members give is more than 1 MiB, or one element of all of them more than 64 KiB. */
 PWC_API int pwc_team_allreduce_user(pwc_team *team, const void *in, void *out, size_t count,
                                     size_t element, pwc_fold *fold, void *arg, pwc_cid lid,
                                     unsigned flags);

@@ -12,9 +12,9 @@
  *     an error may have done its work anyway;
  *   - nothing lands once its target has disconnected from the origin or closed its fabric.
  *
- * With `loggp` an operation takes instead what that model says (sim_network.c), in one piece and in
- * the order of arrival, and registering memory takes no time: a run is one of many nodes'
- * performance, and the seed draws keys alone.
+ * With `loggp` an operation instead takes the time that the model gives (sim_network.c), in one
+ * piece and in the order of arrival, and registering memory takes no time: a run is one of many
+ * nodes' performance, and the seed draws keys alone.
  *
  * An act that no engine may commit (a wrong key or range on the wire, dropping memory that an
  * operation still uses, ...) is a fault: the first one is kept, in words, for the test to look at.

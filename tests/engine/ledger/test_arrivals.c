@@ -320,7 +320,7 @@ static void request_something(struct bench *b)
                  .block = {.kind = SUBMIT_SHORT}};
 
     bench_remote(b);
-    poke_reply_ring(b->engine, 0, 1u << 20); /* as for a client of any size */
+    poke_reply_ring(b->engine, 0, 1u << 20); /* the reply ring is large enough for any request */
     bench_submit(b, &request.record);
     CU_ASSERT_FALSE_FATAL(b->quarantined);
     CU_ASSERT_EQUAL_FATAL(peek_flow(b->engine, 0).replies_expected, 1);

@@ -336,7 +336,7 @@ void teams_differ(struct teams *t, uint32_t rank)
         world_fail(t->world, "rank %u has no room to submit", rank);
 }
 
-/* The engine's gift, from those of all members here; as the last to come writes it. */
+/* Computes the engine's gift from those of all members here, which the last to come writes. */
 static void combine(struct teams *t, uint32_t rank, uint64_t sequence)
 {
     static uint8_t gifts[TEAM_DATA_BYTES], one[TEAM_DATA_BYTES];
