@@ -58,7 +58,7 @@ void channel_peer_is_back(struct channel *ch, uint64_t peer)
         return;
     end->back = true;
     if (!end->taken)
-        return; /* the event has not been shown yet */
+        return; /* the event is still to be shown */
     *end = ends->list[--ends->count];
     ends->seen = 0;
     for (uint32_t i = 0; i < ends->count; i++)
