@@ -59,12 +59,13 @@ static inline uint32_t word_operand_bytes(uint8_t code)
 
 /*
  * One element at `at`, which is aligned and stays mapped, for READ readable, else writable. The
- * element's value before goes to `fetched`, unless that is NULL. 0, or -EBUSY with nothing changed.
+ * element's earlier value goes to `fetched`, unless that is NULL. 0, or -EBUSY with nothing
+ * changed.
  */
 int word_apply(void *at, uint8_t code, const void *operands, void *fetched);
 
-/* `count` elements in a row, each atomic for itself. Stops at the first -EBUSY: how many are done.
- */
+/* `count` elements in a row, each changed by an atomic operation of its own. Stops at the first
+ * -EBUSY: how many are done. */
 uint32_t word_apply_all(void *at, uint8_t code, uint32_t count, const void *operands,
                         void *fetched);
 

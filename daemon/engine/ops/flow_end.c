@@ -347,8 +347,8 @@ void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence, int32_t st
     if (slot == UINT64_MAX)
         return;
     op = flow_op(e, f, slot);
-    /* The peer's word: an operation that has ended stays ended, and packets that have not left are
-     * not dealt with. */
+    /* Only the peer claims this: an operation that has ended stays ended, and packets that have not
+     * left do not count as dealt with. */
     if (op->phase == OP_PLACED)
         return;
     if (slot == f->staged && done > f->cut)

@@ -312,8 +312,8 @@ static void self_link(struct engine *e)
         engine_peer_up(e, e->config.self, &offer);
 }
 
-/* Bytes that collectives copy or combine for a letter cost 1 / this of the budget, as its own do.
- */
+/* The budget is charged 1 for this many bytes that collectives copy or combine for a letter, as for
+ * the letter's own bytes. */
 #define COLLECTIVE_BYTES 64u
 
 /* Takes records that have arrived, up to `budget`. Returns how much of it was used, or -EPROTO. */
