@@ -1,8 +1,8 @@
 /*
  * The cost of a handler on a packet: in the interpreter, from clang's object file, and native, the
  * same C file compiled for the host. A line for each handler: ns of processor time a packet, the
- * median of 5 rounds that alternate, and the units that it takes. The windows are set anew for each
- * packet, as a daemon does; a send copies its payload.
+ * median of 5 rounds that alternate, and the units that it takes. The windows are set again for
+ * each packet, as a daemon does; a send copies its payload.
  *
  *     handler_cost OBJECT...
  */

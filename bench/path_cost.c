@@ -1,6 +1,6 @@
 /*
  * The cost of an operation on its way: submission, the origin's daemon, the target's daemon, the
- * receiver, each by itself. Two engines over the simulated fabric and two clients in one process,
+ * receiver, each on its own. Two engines over the simulated fabric and two clients in one process,
  * without any system call, so that instructions can be counted (bench/instructions) and a change
  * that adds work is seen. Time is printed too: that of one thread whose caches hold everything.
  *

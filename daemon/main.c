@@ -120,7 +120,7 @@ static void suggest(const char *word)
         fprintf(stderr, "pwcd: did you mean --%s?\n", nearest);
 }
 
-/* 0: go on; 1: all is done; -EINVAL: printed on stderr. */
+/* 0: continue; 1: all is done; -EINVAL: printed on stderr. */
 static int parse(int argc, char **argv, struct config *config, struct arguments *arguments)
 {
     struct option flags[FLAGS_MAX];

@@ -12,8 +12,9 @@
  * need no reply. A handler must not wait, for room or for a first bind: it keeps the next request
  * of a chain, and the loop sends that.
  *
- * The end of a rank's work is a message too (FINISHED): until it has come from everybody, somebody
- * may still want something of us. A barrier would run handlers, but not send what they have kept.
+ * The end of a rank's work is a message too (FINISHED): until it has arrived from everybody,
+ * somebody may still want something of us. A barrier would run handlers, but not send what they
+ * have kept.
  */
 #include <pwc/am.h>
 #include <errno.h>
@@ -33,7 +34,7 @@
 
 enum index { SQUARE, ADD, CHECK, RESULT, CHAIN, FINISHED };
 
-/* A CHAIN that has to go on. */
+/* A CHAIN that has to continue. */
 struct link {
     uint32_t to;
     uint64_t arguments[2]; /* the rank where it started, and hops that are left */
@@ -59,7 +60,7 @@ struct here {
 /* Nothing of ours waits for a local event, unless it fails. */
 static const pwc_cid no_id;
 
-/* ---- what is asked for, and what the answer must be ----------------------------------------- */
+/* ---- what is asked for, and what the answer must be ------------------------------------------ */
 
 static size_t place(uint32_t rank, uint32_t slot)
 {
@@ -91,7 +92,7 @@ static uint64_t expected(uint32_t i)
     return i % 3 == SQUARE ? (uint64_t)i * i : WORDS * first + WORDS * (WORDS - 1) / 2;
 }
 
-/* ---- handlers ------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 static void note(struct here *here, int rc)
 {
@@ -149,7 +150,7 @@ static void on_finished(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     (void)am;
 }
 
-/* ---- the loop ------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 static int send_links(struct here *here)
 {
@@ -240,7 +241,7 @@ static int loop(struct here *here)
     return rc;
 }
 
-/* ---- set-up --------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int register_handlers(struct here *here)
 {
@@ -276,7 +277,7 @@ static int here_open(struct here *here)
     return rc == 0 ? pwc_bind_all(here->ctx, here->region, here->peers) : rc;
 }
 
-/* Our own last words may still be on their way when everybody else's have come. pwc_finalize
+/* Our own last words may still be on their way when everybody else's have arrived. pwc_finalize
  * completes them, and returns how many it could not. */
 static int here_close(struct here *here)
 {

@@ -1,6 +1,6 @@
 /*
  * A hash table over the memory of all ranks. A key's hash says at which rank and in which slot it
- * stands; the slots behind are tried where that one is taken. Insert claims a slot by
+ * stands; the slots after are tried where that one is taken. Insert claims a slot by
  * compare-and-swap of its key, so that ranks insert at the same time, and puts the value; look_up
  * gets both. The owner of the memory needs no code for that.
  *

@@ -7,7 +7,7 @@
  *     rank 1           | g | . . . | g |
  *     rank 2                   | g | . . . | 0 |
  *
- * A notification says that a ghost cell has come. A neighbour may be a step ahead, so each ghost
+ * A notification says that a ghost cell has arrived. A neighbour may be a step ahead, so each ghost
  * cell has two places, for even and odd steps.
  *
  * Run: pwcrun --nodes 2 -n 4 -- ./jacobi

@@ -47,7 +47,7 @@ struct here {
 
 typedef int action(struct here *here, uint32_t source, uint32_t slot);
 
-/* ---- completion ids: op and slot ------------------------------------------------------------ */
+/* ---- completion ids: op and slot ------------------------------------------------------------- */
 
 static pwc_cid command(enum op op, uint32_t slot)
 {
@@ -72,7 +72,7 @@ static int send_parcel(struct here *here, uint32_t to, enum op op, uint32_t slot
                    pwc_cid_u64(0), command(op, slot), PWC_NO_LCE);
 }
 
-/* ---- actions -------------------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static int add(struct here *here, uint32_t source, uint32_t slot)
 {
@@ -102,7 +102,7 @@ static action *const action_table[OP_COUNT] = {
     [OP_FINISHED] = finished,
 };
 
-/* ---- the loop ------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Decodes the completion id, looks the action up, and runs it. */
 static int rid_handler(struct here *here, const struct pwc_event *event)
@@ -130,7 +130,7 @@ static int progress(struct here *here)
     return rc;
 }
 
-/* Sends what the slots allow. A slot is free when the answer to its last number has come. */
+/* Sends what the slots allow. A slot is free when the answer to its last number has arrived. */
 static int send_numbers(struct here *here)
 {
     int rc = 0;
@@ -159,7 +159,7 @@ static int loop(struct here *here)
     return rc;
 }
 
-/* ---- set-up --------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int here_open(struct here *here)
 {
@@ -183,7 +183,7 @@ static int here_open(struct here *here)
     return rc;
 }
 
-/* Our own last words may still be on their way when everybody else's have come. pwc_finalize
+/* Our own last words may still be on their way when everybody else's have arrived. pwc_finalize
  * completes them, and returns how many it could not. */
 static int here_close(struct here *here)
 {

@@ -46,7 +46,7 @@ static int await(const struct gathering *g, struct pwc_event *event)
     return event->status;
 }
 
-/* Rank 0: a number from each of the others, and its own; then all may go on. */
+/* Rank 0: a number from each of the others, and its own; then all may continue. */
 static int gather(const struct gathering *g, unsigned round, uint64_t own, uint64_t *sum)
 {
     struct pwc_event event;
@@ -114,7 +114,8 @@ int main(int argc, char **argv)
     unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
     uint32_t slow = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : UINT32_MAX;
     char why[256] = "";
-    /* Socket, job, rank and size from the environment; what is missing there is said in words. */
+    /* Takes socket, job, rank and size from the environment, and prints which of them is
+     * missing. */
     struct pwc_attr attr = {.error = why, .error_size = sizeof(why)};
     struct gathering g = {0};
     int rc = pwc_init(&attr, &g.client);

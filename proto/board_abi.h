@@ -5,7 +5,7 @@
  * Each origin has a bit of its own, its slot. docs/same-node.md says why this is right.
  *
  * A target leaves a pair quiet by DOORBELL_QUIET in the pair's bell. An origin that finds that
- * value sets its bit, behind its record. The neighbours are hostile to each other: a bit too many
+ * value sets its bit, after its record. The neighbours are hostile to each other: a bit too many
  * costs a look. A bit that another neighbour has cleared costs a delay, since the target looks at
  * all rings now and then, and before it sleeps.
  */

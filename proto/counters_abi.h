@@ -5,7 +5,7 @@
  *     header and global counters | session rows | peer rows
  *
  * The control thread writes it by relaxed stores: some ten times a second while the daemon works,
- * once more behind the last work, and before it answers a view. Each value is whole; a row is not a
+ * once more after the last work, and before it answers a view. Each value is whole; a row is not a
  * snapshot: its values may be of moments some microseconds apart. Sizes and offsets stand in the
  * header; a reader takes rows by them, so that later versions can append to rows and, before the
  * first of them, to the header. Each progress thread has its part of the rows, and the header has
@@ -78,7 +78,7 @@ struct counters_header {
 
 /* Rows are read and written word by word (counters_word). */
 
-/* One context. A row is in use while `session` is not 0; rows are taken anew by later ones. */
+/* One context. A row is in use while `session` is not 0; rows are taken again by later ones. */
 struct counters_session {
     uint64_t session; /* engine << 32 | handle + 1; 0: the row is free */
     uint64_t client, rank, context;

@@ -27,7 +27,7 @@
  * The daemon runs nothing by the functions' names: they are for people who look at a fault's place.
  * The longest image fits one request of the control protocol.
  *
- * The interpreter fetches a stop wherever it must not go on, so both ends have one.
+ * The interpreter fetches a stop wherever it must not continue, so both ends have one.
  */
 #ifndef PWC_PROTO_HANDLER_ABI_H
 #define PWC_PROTO_HANDLER_ABI_H
@@ -38,7 +38,7 @@
 #include "proto/handler_code.h"
 #include "proto/word_abi.h"
 
-/* ---- addresses ------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 enum handler_window {
     HANDLER_NOTHING = 0,   /* every access faults */
@@ -59,7 +59,7 @@ static inline uint64_t handler_address(enum handler_window window, uint64_t offs
     return (uint64_t)window << HANDLER_WINDOW_SHIFT | offset;
 }
 
-/* ---- limits --------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 enum {
     HANDLER_FRAME_BYTES = 512,
@@ -82,7 +82,7 @@ enum {
 enum handler_kind {
     HANDLER_PUT = 1,
     HANDLER_MESSAGE = 2,
-    HANDLER_GOT = 3,      /* a get of a handler's has come */
+    HANDLER_GOT = 3,      /* a get of a handler has completed */
     HANDLER_DEFERRED = 4, /* reserved */
 };
 
@@ -228,7 +228,7 @@ static inline uint64_t handler_hash_end(uint64_t sum)
     return sum ^ sum >> 29;
 }
 
-/* ---- the image ------------------------------------------------------------------------------ */
+/* ---- the image ------------------------------------------------------------------------------- */
 
 #define HANDLER_IMAGE_MAGIC 0x31574850u /* "PHW1" */
 

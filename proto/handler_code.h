@@ -61,7 +61,7 @@ enum code_alu {
     CODE_NEG = 0x80,
     CODE_MOD = 0x90, /* with offset 1: with sign */
     CODE_XOR = 0xa0,
-    CODE_MOV = 0xb0, /* X, with offset 8, 16, 32: so many bits, the sign extended */
+    CODE_MOV = 0xb0, /* X, with offset 8, 16, 32: this many bits, the sign extended */
     CODE_ARSH = 0xc0,
     CODE_END = 0xd0, /* bytes of a number turned: ALU K to little, X to big endian, ALU64 always */
 };
@@ -111,12 +111,12 @@ enum code_atomic {
 /* src of a call. */
 enum code_call {
     CODE_CALL_HELPER = 0, /* imm is its number */
-    CODE_CALL_LOCAL = 1,  /* to the instruction imm behind the next one */
+    CODE_CALL_LOCAL = 1,  /* to the instruction imm after the next one */
 };
 
 enum {
     CODE_REGISTERS = 11,
-    CODE_FRAME = 10, /* the register that points behind the call's own part of the stack */
+    CODE_FRAME = 10, /* the register that points after the call's own part of the stack */
     CODE_LD_DW = CODE_LD | CODE_IMM | CODE_DW,
     CODE_DO_CALL = CODE_JMP | CODE_CALL,
     CODE_DO_EXIT = CODE_JMP | CODE_EXIT,

@@ -279,7 +279,7 @@ struct team_data {
     uint8_t result[TEAM_DATA_BYTES];
 };
 
-/* ---- layout of an area ---------------------------------------------------------------------- */
+/* ---- layout of an area ----------------------------------------------------------------------- */
 
 static inline bool team_shape_valid(uint32_t members, uint32_t window)
 {
@@ -310,7 +310,7 @@ static inline uint64_t team_data_offset(uint32_t members, uint32_t window)
     return (end + TEAM_DATA_ALIGNED - 1) & ~(uint64_t)(TEAM_DATA_ALIGNED - 1);
 }
 
-/* Bytes of an area; 0 where no area may have so many members and rows of lines. */
+/* Bytes of an area; 0 where no area may have this many members and rows of lines. */
 static inline uint64_t team_area_bytes(uint32_t members, uint32_t window)
 {
     if (!team_shape_valid(members, window))

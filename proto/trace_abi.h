@@ -15,11 +15,11 @@
 /* The steps, and the meaning of `position` in each. */
 enum trace_kind {
     TRACE_SUBMITTED = 1, /* taken from the client's ring; the target: context << 32 | rank */
-    TRACE_STAGED,        /* its record stands in the ledger to `node`; the position behind it */
+    TRACE_STAGED,        /* its record stands in the ledger to `node`; the position after it */
     TRACE_POSTED,        /* the fabric has its payload or read */
     TRACE_COMPLETED,     /* the payload or read has ended there */
     TRACE_PLACED,        /* its target has consumed its record */
-    TRACE_LOCAL,         /* its local event is posted; the ring's position behind it, 0: no event */
+    TRACE_LOCAL,         /* its local event is posted; the ring's position after it, 0: no event */
     TRACE_REMOTE,        /* at the target: its event; that ring's position, 0: spilled */
     TRACE_REPLY,         /* as TRACE_REMOTE, for a reply, which has another ring */
     TRACE_DRAINED,       /* a client has read its ring `op` (enum trace_ring_name) up to here */
@@ -31,8 +31,8 @@ enum trace_kind {
     TRACE_CLIENT_ATTACHED,
     TRACE_CLIENT_DETACHED,
     TRACE_QUARANTINED, /* the status is the reason's number */
-    TRACE_HANDLER,     /* a handler has run, from at_ns on; for so many ns. The sequence: units; the
-                          flow: its offload's handle; op: enum handler_stage; the status: its fault */
+    TRACE_HANDLER, /* a handler has run, from at_ns on; for this many ns. The sequence: units; the
+                      flow: its offload's handle; op: enum handler_stage; the status: its fault */
     TRACE_KINDS
 };
 

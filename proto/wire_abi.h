@@ -49,10 +49,10 @@ static inline uint32_t wire_immediate_node(uint32_t immediate)
 
 enum wire_kind {
     WIRE_PAD = 0,
-    WIRE_ACK = 1,     /* consumed, cumulative; stands behind every verdict that it covers */
+    WIRE_ACK = 1,     /* consumed, cumulative; stands after every verdict that it covers */
     WIRE_WANT = 2,    /* the sender starves for credit: acknowledge, grow */
     WIRE_PUT = 3,     /* packed: id and payload follow */
-    WIRE_PLACED = 4,  /* two-put: the payload travels by itself */
+    WIRE_PLACED = 4,  /* two-put: the payload travels on its own */
     WIRE_GOT = 5,     /* the origin has read */
     WIRE_NOTE = 6,    /* pure notification */
     WIRE_FAIL = 7,    /* target to origin: this operation failed */
@@ -67,7 +67,7 @@ enum wire_kind {
     WIRE_REVOKED = 16, /* its answer: nothing here reaches the region any more */
     WIRE_OFFER = 17,   /* receiver to sender: a larger ring is ready */
     WIRE_SWITCH = 18,  /* sender to receiver: last record in the old ring */
-    WIRE_BATCH = 19,   /* small packed puts of one flow into one region, one behind the other */
+    WIRE_BATCH = 19,   /* small packed puts of one flow into one region, one after the other */
     WIRE_VOID = 20,    /* a payload's nonce is free: its record comes later, without */
     WIRE_DECLINE = 21, /* sender to receiver: there is no memory for the larger ring */
     WIRE_ATOMIC = 22,  /* words are changed where they stand: id and operands follow */
@@ -85,7 +85,7 @@ enum wire_kind {
 
 enum wire_flags {
     WIRE_NO_EVENT = 1 << 0, /* no remote event */
-    WIRE_NONCE = 1 << 1,    /* the payload is announced by itself and matched by nonce */
+    WIRE_NONCE = 1 << 1,    /* the payload is announced on its own and matched by nonce */
     WIRE_MESSAGE = 1 << 2,  /* an active message: the id is its block */
     WIRE_REPLY = 1 << 3,    /* ... and it is a reply: the block's token is the requester's flow,
                                and `flow` the replier's own number, for a FAIL to name */
@@ -169,8 +169,8 @@ static inline uint32_t wire_fetch_pad(uint32_t values)
  * place of payloads, one element and one operand each; `done` of a verdict with -EBUSY says how
  * many of them were done, from the first on.
  *
- * In a BATCH to a region whose BOUND has named a packet size each put is a packet by itself, and
- * ends by itself. Where some fail, one FAIL says how each has ended, `done` being their count:
+ * In a BATCH to a region whose BOUND has named a packet size each put is a packet on its own, and
+ * ends on its own. Where some fail, one FAIL says how each has ended, `done` being their count:
  *
  *     head | flow | sequence | status | done | a byte for each: its errno, or 0; padded to 8
  */
@@ -191,7 +191,7 @@ static_assert(sizeof(struct wire_batch_put) == 16, "wire_batch_put");
 #define BATCH_OFFSET_BITS 48
 
 /*
- * VECTOR: short pieces of a vector of puts, as in a submission (session_abi.h), behind the id:
+ * VECTOR: short pieces of a vector of puts, as in a submission (session_abi.h), after the id:
  *
  *     op | slot, generation | id, padded to 8 | offset << 16, length | bytes, padded to 8 | ...
  *
@@ -213,12 +213,12 @@ static_assert(sizeof(struct wire_vector) == 40, "wire_vector");
  *
  * Its length is that of its own bytes, which begin `at` bytes into the put's `total`; offset is the
  * put's. The first and the last packet have the id. One that does not fit the packets before it
- * ends the link, but for these: what the target has done already is skipped, and what stands behind
- * a packet that was refused comes again.
+ * ends the link, except for these: what the target has done already is skipped, and what stands
+ * after a packet that was refused comes again.
  *
  * With WIRE_STORED it is the one record of a put to a region whose BOUND says so: the bytes stand
  * in the region. Its length is 0 and `at` is `total`, which is not 0. With WIRE_NONCE the bytes are
- * announced by themselves, and a struct wire_pieces follows the id, as in PLACED; where the target
+ * announced on their own, and a struct wire_pieces follows the id, as in PLACED; where the target
  * has refused the record, it comes again without a nonce.
  */
 struct wire_packet {
@@ -229,7 +229,7 @@ struct wire_packet {
 static_assert(sizeof(struct wire_packet) == 56, "wire_packet");
 #define WIRE_PACKET_UNIT 64u /* the packet size is a multiple */
 
-/* Behind the id of a PLACED with WIRE_NONCE: the number of writes that its payload comes in, each
+/* After the id of a PLACED with WIRE_NONCE: the number of writes that its payload comes in, each
  * announced with that nonce. */
 struct wire_pieces {
     uint32_t count; /* 1 to WIRE_PIECES_MAX */
@@ -300,7 +300,7 @@ struct wire_bound {
     int32_t status;
     uint32_t flow;
     uint16_t rights; /* and WIRE_BOUND_STORES */
-    uint16_t packet; /* the region is an offload's: puts come as PACKETs of so many
+    uint16_t packet; /* the region is an offload's: puts come as PACKETs of this many
                         WIRE_PACKET_UNITs; else 0 */
     uint64_t length;
     uint64_t address;

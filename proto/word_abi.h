@@ -106,7 +106,8 @@ static inline bool word_is_swap_if(uint8_t code)
     return word_op(code) == WORD_COMPARE_SWAP || word_op(code) == WORD_MASKED_SWAP;
 }
 
-/* Bytes of the elements that operands of so many bytes are for, in a submission and on the wire. */
+/* Bytes of the elements that operands of this many bytes are for, in a submission and on the
+ * wire. */
 static inline uint64_t word_reach(uint8_t code, uint64_t operands)
 {
     return operands >> word_is_swap_if(code);
@@ -119,7 +120,7 @@ static inline bool word_aligned(uint64_t at, uint8_t code)
     return (at & (word_bytes(code) - 1)) == 0;
 }
 
-/* ---- folds ---------------------------------------------------------------------------------- */
+/* ---- folds ----------------------------------------------------------------------------------- */
 
 /* Whether there is such a fold. */
 static inline bool fold_code_valid(uint8_t code)

@@ -25,7 +25,7 @@
  * fence for it, since only a waker takes it away, and that waker has woken the sleeper.
  *
  * Each waker's thread passes through a full fence somewhere between its instructions while the call
- * lasts: if before its load, the load sees the arm; if behind it, the record stands.
+ * lasts: if before its load, the load sees the arm; if after it, the record stands.
  */
 #ifndef PWC_SHM_RING_DOORBELL_H
 #define PWC_SHM_RING_DOORBELL_H
@@ -45,8 +45,8 @@ enum doorbell_mode {
 void doorbell_arm(struct doorbell_word *word, uint32_t mode);
 /* Sleeper: announce without a fence. Before the second look: doorbell_fence_others. */
 void doorbell_announce(struct doorbell_word *word, uint32_t mode);
-/* Sleeper, behind any number of announcements: fences for all processes that have registered. 0, or
- * -errno where the kernel cannot: then each side has to fence by itself. One system call. */
+/* Sleeper, after any number of announcements: fences for all processes that have registered. 0, or
+ * -errno where the kernel cannot: then each side has to fence on its own. One system call. */
 int doorbell_fence_others(void);
 /* Waker's process, once: it may be fenced by others. 0 or -errno. */
 int doorbell_register(void);

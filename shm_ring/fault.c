@@ -82,7 +82,7 @@ static void find_board(void)
     board = base == MAP_FAILED ? NULL : base;
 }
 
-/* Returns when it is dead, so that all that follows happens behind its death. */
+/* Returns when it is dead, so that all that follows happens after its death. */
 static void kill_victim(pid_t victim)
 {
     struct pollfd exited = {.fd = (int)syscall(SYS_pidfd_open, victim, 0), .events = POLLIN};

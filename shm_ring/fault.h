@@ -109,9 +109,9 @@ enum fault_point {
     FAULT_REPLY_EVENT,
     FAULT_EVENTS_SHOWN,
     FAULT_BIND_RESOLVED,   /* at the owner of the key */
-    FAULT_INSTANCE_CALLED, /* the members here have come, the arena does not say so */
+    FAULT_INSTANCE_CALLED, /* the members here have arrived, the arena does not say so */
     FAULT_LETTER_POSTED,   /* written for a round, not in a ledger */
-    FAULT_LETTER_KEPT,     /* a part has come, its round not gone on */
+    FAULT_LETTER_KEPT,     /* a part has arrived, its round not gone on */
     FAULT_INSTANCE_SHOWN,  /* the result is in the area, members that sleep are not woken */
     FAULT_REVOKE_BEGUN,
     FAULT_REVOKE_TAKEN, /* at a peer that had resolved the key */

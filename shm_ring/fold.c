@@ -21,7 +21,7 @@ typedef int64_t __attribute__((may_alias, aligned(1))) fold_i64;
 typedef float __attribute__((may_alias, aligned(1))) fold_f32;
 typedef double __attribute__((may_alias, aligned(1))) fold_f64;
 
-/* ---- integers ------------------------------------------------------------------------------- */
+/* ---- integers -------------------------------------------------------------------------------- */
 
 /* `sign` is the bit of a type's sign, or 0: with it flipped, negative numbers are less. */
 FOLD_INLINE uint64_t integer(enum word_op op, uint64_t sign, uint64_t a, uint64_t b)
@@ -146,7 +146,7 @@ static void fold_integers(enum word_op op, enum word_type type, void *restrict i
     }
 }
 
-/* ---- floating point ------------------------------------------------------------------------- */
+/* ---- floating point -------------------------------------------------------------------------- */
 
 /* The one NaN that comes out of a fold. */
 FOLD_INLINE float settled_f32(float value)
@@ -159,8 +159,8 @@ FOLD_INLINE double settled_f64(double value)
     return value == value ? value : (double)NAN;
 }
 
-/* minimumNumber, but for the NaN of two NaNs. Selections and comparisons that trap on no NaN, for
- * the compiler makes vector instructions of these. */
+/* minimumNumber, except for the NaN of two NaNs. Selections and comparisons that trap on no NaN,
+ * for the compiler makes vector instructions of these. */
 FOLD_INLINE float lesser_f32(float a, float b)
 {
     float zero = __builtin_isless(__builtin_copysignf(1, a), 0) ? a : b; /* where they are equal */
@@ -257,7 +257,7 @@ static void fold_f64s(enum word_op op, void *restrict into, const void *restrict
     }
 }
 
-/* ---- complex numbers ------------------------------------------------------------------------ */
+/* ---- complex numbers ------------------------------------------------------------------------- */
 
 static void products_c64(fold_f32 *restrict into, const fold_f32 *restrict from, size_t count)
 {
@@ -279,7 +279,7 @@ static void products_c128(fold_f64 *restrict into, const fold_f64 *restrict from
     }
 }
 
-/* ---- values and where they were ------------------------------------------------------------- */
+/* ---- values and where they were -------------------------------------------------------------- */
 
 /* Whether `a` is really less in the order of MIN, in which no number is above a NaN. */
 static bool before(double a, double b)
@@ -321,7 +321,7 @@ static void places_i64(enum word_op op, fold_i64 *restrict into, const fold_i64 
     }
 }
 
-/* ---- all ------------------------------------------------------------------------------------ */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 void fold(uint8_t code, void *restrict into, const void *restrict from, size_t count)
 {

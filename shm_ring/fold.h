@@ -13,7 +13,7 @@
  * only on how sums are grouped, which the schedules decide (daemon/engine/coll/schedule.h).
  *
  *   - Integers wrap around.
- *   - ADD and PROD of floating point are IEEE 754's, each rounded by itself (no fused operation),
+ *   - ADD and PROD of floating point are IEEE 754's, each rounded on its own (no fused operation),
  *     in the rounding mode of the thread that computes. A NaN that comes out is always the same
  *     one: quiet, positive, without payload. -0.0 + 0.0 is 0.0.
  *   - MIN and MAX are IEEE 754-2019's minimumNumber and maximumNumber: a number beats a NaN, of two

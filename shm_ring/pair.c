@@ -50,7 +50,7 @@ int pair_reader_init(struct pair_reader *r, void *base, size_t size, enum pair_d
     return rc;
 }
 
-/* ---- writer --------------------------------------------------------------------------------- */
+/* ---- writer ---------------------------------------------------------------------------------- */
 
 int pair_look_at_consumed(struct pair_writer *w)
 {
@@ -62,7 +62,7 @@ int pair_look_at_consumed(struct pair_writer *w)
     return 0;
 }
 
-/* The next line behind the first. */
+/* The next line after the first. */
 static struct pair_line *next_line(struct pair_writer *w, uint64_t at)
 {
     struct pair_line *line = &w->lines[at & w->mask];
@@ -124,7 +124,7 @@ bool pair_drained(struct pair_writer *w)
     return gone & PAIR_TARGET_GONE || pair_look_at_consumed(w) < 0 || w->consumed_seen == w->tail;
 }
 
-/* ---- reader --------------------------------------------------------------------------------- */
+/* ---- reader ---------------------------------------------------------------------------------- */
 
 void pair_copy_id(const struct pair_reader *r, uint8_t *to, uint32_t left)
 {

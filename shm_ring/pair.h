@@ -71,9 +71,9 @@ struct pair_reader {
 
 /* The contents of a record, in private memory. */
 struct pair_record {
-    uint8_t kind; /* enum pair_kind, but for PAIR_MORE */
+    uint8_t kind; /* enum pair_kind, except for PAIR_MORE */
     uint8_t flags;
-    uint16_t id_len; /* 0: `id` by value; else so many bytes */
+    uint16_t id_len; /* 0: `id` by value; else this many bytes */
     uint32_t lines;  /* lines that the record takes */
     uint64_t bytes;  /* moved */
     uint64_t id;
@@ -95,14 +95,14 @@ static inline uint32_t pair_lines(uint32_t id_len)
     return lines;
 }
 
-/* ---- writer --------------------------------------------------------------------------------- */
+/* ---- writer ---------------------------------------------------------------------------------- */
 
 /* Looks at the consumer's count: it only grows, and never passes our tail, else -EPROTO. */
 int pair_look_at_consumed(struct pair_writer *w);
-/* The lines behind the first. */
+/* The lines after the first. */
 void pair_write_more(struct pair_writer *w, const uint8_t *id, uint32_t left);
 
-/* 0 when there is room for so many lines, -EAGAIN, or -EPROTO when the consumer's count is out of
+/* 0 when there is room for this many lines, -EAGAIN, or -EPROTO when the consumer's count is out of
  * range. */
 static inline int pair_room(struct pair_writer *w, uint32_t lines)
 {
@@ -159,7 +159,7 @@ static inline void pair_write(struct pair_writer *w, const struct pair_record *r
 }
 
 /*
- * pair_write with an id in pieces: pair_id_begin, pair_id_add for each, multiples of 8 bytes but
+ * pair_write with an id in pieces: pair_id_begin, pair_id_add for each, multiples of 8 bytes except
  * for the last, together id_len or a padding less; then pair_show.
  */
 struct pair_id {
@@ -199,7 +199,7 @@ static inline bool pair_reader_sleeps(struct pair_writer *w)
 /* By a fresh look: the reader has read everything, is gone, or its count makes no sense. */
 bool pair_drained(struct pair_writer *w);
 
-/* ---- reader --------------------------------------------------------------------------------- */
+/* ---- reader ---------------------------------------------------------------------------------- */
 
 void pair_copy_id(const struct pair_reader *r, uint8_t *to, uint32_t left);
 

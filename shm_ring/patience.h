@@ -16,8 +16,8 @@
  * last sleep phase, the thread is forgotten.
  *
  * A yield takes longer than a look. Where one has brought nothing, the others on the core wait,
- * too, and what they wait for may come to this thread. So a thread on which others wait looks by
- * itself for as long as the yield took, and yields again then: nobody waits much longer than with
+ * too, and what they wait for may come to this thread. So a thread on which others wait looks on
+ * its own for as long as the yield took, and yields again then: nobody waits much longer than with
  * yields alone, and what comes is seen sooner.
  *
  * Pure: it is handed times in ns, of one clock. Thread: the one that waits.
@@ -41,7 +41,8 @@ enum patience_step {
     PATIENCE_SLEEP_NOW,
 };
 
-/* The first is a guess that held, the second was 100 us: docs/lab/daemon.md, "Waiting". */
+/* The first value is a guess that proved right; the second was 100 us before: docs/lab/daemon.md,
+ * "Waiting". */
 #define PATIENCE_WINDOW_NS UINT64_C(200000)
 #define PATIENCE_LONG_NS   UINT64_C(400000)
 /* For a client, on which others do not wait: where many clients poll on few cores, a round takes
@@ -55,7 +56,7 @@ enum patience_step {
 
 struct patience {
     enum patience_mode mode;
-    uint64_t window_ns;     /* after work, yielding pays for so long */
+    uint64_t window_ns;     /* after work, yielding pays off for this long */
     uint64_t long_ns;       /* a yield that took longer ran a program that computes */
     uint64_t worked;        /* when there was work last */
     uint64_t blocked_until; /* do not yield before */

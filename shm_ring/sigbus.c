@@ -41,7 +41,7 @@ static struct range *find_range(uintptr_t address, uintptr_t *base, size_t *size
         *size = atomic_load(&r->size);
         if (*base <= SLOT_CLAIMED || address < *base || address - *base >= *size)
             continue;
-        if (atomic_load(&r->base) == *base) /* not freed and claimed anew between the loads */
+        if (atomic_load(&r->base) == *base) /* not freed and claimed again between the loads */
             return r;
     }
     return NULL;
@@ -62,7 +62,7 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
     struct range *r =
         info->si_code <= 0 ? NULL : find_range((uintptr_t)info->si_addr, &base, &size);
 
-    /* Private and writable: the daemon's own stores into this client's memory go on as well. */
+    /* Private and writable: the daemon's own stores into this client's memory continue as well. */
     if (r != NULL &&
         mmap((void *)base, size, PROT_READ | PROT_WRITE,
              MAP_FIXED | MAP_ANONYMOUS | MAP_PRIVATE | MAP_NORESERVE, -1, 0) != MAP_FAILED) {

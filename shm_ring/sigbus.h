@@ -3,7 +3,7 @@
  * for it, and then a touch of that page faults in the daemon.
  *
  * One handler for the process. It finds the registered range at fault, maps zero pages over the
- * whole range (the daemon's private ones: work goes on, what is read is zero), and counts the hit
+ * whole range (the daemon's private ones: work continues, what is read is zero), and counts the hit
  * in the range. A fault outside every range goes on to the default action. The handler uses only
  * async-signal-safe calls. The table is fixed in size and changed by one thread at a time per slot.
  */

@@ -36,10 +36,10 @@ int team_area_view(struct team_area *a, void *base, size_t size, uint32_t member
     return 0;
 }
 
-/* ---- a member's call ------------------------------------------------------------------------ */
+/* ---- a member's call ------------------------------------------------------------------------- */
 
-/* Whether a count has come to the end of so many laps: 0, -EAGAIN, -EPROTO. Members that only give
- * may be counted in the lap behind it already. */
+/* Whether a count has come to the end of this many laps: 0, -EAGAIN, -EPROTO. Members that only
+ * give may be counted in the lap after it already. */
 static int complete(const struct team_area *a, uint64_t count, uint64_t laps)
 {
     uint64_t whole = laps * a->members;
@@ -120,7 +120,7 @@ int team_compare(const struct team_area *a, uint64_t sequence, uint64_t signatur
     return 0;
 }
 
-/* ---- the end of an instance ----------------------------------------------------------------- */
+/* ---- the end of an instance ------------------------------------------------------------------ */
 
 void team_end(const struct team_area *a, uint64_t sequence, int32_t status, uint32_t length)
 {
@@ -148,7 +148,7 @@ bool team_take_data(const struct team_area *a, uint64_t turn)
     return count(a, &a->data_counts[turn % TEAM_DATA_ROWS].taken, turn / TEAM_DATA_ROWS + 1);
 }
 
-/* ---- sleepers ------------------------------------------------------------------------------- */
+/* ---- sleepers -------------------------------------------------------------------------------- */
 
 static inline uint64_t bit(uint32_t member)
 {
@@ -189,7 +189,7 @@ uint64_t team_take_sleepers(const struct team_area *a, uint32_t word)
     return atomic_exchange_explicit(there, 0, memory_order_seq_cst); /* M */
 }
 
-/* ---- broken teams --------------------------------------------------------------------------- */
+/* ---- broken teams ---------------------------------------------------------------------------- */
 
 void team_break(const struct team_area *a, const struct team_reason *reason)
 {
@@ -216,7 +216,7 @@ void team_reason(const struct team_area *a, struct team_reason *out)
     };
 }
 
-/* ---- lengths -------------------------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
 int team_load(struct team_load *load, enum team_kind kind, uint64_t length, uint32_t size,
               uint32_t members)

@@ -46,7 +46,7 @@ struct team_area {
     uint32_t row_shift; /* instance >> this: its lap */
 };
 
-/* A view over a mapping of `size` bytes. -EPROTO: it is none of an area with so many members and
+/* A view over a mapping of `size` bytes. -EPROTO: it is none of an area with this many members and
  * rows. */
 int team_area_view(struct team_area *a, void *base, size_t size, uint32_t members, uint32_t window);
 
@@ -61,7 +61,7 @@ static inline struct team_data *team_data(const struct team_area *a, uint64_t tu
     return &a->data[turn % TEAM_DATA_ROWS];
 }
 
-/* ---- a member's call ------------------------------------------------------------------------ */
+/* ---- a member's call ------------------------------------------------------------------------- */
 
 /* Whether the row of an instance is free: 0; -EAGAIN: its instance of the lap before has not ended,
  * or has not been taken by all; -EPROTO: its counts make no sense. */
@@ -74,12 +74,12 @@ int team_data_room(const struct team_area *a, uint64_t turn, uint64_t before);
 void team_line_write(const struct team_area *a, uint64_t sequence, uint32_t member,
                      uint64_t signature, const void *data, uint32_t bytes);
 
-/* Counts a member as arrived, behind its line and inputs: 1: it is the last to come; 0: others are
+/* Counts a member as arrived, after its line and inputs: 1: it is the last to come; 0: others are
  * missing; -EPROTO: the count makes no sense. */
 int team_arrive(const struct team_area *a, uint64_t sequence);
 
-/* Whether all members have come, for an instance that this member takes part in. Parts of
- * the others may not be read after this. */
+/* Whether all members have arrived, for an instance that this member takes part in. Parts of the
+ * others may not be read after this. */
 static inline bool team_have_come(const struct team_area *a, uint64_t sequence)
 {
     return atomic_load_explicit(&team_row(a, sequence)->counts.arrived, memory_order_relaxed) >=
@@ -91,9 +91,9 @@ static inline bool team_have_come(const struct team_area *a, uint64_t sequence)
 int team_compare(const struct team_area *a, uint64_t sequence, uint64_t signature, uint32_t *member,
                  uint64_t *other);
 
-/* ---- the end of an instance ----------------------------------------------------------------- */
+/* ---- the end of an instance ------------------------------------------------------------------ */
 
-/* Ends an instance, behind its result. */
+/* Ends an instance, after its result. */
 void team_end(const struct team_area *a, uint64_t sequence, int32_t status, uint32_t length);
 
 /* Whether an instance whose row was free has ended: 1, 0; -EPROTO. The row's status and data may
@@ -114,19 +114,19 @@ bool team_take(const struct team_area *a, uint64_t sequence);
 /* team_take for a data row. */
 bool team_take_data(const struct team_area *a, uint64_t turn);
 
-/* ---- sleepers ------------------------------------------------------------------------------- */
+/* ---- sleepers -------------------------------------------------------------------------------- */
 
 /* A member is about to sleep, and then looks once more; and the member is awake again. */
 void team_sleep(const struct team_area *a, uint32_t member);
 void team_awake(const struct team_area *a, uint32_t member);
 
-/* Behind what a sleeper may wait for: whether members other than this one sleep. */
+/* After what a sleeper may wait for: whether members other than this one sleep. */
 bool team_others_sleep(const struct team_area *a, uint32_t member);
 /* The daemon, before it wakes them: the sleepers among the 64 members from 64 * word on; they count
  * as awake from now on. */
 uint64_t team_take_sleepers(const struct team_area *a, uint32_t word);
 
-/* ---- broken teams --------------------------------------------------------------------------- */
+/* ---- broken teams ---------------------------------------------------------------------------- */
 
 /* Why a team is broken, copied out of struct team_broken. */
 struct team_reason {
@@ -136,7 +136,7 @@ struct team_reason {
     uint64_t signature[2];
 };
 
-/* By the daemon, once. */
+/* Called once, by the daemon. */
 void team_break(const struct team_area *a, const struct team_reason *reason);
 
 /* Whether the team is broken; the status is negative then, whatever stands there. */
@@ -146,7 +146,7 @@ static inline bool team_is_broken(const struct team_area *a)
 }
 void team_reason(const struct team_area *a, struct team_reason *out);
 
-/* ---- lengths -------------------------------------------------------------------------------- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
 /* The columns of the table in team_abi.h, in bytes, for a member that gives or receives. */
 struct team_load {
@@ -155,7 +155,7 @@ struct team_load {
     uint64_t received; /* bytes that the engine gets */
 };
 
-/* The load of a collective of length L, up to 2^32, over a team of `size`, with so many members
+/* The load of a collective of length L, up to 2^32, over a team of `size`, with this many members
  * here. -ENOTSUP for kinds whose members do not share a length. */
 int team_load(struct team_load *load, enum team_kind kind, uint64_t length, uint32_t size,
               uint32_t members);
@@ -169,7 +169,7 @@ enum team_way {
 };
 enum team_way team_way(enum team_kind kind, uint64_t length, uint32_t size, uint32_t fullest);
 
-/* The largest operand that goes by the area when an engine has so many members. */
+/* The largest operand that goes by the area when an engine has this many members. */
 uint32_t team_small_max(uint32_t fullest);
 
 #endif

@@ -11,7 +11,7 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "values stand in the low bytes");
 
-/* ---- values in private memory --------------------------------------------------------------- */
+/* ---- values in private memory ---------------------------------------------------------------- */
 
 static inline uint64_t bits_load(const void *from, uint32_t width)
 {
@@ -50,7 +50,7 @@ static inline void bits_store(void *to, uint32_t width, uint64_t bits)
     }
 }
 
-/* ---- instructions, by width ----------------------------------------------------------------- */
+/* ---- instructions, by width ------------------------------------------------------------------ */
 
 static inline uint64_t word_load(const void *at, uint32_t width)
 {
@@ -177,7 +177,7 @@ static inline bool word_swap(void *at, uint32_t width, uint64_t *expected, uint6
     }
 }
 
-/* ---- arithmetic ----------------------------------------------------------------------------- */
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
 static double as_double(uint64_t bits, enum word_type type)
 {
@@ -251,7 +251,7 @@ static uint64_t computed_f64(enum word_op op, uint64_t old, uint64_t operand)
     return bits;
 }
 
-/* The value behind the operation, for those that are loops. `mask` is MASKED_SWAP's. */
+/* The value after the operation, for those that are loops. `mask` is MASKED_SWAP's. */
 static uint64_t computed(uint8_t code, uint64_t old, uint64_t operand, uint64_t mask)
 {
     enum word_type type = word_type(code);
@@ -276,7 +276,7 @@ static uint64_t computed(uint8_t code, uint64_t old, uint64_t operand, uint64_t 
     }
 }
 
-/* ---- operations ----------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* A bounded loop of compare and swap. */
 static int apply_by_swap(void *at, uint8_t code, uint64_t operand, uint64_t mask, uint64_t *old)

@@ -42,7 +42,7 @@
 
 #define WORD_TRIES 4096u
 
-/* ---- codes ---------------------------------------------------------------------------------- */
+/* ---- codes ----------------------------------------------------------------------------------- */
 
 /* Bytes of the operands of one element. */
 static inline uint32_t word_operand_bytes(uint8_t code)
@@ -55,20 +55,21 @@ static inline uint32_t word_operand_bytes(uint8_t code)
                                                              : word_bytes(code);
 }
 
-/* ---- operations ----------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /*
  * One element at `at`, which is aligned and stays mapped, for READ readable, else writable. The
- * element's value before goes to `fetched`, unless that is NULL. 0, or -EBUSY with nothing changed.
+ * element's earlier value goes to `fetched`, unless that is NULL. 0, or -EBUSY with nothing
+ * changed.
  */
 int word_apply(void *at, uint8_t code, const void *operands, void *fetched);
 
-/* `count` elements in a row, each atomic for itself. Stops at the first -EBUSY: how many are done.
- */
+/* `count` elements in a row, each changed by an atomic operation of its own. Stops at the first
+ * -EBUSY: how many are done. */
 uint32_t word_apply_all(void *at, uint8_t code, uint32_t count, const void *operands,
                         void *fetched);
 
-/* ---- placement ------------------------------------------------------------------------------ */
+/* ---- placement ------------------------------------------------------------------------------- */
 
 typedef uint8_t __attribute__((may_alias)) word_8;
 typedef uint16_t __attribute__((may_alias)) word_16;
@@ -85,7 +86,7 @@ static inline bool word_is_one_store(uint64_t at, uint64_t length)
 void word_place_other(void *to, const void *from, size_t length);
 
 /*
- * Copies `length` bytes: 1, 2, 4 or 8 naturally aligned ones by one store, behind which all earlier
+ * Copies `length` bytes: 1, 2, 4 or 8 naturally aligned ones by one store, after which all earlier
  * stores are visible (release); others as memcpy does. Most are 8, so they go without a call.
  */
 static inline void word_place(void *to, const void *from, size_t length)

@@ -21,7 +21,7 @@ int arguments_refuse(const char *tool, const char *format, ...)
     return -EINVAL;
 }
 
-/* Formats the option as help names it: "-n, --ranks N". Returns its length. */
+/* Formats the option as --help prints it: "-n, --ranks N". Returns its length. */
 static int name_of(const struct argument *a, char out[NAME_ROOM])
 {
     const char letter[] = {'-', a->letter, ',', ' ', '\0'};
@@ -106,8 +106,8 @@ static int take(const char *tool, const struct argument *a, void *options, const
     return rc;
 }
 
-/* The value of an option that may have none: "--watch 2" as well as "--watch=2", since no other
- * word is a number. */
+/* The value of an option that may have none: "--watch 2" as well as "--watch=2"; the next word
+ * counts only if it is a number. */
 static const char *optional_value(int argc, char **argv)
 {
     if (optarg)
@@ -119,7 +119,7 @@ static int apply(const struct command_line *line, void *options, int option, int
 {
     const struct argument *a = line->rows;
 
-    if (option == '?') { /* getopt has said what is wrong */
+    if (option == '?') { /* getopt has printed what is wrong */
         fprintf(stderr, "see %s --help\n", line->tool);
         return -EINVAL;
     }

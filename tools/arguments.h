@@ -11,27 +11,28 @@
 #include <stdint.h>
 
 enum argument_kind {
-    ARGUMENT_PLAIN = 0, /* const char *; bool where the argument takes nothing */
+    ARGUMENT_PLAIN = 0, /* const char *; for an argument without a value, bool */
     ARGUMENT_U32,       /* uint32_t, from `min` to `max` */
     ARGUMENT_U64,
     ARGUMENT_SECONDS, /* double; `min` and `max` are milliseconds */
-    ARGUMENT_TAKE,    /* `take` reads the value: 0, or -EINVAL that is said on stderr */
+    ARGUMENT_TAKE,    /* `take` reads the value: 0, or -EINVAL after a message on stderr */
 };
 
 struct argument {
-    const char *name;  /* without dashes; NULL: behind the last row */
-    const char *takes; /* as help shows it: "N"; "[=N]": 1 where it is left out; NULL: nothing */
-    const char *help;  /* lines */
-    size_t offset;     /* in the tool's options */
+    const char *name; /* without dashes; NULL: after the last row */
+    const char
+        *takes; /* as --help shows the value: "N"; "[=N]": 1 if left out; NULL: there is none */
+    const char *help; /* lines */
+    size_t offset;    /* in the tool's options */
     enum argument_kind kind;
     uint64_t min, max;
-    char letter; /* of the short form, or 0 */
+    char letter; /* the letter of the short form, or 0 */
     int (*take)(void *options, const char *text);
 };
 
 struct command_line {
-    const char *tool, *usage; /* usage: behind the tool's name */
-    const char *about, *end;  /* help before and behind the rows; `end` may be NULL */
+    const char *tool, *usage; /* usage: after the tool's name */
+    const char *about, *end;  /* help before and after the rows; `end` may be NULL */
     const char *letters;      /* "+": options end at the first other word; else "" */
     const struct argument *rows;
 };

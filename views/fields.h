@@ -47,12 +47,12 @@ struct field_metric {
 };
 
 struct field {
-    const char *key; /* in JSON; NULL: behind the last field */
+    const char *key; /* in JSON; NULL: after the last field */
     size_t offset;   /* in the row */
     enum field_kind kind;
     enum field_unit unit;
     const char *title;        /* of pwcctl's column, no other's of its table; NULL: not shown */
-    const char *const *words; /* of FIELD_WORD, behind the last one NULL */
+    const char *const *words; /* for FIELD_WORD: its words, NULL after the last */
     struct field_metric each; /* a sample for each row */
     struct field_metric sum;  /* one sample for all rows */
     bool names; /* the field names a row: in front, and repeated where a table stands in parts */
@@ -60,14 +60,14 @@ struct field {
 
 /* An array of a document, and the fields of its rows. */
 struct view_rows {
-    const char *key; /* of the array; NULL: behind the last one */
+    const char *key; /* of the array; NULL: after the last one */
     const struct field *fields;
 };
 
 #define VIEW_ROWS_MAX 3
 
 struct view {
-    const char *name; /* NULL: behind the last view */
+    const char *name; /* NULL: after the last view */
     struct view_rows rows[VIEW_ROWS_MAX + 1];
 };
 

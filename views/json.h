@@ -39,7 +39,7 @@ bool json_put_sessions(json_t *document, const char *key, const struct counters_
 bool json_put_peers(json_t *document, const char *key, const struct counters_header *counters,
                     size_t max);
 
-/* Goes through the rows of peers; `*at` counts them. NULL behind the last one. */
+/* Goes through the rows of peers; `*at` counts them. NULL after the last one. */
 const struct counters_peer *counters_next_peer(const struct counters_header *counters,
                                                uint32_t *at);
 

@@ -1,7 +1,7 @@
 /*
  * The ranks of bench/alltoall_pairs: each attaches, binds all others, puts eight bytes to each of
  * them, waits for as many events, and ends. Rank 0 prints a line for each phase: the longest time
- * of any rank, by itself, and the memory of all processes of this launcher behind it.
+ * of any rank, on its own, and the memory of all processes of this launcher after it.
  */
 #include <pwc/pwc.h>
 #include <ctype.h>

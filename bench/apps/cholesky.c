@@ -6,10 +6,11 @@
  *   send    a tile is a message whose tag is the tile's; receivers probe for any source and tag
  *   ring    a tile is put, and flushed; then its tag is put into the next place of a ring at the
  *           target, which a fetch-and-add has given, and which the target polls
- *   fence   the tiles of a column are put to all ranks; a fence stands behind its diagonal tile
+ *   fence   the tiles of a column are put to all ranks; a fence stands after its diagonal tile
  *   pscw    the same with post, start, complete and wait in place of the fence
  *
- * With send and ring a tile spreads along a binary tree, and is forwarded as soon as it has come.
+ * With send and ring a tile spreads along a binary tree, and is forwarded as soon as it has
+ * arrived.
  */
 #include "bench/apps/ranks.h"
 #include "examples/apps/tiles.h"
@@ -25,19 +26,19 @@ struct cholesky {
     /* send: messages under way from even and from odd rounds' tiles */
     MPI_Request *sent[2];
     int sent_count[2];
-    /* ring: at its target a counter, and behind it tags, plus 1 */
+    /* ring: at its target a counter, and after it tags, plus 1 */
     MPI_Win ring_window;
     volatile uint32_t *ring;
     uint32_t ring_places, taken;
 };
 
-/* The steps that differ between the ways of learning by a notification alone what has come. */
+/* The steps that differ between the ways of learning by a notification alone what has arrived. */
 struct courier {
     void (*send)(struct cholesky *c, uint32_t to, uint32_t tag);
     uint32_t (*receive)(struct cholesky *c); /* waits for a tile; its tag */
 };
 
-/* To the next ranks of the tree of the tile's owner. */
+/* Sends to the next ranks of the tree of the tile's owner. */
 static void forward(struct cholesky *c, const struct courier *courier, uint32_t owner, uint32_t tag)
 {
     uint32_t children[2], count = tiles_children(&c->tiles, owner, children);
@@ -80,7 +81,7 @@ static void factor(struct cholesky *c, const struct courier *courier)
         receive(c, courier);
 }
 
-/* ---- messages ------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void send_tile(struct cholesky *c, uint32_t to, uint32_t tag)
 {
@@ -128,7 +129,7 @@ static void run_send(void *state)
     }
 }
 
-/* ---- puts, and a ring of tags --------------------------------------------------------------- */
+/* ---- puts, and a ring of tags ---------------------------------------------------------------- */
 
 static void put_tile(struct cholesky *c, uint32_t to, uint32_t tag)
 {
@@ -187,7 +188,7 @@ static void run_ring(void *state)
     MPI_Win_free(&c->ring_window);
 }
 
-/* ---- puts in epochs ------------------------------------------------------------------------- */
+/* ---- puts in epochs -------------------------------------------------------------------------- */
 
 static void put_to_all(struct cholesky *c, uint32_t m, uint32_t tag)
 {

@@ -4,7 +4,7 @@
  *     conjugate blocking|overlapped [--cpu A,B] [--size N] [--rounds N]
  *
  *   blocking     MPI_Allreduce, then the product with the matrix
- *   overlapped   MPI_Iallreduce, waited for behind the product
+ *   overlapped   MPI_Iallreduce, waited for after the product
  *
  * Edge rows are messages, whose receives are posted before.
  */

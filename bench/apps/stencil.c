@@ -7,8 +7,8 @@
  *   fence   a put of it, and a fence of all ranks after each row
  *   pscw    a put of it between start and complete; its target posts, and waits
  *
- * A rank computes a row when the cell at its left has come, so a fence lets a row start only in the
- * rank that is next: the ranks work in turns, one row apart.
+ * A rank computes a row when the cell at its left has arrived, so a fence lets a row start only in
+ * the rank that is next: the ranks work in turns, one row apart.
  */
 #include "bench/apps/ranks.h"
 #include "examples/apps/grid.h"
@@ -32,7 +32,7 @@ static bool last(const struct stencil *s)
     return s->grid.rank == s->grid.ranks - 1;
 }
 
-/* ---- messages ------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void receive_left(struct stencil *s, uint32_t i)
 {
@@ -61,7 +61,7 @@ static void run_send(void *state)
     }
 }
 
-/* ---- puts ----------------------------------------------------------------------------------- */
+/* ---- puts ------------------------------------------------------------------------------------ */
 
 static void put_right(struct stencil *s, const double *cell, uint32_t i)
 {

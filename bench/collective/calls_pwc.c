@@ -70,7 +70,7 @@ static int begin(struct calls *c, enum kind kind, size_t bytes, const double *in
     }
 }
 
-/* With room made where there is none. */
+/* Begins the call, and makes room first where there is none. */
 static void begin_surely(struct calls *c, enum kind kind, size_t bytes, const double *in,
                          double *out)
 {

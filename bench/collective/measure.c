@@ -1,13 +1,13 @@
 /*
- * Collectives: how long they take, how far they go on while the program computes, and what they
+ * Collectives: how long they take, how far they continue while the program computes, and what they
  * add to its computing.
  *
  *     collective latency|overlap|added KIND BYTES ITERATIONS [RANKS_A_PROCESSOR]
  *
- * KIND is barrier, bcast or allreduce. Ranks are pinned: so many of them in turn to each of the
- * processors 0 and 1. One JSON line of rank 0, with means over all ranks:
+ * KIND is barrier, bcast or allreduce. Ranks are pinned: RANKS_A_PROCESSOR of them in turn to each
+ * of the processors 0 and 1. One JSON line of rank 0, with means over all ranks:
  *
- *     latency   us            begin and wait, one behind the other
+ *     latency   us            begin and wait, one after the other
  *     overlap   percent       OSU's formula: of a collective's time alone, the part that is not
  *                             added when the program computes for as long between begin and wait.
  *                             Computing is a fixed amount of work here, measured without
@@ -39,7 +39,7 @@ static double now_us(void)
     return time_us(CLOCK_MONOTONIC);
 }
 
-/* ---- computing ------------------------------------------------------------------------------ */
+/* ---- computing ------------------------------------------------------------------------------- */
 
 /* Some nanoseconds for each unit. The empty statement may change x, for all that the compiler
  * knows: else a loop that comes to the same x again, or that nobody asks for its x, would be left
@@ -71,7 +71,7 @@ static double units_a_us(void)
     return most;
 }
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 struct bench {
     struct calls *calls;
@@ -115,8 +115,9 @@ static void together(const struct bench *b)
     calls_wait(b->calls);
 }
 
-/* So many collectives, each with so much work between begin and wait: the mean of one. All ranks
- * come to the end: else one that has had its processor for more than its share would end early. */
+/* Runs this many collectives with that much work between begin and wait, and returns the mean time
+ * of one. All ranks start the end together: otherwise a rank that has had more than its share of
+ * its processor would end early. */
 static double in_a_row(const struct bench *b, long count, long units)
 {
     double start;
@@ -129,8 +130,8 @@ static double in_a_row(const struct bench *b, long count, long units)
     return mean(b, (now_us() - start) / (double)count);
 }
 
-/* So much work without collectives. The work takes its time, or longer where ranks share a
- * processor. */
+/* Does this much work without collectives. The work takes its nominal time, or longer where ranks
+ * share a processor. */
 static double work_alone(const struct bench *b, double wanted_us, long units)
 {
     double start, took;
@@ -202,7 +203,7 @@ static double added(const struct bench *b)
     return middle(blocks);
 }
 
-/* ---- the program ---------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static void pin(uint32_t rank, int ranks_a_processor)
 {

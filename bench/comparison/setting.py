@@ -24,5 +24,5 @@ class Setting:
 
     @property
     def hidden(self):
-        """For commands as they are shown."""
+        """The replacements for commands that are shown."""
         return {self.programs + "/": "", self.build + "/": "BUILD/"}

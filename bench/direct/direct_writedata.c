@@ -5,7 +5,7 @@
  *                      [--window N] [--yield] [--inject]
  *
  * Prints one JSON line. Without --window they take turns, and times are half a round trip. With it
- * the first keeps so many writes in flight, and the clock stops when the second has seen the last
+ * the first process keeps N writes in flight, and the clock stops when the second has seen the last
  * one arrive and has said so. Each process spins on its completion queue; with --yield it gives the
  * processor away whenever the queue is empty, as it must where both share one. The child is forked
  * before libfabric is first used.
@@ -41,7 +41,7 @@ static uint64_t nanoseconds(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- taking turns --------------------------------------------------------------------------- */
+/* ---- taking turns ---------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -99,7 +99,7 @@ static int respond(struct end *end, const struct options *o)
     return rc;
 }
 
-/* ---- streaming ------------------------------------------------------------------------------ */
+/* ---- streaming ------------------------------------------------------------------------------- */
 
 /* The second answers twice: after the warm-up, and after the last. */
 static int stream_out(struct end *end, const struct options *o)
@@ -139,7 +139,7 @@ static int stream_in(struct end *end, const struct options *o)
     return rc ? rc : end_send(end);
 }
 
-/* ---- start ---------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static void pin(int cpu)
 {

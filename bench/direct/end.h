@@ -34,7 +34,7 @@ int end_send(struct end *end);
 /* Waits until all writes have completed, except injected ones, which report no completion. */
 int end_drain(struct end *end);
 
-/* So many writes have arrived since the opening. */
+/* Returns whether this many writes have arrived since the opening. */
 int end_await(struct end *end, uint64_t arrivals);
 
 #endif

@@ -1,4 +1,4 @@
-/* As forward.c, of puts that are placed: each goes on when all of it stands in the region. */
+/* As forward.c, of puts that are placed: each continues when all of it stands in the region. */
 #include <pwc/handler.h>
 
 struct forward {

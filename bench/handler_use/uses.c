@@ -59,7 +59,7 @@ static void serve_pong(struct bench *b, uint64_t id)
     put(b, b->home, 0, data_at(b, 0), b->size, ANSWER, PWC_NO_LCE);
 }
 
-/* ---- accumulate: complex doubles, multiplied. By the client: put behind them, then multiplied --
+/* ---- accumulate: complex doubles, multiplied. By the client: put after them, then multiplied --
  */
 
 static size_t bytes_twice(const struct bench *b)

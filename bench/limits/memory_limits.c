@@ -23,7 +23,7 @@
 
 #define BATCHES  64
 #define SLOTS    8192u
-#define REPORTED 1024u /* the reader publishes its place once in so many slots */
+#define REPORTED 1024u /* the reader publishes its place once in REPORTED slots */
 #define COPIED   ((size_t)1 << 20)
 
 struct options {
@@ -164,7 +164,7 @@ static int word_contended(void *shared, const void *options)
     return 0;
 }
 
-/* Multiplications, each of which needs the one before. */
+/* Multiplications, each of which needs the previous one. */
 static uint64_t word_between(uint64_t value, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)

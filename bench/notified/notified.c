@@ -170,7 +170,7 @@ static void add_unexpected(struct bench *b, uint32_t depth)
 {
     for (uint32_t i = 0; i < depth; i++)
         notify(b, OTHER_TAGS + i);
-    /* The last of them comes to a request, so all others have come. */
+    /* The last of them comes to a request, so all others have arrived. */
     notify(b, TAG);
     await_request(b);
 }

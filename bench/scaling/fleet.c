@@ -38,7 +38,7 @@ static void host_random(void *context, void *to, size_t size)
     sim_random_fill(&n->random, to, size);
 }
 
-/* Only what is touched is there. */
+/* Only touched pages exist. */
 static void *pages(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,

@@ -29,7 +29,7 @@ struct fleet_hooks {
     void *context;
     /* The node has done something, which its clients may see. */
     void (*look)(void *context, struct fleet *f, uint32_t node);
-    /* A frame of fleet_send has come, or the time of fleet_later. */
+    /* A frame of fleet_send has arrived, or the time of fleet_later. */
     void (*frame)(void *context, struct fleet *f, const struct sim_entry *frame);
 };
 
@@ -93,7 +93,7 @@ bool fleet_run(struct fleet *f, bool (*over)(void *context), void *context);
 struct fleet_count fleet_counted(const struct fleet *f);
 /* The difference of two counts: what happened between them. */
 struct fleet_count fleet_between(const struct fleet_count *from, const struct fleet_count *to);
-/* Bytes of the engine's arena and private memory that are there. */
+/* Bytes of the engine's arena and private memory that were touched. */
 uint64_t fleet_resident(const struct fleet *f, uint32_t node);
 
 /* ---- fleet_links.c --------------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ uint64_t fleet_resident(const struct fleet *f, uint32_t node);
  * message of the fabric, but of the control threads; to the sender itself at once. */
 void fleet_send(struct fleet *f, uint32_t from, uint32_t to, uint32_t bytes, uint64_t a,
                 uint64_t b);
-/* The hook gets an entry with `subject` the node when so much time has passed. */
+/* The hook is called with the node as the entry's `subject` when this much time has passed. */
 void fleet_later(struct fleet *f, uint32_t node, uint64_t ns);
 /* Control's part: carries out the request of a notice. */
 void fleet_notice(struct fleet *f, uint32_t node, const struct engine_notice *notice);

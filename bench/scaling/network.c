@@ -17,8 +17,9 @@ static const struct network networks[] = {
     /*
      * The fifth paper (sPIN, 2017, sections 4.2 and 4.3): o = 65 ns, g = 6.7 ns, 400 Gbit/s; a fat
      * tree of 36-port switches, which for 1,024 nodes has five switches of 50 ns and six wires of
-     * 33.4 ns on the way, 450 ns; and 250 ns for the discrete card's DMA to place what has come. It
-     * prints G = 2.5 ps, which is of a bit: its g/G = 335 bytes (section 4.4.2) says 20 ps a byte.
+     * 33.4 ns on the way, 450 ns; and 250 ns for the discrete card's DMA to place what has arrived.
+     * It prints G = 2.5 ps, which is of a bit: its g/G = 335 bytes (section 4.4.2) says 20 ps a
+     * byte.
      */
     {"spin", {.latency_ps = 700000, .overhead_ps = 65000, .gap_ps = 6700, .byte_fs = 20000}},
 };

@@ -1,6 +1,7 @@
 /*
- * A collective of a job with so many ranks a node, by schedules alone: rank by rank, as MPI does
- * it, and node by node, as daemons do it. Both sides take the algorithm from the same table.
+ * A collective of a job with a given number of ranks a node, by schedules alone: rank by rank, as
+ * MPI does it, and node by node, as daemons do it. Both sides take the algorithm from the same
+ * table.
  *
  *     rank by rank    each rank is a participant; ranks of a node write to each other's memory
  *     node by node    the ranks of a node meet in the team area, the last one hands over to the
@@ -27,7 +28,7 @@ static const struct loggp memory = {.latency_ps = 100000, .overhead_ps = 50000, 
 
 static const struct coll_choices by_table;
 
-/* Data of each participant that the schedule cuts, where each stands for so many ranks. */
+/* Data of each participant that the schedule cuts, where each stands for this many ranks. */
 static uint64_t bytes_of(const struct row *row, uint32_t participants, uint32_t ranks)
 {
     return row->kind == TEAM_ALLTOALL ? row->bytes * ranks * ranks * participants : row->bytes;

@@ -1,6 +1,6 @@
 /*
  * Exchanges: one rank a node puts 8 bytes to each of its peers, awaits as many, and begins the next
- * round by itself. The peers of rank r are r - k/2 to r + k/2; or all; or, around a hub, the hub
+ * round on its own. The peers of rank r are r - k/2 to r + k/2; or all; or, around a hub, the hub
  * alone, whose peers are all others.
  *
  * Thread: one.
@@ -100,7 +100,8 @@ static bool all_ended(void *context)
     return x->ended == x->count;
 }
 
-/* `rounds` more: how long they take, and what they cost until nothing is under way any more. */
+/* Runs `rounds` more, and takes how long they last, and their cost until nothing is under way any
+ * more. */
 static bool run_rounds(struct exchange *x, uint32_t rounds, struct fleet_count *cost)
 {
     struct fleet_count from = fleet_counted(x->fleet), to;

@@ -37,7 +37,7 @@ struct passing {
     struct fleet *fleet;
     struct passer *passers;
     uint32_t count, ended; /* nodes; those that have all of this round */
-    uint64_t bytes, until; /* of a round; bytes that each is to have */
+    uint64_t bytes, until; /* bytes of a round; bytes that each node is to have */
     bool handled;
 };
 
@@ -58,7 +58,7 @@ static int put(const struct passing *p, struct passer *from, uint32_t remote)
     return channel_submit(&from->rank.channel, &record, NULL, NULL, NULL);
 }
 
-/* To all children. */
+/* Puts to all children. */
 static void pass_on(struct passing *p, struct passer *from)
 {
     for (uint32_t i = 0; i < from->children; i++) {
@@ -70,7 +70,7 @@ static void pass_on(struct passing *p, struct passer *from)
     fleet_rouse(p->fleet, from->rank.node);
 }
 
-/* The bytes that an event says have come. */
+/* The bytes that an event says have arrived. */
 static uint64_t bytes_of(struct passing *p, uint32_t node, const struct pwc_event *event)
 {
     struct offload_word word;

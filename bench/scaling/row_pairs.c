@@ -1,7 +1,7 @@
 /*
- * All pairs: each of so many ranks a node binds all ranks of all other nodes, puts 8 bytes to each,
- * and gets as many. What a bind takes, from the first ranks to the last, and what a
- * node's memory is behind each phase.
+ * All pairs: each rank binds all ranks of all other nodes, puts 8 bytes to each, and gets as many.
+ * What a bind takes, from the first ranks to the last, and what a node's memory is behind each
+ * phase.
  *
  * Thread: one.
  */

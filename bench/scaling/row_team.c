@@ -1,7 +1,7 @@
 /*
  * A collective by real engines and real team areas: all members of a node call, the last one hands
  * over to the engine, engines send letters, and all members take the result, which is checked. A
- * node begins its next call when its members have taken the result of the one before.
+ * node begins its next call when its members have taken the result of the previous one.
  *
  * A call of more than a line is an allreduce of one member a node. As the library does it, slices
  * of 64 KiB are instances of their own, and up to 8 of a call are under way at once.
@@ -118,8 +118,8 @@ static void call(struct assembly *a, struct hall *h)
                    strerror(-last));
 }
 
-/* Begins what may be under way: slices of the call whose first one is not behind us, or else of the
- * next one. */
+/* Begins the slices that may be under way: of the present call if its first slice has not ended,
+ * else of the next call. */
 static void begin(struct assembly *a, struct hall *h)
 {
     uint64_t end = h->instance - h->instance % a->slices + a->slices;
@@ -182,7 +182,7 @@ static bool all_ended(void *context)
     return a->ended == a->nodes;
 }
 
-/* So many calls more; as run_rounds of exchanges. */
+/* Runs this many more calls, as run_rounds of exchanges does. */
 static bool run_calls(struct assembly *a, uint32_t count, struct fleet_count *cost)
 {
     struct fleet_count from = fleet_counted(a->fleet), to;

@@ -102,7 +102,7 @@ static void begin(struct run *run, uint32_t me)
         send(run, me, &round.to[i]);
 }
 
-/* Ends rounds whose letters have all come, and begins those behind them. */
+/* Ends rounds whose letters have all come, and begins those after them. */
 static void go_on(struct run *run, uint32_t me)
 {
     struct participant *p = &run->of[me];

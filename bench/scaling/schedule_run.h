@@ -3,8 +3,8 @@
  * participants that do nothing else: how long it takes, and how many letters.
  *
  * Participants of one node share its card; each has a processor of its own. Letters within a node
- * go through memory, by a model of the same form. Combining what has come costs as much a byte as
- * copying does within a node.
+ * go through memory, by a model of the same form. Combining what has arrived costs as much a byte
+ * as copying does within a node.
  *
  * Pure. Thread: one.
  */

@@ -81,7 +81,7 @@ static void check(ucs_status_t status, const char *what)
     _exit(1); /* the other process ends with its socket, or by its parent's death */
 }
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void open_worker(struct side *s)
 {
@@ -151,7 +151,7 @@ static void connect_other(struct side *s)
     s->target = theirs.memory;
 }
 
-/* ---- puts ----------------------------------------------------------------------------------- */
+/* ---- puts ------------------------------------------------------------------------------------ */
 
 static void finish(struct side *s, ucs_status_ptr_t request, const char *what)
 {
@@ -205,7 +205,7 @@ static void await_flag(struct side *s, uint64_t turn)
         (void)ucp_worker_progress(s->worker);
 }
 
-/* Waits until both sides have come here; progresses meanwhile. */
+/* Waits until both sides have arrived here; progresses meanwhile. */
 static void meet(struct side *s)
 {
     char mark = 0;
@@ -216,7 +216,7 @@ static void meet(struct side *s)
         (void)ucp_worker_progress(s->worker);
 }
 
-/* ---- kinds ---------------------------------------------------------------------------------- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {

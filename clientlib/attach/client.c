@@ -263,8 +263,8 @@ static int attach(const struct environment *environment, char *why, size_t why_s
     return rc;
 }
 
-/* Many ranks attach at once, and a daemon takes some connections at a time of a user that have not
- * said who they are: the others come again. */
+/* Many ranks attach at once. A daemon takes a bounded number of a user's connections that have not
+ * said who they are; the others try again. */
 static int attach_until(const struct environment *environment, char *why, size_t why_size,
                         struct pwc_client **out)
 {

@@ -43,7 +43,7 @@ struct pwc_client {
     struct pwc_ctx *contexts;
     struct pwc_program *programs;
     struct pwc_offload *offloads;
-    uint32_t *world_joins; /* by context number: calls of pwc_team_world that it has made */
+    uint32_t *world_joins; /* by context number: its calls of pwc_team_world */
     uint32_t world_joins_count;
 };
 
@@ -61,8 +61,8 @@ static inline int client_may_block(const struct pwc_client *client)
     return handler_on_this_thread() ? -EDEADLK : 0;
 }
 
-/* As client_may_block, at the start of a call that pwc_error_text speaks of: the text about an
- * earlier call goes. */
+/* As client_may_block, at the start of a call that sets pwc_error_text: drops the text about an
+ * earlier call. */
 static inline int client_may_ask(struct pwc_client *client)
 {
     if (client_is_forked(client))

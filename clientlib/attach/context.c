@@ -100,7 +100,7 @@ static int ring_size(uint32_t wanted, uint32_t min, uint32_t *size)
     return 0;
 }
 
-/* A quarter of a ring that messages come through holds the longest, with a local id. */
+/* A quarter of a message ring holds the longest message with a local id. */
 static uint32_t messages_min(const struct pwc_client *client)
 {
     uint64_t longest = sizeof(struct submit_record) + SESSION_ID_MAX +

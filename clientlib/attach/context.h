@@ -24,15 +24,15 @@ struct pwc_remote {
     uint64_t length;
     uint32_t handle;     /* the daemon's */
     uint32_t rights;     /* PWC_REMOTE_* */
-    uint32_t slot;       /* of the region, with its key */
-    uint32_t generation; /* of the region, with its key */
+    uint32_t slot;       /* the slot of the region, part of its key */
+    uint32_t generation; /* the generation of the region, part of its key */
     bool way; /* the remote has a pair: operations on it need not go through the daemon */
-    struct direct_pair *pair; /* that all remotes of this peer have, or none */
+    struct direct_pair *pair; /* shared by all remotes of this peer; or NULL */
     uint8_t *memory;          /* with a way: the region, where its rights allow */
     struct mapping mapping;   /* of its pages */
     uint64_t flush;     /* local id of the last SUBMIT_FLUSH that pwc_flush submitted for it */
-    uint64_t flush_at;  /* channel.submitted behind that */
-    struct pwc_key key; /* these three: of one that is to be bound at its first use */
+    uint64_t flush_at;  /* channel.submitted after that */
+    struct pwc_key key; /* these three: for a remote that is to be bound at its first use */
     bool keyed;         /* the remote is bound with that key; else the peer alone */
     struct pwc_remote *previous; /* in pwc_ctx.unbound */
     struct bind *bind;           /* under way (memory/bind_start.c); or NULL */
@@ -43,7 +43,7 @@ struct pwc_remote {
 struct prepared {
     struct message block;
     uint8_t *at; /* where the block goes */
-    /* Request to which the message is given, and which counts it already; or NULL. */
+    /* The request that was given to the message, which it counts already; or NULL. */
     struct pwc_request *request;
 };
 
@@ -58,7 +58,7 @@ struct series_queue {
  */
 struct context_teams {
     struct pwc_team *all;
-    struct pwc_team *active; /* teams that have to be looked at */
+    struct pwc_team *active; /* teams that need a look */
     struct team_again **again;
     uint32_t again_count;
 };
@@ -83,7 +83,7 @@ struct context_binds {
 struct context_wait {
     uint32_t call;  /* enum session_wait */
     uint32_t shown; /* the value in session_waits */
-    int64_t at;     /* up to when its time is counted; 0: it has let no time pass yet */
+    int64_t at;     /* time up to which its wait is counted; 0: it has let no time pass yet */
 };
 
 struct pwc_ctx {
@@ -116,7 +116,8 @@ struct pwc_ctx {
     struct channel channel;
 };
 
-/* Closes the context in order, and frees it in any case. 0, or why the daemon may still have it. */
+/* Closes the context in order, and frees it in any case. Returns 0, or why the daemon may still
+ * have it. */
 int context_end(struct pwc_ctx *ctx);
 /* Frees what the context holds in this process, and asks the daemon for nothing. */
 void context_free(struct pwc_ctx *ctx);

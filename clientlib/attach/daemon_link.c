@@ -69,7 +69,7 @@ static void finish(struct daemon_link *link, struct daemon_call *call, int resul
 static void give_up(struct daemon_link *link, int status)
 {
     (void)shutdown(link->frames.fd, SHUT_WR);
-    /* With -ECONNABORTED, daemon_end would ask again for ever. */
+    /* With -ECONNABORTED, daemon_end would ask again forever. */
     link->over = status == -ECONNABORTED ? -ESHUTDOWN : status;
     for (struct daemon_call *call = link->calls, *next; call; call = next) {
         next = call->next;
@@ -148,7 +148,7 @@ static void handle_reply(struct daemon_link *link, const Pwc__ClientReply *reply
         give_up(link, is_error ? note_error(link, reply->error) : -EPROTO);
         return;
     }
-    if (!call) { /* its caller has given up waiting */
+    if (!call) { /* the caller has given up waiting */
         give_back(link, reply);
         return;
     }
@@ -178,7 +178,7 @@ static void handle_frame(struct daemon_link *link, const uint8_t *body, size_t l
     pwc__client_reply__free_unpacked(reply, NULL);
 }
 
-/* The caller at work may wait for a frame that this thread has read. The lock is held. */
+/* A frame that this thread has read may be what the caller at work waits for. The lock is held. */
 static void ring(struct daemon_link *link)
 {
     if (link->at_work > 0 && link->bell >= 0 && !link->rung)

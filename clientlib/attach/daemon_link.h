@@ -103,7 +103,7 @@ int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request);
 
 /*
  * As daemon_call, for a request that ends something: a context, a segment, a region, a remote. A
- * daemon that was started anew meanwhile (-ECONNABORTED) may have ended the thing or not, so the
+ * daemon that was restarted meanwhile (-ECONNABORTED) may have ended the thing or not, so the
  * request is sent again. 0: the thing has ended, also where the daemon does not know it (-EINVAL)
  * or has hung up. After an error it may exist still, and may end later.
  */

@@ -1,7 +1,5 @@
-/*
- * This process's job and rank, and where its daemon is: out of the attributes of pwc_init, and for
- * the rest out of the environment.
- */
+/* This process's job and rank, and the socket of its daemon: from the attributes of pwc_init, else
+ * from the environment. */
 #ifndef PWC_CLIENTLIB_ENVIRONMENT_H
 #define PWC_CLIENTLIB_ENVIRONMENT_H
 
@@ -14,7 +12,7 @@
 
 struct environment {
     char socket[ENVIRONMENT_SOCKET_MAX]; /* "@name": an abstract one (job_socket.h) */
-    char other[ENVIRONMENT_SOCKET_MAX];  /* to try where `socket` does not answer; or empty */
+    char other[ENVIRONMENT_SOCKET_MAX];  /* to try when `socket` does not answer; or empty */
     char job[ENVIRONMENT_JOB_MAX];
     uint32_t rank;
     uint32_t size;

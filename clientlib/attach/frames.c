@@ -98,7 +98,7 @@ int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64
                 continue;
             if (!begun)
                 return -ETIMEDOUT;
-            shutdown(frames->fd, SHUT_WR); /* the other side cannot read on behind half a frame */
+            shutdown(frames->fd, SHUT_WR); /* after half a frame the other side cannot read on */
             return -ESHUTDOWN;
         }
         if (sent < 0)

@@ -19,7 +19,7 @@ struct frames {
     int fd;          /* a nonblocking stream socket; owned */
     uint8_t *buffer; /* length word and body of the frame that is coming in */
     size_t capacity;
-    size_t have; /* bytes of it that have come */
+    size_t have; /* bytes of it that have arrived */
     int fds[FRAME_FDS_MAX];
     int fd_count;
 };
@@ -34,7 +34,7 @@ int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64
 /*
  * Waits for one frame: 0 with *body and *length, valid until the next receive; its descriptors are
  * in frames->fds, and closed by the next receive unless they were taken (set to -1). -ETIMEDOUT:
- * the next call goes on from here. -ESHUTDOWN: hung up. -EPROTO: a length or a number of
+ * the next call continues from here. -ESHUTDOWN: hung up. -EPROTO: a length or a number of
  * descriptors out of bounds.
  */
 int frames_receive(struct frames *frames, const uint8_t **body, size_t *length, int64_t deadline);

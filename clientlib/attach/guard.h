@@ -5,7 +5,7 @@
  * child (MADV_WIPEONFORK), which in the process that made it holds a nonzero word.
  *
  * Threads: any. The word never changes after fork_guard_open. Whether a handler runs is a state of
- * each thread by itself.
+ * each thread on its own.
  */
 #ifndef PWC_CLIENTLIB_GUARD_H
 #define PWC_CLIENTLIB_GUARD_H

@@ -6,10 +6,10 @@
 struct late {
     struct late *next;
     uint32_t id;
-    uint32_t session; /* of the context that the thing belongs to, where it does */
+    uint32_t session; /* the session of the context that the thing belongs to, if any */
 };
 
-/* Whether the answer brings a thing, and of which context. */
+/* Whether the answer brings a thing, and the context that the thing belongs to. */
 static bool asks_for_a_thing(const Pwc__ClientRequest *request, uint32_t *session)
 {
     *session = 0;

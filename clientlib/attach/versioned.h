@@ -29,7 +29,7 @@ struct versioned_view {
     void *entries;
     uint32_t count;
     uint32_t room;
-    uint32_t last; /* index of the last hit; its owner's to use */
+    uint32_t last; /* index of the last hit; the view's owner may use it */
     uint64_t generation;
 };
 

@@ -17,12 +17,12 @@ static inline uint32_t neighbour_changes(const struct pwc_ctx *ctx)
 {
     return atomic_load_explicit(&ctx->channel.shared->neighbours, memory_order_acquire);
 }
-/* Neighbours have come or gone since neighbours_update. */
+/* Neighbours have appeared or gone since neighbours_update. */
 static inline bool neighbours_have_changed(const struct pwc_ctx *ctx)
 {
     return neighbour_changes(ctx) != ctx->neighbour_changes_seen;
 }
-/* Adds the neighbours that have come, up to this count of changes, and forgets those that have
+/* Adds the neighbours that have appeared, up to this count of changes, and forgets those that have
  * gone. */
 void neighbours_update(struct pwc_ctx *ctx, uint32_t changes);
 

@@ -49,7 +49,7 @@ int pwc_am_register(pwc_ctx *ctx, unsigned index, pwc_am_handler handler, void *
     return 0;
 }
 
-/* Fills in what the handler gets: 0; -EKEYREJECTED: the region that a Long went to is gone;
+/* Fills in what the handler gets: 0; -EKEYREJECTED: the target region of a Long is gone;
  * -ENOMEM. */
 static int describe(struct pwc_ctx *ctx, const struct event_record *event, struct pwc_am *am)
 {
@@ -80,7 +80,7 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
     return rc;
 }
 
-/* Shows the requester's library that no reply will come. There is room. Where this fails the
+/* Shows the requester's library that no reply will come. There is room for that. On failure the
  * session is over, and nothing is owed any more; a neighbour gets the answer in any case. */
 static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
 {

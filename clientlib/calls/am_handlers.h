@@ -19,7 +19,7 @@ struct handler {
 enum running {
     RUNNING_NONE = 0,
     RUNNING_ONE_WAY, /* for a reply, or a request that is not replied to */
-    RUNNING_REQUEST, /* and it has not replied yet */
+    RUNNING_REQUEST, /* for a request whose handler has not replied yet */
     RUNNING_REPLIED,
 };
 
@@ -27,7 +27,7 @@ struct handlers {
     struct handler *table; /* PWC_AM_HANDLERS; NULL before the first is registered */
     enum running running;
     uint32_t serial; /* of the last request; never 0 */
-    uint64_t token;  /* of the one that is running: its serial, and the daemon's token; or 0 */
+    uint64_t token; /* the token of the running request: its serial, and the daemon's token; or 0 */
     pwc_peer from;
 };
 

@@ -5,7 +5,8 @@
 
 #include <errno.h>
 
-/* The length of a record is a field of 16 bits: so many bytes are left for a Medium's payload. */
+/* The length of a record is a field of 16 bits, which leaves this many bytes for a Medium's
+ * payload. */
 enum { MEDIUM_MAX = (UINT16_MAX & ~7) - (int)sizeof(struct message) - 8 * PWC_AM_ARGUMENTS_MAX };
 
 static_assert((int)PWC_AM_ARGUMENTS_MAX == (int)SESSION_ARGUMENTS_MAX &&

@@ -32,9 +32,9 @@ static inline uint16_t am_block_bytes(const struct message *block)
 }
 
 /* Before all else: a message whose local id is a request of this context gets that request's id,
- * and no local event by itself. `m` then names `own` in the place of the caller's. */
+ * and no local event on its own. `m` then names `own` in the place of the caller's. */
 void am_take_request(struct pwc_ctx *ctx, struct am_outgoing *m, struct pwc_am_send *own);
-/* Checks all of a message except its memory: 0 or an error. */
+/* Checks everything of a message except its memory: 0 or an error. */
 int am_check(const struct pwc_ctx *ctx, const struct am_outgoing *m, unsigned flags_allowed);
 /* The operation of a message that has been checked; `block` holds its head and must outlive it. */
 struct operation am_operation(struct channel_outbox *outbox, const struct am_outgoing *m,

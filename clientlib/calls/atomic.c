@@ -2,7 +2,7 @@
  * Remote atomics: checks what can be checked here, submits.
  *
  * Thread: the one that owns the context. No system call unless the daemon or the target sleeps, no
- * allocation, no lock (except a copy of the span table when a region has come or gone).
+ * allocation, no lock (except a copy of the span table when a region was added or removed).
  */
 #include "pwc/atomic.h"
 
@@ -58,8 +58,8 @@ static int check(struct pwc_ctx *ctx, const struct atomic_call *a)
     return operation_check_range(ctx, a->dst, a->off, a->count * width, rights_needed(a));
 }
 
-/* Finds the place for the values: of one element in the slot alone, of several in a region of
- * ours. */
+/* Finds the place for the fetched values: the slot for one element, a region of ours for
+ * several. */
 static int64_t begin_fetch(struct pwc_ctx *ctx, const struct atomic_call *a,
                            struct submit_record *record)
 {
@@ -183,7 +183,7 @@ static int run_or_wait(struct atomic_call *a)
     return a->flags & PWC_WAIT ? run_waiting(a) : run(a);
 }
 
-/* The code of an operation of the caller's, or -EINVAL: there is none. */
+/* The code of the caller's operation, or -EINVAL: there is no such operation. */
 static int code_of(unsigned op, unsigned type)
 {
     if (op >= WORD_OPS || type >= WORD_TYPES)
@@ -229,7 +229,7 @@ int pwc_fetch_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op, enum 
     return run_or_wait(&a);
 }
 
-/* A swap of one element, whose two operands the caller keeps apart. */
+/* A swap of one element, whose two operands the caller passes separately. */
 static int swap(const struct atomic_call *swap_call, enum word_op op, unsigned type,
                 const void *first, const void *desired)
 {

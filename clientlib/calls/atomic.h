@@ -17,7 +17,7 @@ struct atomic_call {
     void *result;         /* NULL: nothing is fetched */
     const pwc_cid *lid, *rid;
     unsigned flags;              /* PWC_* */
-    struct pwc_request *request; /* that was given in the place of the local id, or NULL */
+    struct pwc_request *request; /* the request given in place of the local id, or NULL */
 };
 
 #endif

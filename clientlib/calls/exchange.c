@@ -22,7 +22,7 @@ enum {
     NAP_MS = 1,
 };
 
-/* For the answer to a rank that has given up; a busy home may need a while. */
+/* How long to wait for the answer to a rank that has given up: a busy home may need a while. */
 #define ANSWER_NS INT64_C(5000000000)
 
 struct gathering {
@@ -55,7 +55,7 @@ struct waiting {
     bool given_up;
 };
 
-/* Has the exchange fail for all ranks; the answer names those that have not come. */
+/* Makes the exchange fail for all ranks; the answer names the ranks that have not come. */
 static void give_up(struct waiting *w)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -80,7 +80,7 @@ static void sleep_beside(struct pwc_ctx *ctx, int fd, int bell, int64_t deadline
     wake_socket_read(ctx);
     if (wait_arm_drained(ctx, DOORBELL_FD, PWC_MESSAGE) != 0)
         return;
-    /* No bell rings for room for a reply. */
+    /* No bell rings when there is room for a reply. */
     if ((bell < 0 || channel_holds_request(&ctx->channel)) && (ms < 0 || ms > NAP_MS))
         ms = NAP_MS;
     wait_asleep(ctx, clock_now());
@@ -130,7 +130,7 @@ static int exchange_all(pwc_ctx *ctx, const void *mine, size_t len, void *all)
     request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
     request.exchange = &exchange;
     limit = deadline_after_ms(client->link.timeout_ms);
-    /* A daemon that is started anew knows nothing of it, and the same once more does no harm. */
+    /* A restarted daemon knows nothing of the call, and asking once more does no harm. */
     do {
         struct waiting waiting = {.ctx = ctx, .sequence = exchange.sequence, .give_up_at = limit};
         const struct daemon_meanwhile meanwhile = {

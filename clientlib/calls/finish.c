@@ -2,7 +2,7 @@
  * Owns nothing: completes what the contexts of a client have submitted, before the client detaches.
  *
  * Nobody takes events any more, so they are taken and dropped here. Peers whose operations wait for
- * room in our rings go on, and handlers of messages still run.
+ * room in our rings continue, and handlers of messages still run.
  *
  * Thread: the caller of pwc_finalize, alone with the client.
  */
@@ -30,8 +30,8 @@ static int drop_events(struct pwc_ctx *ctx, unsigned kinds, uint64_t *failed)
     return n;
 }
 
-/* One look at each context: whether one of them has still to wait; *idle is the last one of these
- * that had no event. */
+/* Looks at each context once. Returns whether one of them has still to wait; *idle is the last of
+ * these that had no event. */
 static bool look(struct pwc_client *client, uint64_t *failed, struct pwc_ctx **idle)
 {
     bool waits = false;

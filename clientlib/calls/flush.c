@@ -39,8 +39,8 @@ static int flush_all(struct pwc_ctx *ctx, int64_t deadline)
         wait_for_due_wakes(ctx);
     if (rc == -ETIMEDOUT && flush_has_ended(ctx))
         rc = 0;
-    /* Where the context has had a request, one may still be under way, since its operations end
-     * with their events. */
+    /* After a request was used in this context, one may still be under way, since operations of a
+     * request end with their events. */
     if (rc == 0 && ctx->channel.requests.chunk_count > 0)
         rc = channel_collect(&ctx->channel);
     return rc < 0 ? rc : 0;
@@ -87,7 +87,7 @@ int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline)
     begin_waiting(ctx);
     rc = begin_flush(ctx, remote, deadline);
     if (rc < 0)
-        return rc; /* nothing is submitted whose end could be awaited */
+        return rc; /* nothing was submitted whose end the caller could await */
     while (rc == 0 && ctx->channel.flushed < remote->flush)
         rc = wait_pass(ctx, deadline);
     return rc == -ETIMEDOUT && ctx->channel.flushed >= remote->flush ? 0 : rc;

@@ -97,7 +97,8 @@ int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const vo
         rc = operation_submit(ctx, op);
         if (rc != -EMSGSIZE)
             return rc;
-        op->record.flags &= (uint16_t)~SUBMIT_INLINE; /* a small ring: from a region, then */
+        op->record.flags &=
+            (uint16_t)~SUBMIT_INLINE; /* the ring is small: send from a region instead */
     }
     rc = operation_place_source(ctx, &op->record, src);
     if (rc < 0)

@@ -2,7 +2,7 @@
  * One operation on its way into a ring: what puts, gets and active messages have in common.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (except a copy of the span table when a region has come or gone).
+ * lock (except a copy of the span table when a region was added or removed).
  */
 #ifndef PWC_CLIENTLIB_OPERATION_H
 #define PWC_CLIENTLIB_OPERATION_H
@@ -32,14 +32,14 @@ static inline int operation_check(const struct pwc_ctx *ctx, const pwc_cid *lid,
     return 0;
 }
 
-/* A notification is what a program asks for, so it is not left out, and its id is by value. */
+/* A notification is what a program asked for, so it is never suppressed, and its id is by value. */
 static inline bool operation_rid_valid(const pwc_cid *rid, unsigned flags)
 {
     return rid->size <= PWC_CID_MAX &&
            (!(flags & PWC_NOTIFY) || (rid->size == 0 && !(flags & PWC_NO_RCE)));
 }
 
-/* The plain request of this context that a local id names; NULL: it names none. */
+/* The plain request of this context that a local id names, or NULL. */
 static inline struct pwc_request *operation_request(struct pwc_ctx *ctx, const pwc_cid *lid)
 {
     struct pwc_request *r = (struct pwc_request *)(uintptr_t)lid->data;
@@ -50,7 +50,8 @@ static inline struct pwc_request *operation_request(struct pwc_ctx *ctx, const p
                : NULL;
 }
 
-/* The flags of an operation through the daemon that was given a request: its end always comes. */
+/* The flags of an operation through the daemon that has a request: such an operation always reports
+ * its end. */
 static inline unsigned operation_request_flags(unsigned flags)
 {
     return (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_SLOT;
@@ -81,7 +82,7 @@ static inline void operation_set_rid(struct operation *op, const pwc_cid *rid)
     op->rid = rid->data;
 }
 
-/* Whether all of a range stands in a region of this client: 0, -EFAULT, -ENOMEM. */
+/* Checks that a whole range lies in a region of this client: 0, -EFAULT, -ENOMEM. */
 int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length);
 /* Names the source of record->length bytes by segment and offset, and brings its copy, if it has
  * one, up to date: 0, -EFAULT, -ENOMEM. */

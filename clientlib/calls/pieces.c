@@ -14,7 +14,7 @@ static void drop_dimension(struct pwc_shape *s, uint32_t d)
     }
 }
 
-/* Dimensions of one index go; the innermost ones that are contiguous become part of the element. */
+/* Removes dimensions of one index; joins the innermost contiguous dimensions to the element. */
 static int fold(struct pwc_shape *s)
 {
     for (uint32_t d = s->dims; d-- > 0;)
@@ -64,7 +64,7 @@ int pieces_of_shape(struct pieces *p, uint64_t off, void *local, const struct pw
     return 0;
 }
 
-/* One more dimension, of up to PWC_PIECES_MAX indices. */
+/* Adds a dimension of up to PWC_PIECES_MAX indices. */
 static int extend(struct pieces_extent *out, size_t count, ptrdiff_t stride)
 {
     int64_t span;

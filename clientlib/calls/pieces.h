@@ -13,19 +13,19 @@
 #include "pwc/vector.h"
 
 struct pieces {
-    const struct pwc_piece *list;          /* the next of a vector, or NULL: a shape */
-    size_t left;                           /* of the list; of the innermost dimension of a shape */
-    struct pwc_piece next;                 /* of a shape; of a list, taken and not joined yet */
+    const struct pwc_piece *list; /* the next of a vector, or NULL: a shape */
+    size_t left;           /* pieces left in the list, or in the innermost dimension of a shape */
+    struct pwc_piece next; /* for a list, a piece taken and not joined yet */
     ptrdiff_t local_stride, remote_stride; /* of a shape's innermost dimension */
     struct pwc_shape outer;                /* the other dimensions of a shape */
     size_t index[4];                       /* in these */
 };
 
-/* All pieces of a shape together, without making one. */
+/* Describes all pieces of a shape together, without making any. */
 struct pieces_extent {
     uint64_t count;
     size_t length;      /* of each */
-    uint64_t from, end; /* offsets of the region: from the lowest piece to behind the highest */
+    uint64_t from, end; /* offsets in the region: start of the lowest piece, end of the highest */
 };
 
 void pieces_of_vector(struct pieces *p, const struct pwc_piece *list, size_t n);

@@ -54,7 +54,7 @@ static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds
     return rc;
 }
 
-/* Takes one event in that way; returns as channel_probe. */
+/* Takes one event as channel_probe does, with the same results. */
 static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
                              struct pwc_event *out)
 {
@@ -122,8 +122,8 @@ static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
     return rc;
 }
 
-/* For a wait on one peer that has found nothing: 0, and it may go on; 1, and it has an event after
- * all; or -EHOSTDOWN: the peer has ended, and nothing is left that could bring one. */
+/* For a wait on one peer that has found nothing: 0, and it may continue; 1, and it has an event
+ * after all; or -EHOSTDOWN: the peer has ended, and nothing is left that could bring one. */
 static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
     struct pwc_remote *remote = ctx->remotes;
@@ -133,7 +133,7 @@ static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
         return 0;
     while (remote && remote->peer != peer)
         remote = remote->next;
-    /* The ends of operations may come behind the end of their peer. */
+    /* The ends of operations may come after the end of their peer. */
     if (remote && (kinds == 0 || kinds & PWC_LOCAL) && flush_peer(ctx, remote, 0) != 0)
         return 0;
     rc = probe_once(ctx, peer, kinds, out);

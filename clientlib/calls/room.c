@@ -36,12 +36,12 @@ static bool is_full_of_ends(const struct room *room)
            channel_own_room(ch, room->id_bytes + ch->set_aside) < 0;
 }
 
-/* Where the id of the event may stand that the last probe has shown. */
+/* Where the id of the event that the last probe has shown may stand. */
 struct shown {
     uint8_t session[EVENT_BYTES_MAX], neighbour[EVENT_BYTES_MAX];
 };
 
-/* The ids of the operation that is to be tried again, or its source, may be that id. */
+/* Whether the ids of the operation that is to be tried again, or its source, stand in that id. */
 static int pass(struct pwc_ctx *ctx, int64_t deadline)
 {
     struct channel *ch = &ctx->channel;

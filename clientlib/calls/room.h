@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include "clientlib/attach/context.h"
 
-/* One call, from its first try on. */
+/* One call with PWC_WAIT, from its first try on. */
 struct room {
     struct pwc_ctx *ctx;
     const struct pwc_remote *remote;
@@ -23,7 +23,8 @@ struct room {
  * it may not wait. */
 int room_begin(struct room *room, const struct pwc_remote *remote, const pwc_cid *lid,
                unsigned flags);
-/* Before a try that may ask the daemon for something: the time of that counts, too. */
+/* Called before a try that may ask the daemon for something: the time of that request counts,
+ * too. */
 void room_asks(struct room *room);
 
 /* After a try that gave *rc. True: it found no room, time has passed, and it is to be tried again.

@@ -2,7 +2,7 @@
  * Put with signal: checks what can be checked here, finds the memory, submits.
  *
  * Thread: the one that owns the context. No system call unless the daemon or the target sleeps, no
- * allocation, no lock (except a copy of the span table when a region has come or gone).
+ * allocation, no lock (except a copy of the span table when a region was added or removed).
  */
 #include "pwc/signal.h"
 

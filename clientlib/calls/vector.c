@@ -1,9 +1,9 @@
 /*
  * Vectors and shapes: their pieces are checked and counted, then copied to a neighbour, or
- * submitted as one series (channel_vector.h). Each of these goes over the pieces anew.
+ * submitted as one series (channel_vector.h). Each of these goes over the pieces again.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (except a copy of the span table when a region has come or gone).
+ * lock (except a copy of the span table when a region was added or removed).
  */
 #include <errno.h>
 #include "clientlib/attach/wake.h"
@@ -30,12 +30,12 @@ struct vector {
     struct pwc_piece first;
     uint64_t total;     /* bytes */
     size_t longest;     /* piece */
-    uint64_t ring;      /* bytes that the records take in the submission ring */
+    uint64_t ring;      /* bytes that the records need in the submission ring */
     uint32_t records;   /* of pieces */
     uint32_t longs;     /* pieces that are not packed */
     uint32_t count;     /* pieces */
     uint32_t block_max; /* 0: no piece is packed */
-    uint32_t block;     /* bytes in the block that is not full */
+    uint32_t block;     /* bytes in the last block, which is not full */
 };
 
 static bool is_short(const struct vector *v, const struct pwc_piece *piece)
@@ -43,7 +43,7 @@ static bool is_short(const struct vector *v, const struct pwc_piece *piece)
     return channel_piece_short(v->block_max, piece->off, piece->len);
 }
 
-/* ---- checks --------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static void count_record(struct vector *v)
 {
@@ -145,8 +145,8 @@ static int survey(struct vector *v, unsigned flags_allowed, unsigned right)
     return rc;
 }
 
-/* Whether rings that are empty take it. The half that is left holds the end, and the padding where
- * a ring begins anew. */
+/* Whether empty rings have room for the vector. Half of a ring is left for the end, and for padding
+ * where the ring wraps. */
 static int check_room(const struct vector *v)
 {
     const struct channel *ch = &v->ctx->channel;
@@ -157,7 +157,7 @@ static int check_room(const struct vector *v)
                : -E2BIG;
 }
 
-/* ---- through the daemon --------------------------------------------------------------------- */
+/* ---- through the daemon ---------------------------------------------------------------------- */
 
 static struct submit_record like(const struct vector *v, uint8_t kind)
 {
@@ -257,7 +257,7 @@ static int by_daemon(struct vector *v, uint8_t kind,
     return 0;
 }
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 /* The local id that the session sees, where `request` has been found by the caller's. */
 static pwc_cid id_of(const struct pwc_request *request, const pwc_cid *lid)
@@ -265,7 +265,7 @@ static pwc_cid id_of(const struct pwc_request *request, const pwc_cid *lid)
     return request ? request_cid(request) : *lid;
 }
 
-/* Through the daemon, also for a request. */
+/* Submits through the daemon, also for a request. */
 static int submit(struct vector *v, struct pwc_request *request, uint8_t kind,
                   int (*add)(struct vector *v, struct channel_vector *out))
 {

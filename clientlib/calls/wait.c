@@ -20,8 +20,8 @@
 
 enum {
     HEALTH_NS = 1000000000, /* between two looks whether the daemon lives */
-    HELD_NS = 1000000,      /* no bell rings for room for the reply to a request that waits */
-    NAP_NS = 1000000,       /* nor for room in a ring, nor for an end without an event */
+    HELD_NS = 1000000, /* no bell rings when there is room for the reply to a waiting request */
+    NAP_NS = 1000000,  /* nor when there is room in a ring, nor for an end without an event */
     WAKES_NS = 100000000,
     DRAINED = 64, /* events at a time */
 };
@@ -43,7 +43,7 @@ static void grow(_Atomic uint64_t *word, int64_t by)
     atomic_store_explicit(word, value + (uint64_t)by, memory_order_relaxed);
 }
 
-/* A pause begins: shows the call with its first one, and counts the time since the last one. */
+/* A pause begins: shows the call at its first pause, and counts the time since the last one. */
 static void pause_begins(struct pwc_ctx *ctx, int64_t now)
 {
     struct session_waits *shown = &ctx->channel.shared->waits;
@@ -85,7 +85,7 @@ void wait_awake(struct pwc_ctx *ctx, int64_t now)
     struct session_waits *shown = &ctx->channel.shared->waits;
     int64_t since = ctx->wait.at;
 
-    /* In this order a look in between misses the nap, and counts none twice. */
+    /* In this order a look in between may miss the nap, but never counts it twice. */
     atomic_store_explicit(&shown->asleep_since, 0, memory_order_relaxed);
     atomic_store_explicit(&shown->asleep_ns,
                           atomic_load_explicit(&shown->asleep_ns, memory_order_relaxed) +
@@ -96,7 +96,7 @@ void wait_awake(struct pwc_ctx *ctx, int64_t now)
 
 /* ---- pauses --------------------------------------------------------------------------------- */
 
-/* The kinds that the function of pwc_set_handler is to take now. */
+/* The kinds that the function of pwc_set_handler takes now. */
 static inline unsigned drained_kinds(const struct pwc_ctx *ctx)
 {
     return ctx->events.run ? ctx->events.kinds & ~ctx->events.asked : 0;

@@ -27,7 +27,8 @@ static inline void wait_end(struct pwc_ctx *ctx)
     ctx->wait.call = SESSION_WAITS_NOT;
 }
 
-/* Around a sleep that is not wait_sleep: notes that the context sleeps, and that it is awake. */
+/* Called around a sleep other than wait_sleep: notes that the context sleeps, and that it is
+ * awake. */
 void wait_asleep(struct pwc_ctx *ctx, int64_t now);
 void wait_awake(struct pwc_ctx *ctx, int64_t now);
 
@@ -41,8 +42,8 @@ int wait_arm_drained(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 int wait_arm_sleep(struct pwc_ctx *ctx, unsigned kinds);
 
 /* Looks to take before letting time pass: a neighbour, or a member of a team, answers within less
- * time than a yield takes, and so many looks take a few microseconds. A daemon may need this core.
- */
+ * time than a yield takes, and this many looks take a few microseconds. A daemon may need this
+ * core. */
 static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 {
     const struct neighbours *n = &ctx->channel.neighbours;
@@ -64,7 +65,7 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
 
 /* For a caller that waits for these kinds and takes no events: learns of neighbours, keeps what has
- * come, local events only where it waits for them, runs handlers, and asks for the wake-ups that
+ * arrived, local events only where it waits for them, runs handlers, and asks for the wake-ups that
  * are due. 0; -ENOBUFS: no more can be kept; -ENOMEM; -EPROTO. */
 int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
 
@@ -72,8 +73,8 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
  * a running pwc_wait asks for: how many. wait_collect does this, too. */
 unsigned wait_drain(struct pwc_ctx *ctx);
 
-/* Lets time pass until the deadline or for a moment, then keeps what has come: 0, -ETIMEDOUT when
- * the deadline had passed before, or why waiting is of no use any more. */
+/* Lets time pass until the deadline or for a moment, then keeps what has arrived: 0, -ETIMEDOUT
+ * when the deadline had passed before, or the error that makes waiting useless. */
 int wait_pass(struct pwc_ctx *ctx, int64_t deadline);
 
 /* Asks for the wake-ups that are due, for 100 ms at most: the caller may make no later call that

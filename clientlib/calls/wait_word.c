@@ -24,7 +24,7 @@ struct until {
     uint64_t value;
 };
 
-/* Behind this look, everything that the writer of the word stored before it is visible. */
+/* After this look, everything that the writer of the word stored before it is visible. */
 static bool holds(const struct until *u)
 {
     uint64_t now = __atomic_load_n(u->word, __ATOMIC_ACQUIRE);

@@ -27,7 +27,7 @@ static void outbox_init(struct channel_outbox *outbox, struct ring_control *cont
     outbox->record_max = size / 4;
 }
 
-/* 0 where the ring is too small for any. */
+/* 0 where the ring is too small for any message. */
 static uint64_t reply_limit(uint32_t reply_size, uint32_t message_max)
 {
     return reply_size / 4 < event_bytes(message_max) ? 0
@@ -35,7 +35,7 @@ static uint64_t reply_limit(uint32_t reply_size, uint32_t message_max)
 }
 
 /* No reply is longer: its block, which holds a Medium's payload, or else a Long's packed payload
- * stands behind it; and a local id. */
+ * stands after it; and a local id. */
 static uint32_t reply_bytes_max(uint32_t block_max, uint64_t record_max)
 {
     uint32_t bytes = (uint32_t)sizeof(struct submit_record) + SESSION_ID_MAX + abi_pad8(block_max);
@@ -147,9 +147,10 @@ bool channel_awaits_reply(const struct channel *ch)
            atomic_load_explicit(reply->released_word, memory_order_acquire);
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
-/* Something in the remote ring is worth a probe: not what was left there, unless it may go on. */
+/* Something in the remote ring is worth a probe: not an event that was left there, unless that may
+ * be taken now. */
 static bool remote_pending(struct channel *ch)
 {
     switch (ch->hold) {

@@ -56,7 +56,7 @@
  */
 typedef int channel_deliver(void *context, const struct event_record *event, int32_t *status);
 
-/* One ring for submissions, as its producer. */
+/* A ring for submissions, seen as its producer. */
 struct channel_outbox {
     struct ring_producer ring;
     uint64_t record_max;        /* longest submission */
@@ -66,13 +66,14 @@ struct channel_outbox {
 /* Why the last pass over the remote ring left what stands there. */
 enum channel_hold {
     HOLD_NONE,
-    HOLD_REPLY, /* a request: there is no room for its reply */
-    HOLD_KEPT,  /* an event that is not asked for: no more can be kept */
+    HOLD_REPLY, /* a request, for whose reply there is no room */
+    HOLD_KEPT,  /* an event that no probe asks for, and no more can be kept */
 };
 
-#define CHANNEL_SPACES_OWN 65536u /* lower ones are the program's own; windows have higher ones */
+#define CHANNEL_SPACES_OWN 65536u /* lower: the program's own; higher: windows */
 
-/* The space of a window, whose memory it is; the channel uses it while the space is open. */
+/* The space of a window, in whose memory the struct stands; the channel uses it while the space is
+ * open. */
 struct channel_space {
     struct channel_space *next;
     uint32_t number;
@@ -82,9 +83,9 @@ struct channel_space {
 struct channel_notify {
     struct matcher matcher;
     uint64_t matched;       /* notifications that requests have taken */
-    uint32_t highest_space; /* that this context has had, or that is the program's own */
+    uint32_t highest_space; /* the highest that this context has had, or the program uses */
     struct channel_space *spaces;
-    bool held; /* in the ring of a neighbour, when these were last looked into: no room for it */
+    bool held; /* at the last look a neighbour's ring held one for which there was no room */
 };
 
 /* A peer that has ended, by its daemon's word. */
@@ -92,14 +93,14 @@ struct channel_end {
     uint64_t peer;
     int32_t status; /* of the event */
     bool taken;     /* a probe has shown the event */
-    bool back;      /* another context has come with its number, before that */
+    bool back;      /* another context with its number came back before that */
 };
 
 /* Owned by the channel. */
 struct channel_ends {
     struct channel_end *list;
     uint32_t count, room, untaken;
-    uint64_t seen; /* bit i: there may be one whose number has the remainder i by 64 */
+    uint64_t seen; /* bit i: there may be an entry whose number is i modulo 64 */
 };
 
 static inline uint64_t channel_end_bit(uint64_t peer)
@@ -125,12 +126,13 @@ struct channel {
     uint32_t reply_max;   /* bytes of the longest reply in the reply_submit ring */
     uint32_t set_aside;   /* local event space that is left to replies */
     uint64_t submitted;   /* operations; compare with session_shared.ended */
-    uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
+    uint64_t flushed;     /* highest lid of those SUBMIT_FLUSHes that have ended */
     bool unfenced;        /* the daemon fences for us when it goes to sleep */
-    int over;             /* a negative errno once we know that the session is over */
+    int over;             /* a negative errno once the session is known to be over */
     unsigned turn;        /* the event rings take turns */
-    unsigned direct_run;  /* events of neighbours since the rings were last looked into */
-    uint64_t asked_peer;  /* by the last probe */
+    unsigned
+        direct_run; /* handlers run for events of neighbours since the last look into the rings */
+    uint64_t asked_peer; /* by the last probe */
     struct neighbours neighbours;
     enum channel_hold hold;
     struct pending_slots pending; /* the caller's to open */
@@ -145,11 +147,12 @@ struct channel {
     uint8_t ids[CHANNEL_IDS_BYTES];             /* the same, for the events of channel_probe_n */
 };
 
-/* A view over a fresh session, whose mapping at `base` stays the caller's. -EPROTO: the header
- * makes no sense. */
+/* Makes a view over a fresh session, whose mapping at `base` stays the caller's. -EPROTO: the
+ * header makes no sense. */
 int channel_init(struct channel *ch, void *base, size_t size);
 void channel_destroy(struct channel *ch);
-/* This process has registered (doorbell_register): it need not fence where the daemon does. */
+/* This process has registered (doorbell_register): it need not fence where the daemon fences for
+ * it. */
 void channel_set_registered(struct channel *ch);
 /* The bound of unexpected notifications, before the first. */
 void channel_set_unexpected(struct channel *ch, uint32_t max);
@@ -157,7 +160,7 @@ void channel_set_unexpected(struct channel *ch, uint32_t max);
  * -ENOMEM. */
 int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context);
 
-/* ---- submission ----------------------------------------------------------------------------- */
+/* ---- submission ------------------------------------------------------------------------------ */
 
 /*
  * Submits one operation. The caller fills in `record` except size and reserve; `lid` and `rid`
@@ -186,7 +189,8 @@ int channel_begin(struct channel *ch, struct channel_outbox *outbox,
 int channel_commit(struct channel *ch, struct channel_outbox *outbox);
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox);
 
-/* Makes visible what stands in the submit ring, the records of so many operations: as above. */
+/* Makes visible what stands in the submit ring, the records of this many operations; otherwise as
+ * above. */
 int channel_publish(struct channel *ch, uint32_t records);
 
 /* `length` bytes with their padding: where the next go. */
@@ -207,27 +211,25 @@ static inline uint8_t *channel_append(uint8_t *at, const void *bytes, uint32_t l
  */
 int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer);
 
-/*
- * Notes to the daemon, which are no operations and have no end: a record alone, whose size is
- * filled in. As channel_submit; and whether there is room for two of them, so that they do not
- * fail.
- */
+/* Submits a note to the daemon, which is no operation and has no end: a record alone, whose size is
+ * filled in. Errors as channel_submit. The second call returns whether there is room for two notes,
+ * so that they do not fail. */
 int channel_note(struct channel *ch, const struct submit_record *record);
 int channel_note_room(struct channel *ch);
 
-/* Bytes that this submission takes in the ring, UINT64_MAX when no ring could hold it. */
+/* The bytes that this submission takes in the ring; UINT64_MAX when no ring could hold it. */
 uint64_t channel_record_bytes(const struct submit_record *record);
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-/* As pwc_probe, without its system calls. */
+/* As pwc_probe, but without system calls. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
 /* As channel_probe, up to `max` events, fewer where their ids would take more than
  * CHANNEL_IDS_BYTES: how many, or an error that came before the first. */
 int channel_probe_n(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *events,
                     unsigned max);
 
-/* Moves all local events that are there to the kept ones: how many, or -ENOBUFS, -EPROTO. */
+/* Moves all local events in the ring to the kept ones. Returns how many, or -ENOBUFS, -EPROTO. */
 int channel_collect(struct channel *ch);
 /* One more of them can be kept. */
 bool channel_can_collect(struct channel *ch);
@@ -236,12 +238,12 @@ bool channel_can_collect(struct channel *ch);
  * keeps remote events before they fill their ring, since their senders may wait for us as we wait
  * for them. 0; -ENOBUFS: no more can be kept, and the ring is filling. */
 int channel_run(struct channel *ch);
-/* The part of channel_run that looks into the rings of neighbours. True: that has ended a request,
- * so that the rings of the session may wait for the next call, but not for ever. */
+/* The part of channel_run that looks into the rings of neighbours. True: a request has ended by it;
+ * then the session's rings may be left to the next call, but not forever. */
 bool channel_run_direct(struct channel *ch);
-/* For such a caller, too, since channel_run leaves the rings of neighbours alone where nothing in
- * them is for the library: keeps what stands in those that are filling. 0; -ENOBUFS: no more can be
- * kept. */
+/* Also for a caller that waits and takes no events: keeps the events of neighbours' rings that are
+ * filling, which channel_run leaves alone if nothing in them is for the library. 0; -ENOBUFS: no
+ * more can be kept. */
 int channel_relieve(struct channel *ch);
 
 /* How many submitted operations have not ended. */
@@ -287,26 +289,27 @@ static inline bool channel_holds_request(const struct channel *ch)
 
 /* ---- peers that have ended (channel_ends.c) -------------------------------------------------- */
 
-/* A context with this number has come anew, after one that may have ended. */
+/* A context with this number has attached again, after one that may have ended. */
 void channel_peer_is_back(struct channel *ch, uint64_t peer);
 /* The peer has ended, and all that it has sent has left the rings. Looks into the remote ring for
  * that, and keeps events that stand there. */
 bool channel_peer_is_over(struct channel *ch, uint64_t peer);
 void channel_ends_destroy(struct channel_ends *ends);
 
-/* ---- ends of what went without the daemon --------------------------------------------------- */
+/* ---- ends of what went without the daemon ---------------------------------------------------- */
 
 /* Call this once before the others: 0 or -ENOMEM. */
 int channel_own_prepare(struct channel *ch);
-/* 0 when there is room for one more event with an id of so many bytes, or -EAGAIN. */
+/* 0 when there is room for one more event with an id of this many bytes, or -EAGAIN. */
 static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
 {
     return ch->kept.own + event_bytes(id_len) <= ch->own_limit ? 0 : -EAGAIN;
 }
-/* Holds the room for such an event until it is released: 0, -EAGAIN, or -ENOMEM. */
+/* Reserves the room for one event with an id of `size` bytes until it is released: 0, -EAGAIN, or
+ * -ENOMEM. */
 int channel_own_hold(struct channel *ch, uint32_t id_len);
 void channel_own_release(struct channel *ch, uint32_t id_len);
-/* Adds the local event of an operation (enum submit_kind) that has ended, behind the kept ones,
+/* Adds the local event of an operation (enum submit_kind) that has ended, after the kept ones,
  * where a probe finds it. */
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
                  int32_t status);
@@ -348,18 +351,18 @@ static inline int channel_start_request(struct channel *ch, struct pwc_request *
 }
 /* The round has not begun after all. */
 void channel_unstart_request(struct channel *ch, struct pwc_request *r);
-/* The round of a request has ended: nothing is left of it, and its status stands. */
+/* The round of a request has ended: everything about it is settled, and its status stays. */
 static inline void channel_ended_request(struct channel *ch, struct pwc_request *r)
 {
     if (request_has_lid(r))
         channel_post_event(ch, r);
     request_show(&ch->requests, r);
 }
-/* Ends the round of a request that is under way, with its local event. An error that it has had
- * stands. */
+/* Ends the round of a request that is under way, with its local event. An earlier error of the
+ * round stays its status. */
 void channel_end_request(struct channel *ch, struct pwc_request *r, int status);
 
-/* ---- notifications (pwc/notify.h) ----------------------------------------------------------- */
+/* ---- notifications (pwc/notify.h) ------------------------------------------------------------ */
 
 void channel_notify_init(struct channel_notify *n);
 /* Before request_pool_destroy. */
@@ -367,9 +370,10 @@ void channel_notify_destroy(struct channel *ch);
 /* Sets the pattern of a request before its first start: 0 or -ENOMEM. */
 int channel_notify_open(struct channel *ch, struct pwc_request *r,
                         const struct matcher_pattern *pattern);
-/* After channel_start_request: takes what has come before, and waits for the rest: 0 or -ENOMEM. */
+/* After channel_start_request: takes what has arrived before, and waits for the rest: 0 or
+ * -ENOMEM. */
 int channel_notify_start(struct channel *ch, struct pwc_request *r);
-/* Nothing comes to it any more. The request is under way. */
+/* Takes the request back: nothing is given to it any more. The request is under way. */
 void channel_notify_stop(struct channel *ch, struct pwc_request *r);
 
 /* Opens a space with a number that no member of its window has had; and closes it: what is
@@ -384,8 +388,8 @@ static inline bool channel_sorts(const struct channel *ch)
     return ch->deliver || ch->notify.matcher.started > 0;
 }
 
-/* The last pass over the rings left something there, since no more could be kept: what a request
- * for notifications waits for may stand behind it. */
+/* The last pass over the rings left an event there, since no more could be kept: after it may stand
+ * what a request for notifications waits for. */
 static inline bool channel_is_full(const struct channel *ch)
 {
     return ch->hold == HOLD_KEPT || ch->notify.held;

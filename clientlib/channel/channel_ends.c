@@ -2,7 +2,7 @@
  * Owns what a context knows of peers that have ended: contexts that it has bound, or that have
  * bound it.
  *
- * The daemon's event stands in the remote ring behind all events of that peer that came through the
+ * The daemon's event stands in the remote ring after all events of that peer that came through the
  * daemon. Records that a neighbour has written to its own ring are shown before the event, too. A
  * context may come back with the rank and number of one that has ended: it is then a peer like
  * others. Where that one ends, too, before a probe has shown the first end, both are one event.

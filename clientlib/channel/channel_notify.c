@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include "clientlib/channel/channel_route.h"
 
-/* The notifications that one request asks for, in a line of its own; its place is that of its
- * request in the chunk. */
+/* The notifications that one request asks for, on a cache line of its own, at the same place as the
+ * request in its chunk. */
 struct channel_posting {
-    _Alignas(64) struct matcher_request asks; /* first: the matcher gives it back */
+    _Alignas(64) struct matcher_request asks; /* first: the matcher returns a pointer to it */
     struct pwc_request *request;
 };
 static_assert(sizeof(struct channel_posting) == 64, "channel_posting");
@@ -42,7 +42,7 @@ static struct channel_posting *posting_of(const struct pwc_request *r)
     return &request_head(r)->postings[request_place(r)];
 }
 
-/* The places of the requests of this one's chunk. */
+/* The entries that belong to the requests of this one's chunk. */
 static int make_places(const struct pwc_request *r)
 {
     struct request_chunk_head *head = request_head(r);
@@ -80,7 +80,7 @@ static void publish(struct channel *ch)
                           memory_order_relaxed);
 }
 
-/* One notification more of those that the request waits for. */
+/* One of the notifications that the request waits for has arrived. */
 static inline void note(struct channel *ch, struct pwc_request *r, uint64_t peer, uint64_t id,
                         uint32_t bytes)
 {
@@ -141,8 +141,9 @@ void channel_space_close(struct channel *ch, struct channel_space *space)
     publish(ch);
 }
 
-/* The window of this space is gone: nothing can ask for its notifications any more. A space above
- * all that this context has had may be that of a window whose other members know it already. */
+/* The window of this space is gone: nothing can ask for its notifications any more. A space with
+ * a higher number than this context has had may belong to a window that other members know
+ * already. */
 static bool space_is_over(const struct channel_notify *n, uint64_t number)
 {
     const struct channel_space *space = n->spaces;

@@ -9,7 +9,7 @@
 #include "shm_ring/fault.h"
 
 enum {
-    MESSAGES_MAX = 64, /* handlers that one call runs for a ring before it looks into the others */
+    MESSAGES_MAX = 64, /* handlers that one call runs before it looks into other rings */
 };
 
 static struct event_record *current(struct channel *ch)
@@ -83,8 +83,8 @@ static unsigned shown_from(const struct channel *ch, const struct inbox *inbox)
     return inbox == &ch->remote ? CHANNEL_RING_KINDS : event_shown_as(inbox->event_kind);
 }
 
-/* Goes on until something is shown: 1; 0 when there is no more or what comes next has to wait, or
- * an error. */
+/* Continues until something is shown: 1; 0 when there is nothing more or the next event has to
+ * wait; or an error. */
 static int take_until_shown(struct channel *ch, struct inbox *inbox, const struct asked *asked,
                             struct pwc_event *out)
 {
@@ -104,7 +104,7 @@ static int take_until_shown(struct channel *ch, struct inbox *inbox, const struc
     return rc > ROUTE_SHOWN ? 0 : rc;
 }
 
-/* The first word of what most events are: of a put, with an id by value. */
+/* The first word of the most frequent event: that of a put, with an id by value. */
 static inline uint64_t plain_head(uint8_t event_kind)
 {
     const struct ring_record_head head = {
@@ -120,9 +120,9 @@ static inline uint64_t plain_head(uint8_t event_kind)
 }
 
 /*
- * Takes such an event, if it is of the peer that is asked for, from the head of a ring to the
- * caller, without the steps that others need. Each word of it is loaded once. False: it is no such
- * event, or there is none, or it may say that a peer is back.
+ * Takes the most frequent kind of event, if it comes from the peer that the caller asks for, from
+ * the head of a ring to the caller, without the steps that others need. Each word of it is loaded
+ * once. False: it is no such event, or there is none, or it may say that a peer is back.
  */
 static inline bool take_plain(const struct channel_ends *ends, struct inbox *inbox, uint64_t peer,
                               uint64_t space, struct pwc_event *out)
@@ -159,7 +159,7 @@ static inline struct inbox *only_ring(struct channel *ch, unsigned kinds)
     return kinds == PWC_REMOTE ? &ch->remote : kinds == PWC_LOCAL ? &ch->local : NULL;
 }
 
-/* An event of these kinds from the rings, or from one alone, into `out`. */
+/* Takes an event of these kinds from all rings, or from one alone, into `out`. */
 static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbox *only,
                                                  uint64_t peer, unsigned kinds,
                                                  struct pwc_event *out)
@@ -170,7 +170,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
     int full = 0;
     int rc = 0;
 
-    /* Rings that may hold what is asked for, or messages. */
+    /* Whether the ring may hold events that the probe asks for, or messages. */
     const bool look_into[] = {
         kinds & PWC_LOCAL,
         kinds & CHANNEL_RING_KINDS || channel_sorts(ch),
@@ -187,7 +187,7 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
         ch->turn = ring == 2 ? 0 : ring + 1;
         if (look_into[ring])
             rc = take_until_shown(ch, rings[ring], &asked, out);
-        if (rc == -ENOBUFS) { /* another ring may still have what is asked for */
+        if (rc == -ENOBUFS) { /* another ring may still have an event of the right kind */
             full = rc;
             rc = 0;
         }
@@ -212,15 +212,15 @@ __attribute__((noinline)) bool channel_take_kept(struct channel *ch, uint64_t pe
     return true;
 }
 
-/* Whether events from neighbours are asked for, or would run handlers. */
+/* Whether the probe asks for events from neighbours, or they would run handlers. */
 static bool neighbours_may_have(const struct channel *ch, unsigned kinds)
 {
     return ch->neighbours.awaited > 0 ||
            (ch->neighbours.count > 0 && (kinds & CHANNEL_REMOTE_KINDS || channel_sorts(ch)));
 }
 
-/* Where a probe has found nothing: an end that a handler, or the match of a request, has added
- * meanwhile. */
+/* Where a probe has found nothing: takes an end that a handler, or the match of a request, has
+ * added meanwhile. */
 static int take_added(struct channel *ch, uint64_t own_before, uint64_t peer, unsigned kinds,
                       struct pwc_event *out)
 {
@@ -229,7 +229,7 @@ static int take_added(struct channel *ch, uint64_t own_before, uint64_t peer, un
 }
 
 /* As channel_probe, where more than one ring has to be looked into. Neighbours go first, but not
- * for ever. */
+ * forever. */
 static __attribute__((noinline)) int probe_all(struct channel *ch, uint64_t peer, unsigned kinds,
                                                struct pwc_event *out)
 {
@@ -291,7 +291,8 @@ static unsigned take_plain_run(struct channel *ch, uint64_t peer, unsigned kinds
     return count;
 }
 
-/* A copy of the id's bytes that lasts until the next probe: the bytes of `ids` that it takes. */
+/* Copies the id's bytes, so that they last until the next probe. Returns the bytes of `ids` that
+ * the copy takes. */
 static uint32_t copy_id(struct pwc_event *event, uint8_t *to)
 {
     if (event->id_size > 0)

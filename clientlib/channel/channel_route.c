@@ -1,7 +1,7 @@
 /*
  * Owns nothing: routes events and messages (channel_route.h).
  *
- * A request that may be replied to waits in its ring, with all behind it, until there is room for
+ * A request that may be replied to waits in its ring, with all after it, until there is room for
  * any reply. For a request from the daemon that is room in the reply_submit ring, which the daemon
  * always drains, and local event space, some of which is set aside for replies. That space comes
  * back as the daemon ends earlier replies, and no handler is needed for that: local events that are
@@ -16,7 +16,7 @@
 #include "proto/wire_abi.h"
 #include "shm_ring/fault.h"
 
-/* ---- messages ------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* The block makes sense in itself, and fills the id. */
 static bool block_valid(const struct channel *ch, const struct event_record *event)
@@ -34,7 +34,7 @@ static bool block_valid(const struct channel *ch, const struct event_record *eve
     return event->id_len == ((bytes + 7) & ~UINT64_C(7));
 }
 
-/* Room for the longest reply in the reply_submit ring. */
+/* Whether the reply_submit ring has room for the longest reply. */
 static bool has_reply_room(struct channel *ch)
 {
     void *room;
@@ -88,7 +88,7 @@ int channel_reply_room(struct channel *ch, struct neighbour *from, const struct 
     return 0;
 }
 
-/* Runs the handler; *ended gets the event of its end. 1, or as channel_deliver. */
+/* Runs the handler; *ended gets the event of its end. Returns 1, or as channel_deliver. */
 static int run_message(struct channel *ch, struct neighbour *from, const struct event_record *event,
                        struct event_record *ended)
 {
@@ -110,7 +110,7 @@ static int run_message(struct channel *ch, struct neighbour *from, const struct 
     return rc < 0 ? rc : 1;
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* The end of an operation with a request: as settle. */
 static int settle_request(struct channel *ch, const struct event_record *event)
@@ -149,7 +149,7 @@ static int settle(struct channel *ch, struct event_record *event)
 
 static const struct {
     bool message, replied_to;
-    bool in_order; /* in the remote ring: behind the end of an earlier context of its peer */
+    bool in_order; /* in the remote ring: after the end of an earlier context of its peer */
     int (*settle)(struct channel *ch, struct event_record *event);
 } kinds[] = {
     [EVENT_LOCAL] = {.settle = settle},

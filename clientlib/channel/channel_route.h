@@ -26,19 +26,18 @@ struct asked {
 };
 
 enum route {
-    ROUTE_STAYS = 0, /* nothing has happened: it must wait in its ring */
+    ROUTE_STAYS = 0, /* nothing has happened: the record must wait in its ring */
     ROUTE_SHOWN = 1, /* in *out */
     ROUTE_KEPT = 2,  /* for a later probe; or it was for the library alone */
-    ROUTE_RAN = 3,   /* its handler, and no event of that is asked for */
+    ROUTE_RAN = 3,   /* its handler ran, and no probe asks for an event of that */
 };
 
 /*
- * Decides and does it: an enum route, after all but ROUTE_STAYS of which the caller drops the
- * record from its ring. -EPROTO: it makes no sense; -ENOBUFS, -ENOMEM: it cannot be kept, and
- * stays.
+ * Routes a record: an enum route, after all but ROUTE_STAYS of which the caller drops the record
+ * from its ring. -EPROTO: it makes no sense; -ENOBUFS, -ENOMEM: it cannot be kept, and stays.
  *
- * `event` is valid and of its ring's kinds, the id behind it: of a message its block, which may
- * stand in the ring itself. `from` is the neighbour that a request has come from, else NULL.
+ * `event` is valid and of its ring's kinds, the id after it: for a message its block, which may
+ * stand in the ring itself. `from` is the neighbour that a request has arrived from, else NULL.
  */
 int channel_route(struct channel *ch, struct neighbour *from, struct event_record *event,
                   const struct asked *asked, struct pwc_event *out);
@@ -53,11 +52,11 @@ bool channel_may_notify(struct channel *ch, uint64_t peer, uint64_t id);
 /* Shows the oldest unexpected notification of this peer (or PWC_ANY): false where there is none. */
 bool channel_take_unexpected(struct channel *ch, uint64_t peer, struct pwc_event *out);
 
-/* Notes that a peer has ended, for a later probe: as channel_route. */
+/* Notes that a peer has ended, for a later probe; returns as channel_route. */
 int channel_peer_ended(struct channel *ch, const struct event_record *event);
 /* The end of a peer that a probe with this filter would show now, or NULL. */
 struct channel_end *channel_end_to_show(struct channel *ch, uint64_t peer, unsigned kinds);
-/* Shows that, or what was kept of the same peer: false where there is none. */
+/* Shows that end, or an event that was kept of the same peer. False: there is none. */
 bool channel_take_end(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
 /* Shows the oldest kept event of this filter: false where there is none. */
 bool channel_take_kept(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
@@ -88,14 +87,14 @@ static inline void channel_show(const struct event_record *event, const void *id
     out->reserved[0] = out->reserved[1] = 0;
 }
 
-/* ---- the rings that it comes by ------------------------------------------------------------- */
+/* ---- the rings that it comes by -------------------------------------------------------------- */
 
 /* Events of neighbours before the rings of the session have their turn. */
 #define CHANNEL_DIRECT_MAX 16
 
 /* The next event of neighbours: 1 or 0, as channel_probe; runs the handlers of their messages. */
 int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
-/* There may be one, or something else is worth a probe. */
+/* Whether there may be an event, or something else is worth a probe. */
 bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds);
 /* There is room for any reply to the daemon, or there will be when local events are collected. */
 bool channel_may_reply(struct channel *ch);

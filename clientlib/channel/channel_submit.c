@@ -89,7 +89,8 @@ int channel_publish(struct channel *ch, uint32_t records)
     return publish(ch, &ch->submit, 0);
 }
 
-/* Room for so many bytes of records that are no operations: 0, or as channel_submit. */
+/* Makes room for this many bytes of records that are no operations. Returns 0, or an error as
+ * channel_submit does. */
 static int note_room(struct channel *ch, uint32_t bytes, void **room)
 {
     int rc = channel_state(ch);

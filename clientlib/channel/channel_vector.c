@@ -26,8 +26,8 @@ int channel_vector_begin(struct channel_vector *v, struct channel *ch,
     return rc < 0 ? rc : ch->submit.open ? -EBUSY : 0;
 }
 
-/* Room for a record of up to `bytes`, which is written and then added: 0, with the record in *out,
- * or negative. */
+/* Reserves room for a record of up to `bytes`, to be written and then added: 0, with the record in
+ * *out, or negative. */
 static int reserve(struct channel_vector *v, uint64_t bytes, struct submit_record **out)
 {
     struct channel *ch = v->ch;
@@ -45,7 +45,7 @@ static int reserve(struct channel_vector *v, uint64_t bytes, struct submit_recor
     return 0;
 }
 
-/* The flags of a record that is not the end; a fence holds back the first one, and so all. */
+/* The flags of a record before the end; a fence holds back the first record, and so all. */
 static uint16_t piece_flags(const struct channel_vector *v)
 {
     uint32_t flags = v->like.flags & ~(uint32_t)(SUBMIT_NO_LCE | SUBMIT_FENCE | SUBMIT_NOTIFY);
@@ -55,7 +55,7 @@ static uint16_t piece_flags(const struct channel_vector *v)
     return (uint16_t)(flags | SUBMIT_NO_RCE | SUBMIT_SLOT | SUBMIT_MORE);
 }
 
-/* The record is complete but for its size, and part of the series from now on. */
+/* The record is complete except for its size, and part of the series from now on. */
 static void add(struct channel_vector *v, struct submit_record *record, uint64_t size)
 {
     record->size = (uint32_t)size;

@@ -14,7 +14,7 @@
 
 struct channel_vector {
     struct channel *ch;
-    struct submit_record like;   /* of the whole operation: kind, remote, flags, rid */
+    struct submit_record like;   /* the whole operation: kind, remote, flags, rid */
     struct submit_record *last;  /* the record that was written last, or NULL */
     struct submit_record *block; /* the block that is not full, or NULL */
     uint8_t *block_end;          /* where its next piece goes */
@@ -26,7 +26,7 @@ struct channel_vector {
 
 /* The most bytes of pieces in one block. */
 uint32_t channel_block_max(const struct channel *ch, uint32_t packed_max);
-/* Whether a piece goes into such a block. */
+/* Whether a piece fits into a vector's block. */
 static inline bool channel_piece_short(uint32_t block_max, uint64_t offset, uint64_t length)
 {
     return length < UINT64_C(1) << VECTOR_LENGTH_BITS && offset >> VECTOR_OFFSET_BITS == 0 &&
@@ -40,7 +40,7 @@ static inline bool channel_piece_short(uint32_t block_max, uint64_t offset, uint
  */
 int channel_vector_begin(struct channel_vector *v, struct channel *ch,
                          const struct submit_record *like, uint32_t slot, uint32_t packed_max);
-/* A piece that travels by itself: `piece` has its offset, length, segment, local offset, and its
+/* A piece that travels on its own: `piece` has its offset, length, segment, local offset, and its
  * own slot in lid, or the vector's. 0, -EAGAIN, -EPROTO. */
 int channel_vector_long(struct channel_vector *v, const struct submit_record *piece);
 /* A short piece, of a put. As above. */

@@ -17,27 +17,28 @@
 
 struct inbox {
     struct ring_consumer ring;
-    uint8_t event_kind; /* enum event_kind: these alone may stand in it, 0: none */
+    uint8_t event_kind; /* enum event_kind: the only kind that may stand in the ring; 0: none */
     uint8_t message_kind;
     uint8_t notify_kind;
     uint64_t unreleased; /* bytes consumed since the ring's space was last given back */
-    uint64_t unreturned; /* event space that goes back with them */
-    uint64_t batch;      /* give back when so much has come together */
+    uint64_t unreturned; /* event space that is returned with them */
+    uint64_t batch;      /* give room back when this many bytes have been consumed */
     uint64_t limit;      /* of event space; 0: nobody reserves any here */
-    uint64_t reserved; /* these three only grow, except that what is not submitted is taken back */
+    uint64_t reserved;   /* these three only grow, except that space of an operation that is not
+                            submitted is taken back */
     uint64_t returned;
     uint64_t released; /* last sight of *released_word */
     const _Atomic uint64_t *released_word;
 };
 
-/* Over a fresh ring. `released_word` is NULL where nobody reserves. */
+/* Makes an inbox over a fresh ring. `released_word` is NULL where nobody reserves. */
 void inbox_init(struct inbox *inbox, struct ring_control *control, const void *data, uint32_t size,
                 uint64_t limit, const _Atomic uint64_t *released_word);
 
-/* The next event where it stands: 1, 0 when there is none (then consumed space has been given
- * back), or -EPROTO. *size is what it takes in the ring. */
+/* Finds the next event in the ring: 1; 0 when there is none (then consumed space has been given
+ * back); or -EPROTO. *size is its size in the ring. */
 int inbox_look(struct inbox *inbox, const struct event_record **event, uint32_t *size);
-/* Gives the space of what has been consumed back to the daemon. */
+/* Gives consumed space back to the daemon. */
 void inbox_release(struct inbox *inbox);
 /* Passes over the event looked at; `space` bytes that its operation held go back. */
 static inline void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t space)
@@ -51,7 +52,7 @@ static inline void inbox_consume(struct inbox *inbox, uint32_t size, uint64_t sp
 
 /* inbox_space by a fresh look at *released_word. */
 int inbox_space_anew(struct inbox *inbox, uint64_t bytes);
-/* The part of its space that operations hold, by the last look. */
+/* The share of the event space that operations hold, by the last look. */
 static inline uint64_t inbox_held(const struct inbox *inbox)
 {
     return inbox->reserved - inbox->returned - inbox->released;
@@ -73,7 +74,7 @@ static inline void inbox_unreserve(struct inbox *inbox, uint64_t bytes)
     inbox->reserved -= bytes;
 }
 
-/* By a fresh look: something is there. */
+/* Whether, by a fresh look, there is anything. */
 static inline bool inbox_pending(struct inbox *inbox)
 {
     return ring_pending(&inbox->ring) != 0;

@@ -9,7 +9,7 @@
 
 enum { TAKEN = EVENT_PAD };
 
-#define OWN UINT32_MAX /* as the origin's node: one of our own */
+#define OWN UINT32_MAX /* stands for our own node as origin */
 
 static struct event_record *record_at(struct kept *kept, uint64_t at)
 {

@@ -34,7 +34,8 @@ struct kept {
     uint64_t start;
     uint64_t end;
     uint64_t bytes; /* of records not yet taken */
-    uint64_t own; /* of these, ends of what went without the daemon: not in the quota of filters */
+    uint64_t own;   /* how many of these are ends of operations without the daemon, which are not in
+                       the quota of filters */
     /* Where the last search ended without a find, so that a spinning caller searches only what is
      * new. Valid for this filter alone. */
     uint64_t searched_to;

@@ -71,7 +71,7 @@ static void unlink_started(struct matcher_started_bucket *list, struct matcher_r
         list->last = r->before;
 }
 
-/* Moves to twice the buckets. Each of the new ones gets what one of the old has, in its order. */
+/* Doubles the buckets. Each new bucket gets entries of one old bucket, in their order. */
 static int grow_buckets(struct matcher *m)
 {
     uint32_t bits = m->buckets ? m->bucket_bits + 1 : BITS_FIRST;
@@ -98,8 +98,8 @@ static void insert(struct matcher *m, struct matcher_request *r)
     m->hashed += !is_wild(r);
 }
 
-/* The sole request enters the hash together with the next one. Fewer buckets than entries are
- * slower, and no error. */
+/* The sole request enters the hash together with the next one. With fewer buckets than entries the
+ * hash is slower, but still right. */
 int matcher_prepare_more(struct matcher *m)
 {
     if (m->buckets && m->hashed + 2 <= UINT32_C(1) << m->bucket_bits)
@@ -247,7 +247,7 @@ int matcher_keep(struct matcher *m, const struct matcher_notice *notice)
     return 0;
 }
 
-/* Takes the entry out of its chain; `before` stands in front of it there, or MATCHER_NONE. */
+/* Takes the entry out of its chain; `before` precedes it there, or is MATCHER_NONE. */
 static void chain_remove(struct matcher *m, uint32_t number, uint32_t before)
 {
     const struct matcher_unexpected *e = &m->entries[number];

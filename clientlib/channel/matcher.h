@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 #define MATCHER_NONE       0xffffffu /* no entry has this number */
-#define MATCHER_UNEXPECTED 65536u    /* the bound, where the caller names none */
+#define MATCHER_UNEXPECTED 65536u    /* the bound, if the caller names none */
 
 /* The notifications that a request asks for. */
 struct matcher_pattern {
@@ -45,7 +45,7 @@ struct matcher_pattern {
 /* A request, started or not: its owner's memory, and while it is started the matcher's. */
 struct matcher_request {
     struct matcher_pattern pattern;
-    uint64_t number; /* place in the order in which requests were started */
+    uint64_t number; /* position in the order of starts */
     struct matcher_request *before, *next;
 };
 
@@ -59,7 +59,7 @@ struct matcher_notice {
 struct matcher_unexpected {
     uint64_t peer, id;
     uint32_t bytes;
-    uint32_t before, next; /* by arrival; `next` also of the free ones */
+    uint32_t before, next; /* by arrival; `next` also links the free ones */
     uint32_t chain : 24;   /* the next one in its bucket */
     uint32_t op : 8;
 };
@@ -74,20 +74,20 @@ struct matcher_chain {
 };
 
 struct matcher {
-    struct matcher_request *sole; /* the started one, if it is the only one and in no list */
+    struct matcher_request *sole; /* the only started request, which is in no list */
     uint32_t started;             /* of all */
-    uint32_t hashed;              /* of these, in the hash */
-    uint64_t starts;              /* how many there have ever been */
+    uint32_t hashed;              /* how many of these are in the hash */
+    uint64_t starts;              /* how many requests were ever started */
     struct matcher_started_bucket wild;
-    struct matcher_started_bucket *buckets; /* 1 << bucket_bits, once there is one */
+    struct matcher_started_bucket *buckets; /* 1 << bucket_bits of them, once there are any */
     uint32_t bucket_bits;
 
     uint32_t chain_bits;
-    struct matcher_chain *chains; /* 1 << chain_bits, once there is one */
+    struct matcher_chain *chains; /* 1 << chain_bits of them, once there are any */
     struct matcher_unexpected *entries;
-    uint32_t room;        /* of entries, so far */
-    uint32_t kept;        /* of these, in the list */
-    uint32_t kept_max;    /* of those in the list */
+    uint32_t room;        /* entries that the table has room for now */
+    uint32_t kept;        /* how many of these are in the list */
+    uint32_t kept_max;    /* the most that were ever in the list */
     uint32_t fresh;       /* entries from here on have never been used */
     uint32_t free;        /* the first of those given back */
     uint32_t first, last; /* by arrival */
@@ -106,7 +106,7 @@ static inline bool matcher_matches(const struct matcher_pattern *pattern, uint64
            (pattern->any_tag ? differs >> 32 : differs) == 0;
 }
 
-/* The next three where others are started. */
+/* The next three for the case that other requests are started. */
 int matcher_prepare_more(struct matcher *m);
 void matcher_start_more(struct matcher *m, struct matcher_request *r);
 void matcher_stop_one(struct matcher *m, struct matcher_request *r);
@@ -117,8 +117,7 @@ static inline int matcher_prepare(struct matcher *m)
     return m->started == 0 ? 0 : matcher_prepare_more(m);
 }
 
-/* Starts a request, after matcher_prepare, which has taken from the unexpected what there is for
- * it. */
+/* Starts a request, after matcher_prepare, which has taken the unexpected that it matches. */
 static inline void matcher_start(struct matcher *m, struct matcher_request *r)
 {
     r->number = ++m->starts;
@@ -128,7 +127,7 @@ static inline void matcher_start(struct matcher *m, struct matcher_request *r)
         matcher_start_more(m, r);
 }
 
-/* A started request has all that it waits for, or is taken back. */
+/* A started request has all that it waits for, or is cancelled. */
 static inline void matcher_stop(struct matcher *m, struct matcher_request *r)
 {
     m->started--;
@@ -137,10 +136,10 @@ static inline void matcher_stop(struct matcher *m, struct matcher_request *r)
     else
         matcher_stop_one(m, r);
 }
-/* How many of the started ask for notifications of this space (the id's upper half). */
+/* How many started requests ask for notifications of this space (the id's upper half). */
 uint32_t matcher_started_in(const struct matcher *m, uint32_t space);
 
-/* matcher_find where several requests are started. */
+/* As matcher_find, where several requests are started. */
 struct matcher_request *matcher_search(const struct matcher *m, uint64_t peer, uint64_t id);
 
 /* The started request that a notification goes to, or NULL. The request stays started. */
@@ -160,7 +159,7 @@ int matcher_room(struct matcher *m);
 /* matcher_take where there are some. */
 bool matcher_take_matching(struct matcher *m, const struct matcher_pattern *pattern,
                            struct matcher_notice *out);
-/* Moves the oldest of the unexpected that matches to *out: true, or false when there is none. */
+/* Moves the oldest unexpected notification that matches to *out. False: there is none. */
 static inline bool matcher_take(struct matcher *m, const struct matcher_pattern *pattern,
                                 struct matcher_notice *out)
 {

@@ -54,7 +54,7 @@ static uint8_t *id_of(struct pending_slots *p, uint32_t slot)
     return p->ids + (size_t)slot * SESSION_ID_MAX;
 }
 
-/* A slot that is zero but for its links: its number, or -EAGAIN. */
+/* Takes a slot, zeroed except for its links: its number, or -EAGAIN. */
 static int64_t take_slot(struct pending_slots *p)
 {
     uint32_t number = p->free_slot;

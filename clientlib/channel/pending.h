@@ -34,10 +34,10 @@ struct pending_slot {
     const void *shadow; /* NULL: the event brings a value, of up to 8 bytes */
     uint64_t length;    /* bytes that move */
     uint32_t next_free;
-    uint32_t vector; /* of a piece: its vector's slot, else PENDING_NONE */
-    uint32_t pieces; /* of a vector: slots of such pieces that are busy */
-    uint32_t left;   /* ends that are still to come */
-    int32_t status;  /* the first error among those that have come */
+    uint32_t vector; /* for a piece: the slot of its vector; else PENDING_NONE */
+    uint32_t pieces; /* for a vector: how many slots of its pieces are busy */
+    uint32_t left;   /* ends that have not come yet */
+    int32_t status;  /* the first error among those that have arrived */
     uint16_t id_len;
     uint8_t op;            /* of a vector: the operation that its event names; else 0 */
     struct grains_run run; /* of staging, which the operation reads or fills; or none */
@@ -56,7 +56,7 @@ struct pending_slots {
     struct grains grains; /* of staging */
 };
 
-/* For a local ring with so many bytes of event space. */
+/* Makes the slots for a local ring with this many bytes of event space. */
 int pending_open(struct pending_slots *p, uint32_t local_limit);
 void pending_close(struct pending_slots *p);
 

@@ -87,7 +87,7 @@ int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct
     return 0;
 }
 
-/* The wait that is running is for it alone, has marked it, or has it on its list. */
+/* The running wait is for this request alone, has marked it, or has it on its list. */
 static bool is_awaited(const struct request_pool *pool, const struct pwc_request *r)
 {
     uint32_t listed = pool->ended > 0 ? pool->ended_first : REQUEST_NONE;
@@ -148,7 +148,7 @@ int request_set_lid(struct pwc_request *r, const pwc_cid *lid)
 
 /* ---- waits ---------------------------------------------------------------------------------- */
 
-/* Before numbers of waits come again: no request may bear a mark of an earlier one. */
+/* Before numbers of waits are used again: removes the marks of earlier waits from all requests. */
 static void begin_anew(struct request_pool *pool)
 {
     for (uint32_t i = 0; i < pool->chunk_count * REQUESTS_A_CHUNK; i++) {

@@ -38,15 +38,15 @@ enum request_kinds {
 };
 
 struct pwc_request {
-    struct pwc_status status; /* of the round under way, or of the last */
-    uint32_t left;            /* of a plain one, operations under way; else what is still to come */
-    uint32_t waiter;          /* the wait that has marked it: request_pool.wait */
-    uint32_t position;        /* in the array of that wait */
-    uint32_t next;            /* number of the next one that has ended, or that is free */
-    uint8_t kind;             /* enum request_kinds */
+    struct pwc_status status; /* status of the round under way, or of the last one */
+    uint32_t left; /* for a plain request, operations under way; else ends that are still to come */
+    uint32_t waiter;   /* the wait that has marked it: request_pool.wait */
+    uint32_t position; /* index in the array of that wait */
+    uint32_t next;     /* number of the next request that has ended, or of the next free one */
+    uint8_t kind;      /* enum request_kinds */
     bool reported;
     uint16_t lid_size; /* these three: of persistent ones */
-    uint32_t wanted;   /* the value that `left` begins with */
+    uint32_t wanted;   /* the value with which `left` begins */
     uint64_t lid;      /* by value, or a pointer to a copy of its bytes; 0: none */
 };
 static_assert(sizeof(struct pwc_request) == 64, "pwc_request");
@@ -62,8 +62,9 @@ struct channel_posting;
 
 struct request_chunk_head {
     struct request_pool *pool;
-    uint32_t first; /* number of the place that this head takes */
-    /* The places of what its requests for notifications ask for: channel_notify.c. NULL: none. */
+    uint32_t first; /* number of this head's place */
+    /* What this chunk's requests for notifications ask for: channel_notify.c. NULL: there are
+     * none. */
     struct channel_posting *postings;
 };
 static_assert(sizeof(struct request_chunk_head) <= sizeof(struct pwc_request), "a place");
@@ -71,10 +72,11 @@ static_assert(sizeof(struct request_chunk_head) <= sizeof(struct pwc_request), "
 struct request_pool {
     struct pwc_request **chunks;
     uint32_t chunk_count;
-    uint32_t free;                     /* number of the first free one */
-    const struct pwc_request *awaited; /* by a wait for this one alone */
-    uint32_t wait;                     /* odd: the wait that is running; even: none is */
-    uint32_t ended; /* of those that this wait has marked; they stand in a list, by their ends */
+    uint32_t free;                     /* number of the first free place */
+    const struct pwc_request *awaited; /* the request that a wait is for alone */
+    uint32_t wait;                     /* odd: number of the running wait; even: there is none */
+    uint32_t ended; /* how many requests that this wait has marked have ended; they stand in a list,
+                       in the order of their ends */
     uint32_t ended_first, ended_last;
 };
 
@@ -86,7 +88,7 @@ uint64_t request_pool_failed(const struct request_pool *pool);
 
 /* 0 or -ENOMEM. */
 int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct pwc_request **out);
-/* 0; -EBUSY: it is under way, or the wait that is running is for it. */
+/* 0; -EBUSY: the request is under way, or the running wait is for it. */
 int request_pool_give(struct pwc_request *r);
 
 static inline struct request_chunk_head *request_head(const struct pwc_request *r)
@@ -113,9 +115,9 @@ static inline struct pwc_request *request_at(const struct request_pool *pool, ui
     return &pool->chunks[number / REQUESTS_A_CHUNK][number % REQUESTS_A_CHUNK];
 }
 
-/* ---- the local id of an operation that was given a request ---------------------------------- */
+/* ---- the local id of an operation that was given a request ----------------------------------- */
 
-#define REQUEST_IDS (UINT64_C(1) << 32) /* from here on; slots have lower ones */
+#define REQUEST_IDS (UINT64_C(1) << 32) /* ids of requests begin here, above slots */
 
 static inline pwc_cid request_cid(const struct pwc_request *r)
 {
@@ -127,7 +129,7 @@ static inline bool request_is_id(uint64_t id)
     return id >= REQUEST_IDS;
 }
 
-/* ---- the life of a request ------------------------------------------------------------------ */
+/* ---- the life of a request ------------------------------------------------------------------- */
 
 /* Begins a new round where the end of the last one has been reported. */
 static inline void request_renew(struct pwc_request *r)
@@ -145,14 +147,14 @@ static inline void request_begin(struct pwc_request *r)
     r->left++;
 }
 
-/* A plain request: an operation is being prepared that will begin with request_renew, or be let go.
- */
+/* A plain request: an operation for it is being prepared, which will begin with request_renew or be
+ * dropped. */
 static inline void request_hold(struct pwc_request *r)
 {
     r->left++;
 }
 
-/* Puts a request that has ended on the list of the wait that is running, if that has marked it. */
+/* Puts a request that has ended on the list of the running wait, if that has marked it. */
 static inline void request_show(struct request_pool *pool, struct pwc_request *r)
 {
     uint32_t number = request_number(r);
@@ -191,9 +193,10 @@ int request_end_one(struct request_pool *pool, uint64_t id, int status, pwc_peer
 /* Notes an operation of a plain request that has ended within its call. */
 void request_end_at_once(struct pwc_request *r, int status, pwc_peer peer, uint64_t bytes);
 
-/* ---- persistent ones ------------------------------------------------------------------------ */
+/* ---- persistent ones ------------------------------------------------------------------------- */
 
-/* Gives it the id of its local event, copied: 0, -EINVAL, -ENOMEM. PWC_CID_NONE: no event. */
+/* Gives the request the id of its local event, copied: 0, -EINVAL, -ENOMEM. PWC_CID_NONE: no
+ * event. */
 int request_set_lid(struct pwc_request *r, const pwc_cid *lid);
 
 static inline bool request_has_lid(const struct pwc_request *r)
@@ -207,7 +210,7 @@ static inline pwc_cid request_lid(const struct pwc_request *r)
                            : pwc_cid_u64(r->lid);
 }
 
-/* ---- waits ---------------------------------------------------------------------------------- */
+/* ---- waits ----------------------------------------------------------------------------------- */
 
 void request_wait_begin(struct request_pool *pool);
 void request_wait_end(struct request_pool *pool);
@@ -218,7 +221,7 @@ static inline void request_mark(struct request_pool *pool, struct pwc_request *r
     r->position = position;
 }
 
-/* Takes the first off the list of the wait; NULL: none stands there. */
+/* Takes the first request off the list of the wait; NULL: the list is empty. */
 struct pwc_request *request_pop(struct request_pool *pool);
 
 #endif

@@ -240,7 +240,7 @@ uint64_t pwc_h_f32(enum pwc_h_number_op op, uint64_t x, uint64_t y)
 /* ---- sends ------------------------------------------------------------------------------------
  */
 
-/* The next send, cleared, or NULL where there is no room. */
+/* The next send, cleared, or NULL when there is no room. */
 static struct pwc_h_sent *next_send(uint32_t helper)
 {
     struct pwc_h_sent *s;

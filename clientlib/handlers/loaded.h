@@ -1,7 +1,5 @@
-/*
- * Programs and offloads of a client, and what libpwc gives to libpwc-handlers alone: the two are of
- * one version, always. Thread: any; the client's lock guards its lists.
- */
+/* Programs and offloads of a client, and what libpwc gives to libpwc-handlers alone, since both
+ * libraries always have one version. Thread: any; the client's lock guards its lists. */
 #ifndef PWC_CLIENTLIB_LOADED_H
 #define PWC_CLIENTLIB_LOADED_H
 

@@ -20,7 +20,7 @@ static int accept_created(void *context, const Pwc__ClientReply *reply, int *fds
     return fd_count == 0 ? 1 : -EPROTO;
 }
 
-/* Fills a window in: part of a region, which has a key. False: it has none. */
+/* Fills a window in with a part of a region that has a key. False: the region has none. */
 static bool window_of(const struct pwc_region *region, uint64_t offset, uint64_t length,
                       Pwc__OffloadRange *out)
 {

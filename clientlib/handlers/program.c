@@ -27,7 +27,7 @@ struct section {
     GElf_Shdr header;
     const char *name;
     enum section_use use;
-    uint64_t place; /* of code: its first instruction; of constants: its first byte */
+    uint64_t place; /* for code, its first instruction; for constants, the first byte */
 };
 
 struct program {
@@ -189,7 +189,7 @@ static const char *name_of(const struct program *p, const GElf_Sym *symbol)
     return name ? name : "?";
 }
 
-/* The section in which a symbol is; NULL: in none, or in one that no program has. */
+/* The section of a symbol; NULL: it has none, or one that no program has. */
 static const struct section *section_of(const struct program *p, const GElf_Sym *symbol,
                                         enum section_use use)
 {
@@ -234,7 +234,7 @@ static int by_place(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* The name as an image may have it: cut off, and other characters replaced. */
+/* The name as an image may have it: cut to length, with other characters replaced. */
 static void take_name(char to[HANDLER_NAME_MAX], const char *name)
 {
     for (size_t i = 0; i < HANDLER_NAME_MAX - 1 && name[i] != 0; i++) {
@@ -245,7 +245,7 @@ static void take_name(char to[HANDLER_NAME_MAX], const char *name)
     }
 }
 
-/* Puts the names of functions into the image, as many as it may have. Returns how many. */
+/* Puts the names of functions into the image, as many as fit. Returns how many. */
 static uint32_t name_functions(struct program *p, struct handler_function *functions)
 {
     uint32_t found = 0, kept = 0;
@@ -274,7 +274,7 @@ static uint32_t name_functions(struct program *p, struct handler_function *funct
 /* ---- relocations ------------------------------------------------------------------------------
  */
 
-/* A call of a function: imm becomes the distance to it. */
+/* Relocates a call of a function: imm becomes the distance to it. */
 static int resolve_call(struct program *p, uint64_t place, const GElf_Sym *symbol)
 {
     const struct section *s = section_of(p, symbol, SECTION_CODE);
@@ -287,7 +287,7 @@ static int resolve_call(struct program *p, uint64_t place, const GElf_Sym *symbo
     if (in->opcode != CODE_DO_CALL || code_src(in) != CODE_CALL_LOCAL)
         return refuse(p, "instruction %llu names the function %.40s, but does not call it",
                       (unsigned long long)place, name_of(p, symbol));
-    /* The distance from the symbol is there in advance, less 1. */
+    /* The distance from the symbol stands there in advance, less 1. */
     if (symbol->st_value % 8 != 0 || symbol->st_value / 8 >= p->instructions)
         return refuse(p, "the function %.40s begins at byte %llu, where no instruction does",
                       name_of(p, symbol), (unsigned long long)symbol->st_value);
@@ -299,7 +299,7 @@ static int resolve_call(struct program *p, uint64_t place, const GElf_Sym *symbo
     return 0;
 }
 
-/* The address of a constant: the number becomes one of window 7. */
+/* Relocates the address of a constant: the number becomes an address of window 7. */
 static int resolve_address(struct program *p, uint64_t place, const GElf_Sym *symbol)
 {
     const struct section *s = section_of(p, symbol, SECTION_CONSTANTS);

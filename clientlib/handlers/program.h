@@ -2,7 +2,7 @@
  * Programs of handlers from ELF: an object file of clang's becomes an image for the daemon
  * (proto/handler_abi.h).
  *
- *     .text and other code --> instructions, one section behind the other
+ *     .text and other code --> instructions, one section after the other
  *     .rodata and its like --> constants, joined; their addresses are numbers of window 7
  *     calls between functions, addresses of constants --> numbers in instructions
  *

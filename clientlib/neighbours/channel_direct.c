@@ -49,7 +49,7 @@ static inline void drop(struct neighbours *n, struct neighbour *from,
         n->wakes_due = from->wake_due = true;
 }
 
-/* A record that is an event, with its id by value or behind it. A message's operation stands in its
+/* A record that is an event, with its id by value or after it. A message's operation stands in its
  * block. */
 static inline struct event_record as_event(const struct pair_record *record, uint64_t peer,
                                            uint8_t kind)
@@ -70,7 +70,7 @@ static inline struct event_record as_event(const struct pair_record *record, uin
     };
 }
 
-/* As channel_route, of a record whose id stands in id_room. A record that cannot be kept stays in
+/* As channel_route, for a record whose id stands in id_room. A record that cannot be kept stays in
  * its ring. */
 static __attribute__((noinline)) int route(struct channel *ch, struct neighbour *from,
                                            struct event_record event, uint64_t peer, unsigned kinds,
@@ -88,7 +88,7 @@ static __attribute__((noinline)) int route(struct channel *ch, struct neighbour 
     return ROUTE_STAYS;
 }
 
-/* As route, of a notification that matches no request, without a copy. */
+/* As route, for a notification that matches no request, without a copy. */
 static __attribute__((noinline)) int route_notification(struct channel *ch,
                                                         const struct neighbour *from,
                                                         const struct pair_record *record,
@@ -105,7 +105,7 @@ static __attribute__((noinline)) int route_notification(struct channel *ch,
     return ROUTE_STAYS;
 }
 
-/* ---- requests ------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* Takes a record of a neighbour. Returns an enum route, or -EPROTO. */
 static inline int take_record(struct channel *ch, struct neighbour *from, bool asked_for,
@@ -161,7 +161,7 @@ static void turn(struct neighbours *n, int rc)
         n->turn = 0;
 }
 
-/* ---- answers -------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* The next answer of one pair: as take. */
 static int take_answer(struct channel *ch, struct direct_pair *pair, uint64_t peer, unsigned kinds,
@@ -232,7 +232,7 @@ static inline uint32_t next_pending(struct neighbours *n, uint32_t left)
     return left;
 }
 
-/* ---- notifications that are asked for ------------------------------------------------------- */
+/* ---- notifications that are asked for -------------------------------------------------------- */
 
 /* Takes one from the head of a neighbour's ring, without the steps that others need, if a started
  * request matches it. Each word of it is loaded once. */
@@ -250,7 +250,7 @@ static inline bool take_notification(struct channel *ch, struct neighbour *from)
     return true;
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
@@ -276,7 +276,7 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
     return 0;
 }
 
-/* One notification that is asked for, or whatever else has come. */
+/* One notification that is asked for, or whatever else has arrived. */
 static void take_some(struct channel *ch)
 {
     struct neighbours *n = &ch->neighbours;

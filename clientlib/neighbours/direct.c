@@ -13,7 +13,7 @@
 #include "shm_ring/fault.h"
 #include "shm_ring/word.h"
 
-/* ---- choice of the path --------------------------------------------------------------------- */
+/* ---- choice of the path ---------------------------------------------------------------------- */
 
 bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote)
 {
@@ -95,7 +95,7 @@ bool direct_idle(const struct pwc_remote *remote)
     return remote->pair && !remote->pair->by_daemon;
 }
 
-/* ---- operations ----------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 /* Only the target learns of it, by an id by value: the most frequent way has code of its own. */
 static inline bool is_short(const pwc_cid *rid, unsigned flags)
@@ -103,7 +103,7 @@ static inline bool is_short(const pwc_cid *rid, unsigned flags)
     return rid->size == 0 && (flags & (PWC_NO_LCE | PWC_NO_RCE)) == PWC_NO_LCE;
 }
 
-/* The flags of such an operation, as the compiler knows them. */
+/* The flags that an operation to a neighbour may have, as constants for the compiler. */
 static inline unsigned short_flags(unsigned flags)
 {
     return (flags & PWC_NOTIFY) | PWC_NO_LCE;
@@ -255,7 +255,7 @@ int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, con
     if (len > 0)
         word_place(dst->memory + off, src, len);
     FAULT(DIRECT_COPIED);
-    /* An instruction with a full barrier, which the look at the bell must stand behind (G). */
+    /* An instruction with a full barrier, which the look at the bell must stand after (G). */
     (void)word_apply(word, signal->code, &signal->value, NULL);
     arrive(dst->pair);
     wake_if_asleep(ctx, dst->pair);
@@ -298,7 +298,7 @@ int direct_get(struct pwc_ctx *ctx, struct pwc_remote *src, uint64_t off, void *
     return get_any(ctx, src, off, dst, len, lid, rid, flags);
 }
 
-/* ---- vectors -------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 int direct_putv(struct pwc_ctx *ctx, struct pwc_remote *dst, const struct pieces *all, size_t total,
                 const pwc_cid *lid, const pwc_cid *rid, unsigned flags)

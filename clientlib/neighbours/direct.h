@@ -30,7 +30,7 @@ struct pwc_ctx;
 struct pwc_remote;
 struct signal;
 
-/* ---- direct_open.c: pairs come and go ------------------------------------------------------- */
+/* ---- direct_open.c: pairs come and go -------------------------------------------------------- */
 
 /* The daemon's answer to a bind, as far as it is about the pair. Descriptors not taken are -1. */
 enum { DIRECT_FDS = 3 };
@@ -55,7 +55,7 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote);
 /* Unmaps pairs that lead nowhere any more. */
 void direct_check(struct pwc_ctx *ctx);
 
-/* ---- direct.c: paths and operations --------------------------------------------------------- */
+/* ---- direct.c: paths and operations ---------------------------------------------------------- */
 
 /* The path of an operation over a remote that has a pair, or is not bound (unbound.h); `record`:
  * the operation has a record for its target. 1: the direct one; 0: the daemon's; or an error:
@@ -87,7 +87,7 @@ bool direct_has_ended(const struct pwc_ctx *ctx, const struct pwc_remote *remote
 /* Everything towards this remote's peer has ended, for it went directly. */
 bool direct_idle(const struct pwc_remote *remote);
 
-/* ---- direct_am.c: active messages ----------------------------------------------------- */
+/* ---- direct_am.c: active messages ------------------------------------------------------------ */
 
 /* As direct_choose, for a request that has been checked. */
 int direct_choose_message(struct pwc_ctx *ctx, const struct am_outgoing *m);
@@ -97,9 +97,9 @@ int direct_request(struct pwc_ctx *ctx, const struct am_outgoing *m);
  * there will be no reply. Returns 0, -EFAULT or -ENOMEM. */
 int direct_reply(struct pwc_ctx *ctx, const struct am_outgoing *m);
 
-/* ---- between the two ------------------------------------------------------------------------ */
+/* ---- between the two ------------------------------------------------------------------------- */
 
-/* Room in the ring for a record of so many lines: 0; or -EAGAIN, and a wait ends when there is
+/* Room in the ring for a record of this many lines: 0; or -EAGAIN, and a wait ends when there is
  * room. */
 static inline int direct_room(struct direct_pair *pair, uint32_t lines)
 {

@@ -5,7 +5,7 @@
  * channel_direct.c reads what they send, direct.c and direct_am.c write to them.
  *
  * Most of many neighbours are silent at any time. A neighbour that was silent for a while is left
- * quiet: its entry stands behind the active ones in the list, and no probe looks at its ring. An
+ * quiet: its entry stands after the active ones in the list, and no probe looks at its ring. An
  * origin that is quiet and writes sets its bit on our board (board_abi.h), and a probe looks at one
  * line of bits. Before we sleep all neighbours are active again. neighbours_quiet.c does this.
  *
@@ -56,7 +56,7 @@ struct direct_pair {
     bool over;           /* its target is gone */
     bool broken;         /* an answer made no sense: no request asks for another one */
     bool by_daemon;      /* the path now */
-    bool after;          /* the next record is the first behind operations through the daemon */
+    bool after;          /* the next record is the first after operations through the daemon */
     bool wake_due;       /* as a neighbour's */
     uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
     uint64_t arrived; /* of these, operations that have changed the target's memory */
@@ -64,7 +64,7 @@ struct direct_pair {
 
 struct neighbours {
     struct neighbour *list;
-    uint32_t active, count, room; /* the quiet ones stand behind the active ones */
+    uint32_t active, count, room; /* the quiet ones stand after the active ones */
     uint32_t turn, run;           /* the active one to read next, and its records in this turn */
     struct mapping board;
     uint32_t board_words; /* in which our neighbours have bits */

@@ -17,8 +17,8 @@ static inline struct pwc_ctx *request_ctx(const struct pwc_request *r)
  */
 struct request_kind {
     unsigned ended_by; /* enum pwc_kinds: the rings that may bring its end */
-    /* After channel_start_request: looks for what has come before, and lets the rest come. 0, or an
-     * error after which nothing comes to it. */
+    /* After channel_start_request: looks for what has arrived before, and lets the rest come. 0, or
+     * an error after which nothing comes to it. */
     int (*start)(struct pwc_ctx *ctx, struct pwc_request *r);
     /* Takes a request under way back: from now on nothing comes to it. */
     void (*take_back)(struct pwc_ctx *ctx, struct pwc_request *r);
@@ -37,7 +37,7 @@ static inline const struct request_kind *request_kind_of(const struct pwc_reques
     return request_kinds[r->kind];
 }
 
-/* Takes what has come: 0, or why a wait for requests that end by events of these kinds cannot go
+/* Takes what has arrived: 0, or why a wait for requests that end by events of these kinds cannot go
  * on. Where the session is over, all requests end. */
 int request_progress(struct pwc_ctx *ctx, unsigned ended_by);
 

@@ -65,7 +65,7 @@ static struct pwc_request *next_ended(struct wait *wait)
     return NULL;
 }
 
-/* So many of the marked requests have ended. */
+/* Whether this many of the marked requests have ended. */
 static inline bool is_over(const struct wait *wait, uint32_t needed)
 {
     return wait->sole ? wait->sole->left == 0 : wait->pool->ended >= needed;
@@ -79,7 +79,7 @@ static inline void glance(const struct wait *wait)
         wake_retry(wait->ctx);
 }
 
-/* 1: so many of the marked requests have ended; 0: not yet; or why waiting is of no use. */
+/* 1: this many of the marked requests have ended; 0: not yet; or why waiting is of no use. */
 static int progress_awhile(const struct wait *wait, uint32_t needed)
 {
     bool neighbours = wait->ctx->channel.neighbours.count > 0;
@@ -109,7 +109,7 @@ static int pause_until(struct wait *wait, uint32_t needed)
     return rc;
 }
 
-/* Waits until so many of the marked requests have ended: 1; 0 after the timeout; or an error. */
+/* Waits until this many of the marked requests have ended: 1; 0 after the timeout; or an error. */
 static int wait_for(struct wait *wait, uint32_t needed)
 {
     int rc = progress_awhile(wait, needed);
@@ -155,7 +155,7 @@ int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_m
     return rc < 0 ? rc : request_wait_until(request, out, timeout_ms, 0);
 }
 
-/* ---- several -------------------------------------------------------------------------------- */
+/* ---- several --------------------------------------------------------------------------------- */
 
 /* The requests of one wait, and where the ends go that it reports. */
 struct many {

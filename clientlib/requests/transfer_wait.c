@@ -3,7 +3,7 @@
  * and waited for.
  *
  * A call that gives up leaves its request behind, on a list of the context, because the operation
- * goes on. The next call takes those back that have ended meanwhile.
+ * continues. The next call takes those back that have ended meanwhile.
  *
  * Thread: the one that owns the context.
  */

@@ -112,7 +112,7 @@ static int ask(const struct join *join, struct formed *formed)
     message.window = join->window;
     request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_JOIN;
     request.team_join = &message;
-    /* A daemon that is started anew knows nothing of it, and the same once more does no harm. */
+    /* A daemon that is restarted knows nothing of it, and the same once more does no harm. */
     do {
         rc =
             daemon_call(link, &request, PWC__CLIENT_REPLY__BODY_TEAM_FORMED, accept_formed, formed);

@@ -10,7 +10,7 @@
 
 enum { LOOK_NS = 1000000 }; /* no bell rings when the daemon has taken a note */
 
-/* Waits until all members have come here, which a barrier shows: 0, or an error after which the
+/* Waits until all members have arrived here, which a barrier shows: 0, or an error after which the
  * team stays. A member that comes here again after its time was up waits for the same barrier. */
 static int meet(struct pwc_team *t)
 {

@@ -129,7 +129,7 @@ void team_progress(struct pwc_team *t)
     if (t->ending)
         return;
     t->ending = true;
-    /* An instance that has ended stays ended, also where the team broke behind it. */
+    /* An instance that has ended stays ended, also where the team broke after it. */
     do {
         while (t->status == 0 && t->ended < t->begun && (rc = oldest_has_ended(t)) == 1)
             end_step(t);
@@ -181,7 +181,7 @@ bool teams_await_members(const struct pwc_ctx *ctx)
     return false;
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 /* Whether there is something that the member does not know of yet. Room that others have made shows
  * once: a caller that waits for something else may sleep then. */

@@ -18,7 +18,7 @@
 struct roster_run {
     uint32_t first;       /* team rank */
     uint32_t count;       /* of members */
-    uint32_t rank;        /* of the first, in the job */
+    uint32_t rank;        /* the first member's rank in the job */
     uint32_t context;     /* of all */
     uint32_t node;        /* that serves them, */
     uint32_t engine;      /* and its engine */

@@ -10,7 +10,7 @@
 #include "proto/word_abi.h"
 #include "shm_ring/fault.h"
 
-/* ---- cutting -------------------------------------------------------------------------------- */
+/* ---- cutting --------------------------------------------------------------------------------- */
 
 static uint32_t find_slice(const struct pwc_team *t, uint8_t shape)
 {
@@ -44,7 +44,7 @@ uint64_t team_slice_max(const struct pwc_team *t, const struct team_spec *spec)
     return most;
 }
 
-/* The next step of a call, but for its `call`. */
+/* The next step of a call, except for its `call`. */
 static struct team_step cut(const struct pwc_team *t, const struct team_call *call)
 {
     struct team_step step = {.shape = spec_shape(t, call->spec.kind), .offset = call->next};
@@ -59,7 +59,7 @@ static struct team_step cut(const struct pwc_team *t, const struct team_call *ca
     return step;
 }
 
-/* ---- room ----------------------------------------------------------------------------------- */
+/* ---- room ------------------------------------------------------------------------------------ */
 
 int team_has_room(const struct pwc_team *t, uint8_t way)
 {
@@ -106,7 +106,7 @@ bool team_can_begin(const struct pwc_team *t)
     return step_room(t, &step) == 0;
 }
 
-/* ---- beginning ------------------------------------------------------------------------------ */
+/* ---- beginning ------------------------------------------------------------------------------- */
 
 /* Publishes a record for the daemon. Room for it has been found before. */
 static void submit(struct pwc_team *t, const struct submit_record *record)
@@ -158,7 +158,7 @@ static void submit_mismatch(struct pwc_team *t, uint64_t sequence, uint32_t memb
     submit(t, &record);
 }
 
-/* Ends an instance whose result is there. */
+/* Ends an instance whose result is ready. */
 static void end_here(struct pwc_team *t, uint64_t sequence)
 {
     team_end(&t->area, sequence, 0, 0);
@@ -167,7 +167,7 @@ static void end_here(struct pwc_team *t, uint64_t sequence)
         team_wake(t);
 }
 
-/* All members here have come. */
+/* All members here have arrived. */
 static void finish(struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);

@@ -61,7 +61,7 @@ struct team_call {
 struct team_step {
     struct team_call *call;
     uint64_t offset, length; /* of the slice, in each operand or block */
-    uint64_t turn;           /* of a step by a data row: its number among those */
+    uint64_t turn;           /* for a step by a data row: its number among such steps */
     uint8_t shape;           /* enum team_kind: the columns of team_abi.h that it goes by */
     uint8_t way;             /* enum team_way */
     bool asks;               /* for the longest block; its result is the call's `whole` */
@@ -71,7 +71,7 @@ struct team_step {
 struct pwc_team {
     struct pwc_ctx *ctx;
     struct pwc_team *next;        /* of the context */
-    struct pwc_team *next_active; /* of those that something is under way in */
+    struct pwc_team *next_active; /* links teams in which something is under way */
     uint64_t number;
     uint32_t handle; /* the daemon's */
     uint32_t rank;
@@ -132,7 +132,7 @@ static inline bool team_root_gives(uint8_t shape)
     return shape == TEAM_BCAST || shape == TEAM_SCATTER;
 }
 
-/* ---- work.c --------------------------------------------------------------------------------- */
+/* ---- work.c ---------------------------------------------------------------------------------- */
 
 /* The member's own part, into the area. */
 void work_give(const struct pwc_team *t, uint64_t sequence);
@@ -145,7 +145,7 @@ bool work_only_gives(const struct pwc_team *t, const struct team_step *step);
 /* The result, to where the caller wants it. */
 void work_take(const struct pwc_team *t, uint64_t sequence);
 
-/* ---- spec.c --------------------------------------------------------------------------------- */
+/* ---- spec.c ---------------------------------------------------------------------------------- */
 
 /* Bytes that this member receives from one call. */
 uint64_t spec_received(const struct pwc_team *t, const struct team_spec *spec);
@@ -157,7 +157,7 @@ uint64_t spec_longest(const struct pwc_team *t, const struct team_spec *spec);
 /* The columns of team_abi.h that a kind goes by. */
 uint8_t spec_shape(const struct pwc_team *t, uint8_t kind);
 
-/* Bytes of a slice of a block that has so many. */
+/* The bytes of a block that the step's slice holds. */
 static inline uint64_t spec_within(uint64_t block, const struct team_step *step)
 {
     if (block <= step->offset)
@@ -165,7 +165,7 @@ static inline uint64_t spec_within(uint64_t block, const struct team_step *step)
     return block - step->offset < step->length ? block - step->offset : step->length;
 }
 
-/* ---- step.c --------------------------------------------------------------------------------- */
+/* ---- step.c ---------------------------------------------------------------------------------- */
 
 /* Finds the slices of a new team. */
 void team_find_slices(struct pwc_team *t);
@@ -181,7 +181,7 @@ void team_begin_steps(struct pwc_team *t);
 /* Whether there is a row, and a data row where this way needs one: 0, -EAGAIN, -EPROTO. */
 int team_has_room(const struct pwc_team *t, uint8_t way);
 
-/* ---- call.c, progress.c, reason.c ----------------------------------------------------------- */
+/* ---- call.c, progress.c, reason.c ------------------------------------------------------------ */
 
 /* Takes a collective that ends by a local event or a plain request, or by the persistent request
  * `r`, which is started. As the public calls. */
@@ -203,7 +203,7 @@ int team_refuse(struct pwc_team *t, int error, const char *format, ...)
 /* Says why the area is broken. */
 void team_explain(struct pwc_team *t, const struct team_reason *reason);
 
-/* ---- meet.c --------------------------------------------------------------------------------- */
+/* ---- meet.c ---------------------------------------------------------------------------------- */
 
 /* Waits until all calls that this member has made have ended: 0, the team's error, -ETIMEDOUT after
  * the client's timeout, or why waiting is of no use. */
@@ -211,14 +211,14 @@ int team_finish(struct pwc_team *t);
 /* Makes a call, also where it has to wait for room, and waits as team_finish. */
 int team_call_to_end(struct pwc_team *t, const struct team_spec *spec);
 
-/* ---- drop.c --------------------------------------------------------------------------------- */
+/* ---- drop.c ---------------------------------------------------------------------------------- */
 
 /* Frees what the team holds in this process. */
 void team_drop(struct pwc_team *t);
 /* The daemon: this context is no member any more. */
 void team_leave(struct pwc_ctx *ctx, uint64_t number);
 
-/* ---- again.c -------------------------------------------------------------------------------- */
+/* ---- again.c --------------------------------------------------------------------------------- */
 
 /* The call that a persistent request makes when it is started. */
 struct team_again {

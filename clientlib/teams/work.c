@@ -13,7 +13,7 @@
 #include "proto/word_abi.h"
 #include "shm_ring/fold.h"
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static bool gives_blocks(const struct team_step *step)
 {
@@ -36,7 +36,7 @@ static uint8_t *part(const struct pwc_team *t, uint64_t sequence, uint32_t membe
     return team_data(&t->area, step->turn)->inputs + member * team_stride(part_bytes(t, step));
 }
 
-/* Where this engine's gift stands that is one piece. */
+/* Where this engine's gift stands if it is one piece. */
 static uint8_t *given(const struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);
@@ -125,7 +125,7 @@ static uint8_t *out_slice(const struct team_step *step)
     return (uint8_t *)step->call->spec.out + step->offset;
 }
 
-/* ---- in ------------------------------------------------------------------------------------- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 void work_give(const struct pwc_team *t, uint64_t sequence)
 {
@@ -169,7 +169,7 @@ void work_give_root(const struct pwc_team *t, uint64_t sequence)
     copy(out_slice(step), (const uint8_t *)spec->in + at, bytes);
 }
 
-/* ---- the last to come ----------------------------------------------------------------------- */
+/* ---- the last to come ------------------------------------------------------------------------ */
 
 /* The code of a step's fold. */
 static uint8_t code_of(const struct team_step *step)
@@ -259,7 +259,7 @@ void work_combine(const struct pwc_team *t, uint64_t sequence)
     }
 }
 
-/* ---- out ------------------------------------------------------------------------------------ */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 bool work_only_gives(const struct pwc_team *t, const struct team_step *step)
 {

@@ -101,7 +101,7 @@ static int open_nodes(struct control *control)
     const struct config *config = control->config;
     char why[WHY_MAX] = "";
     int rc = 0;
-    /* A flag overrides the file: then only one of the two keys counts. */
+    /* A flag overrides the file: then only one of the two keys may count. */
     enum config_source list = config_source_of(config, "nodes"),
                        file = config_source_of(config, "nodes-file");
 
@@ -187,8 +187,8 @@ static bool serves_others(const struct config *config)
     return config->allow_users || config->allow_groups;
 }
 
-/* A user's share of an engine's table. 0 is the engine's default if other users are served, else
- * there is no limit. */
+/* A user's share of an engine's table. 0 means the engine's default if other users are served, else
+ * no limit. */
 static uint32_t of_user(const struct config *config, uint64_t value)
 {
     return value == 0 && !serves_others(config) ? UINT32_MAX : (uint32_t)value;
@@ -261,7 +261,7 @@ static int open_inflight(struct control *control)
                            "no memory for the table of requests under way");
 }
 
-/* Other nodes take another process of this daemon for the same daemon, by the boot id. */
+/* By the boot id, other nodes recognise another process of this daemon as the same daemon. */
 static int inherit_identity(struct control *control)
 {
     uint8_t *kept = control->inflight.header->boot_id;
@@ -425,7 +425,7 @@ static void say_ready(struct control *control, int ready_fd)
         close(ready_fd);
     }
     service_ready(control);
-    /* A user who starts the daemon by hand sees that it serves, and where. */
+    /* A user who starts the daemon by hand can see that it serves, and where. */
     log_start(&control->log, ready_fd < 0 ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO,
               "node %u of %u serves at %s, provider %s", control->node, control->node_count,
               control->socket.path, control->provider);
@@ -437,7 +437,7 @@ static void close_handle(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
-/* Frees all clients. Clients learn of it by the state in their sessions and by the hang-up. The
+/* Frees all clients. They learn it from the state in their sessions and from the hang-up. The
  * progress threads have ended. */
 static void free_clients(struct control *control)
 {
@@ -477,7 +477,7 @@ static void control_close(struct control *control)
         control_end_at_once(control, CONTROL_STUCK);
     publisher_close(control);
     inspections_close(control);
-    /* First let open closes end, then close what is left. */
+    /* Let the close callbacks that are open run, then close the rest. */
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
     uv_walk(&control->loop, close_handle, NULL);
@@ -507,8 +507,8 @@ static void control_close(struct control *control)
     sodium_memzero(&control->identity, sizeof(control->identity));
 }
 
-/* Checks texts of the configuration that are used only once an earlier process has gone: if
- * something is wrong here, that process stays. */
+/* Checks texts of the configuration that are used only after an earlier process has gone: if one is
+ * wrong, that process stays. */
 static int check_words(struct control *control)
 {
     const struct config *config = control->config;
@@ -548,8 +548,8 @@ static int control_open(struct control *control)
         open_tables,         start_workers, open_peers,          open_listener};
     int rc = control_explain(control, store_open(&control->store), "");
 
-    /* Where several users are served, no process of theirs may read our memory. Before there is a
-     * secret in it. */
+    /* Where several users are served, their processes must not read our memory. Do this before
+     * there is a secret in it. */
     if (serves_others(control->config))
         (void)prctl(PR_SET_DUMPABLE, 0);
     /* Assumed until the arenas are looked at: a failure before that leaves the state to the next
@@ -601,7 +601,7 @@ int control_check(const struct config *config)
     }
     control->config = config;
     log_open(&control->log, STDERR_FILENO, (enum log_level)config->log);
-    /* Report all that is wrong, not only the first. */
+    /* Report all errors, not only the first. */
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         int wrong = steps[i](control);
 

@@ -63,10 +63,10 @@ struct publisher {
 struct handover {
     uint32_t state; /* enum handover_state */
     int socket;     /* to the next process */
-    pid_t next;     /* a child of our parent, as we are */
+    pid_t next;     /* another child of our parent */
     int process;    /* its pidfd */
     uint64_t deadline_ns;
-    struct client *client; /* the one that asked for it, or NULL */
+    struct client *client; /* the client that asked for it, or NULL */
     uint32_t request;
     bool again; /* a signal has asked for another hand-over meanwhile */
     uv_signal_t signal;
@@ -79,7 +79,7 @@ struct control {
     uv_loop_t loop;
     struct log log;
     const struct config *config;
-    struct engine_config engine; /* for each worker's engine, except for its number */
+    struct engine_config engine; /* for each worker's engine, except its number */
     struct node_list nodes;
     uint32_t node;       /* our own number */
     uint32_t node_count; /* of the cluster */
@@ -114,12 +114,12 @@ struct control {
     uv_timer_t pause;       /* pauses accepting when there is no descriptor left */
     uv_async_t resume;      /* some client has a doom (client.h) */
     uv_timer_t again;       /* looks again at frames that are not whole */
-    uint8_t *frame;         /* room for the frame that is looked at */
+    uint8_t *frame;         /* room for the frame that is being checked */
     struct client *clients; /* list */
     uint32_t client_count;
     struct quota_user *users; /* list */
     uint64_t user_limits[QUOTA_KINDS];
-    uint32_t user_connections; /* the most that a user may have */
+    uint32_t user_connections; /* the most connections that one user may have */
     uv_timer_t paying;         /* a line waits until its user has paid (turns.h) */
     struct account *charged;   /* the thread's time goes to this account; NULL: to none */
     uint64_t charged_from;     /* of the thread's clock, ns */
@@ -139,13 +139,13 @@ struct control {
     /* other nodes */
     struct peers *peers; /* NULL with one node and one engine */
     struct link *links;  /* all connections, also those that are closing */
-    uint32_t lookups;    /* of names and credentials, under way on libuv's threads */
+    uint32_t lookups;    /* lookups of names and credentials under way on libuv's threads */
     struct directory_memory directory_memory;
     struct mapping directory_table; /* directory_table.h */
     struct directory *directory;
-    struct teams *teams; /* that form here, as their jobs' home */
+    struct teams *teams; /* teams that form here, because their jobs' home is here */
     struct own_frames own_frames;
-    uint8_t *sent; /* by node: has got a piece, while one piece is sent to all */
+    uint8_t *sent; /* by node: whether it has got the piece that is being sent to all */
 
     uv_signal_t terminate, interrupt;
     bool stopping;
@@ -158,8 +158,8 @@ struct control_options {
     char *const *argv; /* of main */
 };
 int control_run(const struct control_options *options);
-/* Checks whether a start with this configuration would succeed, as far as that can be known before.
- * Prints all that would prevent it on stderr. */
+/* Checks whether a start with this configuration would succeed, as far as that can be known in
+ * advance. Prints on stderr everything that would prevent it. */
 int control_check(const struct config *config);
 
 #endif

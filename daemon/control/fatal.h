@@ -12,7 +12,8 @@ struct control;
 #define CONTROL_STUCK                                                                              \
     "the progress thread does not come back from a call: this daemon ends without it"
 
-/* Logs an error where `rc` is one: `why`, or, where that is empty, the errno's text. Returns rc. */
+/* Logs an error if `rc` is one, with the text `why` or, if that is empty, the errno's text. Returns
+ * rc. */
 int control_explain(struct control *control, int rc, const char *why);
 /* Ends the process where an end in order is impossible. The descriptors that a keeper holds stay
  * there, for the process that is started next. */

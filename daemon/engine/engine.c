@@ -106,7 +106,7 @@ static void arena_inherit(struct engine *e)
         session_enters(e, i);
         e->spilling += e->sessions[i].spill_bytes > 0;
     }
-    /* REVOKE that was asked stands in the notes; notes and what was sent wait for the links. */
+    /* A REVOKE that was requested is among the notes; notes and sent records wait for the links. */
     for (uint32_t i = 0; i < c->peers; i++)
         if (e->peers[i].link_id != 0)
             peer_know(e, i);
@@ -249,7 +249,7 @@ enum engine_part engine_slowest(const struct engine *e, uint64_t now, uint64_t *
     *ns = rest > e->slowest_ns ? rest : e->slowest_ns;
     if (rest <= e->slowest_ns)
         return e->slowest;
-    /* Behind a poll that had events these are worked on; another step ends with its poll. */
+    /* After a poll that had events these are worked on; another step ends with its poll. */
     return e->part == ENGINE_POLL ? ENGINE_PEERS : ENGINE_POLL;
 }
 
@@ -375,9 +375,9 @@ static void faults_step(struct engine *e)
  * woken seldom, and waking is the main cost when many clients share few processors. The budget is
  * bounded, because a record that comes alone waits until the step before it has ended.
  */
-#define TAKE_BUDGETS 4  /* for the records of one context in a step; the same for its replies */
+#define TAKE_BUDGETS 4  /* for the records of one context in a step; as many for its replies */
 #define STEP_BUDGETS 32 /* for the records of all contexts in a step */
-#define MUCH_WORK    16 /* records and operations behind which a look at the clock is no cost */
+#define MUCH_WORK    16 /* records and operations after which a look at the clock is no cost */
 #define PEER_BUDGETS 16 /* for all peers, one for each context; a peer gets at least one */
 
 /* Takes a bounded share from each context. Where the budget ends, the next step resumes (round
@@ -404,7 +404,7 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 
     if (budgets > count)
         budget = budget * (int)budgets / (int)count;
-    /* Peers that stay active are put behind `count`, then moved to the front. */
+    /* Peers that stay active are put after `count`, then moved to the front. */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t peer = e->active[i];
 
@@ -464,7 +464,7 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
     }
     offload_try_again(e, deadline);
     handlers_go_on(e, deadline);
-    work += got_step(e); /* a turn that was given now is for gets first */
+    work += got_step(e); /* a turn that was given just now serves gets first */
     publish(e);
     if (trace_on(e))
         trace_drained(e);
@@ -497,8 +497,8 @@ bool engine_published(const struct engine *e)
     return e->published;
 }
 
-/* Sessions from an arena whose process could not fence do so by themselves; that does no harm. The
- * reverse would: e->unfenced has the thread look by itself. */
+/* Sessions from an arena whose process could not fence fence on their own, which does no harm. The
+ * reverse would: so e->unfenced makes the thread look on its own. */
 static int announce(struct engine *e)
 {
     bool announced = false;

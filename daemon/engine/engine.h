@@ -46,21 +46,22 @@ struct engine_host {
      * block. */
     void (*wake)(void *context, uint32_t session, uint32_t mode);
     void (*random)(void *context, void *to, size_t size);
-    /* The time, by the clock of engine_step's: read a few times in a step that has work. NULL: all
-     * that a step does has the step's time. */
+    /* Reads the clock that engine_step's time comes from: a few times in a step that has work.
+     * NULL: everything in a step counts with the step's time. */
     uint64_t (*clock)(void *context);
     /* How often the caller's thread was switched out against its will: read when a handler has used
      * up its time. NULL: never. */
     uint64_t (*switches)(void *context);
     /* Fences for all clients that have registered for it: 0 or a negative errno. NULL: each side
-     * of a doorbell fences by itself. */
+     * of a doorbell fences on its own. */
     int (*fence)(void *context);
     /* Since the last call, has memory of this client faulted (sigbus.h)? NULL: never. */
     bool (*faulted)(void *context, uint32_t client);
     /* Whether the memory of any client has faulted. The engine calls this at each step, so the host
      * answers with one load. NULL: never. */
     bool (*any_faulted)(void *context);
-    /* Has another engine of this node do engine_wake(e, flow, end). NULL: there is none. */
+    /* Makes another engine of this node call engine_wake(e, flow, end). NULL: there is no other
+     * engine. */
     void (*wake_sibling)(void *context, uint32_t number, uint32_t flow, enum engine_flow_end end);
 };
 
@@ -71,36 +72,37 @@ enum engine_protocol {
     ENGINE_PROTOCOL_CHAIN = 3,      /* the record leaves after the payload's completion */
 };
 
-/* Zero means the default. Fixed for the life of an arena: numbers, the sizes of tables, packed_max;
- * all else may be another at the next start. */
+/* Zero means the default. Numbers, table sizes and packed_max are fixed for the life of an arena;
+ * everything else may differ at the next start. */
 struct engine_config {
     uint32_t self;   /* our own number among the peers */
-    uint32_t peers;  /* how many there are, or can be */
+    uint32_t peers;  /* how many peers there are, or can be */
     uint32_t stride; /* by default `peers`. When less, the engines of one machine have numbers that
                         differ by multiples of this. A peer takes memory once it is named */
-    uint32_t clients_max;   /* 256 */
-    uint32_t sessions_max;  /* 512: contexts of all clients */
-    uint32_t segments_max;  /* 1024 */
-    uint32_t regions_max;   /* 16384 */
-    uint32_t remotes_max;   /* 65536: binds */
-    uint32_t flows_max;     /* 65536: pairs (context here, context there), one more for each that is
-                               replied to; and as many inbound */
-    uint32_t chunks_max;    /* 4096 of 16 KiB: queued operations, spilled events */
-    uint64_t ledger_bytes;  /* 64 MiB: memory for staging and inbound rings */
-    uint64_t team_bytes;    /* 16 times that of all chunks: set aside by teams, used as needed */
+    uint32_t clients_max;  /* 256 */
+    uint32_t sessions_max; /* 512: contexts of all clients */
+    uint32_t segments_max; /* 1024 */
+    uint32_t regions_max;  /* 16384 */
+    uint32_t remotes_max;  /* 65536: binds */
+    uint32_t flows_max;    /* 65536: pairs (context here, context there), and one more for each pair
+                              that is replied to; the same number inbound */
+    uint32_t chunks_max;   /* 4096 of 16 KiB: queued operations, spilled events */
+    uint64_t ledger_bytes; /* 64 MiB: memory for staging and inbound rings */
+    uint64_t team_bytes;   /* 16 times that of all chunks: set aside by teams, used as needed */
     uint32_t program_bytes; /* 8 MiB: memory for the images of programs, used as needed */
     uint32_t ledger_start;  /* 16 KiB: size of a new ledger */
-    uint32_t ledger_max;    /* 1 MiB: what it may grow to */
+    uint32_t ledger_max;    /* 1 MiB: the size that it may grow to */
     uint32_t packed_max;    /* 4096: also of a Medium */
-    uint32_t spill_max;     /* 1 MiB: events kept for a context that does not drain, then refused */
-    uint32_t ops_max;       /* 262144: operations in flight of one context */
+    uint32_t spill_max; /* 1 MiB: events kept for a context that does not drain its ring; further
+                           ones are refused */
+    uint32_t ops_max;   /* 262144: operations in flight of one context */
     /* The quota of one client, and of all clients of one user (quota.h). The default is seven
      * eighths of all, and all for chunks_client. */
     uint32_t binds_client, binds_user;
     uint32_t pairs_client, pairs_user;
     uint32_t chunks_client, chunks_user;
-    uint32_t handler_units; /* 10000: of work that one handler may do */
-    uint32_t handler_us;    /* 50: and how long it may take */
+    uint32_t handler_units; /* 10000: units of work that one handler may do */
+    uint32_t handler_us;    /* 50: microseconds that one handler may take */
     uint32_t handler_turn;  /* 2048: units of one client's turn */
     uint32_t
         handler_share;     /* 25: percent of the time, of all handlers beside other clients' work */
@@ -109,10 +111,11 @@ struct engine_config {
     uint32_t piece_bytes;  /* 256 KiB: what one write or read of a payload moves, a power of 2 */
     uint32_t window_bytes; /* 1 MiB: payloads on their way to and from one peer, about */
     struct coll_choices
-        collectives;           /* of teams that open from now on; alike at all their engines */
-    uint64_t keepalive_ns;     /* 1 s: after so long without a word a peer that is awaited is asked;
-                                  ENGINE_NO_KEEPALIVE: never */
-    uint64_t peer_deadline_ns; /* 5 s: and after so long given up; an interval is a fifth at most */
+        collectives;           /* for teams that open from now on; the same at all their engines */
+    uint64_t keepalive_ns;     /* 1 s: a peer that is awaited and has sent nothing for this long is
+                                  asked for a sign of life; ENGINE_NO_KEEPALIVE: never */
+    uint64_t peer_deadline_ns; /* 5 s: a peer that is silent for this long is given up; the interval
+                                  is at most a fifth of this */
 };
 #define ENGINE_NO_KEEPALIVE UINT64_MAX
 
@@ -123,11 +126,11 @@ int engine_config_check(struct engine_config *config);
 size_t engine_arena_bytes(const struct engine_config *config);
 size_t engine_private_bytes(const struct engine_config *config);
 
-/* Whether such an arena (engine_arena_bytes, mapped) is one that engine_open takes over: of this
- * layout, and not new. */
+/* Whether engine_open can take over this arena (engine_arena_bytes, mapped): of this layout, and
+ * not new. */
 bool engine_arena_fits(const struct engine_config *config, const void *arena);
-/* The pairs and binds that an arena has room for, whose first page is mapped. -EUCLEAN: it is of
- * another version. */
+/* The pairs and binds that an arena has room for; its first page must be mapped. -EUCLEAN: the
+ * arena has another version. */
 int engine_arena_sizes(const void *arena, uint32_t *pairs, uint32_t *binds);
 
 /*
@@ -151,7 +154,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
                 struct fabric *fabric, const struct engine_host *host, uint64_t now,
                 struct engine **out);
 
-/* ---- clients, from the control thread's commands ------------------------------------------ */
+/* ---- clients, from the control thread's commands --------------------------------------------- */
 
 struct engine_client_info {
     uint32_t uid;
@@ -163,8 +166,8 @@ struct engine_client_info {
 
 /* Client handle, or -EADDRINUSE (rank is live), -ENOSPC, -EINVAL. */
 int engine_client_open(struct engine *e, const struct engine_client_info *info);
-/* Ends it in order: revokes, drains, frees. ENGINE_CLIENT_CLOSED comes when no memory of it is in
- * use. */
+/* Closes the client in order: revokes, drains, frees. ENGINE_CLIENT_CLOSED follows when none of its
+ * memory is in use. */
 void engine_client_close(struct engine *e, uint32_t client);
 
 /*
@@ -175,10 +178,11 @@ void engine_client_close(struct engine *e, uint32_t client);
 int engine_session_open(struct engine *e, uint32_t client, uint32_t context, void *base,
                         const struct session_sizes *sizes, uint32_t mark);
 int engine_session_inherit(struct engine *e, uint32_t session, void *base);
-/* For its client, which closes it in order; ENGINE_SESSION_CLOSED comes when its mapping may go. */
+/* For the context's client, which closes it in order; ENGINE_SESSION_CLOSED follows when its
+ * mapping may go. */
 void engine_session_close(struct engine *e, uint32_t session);
 
-/* How a session or segment of an inherited arena was made. -ENOENT: there is none. */
+/* Describes how a session or segment of an inherited arena was made. -ENOENT: there is none. */
 struct engine_session_found {
     uint32_t client, context;
     struct session_sizes sizes;
@@ -198,7 +202,8 @@ int engine_segment_find(const struct engine *e, uint32_t segment, struct engine_
  * error. */
 int engine_segment_open(struct engine *e, uint32_t client, void *base, uint64_t length);
 int engine_segment_inherit(struct engine *e, uint32_t segment, void *base);
-/* Only without regions (-EBUSY). ENGINE_SEGMENT_CLOSED comes when the mapping may go. */
+/* Only for a segment without regions (-EBUSY). ENGINE_SEGMENT_CLOSED follows when the mapping may
+ * go. */
 int engine_segment_close(struct engine *e, uint32_t client, uint32_t segment);
 
 struct engine_key {
@@ -230,15 +235,15 @@ int engine_unbind(struct engine *e, uint32_t session, uint32_t remote);
 
 /* Where a bind leads, in numbers of the engine that its endpoint belongs to. */
 struct engine_way {
-    uint32_t inflow; /* that engine's number of the flow; UINT32_MAX: no way beside the engines */
+    uint32_t inflow; /* that engine's number of the flow; UINT32_MAX: only the engines lead there */
     uint32_t has_key;
     uint32_t slot, generation; /* of the region */
 };
 
-/* The end of a way, for a context that reaches it without the engines. */
+/* The target end of a way, for a context that reaches it without the engines. */
 struct engine_neighbour {
     uint32_t session; /* the endpoint's; UINT32_MAX: none here */
-    uint32_t segment; /* of its region; UINT32_MAX: bound without a key */
+    uint32_t segment; /* the segment of its region; UINT32_MAX: bound without a key */
     uint64_t offset;  /* of the region */
 };
 
@@ -249,13 +254,13 @@ int engine_neighbour(const struct engine *e, uint32_t origin, const struct engin
 /* The next step wakes the context at this end of a flow from or to a sibling, if it sleeps. */
 void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end);
 
-/* ---- programs, from the control thread's commands ------------------------------------------ */
+/* ---- programs, from the control thread's commands -------------------------------------------- */
 
 /* Programs of all clients; images stand in memory in multiples of the unit. */
 #define ENGINE_PROGRAMS_MAX 1024u
 #define ENGINE_PROGRAM_UNIT 1024u
 
-/* The memory that an image of so many bytes takes. */
+/* The memory that an image of this many bytes takes. */
 uint32_t engine_program_room(uint32_t bytes);
 
 /* Keeps a copy of an image that image_check (daemon/handlers/image.h) has let pass, and that nobody
@@ -263,11 +268,11 @@ uint32_t engine_program_room(uint32_t bytes);
  * entry or no memory is left), -EINVAL. */
 int engine_program_load(struct engine *e, uint32_t client, const struct handler_image *image,
                         uint32_t bytes);
-/* The memory that is given back; -EBUSY: an offload runs it; -EINVAL: this client has no such
- * program. */
+/* Frees the program. Returns the memory that is given back; -EBUSY: an offload runs it; -EINVAL:
+ * this client has no such program. */
 int engine_program_unload(struct engine *e, uint32_t client, uint32_t program);
 
-/* ---- offloads, from the control thread's commands ------------------------------------------ */
+/* ---- offloads, from the control thread's commands -------------------------------------------- */
 
 #define ENGINE_OFFLOAD_TARGETS 64u
 
@@ -275,12 +280,12 @@ enum engine_offload_flag {
     ENGINE_OFFLOAD_QUIET = 1 << 0, /* no event for messages that its handlers deal with */
     ENGINE_OFFLOAD_REPEATABLE =
         1 << 1,                     /* the handler that ran when the daemon died may run again */
-    ENGINE_OFFLOAD_KEEP = 1 << 2,   /* a fault does not disable it, but for units and time */
+    ENGINE_OFFLOAD_KEEP = 1 << 2,   /* a fault does not disable it, except for units and time */
     ENGINE_OFFLOAD_PLACED = 1 << 3, /* puts are placed in the region, and handled there */
     ENGINE_OFFLOAD_FLAGS = (1 << 4) - 1,
 };
 
-/* Part of a region of the client's, at a multiple of 64 bytes of its segment. */
+/* A part of one of the client's regions, at a multiple of 64 bytes of its segment. */
 struct engine_range {
     uint32_t slot, generation; /* the region's */
     uint64_t offset, length;   /* 0 bytes: none */
@@ -295,7 +300,7 @@ struct engine_offload_info {
     uint32_t index;           /* of the context's active messages */
     uint32_t flags;           /* enum engine_offload_flag */
     uint32_t target_count;
-    const uint32_t *targets; /* remotes that the context has bound; to contexts, or to regions */
+    const uint32_t *targets; /* remotes that the context has bound, to contexts or to regions */
     uint64_t cookie;         /* the client's word, in each of its events */
     struct engine_range state, host, scratch; /* the windows of the same names */
 };
@@ -303,8 +308,8 @@ struct engine_offload_info {
 /*
  * Joins a program to an index of a context's messages, or to a region: what arrives there is given
  * to its handlers. Puts to such a region travel as packets of one record each; gets of it are as
- * ever; all else that writes to it ends with -EOPNOTSUPP.
- * ENGINE_OFFLOAD_READY comes with `cookie` when its targets are bound anew in its own name; until
+ * usual; all else that writes to it ends with -EOPNOTSUPP.
+ * ENGINE_OFFLOAD_READY comes with `cookie` when its targets are bound again in its own name; until
  * then messages fail with -ESHUTDOWN, and after a restart the call is to be repeated. From then on
  * binds of contexts of this node give no way beside the engines to this client. It holds
  * program and regions, which cannot be closed meanwhile. Handle, or -EADDRINUSE (the index or the
@@ -327,7 +332,7 @@ int engine_offload_destroy(struct engine *e, uint32_t session, uint32_t offload)
 int engine_offload_disable(struct engine *e, uint32_t session, uint32_t offload);
 int engine_offload_enable(struct engine *e, uint32_t session, uint32_t offload);
 
-/* ---- teams, from the control thread's commands ---------------------------------------------- */
+/* ---- teams, from the control thread's commands ----------------------------------------------- */
 
 /* An engine that has members of a team, itself included; numbered by its lowest team rank. */
 struct engine_team_participant {
@@ -342,14 +347,14 @@ struct engine_team_member {
 };
 
 struct engine_team_info {
-    uint64_t number; /* of the team, never 0; no two teams of an engine have the same */
+    uint64_t number; /* the team's number, never 0, and unique among the teams of an engine */
     uint32_t size;   /* ranks in all: the sum of the participants' members */
     uint32_t window; /* a power of two, to TEAM_WINDOW_MAX */
-    uint32_t me;     /* number of the participant that is this engine */
+    uint32_t me;     /* the number of the participant that is this engine */
     uint32_t participants, members;
     const struct engine_team_participant *list; /* by number */
     const struct engine_team_member *local;     /* by rank; as many as list[me].members */
-    const struct coll_choices *choices;         /* of its algorithms; NULL: those of the engine */
+    const struct coll_choices *choices;         /* its algorithms; NULL: those of the engine */
 };
 
 /*
@@ -363,21 +368,21 @@ int engine_team_open(struct engine *e, const struct engine_team_info *info, void
 /* After a takeover, before the first step: the area of a team that was open. The first step breaks
  * a team without. -EINVAL: there is no such team. */
 int engine_team_inherit(struct engine *e, uint32_t team, void *area);
-/* How the team was opened that has the place `index` of 1024. -ENOENT: there is none. */
+/* Describes how the team at place `index` of 1024 was opened. -ENOENT: there is none. */
 struct engine_team_found {
     uint32_t handle;
     uint64_t number;
     uint32_t size, window, me;
     uint32_t participants, members;
     struct coll_choices choices; /* of its algorithms */
-    int32_t status;              /* 0, or why it is broken */
+    int32_t status;              /* 0, or the error with which it broke */
 };
 int engine_team_find(const struct engine *e, uint32_t index, struct engine_team_found *out);
 /* The participant or member of an open team, by an index less than their number. */
 struct engine_team_participant engine_team_participant(const struct engine *e, uint32_t team,
                                                        uint32_t index);
 struct engine_team_member engine_team_member(const struct engine *e, uint32_t team, uint32_t index);
-/* Breaks the team everywhere: all calls that have not ended do so with -EHOSTDOWN, once. A second
+/* Breaks the team everywhere: each call that has not ended ends once, with -EHOSTDOWN. A second
  * break is dropped. */
 void engine_team_break(struct engine *e, uint32_t team);
 /* This member has left in order, all of its calls having ended. ENGINE_TEAM_CLOSED comes when all
@@ -385,7 +390,7 @@ void engine_team_break(struct engine *e, uint32_t team);
  * -EHOSTDOWN, and then counts as one that has left. */
 void engine_team_leave(struct engine *e, uint32_t team, uint32_t session);
 
-/* ---- peers, from the handshake ------------------------------------------------------------- */
+/* ---- peers, from the handshake --------------------------------------------------------------- */
 
 /* One side's half of what the handshake carries for engines: plain data, authenticated by it. */
 struct engine_offer {
@@ -406,20 +411,22 @@ struct engine_offer {
 int engine_offer(struct engine *e, uint32_t peer, struct engine_offer *out);
 /* The handshake succeeded. -EPROTO, -EINVAL on an offer that makes no sense. */
 int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *theirs);
-/* The link is gone; the engine keeps what is unfinished and asks again (ENGINE_WANT_PEER). */
+/* The link is gone; the engine keeps unfinished operations and asks for a link again
+ * (ENGINE_WANT_PEER). */
 void engine_peer_down(struct engine *e, uint32_t peer);
 /* The peer is given up: everything towards it ends. */
 void engine_peer_lost(struct engine *e, uint32_t peer);
 /*
- * The peer has asked for a sign of life: gives it one through the fabric. In *bytes is how many of
- * the peer's bytes the sign of life may stand behind that came with its question, and then how many
- * of ours ours may. -EAGAIN: there is enough on its way to it already; -ENOTCONN.
+ * The peer has asked for a sign of life: gives it one through the fabric. On entry *bytes is the
+ * number of the peer's bytes that may precede the sign of life that came with its question; on
+ * return, the number of our bytes that may precede ours. -EAGAIN: there is enough on its way to it
+ * already; -ENOTCONN.
  */
 int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes);
 /* The peer has answered our ping, and named the bytes that its sign of life may stand behind. */
 void engine_peer_answered(struct engine *e, uint32_t peer, uint64_t bytes);
 
-/* ---- progress ------------------------------------------------------------------------------ */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 /*
  * One round of progress: up to about four times `budget` records of a context, and of a peer
@@ -436,12 +443,14 @@ enum engine_part {
     ENGINE_SWEEP = 5,    /* the sweep of entries that leave */
 };
 /* The part of the last step that took longest, and how long, where the step has ended at `now`. The
- * engine reads the clock only behind a part that had much to do; other parts count as what comes
- * behind them. */
+ * engine reads the clock only after a part that had much to do; other parts count as what comes
+ * after them. */
 enum engine_part engine_slowest(const struct engine *e, uint64_t now, uint64_t *ns);
-/* The progress thread sleeps soon: acknowledgements leave at once, and wait for no record. */
+/* The progress thread will sleep soon: acknowledgements leave at once instead of waiting for a
+ * record. */
 void engine_hasten(struct engine *e, bool hasten);
-/* Whether the last step has shown something to a client, which is to run if it shares our core. */
+/* Whether the last step has shown something to a client; if so, and it shares our core, let it
+ * run. */
 bool engine_published(const struct engine *e);
 /* Before sleeping: arms every session's word that does not stand armed; -EAGAIN when work appeared,
  * and then none is. */
@@ -463,13 +472,12 @@ enum engine_notice_kind {
     ENGINE_PEER_BROKEN =
         10, /* peer, status: the fabric or the peer's records failed; drop the link */
     ENGINE_PEER_SILENT = 11,    /* peer, length: ask it for a sign of life (engine_beat there), with
-                                   so many bytes of ours ahead of the one that we give it */
+                                   this many bytes of ours ahead of the one that we give it */
     ENGINE_PEER_GONE = 12,      /* peer: nothing came from it for the deadline; give it up */
-    ENGINE_FABRIC_FAILED = 13,  /* status: it brings nothing any more, from anyone */
+    ENGINE_FABRIC_FAILED = 13,  /* status: the fabric no longer delivers anything, from any peer */
     ENGINE_TEAM_CLOSED = 14,    /* handle: its area may go */
-    ENGINE_OFFLOAD_READY = 15,  /* handle, cookie, status: with an error it is gone again */
-    ENGINE_OFFLOAD_CLOSED = 16, /* handle (context): one of its offloads has gone, which an earlier
-                                   process was asked to destroy */
+    ENGINE_OFFLOAD_READY = 15,  /* handle, cookie, status: on an error it is gone */
+    ENGINE_OFFLOAD_CLOSED = 16, /* handle (context): an offload that was to be destroyed has gone */
 };
 
 struct engine_notice {
@@ -487,11 +495,11 @@ struct engine_notice {
     struct engine_neighbour neighbour;
 };
 
-/* 1 with the next notice, 0 when there is none. */
+/* Returns 1 with the next notice, 0 when there is none. */
 int engine_notice(struct engine *e, struct engine_notice *out);
 bool engine_notice_pending(const struct engine *e);
 
-/* ---- looking inside ------------------------------------------------------------------------ */
+/* ---- looking inside -------------------------------------------------------------------------- */
 /*
  * Each call fills up to `room` rows from `*from` on, moves `*from`, and returns the number of rows.
  *
@@ -523,19 +531,19 @@ struct engine_teams_view {
 struct engine_offloads_view {
     uint64_t offloads, disabled; /* now */
     uint64_t runs, units;        /* of handlers */
-    uint64_t messages, bytes;    /* that have ended; of their payloads */
-    uint64_t dropped;            /* of these bytes */
-    uint64_t deferred, failed;   /* messages left to their clients; that failed */
+    uint64_t messages, bytes;    /* messages that have ended; bytes of their payloads */
+    uint64_t dropped;            /* how many of these bytes were dropped */
+    uint64_t deferred, failed;   /* messages left to their clients; messages that failed */
     uint64_t faults;
-    uint64_t sends, sends_failed; /* of handlers; that ended with an error */
+    uint64_t sends, sends_failed; /* sends by handlers; those that ended with an error */
 };
 
-enum { ENGINE_REGION_OPEN = 1 }; /* of a view's state: not being withdrawn */
+enum { ENGINE_REGION_OPEN = 1 }; /* the region's state in a view: not being withdrawn */
 
 /* Steps of operations whose time is counted (latency.h): all that have succeeded. */
 enum engine_latency {
     ENGINE_LATENCY_QUEUED = 0, /* from taken to posted */
-    ENGINE_LATENCY_FABRIC = 1, /* of a fabric operation: from posted to completed */
+    ENGINE_LATENCY_FABRIC = 1, /* for an operation of the fabric: from posted to completed */
     ENGINE_LATENCY_LOCAL = 2,  /* from taken to its local completion */
     ENGINE_LATENCIES
 };
@@ -545,7 +553,7 @@ enum engine_latency {
 #define ENGINE_LATENCY_SHARED UINT32_MAX
 struct engine_latency_view {
     uint32_t peer;
-    const struct histogram *steps; /* ENGINE_LATENCIES of them, the engine's own, which go on */
+    const struct histogram *steps; /* ENGINE_LATENCIES of them, the engine's own, which continue */
 };
 
 /* Records what happens from now on into a ring (trace_ring.h), which is the caller's; NULL: no
@@ -578,10 +586,10 @@ int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_
                             int room);
 /* `now` is that of engine_step. */
 void engine_view_teams(const struct engine *e, uint64_t now, struct engine_teams_view *out);
-/* For how long the oldest call of this team has been under way; 0: none is. */
+/* How long the oldest call of this team has been under way; 0: none is. */
 uint64_t engine_view_oldest_call(const struct engine *e, uint32_t team, uint64_t now);
 int engine_view_ops(const struct engine *e, uint32_t *from, struct view_op *rows, int room);
-/* False: contexts end just now; look again. */
+/* False: contexts are ending just now; look again. */
 bool engine_view_totals(const struct engine *e, struct engine_totals_view *out);
 int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_latency_view *rows,
                           int room);

@@ -7,7 +7,7 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Sets the engine's pointers and returns the bytes; with base NULL it only measures. */
+/* Sets the engine's pointers and returns the bytes needed; with base NULL it only measures. */
 uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *base);
 uint64_t private_layout(struct engine *e, const struct engine_config *c, void *base);
 /* Another layout is another arena: every count and every entry's size goes into this. */

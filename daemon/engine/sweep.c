@@ -23,7 +23,7 @@
 #include "daemon/engine/team/progress.h"
 #include "daemon/engine/team/team.h"
 
-/* The bounds of one visit: the next one goes on. */
+/* The bounds of one visit: the next one continues. */
 #define SESSION_FLOWS 256u
 #define FLOW_REMOTES  512u
 /* The REVOKEs of one step. */
@@ -49,7 +49,7 @@ static void orphans_close(struct engine *e)
             flow_finish(e, i);
 }
 
-/* ---- flows ---- */
+/* ---- flows ----------------------------------------------------------------------------------- */
 
 static bool flow_binds_pending(const struct engine *e, uint32_t flow)
 {
@@ -148,7 +148,7 @@ static bool answer_and_leave(struct engine *e, uint32_t remote)
     return remote_leaves(e, remote);
 }
 
-/* ---- regions and segments ---- */
+/* ---- regions and segments -------------------------------------------------------------------- */
 
 static void region_ask(struct engine *e, uint32_t slot)
 {
@@ -225,7 +225,7 @@ static bool segment_leaves(struct engine *e, uint32_t segment)
     return e->segments[segment].state == SEGMENT_CLOSING;
 }
 
-/* ---- sessions and clients ---- */
+/* ---- sessions and clients -------------------------------------------------------------------- */
 
 /* How a session that is closing ends, for its peers. */
 static int32_t end_of(const struct session *s)
@@ -409,7 +409,7 @@ void sweep(struct engine *e)
     }
     e->sweeping = false;
     e->asks_left = STEP_ASKS;
-    /* A table comes behind those whose entries its own wait for. */
+    /* A table comes after those whose entries its own wait for. */
     for (const struct visit *v = visits; v < visits + TABLES && v->leaves && !e->sweeping; v++) {
         const struct leaving *leaving = &e->leaving[v->table];
 

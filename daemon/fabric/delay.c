@@ -40,7 +40,7 @@ static struct delay *delay_of(struct fabric *fabric)
     return (struct delay *)fabric;
 }
 
-/* ---- the heap ------------------------------------------------------------------------------- */
+/* ---- the heap -------------------------------------------------------------------------------- */
 
 static bool before(const struct held *a, const struct held *b)
 {
@@ -86,7 +86,7 @@ static struct held heap_take(struct delay *d)
     }
 }
 
-/* ---- holding back --------------------------------------------------------------------------- */
+/* ---- holding back ---------------------------------------------------------------------------- */
 
 /* splitmix64: small, seeded, good enough to shuffle. */
 static uint64_t draw(struct delay *d)
@@ -220,11 +220,11 @@ static int delay_disconnect(struct fabric *fabric, uint32_t peer)
 
 static int delay_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address)
 {
-    (void)delay_disconnect(fabric, peer); /* as connecting anew does, for what we hold */
+    (void)delay_disconnect(fabric, peer); /* as connecting again does, for what we hold */
     return fabric_connect(delay_of(fabric)->inner, peer, address);
 }
 
-/* ---- passed on as they are ------------------------------------------------------------------ */
+/* ---- passed on as they are ------------------------------------------------------------------- */
 
 static int delay_address(struct fabric *fabric, struct fabric_address *out)
 {
@@ -247,7 +247,7 @@ static int delay_read(struct fabric *fabric, const struct fabric_read *r)
     return fabric_post_read(delay_of(fabric)->inner, r);
 }
 
-/* ---- opening and closing -------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void delay_close(struct fabric *fabric)
 {

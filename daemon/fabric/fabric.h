@@ -78,7 +78,7 @@ enum fabric_event_kind {
     FABRIC_ARRIVED = 3, /* immediate: a peer's announced write has been placed here; peer: the
                            writer, or FABRIC_UNKNOWN */
     FABRIC_ADDED = 4,   /* cookie, status, memory */
-    FABRIC_DROPPED = 5, /* cookie, status; nothing that arrived there comes behind it */
+    FABRIC_DROPPED = 5, /* cookie, status; nothing that arrived there comes after it */
     FABRIC_BROKEN =
         6, /* peer, status: the transport lost it; its operations' events come as well */
 };
@@ -102,7 +102,7 @@ struct fabric_ops {
     int (*connect)(struct fabric *fabric, uint32_t peer, const struct fabric_address *address);
     /*
      * disconnect, and a connect that replaces an address, give -EOWNERDEAD where the peer died with
-     * operations of ours and the provider will complete nothing posted behind them. The fabric is
+     * operations of ours and the provider will complete nothing posted after them. The fabric is
      * then of no more use: close it.
      */
     int (*disconnect)(struct fabric *fabric, uint32_t peer);

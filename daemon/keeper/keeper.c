@@ -21,7 +21,7 @@
 enum {
     MESSAGE_MAX = 4096,
     BACK_OFF_MAX_MS = 1000,
-    STEADY_MS = 1000, /* a daemon that has lived so long starts again without delay */
+    STEADY_MS = 1000, /* a daemon that has lived this long starts again without delay */
     ATTEMPTS_MAX = 5, /* starts with the same state */
     FIRST_FD = 3,     /* names of the descriptors passed on */
 };
@@ -112,7 +112,7 @@ static int start(struct keeper *k)
     return 0;
 }
 
-/* ---- messages of the daemon ----------------------------------------------------------------- */
+/* ---- messages of the daemon ------------------------------------------------------------------ */
 
 static void say_ready(struct keeper *k)
 {
@@ -124,7 +124,7 @@ static void say_ready(struct keeper *k)
     k->ready_fd = -1;
 }
 
-/* The value behind "KEY=" at the beginning of a line, or NULL. */
+/* The value after "KEY=" at the beginning of a line, or NULL. */
 static const char *value_of(const char *line, const char *key)
 {
     size_t length = strlen(key);

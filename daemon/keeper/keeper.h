@@ -11,7 +11,7 @@
  * along, which ends in order: nobody would watch it any more.
  *
  * A daemon that dies is started again at once, one that keeps dying less and less often, up to once
- * a second; what it does not come up with five times in a row is given up, and it begins anew.
+ * a second; what it does not come up with five times in a row is given up, and it starts over.
  *
  * Thread: one.
  */

@@ -8,10 +8,10 @@
  *     checked: authentic          <----------  Proof(responder)
  *     sealed frames (seal.h), each way
  *
- * A proof is HMAC(key, purpose, role, both greetings whole). Each side's nonce is in it, so an
- * old proof does not fit a new connection (replay), and the role is in it, so a side's own proof
- * does not fit when it comes back (reflection). Nothing of value is said before the proofs: offers
- * (ring keys, fabric addresses) travel sealed.
+ * A proof is HMAC(key, purpose, role, both greetings whole). Each side's nonce is in it, so an old
+ * proof does not fit a new connection (replay), and the role is in it, so a side's own proof does
+ * not fit when it comes back (reflection). Nothing of value is sent before the proofs: offers (ring
+ * keys, fabric addresses) travel sealed.
  *
  * The key is the shared secret; or, where both name another authority (MUNGE), what the shares in
  * both greetings agree on (X25519). Then a proof alone shows nothing: it has to come in a
@@ -102,8 +102,8 @@ struct handshake {
     uint32_t engines; /* the other node's engines: perhaps not as many as ours */
     uint8_t boot_id[HANDSHAKE_BOOT_BYTES];          /* theirs */
     uint8_t greeting_hash[2][HANDSHAKE_HASH_BYTES]; /* initiator's, responder's */
-    uint32_t greeted;                            /* bit 0: ours is sent, bit 1: theirs has come */
-    uint8_t share[HANDSHAKE_SHARE_BYTES];        /* ours, for our greeting */
+    uint32_t greeted;                     /* bit 0: ours is sent, bit 1: theirs has arrived */
+    uint8_t share[HANDSHAKE_SHARE_BYTES]; /* ours, for our greeting */
     uint8_t share_secret[HANDSHAKE_SHARE_BYTES]; /* and its private part */
     uint8_t key[HANDSHAKE_HASH_BYTES];           /* for proofs and seals, once both have greeted */
     char text[HANDSHAKE_TEXT_MAX];
@@ -130,7 +130,7 @@ int handshake_proved(struct handshake *h, const uint8_t *mac, size_t size);
 /* The keys for the seal. -EPROTO before the proof. */
 int handshake_seal(const struct handshake *h, struct seal *out);
 
-/* ---- two connections with one node ------------------------------------------------------- */
+/* ---- two connections with one node ----------------------------------------------------------- */
 
 /* Our other connection with the same node. */
 struct handshake_rival {

@@ -19,7 +19,7 @@ struct cholesky {
     pwc_request *sent[2]; /* tiles under way from the one and from the other copy */
 };
 
-/* To the next ranks of the tree of the tile's owner. */
+/* Sends to the next ranks of the tree of the tile's owner. */
 static void forward(struct cholesky *c, uint32_t owner, uint32_t tag)
 {
     uint32_t children[2], count = tiles_children(&c->tiles, owner, children);

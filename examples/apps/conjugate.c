@@ -1,7 +1,7 @@
 /*
  * Conjugate gradients: each rank has a strip of a grid. In each iteration neighbours get the
  * strip's edge rows by notified puts, and two numbers are summed over all ranks. The sum is begun
- * before the product with the matrix and waited for behind it: it goes on while the rank computes.
+ * before the product with the matrix and waited for after it: it continues while the rank computes.
  *
  *     pwcrun --nodes 2 -n 4 -- ./conjugate [blocking] [--size N] [--rounds N] [--cpu A,B]
  *

@@ -32,7 +32,7 @@ const double *grid_row(struct grid *grid, uint32_t i)
 {
     double *row = grid->cells + (size_t)i * grid->columns;
     const double *above = row - grid->columns;
-    /* On rank 0 the first column is given; elsewhere the column before the first has come. */
+    /* On rank 0 the first column is given; elsewhere the column before the first has arrived. */
     uint32_t first = grid->rank == 0;
     double west = first ? row[0] : grid->left[i];
     double north_west = first ? above[0] : grid->left[i - 1];

@@ -43,8 +43,8 @@ const double *grid_row(struct grid *grid, uint32_t i);
 /* Rank 0, when the corner is in left[0]: prepares the next round. */
 void grid_wrap(struct grid *grid);
 
-/* Whether the block is what `rounds` rounds of a serial computation of the whole grid give; says
- * on standard error what differs. */
+/* Whether the block equals what `rounds` rounds of a serial computation of the whole grid give.
+ * Prints differences on standard error. */
 bool grid_check(const struct grid *grid, uint32_t rounds);
 
 #endif

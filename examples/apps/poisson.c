@@ -24,7 +24,7 @@ static double *vector(const struct poisson *p, int which)
     return p->vectors + which * cells(p);
 }
 
-/* The first row of a rank's strip; of the rank behind the last: all rows. */
+/* The first row of a rank's strip; of the rank after the last: all rows. */
 static uint32_t first_row(uint32_t size, uint32_t rank, uint32_t ranks)
 {
     return (uint32_t)((uint64_t)size * rank / ranks);

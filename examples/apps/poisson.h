@@ -13,7 +13,7 @@
  *                +-----------------+
  *      rank 1    |  rows x columns |     w
  *                +-----------------+
- *      rank 2    +-----------------+     `below`, a row of w of the rank behind
+ *      rank 2    +-----------------+     `below`, a row of w of the rank after
  *
  * Every rank stops in the same iteration, as all have the same bits of each sum.
  */
@@ -30,7 +30,7 @@ struct poisson {
     uint32_t columns, rows; /* of this strip */
     uint32_t first;         /* its first row in the grid */
     uint32_t iterations;    /* of this solution so far */
-    double *vectors;        /* x, r, p, s, z and q, one behind the other; owned */
+    double *vectors;        /* x, r, p, s, z and q, one after the other; owned */
     double *w;              /* lent: poisson_cells */
     double alpha, gamma, goal;
     bool solved; /* the residual has come down to the goal */

@@ -1,13 +1,13 @@
 /*
  * A pipelined stencil: each rank has some columns of a grid, and may compute a row as soon as the
- * row's last cell has come from the rank at its left. A put of one cell, and the notification that
- * it brings, are all that passes between ranks: nobody posts a receive, nobody waits for an answer,
- * and the cell stands where it is needed.
+ * row's last cell has arrived from the rank at its left. A put of one cell, and the notification
+ * that it brings, are all that passes between ranks: nobody posts a receive, nobody waits for an
+ * answer, and the cell stands where it is needed.
  *
  *     pwcrun --nodes 2 -n 2 -- ./stencil [--size COLUMNS] [--rounds N] [--cpu A,B]
  *
  * A cell's place at its target is that of its row, so a rank may run ahead by as many rows as a
- * round has. A round begins with the corner of the one before, when nobody reads a cell any more.
+ * round has. A round begins with the corner of the previous one, when nobody reads a cell any more.
  */
 #include "examples/apps/grid.h"
 #include "examples/apps/team.h"

@@ -81,7 +81,7 @@ void tiles_begin(struct tiles *tiles, uint32_t round)
         own += m + 1;
     tiles->round = round;
     tiles->missing = tiles_of_copy(tiles->rows - 1) - own;
-    /* A tile of this round may have come while the last one was computed. */
+    /* A tile of this round may have arrived while the last one was computed. */
     for (uint32_t m = 0; m < tiles->rows - 1; m++)
         for (uint32_t k = 0; k <= m && tiles_owner(tiles, m) != tiles->rank; k++)
             tiles->missing -= tiles_there(tiles, m, k);
@@ -115,7 +115,7 @@ uint32_t tiles_children(const struct tiles *tiles, uint32_t owner, uint32_t chil
     return count;
 }
 
-/* ---- the kernels --------------------------------------------------------------------------- */
+/* ---- the kernels ----------------------------------------------------------------------------- */
 
 /* All tiles with the same m - k are the same at first. */
 static void fill(const struct tiles *tiles, double *a, uint32_t m, uint32_t k)
@@ -216,7 +216,7 @@ double tiles_flops(const struct tiles *tiles)
     return n * n * n / 3;
 }
 
-/* ---- check ---------------------------------------------------------------------------------- */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 /* The textbook's factorization of the whole matrix, without tiles. */
 static double *serial(uint32_t n)

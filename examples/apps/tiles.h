@@ -14,7 +14,7 @@
  *           +----+----+----+----+
  *
  * Rounds alternate between two copies of the tiles. A rank ends a round when it has every tile that
- * is sent in it, so the others have begun that round by then, and have ended the one before: a
+ * is sent in it, so the others have begun that round by then, and have ended the previous one: a
  * tile of the next round meets nobody who still reads its place.
  */
 #ifndef EXAMPLES_APPS_TILES_H

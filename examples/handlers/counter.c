@@ -1,5 +1,5 @@
 /* The first handler: counts the puts that arrive, and their bytes. The puts themselves are placed
- * as ever. State: two words. */
+ * as usual. State: two words. */
 #include <pwc/handler.h>
 
 struct counter {

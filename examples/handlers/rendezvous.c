@@ -51,7 +51,7 @@ PWC_HANDLER int header(const struct pwc_h_packet *p, struct rendezvous *s)
     return PWC_H_DROP_PENDING;
 }
 
-/* The request has an end, too, but only a get that has come counts. */
+/* The request has an end, too, but only a get that has completed counts. */
 PWC_HANDLER int completion(const struct pwc_h_packet *p, struct rendezvous *s)
 {
     struct slot *slot = &s->slot[p->id];

@@ -17,7 +17,7 @@ struct vertex {
     uint64_t first, edges;
 };
 
-/* The region: `vertices` vertices, and behind them the edges. */
+/* The region: `vertices` vertices, and after them the edges. */
 struct shortest_paths {
     uint64_t vertices;
     uint64_t nearer; /* how often a distance has become less */

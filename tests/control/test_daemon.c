@@ -21,7 +21,7 @@
 
 static const char *program;
 static struct daemon d;
-static int quiet_descriptors; /* of the daemon when it has no client */
+static int quiet_descriptors; /* descriptors of the daemon without clients */
 
 /* Waits until the daemon has given back all that clients had. A hang-up is an event in the daemon,
  * and no message reports it to us. */
@@ -256,7 +256,7 @@ static void results_unread(void)
             give(ranks[r], e, r);
         CU_ASSERT_EQUAL_FATAL(look(ranks[r], &a), 0); /* all that was sent before is read */
     }
-    for (uint32_t e = 0; e < EXCHANGES; e++) { /* when one has it all, all have it */
+    for (uint32_t e = 0; e < EXCHANGES; e++) { /* when one rank has all of it, all ranks have */
         give(ranks[0], e, 0);
         CU_ASSERT_TRUE_FATAL(has_result(ranks[0], e, 0, RANKS));
     }

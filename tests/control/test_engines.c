@@ -94,7 +94,9 @@ static void clients_are_spread(void)
     for (uint32_t i = 0; i < CLIENTS; i++) {
         s[i] = join(i, &status);
         CU_ASSERT_EQUAL(status, 0);
-        CU_ASSERT_EQUAL(engine_of(i), (int)(i % ENGINES)); /* the fewest; of equals the first */
+        CU_ASSERT_EQUAL(
+            engine_of(i),
+            (int)(i % ENGINES)); /* the engine with the fewest clients; of equal ones the first */
     }
     CU_ASSERT_TRUE(becomes(3, 2, 2));
 
@@ -106,7 +108,7 @@ static void clients_are_spread(void)
     close(s[4]);
     CU_ASSERT_TRUE(becomes(3, 0, 2));
     for (uint32_t i = 0; i < 2;
-         i++) { /* of a rank that is there, whose engine is not the emptiest */
+         i++) { /* a rank that is attached, whose engine is not the emptiest */
         refused = join(2, &status);
         CU_ASSERT_EQUAL(status, -EADDRINUSE);
         close(refused);

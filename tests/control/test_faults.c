@@ -1,8 +1,8 @@
 /*
  * A daemon that cannot watch its clients' processes refuses them with that reason. Where a client
  * cuts shared memory short, so that it faults (seals prevent that, and are left out here), the
- * daemon goes on, quarantines the client that owned the memory, says why, and gives all back; other
- * clients notice nothing.
+ * daemon continues, quarantines the client that owned the memory, says why, and gives all back;
+ * other clients notice nothing.
  *
  *     test_faults ODD-PWCD
  */
@@ -54,7 +54,7 @@ static void session(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* The memory that a put of the client, or of its neighbour, copies from or to is gone. */
+/* The memory has gone that a put of the client, or of its neighbour, copies from or to. */
 static void segments(void)
 {
     static const struct {

@@ -23,7 +23,7 @@ enum { LIMIT_MS = 20000, HAND_OVERS = 3, LEFT_UNREAD = 300 };
 
 static const char *program, *odd_program;
 static struct daemon d;
-static int rank; /* a connection that is to stay */
+static int rank; /* a connection that has to survive */
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Returns the first child of a process, also one that nobody has waited for; 0: it has none. */
+/* Returns the first child of a process, even one that nobody has waited for; 0: there is none. */
 static pid_t child_of(pid_t parent)
 {
     char path[64], text[32] = "";
@@ -206,8 +206,8 @@ static void again_and_again(void)
     expect_none("pwcd: error");
 }
 
-/* A program that is not a daemon is ended once its request is answered, and the next request may
- * come at once. */
+/* A program that is not a daemon is ended after its request was answered, and the next request may
+ * follow at once. */
 static void does_not_come_up(void)
 {
     char path[128], go_on[128];
@@ -238,7 +238,7 @@ static void does_not_come_up(void)
     unlink(go_on);
     for (int i = 0; i < 3; i++) {
         next = beside(daemon);
-        if (next != 0) /* its end of the channel closes in front of its own */
+        if (next != 0) /* its end of the channel closes before ours */
             await_state(next, 0);
         CU_ASSERT_TRUE(ask_upgrade(first, "/bin/false"));
         CU_ASSERT_EQUAL(upgraded(first), -EPIPE);
@@ -250,8 +250,8 @@ static void does_not_come_up(void)
 }
 
 /* A signal that arrives while another process is about to take over asks for one more hand-over,
- * because the configuration may have changed since. That holds behind a hand-over that failed and
- * behind one that did not. */
+ * because the configuration may have changed since. That holds after a failed hand-over and after a
+ * successful one. */
 static void asked_meanwhile(void)
 {
     static const bool comes_up[] = {false, true};
@@ -377,7 +377,7 @@ static void hung_up_meanwhile(void)
     stop();
 }
 
-/* The first start after the death fails, for a reason that passes. */
+/* The first start after the death fails, for a temporary reason. */
 static void fails_at_first(const char *odd)
 {
     char path[128];

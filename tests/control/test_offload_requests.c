@@ -16,7 +16,7 @@
 #define RING  65536u
 #define QUOTA 2 /* client-offloads */
 
-#define GENERATION 1024u /* from the handle of an offload to that of the next one in its place */
+#define GENERATION 1024u /* from an offload's handle to the next one in its place */
 
 static struct daemon d;
 static struct raw_image image;
@@ -150,8 +150,8 @@ static void test_requests(void)
     close(s);
 }
 
-/* An offload counts from its request on, until it has ended or has not come to be; a context that
- * is closed gives all of its own back. */
+/* An offload counts from its request on, until it has ended or could not be made; a context that is
+ * closed gives back all that it had. */
 static void test_quota(void)
 {
     struct answer a, b, c;
@@ -179,7 +179,7 @@ static void test_quota(void)
 }
 
 /* Sends both requests at once; then reads both answers, in any order. Returns whether the offload
- * is there. */
+ * exists. */
 static bool create_and_destroy(int s, uint32_t session, uint32_t guess, uint32_t target,
                                struct answer *created)
 {

@@ -1,7 +1,7 @@
 /*
  * A daemon as a process, and another one made up, that knows the secret: each field of each frame
  * between daemons out of range. The daemon states the reason of each refusal, to the other side and
- * in its log; a senseless frame ends the link; and the daemon goes on.
+ * in its log; a senseless frame ends the link; and the daemon continues.
  *
  *     test_peer_frames PWCD
  */
@@ -25,10 +25,10 @@ static struct good_frames f;
 /* ---- each field out of range ----------------------------------------------------------------- */
 
 enum outcome {
-    REFUSED,  /* with status and words, and it closes */
+    REFUSED,  /* with a status and a text, and the daemon closes */
     ANSWERED, /* with a status; the link stays */
     PASSED,   /* over; the link stays */
-    CLOSED,   /* with words in its log, where it does not limit them as a stranger's */
+    CLOSED,   /* with a line in its log, unless it limits those as a stranger's */
 };
 
 struct row {
@@ -166,7 +166,7 @@ static const struct row rows[] = {
     {"ping.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},
 };
 
-/* Fields of which every value means something, or which have a test of their own below. */
+/* Fields for which every value is valid, or which have a test of their own below. */
 static const char *const elsewhere[] = {
     "counter",               /* seals_that_do_not_fit */
     "mac",                   /* seals_that_do_not_fit */
@@ -191,7 +191,7 @@ static const char *const elsewhere[] = {
     "contribution.give_up",  /* either */
     "greeting.release",      /* words for a message: versions */
     "offer.incarnation",     /* compared only */
-    "offer.consumed",        /* of a state that both know: tests/engine */
+    "offer.consumed",        /* for a state that both know: tests/engine */
     "offer.peer_state_id",   /* compared only */
     "offer.ring_address",    /* theirs: named back to them */
     "offer.ring_key",        /* theirs: named back to them */

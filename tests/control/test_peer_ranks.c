@@ -444,8 +444,8 @@ static void announce(struct raw_peer *p, uint32_t rank)
     CU_ASSERT_EQUAL(good_frames_status(p), 0);
 }
 
-/* The frame that says that a rank has gone may be lost with a link: a rank that is not announced
- * again on the next link is gone. */
+/* The frame that reports that a rank has gone may be lost with a link: a rank that is not announced
+ * on the next link counts as gone. */
 static void not_announced_again(void)
 {
     struct raw_peer p;

@@ -219,12 +219,12 @@ static void one_job_by_munge(void)
     }
 }
 
-/* MUNGE does not vouch for one of them as it should; both logs say why. */
+/* MUNGE vouches wrongly for one of them; both logs name the reason. */
 static void refused_by_munge(void)
 {
     static const struct {
-        const char *munge, *says; /* of node 1; NULL: by the secret */
-        /* The node that dials: a refusal is heard before either side has proven itself. */
+        const char *munge, *says; /* for node 1; NULL: by the secret */
+        /* The dialling node: it receives a refusal before either side has proven itself. */
         uint32_t from;
     } rows[] = {
         {"foreign", "the other daemon is user", 1},

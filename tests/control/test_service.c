@@ -81,7 +81,7 @@ static bool hear(int limit_ms)
     return true;
 }
 
-/* Reads until this notification has come. */
+/* Reads until this notification has arrived. */
 static bool is_notified(const char *text)
 {
     while (hear(WAIT_MS))
@@ -90,7 +90,7 @@ static bool is_notified(const char *text)
     return false;
 }
 
-/* Reads signs of life, one behind the other. */
+/* Reads signs of life, one after the other. */
 static void expect_life(int count)
 {
     for (int i = 0; i < count; i++)

@@ -97,14 +97,15 @@ static void events_not_consumed(void)
     for (uint32_t n = 0; n < RAW_RING / sizeof(put); n++)
         memcpy(s.submit + n * sizeof(put), &put, sizeof(put));
     raw_set_tail(&s, RAW_RING);
-    /* So many operations fit: all have ended when the last event is there. */
+    /* The ring has room for exactly these operations: all have ended when the last event is
+     * there. */
     for (int i = 0; i < 20000 && atomic_load(&s.shared->ended) < RAW_RING / sizeof(put); i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     raw_set_tail(&s, 2 * RAW_RING);
     hostile_quarantined(&s, RESERVE);
 }
 
-/* ---- published words ------------------------------------------------------------------------ */
+/* ---- published words ------------------------------------------------------------------------- */
 
 /* The daemon does not read back what it has only published. */
 static void published_words(void)

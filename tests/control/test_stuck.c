@@ -1,6 +1,6 @@
 /*
  * A progress thread stands still, because ptrace has stopped it and no other thread: Inspect and
- * pwcctl still answer, and report "stuck"; clients come and go; and all goes on when the thread
+ * pwcctl still answer, and report "stuck"; clients come and go; and all continues when the thread
  * does.
  *
  *     test_stuck PWCD PWCCTL
@@ -35,7 +35,7 @@ static void let_go(void)
     CU_ASSERT_EQUAL_FATAL(thread_release(thread), 0);
 }
 
-/* ---- questions ------------------------------------------------------------------------------ */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 static const char *const views[] = {"status",  "nodes", "clients",  "queues", "ledgers",
                                     "regions", "ops",   "counters", "config"};
@@ -55,7 +55,7 @@ static void ask_all(int s)
 }
 
 /* All views answer, with this word for the progress thread and with what the control thread knows
- * by itself. */
+ * on its own. */
 /* Asks for all views. Returns the progress thread's rounds, as the last view has them. */
 static json_int_t expect_all(int s, const char *progress)
 {
@@ -133,7 +133,7 @@ static void says_so_and_recovers(void)
 }
 
 /* A client that comes has to wait; one that goes is given back afterwards; one that was there
- * before goes on. */
+ * before continues. */
 static void clients_meanwhile(void)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;

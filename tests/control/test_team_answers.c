@@ -1,6 +1,6 @@
 /*
  * How calls for teams end for members that ask once more, and for members that call later, when the
- * daemons that answered the others have been killed and started anew: as for these, at once.
+ * daemons that answered the others have been killed and restarted: as for these, at once.
  *
  *     test_team_answers PWCD NODES
  */
@@ -206,7 +206,7 @@ static void once_more_in_no_team(void)
     }
 }
 
-/* The home is started anew behind an error that only some members have. */
+/* The home is restarted after an error that only some members have. */
 static void later(uint64_t parent, uint32_t call, unsigned home)
 {
     fail(parent, call);
@@ -251,8 +251,8 @@ static void call_without(uint64_t parent, uint32_t call, Pwc__TeamKind kind, int
     }
 }
 
-/* A rank leaves, and its job's home is started anew: calls that the rank has no part in end with an
- * error that names it, and a shrink goes on without it. */
+/* A rank leaves, and its job's home is restarted: calls that the rank has no part in end with an
+ * error that names it, and a shrink continues without it. */
 static void without_the_last(unsigned home, bool before)
 {
     uint64_t world;

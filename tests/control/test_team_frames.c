@@ -1,7 +1,7 @@
 /*
  * A daemon as a process, and another one made up, that knows the secret: frames that form teams,
  * with each field out of range, in and out of place. A frame without a gather ends the link; all
- * else is answered or passed over; the daemon goes on, and holds nothing of it.
+ * else is answered or passed over; the daemon continues, and holds nothing of it.
  *
  *     test_team_frames PWCD
  */

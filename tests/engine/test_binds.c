@@ -17,7 +17,7 @@
 
 #define PEER 1u /* its node */
 
-/* With a remote to the peer. */
+/* Opens a bench with a remote to the peer. */
 static struct bench *bound_bench(void)
 {
     struct bench *b = unbound_bench(false);
@@ -86,7 +86,7 @@ static struct wire_bound last_answer(const struct bench *b)
     return answer;
 }
 
-/* ---- commands of the control thread --------------------------------------------------------- */
+/* ---- commands of the control thread ---------------------------------------------------------- */
 
 static void binds_that_cannot_be(void)
 {
@@ -126,7 +126,7 @@ static void binds_without_room(void)
         CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
     CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), -ENOSPC);
     bench_free(b);
-    /* As many flows as there may be, with a remote left. */
+    /* Takes as many flows as there may be, and leaves one remote free. */
     b = unbound_bench(false);
     unlimited_binds(b);
     poke_unused(b->engine, TABLE_FLOWS, 2);
@@ -151,7 +151,7 @@ static void unbinds(void)
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), 0);
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, 0), -EINVAL);
     CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state, REMOTE_READY);
-    /* Withdrawn as well: the answer to that is due before it is free. */
+    /* The region is withdrawn as well: the answer to that is due before the remote is free. */
     send_region(b, WIRE_REVOKE, 2, 9);
     CU_ASSERT_TRUE(peek_remote(b->engine, 0).revoke_due);
     poke_sweep(b->engine);
@@ -222,9 +222,9 @@ static void regions_without_room(void)
     bench_free(b);
 }
 
-/* ---- notes of a peer that asks -------------------------------------------------------------- */
+/* ---- notes of a peer that asks --------------------------------------------------------------- */
 
-/* A BIND may name the flow that there is already; it has to be that one. */
+/* A BIND may name the flow that exists already; it has to be that flow. */
 static void binds_of_known_flows(void)
 {
     enum target { THE_CLIENT, THE_OTHER_CONTEXT };
@@ -331,7 +331,7 @@ static void binds_to_what_is_not_theirs(void)
     }
 }
 
-/* A flow that is on its way out is not the new one of that number. */
+/* A flow that is on its way out is not mistaken for the new flow of that number. */
 static void binds_beside_one_that_parts(void)
 {
     struct bench *b = unbound_bench(false);
@@ -369,7 +369,7 @@ static void binds_into_full_tables(void)
     bench_bind(b, 5);
     CU_ASSERT_EQUAL(last_answer(b).status, -ENOSPC);
     bench_free(b);
-    /* Without memory for the answer it waits, whole. */
+    /* Without memory for its answer the request waits, whole. */
     b = unbound_bench(false);
     bench_steps(b, 2);
     free = take_memory(b);
@@ -413,7 +413,7 @@ static void binds_to_what_is_not_registered(void)
     bench_free(b);
 }
 
-/* ---- answers of a peer ---------------------------------------------------------------------- */
+/* ---- answers of a peer ----------------------------------------------------------------------- */
 
 static void answers_to_nothing(void)
 {
@@ -421,7 +421,7 @@ static void answers_to_nothing(void)
     struct engine *e = b->engine;
     uint32_t own = b->remote, free;
 
-    /* For a remote that asks another node. */
+    /* An answer for a remote that asks another node. */
     CU_ASSERT_EQUAL_FATAL(engine_bind(e, 0, 0, 0, &b->key, 1), 0);
     for (uint32_t i = 0; i < b->config.remotes_max; i++)
         if (i != own)
@@ -445,7 +445,7 @@ static void answers_to_nothing(void)
         CU_ASSERT_EQUAL(peek_remote(b->engine, own).asked, 1);
     }
     bench_free(b);
-    /* "Not yet", when there is no memory to ask again. */
+    /* The answer is "not yet", and there is no memory to ask again. */
     b = unbound_bench(false);
     CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
     bench_ack(b);
@@ -460,7 +460,7 @@ static void answers_to_nothing(void)
     bench_free(b);
 }
 
-/* The owner's registrations are new: what has a key is resolved again, or is lost. */
+/* The owner's registrations are new: remotes with a key are resolved again, or are lost. */
 static void refreshes(void)
 {
     struct bench *b = bound_bench();
@@ -507,7 +507,7 @@ static void withdrawals_of_others(void)
     }
 }
 
-/* Without memory a withdrawal is asked for, and answered, later. */
+/* Without memory a withdrawal is requested, and answered, later. */
 static void withdrawals_without_memory(void)
 {
     struct bench *b = unbound_bench(false);
@@ -573,7 +573,7 @@ static void withdrawals_of_what_is_in_use(void)
     bench_free(b);
 }
 
-/* Another node's, which has the same slot and generation, is none of it. */
+/* A remote at another node, whose region has the same slot and generation, is not affected. */
 static void withdrawals_of_two_nodes(void)
 {
     struct bench *b = unbound_bench(true);
@@ -603,7 +603,7 @@ static void withdrawals_of_two_nodes(void)
 /* ---- a next process ---------------------------------------------------------------------------
  */
 
-/* A context that it was not given the memory of takes nothing, and ends. */
+/* A context whose memory was not passed on takes nothing, and ends. */
 static void sessions_that_nobody_attaches(void)
 {
     struct bench *b = bound_bench();
@@ -627,8 +627,8 @@ static int fence(void *context)
     return 0;
 }
 
-/* When the next action is due of an engine that has nothing to do, in the arena of the one before.
- */
+/* When the next action of an engine is due that has nothing to do, in the arena of its
+ * predecessor. */
 static uint64_t due_when_idle(struct bench *b)
 {
     uint64_t deadline = 0;
@@ -643,7 +643,7 @@ static uint64_t due_when_idle(struct bench *b)
 }
 
 /* Clients of a process that fenced for them do not fence: the next process, if it cannot, does not
- * rely on their bells alone, and looks by itself. */
+ * rely on their bells alone, and looks on its own. */
 static void fences_that_are_gone(void)
 {
     struct bench *b = bound_bench();

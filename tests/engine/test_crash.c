@@ -1,8 +1,8 @@
 /*
  * A daemon may die anywhere. For each scenario, for the node that submits and for the one that is
  * written to, and for every n: the node stops before its n-th store to its arena or to a session,
- * everything but arena and client memory is dropped, a new process takes over, and every operation
- * still ends exactly once. After some of the crashes the new process dies too.
+ * everything except arena and client memory is dropped, a new process takes over, and every
+ * operation still ends exactly once. After some of the crashes the new process dies too.
  *
  *     test_crash [--every K] [--first F] [--again M]    all
  *     test_crash [--every K] [--first F] [--again M] --scenario S --victim V [--store N [--trace]]
@@ -83,7 +83,7 @@ static void run_get(struct driver *d)
                     .from = 0, .to = 1, .kind = PATH_GET, .length = 300, .flags = PWC_NO_RCE});
 }
 
-/* Short pieces in blocks, a long one beside them, and reads. */
+/* Short pieces in blocks, a long one with them, and reads. */
 static void run_vectors(struct driver *d)
 {
     static const unsigned flags[] = {0, PWC_UNORDERED};
@@ -228,7 +228,8 @@ static void run_atomics(struct driver *d)
     driver_finish(d);
 }
 
-/* As above, while end 1 does not look: events spill, and what is refused is done later, once. */
+/* As above, while end 1 does not look: events spill, and refused operations are done later,
+ * once. */
 static void run_atomics_spill(struct driver *d)
 {
     model_counters(&d->model, 64);
@@ -267,7 +268,7 @@ static void run_signals(struct driver *d)
     driver_finish(d);
 }
 
-/* The engine submits by itself, to a client of the other node. */
+/* The engine submits on its own, to a client of the other node. */
 static void run_own(struct driver *d)
 {
     struct world *w = ((struct world_path *)d->path->context)->world;
@@ -320,7 +321,7 @@ static const struct crash_scenario scenarios[] = {
     {"the engine's own", run_own, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 
-/* The scenarios of messages and of control come behind ours. */
+/* The scenarios of messages and of control follow ours. */
 static size_t scenario_count(void)
 {
     return COUNT(scenarios) + crash_message_count + crash_control_count + crash_team_count +
@@ -422,7 +423,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
     return driver.failed ? failure : NULL;
 }
 
-/* All crashes of one scenario and victim; how many went wrong. */
+/* All crashes of one scenario and victim. Returns how many went wrong. */
 static uint64_t run_all_stores(size_t number, uint32_t victim, struct deaths deaths,
                                const char *name)
 {

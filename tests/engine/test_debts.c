@@ -8,7 +8,7 @@
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 
-enum { MORE_THAN_THE_MEMORY = 100 }; /* rings: the memory for ledgers has room for fewer */
+enum { MORE_THAN_THE_MEMORY = 100 }; /* rings: more than the memory for ledgers has room for */
 
 static void send_plain(struct bench *b, uint8_t kind)
 {
@@ -25,7 +25,7 @@ static bool has_sent(struct bench *b, uint8_t kind)
     return sent;
 }
 
-/* Its sender has no memory for the larger ring: it goes back, and is offered again later. */
+/* The sender has no memory for the larger ring: the ring goes back, and is offered again later. */
 static void declined_ring_is_freed(void)
 {
     struct bench *b = linked_bench();
@@ -49,7 +49,8 @@ static void declined_ring_is_freed(void)
     bench_free(b);
 }
 
-/* How the fabric does not register memory: it refuses the call, or reports an error later. */
+/* The ways in which the fabric fails to register memory: it refuses the call, or reports an error
+ * later. */
 static void refuse_memory(struct bench *b, bool at_once)
 {
     b->fabric.add_refused = at_once ? -ENOSPC : 0;
@@ -57,7 +58,7 @@ static void refuse_memory(struct bench *b, bool at_once)
 }
 
 /* The memory of a larger ring that the fabric does not register is free again, as often as the peer
- * asks for a larger one; the link goes on with the ring that it has. */
+ * asks for a larger one; the link continues with the ring that it has. */
 static void unregistered_ring_is_freed(void)
 {
     for (int at_once = 0; at_once < 2; at_once++) {
@@ -125,7 +126,7 @@ static void memory_not_dropped_stays(void)
     bench_steps(b, 8);
     CU_ASSERT_EQUAL(peek_peer(b->engine, 1).rings_leaving, 1);
     CU_ASSERT_EQUAL(peek_segment(b->engine, (uint32_t)segment), SEGMENT_CLOSING);
-    /* The link ends all the same. */
+    /* The link ends anyway. */
     engine_peer_down(b->engine, 1);
     bench_steps(b, 4);
     CU_ASSERT_EQUAL(peek_peer(b->engine, 1).link, LINK_NONE);
@@ -137,7 +138,8 @@ static void memory_not_dropped_stays(void)
     }
     CU_ASSERT_EQUAL(b->fabric.drops, 3);
     CU_ASSERT(b->now < begun + DROP_RETRY_NS);
-    /* All at once, though not all of them were refused so long ago; and again when in vain. */
+    /* Everything is asked for again at once, though not all of it was refused so long ago; and
+     * again when that was in vain. */
     for (uint32_t times = 2; times < 4; times++) {
         b->now += DROP_RETRY_NS;
         bench_steps(b, 8);
@@ -194,7 +196,7 @@ static void what_was_not_offered_is_not_declined(void)
     bench_free(b);
 }
 
-/* Offered more than there is for all: it says so. */
+/* A peer offers more than all the memory there is: the engine says so. */
 static void too_large_is_declined(void)
 {
     struct bench *b = linked_bench();
@@ -210,7 +212,8 @@ static void too_large_is_declined(void)
     bench_free(b);
 }
 
-/* A nonce is free when its payload is there, and not before; and a VOID of none makes no sense. */
+/* A nonce is free when its payload has been placed, and not before; and a VOID of no nonce makes no
+ * sense. */
 static void nonces_are_given_back(void)
 {
     struct wire_void record = {
@@ -251,8 +254,9 @@ static void bind_again(struct bench *b, bool consumed)
     bench_bind(b, 5);
 }
 
-/* The answers of one that never acknowledges are bounded, by memory alone: the peer may have more
- * binds than there are here. Those of one that does are not counted. */
+/* The answers to a peer that never acknowledges are bounded, but only by memory: the peer may
+ * have more binds than this node has entries. The answers to a peer that acknowledges are not
+ * counted. */
 static void binds_are_bounded(void)
 {
     const uint32_t most = CHUNK_BYTES >> NOTE_SHIFT; /* a chunk of the eight */
@@ -299,8 +303,8 @@ static void bind_without_memory(void)
     bench_free(b);
 }
 
-/* A region is asked for again while a peer has not answered: its end goes to the client that asked
- * last. */
+/* A region is withdrawn again while a peer has not answered: the end is reported to the client that
+ * asked last. */
 static void withdrawal_is_asked_for_again(void)
 {
     struct wire_region answer = {.head = {.words = sizeof(answer) / 8, .kind = WIRE_REVOKED}};

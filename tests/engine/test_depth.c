@@ -15,7 +15,7 @@
 static struct world_path path;
 static struct driver driver;
 
-/* Steps of the origin's engine until `done` of this kind have come; false: it got stuck. */
+/* Steps the origin's engine until `done` of this kind have arrived. False: it got stuck. */
 static bool steps_until(uint64_t (*done)(void), uint64_t target, uint64_t *steps)
 {
     uint64_t before = path.world->nodes[0].steps;

@@ -10,7 +10,7 @@
 
 enum { ROUNDS = 200, VALUES_MAX = 3000 };
 
-/* Set once by main; then test by test. */
+/* Set by main, then by each test. */
 static uint64_t seed = 1;
 
 static uint64_t next_random(void)
@@ -20,7 +20,7 @@ static uint64_t next_random(void)
     return seed ^= seed << 17;
 }
 
-/* A value of any size; small ones are as likely as large ones. */
+/* Draws a value of any size; small ones are as likely as large ones. */
 static uint64_t random_value(void)
 {
     return next_random() >> (next_random() % 64);
@@ -109,7 +109,8 @@ static void counts_to(void)
     }
 }
 
-/* Parts, merged in any order, are the whole; and `times` is so many alike. */
+/* Parts that are merged in any order equal the whole, and `times` adds one value that many
+ * times. */
 static void merged(void)
 {
     static struct histogram whole, parts[3], sum, alike;

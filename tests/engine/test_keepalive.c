@@ -49,7 +49,7 @@ static struct world_link *link_between(struct world *w)
     return world_link_of(w, 0, 1);
 }
 
-/* Turns for so many intervals; false: all fell asleep before. */
+/* Runs for this many intervals. Returns false when all fell asleep before. */
 static bool let_pass(struct world *w, uint64_t intervals)
 {
     uint64_t until = sim_now(w->sim) + intervals * INTERVAL_NS;
@@ -70,7 +70,7 @@ static void idle_peers_are_left_alone(void)
 
     driver_submit(&driver, small);
     driver_finish(&driver);
-    /* One last look finds nobody waited for; then there is nothing to wake up for. */
+    /* One last look finds that nothing waits; then there is no time to wake up for. */
     CU_ASSERT_TRUE(world_settle(w, 1000));
     CU_ASSERT_EQUAL(w->nodes[0].deadline, UINT64_MAX);
     CU_ASSERT_EQUAL(link_between(w)->asks, 0);
@@ -123,7 +123,7 @@ static void half_a_connection(void)
     }
 }
 
-/* The connection has lost some of what one side sent, and carries all that comes behind. */
+/* The connection has lost some of what one side sent, and carries everything later. */
 static void a_hole(void)
 {
     for (uint32_t from = 0; from < 2; from++) {
@@ -146,7 +146,8 @@ static void a_hole(void)
     }
 }
 
-/* Not before the deadline: each operation ends once, and what is new goes to what is new there. */
+/* The peer is given up at the deadline and not before: each operation ends once, and new operations
+ * go to the new process. */
 static void stays_away(void)
 {
     struct world *w = begin(0);
@@ -193,7 +194,7 @@ static void slow_is_not_silent(void)
     finish();
 }
 
-/* Held up ourselves for many deadlines: that is one interval. */
+/* Our own process was held up for many deadlines: that counts as one interval. */
 static void late_is_not_silent(void)
 {
     struct world *w = begin(0);
@@ -208,7 +209,8 @@ static void late_is_not_silent(void)
     finish();
 }
 
-/* ---- many peers, of an engine by itself ------------------------------------------------------ */
+/* ---- many peers, of an engine on its own ------------------------------------------------------
+ */
 
 #define PEERS 2000u
 
@@ -292,7 +294,7 @@ static void many_idle(void)
     static struct alone a;
 
     begin_alone(&a);
-    step(&a, 1000000000); /* a peer that has become active is looked at once */
+    step(&a, 1000000000); /* a peer that has just become active is looked at once */
     step(&a, 1000000000);
     CU_ASSERT_EQUAL(a.asks, 0);
     CU_ASSERT_EQUAL(a.deadline, UINT64_MAX);
@@ -316,8 +318,8 @@ static void wait_for(struct alone *a, uint32_t peers)
     step(a, 1000);
 }
 
-/* Waited for, and silent, all of them: the questions are parted over the intervals, and each peer
- * has had its two before its link begins anew. */
+/* All peers are waited for, and silent: the questions are spread over the intervals, and each peer
+ * has had its two before its link starts over. */
 static void many_silent(void)
 {
     static struct alone a;
@@ -337,7 +339,7 @@ static void many_silent(void)
     finish_alone(&a);
 }
 
-/* Something has come through the link: a payload is announced. */
+/* Something has arrived through the link: a payload is announced. */
 static void hear_from(struct alone *a, uint32_t node)
 {
     still_push(&a->fabric,
@@ -348,7 +350,7 @@ static void hear_from(struct alone *a, uint32_t node)
 }
 
 /* The payloads before the answer are granted their time, and that is bounded; nothing is granted to
- * a link through which nothing has come. */
+ * a link through which nothing has arrived. */
 static void long_payloads_are_granted(void)
 {
     static const struct {

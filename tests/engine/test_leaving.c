@@ -1,6 +1,6 @@
 /*
  * A region that is withdrawn under many remotes goes a part in each step; and what leaves an arena
- * that is not whole leaves all the same.
+ * that is not whole leaves anyway.
  */
 #include <string.h>
 #include "tests/engine/bench/linked_bench.h"
@@ -10,7 +10,7 @@
 enum {
     ENTRIES = 4096,
     BOUND = 700,     /* remotes: their answers fit the ring */
-    STEP_MOST = 256, /* that one step may take of them */
+    STEP_MOST = 256, /* the most of them that one step may take */
 };
 
 static struct bench *large_bench(void)
@@ -24,7 +24,7 @@ static struct bench *large_bench(void)
 }
 
 /* Many remotes of one region, which its owner withdraws: the answer waits for the last of them, and
- * none of another region ends with them. */
+ * no remote of another region ends. */
 static void revoked_in_pieces(void)
 {
     const struct engine_key key = BENCH_KEY;

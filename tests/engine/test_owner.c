@@ -1,7 +1,7 @@
 /*
- * The engine submits by itself (ops/submit.h), as an owner that is no session: each operation ends
+ * The engine submits on its own (ops/submit.h), as an owner that is no session: each operation ends
  * exactly once by the owner's row, whatever happens to the link, the peer or the process. The rules
- * that no operation is needed for are here too: what is refused changes nothing.
+ * that need no operation are here too: what is refused changes nothing.
  */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
@@ -40,7 +40,7 @@ static void scene_open(uint64_t seed)
     CU_ASSERT_EQUAL_FATAL(own_bind(&own, world, 1, 0), 0);
 }
 
-/* The owner lets go, and nothing is left over. */
+/* The owner frees its flows, and nothing is left over. */
 static void scene_close(void)
 {
     own_leave(&own);
@@ -121,7 +121,7 @@ static void test_exactly_once(void)
         }
 }
 
-/* With SUBMIT_NO_LCE success is counted, and errors are reported. */
+/* With SUBMIT_NO_LCE successes are only counted, while errors are reported. */
 static void test_silent(void)
 {
     scene_open(3);
@@ -134,8 +134,8 @@ static void test_silent(void)
     scene_close();
 }
 
-/* The peer is given up: what was under way has an unknown outcome, what comes later fails at once,
- * and so does a bind to a context that is not there. */
+/* The peer is given up: operations under way have an unknown outcome, later ones fail at once, and
+ * so does a bind to a context that does not exist. */
 static void test_peer_lost(void)
 {
     for (uint32_t after = 0; after < 24; after++) {
@@ -255,7 +255,8 @@ static void test_bind_refused(void)
     scene_close();
 }
 
-/* The flows of owners without a list of their own stand in one: each lets go of its own. */
+/* The flows of owners without a list of their own stand in one list: each owner frees only its
+ * own. */
 static void test_two_owners(void)
 {
     const uint64_t other = OWN_OWNER + 1;

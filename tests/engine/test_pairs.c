@@ -26,7 +26,7 @@
 
 #define MEMBERS 4096u
 
-/* How many entries stand before this one in its home; UINT32_MAX: it is not there. */
+/* Counts the entries before this one in its home; UINT32_MAX: it is not in the home. */
 static uint32_t depth(const struct chain *c, uint32_t key, uint32_t entry)
 {
     uint32_t before = 0, i;
@@ -55,7 +55,7 @@ static void test_homes_grow(void)
     for (uint32_t i = 0; i < MEMBERS; i++)
         deepest = depth(&c, 3 * i, i) > deepest ? depth(&c, 3 * i, i) : deepest;
     CU_ASSERT(deepest < 16);
-    /* Every second one leaves; an entry that is added again moves. */
+    /* Every second entry leaves; an entry that is added again moves. */
     for (uint32_t i = 0; i < MEMBERS; i += 2)
         chain_remove(&c, i);
     CU_ASSERT_EQUAL(c.members, MEMBERS / 2);
@@ -137,7 +137,7 @@ static void test_unused_entries_take_nothing(void)
     CU_ASSERT(many[1] <= few[1] + 65536);
 }
 
-/* The next daemon may have other sizes: it does not take the arena over, and knows why. */
+/* The next daemon may have other sizes: it does not take the arena over, and reports why. */
 static void test_other_sizes(void)
 {
     static const struct engine_host host = {.wake = host_wake, .random = host_random};
@@ -268,7 +268,8 @@ static void test_restart_with_many_pairs(void)
 #define MANY  8192u
 #define BLOCK 256u /* of which the fastest counts */
 
-/* Where the ring has no room for so many bytes, the link begins again: we have consumed all. */
+/* Where the ring has no room for this many bytes, the link begins again, since we have consumed
+ * all. */
 static void make_room(struct bench *b, uint64_t bytes)
 {
     if (b->position + bytes <= b->offer.ring_bytes)
@@ -277,7 +278,7 @@ static void make_room(struct bench *b, uint64_t bytes)
     CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
 }
 
-/* So many records of `size` bytes, each as `change` makes it. */
+/* Delivers this many records of `size` bytes, each of them set up by `change`. */
 static void send_many(struct bench *b, const void *like, uint32_t size, uint32_t from, uint32_t n,
                       void (*change)(void *record, uint32_t number))
 {
@@ -324,7 +325,7 @@ static void name_inflow(void *record, uint32_t number)
     ((struct wire_flow *)record)->flow = number;
 }
 
-/* The fastest time, of so many blocks, in which a pair leaves. */
+/* Unbinds this many blocks of remotes. Returns the shortest time that a block took. */
 static uint64_t unbind_some(struct bench *b, uint32_t from, uint32_t blocks)
 {
     uint64_t fastest = UINT64_MAX;
@@ -358,8 +359,8 @@ static uint64_t close_some(struct bench *b, uint32_t from, uint32_t blocks)
     return fastest / BLOCK;
 }
 
-/* What a context has bound first, or was bound by first, stands at the end of its list, and leaves
- * as quickly as what came last. */
+/* The first bind of a context, or to it, stands at the end of its list, and leaves as quickly as
+ * the last one. */
 static void test_the_oldest_leave(void)
 {
     const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
@@ -397,8 +398,8 @@ static void test_the_oldest_leave(void)
     bench_free(b);
 }
 
-/* The fastest of some steps in which a context that was bound so often has drained its spill, and
- * one of its origins may go on. */
+/* The shortest of some steps in which a context with this many binds has drained its spill, and one
+ * of its origins may continue. */
 static uint64_t drain(uint32_t pairs)
 {
     const struct bench_shape shape = {
@@ -431,7 +432,8 @@ static uint64_t drain(uint32_t pairs)
     return fastest;
 }
 
-/* Whether the ring of remote events has room for one more, of which there may be padding before. */
+/* Whether the ring of remote events has room for one more event, with padding before it if
+ * needed. */
 static bool ring_has_room(const struct bench *b)
 {
     uint64_t tail = bench_events(b), used = tail - atomic_load(&b->session->remote.head);
@@ -440,8 +442,8 @@ static bool ring_has_room(const struct bench *b)
     return event + (to_end < event ? to_end : 0) <= SESSION_RING_MIN - used;
 }
 
-/* The fastest of some steps in which a context that was bound so often has made room, and the end
- * of one of its origins, for which there was none, is reported. */
+/* The shortest of some steps in which a context with this many binds has made room, and the end of
+ * one of its origins, for which there was none before, is reported. */
 static uint64_t report_end(uint32_t pairs)
 {
     const struct bench_shape shape = {
@@ -478,7 +480,7 @@ static uint64_t report_end(uint32_t pairs)
     return fastest;
 }
 
-/* So many of the inflows are in this state. */
+/* Counts the inflows in this state. */
 static uint32_t inflows_in(const struct bench *b, uint32_t inflows, enum inflow_state state)
 {
     uint32_t count = 0;
@@ -488,7 +490,7 @@ static uint32_t inflows_in(const struct bench *b, uint32_t inflows, enum inflow_
     return count;
 }
 
-/* Many origins may go on, not all in one step. */
+/* Many origins may continue, but not all in one step. */
 static void test_many_go_on(void)
 {
     enum { HELD = 1100, STEP_MOST = 512 };
@@ -534,7 +536,7 @@ static void test_drains(void)
     CU_ASSERT(many <= 4 * few + 4000);
 }
 
-/* The fastest of some steps in which the engine looks for silent peers, with so many flows that
+/* The shortest of some steps in which the engine looks for silent peers, with this many flows that
  * have nothing under way, to a peer that owes answers. */
 static uint64_t look_for_silence(uint32_t pairs)
 {
@@ -565,7 +567,7 @@ static void test_looks_for_silence(void)
 }
 
 /* Remotes whose handles are equal modulo SESSION_REMOTES share a bit, which says of none of them
- * that it goes on while another one has ended. */
+ * that it continues while another one has ended. */
 static void test_ends_share_bits(void)
 {
     enum { FIRST = 5, OTHER = FIRST + SESSION_REMOTES };
@@ -576,7 +578,7 @@ static void test_ends_share_bits(void)
     poke_remote_state(b->engine, FIRST, REMOTE_REVOKED);
     direct_show_ended(b->engine, FIRST, true);
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
-    (void)bind_some(b, SESSION_REMOTES, 256); /* each new remote is shown as one that goes on */
+    (void)bind_some(b, SESSION_REMOTES, 256); /* each new remote is shown as one that continues */
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
     poke_remote_state(b->engine, FIRST, REMOTE_READY);
     direct_show_ended(b->engine, FIRST, false);

@@ -1,7 +1,7 @@
 /*
- * Contexts at the other end that end: which notes of a peer make an event of that, which event, and
- * what becomes of it where there is no room. One engine over a fabric that only remembers; the test
- * is the peer. One thread.
+ * Contexts at the other end that end: which notes of a peer bring an event, which one, and what
+ * happens to it when there is no room. One engine over a fabric that only remembers; the test is
+ * the peer. One thread.
  */
 #include <errno.h>
 #include "tests/suite.h"
@@ -13,7 +13,7 @@
 #include "proto/wire_abi.h"
 
 #define EVENT (uint64_t) event_bytes(0)
-/* Bytes of the events that fill the ring; the next one begins behind padding. */
+/* Bytes of the events that fill the ring; the next one begins after padding. */
 #define FULL (RING / EVENT * EVENT)
 
 static void send_end(struct bench *b, uint8_t kind, uint32_t flow, int32_t status)
@@ -24,7 +24,7 @@ static void send_end(struct bench *b, uint8_t kind, uint32_t flow, int32_t statu
     bench_send(b, &note, sizeof(note));
 }
 
-/* The event that was posted last, or `before` it. */
+/* The last event that was posted, or the one `before` events earlier. */
 static struct event_record event_before(const struct bench *b, unsigned before)
 {
     const uint8_t *ring = (const uint8_t *)b->session + SESSION_DATA_OFFSET + 2 * RING;
@@ -53,8 +53,8 @@ static void take_all(struct bench *b)
     bench_steps(b, 4);
 }
 
-/* A CLOSE is an end where its status says so; a GONE always is. Once: a second note says nothing
- * new. */
+/* A CLOSE is an end if its status says so; a GONE always is. The end counts once: a second note
+ * brings nothing new. */
 static void test_notes(void)
 {
     enum { NO_EVENT = 1 };
@@ -96,7 +96,7 @@ static void test_notes(void)
     }
 }
 
-/* A flow that is still open, or another inflow, says that the origin is there again. */
+/* A flow that is still open, or another inflow, says that the origin is back. */
 static void test_origin_is_back(void)
 {
     struct bench *b = linked_bench();
@@ -181,7 +181,7 @@ static void test_no_room_for_bound(void)
     }
 }
 
-/* The event of an origin that is there again: of a context that the test's peer binds as. */
+/* The event of an origin that is back: of a context as which the test's peer binds. */
 static void expect_back(const struct bench *b)
 {
     CU_ASSERT_EQUAL(last_event(b).kind, EVENT_PEER);
@@ -231,9 +231,8 @@ static unsigned open_inflows(const struct bench *b)
     return count;
 }
 
-/* The event of an origin that is there again waits while the spill is full, or while ends are due,
- * also over a restart, and comes behind the end. Where the origin leaves meanwhile, there is none.
- */
+/* The event of an origin that is back waits while the spill is full, or while ends are due, also
+ * over a restart, and comes after the end. Where the origin leaves meanwhile, there is none. */
 static void test_comes_back_without_room(void)
 {
     enum { SPILLS = 1, RESTARTS = 2, LEAVES = 4, EARLY = 8, ROWS = 16 };
@@ -248,7 +247,7 @@ static void test_comes_back_without_room(void)
             free = poke_memory(b->engine, 0);
         send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
         CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, row & SPILLS ? EVENT : 0);
-        if (!(row & SPILLS) && row & EARLY) /* memory that comes before the bind */
+        if (!(row & SPILLS) && row & EARLY) /* memory that becomes free before the bind */
             (void)poke_memory(b->engine, free);
         bench_bind(b, 7);
         CU_ASSERT_EQUAL(bench_events(b), FULL);

@@ -1,8 +1,7 @@
 /*
  * The quotas of one client and one user, each at its limit and one over it, and that all is given
- * back. Then the clients that nobody wants as neighbours: one that floods, one
- * that does not drain, one that stops in the middle; what they cost the others is counted in
- * rounds and chunks, not in time.
+ * back. Then bad neighbours: a client that floods, one that does not drain, one that stops in the
+ * middle; their cost for others is counted in rounds and chunks, not in time.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -70,7 +69,7 @@ static struct peek_census census(uint32_t node)
 
 /* ---- binds and pairs ------------------------------------------------------------------------- */
 
-/* `clients` take in turn until LIMIT are there; one more is refused, one let go makes room. */
+/* `clients` take in turn until LIMIT are taken; one more is refused, and freeing one makes room. */
 static void test_limits(void)
 {
     static const struct {
@@ -101,10 +100,10 @@ static void test_limits(void)
         /* Another client of the same user has its own. */
         CU_ASSERT_EQUAL(bind(clients % 2, 5, 1, &more), clients == 1 ? 0 : -EDQUOT);
         CU_ASSERT_EQUAL(world_unbind(world, 0, 0, remotes[0]), 0);
-        (void)census(0); /* of a user's flow the other end is to be closed first */
+        (void)census(0); /* the other end of a user's flow must close first */
         CU_ASSERT_EQUAL(bind(0, 5, 1, &more), 0);
         CU_ASSERT_EQUAL(bind(0, 6, 1, &more), -EDQUOT);
-        /* A client's part is its user's again when it has gone. */
+        /* A client's part returns to its user when the client has gone. */
         world_client_close(world, clients - 1);
         (void)census(0);
         if (clients == 2)
@@ -218,7 +217,8 @@ static void test_unbound(void)
     }
 }
 
-/* However much a client leaves behind, a step takes little of it away: the others go on beside. */
+/* However much a client leaves behind, a step takes little of it away: the others go on
+ * meanwhile. */
 static void test_ends_in_turns(void)
 {
     enum { MANY = 1200, STEP = 512 };
@@ -283,7 +283,7 @@ static uint64_t rounds_of_modest(uint32_t greedy_targets, bool cut, uint32_t *gr
         CU_ASSERT_EQUAL_FATAL(bind(0, 2 + i / 2, i % 2, &remotes[i]), 0);
     if (cut)
         world_link_cut(world, 0, 1);
-    /* Until it has what it may. */
+    /* Takes until the client has all that it may have. */
     for (uint32_t i = 0, refused = 0; greedy_targets > 0 && refused < 2000; i++) {
         bool taken = put(0, remotes[i % greedy_targets], i);
 
@@ -314,7 +314,7 @@ static uint64_t rounds_of_modest(uint32_t greedy_targets, bool cut, uint32_t *gr
     return rounds;
 }
 
-/* One that floods eight contexts which never look: it holds what it may at both ends, and its
+/* A client floods eight contexts which never look: it holds its full quota at both ends, and its
  * neighbour, towards another client of the same node, is about as fast as alone. */
 static void test_deaf_targets(void)
 {
@@ -331,7 +331,8 @@ static void test_deaf_targets(void)
     CU_ASSERT(chunks > 16 && chunks <= (128 - 16) / 2 + 8 * 4);
 }
 
-/* While the link is away one queues as much as it may: the other's first put gets its room. */
+/* While the link is away one client queues as much as it may: the other client's first put gets its
+ * room. */
 static void test_flood_while_away(void)
 {
     uint32_t chunks;

@@ -15,7 +15,7 @@
 
 #define JOBS_MAX     64u
 #define FAILURES_MAX 5u
-#define SEED_SECONDS 30u /* that one run may take, in real time */
+#define SEED_SECONDS 30u /* seconds that one run may take, in real time */
 
 /* The result of each job, in memory that parent and jobs share. */
 struct job {
@@ -54,7 +54,7 @@ static void add(struct chaos_counters *sum, const struct chaos_counters *c)
         to[i] += from[i];
 }
 
-/* A run that met none of these has not tested what it says. */
+/* A run that met none of these has not tested what it claims to test. */
 static bool report(const struct chaos_counters *c, uint64_t seeds)
 {
     const struct {

@@ -121,8 +121,8 @@ static void test_queue_follows_a_model(void)
     CU_ASSERT_EQUAL(ground->pool_state.free, CHUNKS);
 }
 
-/* A chunk for entries that stand in one, one more for links where they stand in two, and none for
- * those of an empty queue; wherever in their chunks head and tail stand. */
+/* A chunk for entries that fit in one, another for the links if they need two, and none for an
+ * empty queue; wherever head and tail stand in their chunks. */
 static void test_queue_takes_few_chunks(void)
 {
     uint64_t head = 0;
@@ -164,7 +164,8 @@ static void test_queue_rolls_back_whole(void)
     arena_rollback(&arena);
     CU_ASSERT_EQUAL(ground->queue.head, 0);
     CU_ASSERT_EQUAL(ground->queue.tail, 300);
-    CU_ASSERT_EQUAL(ground->pool_state.free, CHUNKS - 4); /* three of entries, one of links */
+    CU_ASSERT_EQUAL(ground->pool_state.free,
+                    CHUNKS - 4); /* three chunks of entries, one of links */
     queue_unpush(&pool, &ground->queue, 300);
     arena_commit(&arena);
     CU_ASSERT_EQUAL(ground->pool_state.free, CHUNKS);
@@ -200,7 +201,7 @@ static void test_heap_gives_aligned_pieces(void)
     CU_ASSERT_PTR_EQUAL(heap_take(&heap, 1024), base);
 }
 
-/* The first place by a look at each unit; UINT32_MAX: there is none. */
+/* Finds the first place by a look at each unit; UINT32_MAX: there is none. */
 static uint32_t place_by_units(const uint8_t *used, uint32_t units, uint32_t n)
 {
     for (uint32_t at = 0; at + n <= units; at += n) {
@@ -249,7 +250,7 @@ static void test_heap_gives_the_first_place(void)
 
 #define PEERS 37u
 
-/* The first by the model: the earliest time of all; UINT64_MAX: there is none. */
+/* The first peer by the model: the earliest time of all; UINT64_MAX: there is none. */
 static uint64_t earliest(const uint64_t *at)
 {
     uint64_t first = UINT64_MAX;

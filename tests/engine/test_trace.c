@@ -2,7 +2,7 @@
  * The trace: its ring alone, with a reader beside the writer, and what engines record of
  * operations, whose it is, and that nothing is recorded when nobody traces.
  *
- * Threads: one, but for the test of the ring's two.
+ * Threads: one, except for the test of the ring's two.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static struct trace_record numbered(uint64_t n)
                                  .kind = TRACE_SUBMITTED};
 }
 
-/* All words of it are of one writing. */
+/* All words of the record are from the same write. */
 static bool whole(const struct trace_record *r)
 {
     uint32_t n = (uint32_t)r->at_ns;
@@ -46,7 +46,7 @@ static bool whole(const struct trace_record *r)
            r->length == n && r->uid == n && r->client == n && r->flow == n;
 }
 
-/* Each once and in order; what was overwritten is counted, to the last one. */
+/* Each record comes once and in order; overwritten records are counted, to the last one. */
 static void ring_order_and_loss(void)
 {
     static const struct {
@@ -77,7 +77,7 @@ static void ring_order_and_loss(void)
                       got[i].sequence == got[i].index - 1);
         CU_ASSERT_EQUAL(from, written);
     }
-    /* One that never looked, with little room: in parts. */
+    /* A reader that never looked, with little room: it gets the records in parts. */
     CU_ASSERT_EQUAL(trace_ring_read(ring, &late, got, 3, &late_lost), 3);
     CU_ASSERT_EQUAL(trace_ring_read(ring, &late, got, SMALL, &late_lost), SMALL - 3);
     CU_ASSERT_EQUAL(late_lost, written - SMALL);
@@ -94,7 +94,8 @@ static void *write_all(void *argument)
     return NULL;
 }
 
-/* A reader that the writer overtakes sees no half of anything, and counts what it missed. */
+/* A reader that the writer overtakes sees no record in part, and counts the records that it
+ * missed. */
 static void ring_two_threads(void)
 {
     struct trace_ring *ring = ring_new(64);
@@ -174,7 +175,7 @@ static int find(int node, int from, enum trace_kind kind)
     return -1;
 }
 
-/* Its steps at the origin stand in this order, and name the same operation. */
+/* The operation's steps at the origin stand in this order, and name the same operation. */
 static void check_steps(const uint8_t *kinds, uint32_t length)
 {
     const struct trace_record *first = NULL;
@@ -193,7 +194,7 @@ static void check_steps(const uint8_t *kinds, uint32_t length)
     }
 }
 
-/* A put of this length, and what both ends record of it. */
+/* Makes a put of this length, and returns what both ends record of it. */
 static void one_put(uint64_t length, const uint8_t *kinds)
 {
     const struct trace_record *local, *event;
@@ -309,7 +310,7 @@ static void owners(void)
     world_end();
 }
 
-/* A process that takes the engine's state over traces anew, also what was under way. */
+/* A process that takes the engine's state over traces again, including operations under way. */
 static void restart(void)
 {
     world_begin();

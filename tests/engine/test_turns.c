@@ -206,7 +206,7 @@ static void queue_up(struct scene *s, struct sender *sender, uint64_t bytes)
     CU_ASSERT_FATAL(rounds < ROUNDS_MAX);
 }
 
-/* Until both of them have got so many bytes together, or have ended. */
+/* Runs until both clients together have got this many bytes, or until both have ended. */
 static void run_until(struct scene *s, uint64_t bytes)
 {
     uint32_t rounds = 0;
@@ -241,7 +241,7 @@ static void begin(struct scene *s, uint64_t seed, uint32_t ledger, const struct 
     world_link_restore(s->w, 0, 1);
 }
 
-/* The two differ by so many percent of what is due to each, at most. */
+/* Checks that each of the two differs by at most this many percent from what is due to it. */
 static void check_same(const char *what, uint64_t a, uint64_t b)
 {
     uint64_t apart = a > b ? a - b : b - a;
@@ -301,19 +301,20 @@ static void test_flows_of_one(void)
     scene_close(&s);
 }
 
-/* Entries of a client's operations that have been started and whose records are in the ledger. */
+/* Counts entries of a client's operations that have been started and whose records are in the
+ * ledger. */
 static uint64_t left_origin(const struct scene *s, uint32_t client)
 {
     return peek_staged_of(s->w->nodes[0].engine, s->w->clients[client].handle);
 }
 
-/* A client waits for a turn of each of the others at most, and for what they took too much; one
- * more turn may follow it in the same step. */
+/* A client waits for at most one turn of each of the others, plus what these had overdrawn; one
+ * more turn may follow in the same step. */
 static void test_a_lone_message(void)
 {
     static const struct {
         struct sizes sizes;
-        uint64_t entry; /* bytes that leave for an entry of an operation, at most */
+        uint64_t entry; /* the most bytes that leave for an entry of an operation */
     } rows[] = {
         {PACKED(8), sizeof(struct op)}, {PACKED(4096), sizeof(struct op)}, {BESIDE(8192), 8192}};
 
@@ -326,7 +327,7 @@ static void test_a_lone_message(void)
         begin(&s, 5 + i, LEDGER, sizes, sizes);
         lone = &s.senders[LONE];
         run_until(&s, QUEUED / 2);
-        s.w->nodes[0].budget_max = 1; /* a turn or two a step: little of what follows is counted */
+        s.w->nodes[0].budget_max = 1; /* a turn or two a step: little of the following is counted */
         for (uint32_t n = 1; n <= 20; n++) {
             uint64_t before = left_origin(&s, s.senders[ONE].client) +
                               left_origin(&s, s.senders[MANY].client),
@@ -348,7 +349,7 @@ static void test_a_lone_message(void)
     }
 }
 
-/* The client whose turn it is ends: the others go on, and nothing is left of it. */
+/* The client whose turn it is ends: the others continue, and nothing is left of it. */
 static void test_an_end_in_the_middle(void)
 {
     static const struct sizes sizes = {.lengths = {8, 4096, 300}};
@@ -366,7 +367,7 @@ static void test_an_end_in_the_middle(void)
     }
 }
 
-/* Flows whose targets take nothing are held: the others have all of the share. */
+/* Flows whose targets take nothing are held: the other flows get the whole share. */
 static void test_held_flows(void)
 {
     static const struct sizes sizes = {.lengths = {300}};
@@ -377,7 +378,7 @@ static void test_held_flows(void)
     run_until(&s, QUEUED / 2);
     for (uint32_t k = 0; k < 12; k++)
         CU_ASSERT_EQUAL(s.senders[MANY].per_flow[k], 0);
-    /* Bytes in the deaf ones' rings and spills are not in these counts. */
+    /* Bytes in the rings and spills of the deaf targets are not in these counts. */
     CU_ASSERT(s.senders[MANY].got > 0 && s.senders[ONE].got > 0);
     s.senders[MANY].deaf = 0;
     run_out(&s, &s.senders[MANY]);
@@ -422,7 +423,7 @@ static uint64_t untaken(const struct world *w, uint32_t client)
 }
 
 /* A step takes up to four budgets of submissions from each client, and thirty-two from all. The
- * next step goes on with the clients that had no turn. */
+ * next step continues with the clients that had no turn. */
 static void test_steps_of_a_crowd(void)
 {
     enum { CROWD = 12, PUTS = 64, OF_EACH = 4, OF_ALL = 32 };

@@ -14,7 +14,7 @@ enum {
     US = 0,           /* our client: rank 0, context 0 */
     THERE = 1,        /* a client of engine 1: rank 1, context 0 */
     ORIGIN_FLOW = 5,  /* the number of its flow to us, at engine 1 */
-    THEIR_INFLOW = 3, /* that of our flow to it, as bench_bound says */
+    THEIR_INFLOW = 3, /* the number of our flow to it, as bench_bound says */
     FLOWS = 8,
 };
 
@@ -35,7 +35,7 @@ static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum eng
     (void)context;
 }
 
-/* A flow of ours to the client of engine 1, and one of it to us. */
+/* A flow of ours to the client of engine 1, and a flow of that client to us. */
 static struct bench *open_bench(bool siblings)
 {
     const struct bench_shape shape = {
@@ -140,7 +140,7 @@ static void a_sibling_asks(void)
     }
 }
 
-/* Another context of our client, which is bound to ours, and ours to it: remotes 2 and 1. */
+/* Another context of our client; each of the two is bound to the other: remotes 2 and 1. */
 static struct session_shared *open_second(struct bench *b)
 {
     const struct session_sizes sizes = b->session->sizes;

@@ -55,7 +55,7 @@ struct rig {
     bool sleeps;        /* known to; the others may, where it works */
     bool dies_anywhere; /* a peer may be killed at any instruction, and owe answers, without harm to
                            the others */
-    bool joint;         /* both ends must connect anew, not one of them alone */
+    bool joint;         /* both ends must connect again, not one of them alone */
 };
 
 const struct rig *rig_find(const char *name);
@@ -77,7 +77,8 @@ int64_t milliseconds(void);
 int end_pump(struct end *end);
 void end_expect(struct end *end, uint32_t immediate, const uint8_t *at, uint64_t length,
                 uint32_t seed);
-/* Pump until so many arrivals have come in all, or until all cookies from first on have ended. */
+/* Pumps until this many arrivals have come in all, or until all cookies from first on have
+ * ended. */
 bool end_await_arrivals(struct end *end, uint32_t count);
 bool end_await_ended(struct end *end, uint32_t first, uint32_t count);
 bool end_await_memory(struct end *end, uint32_t count);

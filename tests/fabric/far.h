@@ -19,9 +19,9 @@ enum far_request_kind {
     FAR_FILL,       /* offset, length, seed */
     FAR_CHECK,      /* offset, length, seed; reply: 0 or -EBADMSG */
     FAR_WRITE,      /* offset, length, immediate, target and key: announced, to the near end */
-    FAR_SLEEP,      /* count: sleeps until so many arrivals. Replies twice: when it goes to sleep,
-                       and in the end, with the times that it slept */
-    FAR_PAUSE,      /* no polling until the next request */
+    FAR_SLEEP, /* count: sleeps until this many arrivals. Replies twice: when it goes to sleep, and
+                  in the end, with the times that it slept */
+    FAR_PAUSE, /* no polling until the next request */
     FAR_QUIT,
 };
 

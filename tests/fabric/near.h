@@ -31,7 +31,7 @@ struct near_peer {
     uint32_t arrived;
     uint32_t immediate;           /* the last */
     uint32_t arrived_when_broken; /* before that */
-    uint32_t disorder;            /* arrivals that did not follow the one before */
+    uint32_t disorder;            /* arrivals that did not follow the previous one */
 };
 
 struct near {

@@ -1,7 +1,7 @@
 /*
  * The promises of fabric.h, checked on each fabric: `test_contract loop|delay|tcp|net|shm`, and
- * tcp2, tcp4, ... with so many rails. The other end is a process of its own (far.h). Exits with 77
- * where the machine lacks the provider.
+ * tcp2, tcp4, ... with 2, 4, ... rails. The other end is a process of its own (far.h). Exits with
+ * 77 where the machine lacks the provider.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -31,7 +31,7 @@ static struct end_log near_log;
 static const uint64_t sizes[] = {1, 8, 64, 65, 128, 4096, 4097, 65536, 1u << 20, 4u << 20};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
-/* ---- set-up --------------------------------------------------------------------------------- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int ask(struct link *link, struct far_request request, struct far_reply *reply)
 {
@@ -135,7 +135,7 @@ static void assert_link_works(struct link *link, uint32_t cookie, uint32_t arriv
     assert_arrived(link, arrivals);
 }
 
-/* ---- the cases ------------------------------------------------------------------------------ */
+/* ---- the cases ------------------------------------------------------------------------------- */
 
 /* The data is there when its announcement arrives. */
 static void announced(void)
@@ -279,7 +279,7 @@ static void crowd(void)
     link_close(&link);
 }
 
-/* Where writes are ordered, a payload is in place when the small write behind it arrives. */
+/* Where writes are ordered, a payload is in place when the small write after it arrives. */
 static void ordered(void)
 {
     struct link link;
@@ -597,7 +597,7 @@ static void woken_by_registration(void)
     link_close(&link);
 }
 
-/* ---- the program ---------------------------------------------------------------------------- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static CU_TestInfo cases[] = {
     {"announced writes carry their data", announced},

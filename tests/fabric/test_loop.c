@@ -24,7 +24,7 @@ static struct fabric_event next_event(struct fabric *fabric)
 {
     struct fabric_event event = {0};
 
-    /* The loop does nothing by itself, so a bounded number of polls is enough. */
+    /* The loop does nothing on its own, so a bounded number of polls is enough. */
     for (int i = 0; i < 1000; i++)
         if (fabric_poll(fabric, &event, 1) == 1)
             return event;

@@ -158,8 +158,8 @@ static void messages(void)
     fabric_close(ours);
 }
 
-/* ---- an end of memory, and what had come there ------------------------------------------------
- */
+/* ---- an end of memory, and what had arrived there
+ * ------------------------------------------------ */
 
 static struct fabric_memory added(struct fabric *fabric, void *base, uint64_t length)
 {

@@ -17,7 +17,7 @@ static void chosen(void)
         struct provider_config config;
         int status;
         const char *name; /* NULL: what libfabric has */
-        const char *said; /* in the message; NULL: nothing is said */
+        const char *said; /* a part of the message; NULL: there is no message */
     } rows[] = {
         {{.name = "stream"}, 0, "stream", NULL},
         {{.name = "stream", .rails = 1}, 0, "stream", NULL},

@@ -34,7 +34,7 @@ static void reset(int fd)
     close(fd);
 }
 
-/* ---- frames that break the rules ------------------------------------------------------------ */
+/* ---- frames that break the rules ------------------------------------------------------------- */
 
 enum key { GOOD, READ_ONLY, WRITE_ONLY, LOCAL, WRONG, ELSEWHERE, NONE };
 /* The request of the fabric that waits for this peer, for 64 bytes. */
@@ -97,10 +97,10 @@ struct row {
     struct stream_frame frame;
     enum key key; /* for all but DONE */
     enum asked asked;
-    uint32_t payload; /* bytes that are sent behind it */
+    uint32_t payload; /* bytes that are sent after it */
     int broken;       /* the status, or 0 */
     int answered;     /* the errno of the DONE that comes then; -1: none does */
-    int ended;        /* the result where the link goes on; 1: not yet */
+    int ended;        /* the result where the link continues; 1: not yet */
 };
 
 static const struct row broken_rules[] = {
@@ -389,7 +389,7 @@ static void unread_answers(void)
     }
 }
 
-/* ---- pieces --------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* Two writes, a read and an empty write come through, however the kernel cuts them. */
 static void pieces(void)
@@ -473,7 +473,7 @@ static void many_then_gone(void)
     }
 }
 
-/* ---- hanging up ----------------------------------------------------------------------------- */
+/* ---- hanging up ------------------------------------------------------------------------------ */
 
 /* The link ends in the middle of a frame, a payload or an answer, in order or by a reset. */
 static void hang_up(void)

@@ -66,7 +66,7 @@ static int write_from(uint32_t index, const void *source, uint64_t length, uint6
             .peer = 1, .memory = index, .source = source, .length = length, .cookie = cookie});
 }
 
-/* ---- memory that goes ----------------------------------------------------------------------- */
+/* ---- memory that goes ------------------------------------------------------------------------ */
 
 enum use {
     UNUSED,
@@ -164,10 +164,10 @@ static void dropped_unused(void)
     close_near();
 }
 
-/* ---- memory that cannot be reached ---------------------------------------------------------- */
+/* ---- memory that cannot be reached ----------------------------------------------------------- */
 
-/* Maps memory from a client's file that keeps only so many pages: a touch of the others faults, and
- * the kernel returns EFAULT. */
+/* Maps memory from a client's file that keeps only this many pages: a touch of the others faults,
+ * and the kernel returns EFAULT. */
 struct cut {
     uint8_t *base;
     size_t size;
@@ -269,7 +269,7 @@ static void unreachable(void)
     }
 }
 
-/* ---- full tables ---------------------------------------------------------------------------- */
+/* ---- full tables ----------------------------------------------------------------------------- */
 
 static void full_tables(void)
 {
@@ -371,7 +371,7 @@ static void small_polls(void)
     close_near();
 }
 
-/* ---- order of work -------------------------------------------------------------------------- */
+/* ---- order of work --------------------------------------------------------------------------- */
 
 /* Returns whether the other side's kernel has taken all that was sent. */
 static bool is_there(int fd)
@@ -443,7 +443,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
     return -1;
 }
 
-/* Reads and payloads in a row: the first read leaves at once, and all that is posted behind it in a
+/* Reads and payloads in a row: the first read leaves at once, and all that is posted after it in a
  * few calls, with the next announced write or in the next poll. */
 static void posted_in_a_row(void)
 {
@@ -490,7 +490,7 @@ static void posted_in_a_row(void)
     close_near();
 }
 
-/* When the kernel refuses to send, that connection ends and others go on. */
+/* When the kernel refuses to send, that connection ends and others continue. */
 static void send_fails(void)
 {
     int fd, other;
@@ -600,7 +600,7 @@ static void write_beside_an_answer(void)
 }
 
 /* Pieces of one payload that wait in a row leave in one frame; a piece that does not continue the
- * one before it leaves by itself. Each ends once: when it is sent, or when the link ends. */
+ * one before it leaves on its own. Each ends once: when it is sent, or when the link ends. */
 static void pieces_in_a_row(void)
 {
     enum { FULL = 16 << 20, PIECE = 64 << 10, PIECES = 5 };
@@ -609,7 +609,7 @@ static void pieces_in_a_row(void)
     } rows[PIECES] = {{0, 0},
                       {PIECE, PIECE},
                       {2 * PIECE, 2 * PIECE},
-                      {3 * PIECE, 4 * PIECE},  /* its target does not follow on the one before */
+                      {3 * PIECE, 4 * PIECE},  /* its target does not follow on the previous one */
                       {5 * PIECE, 5 * PIECE}}; /* its source does not follow */
     static const uint64_t lengths[] = {FULL, 3 * PIECE, PIECE, PIECE};
 

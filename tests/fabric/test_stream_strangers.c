@@ -138,7 +138,7 @@ static void silent_crowd(void)
     close_near();
 }
 
-/* ---- greetings ------------------------------------------------------------------------------ */
+/* ---- greetings ------------------------------------------------------------------------------- */
 
 /* The greeting comes byte by byte, before its peer is connected and after. */
 static void greeting_in_pieces(void)
@@ -165,7 +165,7 @@ static void greeting_in_pieces(void)
     }
 }
 
-/* Frames right behind the greeting are not lost while the connection waits. */
+/* Frames right after the greeting are not lost while the connection waits. */
 static void words_before_connect(void)
 {
     struct {
@@ -235,8 +235,8 @@ static void twins_that_wait(void)
     }
 }
 
-/* A second greeting comes from a peer that has a connection: that peer has begun anew, so the link
- * is lost. */
+/* A second greeting comes from a peer that has a connection: that peer has started over, so the
+ * link is lost. */
 static void twin_of_a_peer(void)
 {
     struct stream_greeting greeting;
@@ -351,7 +351,7 @@ static void crowd_of_strangers(void)
     took = milliseconds() - begun;
     CU_ASSERT_TRUE(most <= POLL_MOST);
     CU_ASSERT_TRUE(accepts <= POLL_MOST * (uint32_t)(took + 2));
-    peer = raw_peer(&near, 2); /* behind all of them */
+    peer = raw_peer(&near, 2); /* after all of them */
     CU_ASSERT_TRUE(accepts >= CROWD - CONNECT_MOST);
     CU_ASSERT_TRUE(raw_alive(&near, friend));
     CU_ASSERT_EQUAL(near.peers[1].broken + near.peers[2].broken, 0);
@@ -360,7 +360,7 @@ static void crowd_of_strangers(void)
     close_near();
 }
 
-/* ---- addresses ------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static void bound(void)
 {
@@ -373,7 +373,7 @@ static void bound(void)
         {"lo", 0},
         {"0.0.0.0", -EADDRNOTAVAIL},
         {"::", -EADDRNOTAVAIL},
-        {"198.51.100.77", -EADDRNOTAVAIL}, /* of documents: nobody's */
+        {"198.51.100.77", -EADDRNOTAVAIL}, /* reserved for documents: nobody's address */
         {"2001:db8::77", -EADDRNOTAVAIL},
         {"no-such-interface", -ENODEV},
         {"", -ENODEV},

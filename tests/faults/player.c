@@ -17,7 +17,7 @@ enum {
     CALL_MS = 8000,
     NAP_MS = 5,
     HANDLER = 1,
-    ASLEEP_NS = 400000, /* after so long a neighbour sleeps */
+    ASLEEP_NS = 400000, /* after this long a neighbour sleeps */
 };
 
 #define REPLY_ID UINT64_MAX
@@ -143,7 +143,7 @@ static int look(struct player *p, int for_ms)
     return rc < 0 ? rc : event.kind != 0;
 }
 
-/* Waits until so many operations towards a rank are left. */
+/* Waits until this many operations towards a rank are left. */
 static int drain(struct player *p, uint32_t to, uint64_t left)
 {
     int rc = 0;
@@ -155,7 +155,7 @@ static int drain(struct player *p, uint32_t to, uint64_t left)
     return rc < 0 ? rc : 0;
 }
 
-/* Waits until so many remote events of a rank have come. A survivor gets no more when the run is
+/* Waits until this many remote events of a rank have come. A survivor gets no more when the run is
  * over. */
 static int hear(struct player *p, uint32_t from, uint64_t count)
 {
@@ -194,7 +194,7 @@ static int post(struct player *p, uint32_t to, enum kind kind, uint64_t round)
         return pwc_put(remote, place(p, p->number, round), own, length, lid, rid, 0);
     case GET:
         return pwc_get(remote, place(p, to, round), landing, length, lid, rid, PWC_NO_RCE);
-    case OWN_GET: /* of which the owner hears */
+    case OWN_GET: /* its owner gets an event */
         return pwc_get(remote, place(p, to, round), landing, length, lid, rid, 0);
     case SHORT:
         return pwc_am_short(remote, &(struct pwc_am_send){.index = HANDLER, .lid = lid});

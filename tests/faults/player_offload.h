@@ -1,6 +1,6 @@
 /*
  * The offload of a player (player.h): examples/handlers/counter.c, which counts puts to the region
- * and has them placed as ever.
+ * and has them placed as usual.
  *
  * Thread: the player's.
  */

@@ -52,7 +52,7 @@ static int sum(struct player *p, pwc_team *team, pwc_request *request, uint32_t 
     return rc;
 }
 
-/* In turns the victim and the others are the last to come. */
+/* The victim and the others take turns in being the last to come. */
 static void come_late(const struct player *p, int round)
 {
     if ((round % 2 == 0) == (p->number == VICTIM))

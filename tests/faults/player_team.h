@@ -12,7 +12,7 @@
 /* Makes the world and a team a node, takes part in collectives of both, and leaves the second one.
  * 0, or a negative errno with an explanation in p->why. */
 int player_team_work(struct player *p);
-/* A survivor, behind the victim's end: shrinks the world, and works with the ranks that are
+/* A survivor, after the victim's end: shrinks the world, and works with the ranks that are
  * left. */
 int player_team_go_on(struct player *p);
 

@@ -3,7 +3,7 @@
  * passed, and which is to fail. A site is the place in our own code that calls: an offset in a
  * module. Calls from libfabric, libuv and other libraries are counted apart, and never fail.
  *
- * The descriptor's number stands in PWC_SHIM_FD, the modules' names, a blank behind each, in
+ * The descriptor's number stands in PWC_SHIM_FD, the modules' names, a blank after each, in
  * PWC_SHIM_OWN.
  */
 #ifndef PWC_TESTS_FAULTS_SHIM_H
@@ -77,7 +77,7 @@ struct shim_board {
     _Atomic uint64_t failed;  /* calls so far */
     _Atomic uint64_t foreign; /* calls of other libraries */
     _Atomic int64_t live;     /* allocations of our own modules, in all processes of the board */
-    _Atomic uint32_t pids;    /* processes that have come */
+    _Atomic uint32_t pids;    /* processes that have arrived */
 };
 
 static inline uint64_t shim_key(enum shim_call call, uint32_t module, uint64_t offset)

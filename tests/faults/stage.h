@@ -17,7 +17,7 @@
 #define STAGE_FD    "PWC_STAGE_FD"
 
 struct stage {
-    struct pwc_key keys[STAGE_RANKS];      /* its rank's, before it is there */
+    struct pwc_key keys[STAGE_RANKS];      /* the keys of each rank, before the rank exists */
     _Atomic uint32_t present[STAGE_RANKS]; /* its rank's: it can be bound */
     _Atomic uint32_t bound;                /* the victim's: it has bound the others */
     _Atomic uint32_t may_begin;            /* the test's: it has counted what was before */

@@ -1,6 +1,6 @@
 /*
  * Every call into the C library of daemon and library fails in turn, with each error that it may
- * give, at its first passing and its last, and for ever: the caller gets an error in time,
+ * give, at its first passing and its last, and forever: the caller gets an error in time,
  * nobody crashes, nothing is left behind, and afterwards all is served as before.
  *
  *     test_calls PWCD VICTIM SHIM [whole [library|serving|starting [CALL]]]
@@ -106,7 +106,7 @@ static struct {
     uint32_t row_count;
 } t;
 
-/* ---- output of the processes ---------------------------------------------------------------- */
+/* ---- output of the processes ----------------------------------------------------------------- */
 
 static void listen_to_all(void)
 {
@@ -134,7 +134,7 @@ static void show_what_was_said(void)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* An error that the kernel returns for a moment only is not injected for ever. */
+/* An error that the kernel returns for a moment only is not injected forever. */
 static bool passes(const struct row *row)
 {
     return row->error == EINTR || (row->error == EAGAIN && shim_call_of(row->key) != SHIM_CONNECT &&
@@ -356,7 +356,7 @@ static bool all_well(void)
     return played_well() && trial_settles(&t.trial);
 }
 
-/* A failure may have broken the link between the daemons. The link comes back by itself, its
+/* A failure may have broken the link between the daemons. The link comes back on its own, its
  * connections where two ranks use them again: so a play or two may fail, and then one must not. */
 static bool recovers(void)
 {
@@ -430,7 +430,7 @@ static bool open_serving(void)
     return true;
 }
 
-/* A process that ended by itself must have printed why. */
+/* A process that ended on its own must have printed why. */
 static bool ended_with_words(void)
 {
     bool good = somebody_said("pwcd: error");

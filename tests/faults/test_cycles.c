@@ -175,7 +175,7 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Measures the 99th percentile of so many cycles in a row. */
+/* Measures the 99th percentile of this many cycles in a row. */
 static double p99_of(double *first, unsigned count)
 {
     qsort(first, count, sizeof(first[0]), by_size);

@@ -7,8 +7,8 @@
  *
  *     test_points PWCD VICTIM [PASSINGS]
  *
- * A first run of each role counts how often each point is passed; then the victim dies at so many
- * PASSINGS of each, the first and the last among them. Points that a client passes while it
+ * A first run of each role counts how often each point is passed; then the victim dies at PASSINGS
+ * passings of each, the first and the last among them. Points that a client passes while it
  * attaches are passed in every role alike: they are tested in the first role alone.
  *
  * Without PASSINGS it is two, and a sample of that table, as much as BUDGET_S seconds allow. Which
@@ -144,7 +144,7 @@ static void die_at(const struct plan *plan)
     bool good = run(plan, &status);
     bool died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 
-    /* How often a process sleeps and is woken differs from run to run. Behind the victim's end so
+    /* How often a process sleeps and is woken differs from run to run. After the victim's end so
      * does the number of steps that a daemon takes for others. */
     good = good && (died || (status == 0 && (!own || t.own->passed[plan->point] < plan->at)));
     t.reached[plan->point] += died || (!own && t.served->done);
@@ -269,7 +269,7 @@ static void fail_at(const struct plan *plan)
                 (unsigned)status);
 }
 
-/* Want of room passes; every other failure is an error for the caller, and nobody waits for ever.
+/* Want of room passes; every other failure is an error for the caller, and nobody waits forever.
  */
 static void failing_calls(void)
 {

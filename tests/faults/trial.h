@@ -1,6 +1,6 @@
 /*
  * Two daemons and a job of three ranks (player.h), one of which is a process that may die or fail;
- * the others live here, each in a thread, and check what they see. Behind it the daemons must hold
+ * the others live here, each in a thread, and check what they see. After it the daemons must hold
  * what they held before.
  *
  * Thread: one.
@@ -26,7 +26,7 @@ struct trial {
 enum trial_failure {
     TRIAL_NONE,
     TRIAL_IN_TIME,
-    TRIAL_LATE, /* also "no answer in time": of a daemon that lacks something for ever */
+    TRIAL_LATE, /* also "no answer in time": of a daemon that lacks something forever */
 };
 
 struct trial_plan {

@@ -1,6 +1,6 @@
 /*
  * Frames that form teams, at a job's home: an input is a row of (what, four words of 16 bits), each
- * a call into the home with these fields. Behind each all that is due is taken, as frames are made
+ * a call into the home with these fields. After each all that is due is taken, as frames are made
  * of it. In the end nothing is held.
  */
 #include <assert.h>

@@ -1,7 +1,7 @@
 /*
  * Letters of a team, by another engine of it, beside submissions of its member here. An input is a
  * row of (what, number, three words of 16 bits, flags): a good letter or submission in which these
- * are fields, which the flags make wrong in one place. A link or a team that broke is made anew.
+ * are fields, which the flags make wrong in one place. A link or a team that broke is made again.
  */
 #include <assert.h>
 #include <errno.h>
@@ -92,7 +92,7 @@ static uint32_t root(const struct unit *u)
     return u->value & 1;
 }
 
-/* Makes some bytes of a record wrong, behind its head. */
+/* Makes some bytes of a record wrong, after its head. */
 static void spoil(const struct unit *u, void *record, size_t from, size_t size)
 {
     if (u->wrong & 1)
@@ -175,7 +175,7 @@ static void submit(struct pair *p, const struct unit *u)
     bench_submit(p->b, &r);
 }
 
-/* A good call with its letter must end: else no input gets behind the first checks. */
+/* A good call with its letter must end: else no input gets after the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     const struct unit letter = {

@@ -55,7 +55,7 @@ static void look(struct pair_reader *r, enum pair_direction direction)
 
     for (uint32_t i = 0; i < PAIR_LINES && (rc = pair_look(r, &record, id)) != 0; i++) {
         if (rc < 0) {
-            open_reader(r, direction); /* forgotten, and made anew */
+            open_reader(r, direction); /* forgotten, and made again */
             return;
         }
         if (record.id_len > BLOCK_MAX || record.lines == 0 || record.lines > PAIR_LINES)

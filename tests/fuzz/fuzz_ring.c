@@ -1,7 +1,7 @@
 /*
  * A client's rings of submissions and answers with any contents, through the engine. An input is
  * a row of (control byte, number of words, words): the words go into the ring, repaired where the
- * control byte says so, so that what lies behind the first checks is reached too.
+ * control byte says so, so that what lies after the first checks is reached too.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum repair {
     REPAIR_MESSAGE = 1 << 3, /* its block's length */
     CONSUME = 1 << 4,        /* the client takes its events */
     STEP = 1 << 5,
-    ANY_TAIL = 1 << 6,    /* not behind what was written */
+    ANY_TAIL = 1 << 6,    /* not after what was written */
     REPAIR_KIND = 1 << 7, /* fields that only this kind has, lengths, and places */
 };
 
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const struct bench_shape shape = {
     .ring_bytes = RING, .region_bytes = BENCH_SEGMENT, .with_self = true};
 
-/* Bytes behind a record that has such ids; what is left is its payload. */
+/* Bytes after a record that has such ids; what is left is its payload. */
 static uint32_t left_behind(const struct submit_record *r, uint32_t size)
 {
     uint32_t ids = abi_pad8(r->lid_len) + abi_pad8(r->rid_len), there = size - (uint32_t)sizeof(*r);
@@ -134,7 +134,7 @@ static void write_record(struct bench *b, struct submit_record r, const uint64_t
     atomic_store(&b->session->submit.tail, tail + size);
 }
 
-/* A good record of each sort must be taken: else no input gets behind the first checks. */
+/* A good record of each sort must be taken: else no input gets after the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     static const uint64_t signal[] = {128, 7, 0, 1, 'p'}; /* ADD, and a payload */

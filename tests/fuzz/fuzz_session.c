@@ -14,7 +14,7 @@
 enum {
     RING_MASK = 3,    /* 0: header; 1, 2, 3: local, remote, reply events */
     REPAIR = 1 << 2,  /* size, and the length of the id */
-    PUBLISH = 1 << 3, /* the ring's tail goes behind the words */
+    PUBLISH = 1 << 3, /* the ring's tail goes after the words */
     PROBE = 1 << 4,
     SUBMIT = 1 << 5,
     MESSAGES = 1 << 6, /* handlers are registered */

@@ -1,8 +1,8 @@
 /*
- * The bytes of a peer of the stream fabric behind a right greeting. An input is a row of (control
+ * The bytes of a peer of the stream fabric after a right greeting. An input is a row of (control
  * byte, parameter, frame, number of bytes, bytes), cut where it ends; keys, which nobody can write
  * down beforehand, and kinds are repaired where the control byte says so. In between this side
- * posts, drops memory, or polls; a link that broke is made anew.
+ * posts, drops memory, or polls; a link that broke is made again.
  *
  * Afterwards: each operation has ended once, memory that nobody may write is as it was, and the
  * fabric comes to rest.
@@ -49,7 +49,7 @@ struct bench {
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- the fabric ----------------------------------------------------------------------------- */
+/* ---- the fabric ------------------------------------------------------------------------------ */
 
 static int step(struct bench *b, int room)
 {
@@ -137,7 +137,7 @@ static void post(struct bench *b, uint8_t parameter)
     b->posted[cookie] = rc == 0;
 }
 
-/* ---- the peer ------------------------------------------------------------------------------- */
+/* ---- the peer -------------------------------------------------------------------------------- */
 
 static void hang_up(struct bench *b)
 {
@@ -223,7 +223,7 @@ static struct stream_frame repaired(const struct bench *b, uint8_t how, uint8_t 
     return frame;
 }
 
-/* ---- an input ------------------------------------------------------------------------------- */
+/* ---- an input -------------------------------------------------------------------------------- */
 
 static bool open_bench(struct bench *b)
 {
@@ -260,7 +260,7 @@ static void close_bench(struct bench *b)
     free(b);
 }
 
-/* A good record must be taken: else no input gets behind the first checks. */
+/* A good record must be taken: else no input gets after the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct bench *b = calloc(1, sizeof(*b));

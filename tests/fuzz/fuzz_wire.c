@@ -1,9 +1,9 @@
 /*
  * The words of another node in the ledger that we offered it. An input is a row of (control byte,
  * number of words, words): records, one or more a run, with their length repaired where the control
- * byte says so; a link that broke is made anew. Where the first control byte says so, packets go to
- * a region that has an offload, and so do batches whose control byte says it again; then the client
- * has not bound itself.
+ * byte says so; a link that broke is made again. Where the first control byte says so, packets go
+ * to a region that has an offload, and so do batches whose control byte says it again; then the
+ * client has not bound itself.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +154,7 @@ static void scene_open(struct scene *s, bool handlers)
     atomic_store(&s->b->session->handlers[0], UINT64_MAX);
 }
 
-/* Good records must be taken: else no input gets behind the first checks. */
+/* Good records must be taken: else no input gets after the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct {

@@ -14,13 +14,13 @@
 
 struct room;
 
-/* NULL: it does not come up, which is a bug by itself. */
+/* NULL: it does not come up, which is a bug in itself. */
 struct room *room_new(void);
 /* Ends all clients and frees everything. Aborts when something of theirs is left. */
 void room_free(struct room *room);
 /* A connection to it: our end. */
 int room_connect(struct room *room);
-/* Until nothing happens any more. */
+/* Steps until nothing happens any more. */
 void room_turn(struct room *room);
 
 #endif

@@ -36,7 +36,7 @@ struct bench {
     uint8_t *state, *region, *scratch, *packet, *stack;
     uint8_t image[HANDLER_IMAGE_MAX] __attribute__((aligned(64)));
     struct bench_send sends[BENCH_SENDS];
-    unsigned sent, room; /* how many were sent; behind the room comes -EAGAIN */
+    unsigned sent, room; /* how many were sent; after the room comes -EAGAIN */
     uint64_t counters[HANDLER_COUNTERS];
     uint64_t now, tick; /* the clock adds a tick at each look */
     /* The switches grow in the same way, where a test has set them. */
@@ -56,12 +56,12 @@ void bench_reset(struct bench *b);
 struct handler_image *bench_program(struct bench *b, enum handler_stage stage,
                                     const struct handler_instruction *code, uint32_t count);
 /* Checks and runs a payload handler, and gives register 0 as the program left it: the bench puts a
- * store of it, and a return of success, behind the program. */
+ * store of it, and a return of success, after the program. */
 uint64_t bench_run(struct bench *b, const struct handler_instruction *code, uint32_t count);
 /* Runs what the image has. */
 void bench_run_image(struct bench *b, enum handler_stage stage);
 
-/* ---- instructions --- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 static inline struct handler_instruction op(unsigned opcode, unsigned dst, unsigned src, int offset,
                                             int64_t imm)

@@ -1,8 +1,8 @@
 /*
  * Hostile programs between guard pages: random ones that the check accepts, until these have used
- * so many units, nearly all of them instructions; and, with each opcode, random bytes in all other
- * fields, as a wrong guess of the processor would run it. A byte outside a window, or one that a
- * program may only read, ends the run.
+ * the given number of units, nearly all of them instructions; and, with each opcode, random bytes
+ * in all other fields, as a wrong guess of the processor would run it. A byte outside a window, or
+ * one that a program may only read, ends the run.
  *
  *     hostile_programs [UNITS [SEED]]
  */

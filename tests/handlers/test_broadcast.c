@@ -1,6 +1,6 @@
 /*
  * The example broadcast on 16 ranks: whichever three of them are dead, all others get the bytes,
- * and pass them on once. Four dead ranks can keep it from them: so many targets the root has.
+ * and pass them on once. Four dead ranks can keep it from them: the root has no more targets.
  */
 #include <string.h>
 #include "proto/handler_abi.h"

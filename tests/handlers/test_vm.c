@@ -682,7 +682,7 @@ static uint64_t switches_look(void *self)
 }
 
 /* A run that is left alone has its time as often again as its host allows; one whose thread is
- * switched out goes on. */
+ * switched out continues. */
 static void test_switched_out(void)
 {
     bench_reset(b);

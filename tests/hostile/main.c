@@ -34,7 +34,8 @@
 #define AFTER       100
 #define END_MS      60000
 #define LOG_MAX     (1u << 20)
-#define GROWTH_KB   65536 /* of a daemon: what it had not touched before, and keeps */
+#define GROWTH_KB                                                                                  \
+    65536 /* how much a daemon may grow: memory that it had not touched before, and keeps */
 
 /* The processes that are started, and their nodes. Raw sessions of one job on two nodes put to each
  * other, too. */
@@ -43,7 +44,7 @@ static const struct {
     int (*run)(const struct hostile *h);
     const char *job;
     uint32_t node, rank, size;
-    uint32_t share; /* of the mutations, of 100; 0: until the others are done */
+    uint32_t share; /* percent of the mutations; 0: until the others are done */
 } roles[PROCESSES] = {
     {"session on node 0", hostile_session, "raw", 0, 0, 2, 35},
     {"session on node 1", hostile_session, "raw", 1, 1, 2, 35},
@@ -269,8 +270,8 @@ static bool reason_is_known(const struct run *r, const char *line)
     return strstr(line, reason_of_last);
 }
 
-/* The log limits its lines, so that not every reason is there: but each client that was ended has
- * a line, or is counted among the lines that were left out, and there are lines with reasons. */
+/* The log limits its lines, so some reasons are missing. But each client that was ended has a line,
+ * or is counted among the lines that were left out, and there are lines with reasons. */
 static void check_log(struct run *r)
 {
     static const char left_out[] = " more lines about clients were left out";

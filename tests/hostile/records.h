@@ -1,5 +1,5 @@
 /*
- * Submissions that are right but for a few fields.
+ * Submissions that are right except for a few fields.
  *
  * Thread: the caller's.
  */

@@ -64,7 +64,7 @@ static bool open_session(struct attacker *a)
     return false;
 }
 
-/* The daemon gives the reason; a client that hangs up by itself gets none. */
+/* The daemon gives the reason; a client that hangs up on its own gets none. */
 static bool close_session(struct attacker *a)
 {
     struct answer last;
@@ -108,7 +108,7 @@ static bool has_room(struct attacker *a, uint32_t size)
     return false;
 }
 
-/* ---- acts ----------------------------------------------------------------------------------- */
+/* ---- acts ------------------------------------------------------------------------------------ */
 
 /* Submits records with wrong fields among right ones. */
 static void attack_records(struct attacker *a)

@@ -83,7 +83,7 @@ bool bystanders_go_on(const struct bystanders *b, uint64_t rounds)
     const struct timespec pause = {.tv_nsec = 1000000};
     uint64_t until = b->rounds + rounds;
 
-    /* The thread fails by itself when it gets stuck. */
+    /* The thread fails on its own when it gets stuck. */
     while (!b->failed && b->rounds < until)
         nanosleep(&pause, NULL);
     return !b->failed;

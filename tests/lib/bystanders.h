@@ -20,14 +20,14 @@ struct bystanders {
     bool runs;
     _Atomic uint64_t rounds; /* that went well */
     _Atomic bool stop;
-    _Atomic bool failed; /* and said so on standard error */
+    _Atomic bool failed; /* the failure was printed on standard error */
 };
 
 /* Starts ranks 0 and 1 of a job, on nodes 0 and 1. */
 int bystanders_start(struct bystanders *b, const struct cluster *cluster, const char *job);
 /* Starts both ranks of a job on one node. */
 int bystanders_start_on(struct bystanders *b, const char *socket, const char *job);
-/* Waits until so many rounds more have gone well; returns false when one has failed. */
+/* Waits until this many more rounds have succeeded; returns false when one has failed. */
 bool bystanders_go_on(const struct bystanders *b, uint64_t rounds);
 /* Ends both ranks. Returns whether all went well. */
 bool bystanders_stop(struct bystanders *b);

@@ -16,18 +16,18 @@
 #define CLUSTER_NODES_MAX 4u
 
 struct cluster_options {
-    const char *pwcd;                               /* path of the daemon */
-    const char *provider;                           /* NULL: the daemon's choice */
-    const char *protocol;                           /* NULL: the daemon's default */
-    const char *const *more;                        /* further arguments, up to NULL; NULL: none */
-    const char *const *given;                       /* as `more`, and behind it */
+    const char *pwcd;         /* path of the daemon */
+    const char *provider;     /* NULL: the daemon's choice */
+    const char *protocol;     /* NULL: the daemon's default */
+    const char *const *more;  /* further arguments, NULL-terminated; NULL: none */
+    const char *const *given; /* as `more`, and after it */
     const char *const *one_more[CLUSTER_NODES_MAX]; /* of one node, as `more` */
     unsigned nodes;
 };
 
 struct cluster_node {
     pid_t pid;  /* 0: does not run */
-    int status; /* as wait(2) returned it for the last that ran */
+    int status; /* as wait(2) returned it for the last daemon that ran */
     unsigned port;
     char socket[108];
 };
@@ -43,7 +43,7 @@ struct cluster {
 };
 
 /* Takes a test program's command line, "PWCD PROVIDER [NODES] [--KEY VALUE]...", into `options`.
- * Without NODES `nodes` stays as it is. Returns false if the line is another one, and prints the
+ * Without NODES `nodes` stays as it is. Returns false if the line has another form, and prints the
  * usage. */
 bool cluster_arguments(struct cluster_options *options, int argc, char **argv);
 

@@ -19,8 +19,8 @@ struct command {
 
 /* Starts a program; `argv` ends with NULL. `setting`: "NAME=value" for its environment, or NULL. */
 struct command *command_start(const char *const *argv, const char *setting);
-/* Reads until `text` has come on stdout. Returns false if the program ended, or after the deadline.
- */
+/* Reads until `text` has arrived on stdout. Returns false if the program ended, or after the
+ * deadline. */
 bool command_await(struct command *command, const char *text);
 /* Waits for its end; kills it after the deadline. Returns its status. */
 int command_finish(struct command *command);

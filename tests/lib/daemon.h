@@ -13,8 +13,8 @@
 
 struct daemon {
     pid_t pid;
-    uid_t uid; /* that it runs as; 0: ours */
-    int log;   /* reading end of its standard error */
+    uid_t uid; /* the user that it runs as; 0: ours */
+    int log;   /* the reading end of its standard error */
     char directory[64];
     char socket[96];
     char said[65536]; /* of its log, so far */
@@ -23,9 +23,9 @@ struct daemon {
 
 /* Starts a daemon with more arguments (NULL-terminated); returns when it serves. */
 int daemon_start(struct daemon *d, const char *program, const char *const *arguments);
-/* Starts it as that user and group (0: ours). */
+/* As daemon_start, as that user and group (0: ours). */
 int daemon_start_as(struct daemon *d, uid_t uid, const char *program, const char *const *arguments);
-/* Starts a second daemon in the folder of another one. `ready` is false if it ended by itself. */
+/* Starts a second daemon in the folder of another one. `ready` is false if it ended on its own. */
 int daemon_start_beside(struct daemon *d, const struct daemon *first, const char *socket,
                         const char *program, const char *const *arguments, bool *ready);
 /* Sends SIGTERM and waits. Returns the exit status, or a negative errno. Removes the folder if the

@@ -27,7 +27,7 @@ static void become(const char *const *argv, const struct program_options *option
     char *const *words = (char *const *)(uintptr_t)argv;
     int exe = -1;
 
-    /* The descriptor of one stream must not be where another one goes. */
+    /* The descriptor of one stream must not have the number that another one needs. */
     for (int i = 0; i < PROGRAM_STREAMS; i++)
         if (to[i] >= 0)
             to[i] = fcntl(to[i], F_DUPFD_CLOEXEC, OUT_OF_THE_WAY);

@@ -20,7 +20,7 @@ enum program_stream {
 };
 
 struct program_options {
-    uid_t uid;           /* that it runs as; 0: ours */
+    uid_t uid;           /* the user that it runs as; 0: ours */
     const char *setting; /* "NAME=value" for its environment; NULL: none */
     unsigned streams;    /* 1 << enum program_stream */
 };

@@ -13,7 +13,7 @@
  * the bytes of gets.
  *
  * In lossy mode operations may end with -EHOSTDOWN or -ECONNABORTED. When all that was under way
- * has ended, the origin binds anew and begins another epoch. Its first message says how many of
+ * has ended, the origin binds again and begins another epoch. Its first message says how many of
  * the last epoch ended well (the target must have seen all of these) and which was the first that
  * was not sent (it must not have seen that one).
  *
@@ -79,7 +79,7 @@ struct outbound {
 
 /* The stream that another rank sends to this one. */
 struct inbound {
-    uint64_t epoch; /* NONE: nothing has come */
+    uint64_t epoch; /* NONE: nothing has arrived */
     uint64_t next;
     uint64_t message_epoch, messages;
 };
@@ -447,7 +447,7 @@ static void take_remote(uint32_t from, const struct pwc_event *event)
         struct outbound *o = &self.out[from];
 
         if (word.first != o->epoch)
-            return; /* of an epoch that is over */
+            return; /* the event belongs to an epoch that is over */
         if (word.second > o->number)
             wrong("rank %u has checked more than was sent", from);
         o->begun = true;

@@ -197,7 +197,7 @@ static void too_long(void)
     close(s);
 }
 
-/* The visitor goes on sending behind its request: the exporter hangs up. */
+/* The visitor continues sending after its request: the exporter hangs up. */
 static void endless(void)
 {
     static const char more[4096];
@@ -310,7 +310,7 @@ static bool becomes(const char *sample, double value)
     return false;
 }
 
-/* Without a daemon the exporter reports that alone; it goes on with the next daemon on the same
+/* Without a daemon the exporter reports that alone; it continues with the next daemon on the same
  * socket. */
 static void comes_back(void)
 {

@@ -12,7 +12,7 @@
 
 static char page[65536];
 
-/* Finds the lines of a view: its own, and those without a name behind it. NULL: there are none. */
+/* Finds the lines of a view: its own, and those without a name after it. NULL: there are none. */
 static char *lines_of(const char *view)
 {
     char head[64], *at, *end;

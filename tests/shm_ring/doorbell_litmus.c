@@ -71,7 +71,7 @@ struct tally {
     uint64_t both;         /* the record was seen, and the arm too: woken for nothing */
     uint64_t only_sleeper; /* the record was seen before the sleep */
     uint64_t only_waker;   /* asleep, and woken */
-    uint64_t lost;         /* asleep for ever */
+    uint64_t lost;         /* asleep forever */
 };
 
 /*

@@ -2,7 +2,7 @@
  * The two sides of a pair as two processes: the pairs E, F, G and H of pair.h under load.
  *
  *     pair_litmus stream RECORDS    every record, id and payload is checked
- *     pair_litmus races ROUNDS      G: the look behind the sleeper's barrier sees the head, or the
+ *     pair_litmus races ROUNDS      G: the look after the sleeper's barrier sees the head, or the
  *                                   other's look at the bell sees that
  *     pair_litmus lost ROUNDS       without the barrier it must go wrong, or `races` shows nothing
  *     pair_litmus room-races ROUNDS, room-lost ROUNDS    the same of H

@@ -11,7 +11,7 @@
 
 enum { MOST = 1000, WIDEST = 16, GUARD = 32 };
 
-/* ---- codes ---------------------------------------------------------------------------------- */
+/* ---- codes ----------------------------------------------------------------------------------- */
 
 static bool is_one_of(enum word_op op, enum word_op from, enum word_op to)
 {
@@ -47,7 +47,7 @@ static void test_codes(void)
     }
 }
 
-/* ---- the computation ------------------------------------------------------------------------ */
+/* ---- the computation ------------------------------------------------------------------------- */
 
 static int64_t with_sign(uint64_t bits, uint32_t width)
 {
@@ -164,7 +164,7 @@ static double get_f64(const uint8_t *from)
     return value;
 }
 
-/* A sum or difference of two products of floats, each rounded by itself. */
+/* A sum or difference of two products of floats, each rounded on its own. */
 static double rounded_f32(double product, double other, double sign)
 {
     volatile float p = (float)product, q = (float)other;
@@ -234,7 +234,7 @@ static void plain(uint8_t code, uint8_t *to, const uint8_t *from)
         plain_integer(op, type, 1u << (fold_shift(code) & 3), to, from); /* 8 bytes at most */
 }
 
-/* ---- values --------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -276,7 +276,7 @@ static void fill(uint8_t code, uint8_t *to, size_t count, uint64_t *state)
         part(to + at, width, type >= WORD_F32 && !(type == FOLD_F64_AT && at % 16 == 8), state);
 }
 
-/* ---- tests ---------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 struct arrays {
     uint8_t into[MOST * WIDEST + 2 * GUARD], from[MOST * WIDEST + 2 * GUARD];

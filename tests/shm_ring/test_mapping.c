@@ -106,7 +106,7 @@ static void test_sealed(void)
     mapping_destroy(&m);
 }
 
-/* A child without privileges opens `fd` anew through /proc: the errno, 0 when that worked. */
+/* A child without privileges opens `fd` again through /proc: the errno, 0 when that worked. */
 static int reopen_unprivileged(int fd)
 {
     pid_t child = fork();
@@ -269,7 +269,7 @@ static void test_limits(void)
 {
     static const struct {
         const char *what;
-        int resource; /* of what there is nothing more; descriptors: so many */
+        int resource; /* the resource that has run out; for descriptors: how many are left */
         rlim_t left;
         int result;
         bool reader;

@@ -238,7 +238,7 @@ static uint32_t longest(uint8_t kind)
     return kind == PAIR_MESSAGE ? BLOCK_MAX : SESSION_ID_MAX;
 }
 
-/* For any content of the lines, at most an id's bytes are copied, and the reader goes on. */
+/* For any content of the lines, at most an id's bytes are copied, and the reader continues. */
 static void random_lines(void)
 {
     uint8_t id[BLOCK_MAX + 8];

@@ -20,7 +20,7 @@ struct row {
     uint64_t now;
     enum patience_step next;
     bool may_yield;
-    int64_t due; /* something, so long after `now`; 0: nothing */
+    int64_t due; /* something happens this long after `now`; 0: nothing does */
 };
 
 static const uint64_t T = 3600 * 1000 * MS; /* of a clock that has run for an hour */
@@ -179,7 +179,7 @@ static void test_long_yields(void)
         check(&rows[i]);
 }
 
-/* Behind a yield that has brought nothing: for as long as it took, and no longer than a look may.
+/* After a yield that has brought nothing: for as long as it took, and no longer than a look may.
  */
 static void test_looks(void)
 {
@@ -207,7 +207,7 @@ static void test_looks(void)
     }
 }
 
-/* Somebody computes for good: it is asked seldom in the end, but for ever. */
+/* Somebody computes for good: it is asked seldom in the end, except forever. */
 static void test_seldom(void)
 {
     struct patience p;

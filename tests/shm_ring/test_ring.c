@@ -159,7 +159,8 @@ static void test_full(void)
             CU_ASSERT_EQUAL(put(&r, size, 0), -EAGAIN);
             int64_t used = ring_used(&r.producer);
             CU_ASSERT(used <= RING);
-            CU_ASSERT(used + 2 * (int64_t)size > RING); /* no room but for a record and padding */
+            CU_ASSERT(used + 2 * (int64_t)size >
+                      RING); /* no room except for a record and padding */
             if (RING % size == 0)
                 CU_ASSERT_EQUAL(used, RING);
             /* One record taken makes room for one. */
@@ -390,7 +391,7 @@ static void test_hostile_record(void)
     }
 }
 
-/* Padding that follows padding, for ever: a reader may not be kept at it. */
+/* Padding that follows padding, forever: a reader may not be kept at it. */
 static void test_endless_padding(void)
 {
     struct pair r;
@@ -448,7 +449,7 @@ static void scribble(_Atomic uint64_t *record)
 
 /*
  * Another process changes the record under the reader. Whatever ring_copy accepts must be what it
- * checked: the copy's own size is the size it returned, and nothing lands behind it.
+ * checked: the copy's own size is the size it returned, and nothing lands after it.
  */
 static void test_changing_record(void)
 {

@@ -144,7 +144,7 @@ static void test_default_action(void)
         CU_ASSERT_FATAL(child >= 0);
         if (child == 0) {
             setrlimit(RLIMIT_CORE, &(struct rlimit){0});
-            alarm(10); /* in case it faults for ever */
+            alarm(10); /* in case it faults forever */
             die((enum death)death);
             _exit(0);
         }

@@ -40,7 +40,7 @@ static void test_codes(void)
     }
 }
 
-/* ---- against a plain computation ------------------------------------------------------------ */
+/* ---- against a plain computation ------------------------------------------------------------- */
 
 /* The value of a type's low bytes, with its sign. */
 static int64_t with_sign(uint64_t bits, enum word_type type)
@@ -56,7 +56,7 @@ static bool below(uint64_t a, uint64_t b, enum word_type type)
                          : (uint64_t)with_sign(a, type) < (uint64_t)with_sign(b, type);
 }
 
-/* The word behind an operation of integers; `first` is the only operand, or the one before
+/* The word after an operation of integers; `first` is the only operand, or the one before
  * `second`. */
 static uint64_t plain_integer(enum word_op op, enum word_type type, uint64_t old, uint64_t first,
                               uint64_t second)
@@ -283,7 +283,7 @@ static void test_read_only(void)
     munmap(word, 4096);
 }
 
-/* ---- several threads ------------------------------------------------------------------------ */
+/* ---- several threads ------------------------------------------------------------------------- */
 
 enum { THREADS = 4, ADDS = 200000 };
 
@@ -348,7 +348,7 @@ static void test_threads_add(void)
     }
 }
 
-/* ---- a word that is changed without end ----------------------------------------------------- */
+/* ---- a word that is changed without end ------------------------------------------------------ */
 
 static bool is_loop(enum word_op op, enum word_type type, bool fetch)
 {
@@ -427,7 +427,7 @@ static void test_changing_word(void)
     CU_ASSERT_EQUAL(atomic_load(&c.word) & 1, done & 1);
 }
 
-/* ---- placement ------------------------------------------------------------------------------ */
+/* ---- placement ------------------------------------------------------------------------------- */
 
 static void test_place(void)
 {

@@ -107,7 +107,7 @@ static pid_t start(const struct row *row, struct attack *a, unsigned process)
     _exit(1);
 }
 
-/* Waits so long for the end of standard input. Returns whether it came. */
+/* Waits this long for the end of standard input. Returns whether it came. */
 static int is_over(int ms)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};

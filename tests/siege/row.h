@@ -42,7 +42,7 @@ struct row {
     unsigned processes;
     unsigned flags;     /* enum row_flags */
     const char *daemon; /* an argument that the daemons need, with its value; NULL: none */
-    void (*run)(struct attack *a); /* returns only where it cannot go on */
+    void (*run)(struct attack *a); /* returns only where it cannot continue */
 };
 
 /* The rows, up to one without a name. */

@@ -24,7 +24,7 @@ struct seat {
 
 static struct seat seats[SEATS_MAX];
 
-/* ---- connections ---------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static int attach(struct attack *a, struct seat *seat, unsigned node, unsigned number,
                   uint32_t size)
@@ -78,9 +78,9 @@ static bool ask_trace(int socket)
     return raw_request(socket, 7, &request);
 }
 
-/* ---- rows that look ------------------------------------------------------------------------- */
+/* ---- rows that look -------------------------------------------------------------------------- */
 
-/* Asks without pause on so many connections without Hello, and reads the answers. */
+/* Asks without pause on this many connections without Hello, and reads the answers. */
 static void look(struct attack *a, unsigned lookers, const char *what)
 {
     int sockets[16];
@@ -166,7 +166,7 @@ static void run_unread(struct attack *a)
     }
 }
 
-/* ---- rows that ask for things, and give them back ------------------------------------------- */
+/* ---- rows that ask for things, and give them back -------------------------------------------- */
 
 enum step {
     BIND,
@@ -340,7 +340,7 @@ static void run_segments(struct attack *a)
     cycle(a, attach_many(a, 0, 16), steps);
 }
 
-/* ---- rows that come and go ------------------------------------------------------------------ */
+/* ---- rows that come and go ------------------------------------------------------------------- */
 
 static void run_hellos(struct attack *a)
 {

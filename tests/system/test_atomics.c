@@ -6,7 +6,7 @@
  *     test_atomics PWCD [OPERATIONS [CUTS [KILLS]]]
  *
  * A cut closes all TCP connections of the daemons at once (ss -K: root, and a kernel that can). The
- * keeper starts a killed daemon anew, which goes on with the state of the last.
+ * keeper starts a killed daemon again, which continues with the state of the last.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ enum {
     RUN = 32,
     REGION = 4096,
     STALLED_S = 60,
-    NAP_US = 50, /* of the ranks on the owner's node, which are many times as fast */
+    NAP_US = 50, /* for ranks on the owner's node, which are many times as fast */
 };
 
 /* Set by main before the tests run. */
@@ -80,7 +80,7 @@ static int submit(pwc_remote *to, uint8_t code, const uint8_t *operands, uint8_t
                    : pwc_atomic(to, 64, op, type, operands, 1, lid, rid, PWC_NO_RCE);
 }
 
-/* One operation on a word of rank 0, against the same on a word of our own. */
+/* One operation on a word of rank 0, compared with the same operation on a word of our own. */
 static void check_one(struct rank *from, uint8_t *word, uint8_t code, bool fetch)
 {
     _Alignas(8) uint8_t expected[8];
@@ -229,7 +229,7 @@ static uint64_t ended_by(const struct adder *adders)
     return atomic_load(&adders[2].ended) + atomic_load(&adders[3].ended);
 }
 
-/* Until so many of them have ended. */
+/* Waits until this many operations have ended. */
 static bool goes_on(const struct adder *adders, uint64_t until)
 {
     time_t limit = time(NULL) + STALLED_S;

@@ -1,7 +1,7 @@
 /*
  * Nodes whose configuration names different algorithms for collectives form no team: each member's
  * call ends with -EPROTO, and its text names the kind and both algorithms. Nodes that agree again
- * do. Where the configuration changes and daemons are started anew with it, teams that have started
+ * do. Where the configuration changes and daemons are restarted with it, teams that have started
  * keep their algorithms, and so do calls under way; later teams go by the new ones. Nobody hangs.
  *
  *     test_collective_key PWCD
@@ -190,7 +190,7 @@ static void join(struct member *m)
     MUST(m, pwc_request_create(m->rank.ctx, &m->request) == 0);
 }
 
-/* One rank has called when the daemons are started anew, the other calls behind that. */
+/* One rank has called when the daemons are restarted, the other calls after that. */
 static void *under_way(void *argument)
 {
     struct member *m = argument;
@@ -307,7 +307,7 @@ static void changed_under_way(void)
     pthread_barrier_destroy(&together);
 }
 
-/* The ranks have made some rounds since, or one has failed. */
+/* Whether the ranks have made some rounds since, or one has failed. */
 static void await_rounds(const struct member *members, unsigned more)
 {
     unsigned enough = members[0].rounds + more;

@@ -73,7 +73,7 @@ static void run(void *(*part)(void *))
     run_some(size, part);
 }
 
-/* ---- one collective ------------------------------------------------------------------------- */
+/* ---- one collective -------------------------------------------------------------------------- */
 
 static uint64_t value(uint32_t rank, uint64_t at)
 {
@@ -133,7 +133,7 @@ static int begin(pwc_team *t, enum kind kind, uint32_t root, const uint64_t *in,
     }
 }
 
-/* The word of a member's output that has to stand there, in a team of `ranks`. */
+/* The word that a member's output must hold there, in a team of `ranks`. */
 static uint64_t wanted(enum kind kind, uint32_t root, uint32_t rank, uint32_t ranks, uint64_t n,
                        uint64_t at)
 {
@@ -216,7 +216,7 @@ static bool has_root(enum kind kind)
     return kind == BCAST || kind == REDUCE || kind == GATHER || kind == SCATTER;
 }
 
-/* ---- parts ---------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static void *attach(void *argument)
 {
@@ -405,8 +405,8 @@ static void *refused_windows(void *argument)
     return NULL;
 }
 
-/* The first of two ranks gives a window up, for the other one votes on it and gathers much later:
- * what comes then is written into memory that is still there. */
+/* The first of two ranks frees a window, because the other one votes on it and gathers much later:
+ * what then arrives is written into memory that still exists. */
 static void *given_up_window(void *argument)
 {
     enum { TIMEOUT_MS = 2000, MEMBER_BYTES = 48 /* of struct window_member */ };
@@ -449,7 +449,7 @@ static void *given_up_window(void *argument)
     return NULL;
 }
 
-/* The last rank calls something else, behind calls that fit. */
+/* The last rank calls something else, after calls that fit. */
 static void *mismatch(void *argument)
 {
     struct member *m = argument;
@@ -469,7 +469,7 @@ static void *mismatch(void *argument)
     if (rc == 0)
         wait_for(m, request, -EBADMSG);
     else
-        CHECK_IS(m, rc, -EBADMSG); /* others have found out before this member called */
+        CHECK_IS(m, rc, -EBADMSG); /* others have found the mistake before this member called */
     CHECK(m, pwc_team_error_text(t, text, sizeof(text)) > 0);
     CHECK(m, strstr(text, "call 1 of the team") != NULL);
     CHECK(m, strstr(text, "barrier") != NULL);

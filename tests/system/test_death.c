@@ -1,6 +1,6 @@
 /*
  * Clients and daemons that die by SIGKILL in the middle of large transfers: the other side learns
- * it once, the daemons go on and give everything back, and others notice nothing.
+ * it once, the daemons continue and give everything back, and others notice nothing.
  *
  *     test_death PWCD PWCCTL PROVIDER [--KEY VALUE]...    keys of the daemons
  */
@@ -28,7 +28,7 @@
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static bool survives_daemons; /* the provider does */
-/* Not a test's own: a test that fails leaves it running. */
+/* Belongs to no single test: a test that fails leaves it running. */
 static struct bystanders others;
 
 static const struct death_row {
@@ -43,7 +43,7 @@ static const struct death_row {
     {"the owner of what is got dies", "get-owner", false, true},
 };
 
-/* Bytes land at the victim: it sees them itself. */
+/* Bytes land at the victim, which sees them itself. */
 static bool lands_at_victim(const struct death_row *row)
 {
     return row->victim_begins == row->get;
@@ -66,8 +66,8 @@ static int begin_all(struct rank *r, const struct death_row *row)
     return rc;
 }
 
-/* Until the first bytes of the first transfer are there, and so the last ones are not yet. The
- * clock bounds it: nobody rings for that. */
+/* Waits until the first bytes of the first transfer are there, but not yet the last ones. A
+ * deadline bounds the wait, because no bell rings for that. */
 static bool await_bytes(const struct rank *r)
 {
     const volatile uint8_t *first = r->memory;
@@ -79,7 +79,7 @@ static bool await_bytes(const struct rank *r)
     return *first == 0xff;
 }
 
-/* Where bytes come from is 0xff, where they land is 0. */
+/* Sources hold 0xff, destinations 0. */
 static int attach(struct rank *r, uint32_t number, const struct death_row *row)
 {
     bool lands_here = (number == VICTIM) == lands_at_victim(row);
@@ -144,7 +144,8 @@ static int end_of_put(struct rank *r, uint64_t id, unsigned flags)
     return event.status;
 }
 
-/* Towards the dead, as soon as its daemon knows: an error, also where no event was asked for. */
+/* Operations towards the dead fail as soon as its daemon knows, also where no event was
+ * requested. */
 static void check_dead(struct rank *r)
 {
     uint64_t id = 1000;
@@ -318,7 +319,7 @@ static void test_daemon_takes_other_along(void)
     rank_detach(&victim);
     rank_detach(&survivor);
 
-    cluster_kill(&cluster, 0); /* if it is there still */
+    cluster_kill(&cluster, 0); /* if it still runs */
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 0), 0);
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 1), 0);
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);

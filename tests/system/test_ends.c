@@ -66,7 +66,7 @@ static int status_of(pid_t pid)
     return status;
 }
 
-/* ---- submitted operations ------------------------------------------------------------------- */
+/* ---- submitted operations -------------------------------------------------------------------- */
 
 /* Submits, and ends at once. */
 static int put_and_finalize(struct rank *r)
@@ -162,8 +162,8 @@ static int attach_to_speaker(struct rank *r, const char *job, bool binds)
     return rc;
 }
 
-/* One event of the end, behind all that the peer has sent; then waits on it fail at once, and waits
- * on anybody go on. */
+/* One event of the end, after all that the peer has sent; then waits on it fail at once, and waits
+ * on anybody continue. */
 static void expect_end(struct rank *r, uint64_t words, int status)
 {
     const unsigned all = all_kinds;
@@ -232,7 +232,7 @@ static void test_unbinds(void)
     rank_detach(&r);
 }
 
-/* Rank 0 of a job that lasts: it binds rank 1 by itself, notifies it, and dies. */
+/* Rank 0 of a job that lasts: it binds rank 1 on its own, notifies it, and dies. */
 static pid_t start_again(const char *job)
 {
     pid_t pid;
@@ -299,7 +299,7 @@ static pid_t start_silent(const char *job)
     return pid;
 }
 
-/* A rank that comes again and only binds is a peer as before: waits for it go on, until it ends
+/* A rank that comes again and only binds is a peer as before: waits for it continue, until it ends
  * again. */
 static void test_comes_again_silently(void)
 {
@@ -455,7 +455,7 @@ static void test_barrier_works(void)
     CU_ASSERT_EQUAL_FATAL(pwc_barrier(r.ctx), 0); /* that of attach */
     CU_ASSERT_EQUAL(pwc_barrier(r.ctx), 0);
     CU_ASSERT(handled > 0);
-    while (handled < MESSAGES - MESSAGES / 8) /* the last ones may come behind the barrier */
+    while (handled < MESSAGES - MESSAGES / 8) /* the last ones may come after the barrier */
         CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_MESSAGE, &event, RANK_WAIT_MS), 1);
     for (uint64_t i = 0; i < MESSAGES; i += 8) {
         CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS), 1);
@@ -482,7 +482,7 @@ static int attach_third(pwc_client **client, pwc_ctx **ctx, uint32_t number, con
     return rc;
 }
 
-/* The timeout of a barrier is that of the attach too, for which a busy machine may need longer. */
+/* The timeout of a barrier is also that of the attach, for which a busy machine may need longer. */
 static int attach_shortly(pwc_client **client, pwc_ctx **ctx, uint32_t number, const char *job)
 {
     int rc = -ETIMEDOUT;
@@ -504,7 +504,7 @@ static void test_barrier_fails_for_all(void)
     fflush(NULL);
     child = fork();
     CU_ASSERT_FATAL(child >= 0);
-    if (child == 0) { /* would wait for longer than this process lives */
+    if (child == 0) { /* would wait longer than this process lives */
         alarm(RANK_WAIT_MS / 1000);
         if (attach_third(&client, &ctx, 0, "lacks", 2 * RANK_WAIT_MS) != 0)
             _exit(1);

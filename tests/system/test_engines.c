@@ -12,7 +12,7 @@
 #include "tests/lib/rank.h"
 
 #define RANKS        7u
-#define FIRST_OF_ONE 2u /* ranks before it are of node 0, with one engine, others of node 1 */
+#define FIRST_OF_ONE 2u /* lower ranks are on node 0, with one engine, the others on node 1 */
 #define PART         (64u << 10)
 #define REGION_BYTES (RANKS * PART)
 
@@ -82,7 +82,7 @@ static void all_reach_all(void)
                 printf("\n    from rank %u to rank %u ", i, j);
             CU_ASSERT(right);
         }
-    /* An owner that withdraws has its region back when no engine can reach it. */
+    /* An owner that withdraws a region has it back when no engine can reach it. */
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &ranks[RANKS - 1]), 0);
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[RANKS - 2], &ranks[RANKS - 1]), 0);
     CU_ASSERT_EQUAL(pwc_region_free(ranks[RANKS - 1].region), 0);
@@ -119,7 +119,7 @@ static void comes_back_with_fewer(void)
         rank_detach(&ranks[i]);
     CU_ASSERT_EQUAL_FATAL(rank_attach(&again, cluster.nodes[1].socket, "fewer", 3, 5, REGION_BYTES),
                           0);
-    /* Its first engine is linked anew with this, which ends what is under way. */
+    /* Its first engine is linked again with this, which ends what is under way. */
     if (rank_bind(&ranks[0], &again) < 0)
         CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &again), 0);
     CU_ASSERT_TRUE(exchange(&ranks[0], &again));

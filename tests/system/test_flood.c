@@ -22,12 +22,12 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
 
-#define SLOWER       50u /* at most so many times */
+#define SLOWER       50u /* the largest factor that is allowed */
 #define WHILES       5
 #define REGION_BYTES (1u << 20)
 #define WATCH_MS     300
 #define WAIT_MS      20000
-#define FULL_MS      100 /* refused for so long: nothing moves any more */
+#define FULL_MS      100 /* after refusals for this long nothing moves any more */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -107,11 +107,11 @@ static void beside(const char *job, bool stopped)
     CU_ASSERT(comes_true(&counts->ready, 2));
     if (stopped)
         CU_ASSERT_EQUAL(kill(bad[1], SIGSTOP), 0);
-    /* All that it may have is taken: from now on it is refused without end. */
+    /* Everything that the client may have is taken: from now on it is refused every time. */
     CU_ASSERT(comes_true(&counts->taken, 100));
     CU_ASSERT(comes_true(&counts->refused, 10000));
-    /* The best of several spans of time: other work on this machine takes some of each, a flood all
-     * of them. */
+    /* The best of several spans of time: other work on this machine takes part of each, a flood
+     * part of all. */
     for (int i = 0; i < WHILES && now * SLOWER < alone; i++) {
         uint64_t rounds = rounds_in_a_while();
 
@@ -140,7 +140,7 @@ static void test_stopped(void)
     beside("stopped", true);
 }
 
-/* Notifies the other rank until it is refused for good, and takes no event: how often. */
+/* Notifies the other rank until it is refused for good, and takes no event. Returns how often. */
 static uint64_t fill_ring(struct rank *r)
 {
     uint64_t count = 0;

@@ -168,7 +168,7 @@ static void all_are_named(void)
     CU_ASSERT_EQUAL(put(&cut.ranks[0]), 0);
     rank_detach(&dead.ranks[1]);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&waiter, NULL, wait_in_barrier, &absent.ranks[0]), 0);
-    /* Each look takes a second: what is a second old by then is named. */
+    /* The looks are a second apart: the doctor names what is a second old by then. */
     for (end = now_s() + LOOKS_S; seen < sizeof(named) / sizeof(named[0]) && now_s() < end;) {
         fill(&idle.ranks[0]); /* until events have filled the target's ring */
         text = look("doctor");

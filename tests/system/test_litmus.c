@@ -35,14 +35,14 @@
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static struct rank ranks[3];
-static bool astray; /* the origin does other than its row says */
+static bool astray; /* the origin does something other than its row states */
 
 static const size_t lengths[] = {1, 8, 100, 4096, 4097, 65536, 300000};
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
 static const pwc_cid none = {.value = 0};
 
-/* ---- the ranks ------------------------------------------------------------------------------ */
+/* ---- the ranks ------------------------------------------------------------------------------- */
 
 /* The origin's payload of a round. */
 static void fill(size_t length, uint64_t round)
@@ -119,7 +119,7 @@ static void *look(void *argument)
     return NULL;
 }
 
-/* Until the thread has looked at the word as it is now. */
+/* Waits until the thread has looked at the word as it is now. */
 static void await_look(struct looker *l)
 {
     uint64_t looks = atomic_load(&l->looks);
@@ -271,7 +271,7 @@ static uint64_t events_behind_data(void)
     return each_length(event_behind_data);
 }
 
-/* The second event says that the first put's data is there, too. */
+/* The second event says that the first put's data has been placed, too. */
 static uint64_t later_event(size_t length, uint64_t round)
 {
     uint64_t wrong;
@@ -360,7 +360,7 @@ static uint64_t ends_mean_placed(void)
     return each_length(end_means_placed);
 }
 
-/* A rank that knows of the end by whatever means reads what was put: here rank 2. */
+/* A rank that learns of the end in any way can read the data of the put: here rank 2. */
 static uint64_t third_reads(size_t length, uint64_t round)
 {
     int rc;
@@ -395,7 +395,7 @@ static uint64_t flushes_mean_placed(void)
     return each_length(flush_means_placed);
 }
 
-/* The source gets other bytes as soon as it may. */
+/* The source is overwritten as soon as that is allowed. */
 static uint64_t source_is_free(size_t length, uint64_t round)
 {
     bool packed = length <= pwc_packed_max(ranks[0].client);
@@ -480,8 +480,7 @@ static void listen_once(void)
     (void)pwc_probe(ranks[0].ctx, PWC_ANY, PWC_LOCAL, &event);
 }
 
-/* Mediums and Longs in turns; each handler finds its payload, and finds itself behind the ones
- * before. */
+/* Mediums and Longs in turns; each handler finds its payload, and the handlers run in order. */
 static uint64_t handlers_behind_data(void)
 {
     struct heard heard = {0};

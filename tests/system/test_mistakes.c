@@ -100,7 +100,7 @@ static void different_lengths(void)
     }
     for (uint32_t i = 0; i < RANKS; i++)
         givers[i].length = 8;
-    exchange(givers); /* the next one is whole again */
+    exchange(givers); /* the next exchange works again */
     for (uint32_t i = 0; i < RANKS; i++)
         CU_ASSERT_EQUAL(givers[i].result, 0);
 }
@@ -118,7 +118,7 @@ static void barrier_against_exchange(void)
     }
 }
 
-/* What the library refuses by itself has words, too, and they are about that call alone. */
+/* Errors that the library finds itself have a text too, which is about the last call alone. */
 static void memory_and_rings(void)
 {
     static const struct pwc_ctx_attr large = {.local_bytes = UINT32_C(1) << 30};

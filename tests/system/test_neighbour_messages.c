@@ -68,8 +68,8 @@ static int submit(struct two *t, uint64_t number)
     return message_request(PWC_AM_LONG, r->remote, slot, m);
 }
 
-/* b looks once in `lazy` submissions. Returns how many messages went directly. That depends on what
- * else the machine has to do, because a pair changes its path when it is drained. */
+/* b looks once in `lazy` submissions. Returns how many messages went directly, which depends on the
+ * load of the machine, because a pair changes its path when it is drained. */
 static uint64_t all_kinds(unsigned lazy)
 {
     uint64_t number = 0, total = 20000;

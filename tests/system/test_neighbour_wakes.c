@@ -19,7 +19,7 @@
 #include "tests/suite.h"
 #include "tests/system/lib/two.h"
 
-#define SOON_MS 500 /* a rank that naps looks again after a second: sooner is woken */
+#define SOON_MS 500 /* sooner is woken: a rank that naps looks again after a second */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -31,7 +31,7 @@ static void pause_ms(int ms)
     nanosleep(&time, NULL);
 }
 
-/* ---- death ---------------------------------------------------------------------------------- */
+/* ---- death ----------------------------------------------------------------------------------- */
 
 static void ignore(pwc_ctx *ctx, const struct pwc_am *m, void *argument)
 {
@@ -147,14 +147,14 @@ static void test_replier_dies(void)
     rank_detach(&r);
 }
 
-/* ---- sleep ---------------------------------------------------------------------------------- */
+/* ---- sleep ----------------------------------------------------------------------------------- */
 
 /* A thread that waits at a. */
 struct sleeper {
     struct two *two;
     unsigned kinds;
     bool by_poll;
-    /* The awaited event has been caused: before, the thread may be woken for other things. */
+    /* The awaited event has been caused; before that, the thread may be woken for other reasons. */
     _Atomic bool done;
     _Atomic pid_t thread;
     int rc;
@@ -189,7 +189,7 @@ static pthread_t fall_asleep(struct sleeper *s)
     int asleep = 0;
 
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_at_a, s), 0);
-    /* For some time on end. */
+    /* Runs for some time without a pause. */
     for (int i = 0; i < RANK_WAIT_MS && asleep < 50; i++) {
         pause_ms(1);
         asleep = s->thread && thread_sleeps_in(s->thread, call) ? asleep + 1 : 0;
@@ -199,7 +199,7 @@ static pthread_t fall_asleep(struct sleeper *s)
     return thread;
 }
 
-/* Lowers `best`, how long it took: a nap costs a second each time, a busy machine does not. */
+/* Lowers `best`, the time that it took: a nap costs a second each time, a busy machine does not. */
 static void woken_after(struct sleeper *s, pthread_t thread, int64_t *best)
 {
     int64_t from = now_ns();
@@ -240,7 +240,7 @@ static void test_reply_wakes(void)
     }
 }
 
-/* A ring that was full has room again: a rank that waits for that by pwc_fd is woken. */
+/* A ring that was full has room again: a rank that waits for room by pwc_fd is woken. */
 static void room_wakes(int64_t *best)
 {
     struct sleeper s = {.kinds = PWC_LOCAL, .by_poll = true};
@@ -318,7 +318,7 @@ static void test_death_wakes(void)
     CU_ASSERT_EQUAL(write(die[1], "", 1), 1);
     CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
     CU_ASSERT(WIFSIGNALED(status));
-    woken_after(&s, thread, &took); /* a poll ends by no nap: woken, or for ever */
+    woken_after(&s, thread, &took); /* a poll ends by no nap: woken, or forever */
     rank_detach(&t.a);
     close(die[0]);
     close(die[1]);

@@ -23,7 +23,7 @@
 #define HANDLER      7u
 #define SLOTS        1024u
 #define RING_BYTES   (256u << 10) /* of the remote ring */
-#define EVENT_BYTES  88u          /* in it, of a message with one argument */
+#define EVENT_BYTES  88u          /* in that ring, for a message with one argument */
 #define BOTHER_MOST  4000u        /* three quarters of what a context may have under way */
 #define QUIET_MS     100
 #define WAIT_NS      INT64_C(20000000000)
@@ -40,8 +40,8 @@ static int attach(struct rank *r, const char *job, uint32_t number, uint32_t siz
 
 /* The operations of the other that one rank has seen, by events and by a handler. */
 struct seen {
-    uint64_t next;  /* the target's: number of the next operation due */
-    uint64_t ended; /* the origin's: number of operations whose local event has come */
+    uint64_t next;  /* as target: number of the next operation due */
+    uint64_t ended; /* as origin: number of operations whose local event has arrived */
     bool right;
 };
 
@@ -103,7 +103,8 @@ static int submit(struct rank *r, uint64_t number, unsigned kind)
     }
 }
 
-/* `lazy`: how seldom the target looks, in submissions; then its rings fill, and events spill. */
+/* `lazy`: once in how many submissions the target looks; if seldom, its rings fill, and events
+ * spill. */
 static void ordered(unsigned lazy, unsigned messages_of)
 {
     struct rank ranks[2] = {0};
@@ -138,7 +139,7 @@ static void ordered(unsigned lazy, unsigned messages_of)
         rank_detach(&ranks[i]);
 }
 
-/* Until all that was submitted has ended, or the rest is held back. */
+/* Waits until all that was submitted has ended, or the rest is held back. */
 static void settle(struct rank *r, struct seen *seen, uint64_t submitted)
 {
     struct pwc_event event;
@@ -220,7 +221,7 @@ static void put_for_ever(const char *job)
     }
 }
 
-/* All that comes, in order, and its bytes there: 1, 0 or an error. */
+/* Takes everything that arrives, in order, and checks its bytes: 1, 0 or an error. */
 static int take_number(struct rank *r, uint64_t *next)
 {
     struct pwc_event event;
@@ -237,7 +238,7 @@ static int take_number(struct rank *r, uint64_t *next)
     return 1;
 }
 
-/* Until an operation towards the dead rank says that it is gone. */
+/* Waits until an operation towards the dead rank reports that it is gone. */
 static int32_t status_of_dead(struct rank *r)
 {
     struct pwc_event event = {0};
@@ -301,7 +302,7 @@ static void test_death(void)
 
 /* ---- a hostile neighbour --------------------------------------------------------------------- */
 
-/* So many reach rank 0 that it leaves some quiet, and looks at its board. */
+/* Rank 0 has more neighbours than it looks at, so it leaves some quiet and looks at its board. */
 static void bind_more(struct rank *r, const struct pwc_key *key)
 {
     for (int i = 0; i < 6; i++) {
@@ -398,7 +399,7 @@ static void echo(void)
 }
 
 /* Puts and sends to the hostile rank, which writes over its pairs and takes nothing: some
- * operations go by the pair, others wait in the daemon for ever. However they end, each ends once.
+ * operations go by the pair, others wait in the daemon forever. However they end, each ends once.
  * The number that waits is bounded, or the other targets would find no room in the end. */
 static void bother(struct rank *r, pwc_remote *hostile, uint64_t n, uint64_t *waiting)
 {

@@ -1,8 +1,8 @@
 /*
  * An origin of notifications that dies by SIGKILL in the middle of its stream. The target has taken
- * exactly what had come, in order, by each kind of request: one at a time, counted, with wildcards,
- * and among the unexpected. Its requests for the dead stay under way until it cancels them, and
- * the stream of another origin goes on meanwhile.
+ * exactly what had arrived, in order, by each kind of request: one at a time, counted, with
+ * wildcards, and among the unexpected. Its requests for the dead stay under way until it cancels
+ * them, and the stream of another origin goes on meanwhile.
  *
  * Rank 0 is the target and this process, on node 0; the others are children, on the last node.
  *
@@ -30,7 +30,7 @@ enum {
     RANKS,
     /* Tags of the first window. */
     STREAM = 0, /* one after the other */
-    COUNTED,    /* by one request that never ends by itself */
+    COUNTED,    /* by one request that never ends on its own */
     KEPT,       /* nobody asks for them until the victim is dead */
     STOP,       /* the last of the other origin */
     GO,         /* to the other origin: come to an end */
@@ -164,7 +164,7 @@ static void begin(struct origin *o, uint32_t rank, const char *job, uint64_t wil
         put(o, o->m.first, 0, NULL, 0, KEPT);
 }
 
-/* In a process of its own, until it is killed. */
+/* Runs in a process of its own, until it is killed. */
 _Noreturn static void be_victim(const char *job)
 {
     struct origin o;
@@ -174,7 +174,7 @@ _Noreturn static void be_victim(const char *job)
         send_next(&o);
 }
 
-/* In a process of its own. The number of the last notification is how many there were. */
+/* Runs in a process of its own. The number of the last notification is the count of all. */
 _Noreturn static void be_other(const char *job)
 {
     struct origin o;
@@ -319,20 +319,20 @@ static void take_unexpected(struct target *t, uint32_t origin, uint64_t *tagged,
 }
 
 /* Neither killed between its data and its notification, nor before: what was placed has been
- * notified, but for the last. */
+ * notified, except for the last. */
 static bool accounted(uint64_t notified, uint64_t placed)
 {
     return notified == placed || notified + 1 == placed;
 }
 
-/* The notifications that had come from the victim are there, and no more. */
+/* The notifications that had arrived from the victim are there, and no more. */
 static void check_dead(struct target *t, pwc_request *counted)
 {
     pwc_request *kept = started(t->m.first, VICTIM, KEPT, KEPT_COUNT);
     pwc_request *more = started(t->m.first, VICTIM, KEPT, 1);
     struct pwc_status status;
 
-    CU_ASSERT_EQUAL(pwc_test(kept, &status), 1); /* at once: they had come */
+    CU_ASSERT_EQUAL(pwc_test(kept, &status), 1); /* at once: they had arrived */
     CU_ASSERT(status.status == 0 && status.count == KEPT_COUNT);
     CU_ASSERT_EQUAL(pwc_request_free(kept), 0);
     CU_ASSERT_EQUAL(cancelled(more), 0);
@@ -398,10 +398,11 @@ static void test_an_origin_dies(void)
     CU_ASSERT_EQUAL_FATAL(kill(victim, SIGKILL), 0);
     CU_ASSERT_EQUAL_FATAL(waitpid(victim, &status, 0), victim);
     CU_ASSERT_FATAL(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    look_until(&t, NULL, 0, t.seen[OTHER] + SEEN_BEFORE_DEATH); /* puts of the other origin go on */
+    look_until(&t, NULL, 0,
+               t.seen[OTHER] + SEEN_BEFORE_DEATH); /* puts of the other origin continue */
     await_death(&t);
     CU_ASSERT_EQUAL(pwc_put_notify(t.m.first, OTHER, 0, NULL, 0, GO, PWC_CID_NONE, PWC_NO_LCE), 0);
-    /* The event came over the same way as all that the victim had sent, and behind it. */
+    /* The event came over the same way as all that the victim had sent, and after it. */
     look_until(&t, stop, 0, 0);
     CU_ASSERT_EQUAL(pwc_request_free(stop), 0);
     while (look(&t, OTHER) || look(&t, VICTIM))

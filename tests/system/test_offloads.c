@@ -306,7 +306,7 @@ static void test_key_value(void)
     check_key_value(0);
 }
 
-/* ---- views of pwcctl ------------------------------------------------------------------------ */
+/* ---- views of pwcctl ------------------------------------------------------------------------- */
 
 /* Whether pwcctl's list of node 1's offloads has these words. */
 static bool shown(const char *words)
@@ -508,7 +508,7 @@ static void test_strided(void)
     check_strided(0);
 }
 
-/* Half a column is placed behind the matrix of a stopped client, whose handlers spread it from
+/* Half a column is placed after the matrix of a stopped client, whose handlers spread it from
  * there. The client's daemon hands over on the way. */
 static void check_placed(unsigned node, bool goes)
 {

@@ -1,11 +1,11 @@
 /*
- * Daemons that are started anew under load, by SIGKILL and by a planned hand-over: every operation
+ * Daemons that are restarted under load, by SIGKILL and by a planned hand-over: every operation
  * ends once, and is seen once, with the right bytes; collectives are right; a client that sleeps
  * wakes; one that died meanwhile is noticed.
  *
  *     test_restart PWCD PWCCTL PROVIDER [KILLS [HAND_OVERS [GIB [ARGUMENT...]]]]
  *
- * With GIB (1, 4, ...) only the pauses of hand-overs are measured, with up to so much memory.
+ * With GIB (1, 4, ...) only the pauses of hand-overs are measured, with up to GIB of memory.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -43,7 +43,7 @@ static void nap_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* Until so many operations more have ended. */
+/* Waits until this many more operations have ended. */
 static bool goes_on(struct ledger *l, uint64_t more)
 {
     uint64_t until = ledger_ended(l) + more;
@@ -165,8 +165,8 @@ static void test_handed_over(void)
     CU_ASSERT(cluster_runs(&cluster));
 }
 
-/* How long two ranks wait that have the machine for themselves, with so much memory registered; the
- * first figure is without a hand-over. */
+/* Measures how long two ranks wait that have the machine to themselves, with this much memory
+ * registered. The first figure is without a hand-over. */
 static void measure_with(size_t gib)
 {
     static struct ledger between;
@@ -191,7 +191,7 @@ static void test_measured(void)
         measure_with(gib);
 }
 
-/* ---- ranks that wait, and processes that die ------------------------------------------------ */
+/* ---- ranks that wait, and processes that die ------------------------------------------------- */
 
 static void kill_daemon(unsigned node)
 {
@@ -248,7 +248,7 @@ static void test_sleeper_wakes(void)
     rank_detach(&b.rank);
 }
 
-/* Wherever the job's home is: both nodes are started anew while one rank waits. */
+/* Wherever the job's home is: both nodes are restarted while one rank waits. */
 static void barrier_over(void (*restart)(unsigned node))
 {
     struct waiting a, b;
@@ -340,7 +340,7 @@ static void *wait_in_rounds(void *argument)
     return NULL;
 }
 
-/* Both nodes are started anew, in both ways, under calls that wait, and none of these notices. */
+/* Both nodes are restarted, in both ways, under calls that wait, and none of these notices. */
 static void test_calls_that_wait(void)
 {
     static void (*const restarts[])(unsigned node) = {kill_daemon, ask_to_hand_over};
@@ -445,7 +445,7 @@ static void be_called(struct rank *to, struct caller *callers, int count)
     }
 }
 
-/* The ranks go on calling over restarts, and a rank that comes later has a bit of its own. */
+/* The ranks continue calling over restarts, and a rank that comes later has a bit of its own. */
 static void test_quiet_callers(void)
 {
     struct caller callers[CALLERS];
@@ -572,7 +572,7 @@ int main(int argc, char **argv)
     if (argc > 6)
         registered = (unsigned)strtoul(argv[6], NULL, 10);
     for (int i = 7; i < argc; i++) {
-        more[i] = argv[i]; /* behind those above */
+        more[i] = argv[i]; /* after those above */
         directly = directly && strcmp(argv[i], "off") != 0;
     }
     file = mkstemp(configuration);

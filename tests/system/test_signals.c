@@ -29,7 +29,7 @@
 #define LONG_NS      (RANK_WAIT_MS * INT64_C(1000000))
 #define ROUNDS       200
 #define STORES       100000            /* at least, and looks at the word meanwhile */
-#define STORES_NS    INT64_C(30000000) /* and for so long: the direct path is fast */
+#define STORES_NS    INT64_C(30000000) /* and at least for this long: the direct path is fast */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;

@@ -1,6 +1,6 @@
 /*
  * Teams over whole daemons, by processes with the library: shapes, quotas, members and nodes that
- * die while teams form and work, and daemons that are started anew meanwhile.
+ * die while teams form and work, and daemons that are restarted meanwhile.
  *
  *     test_teams PWCD NODES [KILLS [ARGUMENT...]]
  */
@@ -323,7 +323,7 @@ static void a_death_in_a_collective(void)
     a_death("working", working_script);
 }
 
-/* ---- daemons that are started anew ----------------------------------------------------------- */
+/* ---- daemons that are restarted -------------------------------------------------------------- */
 
 /* Teams form, work and go, one after another. */
 static void churn_script(struct rank *r, uint32_t number, const char *job)

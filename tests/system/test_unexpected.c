@@ -1,7 +1,7 @@
 /*
  * Notifications that none has asked for, more than a context keeps: they fill its ring, spill into
  * the daemon, and hold their sender. Each wait that cannot go on says so; what does not depend on
- * them goes on; and when requests are started, all come, in order.
+ * them continues; and when requests are started, all come, in order.
  *
  * Both ranks are this process's: 0 on node 0 sends, 1 on the last node is the target.
  *
@@ -29,7 +29,7 @@ enum {
     TAGS = 8,
     NEVER = TAGS, /* no notification has this tag */
     WORD = 4096,  /* offset of a word that nobody else writes to */
-    PLAIN = 10,   /* one of so many has an event that is no notification */
+    PLAIN = 10,   /* every tenth event is no notification */
     MORE = 3000,  /* sent while the target drains */
 };
 
@@ -52,7 +52,7 @@ static const char *socket_of(const struct end *e)
     return cluster.nodes[e->number == 0 ? 0 : cluster.options.nodes - 1].socket;
 }
 
-/* On a thread of its own, for the last step waits for the other rank. */
+/* Runs on a thread of its own, because the last step waits for the other rank. */
 static void *attach(void *argument)
 {
     struct end *e = argument;
@@ -177,7 +177,7 @@ static void send_until_full(struct both *b)
     CU_ASSERT_FATAL(is_held(b));
 }
 
-/* Each call takes some of what has come. */
+/* Each call takes some of what has arrived. */
 static int test_until_full(const struct both *b)
 {
     time_t limit = time(NULL) + RANK_WAIT_MS / 1000;
@@ -212,7 +212,7 @@ static void take_plain(struct both *b)
     CU_ASSERT_FATAL(rc == 0 || rc == -ENOBUFS);
 }
 
-/* Waits for what stands behind the unexpected end at once. */
+/* Waits for what stands after the unexpected end at once. */
 static void check_waits(struct both *b)
 {
     pwc_ctx *ctx = b->to.ctx;
@@ -290,7 +290,7 @@ static bool all_came(const struct both *b)
     return all;
 }
 
-/* While the sender goes on. */
+/* While the sender continues. */
 static void drain(struct both *b, uint64_t total)
 {
     time_t limit = time(NULL) + RANK_WAIT_MS / 1000;

@@ -65,7 +65,7 @@ static bool comes(const struct rank *r, unsigned kind, uint64_t id, int status, 
     return false;
 }
 
-/* One local and one remote event have come, and no more; memory is as it must be. */
+/* One local and one remote event have arrived, and no more; memory is as it must be. */
 static bool has_ended(struct two *t, uint64_t length)
 {
     struct pwc_event event;
@@ -323,7 +323,7 @@ static void refusals(void)
     CU_ASSERT_EQUAL(memcmp(t.b.memory, t.b_holds, REGION), 0);
     CU_ASSERT_EQUAL(pwc_probe(t.a.ctx, PWC_ANY, 0, &event), 0);
     CU_ASSERT_EQUAL(pwc_probe(t.b.ctx, PWC_ANY, 0, &event), 0);
-    /* As many as may be are taken. */
+    /* A vector with the maximum number of pieces is taken. */
     for (size_t i = 0; i < PWC_PIECES_MAX; i++)
         memcpy(t.b_holds + i * 16, t.a_holds + i * 16, 8);
     CU_ASSERT_EQUAL(pwc_putv(t.a.remote, many, PWC_PIECES_MAX, pwc_cid_u64(1), pwc_cid_u64(2), 0),

@@ -167,7 +167,8 @@ struct idler {
     int64_t least; /* that it has taken in one of the looks */
 };
 
-/* For a while; whether each has kept to its limit in this or an earlier one. */
+/* Watches for a while. Returns whether each has kept to its limit in this look or in an earlier
+ * one. */
 static bool all_idle(struct idler *idlers, unsigned count)
 {
     int64_t before[3];

@@ -23,7 +23,7 @@ static int parse(struct options *out, const char *const *words)
     int argc = 1, shown = dup(STDERR_FILENO);
     for (; words[argc - 1] != NULL; argc++)
         argv[argc] = (char *)(uintptr_t)words[argc - 1];
-    optind = 0; /* getopt starts anew */
+    optind = 0; /* getopt restarts */
     FILE *silent = freopen("/dev/null", "w", stderr);
     int rc = options_parse(out, argc, argv);
     if (silent != NULL)

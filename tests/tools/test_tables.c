@@ -54,7 +54,7 @@ static char *document_of(const struct view *view, int node, bool wide)
     return text;
 }
 
-/* Prints the view of so many daemons; the text is to be freed. */
+/* Prints the view of this many daemons; the text is to be freed. */
 static char *print(const struct view *view, size_t count, bool wide)
 {
     struct view_answer answers[NODES];

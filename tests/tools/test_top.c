@@ -12,7 +12,7 @@ struct state {
     double uptime;
     json_int_t puts[2]; /* of two contexts */
     json_int_t records;
-    int clients; /* of these, from the first */
+    int clients; /* how many clients these are, from the first on */
     const char *job;
 };
 
@@ -247,7 +247,7 @@ static void parts(void)
     }
 }
 
-/* The queues of a look, in which rank 1 has so much in its ring. */
+/* Sets the bytes used and the events delivered of rank 1's remote ring in a look at the queues. */
 static void fill(struct top_look *look, int used, int delivered)
 {
     json_t *row = json_array_get(json_object_get(look->queues, "queues"), 1);
@@ -258,7 +258,7 @@ static void fill(struct top_look *look, int used, int delivered)
 }
 
 /* A context that takes nothing is named after two looks that lie far enough apart, with the time
- * since the first of them; one that takes something is not, and begins anew. */
+ * since the first of them; one that takes something is not, and starts over. */
 static void quiet(void)
 {
     static const struct {
@@ -341,7 +341,7 @@ static void nonsense(void)
 }
 
 /* A job in which nothing happens while its ranks wait for events is named after ten seconds; one in
- * which something happens begins anew. */
+ * which something happens starts over. */
 static void still(void)
 {
     static const struct {

@@ -35,7 +35,7 @@ int exporter_serve(const struct exporter_options *options, const struct exporter
 struct scrape {
     const struct exporter_options *options;
     char *text[2];     /* OpenMetrics; plain */
-    uint64_t asked_ns; /* when the texts were made; 0: never */
+    uint64_t asked_ns; /* when the texts were made; 0: they were not */
     bool down;         /* the daemon did not answer then */
 };
 

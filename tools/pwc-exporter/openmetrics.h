@@ -20,7 +20,7 @@
 enum openmetrics_type {
     OPENMETRICS_GAUGE = 1,
     OPENMETRICS_COUNTER,
-    OPENMETRICS_INFO, /* the value is always 1; the labels carry the facts */
+    OPENMETRICS_INFO, /* the value is always 1; the labels carry the information */
     OPENMETRICS_HISTOGRAM,
 };
 

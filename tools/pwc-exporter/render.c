@@ -178,7 +178,7 @@ static void write_families(const struct openmetrics *to, struct source s)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* Several engines may have ledgers with one node: their rows become one. */
+/* Several engines may have ledgers with one node: their rows are joined. */
 static void add_peer(json_t *to, const json_t *from)
 {
     const char *state = text(from, "state");

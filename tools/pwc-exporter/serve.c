@@ -2,7 +2,7 @@
  * Owns the listener and its connections: each is answered once and closed.
  *
  * Anybody may connect: there are VISITORS_MAX connections, each is closed when VISITORS_MAX others
- * have come after it or after SILENCE_S of silence, and a head has a bound.
+ * have arrived after it or after SILENCE_S of silence, and a head has a bound.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -32,7 +32,7 @@ struct server {
     size_t next;                /* the visitor that makes room for another */
 };
 
-/* libmicrohttpd reports that a connection has come, or is about to be closed. */
+/* libmicrohttpd reports that a connection was accepted, or is about to be closed. */
 static void noticed(void *context, struct MHD_Connection *connection, void **state,
                     enum MHD_ConnectionNotificationCode code)
 {

@@ -147,7 +147,7 @@ static void memory(struct line *l)
     }
 }
 
-/* A number of 64 bits; one that is an address of a window is shown as that, too. */
+/* Writes a number of 64 bits; if it is an address of a window, also as that. */
 static void wide(struct line *l)
 {
     static const char *const windows[HANDLER_WINDOWS] = {"",      "stack", "context", "packet",

@@ -16,8 +16,8 @@
 
 #define DISASSEMBLE_TEXT_MAX 96
 
-/* Writes one instruction; what is none becomes its bytes. `place` is its number. Returns how many
- * places it takes: 1 or 2. */
+/* Writes one instruction; bytes that are no instruction are written as bytes. `place` is its
+ * number. Returns how many places it takes: 1 or 2. */
 uint32_t disassemble_one(const struct handler_instruction *code, uint32_t place, uint32_t count,
                          char text[DISASSEMBLE_TEXT_MAX]);
 /* Prints an image; -EBADMSG: its sizes do not fit its bytes. */

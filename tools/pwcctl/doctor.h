@@ -23,7 +23,8 @@
 
 struct doctor_daemon {
     char socket[108];
-    int status; /* 0: it has answered; or why not, a negative errno, and in words */
+    int status; /* 0: the daemon has answered; otherwise why not, as a negative errno and in words
+                 */
     char why[DOCTOR_TEXT_MAX];
     bool stuck;
     pid_t pid;
@@ -43,7 +44,7 @@ struct doctor_daemon {
 struct doctor_programs {
     char version[DOCTOR_WORD_MAX]; /* ours */
     unsigned session_version;
-    char pwcd[256];                     /* the daemon's program that would be started */
+    char pwcd[256];                     /* the daemon's program that a start would use */
     char pwcd_version[DOCTOR_WORD_MAX]; /* "": it cannot be asked */
     char providers[DOCTOR_PROVIDERS_MAX][DOCTOR_WORD_MAX]; /* usable ones; the first is taken */
     unsigned provider_count;
@@ -51,7 +52,7 @@ struct doctor_programs {
 };
 
 struct doctor_machine {
-    uid_t uid;                           /* that the daemon runs as, or, where none does, ours */
+    uid_t uid; /* the user that the daemon runs as; without a daemon, ours */
     uint64_t memory_locked, descriptors; /* hard limits of that process */
     bool of_daemon;                  /* the limits are the daemon's; false: those of this shell */
     bool memory_exempt;              /* memory_locked does not bind that process */
@@ -72,7 +73,7 @@ struct doctor_operation {
     unsigned target; /* rank */
     unsigned node;   /* the target's */
     uint64_t age_ns;
-    char link[DOCTOR_TEXT_MAX]; /* of `cut`: why there is no link with that node */
+    char link[DOCTOR_TEXT_MAX]; /* for `cut`: why there is no link with that node */
 };
 
 /* A context that has taken nothing for a second, of events or of a neighbour's records. */
@@ -81,13 +82,13 @@ struct doctor_full {
     unsigned rank;     /* the first one's */
     uint64_t quiet_ns; /* how long, where earlier looks are known; 0: for a second */
     uint64_t used, size, spilled;
-    unsigned writer; /* of records: the neighbour's rank */
-    bool known;      /* of events: its client was still there, of this user and job */
+    unsigned writer; /* for a queue of records: the rank of the neighbour that writes them */
+    bool known;      /* for a queue of events: its client was still there, with this user and job */
     uid_t uid;
     char job[DOCTOR_WORD_MAX * 2];
-    unsigned held;    /* operations of others towards it that have waited for over a second, */
-    int64_t held_of;  /* the oldest of them, of this rank; -1: its context has gone */
-    uint64_t held_ns; /* for so long */
+    unsigned held;    /* operations of others towards it that have waited for over a second */
+    int64_t held_of;  /* the oldest of them belongs to this rank; -1: its context has gone */
+    uint64_t held_ns; /* how long they have waited */
 };
 
 /* A barrier or an exchange that has waited for ranks for over a second: the oldest one. */
@@ -105,8 +106,8 @@ struct doctor_gone {
     unsigned left, live;
 };
 
-/* A job in which nothing has been submitted or has come for a second, though ranks wait for it: the
- * first one. */
+/* A job in which nothing has been submitted or has arrived for a second, though ranks wait for it:
+ * the first one. */
 struct doctor_still {
     unsigned count; /* such jobs; 0: the rest means nothing */
     char job[DOCTOR_WORD_MAX];
@@ -114,12 +115,12 @@ struct doctor_still {
     char events[DOCTOR_WORD_MAX * 2];    /* these, as a list */
     char elsewhere[DOCTOR_WORD_MAX * 2]; /* ranks that wait in no call; "": there are none */
     unsigned unseen;                     /* ranks that no daemon that was asked has */
-    uint64_t quiet_ns;                   /* for so long; 0: a second */
+    uint64_t quiet_ns;                   /* how long nothing moved; 0: for a second */
 };
 
 /* The reasons why programs make no progress, as all daemons that were asked give them. */
 struct doctor_stalls {
-    struct doctor_operation operation, cut; /* towards nodes that are linked, and that are not */
+    struct doctor_operation operation, cut; /* towards linked nodes, and others */
     struct doctor_full events, records;
     struct doctor_barrier barrier;
     struct doctor_still still;
@@ -171,7 +172,7 @@ void doctor_look_at_stalls(struct doctor_stalls *stalls, const char *const *sock
 /* Looks at the machine as that daemon sees it. */
 void doctor_look_at_machine(struct doctor_facts *facts);
 
-/* Judges the daemon of the first socket, and what programs of all of them wait for. 0: nothing is
+/* Judges the daemon of the first socket, and what programs of all daemons wait for. 0: nothing is
  * wrong; 1: something is; negative: there was no memory to judge. */
 int doctor_run(const char *const *sockets, size_t count, bool json);
 

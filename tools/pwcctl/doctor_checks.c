@@ -55,7 +55,7 @@ static struct size_text size_of(uint64_t bytes)
 
 /* ---- fabrics of this machine ---------------------------------------------------------------- */
 
-/* Returns the provider of the daemon that runs, else the one that a daemon would take; a node alone
+/* Returns the provider of the running daemon, else the one that a daemon would take; a node alone
  * needs none. */
 static const char *provider_of(const struct doctor_facts *f)
 {

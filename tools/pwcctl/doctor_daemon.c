@@ -102,7 +102,7 @@ static int ask(struct doctor_daemon *d, const char *what,
 /* ---- its program -------------------------------------------------------------------------------
  */
 
-/* Reads to the end of the stream. Returns false if the end does not come for long, or not within
+/* Reads to the end of the stream. Returns false if the end does not come in time, or not within
  * `size`. */
 static bool read_all(int from, char *to, size_t size)
 {

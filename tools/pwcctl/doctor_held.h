@@ -20,18 +20,18 @@ const json_t *doctor_client_of(const struct doctor_answers *a, const json_t *row
 const json_t *doctor_context_of(const struct doctor_answers *a, const json_t *row);
 /* The rank of the context that has submitted an operation; -1: it has gone. */
 int64_t doctor_origin(const struct doctor_answers *a, const json_t *op);
-/* Notes whose job the full context is of. */
+/* Notes the job of the full context. */
 void doctor_note_job(struct doctor_full *full, const json_t *client);
-/* Returns whether a context of this document, "queues", may be one that takes nothing. */
+/* Returns whether a context of this document, "queues", may count as one that takes nothing. */
 bool doctor_is_suspect(const json_t *queues);
 /* Takes what programs wait for, as the daemons say. `later` has each daemon's queues of a later
- * look, NULL: there is none, so that nobody can be said to take nothing. */
+ * look; NULL: there is none, and then no context counts as one that takes nothing. */
 void doctor_take_stalls(struct doctor_stalls *s, const struct doctor_answers *all,
                         json_t *const *later, size_t count);
 /* Returns whether a context of this document, "queues", waits for events, a flush or room. */
 bool doctor_has_waiter(const json_t *queues);
-/* Takes a job that stands still, from `later` too. One of which a context is seen in one look only
- * does not stand still. */
+/* Takes a job that stands still, from `later` too. A job with a context that is seen in one look
+ * only does not stand still. */
 void doctor_take_still(struct doctor_still *still, const struct doctor_answers *all,
                        json_t *const *later, size_t count);
 /* Adds what the context holds up: operations of the same job of the same user, towards its rank.

@@ -35,7 +35,7 @@ bool doctor_has_waiter(const json_t *queues)
     return false;
 }
 
-/* Whether a context does between two looks what somebody could wait for. */
+/* Whether a context has done something between two looks for which another could wait. */
 static bool moved(const json_t *before, const json_t *now)
 {
     static const char *const counts[] = {"submitted",       "ended",          "delivered",
@@ -87,7 +87,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Writes the ranks that `how` holds for, as "0-1, 3"; "..." stands for what finds no room. */
+/* Writes the ranks that `how` holds for, as "0-1, 3"; "..." stands for ranks that find no room. */
 static unsigned list(json_t *ranks, enum how how, char *text, size_t size)
 {
     unsigned *numbers = calloc(json_object_size(ranks) + 1, sizeof(*numbers)), count = 0;

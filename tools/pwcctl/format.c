@@ -60,7 +60,7 @@ void format_number(double value, enum field_unit format, char *out)
     }
 }
 
-/* A text that is cut shows it. */
+/* A text that was cut ends with a mark. */
 static void format_text(const char *text, char *out)
 {
     if (snprintf(out, TABLE_CELL_MAX, "%s", text) >= (int)TABLE_CELL_MAX)

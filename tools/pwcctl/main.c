@@ -24,7 +24,7 @@ static int ask(const char *socket, const char *what, char **out)
 }
 
 /* Shows what the daemons answer. A daemon that does not is named on stderr, and the others are
- * shown all the same. */
+ * shown anyway. */
 static int look(const struct options *options)
 {
     struct view_answer answers[OPTIONS_SOCKETS_MAX];

@@ -15,16 +15,16 @@ struct options {
     bool upgrade;
     bool doctor;
     bool trace;
-    const char *out;                          /* of trace: the file */
-    double seconds;                           /* of trace */
-    long client;                              /* of trace: of this one alone; -1: of all */
+    const char *out;                          /* for trace: the file */
+    double seconds;                           /* for trace: how long */
+    long client;                              /* for trace: the only client to trace; -1: all */
     const char *sockets[OPTIONS_SOCKETS_MAX]; /* all that were given, or the default */
     uint32_t socket_count;
     bool check, disassemble;
-    const char *program; /* of upgrade; NULL: the daemon's own; of check and disassemble */
+    const char *program; /* for upgrade (NULL: the daemon's own), check and disassemble */
     bool top;
     bool batch;     /* top prints lines */
-    unsigned count; /* of looks in batch; 0: without end */
+    unsigned count; /* in batch: how many looks; 0: without end */
 };
 
 /* 0: run; 1: help or the version was printed; -EINVAL: the command line is wrong, and stderr has

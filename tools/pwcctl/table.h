@@ -1,5 +1,5 @@
 /*
- * Text in aligned columns, never wider than TABLE_WIDTH. A text that is too long goes on in the
+ * Text in aligned columns, never wider than TABLE_WIDTH. A text that is too long continues in the
  * lines below it. Columns that do not fit beside each other stand below each other, in parts; each
  * part begins with the columns that name a row.
  */

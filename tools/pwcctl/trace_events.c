@@ -6,7 +6,7 @@
  * ("s", "t", "f") lead from an operation over the write that carried its record to its event.
  *
  * Viewers differ in what they take, so: a thread's number is no other thread's nor process's, an
- * arrow's id is a number (text would have to be hexadecimal), and arrows stand behind all slices,
+ * arrow's id is a number (text would have to be hexadecimal), and arrows stand after all slices,
  * for what has the same time is taken in the order of the file.
  */
 #include "tools/pwcctl/trace_events.h"
@@ -152,7 +152,7 @@ static void put_names(struct writer *w)
     const struct trace_model *m = w->model;
     uint32_t named = TRACE_NONE;
     for (size_t i = 0; i < m->count; i++)
-        if (m->slices[i].source != named) { /* sources come one behind the other */
+        if (m->slices[i].source != named) { /* sources come one after the other */
             char text[32];
             named = m->slices[i].source;
             uint32_t process = process_of(w, &m->slices[i]);
@@ -177,7 +177,7 @@ static void put_span(struct writer *w, const struct slice *s, const char *catego
             (double)(to - from) / 1000);
 }
 
-/* The steps that lie one behind the other inside it. */
+/* The steps that lie one after the other inside it. */
 static void put_steps(struct writer *w, const struct slice *s)
 {
     static const char *const names[MOMENTS] = {[MOMENT_POSTED] = "queued",
@@ -252,7 +252,7 @@ static void put_slice(struct writer *w, const struct slice *s)
 
 /* ---- arrows ---------------------------------------------------------------------------------- */
 
-/* `way` numbers the operation whose way it shows. */
+/* `way` is the number of the operation whose way the arrow shows. */
 static void put_arrow(struct writer *w, const char *phase, size_t way, const struct slice *at,
                       uint64_t when)
 {

@@ -330,7 +330,7 @@ int trace_model_add(struct trace_model *m, const struct trace_source *source, ui
 
 /* ---- when all are there ---------------------------------------------------------------------- */
 
-/* Each moment is not before the one that it follows, and there is an end. */
+/* Makes each moment no earlier than the one before it, and makes sure that there is an end. */
 static void settle(struct slice *s, uint64_t last_ns)
 {
     uint64_t latest = s->at[MOMENT_BEGIN];
@@ -405,7 +405,7 @@ static int give_lanes(struct trace_model *m)
     for (size_t i = 0; order != NULL && ends != NULL && i < count; i++) {
         struct slice *s = order[i];
         size_t lane = 0;
-        /* A slice without duration takes a place all the same, and one where nothing else ends, or
+        /* A slice without duration takes a place anyway, and one where nothing else ends, or
          * viewers would not find the end of an arrow there. */
         uint64_t moment = s->at[MOMENT_END] == s->at[MOMENT_BEGIN];
         if (i > 0 && !same_track(order[i - 1], s)) {

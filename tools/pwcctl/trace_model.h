@@ -41,16 +41,16 @@ struct slice {
     uint32_t lane;                   /* slices of a track that overlap stand in different ones */
     uint32_t thread;                 /* the lane's number among those of all tracks, from above */
     bool opens_lane;                 /* the first that stands in its lane */
-    uint32_t origin, flow, sequence; /* these three identify the operation; the last two of a
-                                        handler: its offload, and units */
+    uint32_t origin, flow, sequence; /* these three identify the operation; for a handler the last
+                                        two are its offload and its units */
     uint32_t towards;                /* the number of the other side */
     uint32_t length;
     int32_t status;
-    uint64_t peer; /* of an operation: context << 32 | rank */
+    uint64_t peer; /* for an operation: context << 32 | rank */
     uint64_t at[MOMENTS];
-    uint32_t carried_by; /* of an operation: the slice of its run, or TRACE_NONE */
-    uint32_t arrived_as; /* and that of its event at the target */
-    uint64_t position;   /* of its record in the ledger; of an event in its ring */
+    uint32_t carried_by; /* for an operation: the slice of its run, or TRACE_NONE */
+    uint32_t arrived_as; /* and the slice of its event at the target */
+    uint64_t position;   /* of its record in the ledger; for an event, in its ring */
 };
 
 struct trace_source {

@@ -14,9 +14,9 @@ struct view_answer {
     char *json;
 };
 
-/* Prints the answers as one table, where they are several with the node of each row's daemon in
- * front. 0, or a negative errno, said on stderr: an answer is not one of that view, and the table
- * goes without it. */
+/* Prints the answers as one table; if there are several, each row begins with its daemon's node. 0,
+ * or a negative errno after a message on stderr: an answer does not belong to that view, and is
+ * left out of the table. */
 int view_print(const struct view *view, const struct view_answer *answers, size_t count, FILE *to);
 
 #endif

@@ -90,7 +90,7 @@ static size_t half_of(const struct options *options, uint64_t size)
     }
 }
 
-/* Default sizes that a Medium cannot hold are passed over; others have been refused. */
+/* Default sizes that a Medium cannot hold are skipped; other sizes were refused before. */
 static bool passed_over(const struct world *world, uint64_t size)
 {
     const struct options *options = world->options;

@@ -27,11 +27,11 @@ int messages_open(struct messages *messages, struct pair *pair, uint64_t size, u
 /* Fills our source of message `number` with its bytes. */
 void messages_fill(const struct messages *messages, uint64_t number);
 
-/* Submits message `number`, with the flags of its kind: 0, -EAGAIN, or an error, not said. A put's
- * remote event has the number. */
+/* Submits message `number`, with the flags of its kind: 0, -EAGAIN, or an error, without a message
+ * on stderr. A put's remote event has the number. */
 int messages_send(const struct messages *messages, uint64_t number, uint64_t lid, unsigned flags);
 
-/* Waits until so many have been handled. */
+/* Waits until this many have been handled. */
 int messages_await(struct messages *messages, uint64_t handled);
 
 #endif

@@ -51,7 +51,7 @@ struct options {
     uint64_t iters;  /* 0: by size */
     uint64_t warmup; /* UINT64_MAX: by size */
     uint64_t window; /* operations in flight; 0: by test and size */
-    uint64_t slots;  /* at most so many of a stream; 0: by test */
+    uint64_t slots;  /* the most slots that a stream uses; 0: the test decides */
     uint64_t ops;    /* stress: of all ranks together */
     uint64_t seed;
     uint64_t seconds;   /* share: how long it counts */

@@ -25,7 +25,7 @@
 enum phase {
     STARTING,    /* daemons come up */
     RUNNING,     /* ranks run, none has failed */
-    GRACE,       /* one has failed, the others may end by themselves */
+    GRACE,       /* one has failed, the others may end on their own */
     TERMINATING, /* SIGTERM has been sent to them */
     KILLING,     /* the ranks have been killed */
     STOPPING,    /* no rank is left; SIGTERM has been sent to the daemons */
@@ -129,7 +129,7 @@ __attribute__((format(printf, 3, 4))) static void fail(struct job *job, int stat
     }
 }
 
-/* ---- starting ------------------------------------------------------------------------------ */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static void start_nodes(struct job *job)
 {
@@ -198,7 +198,7 @@ static void start_ranks(struct job *job)
     }
 }
 
-/* ---- ends of processes, signals ------------------------------------------------------------- */
+/* ---- ends of processes, signals -------------------------------------------------------------- */
 
 /* Formats "ended with status 3", "was ended by signal 9 (Killed)". */
 static const char *how_ended(int wait_status, char out[80])
@@ -347,7 +347,7 @@ static void advance(struct job *job)
         enter(job, DONE, NEVER);
 }
 
-/* ---- waiting ------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static unsigned poll_outputs(struct job *job, unsigned at, struct output *output)
 {

@@ -15,18 +15,18 @@ struct output {
     char *held;
     size_t held_size;
     size_t used;
-    char line[OUTPUT_LINE_MAX]; /* the part of the next line that has come */
+    char line[OUTPUT_LINE_MAX]; /* the part of the next line that has arrived */
 };
 
 /* Makes the pipe; its other end, for the child, is stored in *child_end. */
 int output_open(struct output *output, int to, const char *label, int *child_end);
-/* Passes on what has come. Closes at the end of the stream, after the last line. */
+/* Passes on what has arrived. Closes at the end of the stream, after the last line. */
 void output_forward(struct output *output);
 /* From now on keeps output instead of passing it on. */
 void output_hold(struct output *output);
 /* Shows what has been kept. */
 void output_release(struct output *output);
-/* Passes on what has come and closes, whether or not somebody still holds the other end. */
+/* Passes on what has arrived and closes, whether or not somebody still holds the other end. */
 void output_close(struct output *output);
 
 #endif

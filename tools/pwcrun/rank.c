@@ -18,10 +18,10 @@ extern char **environ;
 
 struct environment {
     char text[OWN_VARIABLES][VARIABLE_MAX];
-    char **list; /* the inherited ones but for PWC_*, then ours */
+    char **list; /* the inherited ones except for PWC_*, then ours */
 };
 
-/* Makes the list, with room for our variables behind the inherited ones. Returns where they go. */
+/* Makes the list, with room for our variables after the inherited ones. Returns where they go. */
 static char **environment_inherit(struct environment *out)
 {
     size_t inherited = 0, count = 0;

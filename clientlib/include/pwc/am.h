@@ -27,8 +27,8 @@
  * the region that a Long went to has been withdrawn; -ENOSYS, the handler was taken away while the
  * message was on its way.
  *
- * A request that may be replied to waits, with all that stands behind it, until there is room for
- * its reply. That comes by itself, unless this context leaves its local events untaken: when 1 MiB
+ * A request that may be replied to waits, with all that stands after it, until there is room for
+ * its reply. That comes on its own, unless this context leaves its local events untaken: when 1 MiB
  * of them are kept, or those of what went to its own node fill a local ring's worth, no such
  * request is handled before some are taken. Take them, or use PWC_NO_LCE.
  *

@@ -21,7 +21,7 @@
  *     edition's minimumNumber and maximumNumber: a number beats a NaN, and -0.0 is less than 0.0.
  *   - `count` elements side by side are one operation with one event, but each is atomic for
  *     itself: another atomic may come between two of them.
- *   - An atomic is done behind the placement of all earlier puts and atomics of its pair of
+ *   - An atomic is done after the placement of all earlier puts and atomics of its pair of
  *     contexts. A later get, or a later put of more than pwc_packed_max bytes, may pass it: use
  *     PWC_FENCE there.
  *   - Each atomic is done once, or not at all, whatever links and daemons do meanwhile. Where the
@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-/* The type of an element: integers with and without sign, and floating point, with so many bits.
+/* The type of an element: integers with and without sign, and floating point, with this many bits.
  * Types from PWC_C64 on are for collectives (pwc/collective.h), not for atomics. */
 enum pwc_type {
     PWC_I8 = 0,
@@ -89,7 +89,7 @@ enum pwc_atomic_op {
 /*
  * Combine `count` elements (at least 1) at offset `off` of the region behind `dst` with as many
  * operands, which are read during the call and may stand in any memory. The local event, with id
- * `lid`, says that it is done; the remote event, with id `rid`, appears at the target behind the
+ * `lid`, says that it is done; the remote event, with id `rid`, appears at the target after the
  * change. Both are as those of pwc_put; their op is PWC_OP_ATOMIC, the length of the local one that
  * of the elements.
  *
@@ -104,7 +104,7 @@ enum pwc_atomic_op {
  * Status of the local event, which comes even with PWC_NO_LCE: 0, or
  *     -EBUSY          the word was changed 4096 times between a read and a write of this operation,
  *                     which only a program that does so on purpose can cause. Elements in front of
- *                     it are done, and the event's length says how many; it and those behind are
+ *                     it are done, and the event's length says how many; it and those after are
  *                     unchanged.
  *     -EINVAL         the region itself is not aligned (on one node the result of the call)
  *     -ECONNABORTED   the outcome is unknown

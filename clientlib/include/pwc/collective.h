@@ -2,9 +2,9 @@
  * Collectives of a team: calls that all members make together. Conventions as in pwc.h.
  *
  * No call here blocks. Each ends by a local event (lid, op PWC_OP_COLLECTIVE) or by a request
- * (pwc/request.h), as operations do, and goes on while nobody calls: what members of one node give
- * is combined by the last of them, within its call; between nodes the daemons pass it on. To block,
- * give the call a request and wait for it.
+ * (pwc/request.h), as operations do, and continues while nobody calls: what members of one node
+ * give is combined by the last of them, within its call; between nodes the daemons pass it on. To
+ * block, give the call a request and wait for it.
  *
  *     pwc_team_allreduce(team, &mine, &sum, 1, PWC_F64, PWC_ADD, pwc_cid_request(r), 0);
  *     compute();
@@ -27,12 +27,12 @@
  *   - A team of one, and counts and lengths of 0, are ordinary cases.
  *   - Results are the same bits at every member, and in every run in which ranks stand on nodes in
  *     the same way: what is combined, is so in the order of ranks, never of arrival.
- *   - Types and operations are those of pwc/atomic.h, but for PWC_SET and PWC_READ.
+ *   - Types and operations are those of pwc/atomic.h, except for PWC_SET and PWC_READ.
  *
  * Sizes: a call is *small* where no member gives more than pwc_team_small_max bytes to one operand
  * or block, and neither what the fullest node's members give together nor what one of its members
  * gets is more than 64 KiB, or 32 KiB of a scan. A longer one is cut into slices of that size, of
- * which up to 8 are on their way at once: slices behind these, and calls behind such a call, begin
+ * which up to 8 are on their way at once: slices after these, and calls after such a call, begin
  * as this member probes, tests or waits, so overlap ends there. For gatherv, scatterv and alltoallv
  * the members find the longest block first, and all blocks travel as slices of that length. Memory
  * is any memory; it is read and written until the end, so leave input alone, also of a small call.
@@ -71,7 +71,7 @@ extern "C" {
 /* Ends when every member has called it. */
 PWC_API int pwc_team_barrier(pwc_team *team, pwc_cid lid, unsigned flags);
 
-/* `len` bytes of the root to all others. */
+/* Copies `len` bytes of the root to all others. */
 PWC_API int pwc_team_bcast(pwc_team *team, void *data, size_t len, uint32_t root, pwc_cid lid,
                            unsigned flags);
 
@@ -97,7 +97,7 @@ PWC_API int pwc_team_reduce_scatter(pwc_team *team, const void *in, void *out, s
                                     enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
                                     unsigned flags);
 
-/* A block of `len` bytes of each member to the root's `out`, by rank. */
+/* Collects a block of `len` bytes of each member in the root's `out`, by rank. */
 PWC_API int pwc_team_gather(pwc_team *team, const void *in, void *out, size_t len, uint32_t root,
                             pwc_cid lid, unsigned flags);
 /* As gather with blocks of different lengths: `len` is that of this member's. At the root, block r
@@ -106,14 +106,14 @@ PWC_API int pwc_team_gatherv(pwc_team *team, const void *in, size_t len, void *o
                              const size_t *lens, const size_t *offsets, uint32_t root, pwc_cid lid,
                              unsigned flags);
 
-/* Block r, of `len` bytes, of the root's `in` to rank r. */
+/* Sends block r, of `len` bytes, of the root's `in` to rank r. */
 PWC_API int pwc_team_scatter(pwc_team *team, const void *in, void *out, size_t len, uint32_t root,
                              pwc_cid lid, unsigned flags);
 PWC_API int pwc_team_scatterv(pwc_team *team, const void *in, const size_t *lens,
                               const size_t *offsets, void *out, size_t len, uint32_t root,
                               pwc_cid lid, unsigned flags);
 
-/* A block of `len` bytes of each member to every `out`, by rank. */
+/* Collects a block of `len` bytes of each member in every `out`, by rank. */
 PWC_API int pwc_team_allgather(pwc_team *team, const void *in, void *out, size_t len, pwc_cid lid,
                                unsigned flags);
 PWC_API int pwc_team_allgatherv(pwc_team *team, const void *in, size_t len, void *out,
@@ -136,13 +136,13 @@ PWC_API int pwc_team_alltoallv(pwc_team *team, const void *in, const size_t *in_
  */
 typedef void pwc_fold(void *into, const void *from, size_t count, void *arg);
 
-/* Allreduce of `count` elements of `element` bytes by such an operation. -EMSGSIZE: what all
- * members give is more than 1 MiB, or one element of all of them more than 64 KiB. */
+/* Allreduce of `count` elements of `element` bytes by an operation of the program's own. -EMSGSIZE:
+ * what all members give is more than 1 MiB, or one element of all of them more than 64 KiB. */
 PWC_API int pwc_team_allreduce_user(pwc_team *team, const void *in, void *out, size_t count,
                                     size_t element, pwc_fold *fold, void *arg, pwc_cid lid,
                                     unsigned flags);
 
-/* ---- persistent forms ----------------------------------------------------------------------- */
+/* ---- persistent forms ------------------------------------------------------------------------ */
 
 PWC_API int pwc_team_barrier_init(pwc_team *team, pwc_cid lid, pwc_request **request);
 PWC_API int pwc_team_bcast_init(pwc_team *team, void *data, size_t len, uint32_t root, pwc_cid lid,

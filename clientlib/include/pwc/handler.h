@@ -22,8 +22,8 @@
  * it moves.
  *
  * Conventions of the helpers: lengths and offsets are bytes; results are 0 or a negative errno
- * (PWC_H_EAGAIN and others) where nothing else is said. An address, a length or a number that is
- * out of range ends the handler. No helper blocks.
+ * (PWC_H_EAGAIN and others) unless a call states otherwise. An address, a length or a number that
+ * is out of range ends the handler. No helper blocks.
  *
  * With PWC_HANDLER_HOST defined the same file compiles for the machine itself, for tests: a pointer
  * is a pointer then, and libpwc-handlers (pkg-config pwc-handlers) has the helpers; the end of
@@ -54,12 +54,12 @@ enum {
     PWC_H_ARGUMENTS_MAX = 16,
 };
 
-/* ---- the packet: the first argument of each handler ----------------------------------------- */
+/* ---- the packet: the first argument of each handler ------------------------------------------ */
 
 enum pwc_h_kind {
     PWC_H_PUT = 1,
     PWC_H_MESSAGE = 2,
-    PWC_H_GOT = 3, /* a get of a handler's has come; its id is in `id` */
+    PWC_H_GOT = 3, /* a get of a handler has completed; its id is in `id` */
 };
 
 enum pwc_h_flag {
@@ -87,7 +87,7 @@ struct pwc_h_packet {
     uint64_t zero;
 };
 
-/* ---- returns -------------------------------------------------------------------------------- */
+/* ---- returns --------------------------------------------------------------------------------- */
 
 enum pwc_h_return {
     PWC_H_SUCCESS = 0,      /* payload, completion */
@@ -105,7 +105,7 @@ enum pwc_h_return {
     PWC_H_PROCEED_PENDING = 19,
 };
 
-/* ---- arguments of helpers ------------------------------------------------------------------- */
+/* ---- arguments of helpers -------------------------------------------------------------------- */
 
 /* Blocks of the same length, whose starts lie `stride` apart. */
 struct pwc_h_vector {
@@ -137,7 +137,7 @@ enum pwc_h_number_op {
 #define PWC_H_COUNT(counter) (1u + (counter)) /* add 1 to this counter when it has ended */
 #define PWC_H_QUIET          16u              /* no event at the target */
 
-/* ---- helpers -------------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 #ifdef PWC_HANDLER_HOST
 #define PWC_H_HELPER(number, result, name, arguments) PWC_API result name arguments
@@ -247,7 +247,7 @@ PWC_H_HELPER(37, int, pwc_h_trace, (uint64_t a, uint64_t b));
 
 #undef PWC_H_HELPER
 
-/* ---- places --------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 #ifdef PWC_HANDLER_HOST
 PWC_API void *pwc_h_host(uint64_t offset);
@@ -276,7 +276,7 @@ static inline int pwc_h_dma_from_host(void *to, const void *host, uint64_t n)
     return pwc_h_copy(to, host, n);
 }
 
-/* ---- on the host: tests of handlers --------------------------------------------------------- */
+/* ---- on the host: tests of handlers ---------------------------------------------------------- */
 
 #ifdef PWC_HANDLER_HOST
 
@@ -286,7 +286,7 @@ struct pwc_h_sent {
                         event */
     uint32_t target, flags, index;
     uint64_t off, host_off, n, id, value;
-    uint64_t code; /* of an atomic: operation, and type in the next byte */
+    uint64_t code; /* for an atomic: its operation, and its type in the next byte */
     uint64_t nargs, args[PWC_H_ARGUMENTS_MAX];
     unsigned char bytes[PWC_H_SEND_MAX];
 };
@@ -295,7 +295,7 @@ struct pwc_h_sent {
 struct pwc_h_world {
     void *host, *scratch; /* the regions */
     struct pwc_h_sent *sent;
-    unsigned sends, room; /* how many were sent; behind so many, sends give PWC_H_EAGAIN */
+    unsigned sends, room; /* how many were sent; after this many, sends give PWC_H_EAGAIN */
     uint32_t targets;     /* pwc_h_target_of: the target of a peer is its rank, below this */
     uint64_t counters[PWC_H_COUNTERS];
     uint64_t now;

@@ -1,6 +1,6 @@
 /*
  * Notified access: puts and gets whose target waits for the notification of the access itself, by
- * origin and tag, instead of for a message behind it. Conventions as in pwc.h.
+ * origin and tag, instead of for a message after it. Conventions as in pwc.h.
  *
  * A notification is the remote event of an operation with PWC_NOTIFY, so it appears when the data
  * is placed (of a put) or has been read (of a get: the buffer may be written again). A target asks
@@ -21,8 +21,8 @@
  * A context keeps up to 65536 unexpected notifications (pwc_ctx_attr.unexpected). Where these are
  * full and the next notification matches no started request, remote events, notifications and
  * messages from there on stay where they are, their senders are held, and nothing is lost. A wait
- * that cannot go on then gives -ENOBUFS; to start a request that matches makes room. Local events
- * and replies go on.
+ * that cannot continue then gives -ENOBUFS; to start a request that matches makes room. Local
+ * events and replies continue.
  *
  * A window's calls are thin. pwc_put with PWC_NOTIFY and a pwc_notice does the same without one,
  * and a probe for PWC_NOTIFICATION gives those notifications that no started request matches,
@@ -67,7 +67,7 @@ static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
 PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out);
 
 /*
- * Ends a window: flushes its context, waits until all ranks have come here, unbinds its remotes.
+ * Ends a window: flushes its context, waits until all ranks have arrived here, unbinds its remotes.
  * Unexpected notifications of its space are dropped, and so are those that are still to be read.
  * Free its requests before. Collective, and blocks. On an error the window stays. -EBUSY: a request
  * of it is started; else as pwc_flush, pwc_barrier and pwc_unbind.

@@ -44,7 +44,7 @@ struct pwc_program_names {
  * reason; -EPERM: the daemon takes no programs of this user; -EDQUOT: the quota client-programs,
  * client-program-bytes, user-programs or user-program-bytes; -ENOSPC: the daemon has no room for
  * more programs of anybody; -EINVAL: a name is longer than 255 characters; -ENOMEM. -ECONNABORTED:
- * the daemon was started anew meanwhile, and may have loaded the program, which then counts until
+ * the daemon was restarted meanwhile, and may have loaded the program, which then counts until
  * the client ends.
  */
 PWC_API int pwc_program_load(pwc_client *client, const void *elf, size_t size,
@@ -81,7 +81,7 @@ enum pwc_offload_flags {
                                         however long the client sleeps */
     PWC_OFFLOAD_REPEATABLE = 1 << 1, /* the handler that ran when the daemon died may run again;
                                         else its message ends with -ECONNABORTED */
-    PWC_OFFLOAD_KEEP = 1 << 2,       /* a fault does not disable it, but for units and time */
+    PWC_OFFLOAD_KEEP = 1 << 2,       /* a fault does not disable it, except for units and time */
     PWC_OFFLOAD_PLACED = 1 << 3, /* with a region: what is put is placed there, and handlers find
                                     it there; see below */
 };
@@ -110,7 +110,7 @@ struct pwc_offload_attr {
  * Joins the program with an index of the context's messages: Short and Medium requests that arrive
  * at it run the handlers in the daemon, whether the client computes, sleeps or is stopped. Where a
  * header handler returns PROCEED or DEFER, and where the offload has been destroyed, the handler of
- * pwc_am_register runs as ever. Blocks until the targets are bound.
+ * pwc_am_register runs as usual. Blocks until the targets are bound.
  *
  * With a region, puts of peers to it travel in packets of pwc_handler_limits.packet bytes, for
  * which nothing changes at the peers: the header handler runs on the first packet, the payload
@@ -159,7 +159,7 @@ struct pwc_offload_view {
     uint64_t messages, bytes;                        /* that have ended: messages, puts and gets */
     uint64_t dropped;                                /* bytes */
     uint64_t deferred, failed, faults;               /* messages; runs that ended by a fault */
-    uint64_t units, units_p50, units_p99, units_max; /* of all runs; of a single one */
+    uint64_t units, units_p50, units_p99, units_max; /* of all runs; of one run */
     uint64_t sends, sends_failed, queued;            /* now: sends of the context's offloads */
     uint64_t gets;                                   /* under way now */
     uint64_t counters[8];                            /* pwc_h_counter_add */
@@ -171,7 +171,7 @@ PWC_API int pwc_offload_view(pwc_offload *offload, struct pwc_offload_view *out)
 /* `op` of an event of the kind PWC_OFFLOAD, which pwc_probe gives where it is asked for. */
 enum pwc_offload_what {
     PWC_OFFLOAD_OWN = 1,    /* pwc_h_event: id and value are the handler's */
-    PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message, or with a get that has come */
+    PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message, or a completed get */
     PWC_OFFLOAD_FAILED = 3, /* the same, and it has failed with the event's status */
     PWC_OFFLOAD_FAULT = 4,  /* a handler has ended by a fault, `value` is the address */
 };
@@ -179,10 +179,10 @@ enum pwc_offload_what {
 /* The bytes at `data` of such an event. */
 struct pwc_offload_event {
     uint64_t cookie;
-    uint64_t id;    /* of a message: its first argument, or 0; of a put: its completion id by value;
-                       of a get of a handler's: the id that the handler gave */
-    uint64_t value; /* of a message: bytes of its payload that were not dropped */
-    uint32_t place; /* of a fault: the instruction */
+    uint64_t id; /* for a message, its first argument, or 0; for a put, its completion id by value;
+                    for a handler's get, the id that the handler gave */
+    uint64_t value; /* for a message: bytes of its payload that were not dropped */
+    uint32_t place; /* for a fault: the number of the instruction */
     uint16_t stage; /* and the handler: 0 header, 1 payload, 2 completion */
     uint16_t fault; /* and its number */
 };

@@ -1,6 +1,6 @@
 /*
  * Requests: what a program tests and waits for, instead of looking for the local event of each
- * operation by itself. Conventions as in pwc.h.
+ * operation on its own. Conventions as in pwc.h.
  *
  * A request made by pwc_request_create is plain. It is given to operations in the place of a local
  * completion id, by pwc_cid_request, to several of them if the caller likes. Their local events do
@@ -74,15 +74,15 @@ PWC_API int pwc_request_free(pwc_request *request);
 /*
  * 1: the request is not under way, and its status is in *out, which may be NULL. The answer is the
  * same as often as it is asked, until the request is under way again. 0: it is under way; then the
- * call takes what has come, as pwc_flush does: handlers of active messages run, and events stay for
- * later probes. Inside a handler the call only looks. Never blocks. -ENOBUFS: too many events are
- * kept, probe first; -ENOMEM: as pwc_probe.
+ * call takes what has arrived, as pwc_flush does: handlers of active messages run, and events stay
+ * for later probes. Inside a handler the call only looks. Never blocks. -ENOBUFS: too many events
+ * are kept, probe first; -ENOMEM: as pwc_probe.
  */
 PWC_API int pwc_test(pwc_request *request, struct pwc_status *out);
 
 /*
- * As pwc_test, but waits for the end: 1; 0 after timeout_ms without it. timeout_ms < 0 waits for
- * ever. Polls and sleeps as pwc_wait does. Errors as pwc_test; -EDEADLK inside a handler.
+ * As pwc_test, but waits for the end: 1; 0 after timeout_ms without it. timeout_ms < 0 waits
+ * forever . Polls and sleeps as pwc_wait does. Errors as pwc_test; -EDEADLK inside a handler.
  */
 PWC_API int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_ms);
 

@@ -31,7 +31,7 @@ extern "C" {
  * The call is one operation with one local event: payload and signal succeed or fail together. The
  * word is changed once, by an atomic instruction, so signals of several origins to one word, and
  * the operations of pwc/atomic.h, are atomic to one another. The payload may be written again until
- * the local event has come. Signals of one pair of contexts come in the order of submission.
+ * the local event has arrived. Signals of one pair of contexts come in the order of submission.
  *
  * Never blocks, except as pwc_put. `flags` as for pwc_put, without PWC_NO_RCE. Errors as for
  * pwc_put; also, at once or, where only the target can see it, as the status of the local event:
@@ -56,7 +56,7 @@ enum pwc_compare {
 
 /*
  * Waits until the word, unsigned and of this process's memory, compares so with `value`: 1; or 0
- * after timeout_ms. timeout_ms < 0 waits for ever, 0 looks once. After a 1 all is visible that its
+ * after timeout_ms. timeout_ms < 0 waits forever, 0 looks once. After a 1 all is visible that its
  * writer stored before. Another change may follow at once: read the word for its value.
  *
  * Polls for about 200 us, yielding the processor, then sleeps. A signal or an atomic operation of a

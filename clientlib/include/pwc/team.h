@@ -77,15 +77,16 @@ PWC_API int pwc_team_split_node(pwc_team *parent, pwc_team **out);
 PWC_API int pwc_team_dup(pwc_team *team, pwc_ctx *ctx, pwc_team **out);
 
 /* A team of the members that are left, in their order: all of them call it, in a team that is
- * broken. A member that is not known to have ended is waited for. Errors as pwc_team_split. */
+ * broken. The call waits for each member that is not known to have ended. Errors as
+ * pwc_team_split. */
 PWC_API int pwc_team_shrink(pwc_team *broken, pwc_team **out);
 
 /*
  * Leaves a team, and frees it. Collective, and blocks: in a team that is not broken it waits until
- * all members have come here, and takes events as pwc_flush does. On an error the team stays.
+ * all members have arrived here, and takes events as pwc_flush does. On an error the team stays.
  * -EBUSY: a collective is under way, or a persistent request of the team is left; -ETIMEDOUT: not
- * all have come within the client's timeout. A member that ends without it, by pwc_ctx_destroy or
- * pwc_finalize too, breaks the team.
+ * all have arrived within the client's timeout. A member that ends without it, by pwc_ctx_destroy
+ * or pwc_finalize too, breaks the team.
  */
 PWC_API int pwc_team_free(pwc_team *team);
 

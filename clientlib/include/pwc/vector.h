@@ -73,8 +73,8 @@ PWC_API int pwc_putv(pwc_remote *dst, const struct pwc_piece *pieces, size_t n, 
 /*
  * Get `n` pieces from the region behind `src`. Each destination stands in a region of this client
  * and stays untouched until the local event, which says that all data is there, or, with the first
- * error, that one piece has failed: then any of them may have come. The remote event notifies the
- * owner that all has been read. Destinations must not overlap. As pwc_putv.
+ * error, that one piece has failed: then any of them may have arrived. The remote event notifies
+ * the owner that all has been read. Destinations must not overlap. As pwc_putv.
  */
 PWC_API int pwc_getv(pwc_remote *src, const struct pwc_piece *pieces, size_t n, pwc_cid lid,
                      pwc_cid rid, unsigned flags);

@@ -12,7 +12,7 @@
  *             +------------------> time
  *
  * An account has an eighth of the thread's time, and ACCOUNT_AHEAD of it in advance, for starts of
- * jobs. The caller decides when a debt counts: turns.h lets a user that is alone go on. No debt
+ * jobs. The caller decides when a debt counts: turns.h lets a user that is alone continue. No debt
  * grows beyond ACCOUNT_MOST, so no wait takes much over a second.
  *
  * Thread: control.
@@ -29,7 +29,7 @@ struct control;
 #define ACCOUNT_MOST  UINT64_C(325000000) /* ns */
 
 struct account {
-    uint64_t spent;   /* ns, less what was paid up to paid_at */
+    uint64_t spent;   /* ns that were charged, less what was paid up to paid_at */
     uint64_t paid_at; /* of the monotonic clock, ns */
 };
 

@@ -25,16 +25,16 @@ struct admission {
 int admission_open(struct admission *a, const char *users, const char *groups,
                    const char *inspect_groups, char *why, size_t why_size);
 void admission_close(struct admission *a);
-/* Whether the process at the other end of `socket`, of this user and main group, is served. All its
- * groups count. */
+/* Whether the process at the other end of `socket`, with this user and main group, may be served.
+ * All its groups count. */
 bool admission_allows(const struct admission *a, int socket, uid_t uid, gid_t gid);
 /* Whether that process may see the clients of all users: root, our own user and members of an
  * inspect group. */
 bool admission_sees_all(const struct admission *a, int socket, uid_t uid, gid_t gid);
-/* Whether other users than our own are served. */
+/* Whether users other than our own are served. */
 bool admission_is_open(const struct admission *a);
-/* Lets a connection that has not greeted look, within the small number that its user may have, so
- * that clients that may greet find room. False: it was refused. */
+/* Lets a connection that has not said Hello look, within the small number that its user may have,
+ * so that clients with Hello find room. False: it was refused. */
 bool client_may_look(struct client *c, uint32_t request);
 
 #endif

@@ -71,7 +71,7 @@ void client_end(struct client *c, const char *reason)
             log_hostile(log, LOG_SOURCE_CLIENT, &about, "client of pid %d, user %u: %s",
                         (int)c->pid, (unsigned)c->uid, reason);
         reply_error(c, 0, -EPROTO, "%s", reason);
-        if (!stranger) /* anybody can connect, often: a line in the log is enough */
+        if (!stranger) /* anybody can connect, and often: a line in the log is enough */
             remember(c, reason);
     } else if (!stranger) {
         log_about(log, LOG_LEVEL_INFO, &about, "rank %u of job %s, pid %d, has left", c->rank,
@@ -93,7 +93,7 @@ void client_end(struct client *c, const char *reason)
     membership_end(&c->control->memberships, c->slot);
     if (client_is_in_engine(c))
         client_leave_engine(c);
-    client_stream_resume(c); /* sends what is left, reads no more */
+    client_stream_resume(c); /* sends the rest of the output, reads nothing more */
     client_free_ended(c);
 }
 
@@ -167,7 +167,7 @@ static void end_unwatched(struct client *c, int rc)
 {
     struct log_subject about = client_subject(c);
 
-    if (rc != -ESRCH) { /* else the process is gone, and reads no reply */
+    if (rc != -ESRCH) { /* otherwise the process is gone, and reads no reply */
         log_hostile(&c->control->log, LOG_SOURCE_CONNECTION, &about,
                     "the process of a client, pid %d, cannot be watched: %s", (int)c->pid,
                     strerror(-rc));
@@ -176,7 +176,7 @@ static void end_unwatched(struct client *c, int rc)
     client_end(c, NULL);
 }
 
-/* Answers a connection that is not taken. -EAGAIN: the library comes again, within its timeout. */
+/* Answers a connection that is not taken. -EAGAIN: the library tries again, within its timeout. */
 static void refuse(struct control *control, int descriptor, int status, const char *text)
 {
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;

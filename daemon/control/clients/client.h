@@ -26,12 +26,12 @@
 
 #define CLIENT_FRAME_MAX     65536u
 #define CLIENT_REPLY_MAX     (1u << 20)
-#define CLIENT_STRANGERS_MAX 32u          /* of one user, without Hello */
-#define CLIENT_LOOKERS_MAX   16u          /* of one user, with Inspect alone */
-#define CLIENT_DEADLINE_MS   5000u        /* to say Hello, to end a frame, to ask again */
-#define CLIENT_PENDING_MAX   256u         /* requests under way; then it is not read from */
-#define CLIENT_OUTPUT_PAUSE  (256u << 10) /* bytes unsent; then it is not read from */
-#define CLIENT_OUTPUT_MAX    (96u << 20)  /* bytes unsent; then it is dropped */
+#define CLIENT_STRANGERS_MAX 32u   /* of one user, without Hello */
+#define CLIENT_LOOKERS_MAX   16u   /* of one user, with Inspect but without Hello */
+#define CLIENT_DEADLINE_MS   5000u /* the time to say Hello, to end a frame, or to ask again */
+#define CLIENT_PENDING_MAX   256u  /* requests under way; with more the client is not read from */
+#define CLIENT_OUTPUT_PAUSE  (256u << 10) /* unsent bytes; with more the client is not read from */
+#define CLIENT_OUTPUT_MAX    (96u << 20)  /* unsent bytes; with more the client is dropped */
 #define CLIENT_USER_OUTPUT_MAX                                                                     \
     (UINT64_C(256) << 20) /* unsent to all of a user's, what they share counted once; then the one \
                            * with the most is dropped */
@@ -42,22 +42,22 @@
 #define CLIENT_NOT_SERVED  "this daemon does not serve your user: see --allow-users"
 
 enum client_state {
-    CLIENT_STRANGER = 1, /* the client has said nothing yet */
-    CLIENT_LOOKING,      /* the client asks what is shown to it, and may still say Hello */
+    CLIENT_STRANGER = 1, /* the client has sent nothing yet */
+    CLIENT_LOOKING,      /* the client has asked for views, and may still say Hello */
     CLIENT_OPENING,      /* Hello is with the engine */
     CLIENT_ATTACHING,    /* Hello is with the job's home */
     CLIENT_SERVED,       /* a rank of a job */
     CLIENT_ENDING,
 };
 
-/* Why a client is ended from the loop: the caller may be in the middle of its tables. */
+/* Why a client is ended from the loop: the present caller may be in the middle of its tables. */
 enum client_doom {
     CLIENT_LIVES = 0,
-    CLIENT_OVERFULL,   /* more output waits than is kept for it */
-    CLIENT_UNANSWERED, /* there was no memory for a reply: it would wait for ever */
+    CLIENT_OVERFULL,   /* more output waits than may be kept for it */
+    CLIENT_UNANSWERED, /* there was no memory for a reply: it would wait forever */
 };
 
-/* The body of a reply: the part behind the request's number, which several replies may share. Its
+/* The body of a reply: the part after the request's number, which several replies may share. Its
  * bytes are charged to the user. */
 struct client_body {
     uint32_t refs;
@@ -72,7 +72,7 @@ struct client_output {
     size_t size, sent;
     size_t own;
     struct client_body *body;            /* NULL: there is none */
-    uint32_t answers;                    /* the request that it ends; 0: none */
+    uint32_t answers;                    /* the request that the call answers; 0: none */
     int descriptors[CLIENT_DESCRIPTORS]; /* ours to close */
     uint32_t descriptor_count;
     uint8_t bytes[];
@@ -107,10 +107,10 @@ struct client_session {
     uint32_t context;
     struct mapping mapping;
     bool direct;             /* takes part in pairs (pairs.h) */
-    uint32_t pairs;          /* in which it is the origin */
-    struct pair *pairs_from; /* list of these, and of those in which it is the target */
+    uint32_t pairs;          /* pairs in which it is the origin */
+    struct pair *pairs_from; /* list of these pairs, and of those in which it is the target */
     struct pair *pairs_to;
-    uint64_t board_slots[BOARD_SLOTS / 64]; /* a bit for each slot that a pair has */
+    uint64_t board_slots[BOARD_SLOTS / 64]; /* a bit for each slot of the board that a pair has */
     int board;                    /* for neighbours that reach it by pairs (board_abi.h), or -1 */
     struct direct_counts counted; /* by pairs that are gone */
     int doorbell;
@@ -118,10 +118,10 @@ struct client_session {
     int range;
     /* The client's ends, until they are sent. */
     int client_memory, client_wake, client_doorbell;
-    uint32_t request; /* the one that opens it, then the one that closes it */
+    uint32_t request; /* the request that opens the context, then the one that closes it */
     bool closing;
     bool watched;
-    uint32_t offloads; /* that its client is charged for */
+    uint32_t offloads; /* offloads that its client is charged for */
     struct client_detach detach;
 };
 
@@ -130,7 +130,7 @@ struct client_segment {
     struct client *client;
     uint32_t handle;
     struct mapping mapping; /* its descriptor stays, for neighbours */
-    int reader;             /* a descriptor to read it by, or -1 */
+    int reader;             /* a descriptor that can only read it, or -1 */
     int range;
     uint32_t request;
     bool opening; /* not registered yet: its request waits */
@@ -152,18 +152,18 @@ struct client {
     enum client_state state;
     int descriptor;
     int pidfd;     /* -1: none */
-    uint32_t slot; /* of the table of requests under way (inflight.h) */
+    uint32_t slot; /* in the table of requests under way (inflight.h) */
     pid_t pid;
     uid_t uid;
-    bool may_serve; /* as a rank of a job; else it only looks */
+    bool may_serve; /* the client is a rank of a job; otherwise it only looks */
     bool sees_all;  /* is shown other users' clients, too */
     uv_poll_t socket, process;
     client_on_request on_request;
     client_on_end on_end;
     uv_timer_t deadline;
-    uint32_t uv_handles; /* open: the deadline, the socket, the process, in that order; the client
-                          * is freed behind the last */
-    bool partial;        /* a frame was begun and is not whole */
+    uint32_t uv_handles; /* open handles: the deadline, the socket, the process, in that order; the
+                            client is freed after the last */
+    bool partial;        /* a frame was begun and is not complete */
     struct client_output *output, **output_tail;
     size_t output_bytes;
     enum client_doom doom;
@@ -180,15 +180,15 @@ struct client {
     uint32_t asks_request;
     bool in_line;           /* its user has had its turn (turns.h) */
     struct client *behind;  /* in line */
-    uint32_t calls;         /* into engines, that have not returned */
-    uint32_t first_pending; /* list of its entries of control.pending (pending.h) */
+    uint32_t calls;         /* calls into engines that have not returned */
+    uint32_t first_pending; /* list of its entries in control.pending (pending.h) */
     uint32_t waiting;       /* entries of control.pending */
     struct client_session *sessions;
     struct client_segment *segments;
     struct quota_user *user;
     uint64_t held[QUOTA_KINDS];
-    struct tracer *tracer; /* NULL: it does not read the trace (tracing.h) */
-    struct call leave;     /* the last call about it: cannot fail */
+    struct tracer *tracer; /* NULL: the client does not read the trace (tracing.h) */
+    struct call leave;     /* the last call about the client, which cannot fail */
 };
 
 /* Takes an accepted descriptor over. */

@@ -1,4 +1,4 @@
-/* Owns calls on a client's behalf, and how a client is freed behind the last (client_calls.h). */
+/* Owns calls on a client's behalf, and how a client is freed after the last (client_calls.h). */
 #include "daemon/control/clients/client_calls.h"
 
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static void unlink_client(struct client *c)
     quota_leave(c);
 }
 
-/* Frees the slot of a connection once the store has nothing of it. */
+/* Frees the slot of a connection once the store no longer holds anything of it. */
 static void forget_connection(struct client *c)
 {
     struct store *store = &c->control->store;

@@ -6,7 +6,7 @@
  *                                                       client was held back, and frees the client
  *                                                       if it has ended and nothing of it is left
  *
- * A client is there until each of its calls has returned: a callback finds it in call->owner.
+ * A client exists until each of its calls has returned: a callback finds it in call->owner.
  *
  * Thread: control.
  */
@@ -19,8 +19,8 @@
 struct call *client_call(struct client *c, enum call_kind kind, void (*then)(struct call *call));
 struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
                             void (*then)(struct call *call));
-/* A call to the client's engine in memory that the caller has. `then` may free it; NULL: nothing
- * follows. */
+/* Makes a call to the client's engine in memory that the caller provides. `then` may free it; NULL:
+ * nothing follows. */
 void client_call_in(struct client *c, struct call *call, enum call_kind kind,
                     void (*then)(struct call *call));
 /* Has the thread of the engine forget a mapping that the engine has closed. Then `d->forget` frees
@@ -29,7 +29,7 @@ void client_detach(struct client *c, struct client_detach *d, struct call_detach
 /* Has the engine close the client. */
 void client_leave_engine(struct client *c);
 /* Frees a client that has ended, once nothing of it is left in an engine. For ends that no call
- * brings: those of calls come here by themselves. */
+ * brings: those of calls come here on their own. */
 void client_free_ended(struct client *c);
 
 #endif

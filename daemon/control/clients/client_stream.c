@@ -16,7 +16,7 @@
 enum {
     FRAMES_A_WAKE = 8,
     FIRST_LOOK = 4096, /* bytes; most frames are shorter */
-    AGAIN_MS = 5,      /* between looks at a frame that is not whole */
+    AGAIN_MS = 5,      /* between looks at a frame that is not complete */
     ID_MAX = 6,        /* bytes of a reply's id */
 };
 /* A socket takes an answer of this size whole or not at all. */
@@ -68,7 +68,7 @@ void client_stream_free(struct client *c)
     turns_leave(c);
 }
 
-/* No request is read now: there is no room for what it leads to. */
+/* No request is read now, because there is no room for its consequences. */
 static bool held_back(const struct client *c)
 {
     return c->state == CLIENT_ENDING || c->in_line || c->asks ||
@@ -76,7 +76,7 @@ static bool held_back(const struct client *c)
            inflight_full(client_inflight(c)) || c->control->leaving;
 }
 
-/* Polls for what the connection waits for now. */
+/* Polls for the events that the connection waits for now. */
 static void poll_again(struct client *c)
 {
     int events = c->output ? UV_WRITABLE : 0;
@@ -155,7 +155,7 @@ static void doom(struct client *c, enum client_doom why)
     uv_async_send(&c->control->resume);
 }
 
-/* A client of this user has to go: the one that leaves most unread. */
+/* A client of this user has to go: the one with most unread output. */
 static void doom_one_of(struct control *control, const struct quota_user *u)
 {
     struct client *most = NULL;
@@ -210,7 +210,8 @@ void client_reply_body(struct client *c, uint32_t request, struct client_body *b
 
     if (c->state == CLIENT_ENDING || c->doom)
         return;
-    /* A message is its fields one after another: the request's number, then the body's. */
+    /* A message consists of its fields, one after another: first the request's number, then the
+     * body's fields. */
     head.id = request;
     own = FRAME_HEAD_BYTES + pwc__client_reply__get_packed_size(&head);
     if (body)

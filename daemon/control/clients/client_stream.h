@@ -29,10 +29,10 @@ void client_reply(struct client *c, const Pwc__ClientReply *reply, const int *de
  * The caller has a reference, and drops it. NULL: no memory, or the reply is too long. */
 struct client_body *client_body_new(struct quota_user *user, const Pwc__ClientReply *reply);
 void client_body_drop(struct client_body *body);
-/* Sends a reply with this body to this request of a client of the same user, which it `ends` or
- * not. NULL: the client cannot be answered. */
+/* Sends a reply with this body to a request of a client of the same user; `ends`: it is the last
+ * reply. NULL: the client cannot be answered. */
 void client_reply_body(struct client *c, uint32_t request, struct client_body *body, bool ends);
-/* Polls anew: reads on where there is room for what a request may lead to. */
+/* Polls again: continues to read if there is room for the consequences of a request. */
 void client_stream_resume(struct client *c);
 /* The number of the request at the head of the client's socket; 0: there is none. */
 uint32_t client_next_request(struct client *c);

@@ -11,13 +11,13 @@
 
 /* Moves the client to another state. The user's connections without Hello are counted. */
 void client_becomes(struct client *c, enum client_state state);
-/* An open session of this client; NULL: there is none by this handle. */
+/* This client's open session with this handle; NULL: there is none. */
 struct client_session *client_session_find(struct client *c, uint32_t handle);
 /* Whether an engine has the client, by c->number. */
 bool client_is_in_engine(const struct client *c);
 /* The client's requests under way. */
 struct inflight_entry *client_inflight(const struct client *c);
-/* The client as lines of the log name it. */
+/* The client's name in lines of the log. */
 struct log_subject client_subject(const struct client *c);
 /* Starts the client's deadline: a connection that only looks has to ask again in time. */
 void client_await_question(struct client *c);

@@ -47,7 +47,7 @@ static struct pair *find(struct control *control, const struct client_session *o
     return p;
 }
 
-/* Places stand at the same offset in all pairs of one list. */
+/* The places for a list stand at the same offset in all its pairs. */
 static struct pair_place *place_in(struct pair *p, size_t offset)
 {
     return (void *)((uint8_t *)p + offset);
@@ -157,8 +157,8 @@ static uint32_t board_slot(struct client_session *target)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* Sends the new pair's descriptor, and the board's, to the target's wake socket. Does not block: an
- * error says that there is no room. */
+/* Sends the new pair's descriptor, and the board's, to the target's wake socket. Does not block:
+ * where the socket has no room that is an error. */
 static int send_note(const struct pair *p)
 {
     const struct client *from = p->origin->client;
@@ -297,7 +297,7 @@ static void count(const struct pair_counts *shared, struct direct_counts *counts
     counts->am_bytes += atomic_load_explicit(&shared->am_bytes, memory_order_relaxed);
 }
 
-/* Whether line `nth` of those that the target has not read stands there: its head bears its
+/* Whether the `nth` of the lines that the target has not read was written: its head bears its
  * position. */
 static bool stands(const struct pair_shared *shared, uint64_t consumed, uint32_t nth)
 {
@@ -308,9 +308,9 @@ static bool stands(const struct pair_shared *shared, uint64_t consumed, uint32_t
     return (uint32_t)head == (uint32_t)(position + 1);
 }
 
-/* Counts the lines of requests that the target has not read. A search in steps that double, then a
- * binary one, reads no page of the ring that has no line: a page that is read is taken. The two
- * clients may write anything: then it is any number up to PAIR_LINES. */
+/* Counts the lines of requests that the target has not read. The search doubles its steps and then
+ * bisects, so that it reads no page of the ring without a line: a page that is read is allocated.
+ * The two clients may write anything; then the result is any number up to PAIR_LINES. */
 static uint32_t unread(const struct pair *p)
 {
     const struct pair_shared *shared = p->ring.base;
@@ -361,7 +361,7 @@ struct direct_counts pairs_count(const struct client_session *s)
     return counts;
 }
 
-/* Ends a pair. The side that is left may still read what stands in it. */
+/* Ends a pair. The other side may still read what stands in it. */
 static void pair_end(struct pair *p, uint32_t gone)
 {
     struct pair_shared *shared = p->ring.base;
@@ -411,7 +411,7 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
 
 void pairs_end(struct client_session *s)
 {
-    /* A context that has bound itself has a pair of which it is both sides. */
+    /* A context that has bound itself has a pair with itself on both sides. */
     while (s->pairs_from)
         pair_end(s->pairs_from, s->pairs_from->target == s ? PAIR_ORIGIN_GONE | PAIR_TARGET_GONE
                                                            : PAIR_ORIGIN_GONE);

@@ -17,22 +17,22 @@
 
 #define PAIRS_MAX 1024u /* of one origin */
 
-/* A place in one list of pairs. */
+/* A pair's place in one list of pairs. */
 struct pair_place {
     struct pair *next;
-    struct pair **at; /* the pointer that leads to this pair; NULL: in no list */
+    struct pair **at; /* the pointer that leads to this pair; NULL: it is in no list */
 };
 
 struct pair {
     struct pair_place same_hash, of_origin, of_target;
     uint64_t number;
     struct client_session *origin, *target;
-    uint32_t slot;       /* on the target's board, or BOARD_NONE */
+    uint32_t slot;       /* slot on the target's board, or BOARD_NONE */
     struct mapping ring; /* charged to the origin's client */
     int range;
 };
 
-/* The way to a neighbour, for the reply to the origin. The descriptors stand in the order of
+/* The answer to the origin with the way to a neighbour. The descriptors stand in the order of
  * control.proto; the caller sends or closes them. */
 struct pair_way {
     uint64_t number;

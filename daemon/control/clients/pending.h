@@ -43,10 +43,10 @@ enum pending_how {
 struct pending {
     uint32_t kind; /* 0: free */
     uint32_t generation;
-    uint32_t next, before; /* of its client's, or of the free ones: index + 1, 0 at the ends */
-    uint32_t request;      /* of the client */
+    uint32_t next, before; /* list links: index + 1, 0 at the ends */
+    uint32_t request;      /* the client's id of the request */
     struct client *client;
-    uint32_t node; /* the one that is asked; DIRECTORY_NOWHERE: none */
+    uint32_t node; /* the node that is asked; DIRECTORY_NOWHERE: none */
     /* The answer of the job's home, which knows the rank's node and engine, or -EHOSTDOWN of a home
      * that is given up. NULL: no home is asked, or it has answered. */
     void (*located)(struct control *control, struct pending *p, int status, uint32_t node,
@@ -57,7 +57,7 @@ struct pending {
     /* of a bind */
     uint32_t session;
     uint64_t peer;
-    uint32_t asked; /* the engine that the key names, as a peer's number + 1; 0: there is no key */
+    uint32_t asked; /* the engine named by the key, as a peer's number + 1; 0: there is no key */
     /* of an exchange */
     uint32_t sequence;
     /* of a publication and a lookup */
@@ -74,17 +74,17 @@ struct pending_table {
 
 void pending_init(struct pending_table *t);
 void pending_destroy(struct pending_table *t);
-/* Adds an entry, zeroed but for kind, client and request. NULL: there are too many. Pointers to
+/* Adds an entry, zeroed except for kind, client and request. NULL: there are too many. Pointers to
  * other entries become invalid. */
 struct pending *pending_add(struct pending_table *t, enum pending_kind kind, struct client *client,
                             uint32_t request, uint64_t *cookie);
-/* The entry, if it is still there and of this kind (0: any). */
+/* The entry, if it still exists and is of this kind (0: any). */
 struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t kind);
 /* The cookie of an entry that waits. */
 uint64_t pending_cookie(const struct pending_table *t, const struct pending *p);
 void pending_remove(struct pending_table *t, struct pending *p);
-/* The client's entries: the first one, and the next after an entry that is still there. NULL: there
- * are no more. */
+/* The client's first entry, and the next one after an entry that still exists. NULL: there are no
+ * more. */
 struct pending *pending_of(struct pending_table *t, const struct client *client);
 struct pending *pending_after(struct pending_table *t, const struct pending *p);
 /* Iterates from *at = 0; NULL at the end. The entry that was returned last may be removed. */

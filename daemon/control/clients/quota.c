@@ -35,7 +35,7 @@ static uint64_t configured(const struct control *control, size_t field)
                            : *(const uint64_t *)((const char *)control->config + field);
 }
 
-/* 0 stands for seven eighths of all, so that one user alone cannot take the last. */
+/* 0 stands for seven eighths of everything, so that one user alone cannot take the rest. */
 static uint64_t share(uint64_t given, uint64_t all)
 {
     uint64_t eighth = all / 8 > 0 ? all / 8 : 1;
@@ -77,7 +77,7 @@ static void user_free(struct control *control, struct quota_user **at)
     free(u);
 }
 
-/* A user who hangs up and comes again pays on. */
+/* A user who hangs up and connects again still has to pay. */
 static bool may_be_forgotten(struct quota_user *u, uint64_t now)
 {
     return u->connections == 0 && u->views == 0 && account_spent(&u->account, now) == 0;
@@ -119,8 +119,8 @@ static struct quota_user *user_of(struct control *control, uid_t uid)
     return u;
 }
 
-/* More connections without Hello than a user may have. In the line the user waits for the daemon,
- * not the daemon for its Hello (turns.h). */
+/* More connections without Hello than a user may have. While a user waits in line, it waits for the
+ * daemon, and its Hello is not late (turns.h). */
 static bool has_many_strangers(const struct quota_user *u)
 {
     uint32_t waiting = 0;

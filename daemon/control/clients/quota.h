@@ -25,41 +25,41 @@ struct client;
 struct control;
 
 enum quota_kind {
-    QUOTA_CLIENTS = 0, /* of a user; a client is one */
+    QUOTA_CLIENTS = 0, /* clients of a user; a client counts as one */
     QUOTA_CONTEXTS,
     QUOTA_SEGMENTS,
     QUOTA_REGIONS,
-    QUOTA_TEAMS, /* a member of one is one */
+    QUOTA_TEAMS, /* memberships in teams */
     QUOTA_PROGRAMS,
     QUOTA_PROGRAM_BYTES,
-    QUOTA_OFFLOADS, /* offloads that are being made count, too */
+    QUOTA_OFFLOADS, /* offloads, including those that are being made */
     QUOTA_MEMORY,   /* bytes of segments, rings, pairs and areas of teams */
     QUOTA_KINDS
 };
 
-/* A user, as long as there is a connection, or time to pay for. */
+/* A user, kept as long as there is a connection, or time to pay for. */
 struct quota_user {
     struct quota_user *next;
     uid_t uid;
     uint32_t connections;
-    uint32_t strangers, lookers; /* of these, by their state (client.h) */
+    uint32_t strangers, lookers; /* how many of these are in that state (client.h) */
     uint64_t held[QUOTA_KINDS];
     uint64_t refused;
-    uint64_t output;   /* bytes of replies that its connections have not read (client_stream.h) */
-    uint32_t calls;    /* of its clients, in engines */
-    uint32_t pending;  /* of its clients' requests, in control.pending */
-    uint32_t views;    /* under way, or not paid for: they keep it (request_inspect.h) */
-    uint64_t views_at; /* when the views so far are paid for */
+    uint64_t output;  /* bytes of replies that its connections have not read (client_stream.h) */
+    uint32_t calls;   /* of its clients, in engines */
+    uint32_t pending; /* requests of its clients in control.pending */
+    uint32_t views; /* views under way, or not paid for, which keep the user (request_inspect.h) */
+    uint64_t views_at; /* when the views so far will be paid for */
     struct account account;
     /* turns.h */
-    uint64_t turn;          /* of the loop, in which `taken` was counted */
-    uint32_t taken, called; /* requests, and connections out of the line, in that turn */
+    uint64_t turn;          /* the loop's turn in which `taken` was counted */
+    uint32_t taken, called; /* requests, and connections taken out of the line, in that turn */
     struct client *line, *line_last;
 };
 
 /* Sets the limits of users. `others`: other users than our own are served. */
 void quota_open(struct control *control, bool others);
-/* Counts a new connection of this user. NULL: the user has too many, or too many without Hello, or
+/* Counts a new connection of this user. NULL: the user has too many, or too many without Hello; or
  * there is no memory. */
 struct quota_user *quota_enter(struct control *control, uid_t uid);
 /* Counts an inherited connection, whatever the limits are now. NULL: no memory. */

@@ -20,18 +20,18 @@
 #include <stdbool.h>
 #include "daemon/control/clients/client.h"
 
-#define TURN_REQUESTS    32u   /* of a user in one turn of the loop */
-#define TURN_CALLS_MAX   64u   /* of a user, in the engines */
+#define TURN_REQUESTS    32u   /* requests of a user in one turn of the loop */
+#define TURN_CALLS_MAX   64u   /* calls of a user under way in the engines */
 #define TURN_PENDING_MAX 2048u /* half of the frames that are kept for a node without a link */
 
-/* Whether a request of this connection may be read now. False: it stands in line. */
+/* Whether a request of this connection may be read now. False: the connection stands in line. */
 bool turns_may(struct client *c);
 /* Counts a request of this connection that was taken. */
 void turns_count(struct client *c);
 /* Takes the connection out of its line. */
 void turns_leave(struct client *c);
-/* A turn of the loop is over: takes the first `TURN_REQUESTS` of each user out of its line, one a
- * call. NULL: there are no more. */
+/* A turn of the loop is over: takes the first `TURN_REQUESTS` connections of each user out of its
+ * line, one in each call. NULL: there are no more. */
 struct client *turns_next(struct control *control);
 
 #endif

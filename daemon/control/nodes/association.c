@@ -28,18 +28,18 @@ struct association {
     struct peer *peer;
     struct worker *worker;  /* of our engine */
     uint32_t engine;        /* of the other */
-    uint32_t number;        /* the other engine's number, to ours */
+    uint32_t number;        /* the other engine's number, as our engine uses it */
     uint32_t unanswered;    /* calls about its end that have not returned */
     uv_timer_t patience;    /* runs while such calls are out: limits how long one may take */
     struct spin_watch spin; /* watches the progress thread meanwhile */
-    bool wanted;            /* the engine asked for it, now or before the link */
+    bool wanted;            /* the engine asked for a link, now or before there was one */
     bool offer_asked;       /* a call is under way, or waits for ENGINE_OFFER_READY */
     bool offer_waits;       /* for ENGINE_OFFER_READY */
     bool offer_sent;
     bool offer_come;
     bool up;
     struct engine_offer theirs;
-    uint64_t link_number; /* of the link: answers for an earlier one are ignored */
+    uint64_t link_number; /* number of the link: answers for an earlier one are ignored */
     struct peer_ping ping;
 };
 
@@ -170,7 +170,7 @@ static void have_patience(struct association *a)
     look_again(a);
 }
 
-/* If this thread was late itself, the answer is there already. */
+/* If this thread itself was late, the answer may be waiting already. */
 static void lost_patience(uv_timer_t *timer)
 {
     struct association *a = timer->data;
@@ -209,7 +209,8 @@ static struct call *peer_call(struct association *a, enum call_kind kind,
     return call;
 }
 
-/* Posts an association's end to the engine, which then calls the provider for it a last time. */
+/* Posts an association's end to the engine, which then calls the provider for it for the last
+ * time. */
 static void post_end(struct association *a, enum call_kind kind)
 {
     struct call *call = peer_call(a, kind, end_heard);
@@ -253,7 +254,7 @@ static void end_twins(struct association *a, void (*end)(struct association *a))
         end(twin);
 }
 
-/* Ends the link: `text` is for our log, `theirs` for the other side. */
+/* Ends the link: `text` is for our log, `theirs` is sent to the other side. */
 static void fail(struct association *a, int status, const char *text, const char *theirs)
 {
     struct peer *p = a->peer;
@@ -428,7 +429,7 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
         return;
     switch (notice->kind) {
     case ENGINE_WANT_PEER:
-        if (!a->up) { /* else it asked before there was a link */
+        if (!a->up) { /* otherwise it asked before there was a link */
             a->wanted = true;
             peer_dial(p);
             ask_for_offer(a);

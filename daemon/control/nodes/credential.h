@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Makes a credential with `payload` in it, which only our own user can open; the caller frees it.
- * -ENOTSUP: built without MUNGE; -ECONNREFUSED, with the reason in `why`. */
+/* Makes a credential that contains `payload` and that only our own user can open; the caller frees
+ * it. -ENOTSUP: built without MUNGE; -ECONNREFUSED, with the reason in `why`. */
 int credential_make(const uint8_t *payload, size_t size, char **out, char *why, size_t why_size);
 /* Opens a credential: gives its user, and its payload of exactly `size` bytes. -EACCES: it is not
  * valid, has expired, or was made for another user. */

@@ -16,7 +16,7 @@
 #include "daemon/control/teams/team_home.h"
 #include "daemon/control/threads/clock.h"
 
-#define PIECE     32512u /* bytes of an exchange's result in one frame: sockets take it whole */
+#define PIECE     32512u /* bytes of an exchange's result in one frame, which sockets take whole */
 #define ERRNO_MAX 4095
 
 enum { FAILURE_TEXT_MAX = 192, CALL_WORDS = 40 };
@@ -98,8 +98,8 @@ static int send_to(struct control *control, uint32_t node, const Pwc__PeerFrame 
     return 0;
 }
 
-/* As send_to, for what directory_client_node_up sends anyway: without a link the frame is dropped.
- */
+/* As send_to, for a frame that directory_client_node_up sends anyway: without a link it is
+ * dropped. */
 static void send_if_linked(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
     if (node != control->node)
@@ -154,7 +154,7 @@ static void reply_piece(struct control *control, struct pending *p, const Pwc__G
     client_stream_resume(c);
 }
 
-/* A piece of the result, or the failure, has come for all of the job's ranks on this node. */
+/* A piece of the result, or the failure, has arrived for all of the job's ranks on this node. */
 static void gathered(struct control *control, uint32_t from, const Pwc__Gathered *g)
 {
     const struct directory_id id = {.uid = g->uid, .job = g->job};
@@ -231,7 +231,7 @@ static void deliver(struct control *control, const struct directory_job *job,
     } while (!piece.last);
 }
 
-/* Which call gives so many bytes, in words. */
+/* Names the call in words: a call without data is a barrier. */
 static const char *call_of(uint32_t length, char to[CALL_WORDS])
 {
     snprintf(to, CALL_WORDS, "a barrier");
@@ -311,7 +311,7 @@ static void leave_all(struct control *control, uint32_t node,
         char name[DIRECTORY_NAME_MAX];
         struct directory_id id = {.uid = j->uid, .job = name};
 
-        memcpy(name, j->name, sizeof(name)); /* the job may end with this rank */
+        memcpy(name, j->name, sizeof(name)); /* a copy, because the job may end with this rank */
         leave(control, &id, rank, node);
     }
 }
@@ -397,7 +397,7 @@ static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs 
     answer(control, from, &is);
 }
 
-/* A rank waits no longer: all ranks get an error that names those which have not come. */
+/* A rank no longer waits: all ranks get an error that names the ranks which have not come. */
 static void give_up(struct control *control, const struct directory_id *id,
                     const struct directory_part *part)
 {
@@ -416,7 +416,7 @@ static void give_up(struct control *control, const struct directory_id *id,
 }
 
 /* Takes a rank's contribution. One that does not fit fails the exchange for all ranks: none of them
- * could end it. A rank contributes again when its daemon or ours was started anew: then it is known
+ * could end it. A rank contributes again when its daemon or ours was restarted: then it is known
  * already, and a result that was sent before is sent once more. */
 static void contribution(struct control *control, uint32_t from, const Pwc__Contribution *c)
 {
@@ -597,7 +597,7 @@ void directory_client_detach(struct client *c)
 {
     struct directory_id id = id_of(c);
 
-    /* A home that is given up drops our ranks by itself. */
+    /* A home that is given up drops our ranks on its own. */
     if (peers_in_reach(c->control, home_of(c->control, &id)))
         announce(c, true, 0);
 }

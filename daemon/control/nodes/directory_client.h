@@ -17,7 +17,7 @@ struct client;
 int directory_client_open(struct control *control);
 void directory_client_close(struct control *control);
 
-/* ---- for clients of this node -------------------------------------------------------------- */
+/* ---- for clients of this node ---------------------------------------------------------------- */
 
 /* Announces a rank to the job's home, or asks it for one of an open job. pending.located brings the
  * answer. */
@@ -30,8 +30,8 @@ void directory_client_where(struct client *c, uint32_t rank, uint64_t cookie);
 /* Sends a rank's contribution. The pending request is answered piece by piece. */
 void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_t *data,
                                  uint32_t length);
-/* The rank waits no longer: the home fails the exchange for all, and its answer ends the pending
- * request, where it has not been answered yet. */
+/* The rank no longer waits: the home fails the exchange for all ranks, and its answer ends the
+ * pending request, unless that was answered already. */
 void directory_client_give_up(struct client *c, uint32_t sequence);
 
 /* What names_client.c shares: RankIs as a plain status, and an errno of another node, checked. */
@@ -40,16 +40,16 @@ int directory_client_errno(int32_t status);
 
 /* ---- from other nodes ---------------------------------------------------------------------- */
 
-/* Handles a frame of the directory. -EPROTO: it is none, or makes no sense. */
+/* Handles a frame of the directory. -EPROTO: the frame is none of the directory's, or makes no
+ * sense. */
 int directory_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
-/* After a takeover: the ranks of jobs whose home this is are there still, or have left meanwhile.
- */
+/* After a takeover: of jobs whose home this is, ranks are still attached or have left meanwhile. */
 void directory_client_resume(struct control *control);
 /* A link is new: announces all our ranks whose home the node is, and repeats open questions. */
 void directory_client_node_up(struct control *control, uint32_t node);
-/* A link was lost: frames on their way may be lost with it. */
+/* A link was lost, and perhaps frames under way with it. */
 void directory_client_node_down(struct control *control, uint32_t node);
-/* A node is given up: drops its ranks, and fails the requests that wait for it. */
+/* A node is given up: drops its ranks, and fails the requests that wait for its answer. */
 void directory_client_node_lost(struct control *control, uint32_t node);
 
 #endif

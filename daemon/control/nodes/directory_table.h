@@ -12,7 +12,8 @@
 #include "daemon/peering/directory.h"
 #include "shm_ring/mapping.h"
 
-/* Maps the table of an earlier process of this node, in a list of as many nodes, or a new one. */
+/* Maps the table of an earlier process of this node, for a list of as many nodes, or else a new
+ * one. */
 int directory_table_open(struct mapping *m, struct store *store, uint32_t node,
                          uint32_t node_count);
 struct directory_table *directory_table_of(const struct mapping *m);

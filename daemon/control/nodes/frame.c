@@ -52,7 +52,7 @@ int frame_space(struct frame_parser *p, uint8_t **to, size_t *room)
     if (p->have >= FRAME_HEAD_BYTES && announced(p) <= p->bound &&
         FRAME_HEAD_BYTES + announced(p) > want)
         want = FRAME_HEAD_BYTES + announced(p);
-    if (want <= p->have) /* whole frames wait for the caller */
+    if (want <= p->have) /* complete frames wait for the caller */
         want = p->have + CAPACITY_START;
     if (want > p->capacity) {
         uint8_t *buffer = realloc(p->buffer, want);

@@ -4,7 +4,7 @@
  * The parser owns a buffer that grows to the frame announced and never past its bound, whatever a
  * peer claims. The caller reads into frame_space and takes frames out until there is no whole one.
  *
- * Pure but for memory. Thread: that of the struct's owner.
+ * Pure except for memory. Thread: that of the struct's owner.
  */
 #ifndef PWC_CONTROL_FRAME_H
 #define PWC_CONTROL_FRAME_H
@@ -31,7 +31,8 @@ void frame_parser_destroy(struct frame_parser *p);
 int frame_space(struct frame_parser *p, uint8_t **to, size_t *room);
 /* Notes that `bytes` bytes were read into that room. */
 void frame_fed(struct frame_parser *p, size_t bytes);
-/* 1 with the next body (valid until frame_space), 0: none is whole, -EMSGSIZE: over the bound. */
+/* 1 with the next body (valid until frame_space); 0: no frame is complete; -EMSGSIZE: a frame is
+ * over the bound. */
 int frame_next(struct frame_parser *p, const uint8_t **body, size_t *size);
 /* Whether frame_next would return a frame or an error. */
 bool frame_is_ready(const struct frame_parser *p);

@@ -22,7 +22,7 @@ static bool append(char list[JOB_VIEW_RANKS_MAX], uint32_t from, uint32_t to)
     return true;
 }
 
-/* Lists the ranks that belong in it: "1, 4-7 and 12 more". Returns their number. */
+/* Lists the ranks that belong to it: "1, 4-7 and 12 more". Returns their number. */
 static uint32_t list_ranks(const struct directory_job *job, const struct directory_gather *gather,
                            bool (*belongs)(const struct directory_job *job,
                                            const struct directory_gather *gather, uint32_t rank),

@@ -122,7 +122,7 @@ static void written(uv_write_t *request, int status)
     release(link);
 }
 
-/* Sends one frame: `head` (the seal's, or none) and the body behind it. */
+/* Sends one frame: `head` (the seal's, or none) and the body after it. */
 static int send_frame(struct link *link, const uint8_t *head, size_t head_size, const uint8_t *body,
                       size_t body_size)
 {
@@ -272,7 +272,7 @@ static int send_greeting(struct link *link, uint32_t target)
     return rc;
 }
 
-/* Sends our proof, in that credential, or (NULL) as it is. */
+/* Sends our proof, inside that credential, or (NULL) as it is. */
 static int send_proof(struct link *link, char *credential)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
@@ -300,7 +300,7 @@ static bool is_initiator(const struct link *link)
 
 static void vouched(struct munge_async *v);
 
-/* Has munged open their credential, or make ours, or both. Frames that come meanwhile wait. */
+/* Makes munged open their credential, or make ours, or both. Frames that arrive meanwhile wait. */
 static int vouch(struct link *link, const char *theirs)
 {
     struct munge_async *v = munge_async_new(theirs);

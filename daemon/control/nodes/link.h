@@ -30,7 +30,8 @@ struct handshake_greeting link_greeting(const Pwc__Greeting *g);
 
 /* The calls of a link to its owner, on the control thread. */
 struct link_events {
-    /* The other side is authentic: take it (0), or refuse it with a status and text. */
+    /* The other side is authentic. The listener takes it (0), or refuses it with a status and
+     * text. */
     int (*proven)(struct link *link, char *text, size_t text_size);
     /* Both sides have proven themselves: frames may go. */
     void (*ready)(struct link *link);
@@ -57,9 +58,9 @@ struct link {
     uv_timer_t deadline;
     uv_connect_t connect;
     uv_getaddrinfo_t resolve;
-    struct link *all_next; /* of control's list, and the pointer to this link */
+    struct link *all_next; /* the next in control's list, and the pointer to this link */
     struct link **all_at;
-    uint32_t references; /* open handles, and lookups and calls of MUNGE under way */
+    uint32_t references; /* open handles, lookups, and calls of MUNGE under way */
     enum link_state state;
     struct handshake handshake;
     struct munge_async *munge; /* the call of MUNGE under way: frames wait */
@@ -80,11 +81,11 @@ int link_dial(struct control *control, uint32_t node, const char *host, const ch
 /* Accepts from a listening stream. */
 int link_accept(struct control *control, uv_stream_t *server, const struct link_events *events,
                 struct link **out);
-/* Sends a frame on a ready link; a link that cannot take it closes. */
+/* Sends a frame on a ready link; if the link cannot take it, the link closes. */
 void link_send(struct link *link, const Pwc__PeerFrame *frame);
 /* Sends the reason to the other side, then closes. */
 void link_refuse(struct link *link, int status, const char *text);
-/* Closes; calls `closed` at once, unless it was called already. */
+/* Closes the link; calls `closed` at once, unless it was called already. */
 void link_close(struct link *link, int status, const char *text);
 
 #endif

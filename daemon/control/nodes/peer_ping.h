@@ -34,9 +34,10 @@ struct peer_ping {
 
 void peer_ping_init(struct peer_ping *b, struct worker *worker, uint32_t number,
                     void (*send)(void *context, Pwc__Ping *frame), void *context);
-/* The link has ended: starts anew. */
+/* The link has ended: restarts. */
 void peer_ping_forget(struct peer_ping *b);
-/* Asks the other side. So many bytes of ours may be ahead of our own sign of life. */
+/* Asks the other side for a sign of life. Up to this many bytes of ours may be queued ahead of our
+ * own. */
 void peer_ping_ask(struct peer_ping *b, uint64_t bytes);
 /* Takes a frame from the other side. */
 void peer_ping_take(struct peer_ping *b, const Pwc__Ping *frame);

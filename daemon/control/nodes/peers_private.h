@@ -52,9 +52,9 @@ void peer_dial(struct peer *p);
 /* A notice of the worker's engine about this engine of the node. */
 void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
                         const struct engine_notice *notice);
-/* An offer has come over the link. -EPROTO: it makes no sense. */
+/* An offer has arrived over the link. -EPROTO: it makes no sense. */
 int associations_offer(struct peer *p, const Pwc__Offer *offer);
-/* A sign of life has come over the link, or is asked for. -EPROTO: it makes no sense. */
+/* A sign of life has arrived over the link, or is asked for. -EPROTO: it makes no sense. */
 int associations_ping(struct peer *p, const Pwc__Ping *ping);
 /* Sends pings over the link: if its other end is gone, that comes to light. */
 void associations_probe(struct peer *p);

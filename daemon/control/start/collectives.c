@@ -57,7 +57,7 @@ static int refuse_algorithm(uint32_t kind, const char *name, char *why, size_t w
     return -EINVAL;
 }
 
-/* One pair, without the comma behind it. */
+/* One pair, without the comma after it. */
 static int parse_pair(const char *text, size_t length, struct coll_choices *out, char *why,
                       size_t why_size)
 {

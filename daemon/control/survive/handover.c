@@ -294,7 +294,7 @@ void handover_forget(struct control *control, const struct client *client)
 }
 
 /* A process that is to take over may have read the configuration already: another hand-over follows
- * behind it. */
+ * after it. */
 static void asked_by_signal(uv_signal_t *handle, int number)
 {
     struct control *control = handle->data;

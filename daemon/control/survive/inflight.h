@@ -68,7 +68,7 @@ struct inflight {
     int descriptor;
 };
 
-/* 0: inherited from the store; 1: made anew. */
+/* 0: inherited from the store; 1: newly made. */
 int inflight_open(struct inflight *j, struct store *store, uint32_t entries);
 void inflight_close(struct inflight *j);
 /* Clears entries of a daemon whose state was not inherited. */

@@ -127,7 +127,7 @@ void team_drop(struct team *t)
         return;
     t->phase = TEAM_DROPPED;
     if (t->opening > 0)
-        return; /* goes on when the engines have answered */
+        return; /* continues when the engines have answered */
     for (uint32_t i = 0; i < t->part_count; i++) {
         struct team_part *part = &t->parts[i];
 

@@ -8,8 +8,8 @@
  *     +-------------+------------+
  *
  * All answers of a call are noted before the first of them leaves. So the next process answers a
- * member that asks once more as its neighbours were answered, and says to a home that was started
- * anew how the call has ended. Clients may write into their sessions: one that lies about the world
+ * member that asks once more as its neighbours were answered, and says to a home that was restarted
+ * how the call has ended. Clients may write into their sessions: one that lies about the world
  * spoils the teams of its own job.
  *
  * Thread: control.

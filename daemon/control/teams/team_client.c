@@ -30,7 +30,7 @@ struct team_gather {
     uint64_t parent;
     uint32_t context, call;
     struct team_join *joins;
-    uint64_t first; /* number of its first team; another one comes from a home started anew */
+    uint64_t first; /* number of its first team; another one comes from a home restarted */
     bool whole;     /* the home has named all teams with members here */
     int status;     /* the first failure here */
     char why[TEAM_WHY_MAX];
@@ -219,7 +219,7 @@ void team_client_resume(struct control *control)
     }
 }
 
-/* A home that was started anew forms the teams again, with other numbers: drops the earlier ones.
+/* A home that was restarted forms the teams again, with other numbers: drops the earlier ones.
  */
 static void drop_earlier(struct control *control, const struct teams_key *key, uint64_t first)
 {
@@ -525,7 +525,7 @@ static void send_members(struct control *control, const struct teams_key *key, c
 }
 
 /* Members of the parent that the home waits for and that will not call: where one was answered, by
- * the home before it was started anew, it may also have left since; else those that have left.
+ * the home before it was restarted, it may also have left since; else those that have left.
  * `t`: the parent; NULL: the world, or it is gone. */
 static void answer_ask(struct control *control, const struct teams_key *key, const struct team *t)
 {

@@ -12,7 +12,7 @@
 
 #include "daemon/control/teams/team.h"
 
-/* One member's call, as its client made it. Owned by its gather, once it is there. */
+/* One member's call, as its client made it. Owned by its gather, once that exists. */
 struct team_join {
     struct team_join *next;
     uint64_t cookie;  /* of its request that waits */

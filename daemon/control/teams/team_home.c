@@ -13,8 +13,8 @@
 
 enum { ERRNO_MAX = 4095, MS_SHIFT = 8 };
 
-/* Numbers of teams go on from the time of day in milliseconds, so that no earlier process has given
- * them: none makes 256 teams in each millisecond. */
+/* Numbers of teams continue from the time of day in milliseconds, so that no earlier process has
+ * given them: none makes 256 teams in each millisecond. */
 int team_home_open(struct control *control)
 {
     control->teams = malloc(sizeof(*control->teams));

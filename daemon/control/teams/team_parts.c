@@ -131,7 +131,7 @@ uint32_t team_members_here(const struct team *t)
     return count;
 }
 
-/* The roll is there: each member here has its place in it. */
+/* The roll exists now: each member here has its place in it. */
 void team_parts_answers(struct team *t)
 {
     _Atomic uint64_t *answers = team_roll_answers(&t->roll);

@@ -11,7 +11,7 @@ int team_name(struct team *t, uint32_t from, const struct teams_run *runs, uint3
 int team_parts_make(struct team *t);
 /* Members on this node. */
 uint32_t team_members_here(const struct team *t);
-/* The roll is there: each member here has its place in it. */
+/* The roll exists now: each member here has its place in it. */
 void team_parts_answers(struct team *t);
 
 #endif

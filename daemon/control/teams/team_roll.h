@@ -43,7 +43,7 @@ static_assert(sizeof(struct team_roll) == 128, "team_roll");
 static_assert(sizeof(struct teams_run) == 20, "teams_run");
 static_assert(DIRECTORY_NAME_MAX <= 64, "a job's name fits");
 
-/* Makes a roll with these runs and so many members here, else zeroed. */
+/* Makes a roll with these runs and this many members here, else zeroed. */
 int team_roll_make(struct mapping *m, const struct teams_run *runs, uint32_t count,
                    uint32_t members);
 /* Maps the roll of an earlier process, and takes the descriptor over. -EPROTO: it is none. */

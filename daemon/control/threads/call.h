@@ -114,8 +114,8 @@ struct call_program {
 
 struct call_offload {
     uint32_t session;
-    uint32_t offload;                /* but for the one that is created */
-    struct engine_offload_info info; /* of that: its targets stand here */
+    uint32_t offload;                /* except for the one that is created */
+    struct engine_offload_info info; /* the offload that is created; its targets stand here */
     uint32_t targets[ENGINE_OFFLOAD_TARGETS];
     uint64_t cookie;
 };
@@ -168,7 +168,7 @@ struct call {
 /* Initializes a call that its owner embeds, for what must not fail. `done` may free the owner. */
 void call_init(struct call *call, const struct call_target *target, enum call_kind kind,
                void *owner, void (*done)(struct call *call));
-/* Makes a call, zeroed but for these. NULL without memory. */
+/* Makes a call, zeroed except for these. NULL without memory. */
 struct call *call_new(const struct call_target *target, enum call_kind kind, void *owner,
                       void (*done)(struct call *call));
 /* `progress` NULL: the daemon ends, and the call is dropped. */

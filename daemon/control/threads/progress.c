@@ -91,7 +91,7 @@ static void send_back(struct progress *p, struct command *command)
         ring(p->back_fd);
 }
 
-/* ---- lengths of steps ----------------------------------------------------------------------- */
+/* ---- lengths of steps ------------------------------------------------------------------------ */
 
 static struct step_usage usage_now(void)
 {
@@ -204,8 +204,8 @@ static int forward_notices(struct progress *p)
     return sum;
 }
 
-/* Runs the commands that have come, after all notices have left: a command may reuse a handle whose
- * CLOSED notice is still here, and the notice would then be taken for the new owner's. */
+/* Runs the commands that have arrived, after all notices have left: a command may reuse a handle
+ * whose CLOSED notice is still here, and the notice would then be taken for the new owner's. */
 static int take_commands(struct progress *p, uint64_t now)
 {
     int commands;
@@ -320,7 +320,7 @@ static void sleep_unless_work(struct progress *p)
     }
 }
 
-/* Yields the core. The thread comes back by itself: no bell is needed. */
+/* Yields the core. The thread comes back on its own: no bell is needed. */
 static void yield_core(struct progress *p)
 {
     uint64_t before = clock_ns();
@@ -398,7 +398,7 @@ static void take_back(struct progress *p)
     }
 }
 
-/* A put behind this read rings again. */
+/* A put after this read rings again. */
 static void back_rung(uv_poll_t *poll, int status, int events)
 {
     struct progress *p = poll->data;

@@ -2,7 +2,7 @@
  * Whether a thread spins in one call that does not come back: a decision without a clock.
  *
  * The thread is looked at SPIN_LOOKS times in the time that a call may take. One that has done
- * anything since the first of these looks makes progress, and they begin anew. One that has done
+ * anything since the first of these looks makes progress, and they start over. One that has done
  * nothing, and has used its processor, spins; one that was stopped, or had no processor, gets more
  * time.
  *

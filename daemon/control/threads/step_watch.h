@@ -52,7 +52,7 @@ static inline bool step_watch_asks(const struct step_watch *w, uint64_t now)
 
 /* The part of a step's `took` ns in which the thread ran, by its usage at the step's end. */
 uint64_t step_watch_own(const struct step_watch *w, uint64_t took, const struct step_usage *usage);
-/* A step that took so long has ended. */
+/* Records that a step has ended which took this long. */
 void step_watch_end(struct step_watch *w, uint64_t now, uint64_t took, uint32_t part);
 void step_watch_read(const struct step_watch *w, uint64_t now, struct step_longest *out);
 

@@ -379,7 +379,7 @@ int workers_stop(struct control *control)
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < control->worker_count; i++)
-        control->workers[i].progress = NULL; /* so that a call which a result leads to is dropped */
+        control->workers[i].progress = NULL; /* so that a call to which a result leads is dropped */
     for (uint32_t i = 0; i < control->worker_count; i++) {
         struct worker *w = &control->workers[i];
 

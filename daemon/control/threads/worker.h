@@ -9,7 +9,7 @@
  * Engines of one node are peers of each other like those of other nodes. Beside that one may ask
  * another to wake a client (wake_sibling): by a bit for the flow, and a kick.
  *
- * Thread: control, but for what says otherwise.
+ * Thread: control, except for what says otherwise.
  */
 #ifndef PWC_CONTROL_WORKER_H
 #define PWC_CONTROL_WORKER_H
@@ -36,7 +36,7 @@ struct wakes {
     _Atomic uint64_t *some;  /* a bit for each word of `flows`: it has bits */
 };
 
-/* When its counters are written (publisher.h). */
+/* Decides when the worker's counters are written (publisher.h). */
 struct worker_counters {
     _Atomic(const struct progress *) progress; /* NULL: not started yet */
     struct counters_share share;

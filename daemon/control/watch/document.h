@@ -1,7 +1,7 @@
 /*
  * A view of the daemon as one JSON document, bounded in its rows: what Inspect answers.
  *
- * The control thread reads all of it by itself (engine.h, "looking inside"); progress threads do
+ * The control thread reads all of it on its own (engine.h, "looking inside"); progress threads do
  * nothing for it. Root, our own user and members of an inspect group see all; other users see the
  * rows of their own clients, and sums.
  *

@@ -17,7 +17,7 @@
 enum {
     LINE_MAX_BYTES = 1024,
     TIMES_BYTES = 64,                   /* how often a line came */
-    FORGOTTEN_S = 2 * LOG_PAUSE_MOST_S, /* a line that did not come for so long is a new one */
+    FORGOTTEN_S = 2 * LOG_PAUSE_MOST_S, /* a line that did not come for this long is a new one */
 };
 
 #define SECOND_NS UINT64_C(1000000000)

@@ -1,7 +1,7 @@
 /*
  * The log: one line a message, by level, to a descriptor or, where that is the journal's
  * (JOURNAL_STREAM), to the journal with its level and fields. Lines that clients, connections and
- * other nodes cause are limited, each source by itself: strangers hide no client's end. A line
+ * other nodes cause are limited, each source on its own: strangers hide no client's end. A line
  * about other nodes that comes again and again is written ever more seldom, with how often it came
  * and in how long.
  *
@@ -74,7 +74,7 @@ struct log_subject {
 void log_open(struct log *log, int descriptor, enum log_level level);
 __attribute__((format(printf, 3, 4))) void log_line(const struct log *log, enum log_level level,
                                                     const char *format, ...);
-/* As log_line at level info, where the log is to have lines of `level`. */
+/* As log_line at level info, if the log shows lines of `level`. */
 __attribute__((format(printf, 3, 4))) void log_start(const struct log *log, enum log_level level,
                                                      const char *format, ...);
 /* As log_line, with fields. `about` NULL: none. */

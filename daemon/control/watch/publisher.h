@@ -1,9 +1,9 @@
 /*
- * Publishing the counters: some ten times a second while there is work, once more behind it, and
+ * Publishing the counters: some ten times a second while there is work, once more after it, and
  * before a view is answered. The control thread reads the engines' tables for it; the progress
  * threads only say that there is something new.
  *
- * Thread: control, but for what says otherwise.
+ * Thread: control, except for what says otherwise.
  */
 #ifndef PWC_CONTROL_PUBLISHER_H
 #define PWC_CONTROL_PUBLISHER_H

@@ -8,7 +8,7 @@
  *     call, or is said to be stuck after a second --> the answer is written, and sent to all who
  *     ask for it --> COOLS: paying
  *
- * An answer is always written behind its question. Views of one user take an eighth of the control
+ * An answer is always written after its question. Views of one user take an eighth of the control
  * thread's time at most: after each the user's next one waits for seven times as long as it took,
  * and questions that come meanwhile share it. A connection has one question at a time; it is not
  * read while that is under way.
@@ -23,7 +23,7 @@
 void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *inspect);
 /* A connection ends: it asks no more. */
 void inspections_leave(struct client *c);
-/* At the end of the loop. */
+/* Call this at the end of the loop. */
 void inspections_close(struct control *control);
 
 #endif

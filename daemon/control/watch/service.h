@@ -28,8 +28,8 @@ struct service {
 
 /* The daemon serves. From now on the watchdog is fed. */
 void service_ready(struct control *control);
-/* Clients, or links to other nodes (so many stand now), have come or gone: the manager gets a new
- * status, soon. */
+/* Clients, or links to other nodes (this many stand now), have appeared or gone: the manager gets a
+ * new status, soon. */
 void service_clients_changed(struct control *control);
 void service_links_changed(struct control *control, uint32_t linked);
 /* Another process is to take our place; or does not. */

@@ -194,7 +194,7 @@ static int start_engine(struct client *c, struct worker *w)
         return -ENOMEM;
     if (!w->tracing)
         w->tracing = tracing_new();
-    /* This call is made also if the engine records already: it returns behind the call that starts
+    /* This call is made also if the engine records already: it returns after the call that starts
      * the recording. */
     call->trace = w->tracing ? w->tracing->ring : NULL;
     c->tracer->starting++;

@@ -5,10 +5,10 @@
  * The engines are looked at a few times in each interval of the watchdog. An engine with a new
  * round since the watchdog was fed has answered, however busy it is. One without may sleep: it is
  * woken, and has done a round by the next look, unless it is stuck. When all have answered, the
- * watchdog is fed and the count starts anew:
+ * watchdog is fed and the count restarts:
  *
  *     look                1        2        3        4
- *     busy engine     40211    88102   120773   171102      answers by itself
+ *     busy engine     40211    88102   120773   171102      answers on its own
  *     idle engine         7 wake   8        8 wake   9      answers when it is woken
  *     fed                          x                 x
  *     a stuck one     51377 wake 51377 wake 51377 wake      the watchdog is not fed any more
@@ -34,11 +34,11 @@ struct watchdog {
     } engine[NODES_ENGINES_MAX];
 };
 
-/* For up to NODES_ENGINES_MAX engines; none has answered. */
+/* Makes a watchdog for up to NODES_ENGINES_MAX engines, none of which has answered yet. */
 void watchdog_init(struct watchdog *h, uint32_t engines);
-/* Looks at one engine, which has done so many rounds (1 or more). True: wake it. */
+/* Looks at one engine, which has done this many rounds (1 or more). True: wake it. */
 bool watchdog_look(struct watchdog *h, uint32_t engine, uint64_t rounds);
-/* True: all have answered. Feed the watchdog; the count starts anew. */
+/* True: all have answered. Feed the watchdog; the count restarts. */
 bool watchdog_feed(struct watchdog *h);
 /* Looks in a row without a new round, though the engine was woken before each. */
 uint32_t watchdog_missed(const struct watchdog *h, uint32_t engine);

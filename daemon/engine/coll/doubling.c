@@ -11,7 +11,7 @@
  */
 #include "daemon/engine/coll/pairs.h"
 
-/* The first round of a pair: the other member gives to the speaker. */
+/* The first round of a pair: the other member sends its data to the speaker. */
 static void pair_folds(const struct coll_shape *shape, uint32_t me, uint32_t speaker,
                        struct coll_round *out)
 {
@@ -41,7 +41,7 @@ static void reduce_round(const struct coll_shape *shape, uint32_t me, uint32_t r
             pair_folds(shape, me, speaker, out);
         return;
     }
-    below = (j ^ root) & ((2u << k) - 1); /* the way up from here, up to level k */
+    below = (j ^ root) & ((2u << k) - 1); /* the levels left from here, up to level k */
     if (me != speaker || (below & ((1u << k) - 1)) != 0)
         return;
     partner = coll_spoken(&pairs, shape->root, j ^ 1u << k);
@@ -70,7 +70,7 @@ static void allreduce_round(const struct coll_shape *shape, uint32_t me, uint32_
     if (pairs.pairs > 0 && r == 0) {
         if (j < pairs.pairs)
             pair_folds(shape, me, speaker, out);
-    } else if (k == pairs.levels) { /* the last: back to the pair's other one */
+    } else if (k == pairs.levels) { /* the last round: back to the other member of the pair */
         out->how = COLL_COPY;
         if (me != speaker)
             coll_await(out, speaker, all);

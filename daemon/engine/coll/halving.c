@@ -34,7 +34,7 @@ static enum stage stage_of(const struct coll_pairs *pairs, uint32_t r, uint32_t 
     return *level < back ? STAGE_BACK : STAGE_SHARE;
 }
 
-/* In a pair: all data to the speaker. */
+/* Within a pair: all data goes to the speaker. */
 static void fold_pair(const struct coll_shape *shape, uint32_t me, uint32_t speaker,
                       struct coll_round *out)
 {

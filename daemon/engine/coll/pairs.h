@@ -41,7 +41,7 @@ static inline uint32_t coll_spoken(const struct coll_pairs *of, uint32_t root, u
     return root >> 1 == j ? root : 2 * j;
 }
 
-/* The first of the participants that speaker `j` stands for; of the last and one more: P. */
+/* The first participant that speaker `j` stands for; for the number after the last speaker: P. */
 static inline uint32_t coll_spoken_first(const struct coll_pairs *of, uint32_t j)
 {
     return j < of->pairs ? 2 * j : j + of->pairs;

@@ -15,7 +15,7 @@ static uint32_t rounds(const struct coll_shape *shape)
     return (shape->participants - 1 + COLL_LETTERS - 1) >> SHIFT;
 }
 
-/* The first distance behind those of round r. */
+/* The first distance after those of round r. */
 static uint32_t distance_end(const struct coll_shape *shape, uint32_t r)
 {
     uint32_t left = shape->participants - (r << SHIFT);
@@ -57,7 +57,7 @@ static void reduce_scatter_round(const struct coll_shape *shape, uint32_t me, ui
     }
 }
 
-/* Whether `me` is of those that the root deals with in round r. */
+/* Whether the root sends to `me`, or receives from it, in round r. */
 static bool is_in_turn(const struct coll_shape *shape, uint32_t me, uint32_t r)
 {
     uint32_t far = coll_minus(shape->participants, me, shape->root);

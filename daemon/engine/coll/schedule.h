@@ -16,7 +16,7 @@
  *
  *     1. sends out->to[], blocks as they stand before anything of this round has arrived,
  *     2. puts the blocks of out->from[] in place, in that order, however they come,
- *     3. goes on to round r + 1 when all of them have come. Many rounds ask for nothing.
+ *     3. goes on to round r + 1 when all of them have arrived. Many rounds ask for nothing.
  *
  * A letter of round r at its sender is one of round r at its receiver, and a pair of participants
  * has at most one letter a round in each direction.
@@ -102,14 +102,15 @@ struct coll_algorithm {
     /* Blocks arrive in a place apart from those that leave, an input and an output, where a
      * participant puts its own block itself. */
     bool apart;
-    uint32_t letters; /* that leave, or arrive, in a round at most: up to COLL_LETTERS */
-    uint32_t times; /* that all blocks leave, or arrive, at most, where an operand is cut; else 0 */
+    uint32_t letters; /* letters that leave, or arrive, in one round: up to COLL_LETTERS */
+    uint32_t times; /* where an operand is cut: how often all its blocks leave, or arrive, at most;
+                       else 0 */
     uint32_t (*rounds)(const struct coll_shape *shape);
     void (*round)(const struct coll_shape *shape, uint32_t me, uint32_t r, struct coll_round *out);
     /* The participant that block b stands for, where data is cut by participant. NULL: b. */
     uint32_t (*owner)(const struct coll_shape *shape, uint32_t me, uint32_t b);
-    /* The participant that holds block b at the end, where that is another one. NULL: as `owner`.
-     */
+    /* The participant that holds block b at the end, if another than `owner` says. NULL: as
+     * `owner`. */
     uint32_t (*source)(const struct coll_shape *shape, uint32_t me, uint32_t b);
 };
 
@@ -125,7 +126,7 @@ extern const struct coll_algorithm coll_scatter_binomial, coll_scatter_direct;
 extern const struct coll_algorithm coll_allgather_bruck;
 extern const struct coll_algorithm coll_alltoall_bruck, coll_alltoall_pairwise;
 
-/* ---- arithmetic of participants ------------------------------------------------------------- */
+/* ---- arithmetic of participants -------------------------------------------------------------- */
 
 /* (a + b) mod n and (a - b) mod n, for a and b below n. */
 static inline uint32_t coll_plus(uint32_t n, uint32_t a, uint32_t b)
@@ -149,7 +150,7 @@ static inline uint32_t coll_log2_up(uint32_t n)
     return n == 1 ? 0 : coll_log2(n - 1) + 1;
 }
 
-/* ---- blocks --------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* shape.blocks of an algorithm, for `bytes` of data that are cut. */
 static inline uint32_t coll_blocks(const struct coll_algorithm *a, uint32_t participants,
@@ -162,7 +163,7 @@ static inline uint32_t coll_blocks(const struct coll_algorithm *a, uint32_t part
     return slices == 0 ? 1 : (uint32_t)slices;
 }
 
-/* How often all blocks of an operand leave one participant, or arrive there, at most. */
+/* How often, at most, all blocks of an operand leave one participant, or arrive there. */
 static inline uint32_t coll_times(const struct coll_algorithm *a, const struct coll_shape *shape)
 {
     uint32_t most = a->times > 0 ? a->times : a->rounds(shape);
@@ -208,7 +209,7 @@ static inline uint32_t coll_range_blocks(const struct coll_range *range)
     return blocks;
 }
 
-/* ---- for algorithms ------------------------------------------------------------------------- */
+/* ---- for algorithms -------------------------------------------------------------------------- */
 
 static inline void coll_quiet(struct coll_round *out, enum coll_how how)
 {

@@ -1,5 +1,5 @@
 /*
- * Data in slices, one behind the other: bcast down a binary tree, scans along a chain. Owns
+ * Data in slices, one after the other: bcast down a binary tree, scans along a chain. Owns
  * nothing. Thread: any.
  *
  * A participant at depth d sends slice s in round s + d, so it sends one slice while it awaits the

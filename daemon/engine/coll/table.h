@@ -10,15 +10,16 @@
 #include "daemon/engine/coll/schedule.h"
 #include "proto/team_abi.h"
 
-/* As many as the table has; and the number of no row. */
+/* The number of rows of the table; also the number that means no row. */
 enum { COLL_ROWS = 23 };
 
-/* The first row counts that has the kind and is for a call with so much data by so many. */
+/* The first row counts that has the kind and serves calls with this much data among this many
+ * participants. */
 struct coll_row {
     enum team_kind kind;
-    uint64_t bytes_least; /* of what a participant gives or gets, the larger: blocks_bytes */
+    uint64_t bytes_least; /* the larger of what a participant gives and gets: blocks_bytes */
     uint32_t participants_most;
-    bool uneven; /* for numbers of participants only that are no power of two */
+    bool uneven; /* only for numbers of participants that are no power of two */
     const struct coll_algorithm *algorithm;
 };
 
@@ -28,20 +29,21 @@ struct coll_choices {
     uint8_t by_kind[TEAM_ALLTOALL + 1];
 };
 
-/* The rows by number, in their order; NULL behind the last. */
+/* The rows by number, in their order; NULL after the last. */
 const struct coll_row *coll_row(uint32_t number);
 
-/* The kind has this algorithm for all lengths from now on. -ENOENT: it has none with that name. */
+/* From now on the kind uses this algorithm for all lengths. -ENOENT: the kind has no algorithm of
+ * that name. */
 int coll_replace(struct coll_choices *choices, enum team_kind kind, const char *name);
 
 /* Whether each kind's choice is a row of that kind, or none. */
 bool coll_choices_valid(const struct coll_choices *choices);
-/* The number of the row of a call; COLL_ROWS for a kind that is none. */
+/* The number of the row for a call; COLL_ROWS for an unknown kind. */
 uint32_t coll_choose(const struct coll_choices *choices, uint32_t kind, uint64_t bytes,
                      uint32_t participants);
 
-/* Whether calls among so many participants come to this row; then *first is the least data of
- * these, and *last the most. */
+/* Whether calls among this many participants are served by this row; then *first is the least data
+ * of these, and *last the most. */
 bool coll_reach(const struct coll_choices *choices, uint32_t number, uint32_t participants,
                 uint64_t *first, uint64_t *last);
 

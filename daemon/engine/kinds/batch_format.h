@@ -19,7 +19,7 @@ static inline void batch_copy(void *to, const void *from, uint32_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* The put that stands at `at`, and where the next one does. */
+/* Reads the put at `at`, and returns where the next one begins. */
 static inline uint32_t batch_step(const uint8_t *block, uint32_t at, uint64_t *rid,
                                   uint64_t *offset, uint32_t *length)
 {

@@ -22,7 +22,7 @@ static uint64_t atomic_reach(const struct submit_record *r)
     return word_reach(r->code, r->length);
 }
 
-/* Whether an honest library may have submitted it. */
+/* Whether an honest library may have submitted this operation. */
 static bool atomic_formed(const struct submit_record *r)
 {
     uint64_t words = atomic_reach(r);
@@ -87,7 +87,8 @@ static int32_t values_place(struct engine *e, uint32_t flow, const struct op *op
     const struct segment *segment = &e->segments[op->segment];
     uint8_t *base = e->segment_live[op->segment].base;
 
-    /* While it was under way its segment may have gone, and the index may be another client's. */
+    /* While the operation was under way its segment may have gone, and the index may be another
+     * client's. */
     if (segment->state != SEGMENT_OPEN || segment->client != client || !base ||
         !(op->local_offset <= segment->length && bytes <= segment->length - op->local_offset))
         return -EFAULT;

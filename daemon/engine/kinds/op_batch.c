@@ -1,13 +1,13 @@
 /*
- * A batch: small puts, or atomics of one code, of one flow over one remote, one behind the other in
+ * A batch: small puts, or atomics of one code, of one flow over one remote, one after the other in
  * the submit ring, taken as one operation (session_batch.c): one record on the wire, one
  * acknowledgement. The operations of a batch succeed or fail together, as they would one by one:
  * they do not differ in anything that a target can refuse. Atomics are an exception: where they end
  * with -EBUSY, the first op->value ones are done. Each has its own events. Puts to an offload's
- * region are another exception: each ends by itself, and where some have failed (op->apart), the
+ * region are another exception: each ends on its own, and where some have failed (op->apart), the
  * status of each takes the place of its payload.
  *
- * The client does not see the batch. The operation's entries hold, behind the first, what goes on
+ * The client does not see the batch. The operation's entries hold, after the first, what goes on
  * the wire (struct wire_batch_put and payload, of each), then the lids:
  *
  *     op | put, payload | put, payload | ... | lid | lid | ...
@@ -35,7 +35,7 @@ static int batch_record(struct engine *e, uint32_t flow, uint64_t slot, struct o
         return op_stage_plain(e, flow, slot, op, WIRE_NOTE);
     if (!op_remote_ours(e, flow, op))
         return -EKEYREJECTED;
-    /* Some of a batch that its target has refused may be done: the target says which. */
+    /* A batch that its target has refused may be done in part: the target says which part. */
     if (remote->state == REMOTE_REVOKED && !(remote->packet > 0 && flow_awaited(f, slot)))
         return -EKEYREJECTED;
     w = ledger_stage(e, f->peer, op->batch.record, sizeof(*w) + bytes, LEDGER_OPERATION, &mark);
@@ -100,7 +100,7 @@ static int batch_failed_apart(struct engine *e, struct op *op, const struct op_o
     return 0;
 }
 
-/* The status of the i-th one, which begins at `at`, where the batch has failed. */
+/* The status of the i-th operation, which begins at `at`, of a batch that has failed. */
 static int32_t part_status(const struct op *op, uint32_t i, uint32_t at)
 {
     if (op->batch.kind == SUBMIT_PUT && op->apart)

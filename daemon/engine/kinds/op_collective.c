@@ -1,5 +1,5 @@
-/* Collectives and wake-ups of teams: no operations, for the team's part of the engine goes on by
- * itself. Thread: the progress thread. */
+/* Collectives and wake-ups of teams: no operations, because the team part of the engine carries
+ * them out. Thread: the progress thread. */
 #include "daemon/engine/ops/op.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ static int collective_at_once(struct engine *e, uint32_t session, const struct s
         return QUARANTINE_TEAM;
     call.rank = e->teams.live[team].members[0].rank;
     if (e->teams.resume)
-        return -EAGAIN; /* instances whose end was shown may not say so yet */
+        return -EAGAIN; /* instances whose end was shown may not be marked so yet */
     if (instance_out_of_turn(e, team, &call)) {
         e->teams.call = (struct team_call){.team = team, .reason = instance_forged(&call)};
         team_condemn(e, team);

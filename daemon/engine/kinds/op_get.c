@@ -52,8 +52,8 @@ static int get_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *
 
 static int get_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
-    /* Without a remote event too: behind the staging end, a read that a link takes along would be
-     * lost. */
+    /* The record leaves even without a remote event: once the staging has ended, a read that a link
+     * takes along would be lost. */
     if (op->length > 0 && op->phase != OP_READY)
         return -EINPROGRESS;
     return op_stage_plain(e, flow, slot, op, WIRE_GOT);

@@ -7,7 +7,7 @@
  *                           first         flow->cut                   last
  *
  * A put that fails half way sends an empty last packet, so that its target does not wait. After a
- * REFUSE it goes on where its target has stopped, and after a break of the link with the first
+ * REFUSE it continues where its target has stopped, and after a break of the link with the first
  * packet that was not consumed. All packets have one size, so the place of each is known.
  *
  * Thread: the progress thread.
@@ -48,7 +48,8 @@ uint32_t packet_behind(const struct engine *e, const struct op *op, uint32_t don
     return done < op->length ? done : packet_before(e, op, 0);
 }
 
-/* Whether the client's memory has given the bytes; else it faulted, and is quarantined. */
+/* Whether the client's memory could be read; otherwise it faulted, and the client is
+ * quarantined. */
 static bool copy_bytes(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
                        uint32_t at, uint32_t length, uint8_t *to)
 {

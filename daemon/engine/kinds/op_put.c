@@ -42,7 +42,8 @@ static uint32_t protocol_for(const struct engine *e, const struct op *op)
                                                        : ENGINE_PROTOCOL_REASSEMBLE;
 }
 
-/* A nonce for the payload that begins, when it needs one: 0, -EBUSY, or -EAGAIN on a new link. */
+/* Takes a nonce, when one is needed, for the payload that begins: 0, -EBUSY, or -EAGAIN on a new
+ * link. */
 static int put_take_nonce(struct engine *e, const struct flow *f, struct op *op, uint32_t protocol)
 {
     struct peer_live *live = &e->peer_live[f->peer];
@@ -55,7 +56,8 @@ static int put_take_nonce(struct engine *e, const struct flow *f, struct op *op,
         op->nonce = (uint16_t)live->out.nonces[--live->out.nonces_free];
         return 0;
     }
-    /* When nothing under way will give one back, a new link begins with all of them. */
+    /* When no operation under way will give a nonce back, a new link begins with all of them
+     * free. */
     if (live->outstanding > 0 || live->out.voids > 0 || queue_count(&e->peers[f->peer].sent) > 0)
         return -EBUSY;
     peer_broken(e, f->peer, -ENOBUFS);
@@ -95,7 +97,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         .remote_key = remote->fabric_key,
         .cookie = cookie_of_op(flow, slot),
         /* A withdrawn region is answered for when no operation names it: where nothing else orders
-         * that answer behind the payload, the completion must mean that it has landed. */
+         * that answer after the payload, the completion must mean that it has landed. */
         .placed = protocol == ENGINE_PROTOCOL_CHAIN || op_piece_length(e, op, 0) > e->ordered_max,
         .announce = protocol == ENGINE_PROTOCOL_REASSEMBLE,
     };
@@ -109,7 +111,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
     if (posted == 0) { /* nothing left: the nonce is still unused */
         ledger_free_nonce(e, f->peer, op->nonce == UINT16_MAX ? NONE : op->nonce);
         op->nonce = UINT16_MAX;
-    } else if (r != -EAGAIN) { /* the target waits for the pieces that are missing */
+    } else if (r != -EAGAIN) { /* the target waits for the missing pieces */
         peer_broken(e, f->peer, r);
         r = -EAGAIN;
     }
@@ -126,7 +128,7 @@ void put_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted
     ledger_void(e, f->peer, op->nonce, op_pieces(e, op, posted));
     op->nonce = UINT16_MAX;
     if (posted < op->length)
-        f->posted = 0; /* all pieces are sent again if the flow goes on */
+        f->posted = 0; /* all pieces are sent again if the flow continues */
 }
 
 /* As put_packed. Compiled into put_record, which knows kind and padding. */
@@ -165,7 +167,7 @@ int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, ui
     return packed(e, flow, slot, op, kind, pad, out);
 }
 
-/* The record of a payload that is announced by itself. */
+/* The record of a payload that is announced on its own. */
 static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind)
 {
     struct flow *f = &e->flows[flow];
@@ -209,7 +211,7 @@ int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
     return record_as(e, flow, slot, op, packed, placed, bare);
 }
 
-/* The record of a put to an offload's region whose payload travels by itself. One that has failed
+/* The record of a put to an offload's region whose payload travels on its own. One that has failed
  * is cut, for its target may have begun to handle it. */
 static int put_stored(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {

@@ -2,7 +2,7 @@
  * A vector's short pieces, which stand in one record, and its end (session_abi.h). Its long pieces
  * are puts and gets of their own in the same flow. The end of a vector of puts is its last block,
  * which may be empty; that of a vector of gets is the record that the owner's event comes by, and
- * stands behind all reads. Thread: the progress thread.
+ * stands after all reads. Thread: the progress thread.
  */
 #include "daemon/engine/kinds/vector_format.h"
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "daemon/engine/state/state.h"
 
-/* The piece that stands at `at`, and where the next one does. */
+/* Reads the piece at `at`, and returns where the next one begins. */
 static inline uint32_t vector_step(const uint8_t *block, uint32_t at, uint64_t *offset,
                                    uint32_t *length)
 {
@@ -19,7 +19,7 @@ static inline uint32_t vector_step(const uint8_t *block, uint32_t at, uint64_t *
     return at + (uint32_t)sizeof(piece) + abi_pad8(*length);
 }
 
-/* The pieces of a block together: their bytes, and the offset behind the furthest of them. */
+/* The pieces of a block together: their bytes, and the offset after the furthest of them. */
 struct vector_extent {
     uint64_t payload, end;
 };

@@ -64,7 +64,7 @@ static uint32_t note(struct engine *e, uint32_t peer, const struct wire_batch *w
     return client;
 }
 
-/* Whether somebody waits for the record. */
+/* Whether a client waits for the record. */
 static bool is_awaited(const struct engine *e, uint32_t peer, const struct wire_op *op)
 {
     struct wire_ack ack;
@@ -74,8 +74,8 @@ static bool is_awaited(const struct engine *e, uint32_t peer, const struct wire_
            (op->head.kind != WIRE_ACK || ledger_ack_awaited(e, peer, ack.consumed));
 }
 
-/* Goes on with the look, to the end of what has arrived if it is not too far. Whether there are
- * records besides those for the client of the first one. */
+/* Continues the look, to the end of what has arrived if that is not too far. Returns whether there
+ * are records for other clients than that of the first. */
 static bool look(struct engine *e, uint32_t peer, struct ledger_in *in)
 {
     uint32_t first = NONE;
@@ -102,7 +102,7 @@ static bool look(struct engine *e, uint32_t peer, struct ledger_in *in)
     return others;
 }
 
-/* The look begins anew with the next record. */
+/* The look starts over with the next record. */
 static void begin(const struct engine *e, uint32_t peer, struct ledger_in *in)
 {
     uint64_t consumed = e->peers[peer].rx_consumed;

@@ -20,7 +20,8 @@
 enum ledger_share {
     LEDGER_OPERATION, /* leaves ledger_kept */
     LEDGER_NOTE,      /* leaves a 32nd and LEDGER_ACK_BYTES */
-    LEDGER_VERDICT,   /* one that passes what waits (ledger_may_pass); leaves LEDGER_ACK_BYTES */
+    LEDGER_VERDICT,   /* for a verdict, which passes waiting records (ledger_may_pass); leaves
+                         LEDGER_ACK_BYTES */
     LEDGER_ACK,
 };
 #define LEDGER_ACK_BYTES 256u
@@ -30,7 +31,7 @@ enum ledger_share {
 static_assert(2 * WIRE_RESULT_BYTES_MAX + 64 + LEDGER_ACK_BYTES <= LEDGER_KEPT_LEAST,
               "the longest RESULT passes");
 
-/* Bytes of a ring of so many that operations leave to control records. */
+/* The bytes of a ring of this size that operations leave free for control records. */
 static inline uint32_t ledger_kept(uint32_t ring_bytes)
 {
     return ring_bytes / 8 > LEDGER_KEPT_LEAST ? ring_bytes / 8 : LEDGER_KEPT_LEAST;
@@ -52,9 +53,10 @@ struct ledger_mark {
  */
 void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark);
-/* Part of ledger_waits: all that is staged may wait. */
+/* A part of ledger_waits: whether everything that is staged may wait. */
 bool ledger_batches_wait(const struct engine *e, uint32_t peer);
-/* Whether what is staged waits for the ACK of what is under way, so that more leaves together. */
+/* Whether staged records wait for the ACK of records under way, so that more of them leave
+ * together. */
 static inline bool ledger_waits(const struct engine *e, uint32_t peer)
 {
     const struct ledger_out *out = &e->peer_live[peer].out;
@@ -71,8 +73,8 @@ void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status);
  * their removal together with what follows from it, and calls again until this returns 0 (no more)
  * or -EPROTO. */
 int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *done);
-/* Whether an ACK of so much would end an operation, or give back room that is wanted: an ACK of a
- * few notes may come late. */
+/* Whether an ACK of this many bytes would end an operation, or give back room that is wanted: an
+ * ACK of a few notes may come late. */
 bool ledger_ack_awaited(const struct engine *e, uint32_t peer, uint64_t consumed);
 /* The link begins again at `consumed`. Takes back the last record staged, as ledger_acknowledge
  * takes the first, so that the caller returns it to its queue. False when no record is left behind
@@ -86,13 +88,13 @@ void ledger_void(struct engine *e, uint32_t peer, uint16_t nonce, uint32_t piece
 /* Stages the VOIDs that wait: 0, or -ENOSPC while some are left. */
 int ledger_stage_voids(struct engine *e, uint32_t peer);
 
-/* The longest record that the words of its head can count, in bytes. */
+/* The longest record that its head can describe, in bytes. */
 #define LEDGER_RECORD_MAX (8u * UINT16_MAX)
-/* The longest record for which a ring that operations fill finds room again and again, wherever the
- * ring wraps, and that runs do not cut. */
+/* The longest record that a ring full of operations has room for again and again, wherever the ring
+ * wraps, and that runs do not cut. */
 uint32_t ledger_record_most(const struct engine *e, uint32_t peer);
 
-/* Whether a verdict of so many bytes may pass what is next in turn and finds no room. */
+/* Whether a verdict of this many bytes may pass what is next in turn and finds no room. */
 bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes);
 
 /* Free bytes for operations. */
@@ -128,14 +130,14 @@ int ledger_next(struct engine *e, uint32_t peer, struct ledger_record *next);
  * budget. */
 int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record *record,
                     enum ledger_wait wait);
-/* Behind ledger_consumed: the sender needs the ACK as it does that of an operation. */
+/* After ledger_consumed: the sender needs the ACK as it does that of an operation. */
 void ledger_ack_soon(struct engine *e, uint32_t peer);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t peer);
-/* Says again what has been acknowledged last, as a sign of life. Whether there was room. */
+/* Repeats the last acknowledgement, as a sign of life. Returns whether there was room. */
 bool ledger_beat(struct engine *e, uint32_t peer);
 /* The link begins, perhaps again: a sign of life, which acknowledges what was consumed before, is
- * staged ahead of all else. */
+ * staged ahead of everything else. */
 void ledger_greet(struct engine *e, uint32_t peer);
 /* Part of ledger_nudge: operations are under way besides the runs. */
 bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline);

@@ -18,7 +18,7 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
         return -EPROTO;
     in = &e->peer_live[peer].in;
     if (e->peer_live[peer].link != LINK_UP && e->peer_live[peer].link != LINK_OFFERED)
-        return 0; /* of a link that is gone: what it wrote will be sent again */
+        return 0; /* the run belongs to a link that is gone: its records will be sent again */
     in->dirty = true;
     keepalive_heard(e, peer);
     if (immediate >> 30 == WIRE_PAYLOAD) {
@@ -65,8 +65,8 @@ static int run_begin(struct engine *e, uint32_t peer)
 /*
  * An ACK costs its sender and its receiver a call of the fabric, unless it rides with records that
  * leave anyway. A client that answers does so before the next step: the thread lets it run when it
- * has an event. So where rides come, an ACK waits for the next step; where the last one left alone,
- * it leaves in the step that consumed.
+ * has an event. So while ACKs find rides, an ACK waits for the next step; after one that left
+ * alone, the next one leaves in the step that consumed.
  *
  *     rides      step: consume, event    client answers    step: answer and ACK
  *     none do    step: consume, event, ACK
@@ -152,7 +152,7 @@ void ledger_ack_soon(struct engine *e, uint32_t peer)
     ack_wanted(e, &e->peer_live[peer].in, LEDGER_WAIT_OPERATION);
 }
 
-/* A processor that sleeps between looks (see fabric_traits.can_sleep) hears of runs alone. */
+/* A processor that sleeps between looks (see fabric_traits.can_sleep) notices runs only. */
 #define NUDGE_NS 100000u
 
 static bool stage_ack(struct engine *e, uint32_t peer, uint64_t upto)
@@ -210,8 +210,8 @@ bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline)
     return false;
 }
 
-/* Whether an ACK of so many bytes would give back one part in `parts` of the ring, or of the window
- * of runs. */
+/* Whether an ACK of this many bytes would give back one part in `parts` of the ring, or of the
+ * window of runs. */
 static bool room_to_give(const struct ledger_in *in, uint64_t unacked, uint32_t parts)
 {
     return unacked >= in->size / parts || in->runs_unacked >= RUN_WINDOW / parts;
@@ -233,8 +233,8 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
             ride_missed(e, in, unacked);
         return;
     }
-    /* The runs that are kept for ACKs are not spent on parts of one long run. Less than much waits:
-     * a peer whose window is full as well has more than that out. */
+    /* The runs that are kept for ACKs are not spent on parts of one long run. When little is to be
+     * acknowledged, the ACK waits: a peer whose window is full as well has sent more than that. */
     if (!much && !ledger_runs_free(e, peer))
         return;
     if (much) {

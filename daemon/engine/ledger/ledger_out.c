@@ -45,8 +45,8 @@ uint32_t ledger_record_most(const struct engine *e, uint32_t peer)
     return (most < LEDGER_RECORD_MAX ? most : LEDGER_RECORD_MAX) & ~7u;
 }
 
-/* Where runs are cut, what waits may need more runs than the window has. Two in a row are longer
- * than ordered_max. */
+/* Where runs are cut, waiting records may need more runs than the window has. Two records in a row
+ * are longer than ordered_max. */
 static bool waits_for_runs(const struct engine *e, const struct peer *p,
                            const struct ledger_out *out, uint64_t bytes)
 {
@@ -171,7 +171,7 @@ static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t l
  * A run costs both sides the same, however short it is. A client with few operations in flight that
  * goes on whenever some have ended soon has two runs or more under way, each with a part of them.
  * So a short run with a batch waits for the ACK of what is under way, and one step more, for the
- * client goes on when it sees the events:
+ * client continues when it sees the events:
  *
  *     step      the client     the ledger
  *     1         submits 16     48 under way: 16 are staged, and wait
@@ -183,7 +183,7 @@ static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t l
  */
 #define TOGETHER_BYTES 4096u /* all that is not acknowledged */
 #define PATIENCE_MOST  4u
-#define PATIENCE_RUNS  64u /* this many runs bring back the patience for one wait */
+#define PATIENCE_RUNS  64u /* after this many runs the patience for one wait is back */
 
 bool ledger_batches_wait(const struct engine *e, uint32_t peer)
 {
@@ -302,7 +302,7 @@ void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status)
         out->run_done++;
     }
     if (out->sent < e->peers[peer].tx_tail || out->voids > 0)
-        peer_activate(e, peer); /* the window, or the ring, has room */
+        peer_activate(e, peer); /* the window, or the ring, has room again */
 }
 
 void ledger_free_nonce(struct engine *e, uint32_t peer, uint32_t nonce)

@@ -15,8 +15,8 @@ static struct note *note_at(const struct engine *e, const struct queue *queue, u
     return queue_at(&e->pool, queue, index);
 }
 
-/* Bytes [at, at + *part) of a note's record behind its head, which has `size` of them: as many as
- * one entry holds. */
+/* Takes bytes [at, at + *part) of a note's record after its head, which has `size` bytes: as many
+ * as one entry holds. */
 static uint8_t *body_part(const struct engine *e, const struct queue *queue, uint64_t index,
                           uint32_t at, uint32_t size, uint32_t *part)
 {
@@ -131,7 +131,8 @@ uint64_t notes_unanswered(const struct engine *e, uint32_t peer)
 /* ---- in turns ---------------------------------------------------------------------------------
  */
 
-/* A queue is so short that these low bits identify an index in it. No value of them equals NONE. */
+/* The queue is short enough for these low bits to identify an index in it. No value of them equals
+ * NONE. */
 #define LOW_BITS UINT32_C(0x7fffffff)
 
 static uint64_t index_of(const struct queue *queue, uint32_t low)
@@ -227,7 +228,7 @@ int notes_pass(struct engine *e, uint32_t peer)
     const struct notes *notes = &e->peers[peer].notes[NOTES_VERDICTS];
     int passed = 0;
 
-    /* The oldest that waits is the first of its turn. */
+    /* The oldest waiting note is the first of its turn. */
     while (notes->staged < e->peer_live[peer].listed[NOTES_VERDICTS]) {
         uint32_t bytes = note_at(e, &notes->queue, notes->staged)->words * 8u;
         uint64_t begun = e->peers[peer].tx_tail;
@@ -261,7 +262,7 @@ void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which, uint64_
     bool bound = note->kind == WIRE_BOUND;
     uint32_t flow = NONE;
 
-    if (close) /* carries our own number of the flow as its sequence */
+    if (close) /* the record has our own number of the flow as its sequence */
         memcpy(&flow, note->body + BODY_OF(struct wire_flow, sequence), sizeof(flow));
     if (slot == queue->head)
         queue_pop(&e->pool, queue, note->span);

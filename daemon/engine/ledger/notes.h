@@ -8,8 +8,9 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Entries of notes that wait. A client with more has what it cannot take refused: a REFUSE, unlike
- * a STOP, is waited for by the acknowledgement of what it is about, so no more comes. */
+/* Entries of notes that wait. When a client has more, operations that it cannot take are refused:
+ * unlike a STOP, a REFUSE holds back the acknowledgement of its operation, so no more operations
+ * come. */
 #define NOTES_CLIENT_MAX 256u
 
 /* Within a transaction: appends a record of `size` bytes, a multiple of 8, in this client's turn
@@ -17,13 +18,13 @@
 int notes_push(struct engine *e, uint32_t peer, uint32_t client, const void *record, uint32_t size);
 int notes_push_flow(struct engine *e, uint32_t peer, uint32_t client, uint8_t kind, uint32_t flow,
                     uint32_t sequence, int32_t status);
-/* Whether notes_push of that many bytes would find room, in what is not committed yet too: 0 or
+/* Whether notes_push of that many bytes would find room, uncommitted pushes included: 0 or
  * -ENOBUFS. */
 int notes_room(const struct engine *e, uint32_t peer, uint32_t size);
-/* notes_push of a verdict that notes_room has found room for: cannot fail. */
+/* As notes_push, for a verdict for which notes_room has found room: cannot fail. */
 void notes_append(struct engine *e, uint32_t peer, uint32_t client, const void *record,
                   uint32_t size);
-/* Copies the record of a note, but for its head. */
+/* Copies the record of a note, except for its head. */
 void notes_body(const struct engine *e, const struct queue *queue, uint64_t index, void *to);
 /* Whether there are notes. */
 bool notes_pending(const struct engine *e, uint32_t peer);
@@ -32,18 +33,18 @@ bool notes_pending(const struct engine *e, uint32_t peer);
 uint64_t notes_unanswered(const struct engine *e, uint32_t peer);
 /* Puts each note that has been pushed and committed into its client's turn. */
 void notes_list(struct engine *e, uint32_t peer);
-/* The link comes up, and the turns are empty: what waits is to be listed anew. */
+/* The link comes up, and the turns are empty: waiting notes are to be listed again. */
 void notes_resume(struct engine *e, uint32_t peer);
 /* Stages notes of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */
 int notes_stage(struct engine *e, struct turn *turn, enum notes_queue which, int *work);
 /* Stages verdicts that may pass the next note or operation in turn, which finds no room, the oldest
  * first. Returns the number staged. */
 int notes_pass(struct engine *e, uint32_t peer);
-/* Within a transaction, which it commits: this note is acknowledged. */
+/* Within a transaction, which it commits: this note has been acknowledged. */
 void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot);
-/* Within a transaction: this one is staged again. */
+/* Within a transaction: this note is to be staged again. */
 void notes_rewind(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot);
-/* Drops all; transactions of its own. */
+/* Drops all notes, in transactions of its own. */
 void notes_clear(struct engine *e, uint32_t peer);
 
 /* After a restart: answers to BIND that name the old process's registrations become "ask again". */

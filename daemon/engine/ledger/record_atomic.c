@@ -23,7 +23,7 @@ static bool fetches(const struct arrival *a)
     return a->w.op.atomic & WIRE_FETCH;
 }
 
-/* Where what is fetched stands until its RESULT is made: room that submissions use. */
+/* Where fetched values stand until their RESULT is made: a room that submissions use. */
 static uint8_t *values_of(struct engine *e)
 {
     return e->next_record;
@@ -59,7 +59,7 @@ static int atomic_ready(struct engine *e, const struct arrival *a)
     return 0;
 }
 
-/* Posts the RESULT with `bytes` of values, or the FAIL of what fetches nothing. */
+/* Posts the RESULT with `bytes` of values, or the FAIL of an operation that fetches nothing. */
 static void atomic_verdict(struct engine *e, const struct arrival *a, int32_t status,
                            uint32_t bytes)
 {

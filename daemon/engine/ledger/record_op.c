@@ -34,7 +34,7 @@ static uint32_t client_of(const struct engine *e, uint32_t session)
     return session != NONE ? e->sessions[session].client : NONE;
 }
 
-/* Whether there is still a client to take what comes. */
+/* Whether there is still a client to take the operation. */
 static bool inflow_open(const struct engine *e, const struct inflow *in)
 {
     const struct session *s;
@@ -53,7 +53,7 @@ static bool inflow_spills(const struct engine *e, const struct inflow *in)
     return e->sessions[in->session].spill_bytes > 0;
 }
 
-/* The payload that travels by itself: 1 it is here, 0 not all of it. */
+/* The payload that travels on its own: 1 it is here, 0 not all of it. */
 static int payload_met(struct engine *e, uint32_t peer, uint8_t flags, uint16_t nonce,
                        uint32_t pieces)
 {
@@ -116,7 +116,7 @@ const struct arrival_kind arrival_put = {
     .changed = put_changed,
 };
 
-/* ---- a put's payload that travels by itself ---------------------------------------------------
+/* ---- a put's payload that travels on its own ---------------------------------------------------
  */
 
 const struct arrival_kind arrival_placed = {
@@ -148,7 +148,7 @@ static int arrival_parse(struct engine *e, struct arrival *a, const struct recor
     a->deferred = false;
     a->in_batch = false;
     memcpy(&a->w, record->at, kind->size);
-    a->w.op.head = record->head; /* the one that was checked: the record may change under us */
+    a->w.op.head = record->head; /* the head that was checked: the record may change under us */
     a->id = record->at + kind->size;
     if (a->w.op.rid_len > id_max)
         return -EPROTO;
@@ -157,7 +157,7 @@ static int arrival_parse(struct engine *e, struct arrival *a, const struct recor
     return behind < 0 || abi_pad8(a->w.op.rid_len) + (uint64_t)behind != left ? -EPROTO : 0;
 }
 
-/* An active message: its block, and the flags beside it. 0 or -EPROTO. */
+/* Parses an active message: its block, and the flags beside it. 0 or -EPROTO. */
 static int message_parse(struct arrival *a)
 {
     uint8_t flags = a->w.op.head.flags;
@@ -341,7 +341,7 @@ static void arrival_report(struct engine *e, const struct arrival *a, const stru
         reply_owe(e, w->flow);
 }
 
-/* How many events it brings. A request without has failed. */
+/* The number of events that the operation brings. A request without events has failed. */
 static uint32_t arrival_events(const struct arrival *a)
 {
     if (a->w.op.head.flags & WIRE_NO_EVENT || a->kind->silent)
@@ -421,7 +421,7 @@ static int take_directly(struct engine *e, struct arrival *a, int *status)
     return 0;
 }
 
-/* As take_directly, of a packet, or of an active message that handlers may have to do with. */
+/* As take_directly, for a packet, or for an active message that may be meant for handlers. */
 static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
 {
     uint32_t session = e->inflows[a->w.op.flow].session;
@@ -438,8 +438,8 @@ static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
     return r;
 }
 
-/* A batch of puts to an offload's region, put by put; whichever end they come to is committed, but
- * for the verdict. 0, -ENOSPC: to be refused; -ENOBUFS: the rest of it not now; -EPROTO. */
+/* Takes a batch of puts to an offload's region, put by put, and commits how each ends, except for
+ * the verdict. 0, -ENOSPC: to be refused; -ENOBUFS: the rest of it not now; -EPROTO. */
 static int take_put_batch(struct engine *e, struct arrival *a)
 {
     struct inflow *in = &e->inflows[a->w.op.flow];
@@ -470,7 +470,7 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
     return take_directly(e, a, status);
 }
 
-/* The record of an operation that came by an inflow. */
+/* Takes the record of an operation that came by an inflow. */
 static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;
@@ -485,7 +485,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     if (in->state == INFLOW_REFUSED && (w->sequence != in->refused || offload_is_early(in, a))) {
         if (w->sequence != in->refused)
             offload_drops(e, in);
-        return 0; /* comes again behind the refused one */
+        return 0; /* comes again after the refused one */
     }
     r = 0;
     if (offload_is_left(in, w))
@@ -499,8 +499,8 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     if (r == -ENOSPC)
         r = refuse(e, peer, w);
     else if (r == 0 && in->state == INFLOW_REFUSED && inflow_spills(e, in))
-        /* A STOP of before the refusal may hold its origin, for a verdict passes other notes: as
-         * long as there is a spill, a GO is to come. */
+        /* A STOP from before the refusal may hold its origin, for a verdict passes other notes: as
+         * long as there is a spill, a GO must follow. */
         inflow_hold(e, w->flow, INFLOW_STOPPED);
     else if (r == 0 && in->state == INFLOW_REFUSED)
         set32(e, &in->state, INFLOW_OPEN);
@@ -510,7 +510,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     return r;
 }
 
-/* A reply: it names the flow of its request, and its own for what may have to be said about it. */
+/* A reply: it names the flow of its request, and its own flow for a verdict about it. */
 static int take_reply(struct engine *e, uint32_t peer, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;

@@ -1,7 +1,7 @@
 /*
- * Puts with signal at the target: the payload is placed as that of a put, or has come by itself;
- * then the word is changed by one atomic instruction, behind which a reader of the word finds the
- * payload (op_signal.c is the origin's side). Thread: the progress thread.
+ * Puts with signal at the target: the payload is placed as that of a put, or has arrived on its
+ * own; then the word is changed by one atomic instruction, after which a reader of the word finds
+ * the payload (op_signal.c is the origin's side). Thread: the progress thread.
  */
 #include "daemon/engine/ledger/records.h"
 
@@ -85,7 +85,7 @@ const struct arrival_kind arrival_signal = {.op = SUBMIT_SIGNAL,
                                             .act = packed_act,
                                             .changed = word_changed};
 
-/* ---- a payload that travels by itself, or none ------------------------------------------------
+/* ---- a payload that travels on its own, or none ------------------------------------------------
  */
 
 static int64_t placed_parse(struct engine *e, struct arrival *a, uint64_t left)

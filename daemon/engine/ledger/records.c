@@ -16,7 +16,7 @@
 /*
  * The flow that a record is about: 1 with a copy of the record; 0: it has gone meanwhile; -EPROTO.
  * STOP, GO and GONE may come late, for the flow that had this number before: an ACK of its CLOSE
- * can pass them. A record about a flow of requests comes behind the answer to its BIND; a flow of
+ * can pass them. A record about a flow of requests comes after the answer to its BIND; a flow of
  * replies is sent nothing but FAIL.
  */
 static int flow_meant(struct engine *e, uint32_t peer, const struct ledger_record *record,
@@ -42,7 +42,7 @@ static int take_fail(struct engine *e, uint32_t peer, const struct ledger_record
 
     if (bytes > 0 &&
         (bytes > sizeof(outcomes) || w.done == 0 || abi_pad8(w.done) != bytes || w.status >= 0))
-        return -EPROTO; /* whatever has become of the flow */
+        return -EPROTO; /* whatever has happened to the flow */
     if (r <= 0)
         return r;
     if (bytes == 0) {
@@ -93,7 +93,7 @@ static int take_hold(struct engine *e, uint32_t peer, const struct ledger_record
     return r < 0 ? r : 0;
 }
 
-/* GONE stands behind every reply that its context has sent. */
+/* GONE stands after every reply that its context has sent. */
 static int take_gone(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_flow w;
@@ -143,7 +143,7 @@ static int ack_after(struct engine *e, uint32_t peer)
 
     while ((count = ledger_acknowledge(e, peer, consumed, &done)) > 0) {
         if (done.flow == NONE && done.epoch == SENT_NONCE)
-            commit(e); /* the record stood for its nonce alone */
+            commit(e); /* the record was there for its nonce alone */
         else if (done.flow == NONE && done.epoch == SENT_LETTER)
             team_acknowledged(e, peer, done.slot); /* commits */
         else if (done.flow == NONE)

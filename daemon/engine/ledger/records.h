@@ -1,6 +1,6 @@
 /*
  * Records from a peer: a row for each kind. A peer has proved its identity, and its records are
- * checked all the same: a record that makes no sense breaks the link, never the daemon. Thread: the
+ * checked anyway: a record that makes no sense breaks the link, never the daemon. Thread: the
  * progress thread.
  */
 #ifndef PWC_ENGINE_RECORDS_H
@@ -14,7 +14,7 @@ struct arrival_kind;
 
 /* The differences between the kinds of records. A hook that is NULL has nothing to do. */
 struct record_kind {
-    uint16_t size;         /* of the fixed part, head included */
+    uint16_t size;         /* size of the fixed part, head included */
     bool longer;           /* more may follow the fixed part */
     uint8_t flags;         /* that it may have */
     enum ledger_wait wait; /* the sender's state until the ACK */
@@ -48,18 +48,18 @@ struct arrival {
         struct wire_packet packet;
     } w;                    /* the fixed part, a copy */
     struct message message; /* with WIRE_MESSAGE: the block's head, a copy */
-    struct signal signal;   /* of SIGNAL and SIGNAL_PLACED, a copy */
+    struct signal signal;   /* for SIGNAL and SIGNAL_PLACED, a copy */
     const uint8_t *id;      /* in the ring: the id or the block, then the payload or the puts */
-    const uint8_t *block;   /* of a batch its puts, of a vector its pieces: a copy */
+    const uint8_t *block;   /* for a batch its puts, for a vector its pieces: a copy */
     uint32_t block_bytes;   /* of a vector's */
-    uint64_t block_end;     /* offset behind the furthest of its pieces */
+    uint64_t block_end;     /* offset after the furthest of its pieces */
     uint8_t *base;          /* memory that the record writes to, once it is admitted */
     uint8_t *word;          /* the same of a signal */
     uint32_t pieces;        /* with WIRE_NONCE: of its payload */
-    uint32_t done;          /* elements of an atomic, or atomics of several, that are done */
-    bool deferred;          /* a request: a handler leaves it to the client's own */
-    bool in_batch;          /* a put of a BATCH to an offload's region, as a packet by itself */
-    int32_t outcome;        /* then: how handlers have ended it */
+    uint32_t done;          /* how many elements of an atomic, or atomics of a batch, are done */
+    bool deferred;          /* a request that a handler leaves to the client's own handler */
+    bool in_batch;          /* a put of a BATCH to an offload's region, which counts as a packet */
+    int32_t outcome;        /* then: how handlers have ended the put */
 };
 
 /*
@@ -68,18 +68,19 @@ struct arrival {
  * has not acted.
  */
 struct arrival_kind {
-    uint8_t op;   /* kind of its event, enum submit_kind */
+    uint8_t op;   /* the kind that its event names, enum submit_kind */
     bool several; /* w.op.count operations in one, each with an event */
     bool silent;  /* the target posts no event */
-    bool changes; /* words, one of which its context may wait for; it has `ready` */
-    /* The bytes that follow the id, or -EPROTO; NULL: none do. `left` stand there. */
+    bool changes; /* changes words, one of which its context may wait for; has `ready` */
+    /* The bytes that follow the id, of which `left` stand there. NULL: none follow; or -EPROTO. */
     int64_t (*parse)(struct engine *e, struct arrival *a, uint64_t left);
     /* Before anything is done: 0 or the status that its origin gets. */
     int (*admit)(struct engine *e, uint32_t session, struct arrival *a);
     /* Gets what the record needs besides room for its events before it may act, once and for all: 0
      * or -ENOBUFS. */
     int (*ready)(struct engine *e, const struct arrival *a);
-    /* Does it. Memory may fault, which the caller looks for. 0; -EBUSY: the first `done` of it. */
+    /* Carries the operation out. Memory may fault, which the caller checks. 0; -EBUSY: only the
+     * first `done` of it. */
     int (*act)(struct engine *e, struct arrival *a);
     /* How many operations of the origin have changed memory once this one is done, for the count of
      * what has arrived (pwc/counter.h); NULL: none has. */
@@ -132,7 +133,7 @@ static inline int64_t pieces_parse(struct engine *e, struct arrival *a, uint64_t
     return sizeof(pieces);
 }
 
-/* Hooks for what travels as batches do (record_batch.c); admitted with these rights. */
+/* Hooks for operations that travel as batches do (record_batch.c); admitted with these rights. */
 int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left);
 int batch_admit_for(struct engine *e, uint32_t session, struct arrival *a, unsigned rights);
 

@@ -47,7 +47,7 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
     return (int)free;
 }
 
-/* Flows of one owner and endpoint, and others with the same hash. */
+/* Lists flows of one owner and endpoint, and others with the same hash. */
 static uint32_t flow_hash(uint64_t owner, uint64_t endpoint)
 {
     return chain_hash((uint32_t)(owner ^ owner >> 32), endpoint);

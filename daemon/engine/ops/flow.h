@@ -17,12 +17,12 @@
 
 /* The flow of this pair's requests, or -ENOENT. */
 int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
-/* The flow of this pair's requests, which may be a new one (in a transaction of its own). Flow
- * number, -ENOSPC. */
+/* The flow for requests of this pair of contexts, which may be a new one (in a transaction of its
+ * own). Flow number, -ENOSPC. */
 int flow_open(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
-/* Within a transaction: a new flow, not asked for yet. Flow number, -ENOSPC. */
+/* Within a transaction: makes a flow, which no bind has asked for yet. Flow number, -ENOSPC. */
 int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint, uint32_t traffic);
-/* The flow is there: its peer and its owner lead to it. */
+/* The flow exists now: its peer and its owner lead to it. */
 void flow_enters(struct engine *e, uint32_t flow);
 static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
 {
@@ -50,7 +50,7 @@ static inline bool flow_waits(const struct flow *f)
 /* Sets the private part of a flow whose number this process has not used before: no turn, no
  * remotes. */
 void flow_live_init(struct engine *e, uint32_t flow);
-/* Puts it on its turn's list if it has something to stage and may. */
+/* Puts the flow on its turn's list if it has something to stage and may stage it. */
 void flow_ready(struct engine *e, uint32_t flow);
 /* Calls flow_ready for all flows that may have operations over this remote. */
 void flows_ready_towards(struct engine *e, const struct remote *remote);
@@ -69,7 +69,7 @@ void flow_finish(struct engine *e, uint32_t flow);
 #define FLOW_ROW_MAX 64u
 void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t count,
                        uint32_t epoch);
-/* The target has consumed a packet of the flow's, which is not the last one of its put. */
+/* The target has consumed a packet of the flow that is not the last one of its put. */
 void flow_part_acknowledged(struct engine *e, uint32_t flow, uint32_t epoch);
 /* Within a transaction: the record of this operation (part: as in struct sent) was not consumed by
  * the link that broke. */
@@ -79,19 +79,19 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
 /* Within a transaction: the target's answer about one operation, or about the flow. */
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status, uint32_t done);
 struct op_outcomes;
-/* As flow_failed, where each operation of a batch has ended by itself: 0 or -EPROTO. */
+/* As flow_failed, where each operation of a batch has ended on its own: 0 or -EPROTO. */
 int flow_failed_apart(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status,
                       const struct op_outcomes *outcomes);
 struct op_result;
-/* As flow_failed, with what an atomic has fetched: 0 or -EPROTO. */
+/* As flow_failed, with the values that an atomic has fetched: 0 or -EPROTO. */
 int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct op_result *result);
 /*
  * `done`: bytes of it, a put in packets, that the target has dealt with.
  *
  * -EBUSY: handlers at the target are behind. Then no more than PACED_OPS of the next operations, of
- * so many entries, are on their way at a time: they would only fill the ledger there, or be
+ * this many entries, are on their way at a time: they would only fill the ledger there, or be
  * dropped. Packets of one put are long, and many: PACED_PARTS at first, half as many after each
- * further refusal, and one more whenever so many were consumed as may be on their way.
+ * further refusal, and one more whenever as many were consumed as may be on their way.
  */
 #define PACED_OPS         16u
 #define PACED_PARTS       16u
@@ -119,8 +119,8 @@ void flow_retire(struct engine *e, uint32_t flow);
 
 /* Within a transaction: the operation ends here and now with `status`. */
 void flow_end_op(struct engine *e, struct op *op, int32_t status);
-/* The flow is held, or ends: the nonces of payloads whose records are not staged go back, or a few
- * flows would stop the large puts of all others. */
+/* The flow is held, or ends: gives back the nonces of payloads whose records are not staged.
+ * Otherwise a few flows would stop the large puts of all others. */
 void flow_void(struct engine *e, struct flow *f);
 
 #endif

@@ -40,8 +40,8 @@ static void flow_drop_op(struct engine *e, uint32_t flow, uint64_t slot, struct 
     flow_fail_op(e, f, slot, op, status);
 }
 
-/* The last record of the vector that the operation at *slot is a record of, or NULL: it has not
- * come yet. */
+/* The last record of the vector to which the operation at *slot belongs; NULL: it has not come
+ * yet. */
 static struct op *flow_vector_end(struct engine *e, struct flow *f, uint64_t *slot)
 {
     struct op *op = flow_op(e, f, *slot);
@@ -56,7 +56,7 @@ static struct op *flow_vector_end(struct engine *e, struct flow *f, uint64_t *sl
 }
 
 /*
- * Fails the records behind a failed one of a vector. The last one comes first, and counts even if
+ * Fails the records after a failed one of a vector. The last one comes first, and counts even if
  * the process dies before the others: they may be placed, but there is no remote event. With all
  * failed none of them walks here again.
  */
@@ -78,7 +78,7 @@ static void flow_fail_vector(struct engine *e, uint32_t flow, uint64_t slot, int
     }
 }
 
-/* The operation cannot be done, nor what belongs to it. */
+/* The operation cannot be done, nor the operations that belong to it. */
 static void flow_fail(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, int32_t status)
 {
     if (op->flags & SUBMIT_MORE)
@@ -195,7 +195,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         if (r < 0)
             flow_fail(e, flow, slot, op, r);
         if (r < 0 && op->phase != OP_PLACED) {
-            commit(e); /* goes again, as what is left of it */
+            commit(e); /* the rest of it goes again */
             continue;
         }
         if (r == 0 && op_row(op)->at_head)
@@ -204,7 +204,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
             step_staged(e, flow, slot, op);
         if (r != OP_PART) {
             set64(e, &f->staged, slot + op->span);
-            if (f->cut > 0) /* of an operation that ended in the middle */
+            if (f->cut > 0) /* an operation had ended in the middle */
                 set32(e, &f->cut, 0);
         }
         commit(e);

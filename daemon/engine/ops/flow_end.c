@@ -34,7 +34,7 @@ static bool event_due(const struct op *op, uint64_t slot, uint64_t head)
 struct finish {
     uint64_t reported, head; /* where the flow's will be */
     uint64_t silent_bytes;
-    uint32_t silent; /* operations whose event nobody wants, and what was reserved for it */
+    uint32_t silent; /* operations whose event nobody wants, and the room for it */
 };
 
 /* Reports the end of an operation to the flow's owner. */
@@ -47,7 +47,7 @@ static void report(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
         row->ended(e, flow, slot, op);
 }
 
-/* So many operations have ended of which the owner does not want to hear. */
+/* Reports to the owner how many operations have ended of which it wants no single reports. */
 static void report_silent(struct engine *e, const struct flow *f, uint32_t count, uint64_t bytes)
 {
     const struct owner_kind *row = owner_row(e, f->owner);
@@ -87,7 +87,7 @@ static bool finish_report(struct engine *e, uint32_t flow, struct finish *done)
     return true;
 }
 
-/* The first operation leaves, if nothing is under way for it. */
+/* Removes the first operation, if nothing is under way for it. */
 static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
 {
     struct flow *f = &e->flows[flow];
@@ -143,7 +143,7 @@ void flow_finish(struct engine *e, uint32_t flow)
         table_leaves(e, TABLE_FLOWS, flow); /* if its inflow is gone */
     if (e->flow_live[flow].let_go && queue_count(&f->ops) == 0) {
         e->flow_live[flow].let_go = false;
-        e->sweep = true; /* remotes of it may be free */
+        e->sweep = true; /* remotes of the flow may be free now */
     }
     /* The next may have waited behind a fence for its turn at the head, or in a flow that is paced.
      */
@@ -208,7 +208,7 @@ void flow_part_acknowledged(struct engine *e, uint32_t flow, uint32_t epoch)
     part_leaves(e, flow);
     if (live->paced_to == 0)
         return;
-    /* One that was dropped behind a refused one has another epoch. */
+    /* An operation that was dropped after a refused one has another epoch. */
     if (epoch == e->flows[flow].epoch && ++live->pace_kept >= live->pace) {
         live->pace++;
         live->pace_kept = 0;
@@ -282,10 +282,10 @@ static uint64_t flow_slot_of(struct engine *e, struct flow *f, uint32_t sequence
     uint64_t *begins = &e->flow_live[f - e->flows].begins;
     uint64_t at = *begins > f->ops.head && *begins <= slot ? *begins : f->ops.head;
 
-    /* The peer's word: it must be where an operation begins. */
+    /* The peer has named this position: an operation must begin there. */
     while (at < slot && at < f->staged)
         at += flow_op(e, f, at)->span;
-    /* Some packets of the next one may stand in the ledger. */
+    /* Some packets of the next operation may stand in the ledger. */
     if (at != slot || slot > f->staged || (slot == f->staged && f->cut == 0))
         return UINT64_MAX;
     *begins = slot;
@@ -347,8 +347,8 @@ void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence, int32_t st
     if (slot == UINT64_MAX)
         return;
     op = flow_op(e, f, slot);
-    /* The peer's word: an operation that has ended stays ended, and packets that have not left are
-     * not dealt with. */
+    /* Only the peer claims this: an operation that has ended stays ended, and packets that have not
+     * left do not count as dealt with. */
     if (op->phase == OP_PLACED)
         return;
     if (slot == f->staged && done > f->cut)
@@ -359,7 +359,7 @@ void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence, int32_t st
     set64(e, &f->rewound, slot);
     set32(e, &f->epoch, f->epoch + 1);
     set32(e, &f->held, 1);
-    /* Handlers may have changed what they were given: no new link places it again. */
+    /* Handlers may have changed the bytes that they were given: no new link places them again. */
     if (op_is_stored(e, op))
         set8(e, &op->phase, OP_READY);
     if (status == -EBUSY)
@@ -373,7 +373,7 @@ void flow_hold(struct engine *e, uint32_t flow, bool held)
     flow_ready(e, flow);
 }
 
-/* Operations from `slot` on end with an error, and so does what comes. */
+/* Operations from `slot` on, and all later ones, end with an error. */
 static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborted)
 {
     struct flow *f = &e->flows[flow];
@@ -469,7 +469,7 @@ void flow_detach(struct engine *e, uint32_t flow)
         drop_due(e, f);
     set64(e, &f->owner, OWNER_GONE);
     chain_remove(&e->flows_of_way, flow);
-    if (f->serves != NONE) /* the inflow may stay longer, and this number be another's */
+    if (f->serves != NONE) /* the inflow may stay longer, while this number becomes another's */
         set32(e, &e->inflows[f->serves].reply_flow[who], NONE);
     set32(e, &f->state, FLOW_CLOSING);
     set32(e, &f->held, 0);

@@ -67,7 +67,8 @@ int op_usable(const struct engine *e, uint32_t flow, const struct op *op)
 
     if (owner == OWNER_GONE)
         return -EHOSTDOWN;
-    /* While it waited its segment may have gone, and the index may be another client's. */
+    /* While the operation waited its segment may have gone, and the index may be another
+     * client's. */
     if (segment->state != SEGMENT_OPEN || segment->client != owner_client(e, owner) ||
         !(op->local_offset <= segment->length && op->length <= segment->length - op->local_offset))
         return -EFAULT;

@@ -9,7 +9,7 @@
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/state.h"
 
-/* The values that a target has fetched, as its RESULT says. */
+/* The values that a target has fetched, as its RESULT states them. */
 struct op_result {
     const uint8_t *values; /* a copy */
     uint32_t bytes;        /* of these, padded to 8 */
@@ -23,7 +23,7 @@ struct op_outcomes {
     uint32_t count;
 };
 
-/* An operation as its client submitted it, of those that one operation may stand for. */
+/* An operation as its client submitted it, among those that one operation may stand for. */
 struct op_part {
     uint64_t lid, bytes;
     int32_t status;
@@ -33,30 +33,31 @@ struct op_part {
 
 /* A hook that is NULL has nothing to do. */
 struct op_kind {
-    bool message;            /* an active message: its block is checked, and may be a reply */
-    bool copied;             /* its source is copied at submission, always */
-    bool at_head;            /* ends only as the first of its flow, without a record */
-    bool over_remote;        /* names memory of its target, a reply too */
-    bool reads;              /* its payload comes from its peer, which lives if it comes */
-    bool notifies;           /* its remote event may be a notification */
-    bool in_vector;          /* may be one record of a vector: SUBMIT_MORE */
-    uint8_t batch;           /* kind of the record that carries several small ones; 0: none does */
-    uint16_t batch_flags;    /* enum submit_flags that these may have besides the usual ones */
-    enum op_counter counter; /* that its session counts it in */
+    bool message;     /* an active message: its block is checked, and may be a reply */
+    bool copied;      /* its source is always copied at submission */
+    bool at_head;     /* ends only as the first of its flow, without a record */
+    bool over_remote; /* names memory of its target, a reply too */
+    bool reads;       /* its payload comes from its peer: when data comes, the peer lives */
+    bool notifies;    /* its remote event may be a notification */
+    bool in_vector;   /* may be one record of a vector: SUBMIT_MORE */
+    uint8_t batch;    /* the kind of the record that carries several small ones; 0: there is none */
+    uint16_t batch_flags; /* enum submit_flags that operations of a batch may have besides the usual
+                             ones */
+    enum op_counter counter; /* the session's counter in which it is counted */
 
     /* Within a transaction: does the work of a submission that is no operation. 0; -EAGAIN: cannot
      * be done now; or the reason why no honest library submits this record. Such a row has no other
      * hook but the next one. */
     int (*at_once)(struct engine *e, uint32_t session, const struct submit_record *r);
-    /* Behind the commit of that: effects that take transactions of their own. */
+    /* After the commit of that: effects that take transactions of their own. */
     void (*behind)(struct engine *e);
     /* At submission by `client` (NONE: by an owner without one): 0, an errno that becomes the
      * operation's status, or, for what no honest library submits, -EPROTO (a field) or -EFAULT
      * (memory). NULL: no client submits this. */
     int (*validate)(struct engine *e, uint32_t client, const struct submit_record *r,
                     const struct remote *remote);
-    /* Whether it may be one of those that a batch carries, each then at a multiple of its length.
-     * NULL: yes, wherever it is. */
+    /* Whether the operation may be one of a batch, each then at a multiple of its length. NULL:
+     * yes, at any offset. */
     bool (*batchable)(const struct submit_record *r);
     /* Within a transaction: the operation is taken; `flow` holds what it needs until its end. */
     void (*taken)(struct engine *e, uint32_t flow, const struct submit_record *r);
@@ -72,21 +73,21 @@ struct op_kind {
     int (*record)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
     /* All that `start` posted has ended (success only; failures break the link). */
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
-    /* The record does not follow the payload now, of which so many bytes were posted: gives back
+    /* The record does not follow the payload now, of which this many bytes were posted: gives back
      * the nonce that both share. */
     void (*abandon)(struct engine *e, uint32_t flow, struct op *op, uint64_t posted);
     /* Within a transaction: the operation leaves its flow, and gives back everything it held
      * besides the room of its local event. */
     void (*leave)(struct engine *e, uint32_t flow, const struct op *op);
-    /* Within a transaction: what its target has fetched for it. 0 or -EPROTO. NULL: it fetches
-     * nothing. */
+    /* Within a transaction: the values that its target has fetched for it. 0 or -EPROTO. NULL: it
+     * fetches nothing. */
     int (*result)(struct engine *e, uint32_t flow, struct op *op, const struct op_result *result);
-    /* Within a transaction: it has failed; the first `done` of what it consists of are done. */
+    /* Within a transaction: the operation has failed; its first `done` parts are done. */
     void (*failed)(struct engine *e, struct op *op, uint32_t done);
-    /* As failed, of a batch, where each of its operations has ended by itself. 0 or -EPROTO. NULL:
-     * none does. */
+    /* As failed, for a batch, each of whose operations has ended on its own. 0 or -EPROTO. NULL: no
+     * batch. */
     int (*failed_apart)(struct engine *e, struct op *op, const struct op_outcomes *outcomes);
-    /* `bytes` of its local event; NULL: its length, or 0 with an error. */
+    /* The event's `bytes`; NULL: the operation's length, or 0 with an error. */
     uint64_t (*shown)(const struct op *op);
     /* For an operation that stands for several of its client: the i-th one, which begins at `at` (0
      * for the first). Returns where the next one begins. */
@@ -110,7 +111,7 @@ extern const struct op_kind op_team_wake;
 /* Indexed by enum submit_kind and OP_BATCH. */
 extern const struct op_kind *const op_kinds[SUBMIT_KINDS];
 
-/* NULL for a number that is no kind. */
+/* The row of a kind; NULL for a number that is no kind. */
 static inline const struct op_kind *op_kind_of(uint8_t kind)
 {
     return kind < SUBMIT_KINDS ? op_kinds[kind] : NULL;
@@ -121,8 +122,8 @@ static inline const struct op_kind *op_row(const struct op *op)
     return op_kinds[op->kind];
 }
 
-/* So many bytes of the operation's payload may be on their way, and its record does not follow now.
- */
+/* For an operation whose record does not follow now: this many bytes of its payload may be on their
+ * way. */
 static inline void op_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted)
 {
     if (op_row(op)->abandon)
@@ -141,8 +142,8 @@ static inline uint8_t op_shown_kind(const struct op *op)
     return op->kind == OP_BATCH ? op->batch.kind : op->kind;
 }
 
-/* Bounds, rights and length, the same for put and get; -EOPNOTSUPP for what writes to an offload's
- * region and is no put. */
+/* Checks bounds, rights and length, in the same way for put and get; -EOPNOTSUPP for an operation
+ * other than a put that writes to an offload's region. */
 int op_check_remote(const struct engine *e, const struct submit_record *r,
                     const struct remote *remote, uint32_t right);
 /* Whether this handle was given to the session, and still leads somewhere. */
@@ -155,22 +156,22 @@ int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
 /* The operation's payload travels in pieces of 1 << this bytes, of which the last may be shorter.
  */
 uint32_t op_piece_shift(const struct engine *e, const struct op *op);
-/* The number of pieces that `bytes` of its payload are. */
+/* The number of pieces in `bytes` of its payload. */
 uint32_t op_pieces(const struct engine *e, const struct op *op, uint64_t bytes);
-/* Bytes of the piece behind the `posted` ones. */
+/* Bytes of the piece after the `posted` ones. */
 uint64_t op_piece_length(const struct engine *e, const struct op *op, uint64_t posted);
 /* Whether the flow may post another piece now: 0 or -ENOBUFS. */
 int op_window_open(const struct engine *e, uint32_t flow);
-/* A piece of that length is on its way: 0 if it is the last, 1 if more are to be posted. */
+/* A piece of that length is under way: 0 if it is the last, 1 if more have to be posted. */
 int op_piece_posted(struct engine *e, uint32_t flow, struct op *op, uint64_t length);
 /* Counts a fabric operation of this operation out. */
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);
-/* As op_bytes, where they stand in the entries behind the first. */
+/* As op_bytes, where they stand in the entries after the first. */
 void op_bytes_behind(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n,
                      void *to);
 /* Bytes of the id that its record carries. */
 uint32_t op_id_len(const struct op *op);
-/* Whether its remote is still one of this flow's owner, towards this flow's peer. */
+/* Whether its remote still belongs to this flow's owner and leads to this flow's peer. */
 bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op);
 /* Stages PLACED without a nonce, GOT or NOTE, records without payload. Results as those of
  * op_kind.record. */
@@ -179,7 +180,7 @@ int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
                   void *id);
 
-/* Bytes behind the fixed part: copies `n` from `from` on. Most are 8, so they go without a call. */
+/* Bytes after the fixed part: copies `n` from `from` on. Most are 8, so they go without a call. */
 static inline void op_bytes(struct engine *e, struct flow *f, uint64_t slot, const struct op *op,
                             uint32_t from, uint32_t n, void *to)
 {
@@ -191,7 +192,7 @@ static inline void op_bytes(struct engine *e, struct flow *f, uint64_t slot, con
         memcpy(to, op->small + from, n);
 }
 
-/* Whether the operation is a put to an offload's region that is placed there by itself. Its one
+/* Whether the operation is a put to an offload's region that is placed there on its own. Its one
  * record is a PACKET (WIRE_STORED). */
 static inline bool op_is_stored(const struct engine *e, const struct op *op)
 {
@@ -205,9 +206,9 @@ static inline bool op_in_packets(const struct engine *e, const struct op *op)
     return op->kind == SUBMIT_PUT && e->remotes[op->remote].packet > 0 && !op_is_stored(e, op);
 }
 
-/* Stages the next packet of such a put. Results as those of op_kind.record. */
+/* Stages the next packet of a put that travels as packets. Results as those of op_kind.record. */
 int packet_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Where the packet begins that ends behind `end` bytes of an operation; 0: the last one. All bytes
+/* Where the packet begins that ends after `end` bytes of an operation; 0: the last one. All bytes
  * of one that is stored. The second function: where the packet begins that goes next when the
  * target has dealt with `done` bytes; the last packet always goes. 0 for other operations. */
 uint32_t packet_before(const struct engine *e, const struct op *op, uint32_t end);
@@ -219,7 +220,7 @@ static inline uint16_t op_wire_code(const struct op *op)
     return op->code | (op->flags & SUBMIT_FETCH ? WIRE_FETCH : 0);
 }
 
-/* Hook: notes how much of it is done, of an atomic or of a batch. */
+/* Hook: notes how much of an atomic, or of a batch, is done. */
 void op_partly_done(struct engine *e, struct op *op, uint32_t done);
 
 /* A record of this kind, with the fields of a PUT: id, payload, and `pad` bytes of padding. Results
@@ -232,11 +233,11 @@ int put_validate(struct engine *e, uint32_t client, const struct submit_record *
                  const struct remote *remote);
 int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
 int put_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Does as put_record with a record of these kinds: `packed`, `placed` where the payload travels by
- * itself, and `bare` where there is none. */
+/* Does as put_record with a record of these kinds: `packed`, `placed` where the payload travels on
+ * its own, and `bare` where there is none. */
 int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t packed,
                   uint8_t placed, uint8_t bare);
-/* The nonce that a payload on its way, or some pieces of it, may hold goes back. */
+/* Gives back the nonce that a payload under way, or some pieces of it, may hold. */
 void put_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted);
 void put_on_fabric(struct engine *e, uint32_t flow, struct op *op);
 

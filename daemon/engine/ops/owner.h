@@ -1,7 +1,7 @@
 /*
  * Owners of flows: what has submitted a flow's operations, and gets their ends. A flow has one, in
  * the arena by kind and handle (state/flows.h). A context of a client is an owner
- * (session/session_owner.c); a part of the engine that submits by itself (submit.h) is another,
+ * (session/session_owner.c); a part of the engine that submits on its own (submit.h) is another,
  * with a row of its own. Only the row knows how owners differ.
  *
  * An owner that outlives the process keeps its state in the arena, and changes it in the
@@ -12,8 +12,8 @@
 
 #include "daemon/engine/state/state.h"
 
-/* The user and job in whose name an owner binds, and the endpoint that its events name as theirs.
- */
+/* The user and job in whose name an owner binds, and the endpoint that events of its operations
+ * name. */
 struct owner_identity {
     uint32_t uid;
     uint64_t origin;
@@ -22,7 +22,7 @@ struct owner_identity {
 
 /* A hook that is NULL has nothing to do. */
 struct owner_kind {
-    /* The head of the list of its flows, in the arena. NULL: they stand in e->own_flows. */
+    /* The head of the list of its flows, in the arena. NULL: the flows stand in e->own_flows. */
     uint32_t *(*flows)(struct engine *e, uint32_t handle);
     /* The client whose turns its operations take, and whose memory they may name. NULL: none. */
     uint32_t (*client)(const struct engine *e, uint32_t handle);
@@ -33,8 +33,8 @@ struct owner_kind {
     /* Within a transaction: an operation has ended, once, with op->status. Operations that end well
      * under SUBMIT_NO_LCE are left to the next hook. */
     void (*ended)(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op);
-    /* Within a transaction: `count` operations have ended of which nobody wants to hear; `reserve`
-     * bytes were reserved for their events. */
+    /* Within a transaction: `count` operations have ended whose ends are not to be reported;
+     * `reserve` bytes were reserved for their events. */
     void (*ended_silently)(struct engine *e, uint32_t handle, uint32_t count, uint64_t reserve);
     /* Within a transaction: the context at the other end of the flow has ended (WIRE_ENDED or an
      * error). */
@@ -48,7 +48,7 @@ struct owner_kind {
 /* A context of a client; its handle is the session. */
 extern const struct owner_kind owner_session;
 
-/* The row of an owner that is there. */
+/* The row of an owner that exists. */
 static inline const struct owner_kind *owner_row(const struct engine *e, uint64_t owner)
 {
     return e->owners[owner >> 32];

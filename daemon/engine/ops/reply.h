@@ -15,8 +15,8 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Within a transaction: the flow for replies to what comes by this inflow is there. 0, -ENOSPC,
- * -EDQUOT. */
+/* Within a transaction: makes sure that there is a flow for replies to requests of this inflow. 0,
+ * -ENOSPC, -EDQUOT. */
 int reply_flow_open(struct engine *e, uint32_t inflow, enum replier who);
 
 #endif

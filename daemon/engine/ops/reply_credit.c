@@ -26,7 +26,7 @@ bool reply_owed(const struct engine *e, uint32_t session, const struct submit_re
            in->owed > 0;
 }
 
-/* Within a transaction: so many more replies are owed. */
+/* Within a transaction: counts this many more replies as owed. */
 static void owe(struct engine *e, struct inflow *in, int more)
 {
     set32(e, &in->owed, in->owed + (uint32_t)more);

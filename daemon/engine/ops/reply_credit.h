@@ -5,19 +5,19 @@
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/state.h"
 
-/* ---- at the replier ------------------------------------------------------------------------ */
+/* ---- at the replier -------------------------------------------------------------------------- */
 
-/* Whether records may be staged: not for replies whose requester is gone, for its flow's number may
- * soon be another's. */
+/* Whether records may be staged: not for replies to a requester that is gone, because its flow's
+ * number may soon be another's. */
 bool reply_way_open(const struct engine *e, const struct flow *f);
 /* Whether this session owes a reply to the request that a record of its reply_submit ring names. */
 bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r);
 /* Within a transaction: a request is delivered that may be replied to. */
 void reply_owe(struct engine *e, uint32_t inflow);
-/* Within a transaction: one less is owed. */
+/* Within a transaction: counts one reply less as owed. */
 void reply_answered(struct engine *e, uint32_t inflow);
 
-/* ---- at the requester ---------------------------------------------------------------------- */
+/* ---- at the requester ------------------------------------------------------------------------ */
 
 /* Whether an operation of this flow holds reply event space. */
 bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags);
@@ -26,13 +26,13 @@ bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags);
 enum quarantine_reason reply_space(struct engine *e, uint32_t session);
 /* Within a transaction: one more request holds its space. */
 void reply_hold(struct engine *e, uint32_t flow);
-/* Within a transaction: up to `count` requests of this flow will not be replied to: their space is
- * the client's again. */
+/* Within a transaction: up to `count` requests of this flow will not be replied to: the client gets
+ * their space back. */
 void reply_give_back(struct engine *e, uint32_t flow, uint32_t count);
 /* Whether the flow that a reply from `peer` names awaits one: 0, -EHOSTDOWN: its client is on its
  * way out; -EPROTO: no honest daemon sends this. */
 int reply_requester(const struct engine *e, uint32_t flow, uint32_t peer);
-/* Within a transaction: a reply has come, and its event takes the space. */
+/* Within a transaction: a reply has arrived, and its event takes the space. */
 void reply_came(struct engine *e, uint32_t flow);
 
 #endif

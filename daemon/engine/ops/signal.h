@@ -9,7 +9,7 @@
 #include "proto/session_abi.h"
 #include "proto/word_abi.h"
 
-/* Whether the code is one of the two that signals have. */
+/* Whether the code is one of the two operations of signals. */
 static inline bool signal_code_valid(uint8_t code)
 {
     return code == word_code(WORD_SET, WORD_U64) || code == word_code(WORD_ADD, WORD_U64);

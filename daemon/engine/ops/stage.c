@@ -7,8 +7,8 @@
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/team/letters.h"
 
-/* Flows that find no nonce, until the step is over: each is asked once, and others may need none.
- */
+/* Flows that find no nonce, until the end of the step: each is tried once, and others may need no
+ * nonce. */
 struct aside {
     struct ready_list flows;
     int count;

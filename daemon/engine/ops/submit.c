@@ -27,7 +27,7 @@ static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
         .offset = r->offset,
         .length = r->length < UINT32_MAX ? (uint32_t)r->length : UINT32_MAX,
         .lid = r->lid,
-        .rid = f->traffic == FLOW_REPLIES ? 0 : r->rid, /* of a reply it was the token */
+        .rid = f->traffic == FLOW_REPLIES ? 0 : r->rid, /* for a reply, `rid` was the token */
         .code = r->code,
         .lid_len = r->lid_len,
         .rid_len = r->rid_len,
@@ -51,7 +51,8 @@ static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
     return op;
 }
 
-/* A record of a vector fails with those before it, and so do those behind it. Gives its status. */
+/* A record of a vector fails with the records before it, and the records after it fail with it.
+ * Returns its status. */
 static int32_t fail_together(struct engine *e, struct flow *f, const struct submit_record *draft,
                              int32_t status)
 {
@@ -105,7 +106,7 @@ void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *dra
     op_entered(e, flow);
 }
 
-/* Whether the draft is one that its kind takes, over a remote of this flow. */
+/* Whether the draft suits its kind and its remote belongs to this flow. */
 static bool draft_valid(const struct engine *e, uint32_t flow, const struct op_kind *kind,
                         const struct submit_record *draft)
 {

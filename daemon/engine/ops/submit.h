@@ -1,6 +1,6 @@
 /*
  * Submission: an operation enters its flow. A session's intake (session/session_submit.c) and the
- * engine by itself both come here, with a draft: a struct submit_record, and behind it lid, rid and
+ * engine on its own both come here, with a draft: a struct submit_record, and after it lid, rid and
  * payload, each padded to 8. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_SUBMIT_H
@@ -25,15 +25,15 @@ void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *dra
                 int32_t status);
 
 /* Several operations in one transaction, which the caller commits: each enters its flow, then,
- * behind the commit, op_entered sends those of each flow on their way. The draft is one that its
+ * after the commit, op_entered sends those of each flow on their way. The draft is one that its
  * kind takes, and awaits no reply. 0, or -ENOBUFS with nothing changed. */
 int op_enter(struct engine *e, uint32_t flow, const struct submit_record *draft);
 void op_entered(struct engine *e, uint32_t flow);
-/* The error with which such an operation would end at once; 0: none. */
+/* The error with which this operation would end at once; 0: none. */
 int op_check(struct engine *e, uint32_t flow, const struct submit_record *draft);
 
 /*
- * The engine submits by itself: within a transaction, which it commits, so that the owner's own
+ * The engine submits on its own: within a transaction, which it commits, so that the owner's own
  * stores before it count with the operation or not at all. The operation ends by the owner's
  * `ended`, with an error too, which may be before this returns. Without a client (owner.h) it
  * carries its bytes with it.

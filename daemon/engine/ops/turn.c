@@ -77,7 +77,7 @@ uint32_t turn_client(const struct engine *e, uint32_t flow)
     return turn != NONE ? e->turns[turn].client : NONE;
 }
 
-/* ---- operations and notes to stage ---------------------------------------------------------- */
+/* ---- operations and notes to stage ----------------------------------------------------------- */
 
 void turn_list(struct engine *e, uint32_t turn)
 {
@@ -139,7 +139,7 @@ void turn_block(struct engine *e, uint32_t flow)
 }
 
 /* Takes the first blocked flow of the first client in the list, and makes it ready again; the
- * client's next blocked flow comes behind those of other clients. */
+ * client's next blocked flow comes after those of other clients. */
 static void turn_unblock(struct engine *e, struct peer_live *peer)
 {
     uint32_t number = list_pop(&peer->blocked, e->turn_next_blocked);

@@ -24,7 +24,7 @@
  * one of each client in turn, and none that comes meanwhile posts before them.
  *
  * A turn that has nothing more to stage leaves the list when it comes to the front. Turns are
- * private: engine_open, and a link that comes up, find what is ready anew. Thread: the progress
+ * private: engine_open, and a link that comes up, find what is ready again. Thread: the progress
  * thread.
  */
 #ifndef PWC_ENGINE_TURN_H
@@ -35,7 +35,7 @@
 
 /* Bytes of a turn. A message that comes alone waits for one of these for each client before it. */
 #define TURN_BYTES 16384
-/* Two clients that have staged something share the way for so long. */
+/* How long two clients that have staged something share the way. */
 #define SHARED_NS   10000000u
 #define SHARED_PART 4u /* 1/4 of the window is for these clients */
 /* An operation of the fabric costs both sides as much time as these bytes do, beside its payload.
@@ -59,15 +59,15 @@ static inline struct turn turn_empty(uint32_t client, uint32_t peer)
                          .left = TURN_BYTES};
 }
 
-/* The client's turn towards this peer, which may be a new one; nobody's for client NONE, and where
- * the table of turns is full. */
+/* The client's turn towards this peer, which may be a new one. The turn of nobody for client NONE,
+ * and when the table of turns is full. */
 uint32_t turn_of(struct engine *e, uint32_t peer, uint32_t client);
 /* The flow, which is new or from the arena, belongs to this client's turn from now on. */
 void turn_join(struct engine *e, uint32_t flow, uint32_t client);
 /* The client whose turn the flow belongs to, or NONE. */
 uint32_t turn_client(const struct engine *e, uint32_t flow);
 
-/* The turn, which has something to stage, goes behind the others of its peer. */
+/* Puts the turn, which has something to stage, after the other turns of its peer. */
 void turn_list(struct engine *e, uint32_t turn);
 /* The flow has something to stage. */
 void turn_ready(struct engine *e, uint32_t flow);
@@ -79,7 +79,7 @@ void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries);
 void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries);
 /* The flow, which is on no list now, waits for its peer's window. */
 void turn_block(struct engine *e, uint32_t flow);
-/* The flows that wait for the window go on as far as it has room. */
+/* Lets flows that wait for the window continue as far as it has room. */
 void turns_unblock(struct engine *e, uint32_t peer);
 /* No flow towards this peer is ready, and no note is listed. */
 void turns_clear(struct engine *e, uint32_t peer);
@@ -107,8 +107,8 @@ static inline bool turns_waiting(const struct engine *e, uint32_t peer)
     return live->ready.first != NONE ||
            (live->blocked.first != NONE && live->bytes < turn_window(e, live));
 }
-/* Ends the first turn of the list: it goes behind the others, or, with nothing more to stage,
- * off the list. */
+/* Ends the first turn of the list, which goes after the others or, with nothing more to stage,
+ * leaves the list. */
 void turn_end(struct engine *e, uint32_t peer);
 
 #endif

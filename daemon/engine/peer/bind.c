@@ -57,9 +57,9 @@ static int bind_ask(struct engine *e, uint32_t remote)
     return notes_push(e, r->peer, client, &w, sizeof(w));
 }
 
-#define REMOTES_LOOKED_AT 256u /* by a bind that finds no room */
+#define REMOTES_LOOKED_AT 256u /* remotes that a bind without room looks at */
 
-/* Whether the session may have one more, and there is one. 0, -EDQUOT, -ENOSPC. */
+/* Whether the session may have one more remote, and there is one free. 0, -EDQUOT, -ENOSPC. */
 static int remote_room(struct engine *e, uint32_t session, uint32_t peer, uint64_t endpoint)
 {
     bool flow = flow_find(e, owner_of(OWNER_SESSION, session), peer, endpoint) < 0;
@@ -116,7 +116,7 @@ int bind_begin(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoin
     direct_show_ended(e, i, false);
     if (bind_ask(e, i) < 0) {
         arena_rollback(&e->arena);
-        flow_retire(e, (uint32_t)flow); /* if it was made for this */
+        flow_retire(e, (uint32_t)flow); /* if the flow was made for this bind */
         return -ENOBUFS;
     }
     held_remotes(e, (uint32_t)flow, 1);
@@ -179,7 +179,7 @@ static bool origin_is_bound(const struct engine *e, const struct inflow *in)
 }
 
 /* Within a transaction: a new inflow of an origin whose end was reported says that the origin is
- * there again. A client that has bound the origin again knows. */
+ * back. A client that has bound the origin again knows. */
 static void report_origin_back(struct engine *e, uint32_t inflow)
 {
     struct inflow *in = &e->inflows[inflow];
@@ -366,7 +366,7 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
 }
 
 /* Whether the inflow's origin, or a later context with its number, is known by another way: by a
- * flow to it that is open, or by another inflow. The end of an open flow is reported by itself, in
+ * flow to it that is open, or by another inflow. The end of an open flow is reported on its own, in
  * front of a CLOSE; the end of a flow whose bind is still under way is not. An inflow that is to be
  * cut reports the end later. */
 static bool origin_is_back(struct engine *e, uint32_t inflow)
@@ -385,7 +385,7 @@ static bool origin_is_back(struct engine *e, uint32_t inflow)
     return false;
 }
 
-/* Within a transaction: nothing is left to be said of an origin that was there again. */
+/* Within a transaction: nothing is left to be reported of an origin that is back. */
 static void drop_back(struct engine *e, struct inflow *in)
 {
     struct session *s = &e->sessions[in->session];
@@ -485,7 +485,7 @@ static void remote_forget(struct engine *e, uint32_t remote)
     direct_show_ended(e, remote, true);
 }
 
-/* Each remote towards the peer; `act` may free it. */
+/* Calls `act` for each remote towards the peer; `act` may free it. */
 static void remotes_towards(struct engine *e, uint32_t peer,
                             void (*act)(struct engine *e, uint32_t remote))
 {

@@ -18,7 +18,7 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
 int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow, int32_t end);
 /* Within a transaction: the origin was lost, and what its parting inflow holds is cut. */
 void bind_origin_gone(struct engine *e, uint32_t inflow);
-/* The owner's registrations are new: all remotes there are resolved again. */
+/* The owner's registrations are new: all remotes at that owner are resolved again. */
 void bind_refresh_node(struct engine *e, uint32_t peer);
 /* The peer is lost: binds under way fail, remotes and inflows go. */
 void bind_forget_node(struct engine *e, uint32_t peer);

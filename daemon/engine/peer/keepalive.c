@@ -21,7 +21,7 @@ void keepalive_open(struct engine *e)
         e->keepalive.bytes = 1;
 }
 
-/* Something of ours waits for the peer. */
+/* Whether something of ours waits for the peer. */
 static bool is_waited_for(struct engine *e, uint32_t peer)
 {
     const struct peer_live *live = &e->peer_live[peer];
@@ -50,8 +50,8 @@ static void forget_idle(struct engine *e)
     k->count = kept;
 }
 
-/* How many intervals of silence so many bytes on their way excuse. A link begins with a sign of
- * life, ahead of all payloads: before it has come nothing is excused. */
+/* How many intervals of silence this many bytes on their way excuse. A link begins with a sign of
+ * life, ahead of all payloads: before it has arrived nothing is excused. */
 static uint64_t grant(const struct engine *e, const struct peer_live *live, uint64_t bytes)
 {
     uint64_t most = KEEPALIVE_GRANT * e->keepalive.deadline;
@@ -75,7 +75,7 @@ static bool ask(struct engine *e, uint32_t peer)
 }
 
 /* Counts the intervals in which nothing could be consumed because a run or a payload is missing
- * before what has come. A connection that begins anew may lose its first messages. */
+ * before what has arrived. A connection that starts over may lose its first messages. */
 static uint32_t hole_stays(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
@@ -88,7 +88,7 @@ static uint32_t hole_stays(struct engine *e, uint32_t peer)
     return live->stuck;
 }
 
-/* Counts one more interval of a peer that is watched. True: the peer is asked. */
+/* Counts one more interval for a peer that is watched. True: the peer must be asked. */
 static bool silent_again(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
@@ -142,8 +142,8 @@ int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes)
     *bytes = live->bytes;
     if (live->link != LINK_UP)
         return -ENOTCONN;
-    /* The peer waits for us. A connection may carry one way alone, or have lost what the peer
-     * waits for, and only we can see that. */
+    /* Whether the peer waits for us. A connection may carry only one direction, or have lost what
+     * the peer waits for, and only we can see that. */
     live->asked = true;
     live->bytes_theirs = ahead;
     if (!live->watched)

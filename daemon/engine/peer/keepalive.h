@@ -1,5 +1,5 @@
 /*
- * Keepalive: which peers are waited for, how long nothing has come from each, and what follows.
+ * Keepalive: which peers are waited for, how long nothing has arrived from each, and what follows.
  *
  * Transports stay silent: a peer that died, or a cable that was cut, gives no event. So a peer with
  * something under way is watched, from the moment at which it becomes active until nothing waits
@@ -8,21 +8,21 @@
  *     1st, 2nd  ENGINE_PEER_SILENT: it is asked for a sign of life. The question goes over the
  *               control connection, the answer (engine_beat) comes through the fabric from its
  *               progress thread: so it proves both planes, and that the thread runs.
- *     3rd       ENGINE_PEER_BROKEN, -ETIMEDOUT: the link begins anew, and what was under way waits.
+ *     3rd       ENGINE_PEER_BROKEN, -ETIMEDOUT: the link starts over, and what was under way waits.
  *     deadline  ENGINE_PEER_GONE: it is to be given up (engine_peer_lost).
  *
  * A sign of life goes with each question, too, and an engine that is asked watches the asker as if
  * it waited itself, without asking: a connection that carries one way alone leaves its sender with
  * answers and without acknowledgements. A link on which a run or a payload stays missing before
- * others that have come begins anew, too, after as many intervals (-ENODATA); each piece of a
- * payload gives what is missing the time anew.
+ * others that have arrived starts over, too, after as many intervals (-ENODATA); each piece of a
+ * payload gives what is missing the time again.
  *
  * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
- * seen one interval. Slowness is no silence: what arrives may stand behind long payloads, so for
+ * seen one interval. Slowness is no silence: what arrives may stand after long payloads, so for
  * each second's worth of KEEPALIVE_SLOWEST that either side has on its way a second is granted, up
  * to KEEPALIVE_GRANT deadlines. A link begins with a sign of life, so nothing is granted before one
- * has come. A question costs the control thread some work: at most
- * KEEPALIVE_ASKS leave in one interval, and peers that were not asked are not counted as silent.
+ * has arrived. A question costs the control thread some work: at most KEEPALIVE_ASKS leave in one
+ * interval, and peers that were not asked are not counted as silent.
  *
  * Thread: the progress thread.
  */
@@ -31,17 +31,17 @@
 
 #include "daemon/engine/state/state.h"
 
-#define KEEPALIVE_SILENT  3u         /* intervals of silence, after which the link begins anew */
+#define KEEPALIVE_SILENT  3u         /* intervals of silence, after which the link starts over */
 #define KEEPALIVE_ASKS    512u       /* in one interval */
 #define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest of fabrics carries in a second */
-#define KEEPALIVE_GRANT   12u        /* at most so many deadlines are granted */
+#define KEEPALIVE_GRANT   12u        /* at most this many deadlines are granted */
 
 /* Sets how often keepalive_step looks, by the configuration. */
 void keepalive_open(struct engine *e);
 /* Looks for silent peers when an interval has passed, and lowers *deadline to the next time. */
 void keepalive_step(struct engine *e, uint64_t *deadline);
 
-/* Call this when something has come from the peer through the fabric. */
+/* Call this when something has arrived from the peer through the fabric. */
 static inline void keepalive_heard(struct engine *e, uint32_t peer)
 {
     e->peer_live[peer].silence = 0;

@@ -12,7 +12,7 @@ uint64_t peer_new_id(struct engine *e);
 void peer_init(struct engine *e, uint32_t peer);
 /* Before anything else about a peer: its entries are made when it is named for the first time. */
 void peer_know(struct engine *e, uint32_t peer);
-/* Keepalive looks at it (keepalive.h) until nothing waits for it. */
+/* Keepalive watches the peer (keepalive.h) until nothing waits for it. */
 void peer_watch(struct engine *e, uint32_t peer);
 /* Puts the peer on the active list: the next step advances it. */
 static inline void peer_activate(struct engine *e, uint32_t peer)
@@ -26,7 +26,7 @@ static inline void peer_activate(struct engine *e, uint32_t peer)
     if (!live->watched)
         peer_watch(e, peer);
 }
-/* Part of peer_want: there is no link, and no handshake on its way. */
+/* The rest of peer_want: there is no link, and no handshake under way. */
 void peer_want_link(struct engine *e, uint32_t peer);
 /* Something waits for this peer: posts ENGINE_WANT_PEER unless a handshake is on its way. */
 static inline void peer_want(struct engine *e, uint32_t peer)
@@ -36,10 +36,10 @@ static inline void peer_want(struct engine *e, uint32_t peer)
     if (live->link != LINK_UP && !live->wanted)
         peer_want_link(e, peer);
 }
-/* The fabric or the peer's records failed: reported to the caller, once. */
+/* The fabric or the peer's records failed: reports that to the caller, once. */
 void peer_broken(struct engine *e, uint32_t peer, int status);
 /* Whether any flow waits for the peer. Looks first at the one that the last call has found, so that
- * a flow that goes on waiting is found at once. */
+ * a flow that continues waiting is found at once. */
 bool peer_flow_waits(struct engine *e, uint32_t peer);
 
 #endif

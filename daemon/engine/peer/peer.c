@@ -72,7 +72,7 @@ int engine_offer(struct engine *e, uint32_t peer, struct engine_offer *out)
     p = &e->peers[peer];
     live = &e->peer_live[peer];
     if (live->link == LINK_UP || (live->link == LINK_OFFERED && live->in.dirty))
-        engine_peer_down(e, peer); /* the other side has begun anew */
+        engine_peer_down(e, peer); /* the other side has started over */
     if (p->discarding)
         peer_discard(e, peer);
     live->offer_asked = true;
@@ -298,7 +298,7 @@ void engine_peer_lost(struct engine *e, uint32_t peer)
     engine_peer_down(e, peer);
     peer_discard(e, peer);
     e->peer_live[peer].wanted = false;
-    keepalive_heard(e, peer); /* signs of life of the next link are counted anew */
+    keepalive_heard(e, peer); /* signs of life of the next link are counted again */
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -312,11 +312,11 @@ static void self_link(struct engine *e)
         engine_peer_up(e, e->config.self, &offer);
 }
 
-/* Bytes that collectives copy or combine for a letter cost 1 / this of the budget, as its own do.
- */
+/* The budget is charged 1 for this many bytes that collectives copy or combine for a letter, as for
+ * the letter's own bytes. */
 #define COLLECTIVE_BYTES 64u
 
-/* Takes records that have arrived, to `budget`: what was taken of it, or -EPROTO. */
+/* Takes records that have arrived, up to `budget`. Returns how much of it was used, or -EPROTO. */
 static int consume(struct engine *e, uint32_t peer, int budget)
 {
     struct ledger_record record;
@@ -400,7 +400,7 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
     bool resting, again;
 
     if (live->broken && peer == e->config.self)
-        engine_peer_down(e, peer); /* the link to ourselves: nobody else would */
+        engine_peer_down(e, peer); /* the link to ourselves: no other side would do this */
     if (live->link != LINK_UP) {
         peer_drained(e, peer);
         if (p->discarding)

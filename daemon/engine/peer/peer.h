@@ -11,7 +11,7 @@
  * queues.
  *
  * Each side names its state for the other by a random id. When both remember the other's id, the
- * link is resumed; otherwise both start anew, and operations that were under way end with an error.
+ * link is resumed; otherwise both restart, and operations that were under way end with an error.
  * Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_PEER_H

@@ -71,7 +71,7 @@ int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint3
     return (int)slot;
 }
 
-/* The peer's grant of the region, or NONE: one of no more than there are peers. */
+/* The peer's grant of the region, or NONE. There are at most as many grants as peers. */
 static uint32_t grant_of(const struct engine *e, const struct region *r, uint32_t peer)
 {
     uint32_t grant = r->first_grant;
@@ -173,7 +173,7 @@ void region_withdraw_client(struct engine *e, uint32_t client)
     }
 }
 
-/* Remotes that one REVOKE withdraws in a step. */
+/* How many remotes one REVOKE withdraws in a step. */
 #define REVOKED_MOST 256u
 
 static bool names(const struct remote *r, uint32_t peer, uint32_t slot, uint32_t generation)
@@ -221,7 +221,7 @@ int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_rec
         if (left-- == 0)
             return -EAGAIN; /* the next step takes the others */
         if (e->remote_busy[i] == 0)
-            chain_remove(remotes, i); /* nothing asks for it any more */
+            chain_remove(remotes, i); /* no REVOKE asks for it any more */
         set32(e, &r->revoke_due, e->remote_busy[i] > 0);
         table_leaves(e, TABLE_REMOTES, i);
         set32(e, &r->state, REMOTE_REVOKED);

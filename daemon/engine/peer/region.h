@@ -16,13 +16,13 @@
  * search takes does not depend on the secret. */
 int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
                    const uint8_t secret[16]);
-/* Within a transaction: notes that `peer` has resolved it. -ENOSPC. */
+/* Within a transaction: notes that `peer` has resolved the region's key. -ENOSPC. */
 int region_grant(struct engine *e, uint32_t region, uint32_t peer);
 int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_record *record);
 int region_revoke_answered(struct engine *e, uint32_t peer, const struct ledger_record *record);
 /* The last fabric operation of a revoked remote has ended. */
 void region_answer_revoke(struct engine *e, uint32_t remote);
-/* After a restart. */
+/* Called after a restart. */
 void grants_inherit(struct engine *e);
 /* Drops all grants of a lost peer. */
 void region_forget_node(struct engine *e, uint32_t peer);

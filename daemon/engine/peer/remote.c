@@ -79,7 +79,7 @@ void inflow_enters(struct engine *e, uint32_t inflow)
         chain_add(&e->inflows_due, due_home(in->session, in->due), inflow);
 }
 
-/* Within a transaction: its session has it no more. */
+/* Within a transaction: its session no longer has the remote. */
 static void inflow_parts(struct engine *e, uint32_t inflow)
 {
     uint32_t session = e->inflows[inflow].session;

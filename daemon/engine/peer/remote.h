@@ -16,11 +16,11 @@ static inline uint32_t remote_home(const struct engine *e, uint32_t peer, uint32
 }
 /* Within a transaction: nothing names the remote any more. */
 void remote_free(struct engine *e, uint32_t remote);
-/* Whether the client has let go of the remote, and the remote's operations are over. */
+/* Whether the client has freed the remote, and the remote's operations are over. */
 bool remote_over(const struct engine *e, uint32_t remote);
-/* Frees the remote if so. Whether it still leaves (table_sweep). */
+/* Frees the remote if so. Returns whether it is still leaving (table_sweep). */
 bool remote_leaves(struct engine *e, uint32_t remote);
-/* The inflow is there: what it is found by leads to it. */
+/* The inflow exists now: the indices by which it is found lead to it. */
 void inflow_enters(struct engine *e, uint32_t inflow);
 static inline uint32_t inflow_hash(uint32_t session, uint32_t peer, uint32_t origin_flow)
 {
@@ -41,7 +41,7 @@ static inline bool inflow_is_held(const struct inflow *in)
 {
     return in->state == INFLOW_STOPPED || in->state == INFLOW_REFUSED;
 }
-/* Where inflows are listed of which such a report is due. */
+/* The list of inflows for which such a report is due. */
 static inline uint32_t due_home(uint32_t session, int32_t due)
 {
     return 2 * session + (due == ORIGIN_BACK);

@@ -5,7 +5,7 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/state/notice.h"
 
-/* Memory that was missing may come back. */
+/* Memory that was not available may be so now. */
 #define DECLINED_RETRY_NS 100000000u
 
 static void ring_withdraw(struct engine *e, uint32_t peer, uint32_t place)
@@ -31,7 +31,7 @@ void ring_part(struct engine *e, uint32_t peer, uint8_t *ring, uint32_t size,
         ring_withdraw(e, peer, i);
         return;
     }
-    /* Only where the fabric lets go of none of them: this one stays registered and taken, too. */
+    /* For a fabric that gives none of them back: this ring stays registered and in use, too. */
 }
 
 /* A ring that the fabric could not let go of may still be written to, so its memory stays taken. */
@@ -211,7 +211,7 @@ void ring_declined(struct engine *e, uint32_t peer)
     in->grow_at = e->now + DECLINED_RETRY_NS;
 }
 
-/* Sender: no memory to mirror it: both stay with what they have. */
+/* Sender: there is no memory to mirror the ring: both sides stay with the old one. */
 static void switch_decline(struct engine *e, uint32_t peer)
 {
     if (!ledger_stage(e, peer, WIRE_DECLINE, sizeof(struct wire_record), LEDGER_NOTE, NULL))

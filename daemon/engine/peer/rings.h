@@ -11,8 +11,8 @@
 
 #include "daemon/engine/state/state.h"
 
-/* An inbound ring for the next link, of the preferred size or less: being registered, or -ENOMEM.
- */
+/* Prepares an inbound ring for the next link, of the preferred size or less: it is being
+ * registered, or -ENOMEM. */
 int ring_prepare(struct engine *e, uint32_t peer);
 /* Withdraws a registered ring; its memory is free after the fabric has dropped the registration. */
 void ring_part(struct engine *e, uint32_t peer, uint8_t *ring, uint32_t size,
@@ -28,7 +28,8 @@ void rings_drop_again(struct engine *e);
 
 /* Receiver: registers a larger ring. */
 void ring_grow(struct engine *e, uint32_t peer);
-/* Receiver: offers it once it is registered. No note is kept: a new link has rings of its own. */
+/* Receiver: offers the ring once it is registered. No note is kept: a new link has rings of its
+ * own. */
 void ring_offer_larger(struct engine *e, uint32_t peer);
 /* Receiver: the sender has left the old ring; or has declined, and gets no offer for a while. */
 void ring_switched(struct engine *e, uint32_t peer);

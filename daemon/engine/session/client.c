@@ -274,7 +274,7 @@ void segment_dropped(struct engine *e, uint32_t segment, int status)
     struct segment *seg = &e->segments[segment];
 
     FAULT(SEGMENT_DROPPED);
-    if (status < 0) { /* the card may still reach it: it stays what it is */
+    if (status < 0) { /* the card may still reach it: its state stays */
         e->segment_live[segment].dropping = false;
         e->segment_live[segment].registered = e->segment_live[segment].refused = true;
         drop_later(e);

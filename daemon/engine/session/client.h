@@ -4,8 +4,8 @@
 
 #include "daemon/engine/state/state.h"
 
-/* After a restart, before anything is attached: notices that may have died with the old process
- * come again. */
+/* After a restart, before anything is attached: posts again the notices that may have died with the
+ * old process. */
 void client_inherit(struct engine *e);
 /* The session begins to end, if it is open: its client is lost, or (engine_session_close) has
  * closed it. */

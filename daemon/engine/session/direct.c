@@ -127,7 +127,7 @@ void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end)
         wake_target(e, &e->inflows[flow]);
 }
 
-/* Whether it comes to the session from there, and the origin is on this node, and so may be a
+/* Whether the flow comes to the session from there, and its origin is on this node, and so may be a
  * neighbour. */
 static bool leads_back(const struct engine *e, const struct inflow *in, uint32_t session,
                        uint64_t endpoint)

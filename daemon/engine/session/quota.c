@@ -74,7 +74,7 @@ int quota_grant(const struct engine *e, uint32_t region)
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
 
-/* Chunks that a client holds, and that all clients of its user hold. */
+/* The chunks that a client holds, and the chunks that all clients of its user hold. */
 struct chunks {
     uint32_t client, user;
 };
@@ -84,7 +84,7 @@ static uint32_t chunks_of(const struct engine *e, uint32_t session)
     return e->session_live[session].chunks + queue_chunks(&e->sessions[session].spill);
 }
 
-/* Chunks that the notes of a client fill, which wait to be staged; and those of all of its user. */
+/* The chunks that notes of a client fill which wait to be staged; and the same for its user. */
 static void add_notes(const struct engine *e, uint32_t client, uint32_t uid, struct chunks *chunks)
 {
     for (uint32_t i = 0; i < e->config.clients_max; i++) {

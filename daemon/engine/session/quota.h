@@ -28,18 +28,20 @@
 /* Fills in the quotas that are not configured, and bounds each by the size of its table. */
 void quota_defaults(struct engine_config *c);
 
-/* One bind more, and one flow more, from this session; one inflow more to it. 0 or -EDQUOT. */
+/* Whether this session may have one more bind and one more flow, or one more inflow. 0 or
+ * -EDQUOT. */
 int quota_bind(const struct engine *e, uint32_t session, bool flow);
 int quota_inflow(const struct engine *e, uint32_t session);
-/* One flow more for its replies; one peer more that resolves this region. 0 or -EDQUOT. */
+/* Whether the session may have one more flow for its replies, or the region one more peer that
+ * resolves it. 0 or -EDQUOT. */
 int quota_replies(const struct engine *e, uint32_t session);
 int quota_grant(const struct engine *e, uint32_t region);
 
-/* Within a transaction: queue_push where a chunk comes. -ENOBUFS. */
+/* Within a transaction: queue_push, which may take a chunk. -ENOBUFS. */
 int quota_push_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
 int quota_push_reply(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
 int quota_push_spill(struct engine *e, uint32_t session, uint32_t n);
-/* Whether this session may take so many chunks more for what its handlers send: 0 or -ENOBUFS. */
+/* Whether this session may take this many chunks more for what its handlers send: 0 or -ENOBUFS. */
 int quota_room(const struct engine *e, uint32_t session, uint32_t chunks);
 /* As queue_pop, for operations whose chunk goes back to the pool. Within a transaction. */
 void quota_pop_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);

@@ -6,7 +6,7 @@
 #include "shm_ring/doorbell.h"
 #include "daemon/engine/session/direct.h"
 
-/* Shows the events that stand behind what was shown last. */
+/* Shows the events that stand after what was shown last. */
 static void show_rings(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];

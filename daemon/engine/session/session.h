@@ -11,11 +11,11 @@
 
 #include "daemon/engine/state/state.h"
 
-/* An event that is to be written, in pieces as they are at hand. */
+/* An event to be written, in the pieces that are at hand. */
 struct event_draft {
     struct event_record head;
-    struct message message; /* of an active message: the id's first bytes, as they were checked */
-    const uint8_t *rest;    /* in the ledger, read once: the id, or the block behind its head */
+    struct message message; /* for an active message: the id's first bytes, as they were checked */
+    const uint8_t *rest;    /* in the ledger, read once: the id, or the block after its head */
     uint32_t front;         /* bytes of head and message */
     uint32_t rest_len;
 };
@@ -27,7 +27,7 @@ void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, const 
 /* Within a transaction: `count` operations have ended without an event; `bytes` of reserved event
  * space are free again. */
 void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes);
-/* Where events go whose room is reserved. */
+/* The places where events go for which room is reserved. */
 enum event_place {
     EVENT_DROPPED = 0, /* with their client */
     EVENT_IN_RING,
@@ -36,8 +36,8 @@ enum event_place {
 struct event_room {
     enum event_place where;
     uint32_t count; /* of events */
-    uint64_t slot;  /* of the first, in the spill */
-    void *at;       /* of the first, in the ring, where there is one event alone */
+    uint64_t slot;  /* the first one's place in the spill */
+    void *at;       /* the first one's place in the ring, if there is one event alone */
 };
 /*
  * Within a transaction, and before anything is done for a record that came by `inflow`: room for
@@ -58,7 +58,7 @@ int session_try_more(struct engine *e, uint32_t session, uint32_t inflow, uint32
 /* Writes the event, in the transaction of session_reserve. */
 void session_deliver(struct engine *e, uint32_t session, const struct event_room *room,
                      const struct event_draft *draft);
-/* The events of a batch's puts, which are `like` one another but for id and bytes. */
+/* The events of a batch's puts, which are `like` one another except for id and bytes. */
 void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
                            const struct event_record *like, const uint8_t *block);
 /* Within a transaction: writes the event of a reply. The request has reserved the room; a client
@@ -74,21 +74,21 @@ int session_report_end(struct engine *e, uint32_t session, uint64_t endpoint, in
  * A context that has not ended costs no more than an event that says nothing new. */
 bool session_knows_end(const struct engine *e, uint32_t session, uint64_t endpoint);
 /*
- * Within a transaction: posts the event that a context `endpoint` is there again. 0; or -ENOBUFS:
- * the ends that came before are not posted yet, or the ring is full, and the spill has no room
- * within its bound, so it stays due.
+ * Within a transaction: posts the event that the context `endpoint` is back. 0; or -ENOBUFS: the
+ * ends that came before are not posted yet, or the ring is full, and the spill has no room within
+ * its bound, so it stays due.
  */
 int session_report_back(struct engine *e, uint32_t session, uint64_t endpoint);
 /* Within a transaction: an event about the peer of a session's flow, or inflow, is due, which
  * session_release_spill posts. `due` as in these. */
 void session_owe_flow(struct engine *e, uint32_t flow, int32_t due);
 void session_owe_inflow(struct engine *e, uint32_t inflow, int32_t due);
-/* Whether a client has a handler at this index: the one look at its word. */
+/* Whether a client has a handler at this index; reads the client's word once. */
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
 /* The spill is empty: posts the ends of peers that are due, and GO to the flows that were stopped.
  * A second call does no harm. */
 void session_release_spill(struct engine *e, uint32_t session);
-/* There is a spill: posts GO only to the flows whose messages wait for room of handlers. */
+/* A spill exists: posts GO only to flows whose messages wait for room of handlers. */
 void session_release_handlers(struct engine *e, uint32_t session);
 /* Moves spilled events into the ring. The number moved. */
 int session_drain_spill(struct engine *e, uint32_t session);

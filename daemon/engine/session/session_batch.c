@@ -21,7 +21,7 @@ struct gathering {
     uint64_t block[BATCH_BYTES_MAX / 8];
 };
 
-/* An operation that may share a batch with others like it; all else of it is checked already, or
+/* An operation that may share a batch with others like it; its other fields are checked already, or
  * below. */
 static bool batchable(const struct submit_record *r)
 {
@@ -39,7 +39,7 @@ bool batch_may_begin(const struct ring_consumer *ring, const struct submit_recor
     return ring->tail_seen - ring->head > first->size && batchable(first);
 }
 
-/* Whether it is one packet, where handlers run on it. */
+/* Whether the put is one packet, in a region where handlers run on packets. */
 static bool fits_packet(const struct submit_record *r, const struct remote *remote)
 {
     return remote->packet == 0 || r->length <= remote->packet;
@@ -55,7 +55,7 @@ static bool batch_joins(const struct submit_record *r, uint32_t size,
            r->length <= remote->length - r->offset && fits_packet(r, remote);
 }
 
-/* Whether there is room for one more, with a payload of that many bytes, padded. */
+/* Whether there is room for one more put, with a payload of that many bytes, padded. */
 static inline bool fits(const struct gathering *g, uint32_t payload)
 {
     uint32_t bytes = g->bytes + (uint32_t)sizeof(struct wire_batch_put) + payload;
@@ -88,7 +88,7 @@ static bool gather(struct gathering *g, const struct submit_record *r)
     return true;
 }
 
-/* Entries that it takes, the first included. */
+/* Entries that the put takes, the first included. */
 static uint32_t gathered_span(const struct gathering *g)
 {
     return 1 + (g->bytes + 8 * g->count + (uint32_t)sizeof(struct op) - 1) / sizeof(struct op);
@@ -99,7 +99,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Bytes of entries behind the tail that stand in one piece. */
+/* Bytes of entries after the tail that are contiguous. */
 static uint32_t chunk_left(const struct flow *f)
 {
     uint32_t entries = CHUNK_BYTES / sizeof(struct op);
@@ -144,7 +144,7 @@ gather_alike(struct gathering *g, struct ring_consumer *ring, const struct submi
     ring_consume(ring, (g->count - before) * size);
 }
 
-/* Takes records from the ring while they belong together. The ring's head stands behind them. */
+/* Takes records from the ring while they belong together. The ring's head stands after them. */
 static void gather_all(struct engine *e, struct ring_consumer *ring, struct gathering *g,
                        const struct submit_record *first, const struct remote *remote)
 {

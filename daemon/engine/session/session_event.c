@@ -24,8 +24,8 @@ void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint
     session_dirty(e, session);
 }
 
-/* One local event of an operation; the caller notes the ring's tail. 0, or what is wrong with it.
- */
+/* Writes one local event of an operation; the caller notes the ring's tail. 0, or what is wrong
+ * with it. */
 static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
                       const struct op_part *part)
 {
@@ -149,7 +149,7 @@ static void draft_copy(const struct event_draft *d, uint32_t from, uint32_t n, u
     }
 }
 
-/* Entries of the spill that an event of so many bytes takes. */
+/* Entries of the spill that an event of this many bytes takes. */
 static uint32_t spill_span(uint32_t size)
 {
     return (size + (1u << SPILL_SHIFT) - 1) >> SPILL_SHIFT;
@@ -179,7 +179,7 @@ static int spill_room(struct engine *e, uint32_t session, uint32_t inflow, uint3
     return 0;
 }
 
-/* Whether the remote ring has so many bytes free: 0, -EAGAIN, or what is wrong with it. */
+/* Whether the remote ring has this many bytes free: 0, -EAGAIN, or what is wrong with it. */
 static int ring_bytes_free(struct session_live *live, uint64_t need)
 {
     int64_t used = (int64_t)(live->remote.tail - live->remote.head_seen);
@@ -189,12 +189,13 @@ static int ring_bytes_free(struct session_live *live, uint64_t need)
     return used < 0 ? (int)used : live->remote.size - (uint64_t)used >= need ? 0 : -EAGAIN;
 }
 
-/* Whether the ring has room for so many events; a look at the client's index at most. */
+/* Whether the ring has room for this many events; a look at the client's index at most. */
 static int ring_room(struct session_live *live, uint32_t size, uint32_t count, void **at)
 {
     if (count == 1)
         return ring_reserve(&live->remote, size, at);
-    return ring_bytes_free(live, (uint64_t)size * (count + 1)); /* padding is less than an event */
+    return ring_bytes_free(live,
+                           (uint64_t)size * (count + 1)); /* padding is smaller than an event */
 }
 
 int session_reserve_for(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
@@ -414,7 +415,7 @@ static bool awaits_handlers(const struct inflow *in)
     return in->state == INFLOW_REFUSED && offload_awaits(in, in->refused);
 }
 
-/* The origin may go on. False: there is no room for GO, and the sweep tries again. */
+/* The origin may continue. False: there is no room for GO, and the sweep tries again. */
 static bool let_go_on(struct engine *e, uint32_t session, struct inflow *in)
 {
     if (awaits_handlers(in) && !offload_returns(e, in))
@@ -431,7 +432,7 @@ static bool let_go_on(struct engine *e, uint32_t session, struct inflow *in)
     return true;
 }
 
-/* Within a transaction: one more is due. */
+/* Within a transaction: one more report is due. */
 static void owe(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
@@ -477,8 +478,8 @@ static bool post_due(struct engine *e, uint32_t session, uint64_t endpoint, int3
     return true;
 }
 
-/* Inflows that may go on in one step, and reports about peers that leave in one; later ones go on
- * with the rest. */
+/* Inflows that may continue in one step, and reports about peers that leave in one; later ones go
+ * on with the rest. */
 #define RELEASED_MOST 256u
 
 /* Posts what is due of flows. Whether that was all. */
@@ -499,7 +500,7 @@ static bool release_flows(struct engine *e, uint32_t session, uint32_t *left)
     return i == NONE;
 }
 
-/* Posts what is due of inflows: ends, or that origins are there again. Whether that was all. */
+/* Posts what is due of inflows: ends, and that origins are back. Returns whether that was all. */
 static bool release_inflows(struct engine *e, uint32_t session, uint32_t home, uint32_t *left)
 {
     struct chain *due = &e->inflows_due;
@@ -522,7 +523,7 @@ static bool release_inflows(struct engine *e, uint32_t session, uint32_t home, u
     return i == NONE;
 }
 
-/* An origin is there again behind its end. */
+/* An origin is back after its end. */
 static void release_ends(struct engine *e, uint32_t session)
 {
     uint32_t left = RELEASED_MOST;
@@ -534,7 +535,7 @@ static void release_ends(struct engine *e, uint32_t session)
         table_leaves(e, TABLE_SESSIONS, session);
 }
 
-/* Also to those in line for a turn: an earlier STOP may still come behind an earlier GO. */
+/* Also to those in line for a turn: an earlier STOP may still come after an earlier GO. */
 void session_release_spill(struct engine *e, uint32_t session)
 {
     struct chain *held = &e->inflows_held;

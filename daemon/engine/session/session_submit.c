@@ -21,20 +21,20 @@ struct intake_rules {
                                     const struct submit_record *r);
     /* The flow that a record in good order goes to. */
     uint32_t (*flow_of)(const struct engine *e, const struct submit_record *r);
-    /* Room for the operation in its flow's queue: 0 or negative. */
+    /* Whether the flow's queue has room for the operation: 0 or negative. */
     int (*room)(struct engine *e, uint32_t session, struct queue *ops, uint32_t span);
-    /* Takes the record `r` of that kind (NULL: of none), and up to `budget` - 1 behind it. The
-     * number taken, 0: not now. */
+    /* Takes the record `r` of that kind (NULL: of none), and up to `budget` - 1 records after it.
+     * Returns how many; 0: none can be taken now. */
     int (*take)(struct engine *e, uint32_t session, const struct intake *in,
                 const struct op_kind *kind, const struct submit_record *r, int budget);
 };
 
-/* One of these rings, for as long as records are taken from it. */
+/* One of these rings, while records are taken from it. */
 struct intake {
     const struct intake_rules *rules;
     struct ring_consumer *ring;
     uint64_t *head; /* in the arena */
-    bool *stalled;  /* no room to take its next record */
+    bool *stalled;  /* there is no room to take its next record */
 };
 
 /* Flags that few records have. A notification is of a kind that has some, and its id, which it
@@ -69,7 +69,7 @@ static enum quarantine_reason record_check(const struct engine *e, const struct 
     return r->reserve == event_bytes(r->lid_len) ? QUARANTINE_NONE : QUARANTINE_RESERVE;
 }
 
-/* Local event space that the client may still have promised to it, or -EPROTO. */
+/* Local event space that the client may still promise to the operation, or -EPROTO. */
 static int64_t local_space(struct engine *e, uint32_t session)
 {
     const struct session *s = &e->sessions[session];
@@ -86,8 +86,8 @@ static void count_submitted(struct session_live *live, const struct op_kind *kin
     live->bytes[kind->counter] += kind->bytes ? kind->bytes(r) : r->length;
 }
 
-/* Whether the client may have this record in flight: its reasons why not, but for want of room; or
- * 0, with the flow that the record goes to. */
+/* Whether the client may have this record in flight: its reasons why not, except for want of room;
+ * or 0, with the flow that the record goes to. */
 static enum quarantine_reason submission_check(struct engine *e, uint32_t session,
                                                const struct intake *in, const struct op_kind *kind,
                                                const struct submit_record *r, uint32_t *flow)
@@ -115,7 +115,8 @@ static void intake_pass(struct engine *e, const struct intake *in, const struct 
     set64(e, in->head, in->ring->head);
 }
 
-/* Takes one record as an operation. 1 taken, 0 no room for it now, or its client is quarantined. */
+/* Takes one record as an operation. 1: taken; 0: there is no room now, or the client is
+ * quarantined. */
 static int session_submit(struct engine *e, uint32_t session, const struct intake *in,
                           const struct op_kind *kind, const struct submit_record *r)
 {
@@ -154,7 +155,7 @@ static int session_submit(struct engine *e, uint32_t session, const struct intak
 static enum quarantine_reason request_check(const struct engine *e, uint32_t session,
                                             const struct submit_record *r)
 {
-    /* A request without its event could not be answered, and would hold its credit for ever. */
+    /* A request without its event could not be answered, and would hold its credit forever. */
     if (submit_is_message(r->kind) && (r->rid != 0 || r->flags & SUBMIT_NO_RCE))
         return QUARANTINE_MESSAGE;
     return op_remote_given(e, session, r->remote) ? QUARANTINE_NONE : QUARANTINE_REMOTE;
@@ -174,7 +175,7 @@ static int request_room(struct engine *e, uint32_t session, struct queue *ops, u
     return quota_push(e, session, ops, span);
 }
 
-/* Takes the puts from `r` on that go together as one batch. Their number; 0: take `r` by itself. */
+/* Takes the puts from `r` on that form one batch. Returns their number; 0: take `r` on its own. */
 static int batch_submit(struct engine *e, uint32_t session, const struct op_kind *kind,
                         const struct submit_record *r, int budget)
 {
@@ -266,7 +267,7 @@ static int reply_take(struct engine *e, uint32_t session, const struct intake *i
 }
 
 /* Replies take the room that requests leave, so that they never wait for these; there are no more
- * of them than requests that have come. */
+ * of them than requests that have arrived. */
 static const struct intake_rules replies = {reply_check, reply_flow, quota_push_reply, reply_take};
 
 /* ---- both ------------------------------------------------------------------------------------ */
@@ -301,7 +302,7 @@ static int intake_take(struct engine *e, uint32_t session, const struct intake *
     }
     if (taken == 0)
         return 0;
-    /* Padding behind the last record may have been passed over too. */
+    /* Padding after the last record may have been passed over too. */
     if (*in->head != in->ring->head) {
         set64(e, in->head, in->ring->head);
         commit(e);

@@ -38,8 +38,8 @@ struct arena_header {
     uint32_t version;
     uint32_t header_bytes;
     uint64_t bytes;        /* of the whole arena */
-    uint64_t fingerprint;  /* of entry sizes and counts: another layout is another arena */
-    uint32_t pairs, binds; /* the tables' sizes that the configuration gives */
+    uint64_t fingerprint;  /* hash of entry sizes and counts: another layout is another arena */
+    uint32_t pairs, binds; /* the tables' sizes that the configuration asks for */
     uint32_t incarnation;
     uint32_t fenced; /* 1: a process has fenced for clients (engine_host.fence), which rely on it */
     uint64_t undo_count; /* 0: no transaction is open */
@@ -51,7 +51,7 @@ struct arena {
     struct arena_header *header;
 };
 
-/* Whether it is one that arena_open takes over. */
+/* Whether arena_open can take this arena over. */
 bool arena_fits(const void *base, uint64_t bytes, uint64_t fingerprint);
 /* 1: new and initialised, 0: inherited and rolled back to its last commit, -EUCLEAN: not ours. */
 int arena_open(struct arena *a, void *base, uint64_t bytes, uint64_t fingerprint);
@@ -94,7 +94,7 @@ static inline void arena_commit(struct arena *a)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Puts the open transaction back, for what finds in its middle that it cannot be done. */
+/* Puts the open transaction back, for a caller that finds in its middle that it cannot complete. */
 void arena_rollback(struct arena *a);
 
 #endif

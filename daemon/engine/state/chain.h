@@ -9,7 +9,7 @@
  * takes its share of one other, so no entry waits while many move, and little memory is touched for
  * few entries. Homes stay when entries go.
  *
- * An entry may stay in its chain behind a transaction that was rolled back; so code that walks a
+ * An entry may stay in its chain after a transaction that was rolled back; so code that walks a
  * chain looks at the entry's state, and an entry that is added again leaves its place first. Code
  * that adds to a chain of keys does not do so while it walks that chain.
  *
@@ -23,8 +23,8 @@
 
 struct chain_link {
     uint32_t next, back; /* plus one; 0: none */
-    uint32_t home;       /* plus one; 0: in no place */
-    uint32_t hash;       /* where homes are those of keys */
+    uint32_t home;       /* number plus one; 0: in no place */
+    uint32_t hash;       /* where homes belong to keys */
 };
 
 /* Homes of keys that a chain begins with; a power of two. */
@@ -33,15 +33,15 @@ struct chain_link {
 struct chain {
     uint32_t *first; /* by home */
     struct chain_link *links;
-    /* Where homes are those of keys: */
+    /* Only where homes belong to keys: */
     uint32_t homes;   /* in use */
     uint32_t doubled; /* twice the largest power of two that is not above `homes`; it divides hashes
                        */
     uint32_t members; /* entries in their places */
-    uint32_t most;    /* homes that there is memory for */
+    uint32_t most;    /* homes for which there is memory */
 };
 
-/* The first entry there, and the one behind another; UINT32_MAX: none. */
+/* The first entry of the home, and the one after another entry; UINT32_MAX: none. */
 static inline uint32_t chain_first(const struct chain *c, uint32_t home)
 {
     return c->first[home] - 1;
@@ -109,7 +109,7 @@ static inline uint32_t chain_home(const struct chain *c, uint32_t a, uint64_t b)
     return chain_home_of(c, chain_hash(a, b));
 }
 
-/* Adds a home, and gives it the entries that are its own. */
+/* Adds a home, and moves the entries to it that belong to it. */
 static inline void chain_grow(struct chain *c)
 {
     uint32_t to = c->homes++;

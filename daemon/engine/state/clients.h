@@ -29,7 +29,7 @@ struct client {
     uint32_t rank;
     uint32_t size;
     uint32_t quarantine; /* enum quarantine_reason */
-    uint32_t grants;     /* of its regions; this and the next three: held.h */
+    uint32_t grants;     /* grants of its regions; this and the next three: held.h */
     uint32_t flows;      /* of its contexts */
     uint32_t remotes;    /* that name these */
     uint32_t inflows;    /* towards its contexts */
@@ -55,8 +55,8 @@ struct session {
     uint32_t first_flow;   /* list of this context's flows */
     uint32_t first_inflow; /* list of flows that end here */
     uint32_t in_order;     /* 1: it is closing because its client has closed it */
-    uint32_t ends_due;     /* of its flows and inflows: what is still to be reported of peers */
-    uint32_t replies_owed; /* of its inflows: the sum of `owed` */
+    uint32_t ends_due;     /* reports about peers of its flows and inflows that are still due */
+    uint32_t replies_owed; /* the sum of `owed` of its inflows */
     uint64_t ended_peers;  /* bits of peers whose end was reported, or is due: origin_bit */
     uint64_t submit_head;
     uint64_t answer_head;
@@ -107,11 +107,11 @@ struct region {
     uint64_t cookie;
     uint32_t generation;
     uint32_t first_grant;
-    uint32_t offloads; /* windows of these that are in it: it is not closed before */
-    uint32_t packet;   /* puts come in packets of this size, for handlers; 0: not so */
-    uint32_t offload;  /* with that: the entry whose handlers run, or NONE: it has gone */
+    uint32_t offloads; /* windows of offloads in it: it is not closed before these */
+    uint32_t packet;   /* puts come in packets of this size, for handlers; 0: as usual */
+    uint32_t offload;  /* if `packet`: the entry whose handlers run, or NONE: it has gone */
     uint32_t grants;   /* in the list */
-    uint32_t stores;   /* with that: puts that are not packed are placed, and handled there */
+    uint32_t stores;   /* if `packet`: puts that are not packed are placed, and handled in place */
     uint8_t secret[16];
 };
 
@@ -125,7 +125,7 @@ struct grant {
 
 /* ---- private --------------------------------------------------------------------------------- */
 
-/* Which of its session's counters an operation goes into. */
+/* The counter of its session that an operation is counted in. */
 enum op_counter {
     OP_COUNT_OTHER = 0, /* shown nowhere */
     OP_COUNT_PUT,
@@ -147,15 +147,15 @@ struct session_live {
     bool loud;    /* ... other than a count that nobody sleeps for */
     bool stalled; /* no room to take its next submission */
     bool answer_stalled;
-    bool sends_awaited;  /* a handler waits for room to send: what it works on was refused */
-    bool gets_wait;      /* for room: the handlers of gets that have come */
+    bool sends_awaited;  /* a handler waits for room to send, and its message was refused */
+    bool gets_wait;      /* handlers of completed gets wait for room */
     uint32_t offloads;   /* that it has */
     uint32_t chunks;     /* of its flows' operations */
-    uint64_t drained[3]; /* by enum trace_ring_name: how far its client was traced */
+    uint64_t drained[3]; /* by enum trace_ring_name: how far the client's consumption was traced */
     uint64_t submit_high, local_high, remote_high, reply_high;
     uint64_t ops[OP_COUNTERS], bytes[OP_COUNTERS]; /* submitted, by enum op_counter */
     uint64_t errors, spilled;
-    uint64_t handler_units; /* that runs of handlers have taken */
+    uint64_t handler_units; /* units that runs of handlers have taken */
 };
 
 struct segment_live {
@@ -166,7 +166,7 @@ struct segment_live {
     bool registered;
     bool adding;
     bool dropping;
-    bool refused; /* the fabric could not let go of it: asked again later */
+    bool refused; /* the fabric could not give it back: asked again later */
 };
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The doubt: whether the record that an engine dies at has changed words already.
+ * The doubt: whether the record at which an engine died has changed words already.
  *
  * Changes of words in clients' memory cannot be undone, for others may have changed the same words
  * since. So before the first of them the engine notes the record in the arena by a plain store,
@@ -20,10 +20,10 @@
 /* Within a transaction, whose commit takes the doubt back: the next store may change a word for the
  * record `sequence` of an inflow. */
 void doubt_begin(struct engine *e, uint32_t inflow, uint32_t sequence);
-/* As doubt_begin, for the completion handler of a get that has come (state/offloads.h). */
+/* As doubt_begin, for the completion handler of a get that has completed (state/offloads.h). */
 void doubt_begin_get(struct engine *e, uint32_t get);
-/* Within a transaction: the one of doubt_begin was put back in this process, which knows what it
- * has done. */
+/* Within a transaction: the transaction of doubt_begin was put back in this process, which knows
+ * what was done. */
 void doubt_end(struct engine *e);
 /* After a restart: the doubt that the last process has left moves into its inflow, or its get. */
 void doubt_inherit(struct engine *e);

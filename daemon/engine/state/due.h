@@ -15,7 +15,7 @@ struct due_entry {
 
 struct due {
     struct due_entry *entries;
-    uint32_t *places; /* by peer: its entry's number and one; 0: it has none */
+    uint32_t *places; /* by peer: its entry's number plus one; 0: it has none */
     uint32_t count;
 };
 

@@ -69,7 +69,7 @@ struct remote {
     uint64_t fabric_key;
     uint32_t rights;
     uint32_t packet; /* puts travel as PACKETs of this size, for handlers; 0: not so */
-    uint32_t stores; /* with that: but for small ones, which are placed, and have one record */
+    uint32_t stores; /* with that: except for small ones, which are placed, and have one record */
     uint32_t has_key;
     uint32_t revoke_due; /* REVOKED is to be answered when the last fabric operation has ended */
     uint32_t unbound;    /* the client let go; freed when the flow's head has passed free_after */
@@ -118,8 +118,8 @@ struct flow {
     uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
     uint32_t replies_expected; /* requests that hold reply event space */
     uint32_t uid;              /* the user that the flow belongs to, also when its owner is gone */
-    int32_t failing; /* the vector that the last operation belongs to goes on, and has failed */
-    int32_t ending;  /* of a closing flow: the status of its CLOSE */
+    int32_t failing; /* the vector that the last operation belongs to continues, and has failed */
+    int32_t ending;  /* for a closing flow: the status of its CLOSE */
     int32_t due;     /* FLOW_DEAD: the end of its peer that is still to be reported (WIRE_ENDED or
                       * an error), or 0 */
 };
@@ -169,7 +169,7 @@ struct handled {
     uint32_t dropped; /* bytes */
     uint32_t kind;    /* enum handler_kind */
     uint32_t total;   /* bytes of the message */
-    uint32_t done;    /* of these, in packets that have been dealt with */
+    uint32_t done;    /* how many of these, in packets, have been dealt with */
     uint64_t id;      /* as in struct handler_packet */
     uint64_t place;   /* of a put, in its region, whose slot and generation these are */
     uint32_t slot, generation;
@@ -179,7 +179,7 @@ struct handled {
 struct batched {
     uint32_t sequence;
     uint32_t done;   /* puts that have ended; 0: there is no such batch */
-    uint32_t failed; /* of these */
+    uint32_t failed; /* how many of these have failed */
     uint32_t unused;
     uint64_t outcomes[WIRE_BATCH_PUTS / 8]; /* where some have failed, the errno of each: a byte */
 };
@@ -196,13 +196,13 @@ struct inflow {
     uint32_t refused;
     uint32_t next;                 /* of the session's list */
     uint32_t owed;                 /* requests delivered that may be replied to and are not yet */
-    uint32_t reply_flow[REPLIERS]; /* NONE: no request that it may reply to has come */
+    uint32_t reply_flow[REPLIERS]; /* NONE: no request has arrived that this replier may reply to */
     uint32_t in_doubt; /* 1: an earlier process may have done the record `doubt` (doubt.h) */
     uint32_t doubt;    /* sequence */
     struct handled handled;
     struct batched batched;
     /* The report about the origin that is still due. INFLOW_PARTING: as a flow's; else ORIGIN_BACK:
-     * the origin is there again. 0: none. */
+     * the origin is back. 0: none. */
     int32_t due;
 };
 
@@ -217,7 +217,7 @@ enum op_phase {
 
 #define OP_SMALL 48u
 
-/* An operation in flight. Bytes that do not fit `small` stand in the entries behind it. */
+/* An operation in flight. Bytes that do not fit `small` stand in the entries after it. */
 struct op {
     uint8_t kind; /* enum submit_kind, or OP_BATCH */
     uint8_t phase;
@@ -237,7 +237,7 @@ struct op {
         uint64_t rid;
         struct {
             uint32_t count; /* of operations */
-            uint16_t bytes; /* bytes on the wire, which stand behind the entry */
+            uint16_t bytes; /* bytes on the wire, which stand after the entry */
             uint8_t kind;   /* of each, enum submit_kind */
             uint8_t record; /* that carries them, enum wire_kind */
         } batch;            /* of OP_BATCH */
@@ -270,8 +270,8 @@ struct flow_live {
     uint32_t remotes;      /* that name it */
     uint32_t first_remote; /* list of these (remote.h); NONE: there is none */
     uint64_t paced_to;     /* index up to which few operations are on their way at a time */
-    uint32_t parts;        /* packets on their way, but for the last one of each put */
-    uint32_t pace;         /* of a paced flow: how many operations may be on their way */
+    uint32_t parts;        /* packets on their way, except for the last one of each put */
+    uint32_t pace;         /* for a paced flow: how many operations may be on their way */
     uint32_t pace_kept;    /* packets consumed since `pace` changed */
     uint64_t begins;       /* index at which an operation began: verdicts come in order */
     bool ready;            /* on one of its turn's lists */

@@ -1,7 +1,7 @@
 /*
  * Memory of the ledgers (staging and inbound rings, powers of two from one unit on), and of teams.
  *
- * Private: what stands in a ring is derived from the arena and is written anew after a restart;
+ * Private: what stands in a ring is derived from the arena and is written again after a restart;
  * which memory of the arena teams have taken, their table says.
  * Thread: the progress thread; off the hot path.
  */

@@ -15,8 +15,8 @@ struct held {
     uint32_t flows, remotes, inflows, grants;
 };
 
-/* Within a transaction, but for flows that have no owner any more. Flows of owners that are no
- * context count for nobody. */
+/* Called within a transaction, except for flows that have no owner any more. Flows of owners that
+ * are no context count for nobody. */
 void held_flow_comes(struct engine *e, uint32_t flow);
 /* Its owner is about to leave it. */
 void held_flow_parts(struct engine *e, uint32_t flow);

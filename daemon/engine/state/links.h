@@ -39,9 +39,9 @@ struct notes {
 struct peer {
     uint64_t link_id;     /* ours: new when we dropped our state for this peer */
     uint64_t their_id;    /* theirs; 0: none */
-    uint64_t tx_tail;     /* position behind the last record staged */
+    uint64_t tx_tail;     /* position after the last record staged */
     uint64_t tx_acked;    /* position consumed by the peer, by its last ACK */
-    uint64_t rx_consumed; /* position behind the last record consumed */
+    uint64_t rx_consumed; /* position after the last record consumed */
     struct queue sent;    /* struct sent: records staged and not acknowledged */
     struct notes notes[NOTES_QUEUES];
     uint32_t their_incarnation;
@@ -52,12 +52,12 @@ struct peer {
 
 /* A record that stands in the ledger. */
 struct sent {
-    uint64_t end;   /* position behind it */
+    uint64_t end;   /* position after it */
     uint64_t slot;  /* of the operation, or of the note */
     uint32_t flow;  /* NONE: a note */
     uint32_t epoch; /* of the flow; of a note, enum notes_queue; or one of those below */
     uint32_t nonce; /* NONE, or to be freed */
-    uint32_t part;  /* of a PACKET that others follow: bytes of the put up to its end; else 0 */
+    uint32_t part;  /* for a PACKET that others follow: bytes of the put up to its end; else 0 */
 };
 static_assert(sizeof(struct sent) == 32, "sent");
 #define SENT_SHIFT  5u
@@ -71,7 +71,7 @@ enum note_state {
     NOTE_DONE = 2, /* acknowledged, and one before it is not */
 };
 
-/* A control record in its queue: this entry, and those behind it that its span counts, which hold
+/* A control record in its queue: this entry, and those after it that its span counts, which hold
  * nothing but the rest of its body. */
 #define NOTE_SHIFT 6u
 #define NOTE_BODY  40u /* in the first entry */
@@ -85,7 +85,7 @@ struct note {
     uint8_t words;           /* of the record, as in its head */
     uint8_t span;            /* entries */
     uint8_t state;           /* enum note_state */
-    uint8_t body[NOTE_BODY]; /* the record behind its head */
+    uint8_t body[NOTE_BODY]; /* the record after its head */
 };
 static_assert(sizeof(struct note) == 1u << NOTE_SHIFT, "note");
 
@@ -129,8 +129,8 @@ struct ledger_out {
     bool waits;                    /* the staged records have waited for an ACK */
     uint32_t patience;             /* how often it may do so without a gain */
     uint32_t acked_in;             /* the step in which the last ACK came */
-    uint64_t operations;           /* position behind the last operation staged, */
-    uint64_t operations_sent;      /* and behind the last one posted */
+    uint64_t operations;           /* position after the last operation staged, */
+    uint64_t operations_sent;      /* and after the last one posted */
     uint32_t pass;                 /* bytes of verdicts that may pass what waits (ledger_pass) */
     uint64_t pass_at;              /* position up to which room had come back then */
     uint32_t nonces[NONCE_WINDOW]; /* a stack of free nonces; at its far end nonces to void */
@@ -217,11 +217,11 @@ struct peer_live {
     uint64_t again_at; /* the next */
     bool watched;      /* keepalive.h, and so are these: */
     uint32_t waiting_flow;  /* where peer_flow_waits looks first */
-    uint32_t silence;       /* intervals in which nothing has come from it */
+    uint32_t silence;       /* intervals in which nothing has arrived from it */
     uint32_t silence_at_up; /* intervals of `silence` before this link */
     uint32_t stuck;         /* intervals in which something has been missing at `stuck_at` */
     uint64_t stuck_at;      /* position in the inbound ledger */
-    bool heard;             /* something has come through this link */
+    bool heard;             /* something has arrived through this link */
     bool asked;             /* the peer has asked for a sign of life, in this interval */
     uint64_t bytes; /* of payloads and reads on their way: ours, and theirs by its last ping */
     uint64_t bytes_theirs;
@@ -235,7 +235,7 @@ struct turn {
     uint32_t client; /* NONE: what is nobody's */
     uint32_t peer;
     uint32_t flows;                          /* that belong to it */
-    uint32_t next;                           /* of its peer's turns, or of the free ones */
+    uint32_t next;                           /* the next in its peer's turns, or in the free list */
     uint32_t notes;                          /* entries of the notes that wait */
     bool listed;                             /* on its peer's list */
     struct ready_list waiting[NOTES_QUEUES]; /* notes: the low bits of their indices */

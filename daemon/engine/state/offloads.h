@@ -55,7 +55,7 @@ struct offload {
     uint64_t answer;  /* while its targets are being bound: the caller's cookie */
     struct engine_range state_memory, host, scratch;
     uint32_t targets;
-    uint32_t unbound;                          /* of them: not bound yet */
+    uint32_t unbound;                          /* how many of them are not bound yet */
     uint32_t gets;                             /* struct handler_get, of its handlers */
     uint32_t target[ENGINE_OFFLOAD_TARGETS];   /* remotes of the context's offloads, or NONE */
     uint64_t endpoint[ENGINE_OFFLOAD_TARGETS]; /* rank and context that each leads to */
@@ -125,13 +125,13 @@ struct offload_live {
 /* How often a run has its time again: a pause of the machine is no fault of its handler, but a
  * handler that is slow each time costs other clients twice its time at most. */
 #define OFFLOAD_AGAIN      1u
-#define OFFLOAD_AGAIN_MOST 3u /* after so many runs in time: */
+#define OFFLOAD_AGAIN_MOST 3u /* after this many runs in time: */
 #define OFFLOAD_IN_TIME    256u
 
 /* Units that handlers take in one step, before records wait for the next one. */
 #define OFFLOAD_STEP_UNITS 8192u
 /* Units that puts which are cut may take in one step: for their completion handlers, and some for
- * each inflow that is looked at. The next step goes on. */
+ * each inflow that is looked at. The next step continues. */
 #define OFFLOAD_CUT_UNITS  8192u
 #define OFFLOAD_LOOK_UNITS 8u
 
@@ -151,7 +151,7 @@ struct handler_user {
 /* The two clients that have had work of some kind last: the latest one first. */
 struct handler_work {
     uint32_t client[2];
-    uint64_t until[2]; /* ns: so long it counts */
+    uint64_t until[2]; /* ns: the entry counts until then */
 };
 
 struct handler_turns {
@@ -175,7 +175,7 @@ struct cut_turns {
     uint32_t last_step;
 };
 
-/* Gets that have come (offload/gets.h). */
+/* Gets that have completed (offload/gets.h). */
 struct handler_gets {
     struct handler_get *table; /* in the arena */
     uint32_t *next;            /* by get: of its context's list */
@@ -192,7 +192,7 @@ struct offloads {
     struct vm *vm;
     struct collected *collected;      /* of the handler that runs */
     struct offload_live *live;        /* OFFLOADS_MAX */
-    struct engine_offloads_view sums; /* but for what is now */
+    struct engine_offloads_view sums; /* except for what is now */
     uint64_t spent;                   /* units in this step */
     uint64_t spent_on_cuts;           /* by puts that were cut, in this step */
     struct cut_turns cut_turns;

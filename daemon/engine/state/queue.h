@@ -105,7 +105,7 @@ static inline bool queue_pop_stays(const struct queue *q, uint32_t n)
 }
 
 /*
- * Within a transaction: makes entries [tail, tail + n) exist and moves the tail behind them; the
+ * Within a transaction: makes entries [tail, tail + n) exist and moves the tail after them; the
  * caller fills them before the commit. At least `keep` chunks stay free: a push that must not fail
  * keeps 0, a push that can wait leaves a share to the others. -ENOBUFS, nothing changed, when the
  * pool or the links are full.

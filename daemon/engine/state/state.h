@@ -48,7 +48,7 @@ struct leaving {
     uint32_t *entries;
     bool *listed;
     uint32_t size, head, count;
-    uint32_t due; /* of these, from the head on: to be looked at before the sweep is over */
+    uint32_t due; /* how many of these, from the head on, this sweep must still visit */
 };
 
 /* Flows on their way out that have lost their context, and still count for their user. */
@@ -101,7 +101,7 @@ struct engine {
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;
-    struct turn *turns;     /* turns_max, and nobody's for each peer behind them */
+    struct turn *turns;     /* turns_max, and nobody's for each peer after them */
     uint32_t *client_notes; /* entries of the notes that wait, by client */
     uint32_t *flow_next, *turn_next, *turn_next_blocked;
     struct user_gone *gone; /* one for each user with such flows */
@@ -111,9 +111,9 @@ struct engine {
     uint32_t turns_max;
     struct peer_live *peer_live;
     struct latency *latencies;
-    uint32_t latency_count;                               /* given */
-    uint32_t *remote_busy;                                /* fabric operations that name it */
-    uint32_t *remote_next, *remote_before;                /* of its flow's; NONE at the ends */
+    uint32_t latency_count;                /* given */
+    uint32_t *remote_busy;                 /* fabric operations that name it */
+    uint32_t *remote_next, *remote_before; /* links in the list of its flow; NONE at the ends */
     uint32_t *flow_before, *inflow_before, *grant_before; /* lists.h */
     struct heap heap;
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
@@ -125,7 +125,7 @@ struct engine {
 
     uint32_t *open_sessions;
     uint32_t open_count;
-    uint32_t take_first; /* of open_sessions: whose turn it is to have its submissions taken */
+    uint32_t take_first; /* index in open_sessions: whose turn it is to submit */
     uint32_t *active;    /* peers that need progress */
     uint32_t active_count;
     struct due resting; /* peers that only a time makes active again: an acknowledgement's */
@@ -136,10 +136,10 @@ struct engine {
     bool published;     /* the last step published something */
     uint32_t spilling;  /* sessions with spilled events */
     bool sweep;         /* something that is leaving may make progress: run the sweep (sweep.h) */
-    bool sweeping;      /* the sweep has not looked at all yet: the next step goes on */
+    bool sweeping;      /* the sweep has not looked at all yet: the next step continues */
     bool *withdrawn;    /* by client: its regions are on their way out */
     uint32_t asks_left; /* REVOKEs that this step may send */
-    uint64_t drop_at;   /* when memory that the fabric held on to is dropped again, ns; or 0 */
+    uint64_t drop_at; /* ns, when memory that the fabric did not give back is dropped again; or 0 */
     bool rings_refused; /* some of that is rings */
     bool unfenced;      /* clients rely on fences that this process cannot give */
     bool armed;         /* engine_arm has armed the bells; since then some may have rung */

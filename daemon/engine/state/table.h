@@ -1,6 +1,6 @@
 /*
  * Free entries of the arena's tables: for each table a stack, in the arena, of the numbers of those
- * that were in use before, and the number from which on none ever was. Memory of the entries behind
+ * that were in use before, and the number from which on none ever was. Memory of the entries after
  * that one is not touched, so a table may be large and take little. Giving and taking are part of
  * the open transaction, so a crash or a rollback undoes them too. Thread: the progress thread.
  */

@@ -124,12 +124,12 @@ struct participant {
     uint32_t peer;
     uint32_t members;
     uint32_t first;   /* members of the participants before it */
-    uint32_t heard;   /* a COLL has come since it was sent our floor last */
+    uint32_t heard;   /* a COLL has arrived since it was sent our floor last */
     uint64_t floor;   /* its own, as far as we know */
     uint64_t said;    /* ours, that it was sent last */
     uint64_t wanted;  /* by it: FLOOR leaves when ours is at least this; 0: nothing */
     uint64_t ask;     /* by us: of its own, in the next FLOOR to it; 0: nothing */
-    uint32_t met;     /* something has come from it, or it was asked */
+    uint32_t met;     /* something has arrived from it, or it was asked */
     uint32_t awaited; /* private in meaning: instances that wait for something of its */
     uint32_t unused[2];
 };
@@ -145,8 +145,8 @@ struct team_member {
 /* The round of an instance waits for this, where members here wait for the instance. */
 enum instance_waits {
     WAITS_NOT = 0,
-    WAITS_FLOORS = 1,  /* of those that it sends to */
-    WAITS_LETTERS = 2, /* of those that it gets from */
+    WAITS_FLOORS = 1,  /* for floors of participants that it sends to */
+    WAITS_LETTERS = 2, /* for letters from participants */
 };
 
 enum instance_state {
@@ -157,7 +157,7 @@ enum instance_state {
 
 struct instance {
     uint32_t state;  /* enum instance_state */
-    uint32_t called; /* the last member here has come, or the root */
+    uint32_t called; /* the last member here has arrived, or the root */
     uint64_t sequence;
     uint64_t signature;
     uint32_t rank; /* that called so: for the text of a mismatch */
@@ -165,10 +165,10 @@ struct instance {
     uint32_t length;
     uint32_t kind;   /* enum team_kind */
     uint32_t row;    /* data row, or WIRE_COLL_LINES */
-    uint32_t round;  /* under way; as many as the schedule has: behind it */
+    uint32_t round;  /* under way; as many as the schedule has: after it */
     uint32_t posted; /* rounds whose letters have been written */
     uint32_t copied; /* rounds whose blocks have been copied to the other side, to be combined */
-    uint32_t side;   /* of its room, that counts */
+    uint32_t side;   /* the side of its room that counts */
     uint32_t in_used, out_used;
     uint32_t unacked;  /* letters */
     uint32_t done;     /* shown to the members here */
@@ -183,7 +183,7 @@ static_assert(sizeof(struct instance) == 96, "instance");
 
 /* A letter of one round that an instance awaits. */
 struct arrival_slot {
-    uint32_t records; /* of it that have come */
+    uint32_t records; /* how many of its records have arrived */
     uint32_t come;    /* bytes */
     uint32_t at;      /* in `in` of the room */
     uint32_t bytes;
@@ -210,10 +210,10 @@ struct team_live {
     uint64_t oldest;    /* its sequence */
 };
 
-/* The consequence of a submission or a letter, behind the commit of its transaction. */
+/* The consequence of a submission or a letter, after the commit of its transaction. */
 struct team_call {
     uint32_t team; /* NONE: nothing */
-    bool advance;  /* this instance may go on */
+    bool advance;  /* this instance may continue */
     bool retry;    /* a floor has moved: so may all that wait for one */
     uint64_t sequence;
     struct team_reason reason; /* its status not 0: the team breaks */
@@ -238,7 +238,7 @@ struct teams {
     uint32_t under_way;               /* instances, of all teams */
     uint64_t broken, failed; /* since this process began: teams; instances under way then */
     uint64_t moved;          /* since then: bytes that instances have copied or combined */
-    bool resume;             /* after a restart every instance may go on */
+    bool resume;             /* after a restart every instance may continue */
 };
 
 #endif

@@ -12,7 +12,7 @@
 int take_coll(struct engine *e, uint32_t peer, const struct ledger_record *record);
 int take_floor(struct engine *e, uint32_t peer, const struct ledger_record *record);
 int take_break(struct engine *e, uint32_t peer, const struct ledger_record *record);
-/* Behind the commit of each of these. */
+/* After the commit of each of these. */
 int letter_after(struct engine *e, uint32_t peer);
 
 #endif

@@ -75,7 +75,7 @@ struct blocks blocks_of(const struct engine *e, uint32_t team, const struct inst
 
 /* ---- bytes and places ------------------------------------------------------------------------ */
 
-/* Whether blocks go on from participant to participant, and change their lengths. */
+/* Whether blocks continue from participant to participant, and change their lengths. */
 static bool passes_on(const struct blocks *b)
 {
     return b->kind == TEAM_ALLTOALL && !b->algorithm->apart;
@@ -117,7 +117,7 @@ static uint64_t place_of(const struct blocks *b, uint32_t i)
     return first * b->length;
 }
 
-/* The block of a range behind `i`. Where a range has gaps, its step is a power of two. */
+/* The block of a range after `i`. Where a range has gaps, its step is a power of two. */
 static uint32_t next_of(const struct coll_range *range, uint32_t i)
 {
     uint32_t behind = i + 1, place = (behind - range->first) & (range->step - 1);
@@ -196,7 +196,7 @@ void blocks_copy(const struct blocks *b, enum coll_how how, const struct coll_ra
     }
 }
 
-/* Blocks keep their order, and some change their lengths: all are written anew. */
+/* Blocks keep their order, and some change their lengths: all are written again. */
 static void place_alltoall(const struct blocks *b, uint32_t round, const struct coll_range *range,
                            const uint8_t *side, const uint8_t *letter, uint8_t *other)
 {

@@ -8,7 +8,7 @@
  *                         cut          pieces of one size at b * size, the last ones shorter; of
  *                                      whole elements, or of COLL_SLICE bytes
  *     a block a rank      block of p   members(p) * L bytes at first(p) * L, in order of ranks
- *     alltoall            block b      members(source) * members(target) * L bytes, behind those of
+ *     alltoall            block b      members(source) * members(target) * L bytes, after those of
  *                                      blocks 0 to b - 1; by source's member, then by target's
  *
  * The second blocks of a scan stand L bytes behind the first.
@@ -50,7 +50,7 @@ struct blocks blocks_of(const struct engine *e, uint32_t team, const struct inst
 /* Bytes of a letter that leaves in a round, and of one that arrives. */
 uint64_t blocks_leaving(const struct blocks *b, uint32_t round, const struct coll_range *range);
 uint64_t blocks_arriving(const struct blocks *b, uint32_t round, const struct coll_range *range);
-/* Copies what leaves in a round, one block behind the other. */
+/* Copies what leaves in a round, one block after the other. */
 void blocks_pack(const struct blocks *b, uint32_t round, const struct coll_range *range,
                  const uint8_t *side, uint8_t *letter);
 
@@ -58,12 +58,13 @@ void blocks_pack(const struct blocks *b, uint32_t round, const struct coll_range
 enum blocks_side {
     BLOCKS_HERE,  /* that which it reads */
     BLOCKS_TURN,  /* the other one, which counts from then on */
-    BLOCKS_APART, /* the other one, where what has come stands until the end */
+    BLOCKS_APART, /* the other one, where what has arrived stands until the end */
 };
 enum blocks_side blocks_side(const struct blocks *b);
 /* Whether a round combines, so that it must not be done twice on the same blocks. */
 bool blocks_combine(enum coll_how how);
-/* Copies the blocks of one side that such a round combines others into, to the other side. */
+/* Before a round that combines others' blocks into ours: copies these blocks from one side to the
+ * other. */
 void blocks_copy(const struct blocks *b, enum coll_how how, const struct coll_range *range,
                  const uint8_t *side, uint8_t *other);
 /* Puts a letter that has arrived in a round in place: from `side` and `letter` to the side that

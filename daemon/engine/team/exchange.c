@@ -110,7 +110,7 @@ static void give_alltoall(const struct team *t, const struct blocks *b, const st
     }
 }
 
-/* The bytes that our members get, which *from is moved to. */
+/* The bytes that our members get. *from moves to them. */
 static uint64_t result_of(const struct team *t, const struct participant *list,
                           const struct instance *i, const uint8_t **from)
 {

@@ -9,7 +9,7 @@
 #include "daemon/engine/team/table.h"
 #include "proto/word_abi.h"
 
-/* Instances with a data row behind which the floor is said. */
+/* With a data row the floor is announced after this many instances. */
 #define DATA_UNSAID (TEAM_DATA_ROWS / 2)
 
 /* ---- begin ----------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static void add_under_way(struct engine *e, uint32_t team, const struct instance
     e->teams.under_way++;
 }
 
-/* The oldest instance is under way no more: finds the next one, which is less than a window behind
+/* The oldest instance is under way no more: finds the next one, which is less than a window after
  * it. */
 static void find_oldest(struct engine *e, uint32_t team)
 {
@@ -197,7 +197,7 @@ void instance_done(struct engine *e, uint32_t team, struct instance *i)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* Owes FLOOR to each participant that has asked for it, and to each whose last letters came behind
+/* Owes FLOOR to each participant that has asked for it, and to each whose last letters came after
  * the last floor that it was sent. */
 static void say_floor(struct engine *e, uint32_t team)
 {

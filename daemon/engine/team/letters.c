@@ -227,7 +227,7 @@ int letters_stage(struct engine *e, struct turn *turn, int *work)
     return 0;
 }
 
-/* ---- behind that ----------------------------------------------------------------------------- */
+/* ---- after that ------------------------------------------------------------------------------ */
 
 static struct letter *letter_of(struct engine *e, uint64_t slot, uint32_t *part)
 {

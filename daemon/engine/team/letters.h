@@ -4,7 +4,7 @@
  * Letters are the third queue of what waits for a peer, beside notes (ledger/notes.h). A letter
  * stands in its team's memory until it is acknowledged, so it takes no room that others might lack,
  * and it needs no order. While the link is up, letters that wait are on the lists of turns: those
- * of a team in the turn of the client of its lowest member here, behind that client's notes.
+ * of a team in the turn of the client of its lowest member here, after that client's notes.
  *
  * Thread: the progress thread.
  */

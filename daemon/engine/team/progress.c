@@ -96,7 +96,7 @@ static uint32_t ask_floors(struct engine *e, uint32_t team, const struct instanc
     return lacking;
 }
 
-/* Within a transaction: writes a letter behind `at` bytes of others. Returns the letter's bytes. */
+/* Within a transaction: writes a letter after `at` bytes of others. Returns the letter's bytes. */
 static uint32_t write_letter(struct engine *e, uint32_t team, const struct instance *i,
                              const struct blocks *b, const struct coll_letter *to,
                              struct letter *letter, uint32_t at)
@@ -164,7 +164,7 @@ static void await_letters(struct engine *e, uint32_t team, struct instance *i,
 }
 
 /* Copies the blocks into which others are to be combined to the other side. Where an earlier
- * process has done so and died behind it, copies them back from there. */
+ * process has done so and died after it, copies them back from there. */
 static void copy(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
                  const struct coll_round *now)
 {
@@ -295,7 +295,7 @@ void team_acknowledged(struct engine *e, uint32_t peer, uint64_t slot)
         instance_over(e, ended.team, ended.sequence);
 }
 
-/* ---- ends ----------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 void teams_forget_peer(struct engine *e, uint32_t peer)
 {

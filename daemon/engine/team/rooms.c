@@ -5,7 +5,7 @@
 #include "daemon/engine/team/blocks.h"
 #include "daemon/engine/team/table.h"
 
-/* Whether a call may go by lines, or by a data row, with up to so much data. */
+/* Whether a call may go by lines, or by a data row, with up to this much data. */
 static bool fits(const struct team *t, uint32_t kind, uint32_t length, bool lines, uint64_t bytes)
 {
     enum team_way way = team_way((enum team_kind)kind, length, t->size, t->fullest);

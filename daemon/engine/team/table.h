@@ -106,7 +106,7 @@ static inline uint8_t *team_mail_out(const struct engine *e, uint32_t team,
            (instance->row == WIRE_COLL_LINES ? t->lines.mail : t->data.mail);
 }
 
-/* Whether all records of a letter have come. */
+/* Whether all records of a letter have arrived. */
 static inline bool arrival_whole(const struct arrival_slot *slot)
 {
     return slot->records > 0 && slot->come == slot->bytes;

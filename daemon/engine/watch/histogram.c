@@ -32,7 +32,7 @@ uint64_t histogram_count_to(const struct histogram *h, uint64_t value)
     return count;
 }
 
-/* The first that has so many values behind it. */
+/* Returns a value that this share of all values does not exceed: the upper bound of its bucket. */
 uint64_t histogram_quantile(const struct histogram *h, uint32_t per_million)
 {
     uint64_t count = h->count, seen = 0;

@@ -20,7 +20,7 @@ void trace_operation(struct engine *e, enum trace_kind kind, uint32_t flow, uint
 /* The event of an operation, or of a reply, that came from `peer`. */
 void trace_event(struct engine *e, enum trace_kind kind, uint32_t session, uint32_t peer,
                  uint32_t origin_flow, const struct event_record *event, uint32_t count);
-/* A handler of the context's offload has run on so many bytes, from `begun` to now. */
+/* A handler of the context's offload has run on this many bytes, from `begun` to now. */
 struct run;
 void trace_handler(struct engine *e, uint32_t session, uint32_t offload, const struct run *run,
                    uint32_t bytes);

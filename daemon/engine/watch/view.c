@@ -5,7 +5,7 @@
  * (PEEK), an index is checked before it is followed, and a list is followed only so far as it can
  * be long.
  *
- * Thread: any; the progress thread does nothing for it, but for `departures`.
+ * Thread: any; the progress thread does nothing for it, except for `departures`.
  */
 #include "daemon/engine/coll/table.h"
 #include "daemon/engine/engine.h"
@@ -394,7 +394,7 @@ void engine_view_teams(const struct engine *e, uint64_t now, struct engine_teams
     }
 }
 
-/* `*from` counts peers, and behind them the one entry that is shared. */
+/* `*from` counts peers, and after them the one entry that is shared. */
 int engine_view_latencies(const struct engine *e, uint32_t *from, struct engine_latency_view *rows,
                           int room)
 {

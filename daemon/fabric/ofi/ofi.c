@@ -1,7 +1,7 @@
 /*
  * The libfabric fabric: opening and closing, and the hot path of write, read and poll.
  *
- * Thread: the progress thread, but for registration (ofi_memory.c).
+ * Thread: the progress thread, except for registration (ofi_memory.c).
  *
  * No malloc, no lock of ours and no division from post to event. Every operation is a provider's
  * completion with the address of our operation's context, or was injected and ends at once.
@@ -24,7 +24,7 @@ static struct ofi *ofi_of(struct fabric *fabric)
     return (struct ofi *)fabric;
 }
 
-/* ---- posting -------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 /* Errors that mean that the transport has lost the peer. */
 static bool is_loss(int status)
@@ -200,7 +200,7 @@ static int ofi_read(struct fabric *fabric, const struct fabric_read *r)
                 &(struct request){NULL, r, r->peer, r->memory, r->length, r->cookie});
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 static int watch(int set, int descriptor)
 {
@@ -242,7 +242,7 @@ static void disarm(struct ofi *ofi)
     ofi->armed = false;
 }
 
-/* ---- completions ---------------------------------------------------------------------------- */
+/* ---- completions ----------------------------------------------------------------------------- */
 
 /* The provider is done with an operation: its event, unless it was cancelled before. */
 static int complete(struct ofi *ofi, struct ofi_operation *operation, int status,
@@ -320,7 +320,7 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         n += take_error(ofi, &events[n]);
     else if (got < 0 && got != -FI_EAGAIN && got != -FI_EAVAIL && n == 0)
         return ofi_error(got);
-    /* FABRIC_DROPPED comes behind all arrivals in that memory. The queue has been read to its end
+    /* FABRIC_DROPPED comes after all arrivals in that memory. The queue has been read to its end
      * when a read gets less than it had room for, or after as many reads as the queue is long. */
     if (got < want || ++ofi->full_reads == ofi->queue_reads)
         ofi->full_reads = 0;
@@ -329,7 +329,7 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
     return n;
 }
 
-/* ---- opening and closing -------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 /* Leaves sleep_descriptor -1 where there is no wait object. */
 static int open_sleep(struct ofi *ofi)

@@ -7,7 +7,7 @@
  * Choices that libfabric leaves open are made here:
  * - A provider is chosen by what it can do, in libfabric's order of preference, unless named. One
  *   that is named, and has no reliable datagrams, is used by message endpoints, one for each peer:
- *   both sides have to connect, and after a break connect anew.
+ *   both sides have to connect, and after a break connect again.
  * - disconnect ends every outstanding operation with -ECANCELED: whether it was placed is not
  *   known. Some providers keep the transport connection to a removed peer, so writes and reads that
  *   either side posted before may still land: memory is safe from them once it has been dropped.

@@ -22,7 +22,7 @@
 #define NO_MEMORY   UINT32_MAX
 #define KEY_RETRIES 8
 
-/* ---- the queues ----------------------------------------------------------------------------- */
+/* ---- the queues ------------------------------------------------------------------------------ */
 
 static int queue_open(struct ofi_index_queue *queue, uint32_t count)
 {
@@ -62,7 +62,7 @@ static bool queue_pop(struct ofi_index_queue *queue, uint32_t *item)
     return true;
 }
 
-/* ---- the registration thread ---------------------------------------------------------------- */
+/* ---- the registration thread ----------------------------------------------------------------- */
 
 static uint64_t provider_access(uint32_t access)
 {
@@ -151,7 +151,7 @@ static void *serve(void *argument)
     }
 }
 
-/* ---- the progress thread -------------------------------------------------------------------- */
+/* ---- the progress thread --------------------------------------------------------------------- */
 
 int ofi_registrar_open(struct ofi_registrar *r, struct fid_domain *domain, struct fid_ep *endpoint,
                        const struct fi_info *info, uint32_t count)
@@ -282,7 +282,7 @@ bool ofi_registrar_arm(struct ofi_registrar *r)
 {
     eventfd_t value;
 
-    /* A result pushed after this look writes the event anew. */
+    /* A result pushed after this look writes the event again. */
     (void)eventfd_read(r->result_event, &value);
     return !queue_empty(&r->results);
 }

@@ -72,7 +72,7 @@ static void replace(struct ofi_operations *o, uint32_t count)
         count--;
     }
     if (count > 0)
-        (void)add_block(o, count); /* without memory we go on with fewer */
+        (void)add_block(o, count); /* without memory we continue with fewer */
 }
 
 void ofi_operations_cancel(struct ofi_operations *o, uint32_t peer)

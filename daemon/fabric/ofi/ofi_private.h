@@ -19,7 +19,7 @@
 #include <rdma/fi_rma.h>
 #include "daemon/fabric/ofi/ofi.h"
 
-/* ---- operations ----------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 enum ofi_operation_state {
     OFI_OPERATION_FREE = 0,
@@ -94,7 +94,7 @@ static inline void ofi_operation_ready(struct ofi_operations *operations,
     operations->ready_tail = &operation->next;
 }
 
-/* ---- peers ---------------------------------------------------------------------------------- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 #define OFI_RAILS_MAX 4u
 #define OFI_TOKEN     16u /* bytes that name a daemon's start to its peers: ofi_connection.c */
@@ -133,7 +133,7 @@ int ofi_disconnect(struct fabric *fabric, uint32_t peer);
 void ofi_peer_broken(struct ofi_peers *peers, uint32_t peer, int status);
 int ofi_peers_deliver(struct ofi_peers *peers, struct fabric_event *events, int room);
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 enum ofi_memory_state {
     OFI_MEMORY_FREE = 0,
@@ -143,7 +143,7 @@ enum ofi_memory_state {
 };
 
 /*
- * One registered range. While ADDING or DROPPING it belongs to the registration thread (but for
+ * One registered range. While ADDING or DROPPING it belongs to the registration thread (except for
  * `state` and `next_free`), else to the progress thread; the queues between them hand it over.
  */
 struct ofi_memory {
@@ -200,7 +200,7 @@ int ofi_registrar_collect(struct ofi_registrar *registrar, struct fabric_event *
 /* Before sleeping: true when a result waits; else `result_event` becomes readable upon the next. */
 bool ofi_registrar_arm(struct ofi_registrar *registrar);
 
-/* ---- rails ---------------------------------------------------------------------------------- */
+/* ---- rails ----------------------------------------------------------------------------------- */
 
 /* One endpoint, with an address table of its own: a connection of its own to each peer. */
 struct ofi_rail {
@@ -213,7 +213,7 @@ int ofi_rails_check(const struct ofi_config *config, const struct fi_info *info)
 /* Opens the provider, its domain, the queue and the rails. ofi_rails_close closes what is open. */
 int ofi_rails_open(struct ofi *ofi, uint32_t operations);
 void ofi_rails_close(struct ofi *ofi);
-/* The addresses of all rails, one behind the other, each as long as the first. */
+/* The addresses of all rails, one after the other, each as long as the first. */
 int ofi_address(struct fabric *fabric, struct fabric_address *out);
 
 /* ---- connections of message endpoints -------------------------------------------------------- */
@@ -248,7 +248,7 @@ int ofi_connection_open(struct ofi *ofi, struct ofi_peer *peer,
                         const struct fabric_address *address);
 void ofi_connection_close(struct ofi *ofi, struct ofi_peer *peer);
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 struct ofi {
     struct fabric fabric;                 /* first */
@@ -285,7 +285,7 @@ static inline uint32_t ofi_rail_choose(const struct ofi *ofi, const struct ofi_p
     return best;
 }
 
-/* ---- providers ------------------------------------------------------------------------------ */
+/* ---- providers ------------------------------------------------------------------------------- */
 
 /* Finds the provider; *out is for fi_freeinfo. Says what went wrong in config->message. */
 int ofi_provider_find(const struct ofi_config *config, struct fi_info **out);

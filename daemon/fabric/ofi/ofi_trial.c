@@ -1,5 +1,5 @@
 /*
- * Can a provider's wait object be trusted? Some read ready for ever once a connection has been
+ * Can a provider's wait object be trusted? Some read ready forever once a connection has been
  * made, and a daemon that believed them would never sleep; one that stayed silent would lose its
  * messages. So a fabric that is opened for the trial alone writes to itself, or another to it, and
  * is watched.
@@ -57,7 +57,7 @@ static int progress(struct trial *t)
     return n;
 }
 
-/* Until *counter has come that far. */
+/* Waits until *counter has reached that value. */
 static bool reach(struct trial *t, const uint32_t *counter, uint32_t count)
 {
     while (*counter < count && now_ms() < t->limit)

@@ -13,7 +13,7 @@ static uint64_t behind_first(const struct loggp *model, uint64_t bytes)
     return bytes > 1 ? (bytes - 1) * model->byte_fs / 1000 : 0;
 }
 
-/* When the last byte has passed a card. The gap behind it keeps the card busy, not the message. */
+/* When the last byte has passed a card. The gap after it keeps the card busy, not the message. */
 static uint64_t pass(const struct loggp *model, uint64_t *card, uint64_t at, uint64_t bytes)
 {
     return occupy(card, at, behind_first(model, bytes) + model->gap_ps) - model->gap_ps;

@@ -36,16 +36,16 @@ struct loggp_flight {
     uint64_t arrives; /* the first byte is at the receiver, ps */
 };
 
-/* Posts a message of so many bytes. */
+/* Posts a message of this many bytes. */
 struct loggp_flight loggp_send(const struct loggp *model, struct loggp_end *from, uint64_t at_ps,
                                uint64_t bytes);
-/* The card sends by itself, in answer to a read. */
+/* The card sends on its own, in answer to a read. */
 struct loggp_flight loggp_answer(const struct loggp *model, struct loggp_end *from, uint64_t at_ps,
                                  uint64_t bytes);
-/* When the last byte of a message is there, whose first one arrives at `at_ps`. */
+/* When the last byte of a message has arrived whose first one arrives at `at_ps`. */
 uint64_t loggp_receive(const struct loggp *model, struct loggp_end *to, uint64_t at_ps,
                        uint64_t bytes);
-/* When the processor has seen what is there since `at_ps`. */
+/* When the processor has seen what arrived at `at_ps`. */
 uint64_t loggp_notice(const struct loggp *model, struct loggp_end *to, uint64_t at_ps);
 
 static inline uint64_t loggp_ns(uint64_t ps)

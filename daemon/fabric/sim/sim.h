@@ -9,12 +9,12 @@
  *   - a plain write may complete before or after it lands, and even when it never lands;
  *   - beyond ordered_write_max writes overtake one another and land in pieces, in any order;
  *   - after a break what was in flight may or may not have landed, and an operation that ended with
- *     an error may have done its work all the same;
+ *     an error may have done its work anyway;
  *   - nothing lands once its target has disconnected from the origin or closed its fabric.
  *
- * With `loggp` an operation takes instead what that model says (sim_network.c), in one piece and in
- * the order of arrival, and registering memory takes no time: a run is one of many nodes'
- * performance, and the seed draws keys alone.
+ * With `loggp` an operation instead takes the time that the model gives (sim_network.c), in one
+ * piece and in the order of arrival, and registering memory takes no time: a run is one of many
+ * nodes' performance, and the seed draws keys alone.
  *
  * An act that no engine may commit (a wrong key or range on the wire, dropping memory that an
  * operation still uses, ...) is a fault: the first one is kept, in words, for the test to look at.
@@ -70,11 +70,11 @@ const struct sim_counters *sim_counters(const struct sim_world *world);
 /* A line for every event from now on; NULL ends it. */
 void sim_trace(struct sim_world *world, FILE *to);
 
-/* Cuts the link between two nodes: their connections break, and connecting anew does not help
+/* Cuts the link between two nodes: their connections break, and connecting again does not help
  * before sim_restore, which itself revives nothing. */
 void sim_cut(struct sim_world *world, uint32_t a, uint32_t b);
 /* The connection takes what `from` sends and carries nothing to `to`, until sim_carry, or until
- * either side connects anew; the other way works. */
+ * either side connects again; the other way works. */
 void sim_swallow(struct sim_world *world, uint32_t from, uint32_t to);
 void sim_carry(struct sim_world *world, uint32_t from, uint32_t to);
 void sim_restore(struct sim_world *world, uint32_t a, uint32_t b);

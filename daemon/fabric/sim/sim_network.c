@@ -48,7 +48,7 @@ void sim_network_post(struct sim_world *w, uint32_t index)
         schedule_at(w, flight.left, STEP_COMPLETE, index);
 }
 
-/* A write lands; what a read asks for is fetched, and returns. */
+/* Lands a write; fetches the data of a read, and returns it. */
 static void arrives(struct sim_world *w, uint32_t index, uint64_t at)
 {
     const struct sim_op *op = &w->ops[index];

@@ -5,8 +5,8 @@
  *
  * An announced write is sent at once where nothing waits before it, and so is the first read after
  * a poll. A payload and a further read leave with the next announced write or in the next poll:
- * more is often posted right behind them, and a call for each would make a long step of many. No
- * malloc but for a crowd of answers (stream_item.c), no lock and no division from post to event.
+ * more is often posted right after them, and a call for each would make a long step of many. No
+ * malloc except for a crowd of answers (stream_item.c), no lock and no division from post to event.
  */
 #include "daemon/fabric/stream/stream.h"
 
@@ -30,7 +30,7 @@ static struct stream *stream_of(struct fabric *fabric)
     return (struct stream *)fabric;
 }
 
-/* ---- posting -------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 /* Where a peer's frames can go, or why not. */
 static int way_to(struct stream *s, uint32_t number, bool answered, struct stream_connection **out)
@@ -49,7 +49,7 @@ static int way_to(struct stream *s, uint32_t number, bool answered, struct strea
     return 0;
 }
 
-/* Whether the item waits for what is posted behind it, or for the next poll. */
+/* Whether the item waits for what is posted after it, or for the next poll. */
 static bool leaves_later(const struct stream *s, struct stream_connection *c,
                          const struct stream_item *item)
 {
@@ -135,7 +135,7 @@ static int stream_read(struct fabric *fabric, const struct fabric_read *r)
                 true);
 }
 
-/* ---- events --------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static int deliver_ended(struct stream *s, struct fabric_event *events, int room)
 {
@@ -234,7 +234,7 @@ static bool look_at_hot(struct stream *s)
     return any && s->unasked++ < ASK_EVERY;
 }
 
-/* Reports lost links and added or dropped memory, behind all that had arrived before. */
+/* Reports lost links and added or dropped memory, after all that had arrived before. */
 static int deliver_rest(struct stream *s, struct fabric_event *events, int room)
 {
     int n = stream_peers_deliver(&s->peers, s->arrival_head, events, room);
@@ -288,7 +288,7 @@ static int stream_arm(struct fabric *fabric, int *descriptor)
     return 0;
 }
 
-/* ---- opening and closing -------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void stream_close(struct fabric *fabric)
 {

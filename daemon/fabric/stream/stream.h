@@ -32,12 +32,12 @@
  * posted with `placed`, with its errno, and a READ that is refused. Answers come in the order of
  * what they answer, so they name nothing. Writes come in the order posted, with no order between
  * them and answers: while both wait they share the connection by bytes (stream_connection.c).
- * Writes without flags that go on where the one before ends may come in one frame. At most
+ * Writes without flags that continue where the one before ends may come in one frame. At most
  * STREAM_ANSWERS may be due on a connection. A frame that breaks these rules, or writes to memory
  * that may not be written, ends the connection.
  *
  * Writes of one peer are placed in the order posted, whatever their length, and before any later
- * frame is looked at: a peer's word that it is done with some memory comes behind all that it wrote
+ * frame is looked at: a peer's word that it is done with some memory comes after all that it wrote
  * there. That is why there is one connection. A payload that is not sent yet stays in its source
  * memory, which is free when FABRIC_WRITTEN comes.
  *

@@ -24,7 +24,7 @@
 #define NEAR_SEND    (256 << 10)
 #define NEAR_RECEIVE (1 << 20)
 
-/* ---- the chain of connections to look at ---------------------------------------------------- */
+/* ---- the chain of connections to look at ----------------------------------------------------- */
 
 void stream_connection_due(struct stream *s, struct stream_connection *c)
 {
@@ -57,7 +57,7 @@ static void not_due(struct stream *s, struct stream_connection *c)
         s->due_tail = c->previous_due;
 }
 
-/* ---- opening and closing -------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
 {
@@ -184,7 +184,7 @@ bool stream_connection_uses(const struct stream_connection *c, uint32_t memory)
            queue_uses(&c->out, memory) || queue_uses(&c->awaiting, memory);
 }
 
-/* ---- sending -------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const struct stream_item *item)
 {
@@ -198,7 +198,7 @@ static void leaves_next(struct stream_connection *c, struct stream_item *item)
     c->out_bytes += bytes_of(item);
 }
 
-/* Whether the second write goes on where the first ends, at the target and at the source, and
+/* Whether the second write continues where the first ends, at the target and at the source, and
  * neither write has a flag. */
 static bool goes_on(const struct stream_item *first, const struct stream_item *second)
 {
@@ -227,7 +227,7 @@ static void posted_leaves(struct stream_connection *c)
     leaves_next(c, item);
 }
 
-/* The next answer leaves; of a long one a part, and those behind it wait until all of it has. */
+/* The next answer leaves; of a long one a part, and those after it wait until all of it has. */
 static void answer_leaves(struct stream_connection *c)
 {
     struct stream_item *item = stream_queue_pop(&c->answers);
@@ -284,7 +284,7 @@ static int left_of(const struct stream_item *item, struct iovec *out)
     return n;
 }
 
-/* A part of a long answer has been sent: what is left goes on in its turn. */
+/* A part of a long answer has been sent: what is left continues in its turn. */
 static void answer_goes_on(struct stream_connection *c, struct stream_item *item)
 {
     item->payload += item->frame.length;
@@ -360,7 +360,7 @@ static void note_blocked(struct stream *s, struct stream_connection *c, bool blo
 {
     if (blocked == c->blocked)
         return;
-    /* Where that fails, which it cannot for a socket in the set, it is looked at by itself. */
+    /* Where that fails, which it cannot for a socket in the set, it is looked at on its own. */
     if (watch(s, c, EPOLL_CTL_MOD, blocked) < 0 && blocked) {
         c->writable = true;
         stream_connection_due(s, c);
@@ -402,7 +402,7 @@ void stream_connection_flush(struct stream *s, struct stream_connection *c)
     note_blocked(s, c, !c->writable && has_to_send(c));
 }
 
-/* ---- progress ------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 /* 0, or why it could not connect; then the greeting goes before all frames. */
 static int connected(struct stream *s, struct stream_connection *c)

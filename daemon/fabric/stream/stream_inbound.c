@@ -11,8 +11,8 @@
 #include <sys/uio.h>
 #include "daemon/fabric/stream/stream_private.h"
 
-#define DIRECT_LEAST 4096u /* a rest of a payload of so many bytes or more goes past the buffer */
-/* Bytes read behind a payload that goes past the buffer: the frames that announce it, but of a next
+#define DIRECT_LEAST 4096u /* a payload of which this much is left goes past the buffer */
+/* Bytes read after a payload that goes past the buffer: the frames that announce it, but of a next
  * payload not so many that copying costs more than a call. */
 #define BEHIND 1024u
 
@@ -111,7 +111,7 @@ static int done_comes(struct stream *s, struct stream_connection *c)
     return 0;
 }
 
-/* The head of a frame is there as a whole. */
+/* The whole head of a frame has been read. */
 static int frame_begins(struct stream *s, struct stream_connection *c)
 {
     c->in.left = 0;
@@ -133,7 +133,7 @@ static int frame_begins(struct stream *s, struct stream_connection *c)
     }
 }
 
-/* The payload of a frame is there as a whole. */
+/* The whole payload of a frame has been read. */
 static int frame_ends(struct stream *s, struct stream_connection *c)
 {
     const struct stream_frame *frame = &c->in.frame;

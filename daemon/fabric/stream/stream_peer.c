@@ -21,7 +21,7 @@ bool stream_same_token(const uint8_t *a, const uint8_t *b)
     return differ == 0;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 /* Addresses come from another machine: check all of it. */
 static int parse(const struct stream *s, const struct fabric_address *address,
@@ -42,7 +42,7 @@ static int parse(const struct stream *s, const struct fabric_address *address,
                : -EINVAL;
 }
 
-/* ---- connecting ----------------------------------------------------------------------------- */
+/* ---- connecting ------------------------------------------------------------------------------ */
 
 /* Data leaves by the network that was configured, also where there are several. */
 static int bind_source(const struct stream *s, int fd)
@@ -107,7 +107,7 @@ int stream_connect(struct fabric *fabric, uint32_t number, const struct fabric_a
         return -EINVAL;
     (void)stream_disconnect(fabric, number);
     /* The last connection of a peer counts, so accept what waits first. A connection that is
-     * accepted later counts as a second one, and the link begins anew (stream_peer_greeted). */
+     * accepted later counts as a second one, and the link starts over (stream_peer_greeted). */
     (void)stream_listener_accept(s, ACCEPT_FIRST);
     peer = &s->peers.table[number];
     memcpy(peer->token, token, STREAM_TOKEN);
@@ -160,13 +160,13 @@ void stream_peer_greeted(struct stream *s, struct stream_connection *c)
         if (!peer->connection && !peer->broken)
             /* At most one connection of a peer waits: c. */
             adopt(s, i, stream_listener_take(s, c->greeting.origin));
-        else /* the peer has begun anew, and waits until the caller does */
+        else /* the peer has started over, and waits until the caller does */
             stream_peer_broken(s, i, -ECONNRESET);
         return;
     }
 }
 
-/* ---- losing --------------------------------------------------------------------------------- */
+/* ---- losing ---------------------------------------------------------------------------------- */
 
 void stream_peer_broken(struct stream *s, uint32_t number, int status)
 {

@@ -30,7 +30,7 @@
 
 #define STREAM_ARRIVALS 1024u /* arrivals not delivered yet, at most */
 
-/* ---- items ---------------------------------------------------------------------------------- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 /*
  * A frame on its way, an operation of ours that waits for its answer, or one that has ended.
@@ -42,7 +42,7 @@ struct stream_item {
     struct stream_frame frame;
     const uint8_t *payload; /* WRITE, DATA */
     uint8_t *destination;   /* READ: of what has not come yet */
-    uint64_t rest;          /* DATA: of the answer, behind this frame; READ: that has not come */
+    uint64_t rest;          /* DATA: of the answer, after this frame; READ: that has not come */
     uint64_t sent;          /* of frame and payload; of one that is joined: where its end stands */
     struct stream_item *joined; /* WRITE: those whose payloads go along in its frame, in order */
     uint64_t cookie;
@@ -101,7 +101,7 @@ static inline struct stream_item *stream_queue_pop(struct stream_queue *queue)
     return item;
 }
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 struct stream_memory {
     uint8_t *base;
@@ -140,7 +140,7 @@ bool stream_memory_holds(const struct stream_memories *memories, uint32_t index,
 uint8_t *stream_memory_named(const struct stream_memories *memories,
                              const struct stream_frame *frame, uint32_t access, uint32_t *index);
 
-/* ---- connections ---------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 /* The frame being received. */
 struct stream_inbound {
@@ -162,7 +162,7 @@ struct stream_connection {
     bool due;          /* in the chain of connections to look at */
     bool blocked;      /* has something to send that the socket does not take */
     uint32_t cold;     /* polls since something came */
-    uint32_t asked_at; /* the poll behind which a read was posted last */
+    uint32_t asked_at; /* the poll after which a read was posted last */
     struct stream_connection *next_due, *previous_due;
     struct stream_inbound in;
     struct stream_queue posted;  /* our writes and reads, in order */
@@ -172,7 +172,7 @@ struct stream_connection {
     uint32_t out_count;
     uint64_t out_bytes; /* of what was chosen and is not sent whole */
     int64_t lead;       /* bytes chosen of `posted` more than of `answers`, while both wait */
-    bool answering;     /* a long answer is in `out`, by a part of it: those behind it wait */
+    bool answering;     /* a long answer is in `out`, by a part of it: those after it wait */
     struct stream_queue awaiting;
     uint32_t answers_due;     /* ours to them: in `answers` or `out` */
     uint32_t answers_awaited; /* theirs to us: in `posted`, `out` or `awaiting` */
@@ -192,14 +192,14 @@ void stream_connection_close(struct stream *s, struct stream_connection *c, int 
 void stream_connection_due(struct stream *s, struct stream_connection *c);
 /* Sends what can be sent. */
 void stream_connection_flush(struct stream *s, struct stream_connection *c);
-/* Takes what has come: 0, or why the connection is at its end. */
+/* Takes what has arrived: 0, or why the connection is at its end. */
 int stream_receive(struct stream *s, struct stream_connection *c);
 /* Acts on what the kernel reported: connected, writable, readable. May close the connection. */
 void stream_connection_progress(struct stream *s, struct stream_connection *c);
 /* Whether an operation of the connection names that memory. */
 bool stream_connection_uses(const struct stream_connection *c, uint32_t memory);
 
-/* ---- peers ---------------------------------------------------------------------------------- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 struct stream_peer {
     struct stream_connection *connection;
@@ -227,7 +227,7 @@ int stream_peers_deliver(struct stream_peers *peers, uint32_t delivered,
 /* Gives a connection that has greeted to its peer. */
 void stream_peer_greeted(struct stream *s, struct stream_connection *c);
 
-/* ---- the listener --------------------------------------------------------------------------- */
+/* ---- the listener ---------------------------------------------------------------------------- */
 
 struct stream_listener {
     int socket;
@@ -243,7 +243,7 @@ int stream_listener_open(struct stream *s, const struct stream_config *config);
 void stream_listener_close(struct stream *s);
 /* The set has reported the listening socket or its timer: accepts a few connections. */
 void stream_listener_look(struct stream *s);
-/* Accepts at most so many connections: their number, or a negative errno. */
+/* Accepts at most this many connections: their number, or a negative errno. */
 int stream_listener_accept(struct stream *s, uint32_t most);
 /* Reads the greeting of an accepted connection. May close it. */
 void stream_listener_read(struct stream *s, struct stream_connection *c);
@@ -252,7 +252,7 @@ struct stream_connection *stream_listener_take(struct stream *s,
                                                const uint8_t origin[STREAM_TOKEN]);
 int stream_address(struct fabric *fabric, struct fabric_address *out);
 
-/* ---- the fabric ----------------------------------------------------------------------------- */
+/* ---- the fabric ------------------------------------------------------------------------------ */
 
 struct stream_arrival {
     uint32_t peer; /* STREAM_NOBODY: of a connection that has ended */

@@ -12,7 +12,7 @@
  * where those of the world are, and which have left, the directory knows. An error ends the gather
  * for every member once, also for those that call later.
  *
- * A home that was started anew knows nothing of earlier gathers, and members that were answered do
+ * A home that was restarted knows nothing of earlier gathers, and members that were answered do
  * not call again. So it asks the nodes of members that have not called, and a gather that has ended
  * at one of them ends so for all. That is one frame a node and call, beside the call and the four
  * frames that form the team, and a node without an answer sends none. A node whose members have all
@@ -66,7 +66,7 @@ struct teams_call {
     int32_t key;
     uint32_t window;
     int32_t status;  /* negative: its node cannot have it take part */
-    const char *why; /* of such a status */
+    const char *why; /* the reason that belongs to the status */
 };
 
 /* Members that follow one another in team rank, in job rank, and in one engine. */
@@ -161,8 +161,8 @@ int teams_call(struct teams *t, const struct teams_key *key, const struct teams_
 void teams_name(struct teams *t, const struct teams_key *key, uint32_t node, uint32_t from_member,
                 const struct teams_run *runs, uint32_t count, bool last);
 /* A node has all new teams, from this number on, in its engines, or (status) has not. `ended`:
- * TeamStart has come, with this status; where this home still gathers, an earlier process of it has
- * sent that. */
+ * TeamStart has arrived, with this status; where this home still gathers, an earlier process of it
+ * has sent that. */
 void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, uint64_t first,
                  int status, const char *why, bool ended);
 /* A member of `parent` has left it, says its node; rank TEAMS_NONE: all there have. */

@@ -28,7 +28,7 @@ struct world {
 struct world *world_new(void);
 /* With rings of another size (0: the default), and requests that the test answers itself. */
 struct world *world_new_sized(uint32_t ring_bytes, fake_hook *hook);
-/* With calls that wait for so long (0: the default). */
+/* With a library whose calls wait for this long (0: the default). */
 struct world *world_new_patient(int timeout_ms, fake_hook *hook);
 void world_free(struct world *w);
 

@@ -15,7 +15,7 @@
 #include "tests/clientlib/daemon/two_contexts.h"
 #include "tests/suite.h"
 
-/* ---- the daemon's part ---------------------------------------------------------------------- */
+/* ---- the daemon's part ----------------------------------------------------------------------- */
 
 /* A rank's contribution, as the library exchanges it. */
 struct member {
@@ -146,7 +146,7 @@ static struct all *all_bound(bool pairs)
     return a;
 }
 
-/* ---- every operation ------------------------------------------------------------------------ */
+/* ---- every operation ------------------------------------------------------------------------- */
 
 /* The first use binds, the second does not; the operation comes to its end. */
 static void use_each(bool pairs)
@@ -195,7 +195,7 @@ static void test_data(void)
     all_free(a);
 }
 
-/* ---- checks before the bind ----------------------------------------------------------------- */
+/* ---- checks before the bind ------------------------------------------------------------------ */
 
 static void test_ranges(void)
 {
@@ -274,7 +274,7 @@ static void test_no_memory_for_window(void)
 }
 #endif
 
-/* ---- the first use fails -------------------------------------------------------------------- */
+/* ---- the first use fails --------------------------------------------------------------------- */
 
 static void test_refused_bind(void)
 {
@@ -292,7 +292,7 @@ static void test_refused_bind(void)
     }
 }
 
-/* A daemon that was started anew meanwhile is asked again. */
+/* A daemon that was restarted meanwhile is asked again. */
 static void test_started_anew(void)
 {
     struct all *a = all_bound(false);

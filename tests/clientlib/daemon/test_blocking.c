@@ -22,7 +22,7 @@ enum { SHORT_MS = 50 };
 
 static const pwc_cid none; /* PWC_CID_NONE */
 
-/* ---- operations of the threads -------------------------------------------------------------- */
+/* ---- operations of the threads --------------------------------------------------------------- */
 
 static const struct {
     size_t len;
@@ -85,7 +85,7 @@ static void test_without_the_daemon(void)
     run_all(true);
 }
 
-/* ---- gets into any memory ------------------------------------------------------------------- */
+/* ---- gets into any memory -------------------------------------------------------------------- */
 
 static void get_anywhere(bool pairs)
 {
@@ -173,7 +173,7 @@ static void test_beside_events(void)
     two_free(t);
 }
 
-/* ---- refusals and failures ------------------------------------------------------------------ */
+/* ---- refusals and failures ------------------------------------------------------------------- */
 
 struct attempt {
     struct two *t;
@@ -217,7 +217,7 @@ static void test_refusals(void)
     two_free(t);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void *let_go_later(void *two)
 {
@@ -260,7 +260,7 @@ static void test_full_ring(void)
     two_free(t);
 }
 
-/* ---- PWC_WAIT ------------------------------------------------------------------------------- */
+/* ---- PWC_WAIT -------------------------------------------------------------------------------- */
 
 typedef int submit(struct two *t, pwc_remote *to, unsigned flags);
 
@@ -331,7 +331,7 @@ static submit *const submits[] = {wait_put,         wait_put_request, wait_get,
                                   wait_atomic,      wait_signal,      wait_message};
 enum { SUBMITS = sizeof(submits) / sizeof(submits[0]) };
 
-/* The ring is full, and the call waits until the daemon goes on. */
+/* The ring is full, and the call waits until the daemon continues. */
 static void test_room(void)
 {
     for (unsigned i = 0; i < SUBMITS; i++) {
@@ -403,7 +403,7 @@ static void test_other_room(void)
     two_free(t);
 }
 
-/* ---- ids that stand in an event ------------------------------------------------------------- */
+/* ---- ids that stand in an event -------------------------------------------------------------- */
 
 /* The ids of an operation may be those of the last event, also while the call takes others. */
 static void test_ids_of_an_event(void)
@@ -437,7 +437,7 @@ static void test_ids_of_an_event(void)
     two_free(t);
 }
 
-/* ---- neighbours ----------------------------------------------------------------------------- */
+/* ---- neighbours ------------------------------------------------------------------------------ */
 
 enum { NOTES = 4 * PAIR_LINES };
 
@@ -538,7 +538,7 @@ static void test_neighbour_comes(void)
     two_free(t);
 }
 
-/* ---- requests and contexts that end --------------------------------------------------------- */
+/* ---- requests and contexts that end ---------------------------------------------------------- */
 
 /* After a flush no request is under way, also where the operation had ended before. */
 static void test_flushed_request(void)
@@ -559,8 +559,8 @@ static void test_flushed_request(void)
     two_free(t);
 }
 
-/* A context that ends while gets go through staging gives its memory back: so many would not have
- * room in the client's first segment. */
+/* A context that ends while gets go through staging gives its memory back. Without that, this many
+ * would not have room in the client's first segment. */
 static void test_staging_given_back(void)
 {
     struct two *t = two_new(false);
@@ -585,7 +585,7 @@ static void test_staging_given_back(void)
     two_free(t);
 }
 
-/* ---- time ----------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void test_no_room(void)
 {
@@ -609,7 +609,7 @@ static void test_no_room(void)
     world_free(w);
 }
 
-/* A call that has not ended in time goes on; the library takes its requests back. */
+/* A call that has not ended in time continues; the library takes its requests back. */
 static void test_timeout(void)
 {
     struct world *w = world_new_patient(SHORT_MS, NULL);

@@ -231,7 +231,7 @@ static void *accept_all(void *context)
     return NULL;
 }
 
-/* As many have come as may wait to be accepted: one more waits for that, as long as it may. */
+/* As many have arrived as may wait to be accepted: one more waits for that, as long as it may. */
 static void test_crowd_of_ranks(void)
 {
     char error[128] = "", name[64];
@@ -369,7 +369,7 @@ static void test_attach(void)
     world_free(w); /* with contexts, regions and a remote left */
 }
 
-/* pwc_error_text is about the last call: a call that the library refuses by itself drops what the
+/* pwc_error_text is about the last call: a call that the library refuses on its own drops what the
  * daemon wrote about an earlier one. */
 static void test_text_of_the_last_call(void)
 {

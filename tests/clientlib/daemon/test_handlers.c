@@ -101,7 +101,7 @@ static void test_order(void)
     free(notes);
 }
 
-/* ---- replies -------------------------------------------------------------------------------- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 /* Replies as often as `replies` says, and writes down what that gave. */
 struct trial {
@@ -148,14 +148,14 @@ static void test_replies(void)
     CU_ASSERT_EQUAL(pwc_am_reply_medium(w->ctx, 1, &(struct pwc_am_send){.index = NOTE}), -ESTALE);
     CU_ASSERT_EQUAL(
         pwc_am_reply_long(w->ctx, 1, w->remote, 0, &(struct pwc_am_send){.index = NOTE}), -ESTALE);
-    /* None: the requester's room comes back all the same. */
+    /* None: the requester's room comes back anyway. */
     for (unsigned i = 0; i < 500; i++) {
         CU_ASSERT_EQUAL_FATAL(send(w, TRY, 0, 0), 0);
         (void)expect(w, PWC_MESSAGE, TRY, 0);
         CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
     }
     CU_ASSERT_EQUAL(notes->count, 0);
-    /* After the handler has returned. */
+    /* A reply after the handler has returned is refused. */
     CU_ASSERT_EQUAL(pwc_am_reply_short(w->ctx, t.token, &(struct pwc_am_send){.index = NOTE}),
                     -ESTALE);
 
@@ -234,7 +234,7 @@ static void test_reply_to_reply(void)
     world_free(w);
 }
 
-/* ---- calls that handlers may make ----------------------------------------------------------- */
+/* ---- calls that handlers may make ------------------------------------------------------------ */
 
 struct forbidden {
     struct world *world;
@@ -316,7 +316,7 @@ static void test_forbidden(void)
     free(notes);
 }
 
-/* ---- requests that wait, and messages that come to nothing ---------------------------------- */
+/* ---- requests that wait, and messages that come to nothing ----------------------------------- */
 
 /* The longest replies fill the ring soon. */
 static void reply_long_id(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
@@ -371,7 +371,7 @@ static void test_reply_ring_full(void)
     CU_ASSERT_EQUAL(pwc_put(remote, 0, NULL, 0, pwc_cid_u64(1), pwc_cid_u64(2), 0), 0);
     settle(w, before + SENT + 1);
 
-    /* Local events come through; the remote one stands behind the requests. */
+    /* Local events come through; the remote one stands after the requests. */
     CU_ASSERT_EQUAL(pwc_wait(ctx, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.id, 1);
     CU_ASSERT_EQUAL(pwc_wait(ctx, PWC_ANY, PWC_REMOTE, &event, 5), 0);
@@ -380,7 +380,7 @@ static void test_reply_ring_full(void)
     CU_ASSERT_EQUAL(pwc_wait(ctx, PWC_ANY, 0, &event, 5), 0);
     CU_ASSERT_EQUAL(notes.count, ran);
 
-    /* A sleeper goes on when there is room again. */
+    /* A sleeper continues when there is room again. */
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, let_answers_go, w), 0);
     CU_ASSERT_EQUAL(pwc_wait(ctx, PWC_ANY, PWC_REMOTE, &event, WAIT_MS), 1);
     pthread_join(thread, NULL);
@@ -441,7 +441,7 @@ static void test_come_to_nothing(void)
     free(notes);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void *release_later(void *argument)
 {

@@ -272,7 +272,7 @@ static void test_checks(void)
     CU_ASSERT_EQUAL(pwc_am_long(peer_alone, 0, &(struct pwc_am_send){0}), -EKEYREJECTED);
     CU_ASSERT_EQUAL(w->daemon.executed, 0);
 
-    /* Without a key is enough for the others. */
+    /* For the other kinds a remote without a key is enough. */
     CU_ASSERT_EQUAL(
         pwc_am_short(peer_alone, &(struct pwc_am_send){.index = REQUEST, .flags = PWC_NO_LCE}), 0);
     expect_message(w, REQUEST, 0);
@@ -327,7 +327,7 @@ static void test_prepare(void)
         }
     }
 
-    /* Nothing else may be submitted in between, but for replies. */
+    /* Nothing else may be submitted in between, except for replies. */
     CU_ASSERT_EQUAL(send(w, PWC_AM_SHORT, NULL, 0, NULL, 0, none, PWC_NO_LCE), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(remote, 64, 1, none, 0, &payload), 0);
     CU_ASSERT_EQUAL(pwc_am_prepare(remote, 64, 1, none, 0, &second), -EBUSY);

@@ -23,7 +23,7 @@ enum { ASK = 3, ANSWER = 4, NOBODY = 5 };
 static struct {
     struct session_shared *origin;
     struct pair_shared *pair;
-    unsigned looks; /* behind it */
+    unsigned looks; /* after it */
 } reported;
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
@@ -145,7 +145,7 @@ static void ask_b(struct two *t, struct answering *a)
     a->rc = event.status;
 }
 
-/* A replier that has bound nobody answers all the same, and its answers end. */
+/* A replier that has bound nobody answers anyway, and its answers end. */
 static void test_replier_binds_nobody(void)
 {
     static const struct answering rows[] = {
@@ -231,7 +231,7 @@ static void test_mapped(void)
     }
     CU_ASSERT_EQUAL(t.w->daemon.executed, executed);
     CU_ASSERT_EQUAL(put_to_b(&t, 4, PWC_NO_LCE), 0);
-    CU_ASSERT_EQUAL(put_to_b(&t, 5, PWC_NO_RCE | PWC_NO_LCE), 0); /* behind it */
+    CU_ASSERT_EQUAL(put_to_b(&t, 5, PWC_NO_RCE | PWC_NO_LCE), 0); /* after it */
     CU_ASSERT_EQUAL(pwc_flush(t.a, t.peer_b, -1), 0);
     CU_ASSERT(t.w->daemon.executed >= executed + 2);
     executed = t.w->daemon.executed;
@@ -292,7 +292,7 @@ static void probe_until_empty(pwc_ctx *ctx)
     CU_ASSERT_EQUAL(rc, 0);
 }
 
-/* Two calls wait for room, of different sizes: each refusal counts, also behind a wake-up. */
+/* Two calls wait for room, of different sizes: each refusal counts, also after a wake-up. */
 static void test_room_for_two(void)
 {
     struct pollfd readable = {.events = POLLIN};
@@ -321,7 +321,7 @@ static void test_room_for_two(void)
     world_free(t.w);
 }
 
-/* The daemon reports a death behind the probe that found nothing, and before its bell is armed. */
+/* The daemon reports a death after the probe that found nothing, and before its bell is armed. */
 static void test_reported_while_arming(void)
 {
     struct two t;

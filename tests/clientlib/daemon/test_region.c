@@ -278,7 +278,7 @@ static void test_withdrawal_refused(void)
         unsigned asked;
         bool gone;
     } rows[] = {
-        {-ECONNABORTED, 2, 0, 3, true}, /* a daemon that was started anew is asked again */
+        {-ECONNABORTED, 2, 0, 3, true}, /* a daemon that was restarted is asked again */
         {-ENOBUFS, 1, -ENOBUFS, 1, false},     {-ENOMEM, 1, -ENOMEM, 1, false},
         {-EBUSY, 1, -EBUSY, 1, false},         {-EINVAL, 1, 0, 1, true}, /* nobody knows it */
         {-ETIMEDOUT, 1, -ETIMEDOUT, 1, false},
@@ -396,7 +396,7 @@ static void test_late_answers(void)
         CU_ASSERT_EQUAL(rows[i].call(w), -ETIMEDOUT);
         CU_ASSERT_EQUAL(slow.ended, 0);
         slow.held = false;
-        /* Each call reads what has come; the end is counted before the daemon carries it out. */
+        /* Each call reads what has arrived; the end is counted before the daemon carries it out. */
         for (int call = 0; call < 1000 && !(slow.ended == 1 && w->daemon.sessions_open == 1 &&
                                             w->daemon.segments_open == 1);
              call++)

@@ -217,7 +217,7 @@ static void test_wait_sleeps(void)
     two_free(t);
 }
 
-/* Where no more events can be kept a wait says so, and goes on when some have been taken. */
+/* Where no more events can be kept a wait says so, and continues when some have been taken. */
 static void test_too_many_events(void)
 {
     enum { EVENTS = 100, ROUNDS_MAX = 100 };

@@ -14,7 +14,7 @@
 #include "tests/lib/message.h"
 #include "tests/suite.h"
 
-/* ---- every operation ------------------------------------------------------------------------ */
+/* ---- every operation ------------------------------------------------------------------------- */
 
 /* One operation of `length` bytes from a to b with this local id. */
 typedef int operate(struct two *t, pwc_cid lid, unsigned flags);
@@ -145,7 +145,7 @@ static void test_without_the_daemon(void)
     }
 }
 
-/* ---- groups --------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 /* Operations of all kinds given to one request end it together. */
 static void test_group(void)
@@ -177,7 +177,7 @@ static int do_unhandled(struct two *t, pwc_cid lid, unsigned flags)
     return pwc_am_short(t->to_b, &m);
 }
 
-/* The first error of a group stands, also where others succeed before and behind it, and also when
+/* The first error of a group stands, also where others succeed before and after it, and also when
  * the request was without operations for a moment: until a call has reported it. */
 static void test_first_error(void)
 {
@@ -246,7 +246,7 @@ static void test_get_through_a_copy(void)
     two_free(t);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 /* An operation that is refused leaves its request as it was. */
 static void test_refusals(void)

@@ -23,7 +23,7 @@ struct two {
     unsigned handled;     /* messages, by b's handler */
 };
 
-/* With `pairs` operations from a to b go without the daemon. */
+/* With `pairs`, operations from a to b go directly, without the daemon. */
 struct two *two_new(bool pairs);
 void two_free(struct two *t);
 

@@ -37,7 +37,7 @@ const void *fake_record_payload(const struct submit_record *record);
 /* Ends an operation: its local event (0, or what the ring says), then `ended`. */
 int fake_session_end(struct fake_session *s, const struct submit_record *record, uint64_t peer,
                      int status);
-/* As fake_session_end, with so many bytes in the event. */
+/* As fake_session_end, with this many bytes in the event. */
 int fake_session_end_with(struct fake_session *s, const struct submit_record *record, uint64_t peer,
                           int status, uint64_t bytes);
 /* Ends an operation without an event: its space is given back. */

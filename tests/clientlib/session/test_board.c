@@ -122,7 +122,7 @@ static void hall_free(struct hall *h)
     free(h);
 }
 
-/* 1: an event has come, the next of its origin. */
+/* 1: an event has arrived, the next of its origin. */
 static int probe(struct hall *h)
 {
     struct pwc_event event;
@@ -140,7 +140,7 @@ static __attribute__((noinline)) int counted_probe(struct hall *h)
     return channel_probe(&h->channel, PWC_ANY, PWC_REMOTE, &event);
 }
 
-/* Until so many are looked at, and nothing comes meanwhile. */
+/* Waits until this many are looked at and nothing arrives meanwhile. */
 static void fall_quiet(struct hall *h, uint32_t active)
 {
     int64_t limit = now_ns() + WAIT_NS;
@@ -235,7 +235,7 @@ static void test_few_left(void)
 
 /* ---- races ----------------------------------------------------------------------------------- */
 
-/* A line is written between the announcement of the mode and the look behind the barrier, by an
+/* A line is written between the announcement of the mode and the look after the barrier, by an
  * origin that had not seen the mode. */
 static void test_written_meanwhile(void)
 {
@@ -271,7 +271,7 @@ static void test_sleep(void)
     CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FD, PWC_REMOTE), 1);
     CU_ASSERT_EQUAL(probe(h), 1);
     fall_quiet(h, 0);
-    CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FD, PWC_REMOTE), 0); /* armed, and it goes on */
+    CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FD, PWC_REMOTE), 0); /* armed, and it continues */
     CU_ASSERT(put(h, 7));
     CU_ASSERT_EQUAL(probe(h), 1);
     hall_free(h);
@@ -355,7 +355,8 @@ static void test_random(void)
     hall_free(h);
 }
 
-/* Callgrind counts these: empty probes, of so many neighbours, all of them looked at or quiet. */
+/* Empty probes for callgrind to count, with this many neighbours, all of them looked at or all
+ * quiet. */
 static struct {
     uint32_t neighbours;
     bool quiet;

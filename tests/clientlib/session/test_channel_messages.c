@@ -221,7 +221,7 @@ static void test_order_and_filters(void)
     pair_free(p);
 }
 
-/* An event that is not asked for and cannot be kept holds those behind it, and keeps nobody awake.
+/* An event that is not asked for and cannot be kept holds those after it, and keeps nobody awake.
  */
 static void test_kept_full(void)
 {

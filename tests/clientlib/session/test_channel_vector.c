@@ -38,7 +38,7 @@ static void pair_free(struct pair *p)
     free(p);
 }
 
-/* Begins a vector with these flags and a remote id of so many bytes (0: by value). */
+/* Begins a vector with these flags and a remote id of this many bytes (0: by value). */
 static int begin(struct pair *p, uint8_t kind, uint16_t flags, uint16_t rid_len)
 {
     const pwc_cid lid = pwc_cid_u64(LID);
@@ -133,7 +133,8 @@ static void test_long_pieces(void)
     }
 }
 
-/* Pieces in blocks: the last block is the end, but for a remote id that is longer than a word. */
+/* Pieces in blocks: the last block is the end, except for a remote id that is longer than a word.
+ */
 static void test_blocks(void)
 {
     enum { BLOCK = sizeof(struct vector_piece) + ((PACKED_MAX + 7) & ~7) };

@@ -293,7 +293,7 @@ static void test_descriptors(void)
     CU_ASSERT_EQUAL(open_descriptors(), before);
 }
 
-/* None is left here: the kernel drops what comes, and the connection goes on. */
+/* None is left here: the kernel drops what comes, and the connection continues. */
 static void test_descriptors_dropped(void)
 {
     struct taken taken = {.fd = -1};

@@ -121,7 +121,7 @@ static void expect_put_of_the_honest(struct hall *h)
 }
 
 /* Requests that make no sense, with and without handlers: the pair is forgotten, nothing of it is
- * shown or delivered, and the other neighbour goes on. */
+ * shown or delivered, and the other neighbour continues. */
 static void senseless_requests(void)
 {
     static const struct row rows[] = {

@@ -115,7 +115,7 @@ static void expect(const struct pwc_request *r, uint64_t peer, uint32_t tag, uin
 }
 
 /* For both peers: a started request takes what comes; one that is started later takes what has
- * come. */
+ * arrived. */
 static void started_and_unexpected(void)
 {
     for (uint64_t peer = FAR; peer <= NEAR; peer++) {
@@ -279,8 +279,8 @@ static void cancelled(void)
     hall_free(h);
 }
 
-/* Where the unexpected are full, what comes next stays in its ring with all behind it, and a probe
- * for it says so; local events go on. A request that takes one makes room. */
+/* Where the unexpected are full, what comes next stays in its ring with all after it, and a probe
+ * for it says so; local events continue. A request that takes one makes room. */
 static void full(void)
 {
     for (uint64_t peer = FAR; peer <= NEAR; peer++) {
@@ -311,7 +311,7 @@ static void full(void)
 }
 
 /* The notifications that stay in the ring then fill it: from half of it on, a caller that waits for
- * an event which may stand behind learns that. */
+ * an event which may stand after learns that. */
 static void crowded(void)
 {
     struct hall *h = hall_new(2);

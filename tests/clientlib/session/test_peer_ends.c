@@ -1,5 +1,5 @@
 /*
- * Peers that end, over a session whose daemon side is the test itself: one event for each, behind
+ * Peers that end, over a session whose daemon side is the test itself: one event for each, after
  * what the peer has sent, only where a probe asks for it; and peers that come back.
  */
 #include <CUnit/CUnit.h>
@@ -47,7 +47,7 @@ static void post_end(struct pair *p, uint64_t peer, int status)
     post(p, EVENT_PEER, peer, status, 0);
 }
 
-/* As the daemon says that a context of this number has bound ours. */
+/* Writes the event by which the daemon says that a context of this number has bound ours. */
 static void post_back(struct pair *p, uint64_t peer)
 {
     CU_ASSERT_EQUAL_FATAL(
@@ -78,7 +78,7 @@ static void expect_none(struct pair *p, uint64_t peer, unsigned kinds)
     channel_disarm(&p->channel);
 }
 
-/* One event, with its status, behind what the same probe shows of the peer, and to a probe that
+/* One event, with its status, after what the same probe shows of the peer, and to a probe that
  * asks for it alone. Others do not see it, and a second word of the daemon changes nothing. */
 static void test_shown_once(void)
 {
@@ -120,7 +120,8 @@ static void test_many(void)
 }
 
 /* A peer is over when it has ended, whether or not a probe has shown that, and it is not when
- * another context has come with its number: by an event, or by a bind. That one may end again. */
+ * another context has arrived with its number: by an event, or by a bind. That one may end
+ * again. */
 static void test_over_and_back(void)
 {
     struct pair *p = pair_new();
@@ -172,8 +173,8 @@ static int deliver(void *context, const struct event_record *event, int32_t *sta
     return 0;
 }
 
-/* A context that comes with the number of one that has ended, and only sends messages, is there
- * again, and may end again. */
+/* A context that comes with the number of one that has ended, and only sends messages, is back, and
+ * may end again. */
 static void test_back_by_message(void)
 {
     const struct message block = {.kind = SUBMIT_SHORT, .token = WIRE_NONE};
@@ -192,9 +193,8 @@ static void test_back_by_message(void)
     pair_free(p);
 }
 
-/* A context that comes with the number of one that has ended, and only binds us, is there again,
- * and may end again; an end that was not shown before is shown still. A bind of others says
- * nothing. */
+/* A context that comes with the number of one that has ended, and only binds us, is back, and may
+ * end again; an end that was not shown before is shown still. A bind of others says nothing. */
 static void test_back_by_bind(void)
 {
     struct pair *p = pair_new();

@@ -225,7 +225,7 @@ static void test_wait_list(void)
 
     for (uint32_t i = 0; i < COUNT; i++)
         CU_ASSERT_EQUAL_FATAL(request_pool_take(pool, REQUEST_PLAIN, &r[i]), 0);
-    pool->wait = UINT32_MAX - 3; /* numbers begin anew on the way */
+    pool->wait = UINT32_MAX - 3; /* numbers start over on the way */
     for (int round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < COUNT; i++)
             request_begin(r[i]);

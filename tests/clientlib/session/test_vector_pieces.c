@@ -155,7 +155,7 @@ static void test_no_shapes(void)
         CU_ASSERT_EQUAL(pieces_of_shape(&pieces, 0, AT(0), &rows[i].shape), rows[i].result);
 }
 
-/* Without elements, or without bytes, there is no piece, whatever else is said. */
+/* Without elements, or without bytes, there is no piece, whatever the other fields are. */
 static void test_empty_shapes(void)
 {
     static const struct pwc_shape rows[] = {

@@ -11,7 +11,7 @@
 
 enum { RING = 16384 };
 
-/* ---- members -------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 static uint32_t engine_of(uint32_t rank, uint32_t size, uint32_t engines, enum hall_layout layout)
 {
@@ -39,7 +39,7 @@ static void open_context(struct hall_member *m, uint32_t rank, uint32_t size)
     CU_ASSERT_EQUAL_FATAL(pending_open(&m->ctx->channel.pending, session_local_limit(RING)), 0);
 }
 
-/* As form.c does with what the daemon sends. */
+/* Does what form.c does with frames of the daemon. */
 static void open_team(struct hall *h, uint32_t rank, enum hall_layout layout)
 {
     struct hall_member *m = &h->members[rank];
@@ -130,7 +130,7 @@ int hall_probe(struct hall *h, uint32_t rank, struct pwc_event *event)
     return pwc_probe(h->members[rank].ctx, PWC_ANY, PWC_LOCAL, event);
 }
 
-/* ---- engines -------------------------------------------------------------------------------- */
+/* ---- engines --------------------------------------------------------------------------------- */
 
 void hall_break(struct hall *h, const struct team_reason *reason)
 {

@@ -291,7 +291,7 @@ static void every_kind(void)
             }
 }
 
-/* ---- blocks of different lengths ------------------------------------------------------------ */
+/* ---- blocks of different lengths ------------------------------------------------------------- */
 
 /* Bytes of the block that goes from one rank to another; 0 for many. */
 static size_t block_bytes(const struct trial *x, uint32_t from, uint32_t to)
@@ -425,11 +425,11 @@ static void lengths_that_differ(void)
         }
 }
 
-/* ---- several under way ---------------------------------------------------------------------- */
+/* ---- several under way ----------------------------------------------------------------------- */
 
 enum { CALLS = 12, WORDS = 66000 }; /* in more slices than there are data rows */
 
-/* Calls behind long ones begin when their turn comes, and all end in the order of calls. */
+/* Calls after long ones begin when their turn comes, and all end in the order of calls. */
 static void behind_long_ones(uint32_t engines)
 {
     struct hall *h = hall_new(6, engines, HALL_BLOCKS, 16);

@@ -499,7 +499,7 @@ static void shutdown(void)
 enum { SLICE = TEAM_INPUT_MAX / 8 };
 
 /* A member that only gives a long operand begins slices as the engine ends those before; calls
- * behind it wait for their turn, as many as the window says. */
+ * after it wait for their turn, as many as the window says. */
 static void slices_of_a_giver(void)
 {
     struct hall *h = hall_new(2, 2, HALL_BLOCKS, 4);

@@ -13,14 +13,14 @@
 #include "daemon/fabric/fabric.h"
 #include "tests/control/lib/raw_peer.h"
 
-#define WE     0u /* the made-up one: its dial goes before the other's */
+#define WE     0u /* our number, which is lower: our dial takes precedence over the other node's */
 #define COOKIE UINT64_C(77)
 
 /* Owned by the test. The bodies point at the names and the address. */
 struct good_frames {
     char job[16]; /* its directory is at the daemon */
     char our_job[16];
-    char pair_job[16];                   /* of two ranks of ours, its directory too */
+    char pair_job[16]; /* a job of two ranks of ours, whose directory is at the daemon too */
     uint8_t address[FABRIC_ADDRESS_MAX]; /* of a fabric, to offer; empty until the test fills it */
     size_t address_size;
     Pwc__Greeting greeting;
@@ -45,7 +45,7 @@ void good_frames_init(struct good_frames *f);
 void good_frames_fill(struct good_frames *f, struct raw_peer *p);
 /* The frame that "rank_at.job" belongs to. */
 Pwc__PeerFrame good_frames_of(struct good_frames *f, const char *path);
-/* Reads the status of the next answer, and passes over frames that the daemon sends by itself. */
+/* Reads the status of the next answer, and passes over frames that the daemon sends on its own. */
 int good_frames_status(struct raw_peer *p);
 /* Whether the daemon answers for a rank of ours whose directory it keeps. Fills the frames. */
 bool good_frames_alive(struct good_frames *f, struct raw_peer *p);

@@ -1,7 +1,7 @@
 /*
  * Holds a daemon's progress thread until the daemon is dead, by ptrace (thread.h): it looks as if a
- * call did not return. Says "held" when it stands still, "dead" when the process has ended. Where
- * its input is silent for so many seconds it lets go, and ends with 1.
+ * call did not return. Says "held" when it stands still, "dead" when the process has ended. When
+ * its input has been silent for SECONDS, the program lets go, and ends with 1.
  *
  *     hold_thread PID SECONDS
  */

@@ -13,7 +13,7 @@
 static struct daemon d;
 static struct bystanders others;
 static struct raw_session neighbour;
-static struct holdings quiet; /* the daemon's holdings without the hostile client */
+static struct holdings quiet; /* holdings of the daemon without the hostile client */
 
 void hostile_open(struct raw_session *s)
 {

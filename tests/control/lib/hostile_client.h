@@ -14,7 +14,7 @@
 #include "tests/lib/raw/session.h"
 #include "tests/suite.h"
 
-#define EVENT_BYTES ((uint32_t)sizeof(struct event_record)) /* of one without a long id */
+#define EVENT_BYTES ((uint32_t)sizeof(struct event_record)) /* of an event without a long id */
 
 #ifdef __SANITIZE_ADDRESS__
 #define REPETITIONS 4
@@ -24,10 +24,10 @@
 
 /* Attaches it. */
 void hostile_open(struct raw_session *s);
-/* The client gets the reason, its session has it too, and the daemon hangs up, shows the reason,
+/* The client gets the reason, its session shows it too, and the daemon hangs up, shows the reason,
  * and gives everything back. */
 void hostile_quarantined(struct raw_session *s, const char *reason);
-/* Its next local event has this status, and it is served on. */
+/* Its next local event has this status, and the daemon continues to serve it. */
 void hostile_event(struct raw_session *s, int status);
 /* A good put ends well. */
 void hostile_served(struct raw_session *s);
@@ -38,7 +38,7 @@ void hostile_leave(struct raw_session *s);
 const struct raw_session *hostile_neighbour(void);
 /* Whether a client that behaves is served. */
 bool hostile_others_served(void);
-/* The two ranks and the neighbour go on: the last test of each program. */
+/* The two ranks and the neighbour continue: the last test of each program. */
 void hostile_others_go_on(void);
 
 /* Main of such a test program: its daemon is argv[1]. Returns the exit status. */

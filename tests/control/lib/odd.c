@@ -57,7 +57,7 @@
 #endif
 
 enum {
-    SMALL = 131072, /* below what libpwc makes, which looks for the seals */
+    SMALL = 131072, /* less than libpwc makes, which looks for the seals */
     MINUTE_MS = 60000,
     HASTY_MS = 50,
 };
@@ -159,7 +159,7 @@ void __wrap_handshake_begin(struct handshake *h, const struct handshake_identity
 
 void __wrap_call_post(struct progress *progress, struct call *call)
 {
-    bool lost = call->kind == CALL_PEER_LOST; /* then the call is no longer ours */
+    bool lost = call->kind == CALL_PEER_LOST; /* then the call no longer belongs to us */
 
     __real_call_post(progress, call);
     if (lost && is_odd("late"))

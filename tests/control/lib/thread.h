@@ -1,5 +1,5 @@
-/* Stops the progress thread of a daemon by ptrace while all its other threads go on, as if it did
- * not return from a call. Only a process that may trace the daemon can do that. */
+/* Stops the progress thread of a daemon by ptrace while all its other threads continue, as if it
+ * did not return from a call. Only a process that may trace the daemon can do that. */
 #ifndef PWC_TESTS_CONTROL_THREAD_H
 #define PWC_TESTS_CONTROL_THREAD_H
 
@@ -10,7 +10,7 @@ pid_t thread_find(pid_t process);
 /* Stops the thread. 0: it stands still; a negative errno; -EPERM: this machine does not allow it. A
  * thread whose process ends while it is held must be waited for (__WALL) before that process. */
 int thread_hold(pid_t thread);
-/* Lets the thread go on, and gives it up. */
+/* Lets the thread continue, and gives it up. */
 int thread_release(pid_t thread);
 
 #endif

@@ -42,7 +42,8 @@ static void compute(uint64_t ns)
         continue;
 }
 
-/* Time between a begin and its end is the user's, but for what is begun in between for another. */
+/* Time between a begin and its end is charged to the user, except for inner calls that are for
+ * another. */
 static void charged(void)
 {
     struct account *outer, *inner;
@@ -63,7 +64,7 @@ static void charged(void)
     end();
 }
 
-/* An eighth of the time that goes by is paid, to the last nanosecond, and never more than was
+/* An eighth of the time that passes is paid, to the last nanosecond, and never more than was
  * spent. */
 static void paid(void)
 {
@@ -79,7 +80,7 @@ static void paid(void)
     end();
 }
 
-/* The clients of other users count, not connections that only look. */
+/* Only clients of other users count, not connections that only look. */
 static void alone(void)
 {
     begin();
@@ -153,8 +154,7 @@ static void no_long_wait(void)
     end();
 }
 
-/* A user that hangs up and comes again has not paid by that; one that has nothing to pay for is
- * forgotten. */
+/* A user that hangs up and connects again still has its debt; a user without debt is forgotten. */
 static void remembered(void)
 {
     struct quota_user *u;

@@ -250,7 +250,7 @@ static void table(void)
     }
 }
 
-/* Words of `collective` that there are not: the reason names those that there are. */
+/* Unknown words of `collective`: the reason names the known ones. */
 static void collective_words(void)
 {
     static const struct {

@@ -10,7 +10,7 @@
 
 #define NODES 4u
 
-static int taken; /* pieces of memory that are out */
+static int taken; /* allocated pieces of memory */
 static int refuse_after = -1;
 
 static void *take(void *context, size_t size)
@@ -61,7 +61,7 @@ static void ranks(void)
         {"job", 1000, 1, 4, NODES, 0, -EINVAL}, /* no such node */
         {"job", 1000, 1, 4, 1, DIRECTORY_ENGINES, -EINVAL},
         {"job", 1000, 2, 4, 2, DIRECTORY_ENGINES - 1, 0},
-        {"job", 1000, 2, 4, 2, 1, 0}, /* its node has begun anew */
+        {"job", 1000, 2, 4, 2, 1, 0}, /* its node has started over */
         {"job", 1000, 2, 4, 3, 1, -EADDRINUSE},
         {"other", 1000, 0, 0, 0, 0, -EINVAL},
         {"other", 1000, 0, DIRECTORY_RANKS_MAX + 1, 0, 0, -EINVAL},
@@ -296,7 +296,7 @@ static void bounded(void)
     directory_clear(&d);
     refuse_after = 0;
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0, 0), -ENOMEM);
-    refuse_after = 2; /* the job's nodes, and half of what a gather takes */
+    refuse_after = 2; /* after the job's nodes and half of the memory of a gather */
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0, 0), 0);
     struct directory_part part = {.size = 1, .data = (const uint8_t *)"x", .length = 1};
     struct directory_job *at;
@@ -550,8 +550,8 @@ static void missing_ranks(void)
     }
 }
 
-/* A rank gives up an open exchange from its own node only, also one that it has not come to; ranks
- * that attach later for the first time find it failed. */
+/* A rank may give up an open exchange only from its own node, even one that it has not joined yet;
+ * ranks that attach later for the first time find it failed. */
 static void giving_up(void)
 {
     const struct directory_part first = {.size = 3, .length = 0}, late = {.rank = 2, .size = 3};
@@ -609,7 +609,7 @@ static void a_failure_is_remembered(void)
         CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
         directory_gather_fail(&d, at, g, -EBADMSG);
     }
-    part.sequence = 2; /* not for ever */
+    part.sequence = 2; /* not forever */
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);

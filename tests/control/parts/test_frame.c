@@ -94,7 +94,7 @@ static void over_the_bound(void)
         CU_ASSERT_EQUAL(frame_next(&p, &body, &size), rows[i].expected);
         CU_ASSERT_EQUAL(frame_is_ready(&p), rows[i].expected < 0);
         CU_ASSERT_EQUAL(frame_is_partial(&p), rows[i].expected == 0);
-        CU_ASSERT_EQUAL(frame_space(&p, &to, &room), 0); /* none for what will be refused */
+        CU_ASSERT_EQUAL(frame_space(&p, &to, &room), 0); /* none for a frame that will be refused */
         CU_ASSERT(p.capacity <= BOUND + FRAME_HEAD_BYTES);
         frame_parser_destroy(&p);
     }

@@ -145,7 +145,7 @@ static void succeeds(void)
     CU_ASSERT_EQUAL(p.b.node, 1);
 }
 
-/* With MUNGE both sides agree on a key, another one for each connection, and no secret is part of
+/* With MUNGE both sides agree on a key, a new one for each connection, and no secret is part of
  * it. */
 static void succeeds_without_secret(void)
 {
@@ -193,7 +193,7 @@ static void share_replaced(void)
     altered = p.from_b;
     memcpy(altered.share, between.share, sizeof(altered.share));
     CU_ASSERT_EQUAL(greeted(&p.a, &altered), 0);
-    CU_ASSERT_EQUAL(prove(&p.a, &p.b), -EACCES); /* though it came in a good credential */
+    CU_ASSERT_EQUAL(prove(&p.a, &p.b), -EACCES); /* although it came in a good credential */
 }
 
 enum change {

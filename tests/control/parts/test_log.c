@@ -139,7 +139,7 @@ static void test_limits(void)
 
 #define SECOND UINT64_C(1000000000)
 
-/* A line that comes twice a second for ever is written seldom, and says how often it came. The
+/* A line that comes twice a second forever is written seldom, and says how often it came. The
  * times are the test's own: no uptime of the machine is too short for them. */
 static void test_repeats(void)
 {

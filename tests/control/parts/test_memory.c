@@ -38,8 +38,8 @@ static struct {
 
     enum step fails;
     uint32_t stored, store_room; /* names */
-    struct call *posted;         /* the last, not come back yet */
-    uint32_t answers, answered;  /* how many, and to which request the last */
+    struct call *posted;         /* the last one, whose callback has not run yet */
+    uint32_t answers, answered;  /* how many answers, and to which request the last one */
     Pwc__ClientReply__BodyCase kind;
     int status, descriptors;
     char text[TEXT_MAX];
@@ -124,7 +124,7 @@ bool __wrap_store_add(struct store *s, int descriptor, const char *format, ...)
     return t.stored++ < t.store_room;
 }
 
-/* ---- shared by all tests -------------------------------------------------------------------- */
+/* ---- shared by all tests --------------------------------------------------------------------- */
 
 static void begin(void)
 {
@@ -242,7 +242,7 @@ static void begin_open(void)
     expect_answer(0, "");
 }
 
-/* The engine has let go of the segment. */
+/* The engine has released the segment. */
 static void engine_lets_go(void)
 {
     segment_closed(&t.worker, HANDLE);
@@ -372,7 +372,7 @@ static void closes_not_made(void)
     expect_silence();
     engine_lets_go();
     end();
-    /* An answer arrives that nobody asked for. */
+    /* An answer arrives without a question. */
     begin_opening();
     segment_ready(&t.worker, HANDLE, -EIO);
     expect_answer(-EIO, "cannot be registered");
@@ -490,7 +490,8 @@ static void regions_not_opened(void)
     t.client.state = CLIENT_ENDING;
     come_back(0);
     expect_silence();
-    CU_ASSERT_EQUAL(t.client.held[QUOTA_REGIONS], 1); /* the engine has it until it leaves */
+    CU_ASSERT_EQUAL(t.client.held[QUOTA_REGIONS],
+                    1); /* the engine holds the region until it leaves */
     quota_give(&t.client, QUOTA_REGIONS, 1);
     engine_lets_go();
     end();
@@ -534,7 +535,7 @@ static void withdrawals_refused(void)
 }
 
 /* When a region is withdrawn twice, the later request gets the end and the first one an error.
- * Withdrawals of other regions and other clients go on. */
+ * Withdrawals of other regions and other clients continue. */
 static void withdrawals_asked_twice(void)
 {
     uint64_t others[3], first, last;
@@ -567,8 +568,8 @@ static void withdrawals_asked_twice(void)
     CU_ASSERT_EQUAL(t.answered, QUESTION + 1);
     CU_ASSERT_EQUAL(t.kind, PWC__CLIENT_REPLY__BODY_DONE);
     t.answers = 0;
-    /* The withdrawal began in an earlier process: nobody waits for it here, and it was not counted.
-     */
+    /* The withdrawal began in an earlier process: nobody waits for it here, and it was not counted
+     * here. */
     ask_region_close(QUESTION);
     last = t.posted->region.cookie;
     come_back(1);

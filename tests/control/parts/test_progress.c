@@ -53,7 +53,7 @@ static struct {
     bool segment_ready, client_closed;
     _Atomic bool asked;                   /* for an errand */
     _Atomic uint64_t errands;             /* done */
-    uint32_t ends_seen, ends_seen_before; /* when the crowd was there again */
+    uint32_t ends_seen, ends_seen_before; /* when the crowd was back */
     struct call again;
 } world;
 
@@ -256,7 +256,7 @@ static void submit(struct submit_record *record, const void *payload)
     CU_ASSERT_EQUAL_FATAL(r, 0);
 }
 
-/* Takes the next event of a kind; the daemon works by itself meanwhile. */
+/* Takes the next event of a kind; the daemon works on its own meanwhile. */
 static void expect(unsigned kind, uint64_t id)
 {
     struct pwc_event event;
@@ -392,7 +392,7 @@ static void test_handles_come_again(void)
     call(close_and_open_crowd);
     while (!world.again.done)
         uv_run(&world.loop, UV_RUN_ONCE);
-    /* As many clients are attached again as have ended by then, each behind the end before it. */
+    /* As many clients are attached again as have ended by then, each after the end before it. */
     CU_ASSERT(world.again.result > 0);
     CU_ASSERT_EQUAL(world.again.result, (int)world.ends_seen_before);
     while (world.ends_seen < CROWD)
@@ -420,7 +420,7 @@ static void slow_run(struct command *command, struct engine *engine)
         continue;
 }
 
-/* However many commands wait, a step follows after a few of them, so data goes on beside them. */
+/* However many commands wait, a step follows after a few of them, so data continues beside them. */
 static void test_commands_in_turns(void)
 {
     static struct slow slow[64];
@@ -460,17 +460,17 @@ static void test_longest_step(void)
     CU_ASSERT_EQUAL(longest.part, ENGINE_COMMANDS);
 }
 
-/* With made-up usage: what a step took by itself, and for how long it is remembered. */
+/* With made-up usage: what a step took on its own, and for how long it is remembered. */
 static void test_step_watch(void)
 {
     static const struct {
         uint64_t took, cpu, blocked, sleeps, own;
     } rows[] = {
         {5000000, 5000000, 0, 0, 5000000}, /* all of it its own */
-        {5000000, 10000, 1, 0, 5000000},   /* the thread has blocked by itself */
-        {5000000, 10000, 0, 0, 10000},     /* the processor was another's, or the hypervisor's */
-        {5000000, 10000, 1, 1, 10000},     /* the same, behind a sleep */
-        {5000000, 10000, 2, 1, 5000000},   /* the thread has blocked behind a sleep */
+        {5000000, 10000, 1, 0, 5000000},   /* the thread has blocked on its own */
+        {5000000, 10000, 0, 0, 10000},   /* another process, or the hypervisor, had the processor */
+        {5000000, 10000, 1, 1, 10000},   /* the same, after a sleep */
+        {5000000, 10000, 2, 1, 5000000}, /* the thread has blocked after a sleep */
         {5000000, 5400000, 0, 0, 5000000}, /* some of it was used before the step began */
     };
     const uint64_t second = 1000000000u, start = 77 * second;

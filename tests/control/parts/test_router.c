@@ -18,8 +18,8 @@
 /* A fabric that remembers the calls it gets and returns what the test wants. */
 struct script {
     struct fabric base;
-    uint32_t first_index; /* of its memories, which it numbers from there */
-    uint64_t away;        /* its addresses lie so far from the memory's */
+    uint32_t first_index; /* the first index of its memories */
+    uint64_t away;        /* the distance of its addresses from the memory's */
     struct fabric_event queue[EVENTS];
     uint32_t head, tail;
     uint32_t added, dropped, writes, reads, connects, disconnects;

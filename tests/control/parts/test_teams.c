@@ -10,7 +10,7 @@
 #define HOME  2u
 #define SIZE  6u /* ranks of the job: rank r on node r / 2, with engine r % 2 */
 
-static int taken; /* pieces of memory that are out */
+static int taken; /* allocated pieces of memory */
 static int refuse_after = -1;
 
 /* A piece of memory, with bytes behind it that nobody may write. */
@@ -275,7 +275,8 @@ static void refused_calls(void)
     }
 }
 
-/* The end of a rank may be known before its last call comes: that is no stranger's call. */
+/* The end of a rank may be known before its last call arrives: that call is not refused as a
+ * stranger's. */
 static void call_of_a_rank_that_left(void)
 {
     const struct teams_key key = {.id = {1000, "job"}};
@@ -422,7 +423,7 @@ static void parents(void)
     CU_ASSERT_EQUAL(call(&team, &c), 0);
     g = due(TEAMS_ASK_MEMBERS);
     CU_ASSERT_EQUAL(g->asked, 0);
-    name_all(&team, 1, 4); /* node 1 was not asked */
+    name_all(&team, 1, 4); /* no member there is waited for */
     due(TEAMS_NOTHING);
     name_all(&team, 0, 4);
     g = due(TEAMS_ASK_ENDED);
@@ -445,7 +446,8 @@ static void parents(void)
     finish();
 }
 
-/* An earlier process of this home has ended the gather, says a node: so it ends for all others. */
+/* A node reports that an earlier process of this home has ended the gather: so it ends for all
+ * others. */
 static void ended_before(void)
 {
     static const int statuses[] = {0, -EHOSTDOWN};
@@ -465,7 +467,7 @@ static void ended_before(void)
     }
 }
 
-/* So for the world, whose members the directory knows. */
+/* The world is treated alike: the directory knows its members. */
 static void the_world_ended_before(void)
 {
     static const int statuses[] = {0, -EDQUOT};
@@ -511,7 +513,7 @@ static void hostile_names(void)
         {.rank = 0, .count = 4, .node = NODES},
         {.rank = 1, .count = 4}, /* the run calls member 0 rank 1 */
         {.rank = 0, .count = 3}, /* one is missing */
-        {.rank = 3, .count = 4}, /* the last one is no rank */
+        {.rank = 3, .count = 4}, /* the last member is no rank */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
@@ -530,7 +532,7 @@ static void hostile_names(void)
     }
 }
 
-/* The members that are left: those that call, when the others are known to be gone. */
+/* The members that are left are those that call, once the others are known to be gone. */
 static void shrinks(void)
 {
     struct directory_job *at;
@@ -588,7 +590,7 @@ static void an_asked_node_is_lost(void)
     finish();
 }
 
-/* A member that goes on to the next call leaves nobody waiting in the one before. */
+/* A member that goes on to the next call leaves nobody waiting in the previous one. */
 static void calls_out_of_step(void)
 {
     const struct teams_key next = {.id = job, .call = 1};
@@ -613,7 +615,7 @@ static void calls_out_of_step(void)
     finish();
 }
 
-/* Frames that a node that begins anew gets again. */
+/* Frames that a node that starts over gets again. */
 static void asked_again(void)
 {
     struct teams_call c = by(2);

@@ -99,7 +99,7 @@ static void test_each_counts(void)
         }
         CU_ASSERT_FALSE(watchdog_look(&h, silent, 1));
         CU_ASSERT_TRUE(watchdog_feed(&h));
-        CU_ASSERT_FALSE(watchdog_feed(&h)); /* asked anew */
+        CU_ASSERT_FALSE(watchdog_feed(&h)); /* asked again */
     }
 }
 

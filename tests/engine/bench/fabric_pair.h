@@ -18,7 +18,8 @@ struct fabric_pair {
     uint8_t bytes[2][PAIR_BYTES];
 };
 
-/* Its failures are the test's. `target_access`: what the origin may do to the target's memory. */
+/* Failures of the pair are failures of the test. `target_access`: what the origin may do to the
+ * target's memory. */
 void pair_open(struct fabric_pair *p, const struct sim_options *options, unsigned target_access);
 void pair_close(struct fabric_pair *p);
 void pair_link(struct fabric_pair *p);

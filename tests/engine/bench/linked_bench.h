@@ -6,7 +6,7 @@
 #include "tests/engine/bench/record_bench.h"
 #include "proto/wire_abi.h"
 
-#define RING 8192u /* of each of the session's rings */
+#define RING 8192u /* bytes of each ring of the session */
 
 /* Nothing is bound yet. `with_self` as in struct bench_shape. */
 static inline struct bench *unbound_bench(bool with_self)
@@ -20,7 +20,7 @@ static inline struct bench *unbound_bench(bool with_self)
     return b;
 }
 
-/* With a flow from us to the client. */
+/* Opens a bench with a flow from us to the client. */
 static inline struct bench *linked_bench(void)
 {
     struct bench *b = unbound_bench(false);

@@ -104,7 +104,7 @@ bool peek_grant_asked(const struct engine *e)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* The real holdings of a client, or with NONE of a user whose flows have lost their context. */
+/* Counts what a client really holds, or with NONE a user whose flows have lost their context. */
 static struct held holdings(const struct engine *e, uint32_t client, uint32_t uid)
 {
     struct held h = {0};
@@ -126,7 +126,7 @@ static struct held holdings(const struct engine *e, uint32_t client, uint32_t ui
     return h;
 }
 
-/* The lists of flows' remotes have each remote once. */
+/* Checks that the lists of flows' remotes have each remote once. */
 static uint32_t listed_remotes(const struct engine *e)
 {
     uint32_t listed = 0;
@@ -139,7 +139,7 @@ static uint32_t listed_remotes(const struct engine *e)
     return listed;
 }
 
-/* Flows and inflows whose context's list does not have them, or has others. */
+/* Counts flows and inflows that their context's list lacks, or has wrongly. */
 static uint32_t unlisted(const struct engine *e)
 {
     int64_t flows = 0, inflows = 0;
@@ -160,7 +160,8 @@ static uint32_t unlisted(const struct engine *e)
     return (flows != 0) + (inflows != 0);
 }
 
-/* Whether an instance's wait is noted as it is: for all letters of its round that are not whole. */
+/* Whether an instance's wait is noted correctly: for all letters of its round that are not
+ * complete. */
 static bool waits_right(const struct engine *e, uint32_t team, const struct instance *i)
 {
     bool under_way = i->state == INSTANCE_OPEN && i->called && !i->done;
@@ -175,8 +176,8 @@ static bool waits_right(const struct engine *e, uint32_t team, const struct inst
                                     : i->lacking == instance_missing(e, team, i, &now);
 }
 
-/* Instances of this team whose wait is not noted as it is, and participants whose count of them is
- * wrong in all. */
+/* Counts instances of this team whose wait is noted wrongly, and participants whose total of them
+ * is wrong. */
 static uint32_t miscounted_instances(const struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];
@@ -195,7 +196,7 @@ static uint32_t miscounted_instances(const struct engine *e, uint32_t team)
     return wrong + (awaited != 0) + (under_way != live->under_way);
 }
 
-/* Whether a peer's count of what waits for it is not that of its participants. */
+/* Whether a peer's count of what waits for it differs from the counts of its participants. */
 static bool miscounted_awaited(const struct engine *e, uint32_t peer)
 {
     uint32_t awaited = 0;
@@ -208,7 +209,7 @@ static bool miscounted_awaited(const struct engine *e, uint32_t peer)
     return e->peer_live[peer].awaited != awaited;
 }
 
-/* Whether a context's count of the replies that it owes is not that of its inflows. */
+/* Whether a context's count of the replies that it owes differs from the counts of its inflows. */
 static bool miscounted_replies(const struct engine *e, uint32_t session)
 {
     uint64_t owed = 0;
@@ -219,7 +220,8 @@ static bool miscounted_replies(const struct engine *e, uint32_t session)
     return e->sessions[session].replies_owed != owed;
 }
 
-/* Whether a region's count of its grants is not that of its list, or lists others' grants. */
+/* Whether a region's count of its grants differs from the length of its list, or the list has
+ * others' grants. */
 static bool miscounted_grants(const struct engine *e, uint32_t region)
 {
     uint32_t grants = 0, listed = 0;

@@ -1,7 +1,7 @@
 /*
  * The only way of tests into the engine's tables: views of entries (`peek_`), and changes that
  * bring about what a peer or a client cannot, such as memory that has run out (`poke_`). A test
- * reaches no field of daemon/engine/state/state.h by itself; it takes from there constants and
+ * reaches no field of daemon/engine/state/state.h on its own; it takes from there constants and
  * states only. Thread: the one that steps the engine.
  */
 #ifndef PWC_TESTS_ENGINE_PEEK_H
@@ -32,9 +32,9 @@ struct peek_flow {
     enum flow_state state;
     uint32_t peer;
     uint64_t started, staged;
-    uint64_t posted; /* bytes of the payload that is half on its way */
+    uint64_t posted; /* bytes sent of the payload that is partly on its way */
     bool held;
-    uint32_t epoch; /* how often it was sent back */
+    uint32_t epoch; /* how often the flow was sent back */
     uint32_t replies_expected;
 };
 
@@ -82,10 +82,10 @@ bool peek_grant_asked(const struct engine *e);
 struct peek_census {
     uint32_t clients, sessions, segments, regions, grants, remotes, flows, inflows;
     uint32_t notes, sent, chunks;
-    uint32_t teams, letters;          /* and units of team memory that no team has */
+    uint32_t teams, letters; /* open teams and letters; and units of team memory that no team has */
     uint32_t programs, program_units; /* units of memory that images take */
     uint32_t offloads, gets;
-    uint32_t busy;       /* fabric operations that segments, remotes and flows count */
+    uint32_t busy;       /* references by segments, remotes and flows to operations of the fabric */
     uint32_t lost;       /* entries of tables that are neither in use nor on their free list */
     uint32_t miscounted; /* wrong counts: of what a client or user holds (state/held.h), of what
                           * waits for a peer, of what stands in lists */
@@ -99,28 +99,28 @@ struct offload peek_offload(const struct engine *e, uint32_t offload);
 uint32_t peek_gets_room(const struct engine *e, uint32_t session);
 /* Team memory that a team has taken. */
 uint64_t peek_team_bytes(const struct engine *e, uint32_t team);
-/* The floor at which the team looks for participants that wait for it. */
+/* The floor at which the team will look for participants that wait for it. */
 uint64_t peek_team_wanted(const struct engine *e, uint32_t team);
 /* Instances of teams that wait for something of this peer's. */
 uint32_t peek_awaited(const struct engine *e, uint32_t peer);
 /* Sessions whose submissions are taken. */
 uint32_t peek_open_sessions(const struct engine *e);
-/* Peers that the next step looks at. */
+/* Counts the peers that the next step looks at. */
 uint32_t peek_active(const struct engine *e);
 /* Entries of a client's open flows whose records stand in the ledger. */
 uint64_t peek_staged_of(const struct engine *e, uint32_t client);
-/* The flow that a remote leads by; and how many pieces have left of the put that it starts next. */
+/* The flow that a remote leads to; and how many pieces of the put that it starts next have left. */
 uint32_t peek_flow_of(const struct engine *e, uint32_t remote);
 uint32_t peek_pieces_posted(struct engine *e, uint32_t remote);
-/* Pieces that have come under a nonce of a peer's. */
+/* Pieces that have arrived under a nonce of a peer's. */
 uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce);
 /* The most bytes that one submission may have. */
 uint32_t peek_record_max(const struct engine *e);
 bool peek_traced(const struct engine *e);
 /* The context that the host's hooks get. */
 void *peek_host_context(const struct engine *e);
-/* The first remote of an owner (state/flows.h), UINT32_MAX: it has none; and a remote's word, which
- * is the owner's. */
+/* The first remote of an owner (state/flows.h), UINT32_MAX: none; and the word that the owner has
+ * given a remote. */
 uint32_t peek_remote_of(const struct engine *e, uint64_t owner);
 uint64_t peek_word(const struct engine *e, uint32_t remote);
 
@@ -130,9 +130,9 @@ uint64_t peek_word(const struct engine *e, uint32_t remote);
  */
 const void *peek_record(const struct engine *e, uint32_t peer, uint64_t position);
 void peek_last_note(const struct engine *e, uint32_t peer, enum notes_queue queue, void *record);
-/* Where in its chunk the next control record will stand: 0 is the first place of a new chunk. */
+/* Where in its chunk the next control record will stand: 0 means at the start of a new chunk. */
 uint32_t peek_note_place(const struct engine *e, uint32_t peer, enum notes_queue queue);
-/* Chunks that one more verdict, or one more spilled event, takes. */
+/* Chunks that one more verdict, or one more spilled event, would take. */
 uint32_t peek_verdict_growth(const struct engine *e, uint32_t peer);
 uint32_t peek_spill_growth(const struct engine *e, uint32_t session);
 
@@ -144,13 +144,13 @@ struct engine_config *poke_config(struct engine *e);
 void poke_owner(void *memory, const struct owner_kind *row);
 /* Sets the cookie of a remote; the caller has a transaction open. */
 void poke_word(struct engine *e, uint32_t remote, uint64_t word);
-/* Leaves so many chunks of memory free. Returns how many were free. */
+/* Leaves this many chunks of memory free. Returns how many were free. */
 uint32_t poke_memory(struct engine *e, uint32_t chunks);
-/* Operations and spilled events leave so many chunks to control records. */
+/* Operations and spilled events leave this many chunks to control records. */
 void poke_chunks_keep(struct engine *e, uint32_t chunks);
-/* Leaves so many entries of a table free. */
+/* Leaves this many entries of a table free. */
 void poke_unused(struct engine *e, enum table table, uint32_t entries);
-/* The client has notes waiting that fill so many chunks. */
+/* The client has notes waiting that fill this many chunks. */
 void poke_notes(struct engine *e, uint32_t client, uint32_t chunks);
 /* Sets how many replies the inflow's client owes. */
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
@@ -162,13 +162,13 @@ void poke_revoke_due(struct engine *e, uint32_t remote, bool due);
 /* Bytes of event space that the session's operations hold; the size of its reply ring. */
 void poke_reserved(struct engine *e, uint32_t session, uint64_t bytes);
 void poke_reply_ring(struct engine *e, uint32_t session, uint32_t bytes);
-/* Its memory is not mapped in this process; it is not registered yet. */
+/* The segment's memory is not mapped in this process; or it is not registered yet. */
 void poke_unmapped(struct engine *e, uint32_t segment);
 void poke_unregistered(struct engine *e, uint32_t segment);
-/* Another client has had other work than handlers just now. */
+/* Another client has just had other work than handlers. */
 void poke_other_work(struct engine *e);
-/* The client's handlers have taken so many units that they have not paid for. */
-/* The client's handlers have so many gets, of which the table knows nothing. */
+/* The client's handlers have taken this many units that they have not paid for. */
+/* The client's handlers have this many gets, of which the table knows nothing. */
 void poke_gets(struct engine *e, uint32_t client, uint32_t gets);
 void poke_handler_debt(struct engine *e, uint32_t client, uint32_t units);
 void poke_uid(struct engine *e, uint32_t client, uint32_t uid);
@@ -178,11 +178,11 @@ uint32_t poke_nonces(struct engine *e, uint32_t peer, uint32_t free);
 void poke_switching(struct engine *e, uint32_t peer, bool switching);
 void poke_outstanding(struct engine *e, uint32_t peer, uint32_t operations);
 void poke_runs_acknowledged(struct engine *e, uint32_t peer);
-/* The fabric keeps the order of writes up to so many bytes. */
+/* The fabric keeps the order of writes up to this many bytes. */
 void poke_ordered(struct engine *e, uint64_t bytes);
 /* Payloads from `least` bytes on travel in 1 << `shift` pieces. */
 void poke_rails(struct engine *e, uint32_t shift, uint32_t least);
-/* The next step looks at all that is on its way out. */
+/* Makes the next step look at all entries that are on their way out. */
 void poke_sweep(struct engine *e);
 
 #endif

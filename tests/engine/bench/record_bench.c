@@ -214,7 +214,7 @@ bool bench_local_event(struct bench *b, struct event_record *out)
 
 uint32_t bench_inflow(const struct bench *b)
 {
-    return b->loop ? 1 : 0; /* behind that of the client's own remote */
+    return b->loop ? 1 : 0; /* after the client's own remote */
 }
 
 uint64_t bench_events(const struct bench *b)

@@ -19,7 +19,7 @@
 #define BENCH_JOB     "j"
 
 struct bench_shape {
-    uint32_t ring_bytes;   /* of each of the session's rings */
+    uint32_t ring_bytes;   /* bytes of each ring of the session */
     uint32_t region_bytes; /* at the start of the segment */
     uint32_t entries;      /* of tables of regions, remotes and flows; 0: 8 */
     bool with_self;        /* the loop, and a remote that leads to the client's own region */
@@ -39,12 +39,12 @@ struct bench {
     size_t session_bytes;
     struct engine_key key;
     uint32_t remote;
-    uint32_t woken; /* how often the client was to be */
+    uint32_t woken; /* how often the engine wanted to wake the client */
     bool quarantined;
     uint32_t offloads_closed; /* notices of it */
     uint64_t now, random;
-    uint64_t clock, clock_tick; /* ns: of handlers' runs (bench_clock), and by how much a look at it
-                                   moves it */
+    uint64_t clock, clock_tick; /* ns: the clock of handlers' runs (bench_clock), and by how much
+                                   each look moves it */
     /* node 1's side of the link */
     uint32_t restarts; /* of node 1's daemon, which has kept its state */
     struct engine_offer offer;
@@ -54,30 +54,30 @@ struct bench {
     bool broken;
 };
 
-/* Without a link yet. NULL: it does not come up, which is a bug by itself. */
+/* Opens a bench without a link yet. NULL: the engine does not come up, which is a bug in itself. */
 struct bench *bench_new(const struct bench_shape *shape);
 void bench_free(struct bench *b);
-/* The process dies and another one takes the arena over; the link is gone. False: it cannot, which
- * is a bug by itself. */
+/* The process dies, another one takes the arena over, and the link is gone. False: the takeover
+ * fails, which is a bug in itself. */
 bool bench_reopen(struct bench *b);
 void bench_steps(struct bench *b, int n);
-/* From now on runs of handlers have a clock, and nobody else gets the processor meanwhile. */
+/* From now on runs of handlers have a clock, and no other thread gets the processor meanwhile. */
 void bench_clock(struct bench *b);
 /* Shakes hands as node 1, again after a link that broke. 0 or a negative errno. */
 int bench_link(struct bench *b);
-/* One run of `size` bytes as its bytes stand in `records`; position 0 of a new link's ring. False:
- * it does not fit any more. */
+/* Sends the `size` bytes of `records` as one run; position 0 is the start of a new link's ring.
+ * False: the run does not fit any more. */
 bool bench_send(struct bench *b, const void *records, uint32_t size);
-/* bench_send before the engine's next step. */
+/* As bench_send, but the engine makes no step. */
 bool bench_send_unseen(struct bench *b, const void *records, uint32_t size);
 /* Resolves the client's region for a flow of ours. */
 void bench_bind(struct bench *b, uint32_t origin_flow);
-/* A note about one of the engine's flows, or an inflow of it. */
+/* Sends a note about one of the engine's flows, or an inflow of it. */
 void bench_note(struct bench *b, uint8_t kind, uint32_t flow, uint32_t sequence);
 /* Our answer to a BIND: `status`, and a region of 4096 bytes with these rights. */
 void bench_bound(struct bench *b, uint32_t remote, int32_t status, uint32_t rights);
-/* A remote of the client's to us (flow 0 and remote 0 in a bench without self), with both rights.
- * The key that it is for is BENCH_KEY. */
+/* A remote of the client that leads to us (flow 0 and remote 0 in a bench without self), with both
+ * rights, for the key BENCH_KEY. */
 #define BENCH_KEY                                                                                  \
     (struct engine_key)                                                                            \
     {                                                                                              \
@@ -86,17 +86,17 @@ void bench_bound(struct bench *b, uint32_t remote, int32_t status, uint32_t righ
 void bench_remote(struct bench *b);
 /* Acknowledges all records that the engine has sent to us. */
 void bench_ack(struct bench *b);
-/* The client submits; the record's size says how much of it there is. */
+/* Submits as the client; only the bytes that the record's size states are written. */
 void bench_submit(struct bench *b, const struct submit_record *record);
-/* bench_submit before the engine's next step. */
+/* As bench_submit, but the engine makes no step. */
 void bench_submit_unseen(struct bench *b, const struct submit_record *record);
-/* The next local event, consumed. False: there is none. */
+/* Consumes the next local event. False: there is none. */
 bool bench_local_event(struct bench *b, struct event_record *out);
 /* The flow of the first bind. */
 uint32_t bench_inflow(const struct bench *b);
 /* Bytes of events that the client has been shown. */
 uint64_t bench_events(const struct bench *b);
-/* These numbers are equal in each bench. */
+/* These numbers are the same in each bench. */
 uint64_t bench_random(struct bench *b);
 
 #endif

@@ -11,21 +11,21 @@
 
 struct still_fabric {
     struct fabric base;
-    struct fabric *self; /* the caller's: takes what goes to node 0, and all memory; NULL: none */
+    struct fabric *self; /* the caller's: takes operations to node 0, and all memory; NULL: none */
     struct fabric_event events[STILL_EVENTS];
     uint32_t head, tail;
     uint32_t memories;
     int32_t add_status;  /* of memory that is added */
     int add_refused;     /* the result of the call that adds memory, where less than 0 */
     int32_t drop_status; /* of memory that is dropped */
-    uint32_t drops;      /* asked for; those that went to `self` are not counted */
-    int post_status;     /* of reads and payloads, when less than 0, */
-    uint32_t post_after; /* behind so many that succeed */
+    uint32_t drops;      /* drops that were asked for, without those that went to `self` */
+    int post_status;     /* the result of reads and payloads, when less than 0, */
+    uint32_t post_after; /* after so many that succeed */
     bool holds;          /* reads and payloads do not complete, */
     struct fabric_event held[8];
     uint32_t held_count; /* until still_release */
-    int poll_status;     /* of poll, when less than 0 */
-    uint32_t kinds;      /* of records that were written: 1 << enum wire_kind */
+    int poll_status;     /* the result of poll, when less than 0 */
+    uint32_t kinds;      /* kinds of the records that were written: 1 << enum wire_kind */
     uint32_t runs;       /* written */
     uint32_t payloads;   /* and reads: posted */
     uint32_t runs_first; /* runs that were written before the first of these */
@@ -34,8 +34,8 @@ struct still_fabric {
 void still_open(struct still_fabric *f);
 /* Completes the operations that were held back. */
 void still_release(struct still_fabric *f);
-/* Adds an event for the next poll. An arrival without a peer is that of a fabric that does not know
- * the writer. */
+/* Adds an event for the next poll. An arrival without a peer is what a fabric gives that does not
+ * know the writer. */
 void still_push(struct still_fabric *f, const struct fabric_event *event);
 
 #endif

@@ -53,10 +53,10 @@ struct symbol *scene_block(struct symbol *data, const struct scene *s, uint32_t 
     return &data[(size_t)me * s->width + b];
 }
 
-/* ---- running a schedule --------------------------------------------------------------------- */
+/* ---- running a schedule ---------------------------------------------------------------------- */
 
-/* How many letters `me` sends to `peer`, or awaits from it; the blocks of the last, and the place
- * of those in a row of all that it sends. */
+/* How many letters `me` sends to `peer`, or awaits from it; the blocks of the last letter, and
+ * their place among all blocks that `me` sends. */
 uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_t peer,
                       struct coll_range *blocks, uint32_t *place)
 {
@@ -73,7 +73,7 @@ uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_
     return found;
 }
 
-/* Copies what leaves, for blocks leave as they stand before anything arrives. */
+/* Copies the leaving blocks, because blocks leave as they were before anything arrives. */
 static void send_letters(struct scene *s, uint32_t me)
 {
     const struct coll_round *now = &s->now[me];
@@ -168,7 +168,7 @@ void scene_run(struct scene *s)
         scene_round(s, r);
 }
 
-/* ---- start and end -------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static struct symbol *unknown_symbols(size_t count)
 {
@@ -197,7 +197,8 @@ void scene_end(struct scene *s)
     free(s->now);
 }
 
-/* ---- data that has come --------------------------------------------------------------------- */
+/* ---- data that has arrived
+ * --------------------------------------------------------------------- */
 
 /* The bits of the numbers below `end` in a word that starts with number `first`. */
 static uint64_t below(uint32_t first, uint32_t end)

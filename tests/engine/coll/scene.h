@@ -31,7 +31,7 @@ struct scene {
     uint32_t width; /* blocks of a participant; of scans twice as many */
     struct symbol *in, *out;
     struct coll_round *now;
-    struct symbol *letters[MOST]; /* that each has sent in this round, one after the other */
+    struct symbol *letters[MOST]; /* that each has sent in this round, in a row */
     uint32_t total;
     uint32_t sent[MOST], got[MOST]; /* blocks of each */
 };
@@ -41,7 +41,8 @@ struct symbol symbol_of(uint32_t participant, uint32_t what);
 
 bool symbol_holds(const struct symbol *s, uint32_t participant);
 
-/* Exactly the data of these participants for block `what` is in it; and their values' sum. */
+/* Whether the symbol holds exactly the data of these participants for block `what`, and the sum of
+ * their values. */
 void check_set(const struct symbol *s, uint32_t from, uint32_t to, uint32_t what);
 void check_sum(const struct symbol *s, uint32_t from, uint32_t to, uint32_t what);
 
@@ -52,7 +53,7 @@ void scene_end(struct scene *s);
 
 struct symbol *scene_block(struct symbol *data, const struct scene *s, uint32_t me, uint32_t b);
 
-/* One round, or all of them. */
+/* Carries out one round, or all of them. */
 void scene_round(struct scene *s, uint32_t r);
 void scene_run(struct scene *s);
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- data of each kind, before and after ---------------------------------------------------- */
+/* ---- data of each kind, before and after ----------------------------------------------------- */
 
 static uint32_t owner(const struct scene *s, uint32_t me, uint32_t b)
 {
@@ -112,7 +112,7 @@ static void end_alltoall(struct scene *s, uint32_t me, uint32_t b)
         check_set(scene_block(s->out, s, me, b), source, source + 1, me);
 }
 
-/* ---- theory --------------------------------------------------------------------------------- */
+/* ---- theory ---------------------------------------------------------------------------------- */
 
 static uint32_t log_up(uint32_t p)
 {
@@ -134,7 +134,7 @@ static uint32_t rounds_log(uint32_t p, uint32_t blocks)
     return log_up(p);
 }
 
-/* The largest power of two, and two more rounds for the others. */
+/* Rounds for the largest power of two, and two more rounds for the other participants. */
 static uint32_t rounds_pairs(uint32_t p, uint32_t blocks)
 {
     (void)blocks;
@@ -180,10 +180,10 @@ static uint32_t rounds_twice_around(uint32_t p, uint32_t blocks)
 static uint32_t rounds_halving(uint32_t p, uint32_t blocks)
 {
     (void)blocks;
-    return 2 * log_up(p); /* of the largest power of two, and two for the others */
+    return 2 * log_up(p); /* rounds for the largest power of two, and two for the others */
 }
 
-/* As for allreduce, but the root speaks for itself in the end. */
+/* As for allreduce, but at the end the root speaks for itself. */
 static uint32_t rounds_reduce_halving(uint32_t p, uint32_t blocks)
 {
     (void)blocks;
@@ -244,7 +244,7 @@ static uint32_t letters_reduce_halving(uint32_t p, uint32_t blocks)
     return p - speakers + speakers * log_up(speakers) + speakers - 1;
 }
 
-/* ---- the subjects --------------------------------------------------------------------------- */
+/* ---- the subjects ---------------------------------------------------------------------------- */
 
 struct subject {
     const char *name;
@@ -331,7 +331,7 @@ static void run_one(const struct subject *of, struct coll_shape shape)
     scene_end(&s);
 }
 
-/* Each root, and each number of blocks that the algorithm can meet. */
+/* Runs the subject with each root, and with each number of blocks that the algorithm can meet. */
 static void run_subject(const struct subject *of, uint32_t p)
 {
     static const uint64_t bytes[] = {0, 1, COLL_SLICE, COLL_SLICE + 1, 8 * COLL_SLICE};
@@ -386,7 +386,7 @@ static void test_reduce_groups_as_allreduce(void)
     }
 }
 
-/* Behind a barrier everybody has heard of everybody, directly or by others. */
+/* After a barrier every participant has heard of every other, directly or through others. */
 static void test_barrier_holds(void)
 {
     for (uint32_t p = 1; p <= MOST; p++) {
@@ -412,7 +412,7 @@ static void test_barrier_holds(void)
     }
 }
 
-/* With blocks of unequal sizes the bytes of each letter follow from this alone. */
+/* With blocks of unequal sizes this alone determines the bytes of each letter. */
 static void test_alltoall_pairs(void)
 {
     for (uint32_t p = 1; p <= MOST; p++) {
@@ -493,7 +493,7 @@ static const struct coll_algorithm *chosen(const struct coll_choices *choices, u
     return row ? row->algorithm : NULL;
 }
 
-/* Each call that the engine can meet has one algorithm, one that ends as its kind promises. */
+/* Each call that the engine can meet has exactly one algorithm, which ends as its kind promises. */
 static void test_table(void)
 {
     static const uint64_t bytes[] = {0, 8, 1 << 10, 1 << 14, 1 << 15, (1 << 16) - 1, 1 << 16};
@@ -535,7 +535,8 @@ static void test_reach(void)
         CU_ASSERT(reached[row]);
 }
 
-/* An algorithm whose rounds grow with the participants is for so many only as have much each. */
+/* An algorithm whose rounds grow with the participants serves only calls in which each participant
+ * has at least that much data. */
 static void test_many_participants(void)
 {
     static const struct {

@@ -12,14 +12,14 @@
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 
-#define PLACE UINT64_C(64) /* of the words, in the region and in the segment */
+#define PLACE UINT64_C(64) /* offset of the words, in the region and in the segment */
 
 struct atomic {
     struct submit_record record;
     uint8_t operands[256];
 };
 
-/* One that fetches, of so many bytes of operands, which are zero. */
+/* A fetching atomic with this many bytes of operands, which are zero. */
 static struct atomic atomic_of(const struct bench *b, uint8_t code, uint32_t length)
 {
     return (struct atomic){.record = {.size = sizeof(struct submit_record) + abi_pad8(length),
@@ -42,7 +42,7 @@ static struct bench *self_bench(void)
     return b;
 }
 
-/* Writes the record behind the others in the ring. No step is made yet. */
+/* Writes the record after the others in the ring, without a step. */
 static void submit(struct bench *b, const struct atomic *a)
 {
     struct ring_control *ring = &b->session->submit;
@@ -53,7 +53,7 @@ static void submit(struct bench *b, const struct atomic *a)
     atomic_store(&ring->tail, tail + a->record.size);
 }
 
-/* The local event that comes next, waited for. */
+/* Waits for the next local event. */
 static struct event_record local_event(struct bench *b)
 {
     struct event_record event = {.size = 0};
@@ -64,7 +64,7 @@ static struct event_record local_event(struct bench *b)
     return event;
 }
 
-/* ---- results -------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static uint64_t narrow(uint8_t code, uint64_t value)
 {
@@ -113,7 +113,7 @@ static double plain_float(enum word_op op, double old, double a, double b)
     return values[op];
 }
 
-/* The number as a word of the type has it, and back. */
+/* Converts a number to a word of the type, and back. */
 static uint64_t bits_of(uint8_t code, double number)
 {
     float single = (float)number;
@@ -130,7 +130,7 @@ struct trial {
     uint64_t old, a, b, after;
 };
 
-/* Three trials for a code; each type has one at the ends of its range. */
+/* Three trials for each code, one of them at the ends of its type's range. */
 static struct trial trial_of(uint8_t code, int i)
 {
     static const uint64_t integers[][3] = {
@@ -150,7 +150,8 @@ static struct trial trial_of(uint8_t code, int i)
     return t;
 }
 
-/* One operation on a word of the client's own; the words on both sides of it stay as they are. */
+/* Does one operation on a word of the client's own, and checks that the words on both sides stay as
+ * they are. */
 static void try_word(struct bench *b, uint8_t code, const struct trial *t, bool fetch)
 {
     uint32_t width = word_bytes(code), length = width << word_is_swap_if(code);
@@ -179,7 +180,7 @@ static void try_word(struct bench *b, uint8_t code, const struct trial *t, bool 
         CU_ASSERT(at[-1 - (int)i] == 0x5a && at[width + i] == 0x5a);
 }
 
-/* Guards that every code does what it says, with the value from before and without. */
+/* Guards that every code does what it says, with and without the value from before. */
 static void every_code(void)
 {
     for (uint32_t type = 0; type < WORD_TYPES; type++) {
@@ -232,9 +233,10 @@ static void several(void)
     bench_free(b);
 }
 
-/* ---- forbidden submissions ------------------------------------------------------------------ */
+/* ---- forbidden submissions ------------------------------------------------------------------- */
 
-/* Guards each check of a submission: by an error, or where no library submits it by quarantine. */
+/* Guards each check of a submission: it fails with an error, or, if no library submits this, by
+ * quarantine. */
 static void submissions(void)
 {
     static const struct {
@@ -298,7 +300,7 @@ static void submissions(void)
     }
 }
 
-/* Guards that operands come inline, or there would be none to check. */
+/* Guards that operands come inline: otherwise there would be none to check. */
 static void without_operands(void)
 {
     struct bench *b = self_bench();
@@ -377,7 +379,7 @@ static void results(void)
         uint32_t sequence, done, words;
         int32_t status;
         bool breaks;
-        int32_t shown; /* status of the event, whose bytes are the value */
+        int32_t shown; /* status of the event, whose `bytes` is the value */
         uint64_t bytes;
     } rows[] = {
         {"its value", 0, 1, 4, 0, false, 0, 99},
@@ -538,7 +540,7 @@ static void expect_records(struct bench *b, uint64_t at, const char *expected)
     CU_ASSERT_STRING_EQUAL(said, expected);
 }
 
-/* Guards which atomics go together: of three the second differs in one field. */
+/* Guards which atomics form one batch: of three the second differs in one field. */
 static void one_differs(void)
 {
     static const struct {

@@ -1,7 +1,5 @@
-/*
- * Which puts of a client go as one batch (session_batch.c), and what its record then says. One
- * engine over a fabric that only remembers; the test is the client and the peer. One thread.
- */
+/* Which puts of a client form one batch (session_batch.c), and the contents of its record. One
+ * engine over a fabric that only remembers; the test is the client and the peer. One thread. */
 #include "tests/suite.h"
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +11,7 @@
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
 
-#define REGION 4096u /* bytes, behind the remote of bench_remote */
+#define REGION 4096u /* bytes of the region that the remote of bench_remote leads to */
 #define RID    UINT64_C(100)
 
 struct put {
@@ -46,7 +44,7 @@ static struct put put_of(uint32_t i, uint32_t length)
     return put;
 }
 
-/* `size` bytes, whatever it says. No step is made yet. */
+/* Submits `size` bytes, whatever the record states, without a step. */
 static void submit(struct bench *b, const struct put *put, uint32_t size)
 {
     struct ring_control *ring = &b->session->submit;
@@ -63,7 +61,7 @@ static void submit(struct bench *b, const struct put *put, uint32_t size)
     atomic_store(&ring->tail, tail + size);
 }
 
-/* The record says what this one said. */
+/* Checks that the record has the contents of this put. */
 static void expect_put(const struct put *put, uint64_t rid, uint64_t offset, uint32_t length,
                        const uint8_t *payload)
 {
@@ -73,8 +71,8 @@ static void expect_put(const struct put *put, uint64_t rid, uint64_t offset, uin
     CU_ASSERT_EQUAL(memcmp(payload, put->payload, length), 0);
 }
 
-/* Checks the records from `at` on: how many puts each has, and that each put is the one that `puts`
- * has there, `count` of them at most. */
+/* Checks the records from `at` on: how many puts each has, and that these are the next ones of
+ * `puts`, `count` at most. */
 static void expect(struct bench *b, uint64_t at, const struct put *puts, uint32_t count,
                    const char *expected)
 {
@@ -119,7 +117,7 @@ static void one_differs(void)
         const char *what;
         size_t offset, bytes;
         uint64_t value;
-        const char *records; /* NULL: the second fails, and the others go by themselves */
+        const char *records; /* NULL: the second fails, and the others go on their own */
         bool quarantined;
     } rows[] = {
 #define FIELD(name) offsetof(struct submit_record, name), sizeof(((struct submit_record *)0)->name)
@@ -231,7 +229,7 @@ static void how_many(void)
         /* The puts counted by `before` have been taken, and have ended. */
         uint32_t before, count, length;
         uint32_t ops_max, events; /* 0: no limit of these */
-        uint32_t last_length;     /* of the last, where it is another */
+        uint32_t last_length;     /* the length of the last put, if it differs */
         bool quarantined;
         const char *records;
     } rows[] = {
@@ -289,7 +287,7 @@ static void how_many(void)
     }
 }
 
-/* Two puts, which go as one batch, in a step: how many runs left. */
+/* Submits two puts, which form one batch, and makes a step. Returns how many runs left. */
 static uint32_t runs_with_batch(struct bench *b)
 {
     uint32_t runs = b->fabric.runs;
@@ -303,7 +301,7 @@ static uint32_t runs_with_batch(struct bench *b)
     return b->fabric.runs - runs;
 }
 
-/* The peer acknowledges all that was posted: how many runs leave in that step. */
+/* The peer acknowledges all that was posted. Returns how many runs leave in that step. */
 static uint32_t runs_with_ack(struct bench *b)
 {
     struct wire_ack ack = {.head = {.words = sizeof(ack) / 8, .kind = WIRE_ACK}};
@@ -315,8 +313,8 @@ static uint32_t runs_with_ack(struct bench *b)
     return b->fabric.runs - runs;
 }
 
-/* A batch behind one under way waits for the ACK, and for what the client submits then; a few
- * times only where the client submits nothing then. */
+/* A batch that follows one under way waits for the ACK, and takes along what the client submits
+ * until then; where the client submits nothing, this happens only a few times. */
 static void test_short_runs_wait(void)
 {
     struct bench *b = submitting_bench();
@@ -358,8 +356,8 @@ static void test_short_runs_hastened(void)
     bench_free(b);
 }
 
-/* Nothing leaves while a batch waits, so the other side may stop looking: it is nudged as beside an
- * empty ledger. */
+/* While a batch waits nothing leaves, so the other side may stop looking: it is nudged as it is
+ * when the ledger is empty. */
 static void test_short_runs_nudged(void)
 {
     struct bench *b = submitting_bench();

@@ -11,7 +11,7 @@
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 
-#define PLACE UINT64_C(64) /* of the words, in the region */
+#define PLACE UINT64_C(64) /* offset of the words in the region */
 
 static uint32_t until_busy; /* elements that can be changed before one cannot */
 
@@ -46,7 +46,7 @@ struct atomic {
     uint64_t operands[16];
 };
 
-/* Adds one to each of so many words. */
+/* Adds one to each of this many words. */
 static struct atomic atomic_of(const struct bench *b, uint32_t words, uint16_t flags)
 {
     struct atomic a = {.record = {.size = (uint32_t)sizeof(struct submit_record) + 8 * words,
@@ -82,7 +82,8 @@ static bool local_event(struct bench *b, struct event_record *event)
     return false;
 }
 
-/* Guards one operation: it has no event at its target, and its own says how many are done. */
+/* Guards one operation: its target gets no event, and its own event says how many elements are
+ * done. */
 static void one(void)
 {
     static const uint16_t flags[] = {0, SUBMIT_FETCH, SUBMIT_NO_LCE, SUBMIT_NO_RCE};
@@ -111,7 +112,7 @@ static void one(void)
                                              ? 0
                                              : UINT64_C(0xeeeeeeeeeeeeeeee));
                 }
-                until_busy = UINT32_MAX; /* the operations behind it are done */
+                until_busy = UINT32_MAX; /* the operations after it are done */
                 submit(b, &a);
                 CU_ASSERT_EQUAL(local_event(b, &event), flags[f] != SUBMIT_NO_LCE);
                 CU_ASSERT_EQUAL(b->segment[PLACE], done > 0 ? 2 : 1);
@@ -119,7 +120,7 @@ static void one(void)
             }
 }
 
-/* Guards a batch: those before the busy word are done and have their events, the others not. */
+/* Guards a batch: puts before the busy word are done and have their events, the others have not. */
 static void in_a_batch(void)
 {
     enum { COUNT = 6 };
@@ -170,7 +171,7 @@ static struct atomic notification(const struct bench *b)
  * done spill, and where none was done the flow is not stopped. */
 static void spilled(void)
 {
-    /* Events, where so many are done: one of them finds the place that is left. */
+    /* Events, when this many operations are done: one of them finds the only place left. */
     static const uint64_t spills[] = {0, 0, 1, 2};
 
     for (uint32_t done = 0; done < 4; done++) {

@@ -53,7 +53,7 @@ static void settle(void)
     world_settle(world, 20000);
 }
 
-/* The next event of a client's ring; false: none. */
+/* Takes the next event of a client's ring. False: there is none. */
 static bool event_of(uint32_t client, enum message_ring ring, struct message_event *out)
 {
     return message_probe(&flood.client[client], ring, out) == 1;
@@ -204,8 +204,8 @@ static void test_too_long_for_the_ring(void)
     close_world();
 }
 
-/* The target has as many pairs as it may, and none is left for replies: a request that wants one is
- * not delivered. */
+/* The target has as many pairs as it may, so none is left for replies: a request that wants a reply
+ * is not delivered. */
 static void test_no_flow_for_replies(void)
 {
     struct message_send s;
@@ -254,7 +254,8 @@ static void test_withdrawal(void)
     }
 }
 
-/* A Long reply into a region that is gone: its end says so, and the requester has its credit. */
+/* A Long reply goes to a region that is gone: its end says so, and the requester gets its credit
+ * back. */
 static void test_reply_fails_at_its_start(void)
 {
     struct message_send s;
@@ -281,7 +282,7 @@ static void test_reply_fails_at_its_start(void)
     close_world();
 }
 
-/* A remote that a Long reply uses is let go, and its place taken at once. */
+/* A remote that a Long reply uses is freed, and its place taken at once. */
 static void test_reply_over_an_unbound_remote(void)
 {
     struct message_send s;
@@ -381,7 +382,7 @@ static void expect_quarantine(uint32_t client, const char *reason)
     CU_ASSERT_TRUE(c->quarantined && strstr(c->reason, reason) != NULL);
 }
 
-/* A field of a record or of its block, set to what makes no sense. */
+/* A field of a record or of its block, set to a senseless value. */
 static void test_wrong_submissions(void)
 {
     enum { BLOCK = sizeof(struct submit_record) };
@@ -525,8 +526,8 @@ static void test_reply_space(void)
     close_world();
 }
 
-/* Requests of both are held, and neither has an operation left: a reply gets through, for it waits
- * for none of that. */
+/* Requests of both are held, and neither has a free operation: a reply still gets through, because
+ * it needs none of these. */
 static void test_replies_pass_held_requests(void)
 {
     static const uint8_t payload[1000];
@@ -582,7 +583,7 @@ static void test_an_answer_keeps_awake(void)
     close_world();
 }
 
-/* A client gives space back that it does not have. */
+/* A client gives back more space than it has. */
 static void test_reply_ring_meddled_with(void)
 {
     struct message_send s;

@@ -12,7 +12,7 @@
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 
-#define PLACE          UINT64_C(64) /* of the words, in the region and in the segment */
+#define PLACE          UINT64_C(64) /* offset of the words, in the region and in the segment */
 #define CODE(op, type) (op | type << 4)
 
 /* Room for any verdict of the engine. */
@@ -39,7 +39,8 @@ static struct peer_atomic peer_atomic_of(const struct bench *b)
                                 .operands = {3}};
 }
 
-/* Guards what a peer's record may say: the link breaks, the origin gets an error, or it is done. */
+/* Guards what a peer's record may say: the link breaks, the origin gets an error, or the operation
+ * is done. */
 static void records(void)
 {
     enum outcome { BREAKS = 1, DONE = 2 };
@@ -231,7 +232,7 @@ static bool die(void *context, uint32_t client)
     longjmp(death, 1);
 }
 
-/* The process is dead: the next one takes over, and is linked. */
+/* The process is dead. The next one takes over, and is linked. */
 static void take_over(struct bench *b)
 {
     b->host.faulted = NULL;
@@ -242,7 +243,7 @@ static void take_over(struct bench *b)
         0);
     CU_ASSERT_EQUAL(engine_session_inherit(b->engine, 0, b->session), 0);
     CU_ASSERT_EQUAL(engine_segment_inherit(b->engine, 0, b->segment), 0);
-    b->position = peek_peer(b->engine, 1).staged; /* all that it has sent has arrived */
+    b->position = peek_peer(b->engine, 1).staged; /* everything that it has sent has arrived */
     CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
 }
 
@@ -257,7 +258,7 @@ static void die_at(struct bench *b, const struct peer_atomic *a)
     take_over(b);
 }
 
-/* The verdict that the record brings, and how much it adds to the word. */
+/* The verdict on the record, and how much the record adds to the word. */
 static void expect_again(struct bench *b, const struct peer_atomic *a, uint8_t kind, int32_t status,
                          uint8_t adds)
 {
@@ -330,7 +331,7 @@ static void a_death_behind_the_commit(void)
     CU_ASSERT_EQUAL(b->segment[PLACE], 3);
     next.put.op.atomic = CODE(WORD_READ, WORD_U64) | WIRE_FETCH;
     die_at(b, &next);
-    a.put.op.sequence = 0; /* as the one that was done, by another operation's chance */
+    a.put.op.sequence = 0; /* the same number as the operation that was done, by chance */
     expect_again(b, &a, WIRE_RESULT, 0, 3);
     bench_free(b);
 }

@@ -1,7 +1,7 @@
 /*
  * Payloads leave in pieces, and no more of them are on their way to a peer than its window takes:
- * every length arrives whole, a small put passes what is endless, and a payload that is half on its
- * way survives a broken link, and ends with its region.
+ * every length arrives whole, a small put overtakes an endless transfer, and a payload that is half
+ * on its way survives a broken link, and ends with its region.
  *
  * Ends 0 and 2 are on one node, 1 and 3 on another. Thread: one.
  */
@@ -98,7 +98,7 @@ static void boundaries(void)
 {
     static const struct {
         uint64_t length;
-        uint32_t reads; /* that a get of it takes, on one rail */
+        uint32_t reads; /* how many reads a get of it takes, on one rail */
     } rows[] = {
         {0, 0},
         {1, 1},
@@ -136,7 +136,7 @@ static void boundaries(void)
 /* ---- a small put beside ------------------------------------------------------------------------
  */
 
-/* Bytes of its flow's payloads, each of `length`, that were posted so far. */
+/* Bytes that were posted so far of payloads of its flow, each of `length`. */
 static uint64_t posted_from(uint32_t from, uint64_t length)
 {
     struct peek_flow f = flow_from(from);
@@ -144,7 +144,8 @@ static uint64_t posted_from(uint32_t from, uint64_t length)
     return f.started * length + f.posted;
 }
 
-/* A client leaves behind no more than one window, whatever the other client has submitted. */
+/* At most one window of a client's payloads goes ahead of another client's small put, whatever the
+ * first client has submitted. */
 static void passes(void)
 {
     for (size_t w = 0; w < WAYS; w++)
@@ -171,8 +172,8 @@ static void passes(void)
         }
 }
 
-/* The most bytes of payloads on their way until client 0 has posted so many more, while client 2
- * sends one small put after another. */
+/* Returns the most bytes of payload that were under way at a time until client 0 had posted this
+ * many more, while client 2 sends one small put after another. */
 static uint64_t most_on_their_way(uint64_t bytes)
 {
     uint64_t until = posted_from(0, LONG) + bytes, most = 0;
@@ -206,7 +207,7 @@ static void fill_window(uint32_t *submitted)
     CU_ASSERT_FATAL(turns < TURNS_MAX);
 }
 
-/* While two clients send, a part of the window is theirs; one that is alone has all of it. */
+/* While two clients send, a part of the window is theirs; a client that is alone has all of it. */
 static void shared_window(void)
 {
     for (size_t w = 0; w < WAYS; w++) {
@@ -247,7 +248,7 @@ static void broken_links(void)
 }
 
 /* The key is withdrawn, or a client dies: it waits for all pieces that are on their way, and none
- * follows; what had no room meanwhile goes on. */
+ * follows; what had no room meanwhile continues. */
 static void endings(void)
 {
     for (size_t w = 0; w < WAYS; w++)

@@ -18,7 +18,7 @@
 #define LENGTH  4096u
 #define WORD_AT 1024u
 
-#define SET 0x70u /* of a U64: the codes as they travel */
+#define SET 0x70u /* SET of a U64, as the codes travel */
 #define ADD 0x71u
 
 /* ---- at the target --------------------------------------------------------------------------- */
@@ -104,7 +104,7 @@ static void placed_then_signalled(void)
     bench_free(b);
 }
 
-/* Nobody would look at the word again before it is time to. */
+/* Nothing would make a thread look at the word again before it is time to. */
 static void wakes_its_context(void)
 {
     struct bench *b = linked_bench();
@@ -192,8 +192,7 @@ static void failed_without_effect(void)
     }
 }
 
-/* A block of so many bytes, and a payload of those that are left: the record is as long as before.
- */
+/* A block of this many bytes, with a shorter payload: the record is as long as before. */
 static void set_block(struct packed *packed, uint16_t bytes)
 {
     packed->put.op.length += packed->put.op.rid_len - bytes;

@@ -29,7 +29,7 @@ struct vector_record {
     } pieces[2];
 };
 
-/* The last record of a vector of 20 bytes, 11 of them here. */
+/* The last record of a vector of 20 bytes, with 11 of them in it. */
 static struct vector_record good_vector(const struct bench *b)
 {
     return (struct vector_record){
@@ -233,7 +233,7 @@ static void fields_of_a_block(void)
         const char *what;
         size_t offset, bytes;
         uint64_t value;
-        int status; /* of the local event; 1: quarantined */
+        int status; /* status of the local event; 1: quarantined */
     } rows[] = {
 #define FIELD(name) offsetof(struct block, name), sizeof(((struct block *)0)->name)
         {"nothing", FIELD(record.lid), 3, 0},
@@ -340,7 +340,7 @@ static void expect_end(struct bench *b, uint64_t id, int status)
     CU_ASSERT_EQUAL(event.status, status);
 }
 
-/* Each record ends; the flow goes on with the next operation. */
+/* Each record ends; the flow continues with the next operation. */
 static void expect_failed_vector(struct bench *b, int first, int second)
 {
     struct block block = last_block();
@@ -356,7 +356,7 @@ static void expect_failed_vector(struct bench *b, int first, int second)
     CU_ASSERT_NOT_EQUAL(b->fabric.kinds & 1u << WIRE_VECTOR, 0);
 }
 
-/* A record that fails when it is submitted fails the last one. */
+/* A record that fails on submission makes the last one fail. */
 static void fails_at_submission(void)
 {
     struct bench *b = submitting_bench();
@@ -370,7 +370,7 @@ static void fails_at_submission(void)
     bench_free(b);
 }
 
-/* A payload that the fabric does not take fails as well, before the last record has come and
+/* A payload that the fabric does not take fails as well, before the last record has arrived and
  * behind. The payload of the first piece is on its way. */
 static void fails_at_start(void)
 {
@@ -400,7 +400,7 @@ static void fails_at_start(void)
     }
 }
 
-/* The first piece fails at once, and takes the second one along, which has not started. */
+/* The first piece fails at once, and with it the second one, which has not started. */
 static void fails_all_that_follow(void)
 {
     struct bench *b = submitting_bench();

@@ -1,8 +1,6 @@
-/*
- * Operations from a peer at points where something else is on its way: the flow, the client, the
- * memory for what has to be said of it. test_records has the fields. One engine; the test is its
- * peer (record_bench.h). One thread.
- */
+/* Operations from a peer while something else is under way: the flow, the client, or the memory for
+ * its answer changes. test_records has the fields. One engine; the test is its peer
+ * (record_bench.h). One thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,9 +97,9 @@ static void flows_of_others(void)
     }
 }
 
-/* ---- places of the payload ------------------------------------------------------------------ */
+/* ---- places of the payload ------------------------------------------------------------------- */
 
-/* The key is right, and yet it must not be written: what was there stays. */
+/* The key is right, and yet it must not be written: the old contents stay. */
 static void regions_not_to_be_written(void)
 {
     enum { READ_ONLY, ANOTHERS, NOT_ATTACHED, ROWS };
@@ -194,7 +192,7 @@ static void memory_that_faults(void)
     }
 }
 
-/* As long as what is copied has room for, and longer. */
+/* Operations as long as the room for copies, and longer ones. */
 static void batches_too_long(void)
 {
     struct bench *b = bench_of(false);
@@ -210,7 +208,7 @@ static void batches_too_long(void)
     bench_free(b);
 }
 
-/* ---- events and their room ------------------------------------------------------------------ */
+/* ---- events and their room ------------------------------------------------------------------- */
 
 /* Room for the event is reserved before anything is placed: a program that polls its memory never
  * sees the payload of a put that is refused, and sees it once the put is taken. */
@@ -243,8 +241,8 @@ static void refused_and_not_placed(void)
     }
 }
 
-/* Without memory to say that it is refused, or to hold its flow, it comes again, payload and all.
- */
+/* Without memory to note that it is refused, or to hold its flow, the put comes again with its
+ * payload. */
 static void refusals_without_memory(void)
 {
     static const struct {
@@ -266,7 +264,7 @@ static void refusals_without_memory(void)
 
         for (uint32_t n = 0; n < RING / event_bytes(0); n++, op.sequence++)
             bench_send(b, &op, sizeof(op));
-        /* The next note that is no verdict needs a chunk of its own. */
+        /* The next note other than a verdict needs a chunk of its own. */
         while (peek_note_place(b->engine, PEER, NOTES_OTHERS) != 0) {
             const struct wire_region revoke = {
                 .head = {.words = sizeof(revoke) / 8, .kind = WIRE_REVOKE}, .slot = 3};
@@ -322,14 +320,14 @@ static void request_something(struct bench *b)
                  .block = {.kind = SUBMIT_SHORT}};
 
     bench_remote(b);
-    poke_reply_ring(b->engine, 0, 1u << 20); /* as for a client of any size */
+    poke_reply_ring(b->engine, 0, 1u << 20); /* the reply ring is large enough for any request */
     bench_submit(b, &request.record);
     CU_ASSERT_FALSE_FATAL(b->quarantined);
     CU_ASSERT_EQUAL_FATAL(peek_flow(b->engine, 0).replies_expected, 1);
 }
 
-/* One that is too long for its requester gives it its space back; one whose payload cannot be named
- * breaks the link. */
+/* A reply that is too long for its requester gives its space back; a reply whose payload cannot be
+ * named breaks the link. */
 static void replies_that_do_not_fit(void)
 {
     enum { FITS, TOO_LONG, NO_SUCH_PAYLOAD, NOT_THERE_YET, ROWS };
@@ -359,7 +357,7 @@ static void replies_that_do_not_fit(void)
     }
 }
 
-/* A Long reply goes where its request came from: by a remote of the client's that leads there. */
+/* A Long reply goes to the origin of its request, by a remote of the client that leads there. */
 static void ways_of_a_long_reply(void)
 {
     enum { TO_ITSELF, TO_ANOTHER_RANK, TO_THE_REQUESTER, NOWHERE, ROWS };
@@ -380,7 +378,7 @@ static void ways_of_a_long_reply(void)
                     .block = {.kind = SUBMIT_LONG}};
 
         send_message(b, &request);
-        for (uint32_t peer = 2; peer > 0; peer--) { /* the request has come from peer 1 */
+        for (uint32_t peer = 2; peer > 0; peer--) { /* the request has arrived from peer 1 */
             const struct engine_key key = BENCH_KEY;
 
             CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, peer, &key, 1), 0);

@@ -11,7 +11,7 @@
 
 #define PEER 1u /* its node */
 
-/* A put from the client's segment, whose payload travels by itself. */
+/* A put from the client's segment, whose payload travels on its own. */
 static struct submit_record long_put(void)
 {
     return (struct submit_record){.size = sizeof(struct submit_record),
@@ -21,7 +21,7 @@ static struct submit_record long_put(void)
 }
 
 /* A sign of life goes ahead of payloads that wait for the link, which may be long: the peer excuses
- * no silence before one has come. It acknowledges what was consumed before. */
+ * no silence before one has arrived. It acknowledges what was consumed before. */
 static void test_sign_of_life_first(void)
 {
     for (int again = 0; again < 2; again++) {
@@ -71,7 +71,7 @@ static void pass(struct bench *b)
     bench_steps(b, 2);
 }
 
-/* A payload comes in pieces, one in each interval, behind the record that ends it: as long as they
+/* A payload comes in pieces, one in each interval, after the record that ends it: as long as they
  * come nothing is missing. When they stop before the last, something is, though the peer lives. */
 static void test_pieces_in_time(void)
 {

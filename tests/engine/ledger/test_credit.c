@@ -1,8 +1,6 @@
-/*
- * Things that a peer may have of us at a time: memory for its ledger, runs without an
- * acknowledgement, room in a client's ring; and what it may acknowledge or announce. One engine
- * over a fabric that only remembers; the test is the peer. One thread.
- */
+/* What a peer may hold of us at a time: memory for its ledger, runs without an acknowledgement,
+ * room in a client's ring; and what it may acknowledge or announce. One engine over a fabric that
+ * only remembers; the test is the peer. One thread. */
 #include "shm_ring/doorbell.h"
 #include "tests/suite.h"
 #include "daemon/engine/engine.h"
@@ -111,7 +109,7 @@ static void test_refused_into_spill(void)
     CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, event);
     send_notes(b, fill + 2, fill + 3);
     CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, 2 * event);
-    ack.consumed = peek_peer(b->engine, 1).posted; /* its window of runs is full */
+    ack.consumed = peek_peer(b->engine, 1).posted; /* the peer's window of runs is full */
     bench_send(b, &ack, sizeof(ack));
     b->fabric.kinds = 0;
     atomic_store(&shared->remote.head, bench_events(b));
@@ -139,8 +137,9 @@ static void test_client_counts(void)
     bench_free(b);
 }
 
-/* How a context waits, as its client says: the sleep that lasts counts up to now, unless it ends
- * as we look, or has not begun yet. A client that says nothing, or nonsense, has its bell. */
+/* A context's row shows how its client says that it waits. A sleep that lasts counts up to now,
+ * unless it ends as we look, or has not begun yet. If a client writes nothing, or nonsense, its
+ * bell is used. */
 static void test_client_waits(void)
 {
     static const struct {
@@ -223,7 +222,7 @@ static void test_window_over_two_rings(void)
     bench_free(b);
 }
 
-/* As many runs are out as may leave without an ACK, and none is acknowledged. */
+/* As many runs are under way as may leave without an ACK, and none is acknowledged. */
 static struct bench *bench_out_of_runs(void)
 {
     struct bench *b = linked_bench();
@@ -235,8 +234,8 @@ static struct bench *bench_out_of_runs(void)
     return b;
 }
 
-/* With no run left but those kept for ACKs, one leaves when it covers much, however long it is due:
- * two peers that spend them on less wait for each other. */
+/* When only the runs kept for ACKs are left, an ACK leaves only if it covers much, however long it
+ * is due: two peers that spend these runs on less would wait for each other. */
 static void test_runs_kept_for_acks(void)
 {
     struct bench *b = bench_out_of_runs();
@@ -252,7 +251,7 @@ static void test_runs_kept_for_acks(void)
     bench_free(b);
 }
 
-/* A nudge takes none of them either. */
+/* Nor does a nudge take one of these runs. */
 static void test_nudge_without_runs(void)
 {
     for (int runs_free = 1; runs_free >= 0; runs_free--) {
@@ -271,7 +270,7 @@ static void test_nudge_without_runs(void)
     }
 }
 
-/* Where runs are cut, what waits for the peer's ACK leaves one of ours a run. */
+/* Where runs are cut, records that wait for the peer's ACK leave a run free for an ACK of ours. */
 static void test_ack_behind_cut_runs(void)
 {
     struct wire_region revokes[120];
@@ -300,12 +299,13 @@ static void test_ack_behind_cut_runs(void)
     bench_free(b);
 }
 
-/* A note comes, and the client answers before a later step, or does not: when the ACK leaves. */
+/* A note arrives, and the client answers before a later step, or not at all: in which step the ACK
+ * leaves. */
 struct ride {
     bool hasten;
     uint32_t
-        answered;   /* step that takes the answer, the first being that which consumed; 0: none */
-    uint32_t acked; /* and step in which the ACK leaves */
+        answered; /* the step that takes the answer, counted from the one that consumed; 0: none */
+    uint32_t acked; /* the step in which the ACK leaves */
 };
 
 static void check_ride(struct bench *b, const struct ride *ride, uint32_t number)
@@ -351,8 +351,8 @@ static void test_rides(void)
     bench_free(b);
 }
 
-/* The peer acknowledges all that has been posted. Whether an ACK leaves: with a put in the same
- * step, or alone. */
+/* The peer acknowledges all that has been posted. Returns whether an ACK leaves, with a put in the
+ * same step or alone. */
 static bool ack_answered(struct bench *b, bool put)
 {
     const struct submit_record note = {
@@ -368,11 +368,11 @@ static bool ack_answered(struct bench *b, bool put)
     return (b->fabric.kinds & 1u << WIRE_ACK) != 0;
 }
 
-/* One ACK leaves behind so many of the peer's. */
+/* The engine sends one ACK for every `every` answers of the peer. */
 static void check_acks(struct bench *b, bool put, uint32_t every)
 {
     for (uint32_t i = 1; i < RUN_WINDOW && !ack_answered(b, put); i++)
-        continue; /* runs of before count too */
+        continue; /* runs from before count too */
     for (uint32_t i = 1; i <= RUN_WINDOW; i++)
         CU_ASSERT_EQUAL(ack_answered(b, put), i % every == 0);
 }
@@ -391,8 +391,8 @@ static void test_acks_of_acks(void)
     bench_free(b);
 }
 
-/* A step does not look at a peer whose ACK only waits for its time, and the caller hears that time.
- */
+/* A step does not look at a peer whose ACK only waits for its time; the caller is given that
+ * time. */
 static void test_rests(void)
 {
     struct bench *b = linked_bench();
@@ -422,7 +422,7 @@ static void test_announcements(void)
     for (int i = 0; i < 20000; i++) {
         uint64_t random = bench_random(b);
 
-        /* Every other one of the peer that there is. */
+        /* Goes through every other peer. */
         still_push(&b->fabric, &(struct fabric_event){
                                    .kind = FABRIC_ARRIVED,
                                    .immediate = i % 2 ? wire_immediate((uint32_t)(random >> 32) % 4,

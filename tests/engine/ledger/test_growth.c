@@ -33,7 +33,7 @@ static size_t bytes_of(struct engine_config config)
     return engine_arena_bytes(&config) + engine_private_bytes(&config);
 }
 
-/* The memory that one more of something takes, by the difference that a thousand make. */
+/* The memory that one more object takes, from the difference that a thousand of them make. */
 static double each(uint32_t *field, struct engine_config *config)
 {
     size_t few = bytes_of(*config);
@@ -74,7 +74,7 @@ static void test_table(void)
     }
 }
 
-/* Memory as the kernel gives it: only what is touched is there. */
+/* Memory as the kernel gives it: only touched pages exist. */
 static void *pages(size_t size)
 {
     void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -123,7 +123,7 @@ static int link_to(struct engine *e, uint32_t node, uint64_t *now)
     return r < 0 ? r : engine_peer_up(e, node, &theirs);
 }
 
-/* An engine with so many peers, and its memory. */
+/* An engine with this many peers, and its memory. */
 struct grown {
     struct still_fabric fabric;
     struct engine *engine;

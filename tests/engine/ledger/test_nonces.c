@@ -1,7 +1,7 @@
 /*
  * Nonces of payloads that travel ahead of their records: flows that are held, and those that end,
  * give theirs back, also in the middle of a payload's pieces, so that they do not stop the large
- * puts of others; nor do those that find no nonce stop what needs none.
+ * puts of others; and operations that find no nonce do not stop operations that need none.
  */
 #include "tests/suite.h"
 #include "tests/engine/world/paths/driver.h"
@@ -100,7 +100,7 @@ static void ended_clients(void)
                 &driver,
                 (struct model_op){
                     .from = from, .to = 1, .kind = PATH_PUT, .length = 512, .rid_len = 48});
-        /* Until so many payloads are under way that not all can have their records. */
+        /* Runs until more payloads are under way than can have their records. */
         for (int i = 0; i < 2000 && peek_peer(e, 1).nonces_free > NONCE_WINDOW - 50; i++)
             driver_turn(&driver);
         ahead += NONCE_WINDOW - peek_peer(e, 1).nonces_free;
@@ -122,7 +122,7 @@ static void ended_clients(void)
     world_path_close(&path);
 }
 
-/* ---- in the middle of a payload's pieces ---------------------------------------------------- */
+/* ---- in the middle of a payload's pieces ----------------------------------------------------- */
 
 enum end { ORIGIN_ENDS, TARGET_ENDS, KEY_ENDS };
 
@@ -147,7 +147,7 @@ static bool put(struct world *w, uint32_t from, int remote)
     return world_submit(w, from, 0, &record, NULL, NULL, NULL) >= 0;
 }
 
-/* The flow from client 1 to 3 ends when so many pieces have left. How many nonces are missing. */
+/* The flow from client 1 to 3 ends when this many pieces have left. How many nonces are missing. */
 static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t pieces)
 {
     const struct world_options options = {
@@ -207,7 +207,7 @@ static void half_way(void)
     }
 }
 
-/* ---- flows that need no nonce --------------------------------------------------------------- */
+/* ---- flows that need no nonce ---------------------------------------------------------------- */
 
 static uint64_t staged(uint32_t from, uint32_t to)
 {
@@ -216,8 +216,8 @@ static uint64_t staged(uint32_t from, uint32_t to)
     return peek_flow(e, peek_flow_of(e, (uint32_t)driver.remotes[from][to].handle)).staged;
 }
 
-/* There is no nonce; the flow that needs none stands behind two of its client's that do, and behind
- * another client's: one step takes it all the same. */
+/* There is no nonce; the flow that needs none stands after two of its client's that do, and after
+ * another client's: one step takes it anyway. */
 static void others_go_on(void)
 {
     const struct world_options options = {

@@ -386,8 +386,7 @@ static void test_good_message_is_taken(void)
     bench_free(b);
 }
 
-/* An operation that was refused and then failed at its origin: no event comes, and nothing is owed.
- */
+/* An operation was refused and then failed at its origin: no event comes, and nothing is owed. */
 static void test_request_without_event(void)
 {
     struct bench *b = linked_bench();
@@ -400,7 +399,7 @@ static void test_request_without_event(void)
     bench_free(b);
 }
 
-/* Fields of a good message that make no sense, and replies to what was never asked. */
+/* Senseless fields of an otherwise good message, and replies to requests that were never made. */
 static void test_senseless_messages_break_the_link(void)
 {
     enum { BLOCK = sizeof(struct wire_op) };
@@ -454,7 +453,7 @@ static void test_senseless_messages_break_the_link(void)
     }
 }
 
-/* Whatever number a reply gives as its request's flow: nobody has asked. */
+/* A reply names any number as its request's flow: there was no such request. */
 static void test_replies_to_nothing(void)
 {
     static const uint32_t tokens[] = {0, 1, 7, 8, 9, 99, 1u << 31, UINT32_MAX};
@@ -488,8 +487,8 @@ static void submit(struct bench *b, struct ring_control *control, uint32_t ring,
 
 static const uint8_t late_kinds[] = {WIRE_STOP, WIRE_GO, WIRE_GONE, WIRE_REFUSE};
 
-/* A note names a flow that is not resolved yet: the note was for the flow that had its number
- * before. */
+/* A note names a flow that is not resolved yet: the note was meant for the previous flow with that
+ * number. */
 static void test_late_notes_of_requests(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {
@@ -510,7 +509,7 @@ static void test_late_notes_of_requests(void)
     }
 }
 
-/* A reply to the one request that has come, without a local event. */
+/* A reply to the one request that has arrived, without a local event. */
 static void submit_answer(struct bench *b)
 {
     struct session_shared *shared = b->session;
@@ -585,8 +584,8 @@ static void test_replies_in_quota(void)
     }
 }
 
-/* A context that ends while there is no memory to say so: what stays of it until then names no flow
- * that may be another's by then. */
+/* A context ends while there is no memory to report that. What remains of the context until then
+ * must not name a flow that another context may have by then. */
 static void test_parting_without_memory(void)
 {
     struct bench *b = linked_bench();

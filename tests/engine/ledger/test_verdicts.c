@@ -26,7 +26,7 @@ struct scene {
     uint32_t remotes[CLIENTS]; /* FLOODER and PARTNER to each other, VICTIM and SENDER too */
     uint64_t ended[CLIENTS], seen[CLIENTS]; /* local events; requests */
     uint64_t replies;
-    int status;     /* of all local events but those of the victims */
+    int status;     /* status of all local events except those of the victims */
     uint32_t reply; /* bytes of the partner's replies; 0: it has no handler */
 };
 
@@ -80,7 +80,7 @@ static void scene_close(struct scene *s)
     world_close(s->w);
 }
 
-/* A message of so many bytes: 0 if there was room to submit it. */
+/* A message of this many bytes: 0 if there was room to submit it. */
 static int send(struct scene *s, uint32_t from, uint16_t flags, uint32_t length)
 {
     static const uint8_t payload[LONGEST];
@@ -175,8 +175,8 @@ static void flood_begin(struct scene *s, size_t flood)
     CU_ASSERT_FATAL(!s->w->failed);
 }
 
-/* A lone message waits for one turn of the flood and what it took too much; with a full ledger for
- * what gives it room (ledger_may_pass). */
+/* A lone message waits for one turn of the flood and its excess; with a full ledger also for the
+ * time that makes room (ledger_may_pass). */
 static void test_a_lone_message(void)
 {
     for (size_t i = 0; i < sizeof(floods) / sizeof(floods[0]); i++) {
@@ -185,7 +185,7 @@ static void test_a_lone_message(void)
         uint64_t most = 0;
 
         flood_begin(&s, i);
-        s.w->nodes[1].budget_max = 1; /* a turn or two a step: little of what follows is counted */
+        s.w->nodes[1].budget_max = 1; /* a turn or two a step: little of the following is counted */
         for (uint32_t n = 1; n <= 50 && !s.w->failed; n++) {
             uint64_t before = staged(&s), own = staged_of(&s, SENDER), seen = s.seen[VICTIM];
             uint32_t rounds = 0;
@@ -240,7 +240,7 @@ static void test_own_requests(void)
     scene_close(&s);
 }
 
-/* With as much to send as it likes, it has half of the link. */
+/* A client with any amount to send has half of the link. */
 static void test_shares(void)
 {
     const uint64_t each = sizeof(struct wire_op) + sizeof(struct message) + LONGEST;

@@ -1,8 +1,8 @@
 /*
- * Changes while an operation waits: its memory goes, or becomes another's; what it is for is
- * withdrawn; the fabric takes a part of it and no more. It ends with an error that says so, what
- * the target waits for goes all the same, and nobody else's memory is touched. One engine; the test
- * is its client, its peer, and the fabric (record_bench.h). One thread.
+ * Changes while an operation waits: its memory goes, or becomes another's; its target is withdrawn;
+ * the fabric takes a part of it and no more. It ends with an error that says so, what the target
+ * waits for goes anyway, and nobody else's memory is touched. One engine; the test is its
+ * client, its peer, and the fabric (record_bench.h). One thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ static void end(struct waiting *w)
     free(w->memory);
 }
 
-/* From or into the second half of the second segment. */
+/* The operation reads from, or writes to, the second half of the second segment. */
 static struct submit_record operation(uint8_t kind)
 {
     return (struct submit_record){.size = sizeof(struct submit_record),
@@ -67,7 +67,7 @@ static struct packed packed(void)
     return put;
 }
 
-/* All of them are shown at once. */
+/* All of them are shown at the same time. */
 static void submit_packed(struct bench *b, const struct packed *puts, uint32_t count)
 {
     struct ring_control *ring = &b->session->submit;
@@ -159,14 +159,14 @@ static void memory_of_what_waits(void)
         }
 }
 
-/* ---- operations that wait ------------------------------------------------------------------- */
+/* ---- operations that wait -------------------------------------------------------------------- */
 
-/* An operation that waits gets its error; one that its target has refused, and waits for, goes as a
- * note of nothing. */
+/* An operation that waits gets its error. An operation that its target has refused, and still waits
+ * for, goes as an empty note. */
 static void withdrawn_for_what_waits(void)
 {
     static const struct {
-        uint32_t count; /* of packed puts in a row; 0: a large one */
+        uint32_t count; /* number of packed puts in a row; 0: one large put */
         bool refused;
     } rows[] = {{0, false}, {1, false}, {2, false}, {3, false}, {1, true}, {2, true}, {3, true}};
 
@@ -195,7 +195,7 @@ static void withdrawn_for_what_waits(void)
     }
 }
 
-/* A put without a key has nowhere to go; one of no bytes needs none. */
+/* A put without a key has no place to go; a put of no bytes needs none. */
 static void without_a_key(void)
 {
     static const struct {
@@ -223,7 +223,7 @@ static void without_a_key(void)
     }
 }
 
-/* A Long of no bytes has a place too, where it has a key. */
+/* A Long of no bytes has a place too, if it has a key. */
 static void places_of_a_long(void)
 {
     static const struct {
@@ -257,7 +257,7 @@ static void places_of_a_long(void)
     }
 }
 
-/* As long as a message may be, and longer. */
+/* A message of the greatest length, and a longer one. */
 static void blocks_too_long(void)
 {
     for (uint32_t more = 0; more <= 8; more += 8) {
@@ -294,14 +294,14 @@ static struct submit_record reassembled(void)
 }
 
 /* A payload of which the fabric takes a part: what the target waits for comes with the next try, or
- * the link begins anew. */
+ * the link starts over. */
 static void pieces_that_do_not_leave(void)
 {
     static const struct {
         uint32_t after;
         int status;
         bool broken;
-        int event; /* its status; 1: the operation waits */
+        int event; /* status of its event; 1: the operation waits */
     } rows[] = {{0, -EAGAIN, false, 1},
                 {1, -EAGAIN, false, 1},
                 {0, -EIO, false, -EIO},
@@ -351,7 +351,7 @@ static void refused_for_long(void)
         w.b->fabric.base.traits.can_sleep = rows[i].can_sleep;
         w.b->fabric.post_status = -EAGAIN;
         bench_submit(w.b, &put);
-        if (rows[i].success) { /* the engine forgets the pause that it learnt */
+        if (rows[i].success) { /* the engine forgets the pause that it had learnt */
             bench_steps(w.b, 1000);
             w.b->fabric.post_status = 0;
             bench_steps(w.b, 1);
@@ -378,7 +378,8 @@ static void refused_for_long(void)
     }
 }
 
-/* Without a nonce a put waits for one; where nothing will give one back, a new link has all. */
+/* Without a nonce a put waits for one; when nothing will give a nonce back, a new link has all of
+ * them. */
 static void without_a_nonce(void)
 {
     static const struct {
@@ -403,7 +404,7 @@ static void without_a_nonce(void)
     }
 }
 
-/* One is on its way back, of a flow that was held when its payload had left already. */
+/* A nonce is on its way back, from a flow that was held when its payload had left already. */
 static void a_nonce_on_its_way_back(void)
 {
     const struct engine_key key = BENCH_KEY;
@@ -437,7 +438,7 @@ static void a_nonce_on_its_way_back(void)
 /* ---- puts in a row ----------------------------------------------------------------------------
  */
 
-/* Puts that differ from the first in anything go by themselves, and no put is lost by it. */
+/* Puts that differ from the first in anything go on their own, and no put is lost by it. */
 static void what_goes_together(void)
 {
     enum { FIRST_REMOTE, SECOND_REMOTE };
@@ -488,7 +489,7 @@ static void what_goes_together(void)
     }
 }
 
-/* As many as one batch may have, and one more: all of them leave, in two. */
+/* As many puts as one batch may have, and one more: all of them leave, in two batches. */
 static void rows_of_all_lengths(void)
 {
     for (uint32_t count = 63; count <= 66; count++) { /* BATCH_PUTS_MAX is 64 */
@@ -507,7 +508,7 @@ static void rows_of_all_lengths(void)
     }
 }
 
-/* A first put that is not in order gets its error, and is not taken for one of a row. */
+/* A wrong first put gets its error, and does not begin a batch. */
 static void a_row_that_begins_badly(void)
 {
     static const struct {
@@ -532,7 +533,7 @@ static void a_row_that_begins_badly(void)
     }
 }
 
-/* Its event ring says nothing that can be, or has room for one event only. */
+/* Its event ring has a senseless head, or room for one event only. */
 static void a_row_without_event_room(void)
 {
     static const struct {

@@ -1,7 +1,5 @@
-/*
- * A bench with an offload that takes puts to the client's region, and the packets of these puts.
- * The test is their origin. One thread.
- */
+/* A bench with an offload that takes puts to the client's region, and packets of such puts. The
+ * test is their origin. One thread. */
 #ifndef PWC_TESTS_ENGINE_PACKET_BENCH_H
 #define PWC_TESTS_ENGINE_PACKET_BENCH_H
 
@@ -149,7 +147,7 @@ static inline struct packet_record stored(const struct bench *b)
     return p;
 }
 
-/* The status of the first FAIL that has been sent to us; 0: none has. */
+/* The status of the first FAIL that was sent to us; 0: none was. */
 static inline int32_t failed(const struct bench *b)
 {
     uint64_t end = peek_peer(b->engine, 1).staged;

@@ -10,15 +10,15 @@
 
 #define ROUNDS_MAX 200000u
 #define COOKIE     UINT64_C(0xc00c1e)
-#define HOST_PUT   (1 << 20) /* in the id of a put */
+#define HOST_PUT   (1 << 20) /* bit in the id of a put from host memory */
 #define RERUNS_AT  (SCENE_MESSAGES * HANDLER_STAGES)
 #define BYTES_AT   (2u * RERUNS_AT)
 #define GOTS_AT    (BYTES_AT + SCENE_MESSAGES)
-#define GOT        (UINT64_C(1) << 31) /* in the id of a get: number << 32 | GOT | plan */
+#define GOT        (UINT64_C(1) << 31) /* bit in the id of a get: number << 32 | GOT | plan */
 static_assert(8 * (GOTS_AT + SCENE_MESSAGES) <= SCENE_PLACE, "puts go behind the counts");
 
-/* All puts of the program go alike: to target 0, at the message's number; the stage's counter; the
- * id is number * 4 + stage. */
+/* All puts of the program have one form: to target 0, at the message's number; the stage's counter;
+ * the id is number * 4 + stage. */
 #define PUT_PLACE ALU(CODE_MOV, 1, 0), ALU_X(CODE_MOV, 2, 7), ALU(CODE_LSH, 2, 3)
 #define PUT_ID                                                                                     \
     ALU(CODE_MOV, 4, 8), ALU_X(CODE_MOV, 5, 7), ALU(CODE_LSH, 5, 2), ALU_X(CODE_ADD, 5, 8)
@@ -37,7 +37,7 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU_X(CODE_MOV, 6, 1),
         LOAD32(2, 6, 0),
         op(CODE_JMP | CODE_JNE, 2, 0, 29, HANDLER_GOT),
-        /* a get that has come: its count */
+        /* a get that has completed: its count */
         LOAD(9, 6, 24),
         ALU_X(CODE_MOV, 7, 9),
         ALU(CODE_RSH, 7, 32),
@@ -156,7 +156,7 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU(CODE_MOV, 4, 0),
         HELPER(HELPER_REPLY),
         OR_AGAIN,
-        /* a get of the number's word, with what its own run is to do */
+        /* a get of the number's word, with the plan of its own run */
         UNLESS_BITS(9, SCENE_GET, 22),
         ALU(CODE_MOV, 1, 0),
         ALU_X(CODE_MOV, 2, 7),
@@ -295,7 +295,7 @@ static void call_destroy(void *argument)
         (uint32_t)c->scene->offload);
 }
 
-/* Until the call has been made and the owner's node lives. */
+/* Runs until the call has been made while the owner's node lives. */
 static int insist(struct scene *s, void (*what)(void *), struct owner_call *c)
 {
     struct world_node *n = &s->world->nodes[s->world->clients[s->first + 1].node];
@@ -333,7 +333,8 @@ static uint32_t bind(struct scene *s, uint32_t from, uint32_t to, const struct e
     return remote;
 }
 
-/* Whether it is there, its targets bound. One that was not ready when its node died has gone. */
+/* Whether the offload exists with its targets bound. One that was not ready when its node died has
+ * gone. */
 static bool is_ready(struct scene *s)
 {
     const struct world_client *owner = &s->world->clients[s->first + 1];
@@ -672,7 +673,7 @@ const char *scene_conclude(struct scene *s, const char *(*check)(uint32_t number
     return wrong ? wrong : failure;
 }
 
-/* ---- results of handlers -------------------------------------------------------------------- */
+/* ---- results of handlers --------------------------------------------------------------------- */
 
 static uint64_t word_at(const struct scene *s, uint32_t word)
 {

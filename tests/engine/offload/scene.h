@@ -15,8 +15,8 @@
  *                              15: a loop of 9800 units
  *     region                   runs[number][handler], then reruns[number][handler], 8 bytes each
  *
- *     then bytes[number]: of payload handlers, each packet's length and offset << 32
- *     then gots[number]: runs on gets that have come, reruns << 16, those that have failed << 32
+ *     then bytes[number]: of payload handlers, each packet's length and offset << 32 then
+ *     gots[number]: runs on gets that have completed, reruns << 16, those that have failed << 32
  *
  * Or the offload takes puts to that region: the number and the plan stand in the completion id,
  * number << 48 | plan, and the upper half of the region is for what is placed.
@@ -34,7 +34,7 @@
 enum {
     SCENE_MESSAGES = 512,
     SCENE_INDEX = 5,
-    SCENE_TARGET_INDEX = 9, /* of the messages that handlers send */
+    SCENE_TARGET_INDEX = 9, /* index of the messages that handlers send */
     SCENE_CLIENTS = 3,
     SCENE_PUT = 1 << 8,
     SCENE_MESSAGE = 1 << 9,
@@ -45,15 +45,15 @@ enum {
     SCENE_GET = 1 << 14,
     SCENE_LOOP = 1 << 15,
     SCENE_TALLY = SCENE_MESSAGES * 8, /* offset in the target's region */
-    SCENE_BAD_RETURN = 0x77,          /* ends the handler by a fault */
-    SCENE_PLACE = 32768,              /* in the owner's region: puts go there */
-    SCENE_GOT_PLACE = 61440,          /* and gets there, 8 bytes a number */
-    SCENE_SOURCE = 16384,             /* in the target's region: where gets come from */
-    SCENE_GOT = HANDLER_STAGES,       /* the stage that counts what such a run sends */
+    SCENE_BAD_RETURN = 0x77,          /* a return value that is a fault */
+    SCENE_PLACE = 32768,              /* offset in the owner's region: puts go there */
+    SCENE_GOT_PLACE = 61440,          /* and gets go there, 8 bytes a number */
+    SCENE_SOURCE = 16384,             /* offset in the target's region: source of the gets */
+    SCENE_GOT = HANDLER_STAGES,       /* the stage that counts what runs on gets send */
     SCENE_STAGES = HANDLER_STAGES + 1,
 };
 
-/* The plan of a message whose handlers do this. */
+/* The plan of a message whose handlers do the following. */
 static inline uint64_t scene_plan(uint32_t header, uint32_t payload, uint32_t completion)
 {
     return header | (uint64_t)payload << 16 | (uint64_t)completion << 32;
@@ -71,22 +71,22 @@ struct scene_message {
     bool wants_reply;
     uint32_t ends; /* local events */
     int status;
-    uint32_t replies;        /* that ran a handler at the asker */
-    uint32_t events[16];     /* of the owner, by enum offload_event; 0: the message itself came */
-    uint32_t deferred;       /* of those that came itself */
+    uint32_t replies;    /* replies that ran a handler at the asker */
+    uint32_t events[16]; /* the owner's events, by enum offload_event; 0: the message itself came */
+    uint32_t deferred;   /* how many of these messages came to the owner itself */
     uint32_t got_events[16]; /* the same of its gets */
     uint32_t own[SCENE_STAGES];
     uint32_t puts[SCENE_STAGES], host_puts[SCENE_STAGES], messages; /* at the target */
-    int got_status; /* of the last of its gets that had an event */
+    int got_status; /* status of the last of its gets that had an event */
 };
 
 struct scene {
     struct world *world;
     struct message_client client[SCENE_CLIENTS];
-    uint32_t first;  /* of the world's clients: its client 0 */
+    uint32_t first;  /* the world's client that is its client 0 */
     uint32_t remote; /* client 0's, to client 1 */
-    uint64_t loops;  /* of the messages that are sent next */
-    bool puts;       /* that is what the offload takes */
+    uint64_t loops;  /* loops of the messages that are sent next */
+    bool puts;       /* the offload takes puts */
     int program, offload;
     uint32_t silent; /* a bit for each client that does not probe */
     uint32_t count;
@@ -99,7 +99,7 @@ struct scene {
 bool scene_open(struct scene *s, const struct world_options *options, uint32_t flags,
                 uint32_t handlers);
 /* A scene over a world: it uses three clients, from `first` on, for itself alone. Where the
- * owner's node dies, it goes on when the node is back. */
+ * owner's node dies, it continues when the node is back. */
 bool scene_begin(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
                  uint32_t handlers);
 /* As scene_open and scene_begin, with an offload that takes puts to its client's region. */
@@ -119,9 +119,9 @@ uint32_t scene_send(struct scene *s, uint64_t plan, bool wants_reply, uint32_t p
  * client 0's (enum world_segment_use): as scene_send. */
 uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags,
                    uint32_t segment);
-/* A look at all events: whether there were some. */
+/* Takes all events. Returns whether there were any. */
 bool scene_look(struct scene *s);
-/* One round, and that look. False: nothing moves any more. */
+/* Makes one round, and takes all events. False: nothing moves any more. */
 bool scene_turn(struct scene *s);
 /* Until nothing moves, and all messages have ended. */
 void scene_finish(struct scene *s);
@@ -129,7 +129,7 @@ void scene_finish(struct scene *s);
 /* Other events of a random run: in how many of 100 rounds each happens. */
 struct scene_troubles {
     uint32_t breaks; /* of the link */
-    uint32_t deaths; /* of a node, which comes back some rounds later */
+    uint32_t deaths; /* deaths of a node, which comes back some rounds later */
     uint32_t sleeps; /* the owner or the target stops looking at its events, or begins to */
 };
 /* The troubles of one round. */
@@ -143,8 +143,8 @@ uint64_t scene_reruns(const struct scene *s, uint32_t number, uint32_t stage);
 /* Whether payload handlers have run once on each packet of a put, packets having `size` bytes. */
 bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size);
 
-/* How often the completion handler has run on the message's gets that have come, how often again,
- * and on how many that have failed; and whether the bytes are there. */
+/* How often the completion handler has run on the message's gets that have completed, how often
+ * again, and on how many that have failed; and whether the bytes are there. */
 uint32_t scene_gots(const struct scene *s, uint32_t number);
 uint32_t scene_got_reruns(const struct scene *s, uint32_t number);
 uint32_t scene_gots_failed(const struct scene *s, uint32_t number);

@@ -17,7 +17,7 @@ struct batch_record {
     } puts[PUTS_MOST];
 };
 
-/* Puts of a word each, one behind the other in the region. */
+/* Puts of one word each, at consecutive offsets of the region. */
 static struct batch_record batch(const struct bench *b, uint32_t sequence, uint32_t count)
 {
     struct batch_record r = {
@@ -40,7 +40,7 @@ static void send_batch(struct bench *b, const struct batch_record *r)
     CU_ASSERT_TRUE_FATAL(bench_send(b, r, r->w.op.head.words * 8u));
 }
 
-/* What the one FAIL that was sent to us says of each put; its status. */
+/* The end of each put by the only FAIL that was sent to us; and its status. */
 static int32_t outcomes(const struct bench *b, uint8_t *errnos, uint32_t count)
 {
     uint64_t end = peek_peer(b->engine, 1).staged;
@@ -62,7 +62,7 @@ static int32_t outcomes(const struct bench *b, uint8_t *errnos, uint32_t count)
     return status;
 }
 
-/* How many puts a batch to an offload's region may have, and how long. */
+/* How many puts a batch to an offload's region may have, and how long they may be. */
 static void batches_that_do_not_fit(void)
 {
     static const struct {
@@ -213,8 +213,8 @@ static void batch_again_shorter(void)
     bench_free(b);
 }
 
-/* Its offload has gone, and perhaps its region takes no packets any more: what is done has ended
- * well, and the origin hears why the others have not. */
+/* Its offload has gone, and perhaps its region takes no packets any more: the puts that were done
+ * end well, and the origin gets the errors of the others. */
 static void batch_without_an_offload(void)
 {
     for (uint32_t let = 0; let < 2; let++) {

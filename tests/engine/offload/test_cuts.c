@@ -83,7 +83,7 @@ static void many_are_cut(void)
 
         CU_ASSERT_EQUAL(end(b->engine, 0, handle), -EAGAIN);
         cut_in_steps(b, handle);
-        /* What is to be disabled is so without the call that comes again. */
+        /* An offload that was to be disabled is disabled even if the call is not repeated. */
         CU_ASSERT_EQUAL(peek_offload(b->engine, handle).state,
                         destroy ? OFFLOAD_OPEN : OFFLOAD_DISABLED);
         CU_ASSERT_EQUAL(peek_offload(b->engine, handle).ending,
@@ -113,7 +113,8 @@ static void many_are_lost(void)
     bench_free(b);
 }
 
-/* An offload is disabled while the daemon dies: the next one ends that, whatever it takes. */
+/* A daemon dies while an offload is disabled: the next process completes that, however many steps
+ * it takes. */
 static void disabled_over_a_restart(void)
 {
     uint32_t handle;
@@ -129,7 +130,8 @@ static void disabled_over_a_restart(void)
     bench_free(b);
 }
 
-/* An offload that was to be destroyed when the daemon died goes, though nobody asks again. */
+/* An offload that was to be destroyed when the daemon died is destroyed, even if the call is not
+ * repeated. */
 static void destroyed_over_a_restart(void)
 {
     uint32_t handle;
@@ -152,8 +154,8 @@ static const struct event_record *event_at(const struct bench *b, uint64_t posit
     return (const struct event_record *)(const void *)(ring + position % RING);
 }
 
-/* Origins that were there again, which their client has not heard yet, are lost: their puts are cut
- * all the same, in later steps too, and the client hears once that they have gone. */
+/* Origins that came back, of which their client has not heard yet, are lost: their puts are cut
+ * anyway, in later steps too, and the client hears once that they have gone. */
 static void lost_when_they_were_back(void)
 {
     const uint32_t event = event_bytes(0), full = RING / event;
@@ -194,8 +196,8 @@ static void lost_when_they_were_back(void)
     bench_free(b);
 }
 
-/* A put that was refused because its offload still binds its targets, and whose origin is lost when
- * no more puts are cut in this step. */
+/* A put was refused because its offload still binds its targets. Its origin is lost when no more
+ * puts can be cut in this step. */
 static void lost_with_a_new_offload(void)
 {
     struct bench *b = bench_for_many();
@@ -254,7 +256,7 @@ static void packets_between_cuts(void)
 
 /* ---- clients take turns ---------------------------------------------------------------------- */
 
-/* A second client, of rank 1, with one put under way to its offload. */
+/* Adds a second client, of rank 1, with one put under way to its offload. */
 struct other_client {
     void *session, *segment;
     struct engine_key key;
@@ -308,8 +310,8 @@ static void close_other(struct other_client *o)
     free(o->segment);
 }
 
-/* One client's put is cut in the next step but one, however many of another client's are to be cut,
- * and these go on then. */
+/* One client's put is cut in the next step but one, however many puts of another client are to be
+ * cut; these follow then. */
 static void clients_take_turns(void)
 {
     struct other_client other;
@@ -334,7 +336,7 @@ static void clients_take_turns(void)
     close_other(&other);
 }
 
-/* The context of the client that is next closes before the turn has come: the others go on. */
+/* The context of the client that is next closes before the turn has come: the others continue. */
 static void closes_before_its_turn(void)
 {
     struct other_client other;

@@ -1,9 +1,9 @@
 /*
- * Gets of handlers, in the simulated world: what the handler of a get that has come may return; a
- * get that fails; an offload that is disabled or destroyed, and a client that leaves, while gets
- * are under way; no room for a get, or for its event; a turn that its handler waits for. That each
- * handler runs exactly once over cut links and restarts is test_offloads'; deaths are test_crash's.
- * Thread: one.
+ * Gets of handlers, in the simulated world: what the handler of a get that has completed may
+ * return; a get that fails; an offload that is disabled or destroyed, and a client that leaves,
+ * while gets are under way; no room for a get, or for its event; a turn that its handler waits for.
+ * That each handler runs exactly once over cut links and restarts is test_offloads'; deaths are
+ * test_crash's. Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum { ALL = 7, HEADER = 1, ROUNDS = 10000, DEBT = 1 << 20 };
-/* The message runs no handler but the one that gets. */
+/* The message runs only the handler that gets. */
 enum { GETS = HANDLER_PROCEED | SCENE_GET };
 
 static struct scene scene;
@@ -59,7 +59,7 @@ static uint32_t send(uint32_t header, uint32_t got)
     return scene_send(&scene, scene_plan(header, 0, 0) | scene_got_plan(got), false, 0);
 }
 
-/* As pwcctl shows them. */
+/* The number of gets that pwcctl shows. */
 static uint64_t shown_gets(void)
 {
     struct view_offload row = {0};
@@ -69,7 +69,7 @@ static uint64_t shown_gets(void)
     return row.gets;
 }
 
-/* The gets of all messages, and that of one more, are under way, and cannot end, for the link is
+/* The gets of all messages, and of one more, are under way and cannot end, because the link is
  * cut. */
 static uint32_t stuck(uint32_t got)
 {
@@ -129,7 +129,7 @@ static void test_returns(void)
 
 /* ---- gets that fail -------------------------------------------------------------------------- */
 
-/* The target's node is lost: the handler hears of it, and so does the client. */
+/* The target's node is lost: the handler learns of it, and so does the client. */
 static void test_failed(void)
 {
     uint32_t number;
@@ -152,7 +152,7 @@ static void test_failed(void)
 
 /* ---- ends of offloads ------------------------------------------------------------------------ */
 
-/* What is under way ends first, and its handler runs. */
+/* A get that is under way ends first, and its handler runs. */
 static void test_ends_first(void)
 {
     for (uint32_t destroy = 0; destroy < 2; destroy++) {
@@ -160,7 +160,7 @@ static void test_ends_first(void)
         int rc = -EAGAIN;
 
         open_scene(0, ALL);
-        number = stuck(SCENE_GET | SCENE_EVENT); /* an offload that ends gets nothing more */
+        number = stuck(SCENE_GET | SCENE_EVENT); /* an offload that ends starts no more gets */
         for (uint32_t i = 0; i < 100; i++) {
             rc = destroy ? scene_destroy(&scene) : scene_enable(&scene, false);
             CU_ASSERT_EQUAL(rc, -EAGAIN);
@@ -180,7 +180,7 @@ static void test_ends_first(void)
     }
 }
 
-/* The handler of one get disables the offload by a fault: the next get ends without its own. */
+/* The handler of one get disables the offload by a fault: the next get ends without its handler. */
 static void test_disabled_by_fault(void)
 {
     uint32_t first, second;
@@ -198,7 +198,7 @@ static void test_disabled_by_fault(void)
     close_scene();
 }
 
-/* The client leaves; its memory stays until the fabric writes to it no more. */
+/* The client leaves; its memory stays until the fabric no longer writes to it. */
 static void test_client_leaves(void)
 {
     open_scene(0, ALL);
@@ -278,8 +278,7 @@ static void test_destroyed_without_room(void)
     }
 }
 
-/* A client's own entries are there whatever others have; of the rest a user may have as many as
- * stay free. */
+/* A client's own entries are available whatever others have; of the rest a user may take half. */
 static void test_quota(void)
 {
     uint32_t session, client, shared;
@@ -320,7 +319,7 @@ static void test_quota(void)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* A client in debt: the handler of its get waits for a turn, and runs when it has come. */
+/* A client in debt: the handler of its get waits for a turn, and runs when it has one. */
 static void test_turn(void)
 {
     uint32_t number;

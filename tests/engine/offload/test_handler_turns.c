@@ -20,7 +20,7 @@ enum {
     TURN = 2048,
     SHARE = 25,     /* percent */
     MOST = 10000,   /* units of a handler */
-    LONGEST = 4900, /* turns of the program's loop that stay below it */
+    LONGEST = 4900, /* turns of the program's loop that stay below the limit */
     RUN_NS = 8000000,
     RINGS = 8192,
     LONG_RINGS = 65536,
@@ -73,7 +73,7 @@ static void open_neighbour(uint32_t first)
     neighbour.sent = neighbour.ended = 0;
 }
 
-/* So many busy clients, and their neighbour. How many messages are on their way follows from the
+/* This many busy clients, and their neighbour. How many messages are on their way follows from the
  * bytes of the clients' rings. Programs have the handlers of this mask. */
 static void open_world(uint64_t seed, uint32_t count, uint32_t rings, uint32_t handlers)
 {
@@ -123,7 +123,7 @@ static void change_user(uint32_t number, uint32_t uid)
     poke_uid(engine(), w->clients[3 * number + 1].handle, uid);
 }
 
-/* ---- work in a turn ------------------------------------------------------------------------- */
+/* ---- work in a turn -------------------------------------------------------------------------- */
 
 static void ask(void)
 {
@@ -172,7 +172,7 @@ static bool has_more(void)
     return false;
 }
 
-/* A client that is alone has all the time: nothing of it is refused. */
+/* A client that is alone has all the time: none of its messages is refused. */
 static void test_alone(void)
 {
     uint64_t began;
@@ -211,7 +211,8 @@ static uint64_t bound(uint64_t passed)
            HANDLER_UNIT_NS * MOST;
 }
 
-/* For each request of the neighbour: its time on its way, and that of handlers meanwhile, ns. */
+/* For each request of the neighbour, in ns: the time that it took, and the time of handlers
+ * meanwhile. */
 static struct {
     uint64_t passed, took;
 } asked[ASKED_MAX];
@@ -224,7 +225,7 @@ static int by_took(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* One request: whether it has ended. */
+/* Whether one request has ended. */
 static bool ask_once(uint64_t plan)
 {
     uint64_t before = units(), begun = sim_now(w->sim);
@@ -276,8 +277,8 @@ static void test_share(void)
         check_share(way);
 }
 
-/* A request that comes where one client was alone so far, with a ledger full of its records in
- * front, does not wait for all of these. */
+/* A request arrives where one client was alone so far, with a ledger full of its records in front:
+ * it does not wait for all of these. */
 static void test_first_request(void)
 {
     uint64_t begun, before;
@@ -293,7 +294,7 @@ static void test_first_request(void)
         round_of(scene_plan(HANDLER_DROP, 0, 0));
     before = (units() - before) * HANDLER_UNIT_NS;
     printf("\n    %llu us of handlers in front of it", (unsigned long long)before / 1000);
-    /* A step that began before it came, and one that finds it. */
+    /* A step that had begun before the request came, and one that finds it. */
     CU_ASSERT(before < bound(sim_now(w->sim) - begun) + HANDLERS_AHEAD_NS +
                            2 * HANDLER_UNIT_NS * (OFFLOAD_STEP_UNITS + MOST));
     close_world();

@@ -20,7 +20,7 @@
 #define COUNT(a)  (sizeof(a) / sizeof *(a))
 #define INDEX     5u
 #define MS        100   /* steps of the bench */
-#define NO_CHUNKS 1000u /* more than the bench has: nothing is left to sends */
+#define NO_CHUNKS 1000u /* more than the bench has: no chunk is left for sends */
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
@@ -208,7 +208,7 @@ static void one_event_for_an_answer(void)
 }
 
 /* A message that comes again, and asks for a reply that it had not asked for, waits: it has no flow
- * of replies, and none is read in its place. */
+ * for replies, and no other flow is used in its place. */
 static void a_second_flag(void)
 {
     struct bench *b = new_bench();
@@ -228,7 +228,7 @@ static void a_second_flag(void)
 /* ---- AGAIN ----------------------------------------------------------------------------------- */
 
 /* A message whose handler finds no room to send is refused, and its GO comes after 1, 2, 4 ... 128
- * ms, once for each refusal; or as soon as a send has ended, and then the pauses begin anew. */
+ * ms, once for each refusal; or as soon as a send has ended, and then the pauses start over. */
 static void pauses_grow(void)
 {
     struct bench *b = new_bench();
@@ -359,7 +359,7 @@ static void replies_that_nobody_takes(void)
 /* ---- in line for a turn ---------------------------------------------------------------------- */
 
 /* The last offload is destroyed, or disabled, while a message stands in line: its origin may go on
- * all the same, and hears how the message has ended. */
+ * anyway, and hears how the message has ended. */
 static void waits_without_an_offload(void)
 {
     for (uint32_t destroy = 0; destroy < 2; destroy++) {
@@ -405,12 +405,13 @@ static void a_packet_of_a_message(void)
 
 /* ---- units and time -------------------------------------------------------------------------- */
 
-/* The machine stops a thread now and then: a run has its time thrice again, if those before it were
- * in time. A handler that is slow each time has it once again, and ends by a fault. */
+/* The machine stops a thread now and then: a run gets its time up to three times more, if the runs
+ * before it were in time. A handler that is always slow gets its time once more, and ends by a
+ * fault. */
 static void pauses_of_the_machine(void)
 {
     static const struct {
-        uint32_t between; /* runs in time, between two slow ones */
+        uint32_t between; /* runs in time, between two slow runs */
         uint32_t state;
     } rows[] = {{0, OFFLOAD_DISABLED},
                 {OFFLOAD_IN_TIME - 1, OFFLOAD_DISABLED},
@@ -459,7 +460,7 @@ static void units_of_a_step(void)
     bench_free(b);
 }
 
-/* ---- views ---------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 /* Touches nothing's window. */
 static uint32_t faults(struct bench *b)
@@ -470,7 +471,7 @@ static uint32_t faults(struct bench *b)
     return header_alone(b, code, COUNT(code));
 }
 
-/* A row says what has come, what it cost and what went wrong last; the sums keep it when the
+/* A row says what has arrived, what it cost and what went wrong last; the sums keep it when the
  * offload is gone. */
 static void rows_and_sums(void)
 {
@@ -528,7 +529,7 @@ static void sends_that_wait(void)
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-/* A handler gets no packet that is longer than packed-max, also of a peer whose own is more. */
+/* A handler never gets a packet longer than packed-max, even from a peer with a larger one. */
 static void a_long_packet(void)
 {
     struct {
@@ -566,7 +567,7 @@ struct look {
     uint32_t torn, whole;
 };
 
-/* Reads the program that is loaded just now; each has one byte all over. */
+/* Reads the program that is loaded just now; all bytes of each program are equal. */
 static void *look(void *argument)
 {
     struct look *l = argument;
@@ -588,8 +589,8 @@ static void *look(void *argument)
     return NULL;
 }
 
-/* An image that is shown is one program's, also where it was unloaded meanwhile, and another one
- * has its room. */
+/* An image that is shown belongs to one program, even if it was unloaded meanwhile and another
+ * program has its room. */
 static void an_image_is_shown_whole(void)
 {
     struct bench *b = unbound_bench(false);

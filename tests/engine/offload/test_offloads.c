@@ -1,7 +1,7 @@
 /*
  * Offloads in the simulated world: what each return of a handler means for the message, its origin
  * and its client; what handlers send; faults; and that every handler runs exactly once, however
- * links break, daemons are started anew between two steps, and messages wait for their turn.
+ * links break, daemons are restarted between two steps, and messages wait for their turn.
  *
  *     test_offloads                              the cases, and 200 random runs
  *     test_offloads --seeds N [--first S]        random runs alone
@@ -59,7 +59,7 @@ static struct offload offload(void)
 
 enum { SUCCESS = HANDLER_SUCCESS, DROP = HANDLER_DROP, DATA = HANDLER_PROCESS_DATA };
 
-/* One message, and what must come of it. */
+/* One message, and the results that must follow. */
 static const struct {
     uint32_t flags, handlers;
     uint32_t header, payload, completion; /* plans */
@@ -86,7 +86,7 @@ static const struct {
     {0, HEADER, DATA, SUCCESS, SUCCESS, {1, 0, 0}, 0, OFFLOAD_ENDED},
     {0, COMPLETION, DATA, SUCCESS, SUCCESS, {0, 0, 1}, 0, OFFLOAD_ENDED},
     {0, HEADER | COMPLETION, DATA, SUCCESS, SUCCESS, {1, 0, 1}, 0, OFFLOAD_ENDED},
-    /* faults: no handler runs behind one; AGAIN without a helper's -EAGAIN is one */
+    /* faults: no handler runs after one; AGAIN is one unless a helper gave -EAGAIN */
     {0, ALL, SCENE_BAD_RETURN, SUCCESS, SUCCESS, {1, 0, 0}, -EREMOTEIO, OFFLOAD_FAULT},
     {0, ALL, DATA, SCENE_BAD_RETURN, SUCCESS, {1, 1, 0}, -EREMOTEIO, OFFLOAD_FAULT},
     {0, ALL, DATA, SUCCESS, SCENE_BAD_RETURN, {1, 1, 1}, -EREMOTEIO, OFFLOAD_FAULT},
@@ -128,7 +128,7 @@ static void test_returns(void)
             check_return(row, i % 2, payloads[i / 2]);
 }
 
-/* ---- sends of handlers ---------------------------------------------------------------------- */
+/* ---- sends of handlers ----------------------------------------------------------------------- */
 
 #define SENDS (SCENE_PUT | SCENE_MESSAGE | SCENE_EVENT)
 
@@ -168,13 +168,13 @@ static void test_sends(void)
     close_scene();
 }
 
-/* From the region, not copied; and a word of the target that is changed where it stands. */
+/* A put from the region, not copied; and a word of the target that is changed in place. */
 static void test_sends_from_host(void)
 {
     const struct scene_message *m = scene.messages;
     uint32_t both = SCENE_PUT_HOST | SCENE_ADD;
 
-    open_scene(1, 0, PAYLOAD | COMPLETION); /* the region begins with no runs of a header handler */
+    open_scene(1, 0, PAYLOAD | COMPLETION); /* the region begins with no run of a header handler */
     scene_send(&scene, scene_plan(0, both, both), false, 10);
     scene_send(&scene, scene_plan(0, HANDLER_FAIL | both, SUCCESS), false, 10);
     finish();
@@ -200,7 +200,7 @@ static int status_of(uint64_t plan)
     return number < SCENE_MESSAGES ? scene.messages[number].status : -EAGAIN;
 }
 
-/* A fault disables it, until its client enables it again; with KEEP it goes on. */
+/* A fault disables it, until its client enables it again; with KEEP it continues. */
 static void test_faults(void)
 {
     uint64_t good = scene_plan(DATA, SUCCESS, SUCCESS);
@@ -222,7 +222,7 @@ static void test_faults(void)
     close_scene();
 }
 
-/* Offloads of the owner's context, which count for its quota after a restart. */
+/* Offloads of the owner's context, which count in its quota after a restart. */
 static uint32_t counted(uint32_t session)
 {
     struct engine_session_found found;
@@ -230,7 +230,7 @@ static uint32_t counted(uint32_t session)
     return engine_session_find(owner(), session, &found) == 0 ? found.offloads : UINT32_MAX;
 }
 
-/* Destroyed: the client's own handler has the index again. */
+/* Destroyed: the client's own handler gets messages of the index again. */
 static void test_destroyed(void)
 {
     uint32_t session;
@@ -248,7 +248,7 @@ static void test_destroyed(void)
     close_scene();
 }
 
-/* ---- refusals ------------------------------------------------------------------------------- */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static int create(const struct engine_offload_info *info)
 {
@@ -296,8 +296,8 @@ static void test_refused(void)
     close_scene();
 }
 
-/* Client 2 has bound client 0 of its node, and may go beside the engine: no offload there. Where
- * there is one first, the bind gets no such way. */
+/* Client 2 has bound client 0 of its node, and may reach it without the engine: client 0 can have
+ * no offload. If there is an offload first, the bind gets no such way. */
 static void test_neighbours(void)
 {
     for (int first = 0; first < 2; first++) {
@@ -325,8 +325,8 @@ static void test_neighbours(void)
     }
 }
 
-/* A request that a handler has answered does not fail also where the client has no handler for it:
- * the origin expects one answer, and the next one is of its next request. */
+/* A request that a handler has answered does not fail even if the client has no handler for it: the
+ * origin expects one answer, and would take the next one for that of its next request. */
 static void test_answered_without_handler(void)
 {
     open_scene(1, 0, ALL);
@@ -438,8 +438,8 @@ static void test_owner_sleeps(void)
     }
 }
 
-/* The target does not look, so sends find no room: handlers say AGAIN, and their origin waits. All
- * is sent once. */
+/* The target does not look at its events, so sends find no room: handlers return AGAIN, and their
+ * origin waits. Everything is sent once. */
 static void test_again(void)
 {
     uint64_t again = 0;

@@ -11,14 +11,14 @@
 
 enum {
     PIECE = 1024,   /* bytes of a packet */
-    LONG = 32768,   /* more than the ledger's ring has room for */
+    LONG = 32768,   /* more than the ledger's ring can hold */
     MIDDLE = 8192,  /* several packets, which fit the ring */
     TARGET_FLOW = 3 /* its number at the target */
 };
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* Answers a BIND: the region takes packets of so many bytes; 0: it takes none. `rights` may have
+/* Answers a BIND: the region takes packets of this many bytes; 0: it takes none. `rights` may have
  * WIRE_BOUND_STORES. */
 static void answer_bind_with(struct bench *b, uint32_t remote, uint32_t flow, uint32_t piece,
                              uint16_t rights)
@@ -111,7 +111,7 @@ static uint64_t staged(const struct bench *b)
     return peek_peer(b->engine, 1).staged;
 }
 
-/* The next packet in the ledger from `*at` on, which moves behind it. NULL: there is none. */
+/* The next packet in the ledger from `*at` on, which moves after it. NULL: there is none. */
 static const struct wire_packet *next_packet(const struct bench *b, uint64_t *at)
 {
     while (*at < staged(b)) {
@@ -162,8 +162,8 @@ static void check_event(struct bench *b, int status)
 /* ---- a put that has left --------------------------------------------------------------------- */
 
 /* The target's context ends in the middle of a put, which ends and leaves; the link breaks, or the
- * daemon starts anew, before its packets are consumed: the flow goes back to none of them. Another
- * flow's put now has the memory where that put stood, and goes on. */
+ * daemon restarts, before its packets are consumed: the flow goes back to none of them. Another
+ * flow's put now has the memory where that put stood, and continues. */
 static void gone_in_the_middle(void)
 {
     for (int restarts = 0; restarts < 2; restarts++) {
@@ -195,7 +195,7 @@ static void gone_in_the_middle(void)
 
 /* ---- a hostile target ------------------------------------------------------------------------ */
 
-/* A REFUSE of a put that the target has acknowledged, which stays behind another one whose payload
+/* A REFUSE of a put that the target has acknowledged, which stays after another one whose payload
  * is on its way: nothing goes again, and the next put begins at its first byte. */
 static void refused_when_it_has_ended(void)
 {
@@ -249,7 +249,8 @@ static void without_packets_in_the_middle(void)
     bench_free(b);
 }
 
-/* A REFUSE says that more is done than has been sent: the put goes on with what has not left. */
+/* A REFUSE claims that more is done than was sent: the put continues with the part that has not
+ * left. */
 static void refused_ahead_of_it(void)
 {
     struct bench *b = new_bench(PIECE);
@@ -285,7 +286,7 @@ static struct bench *storing_bench(void)
     return b;
 }
 
-/* The next packet from here on is the one of a put that is stored. */
+/* From here on the next packet is the record of a put that is stored. */
 static void check_stored(const struct bench *b, uint64_t at, bool nonce)
 {
     const struct wire_packet *w = next_packet(b, &at);
@@ -330,7 +331,7 @@ static void stored_goes_once(void)
 }
 
 /* The target's next process has no such region any more. It may have begun to handle the put, and
- * hears that no more comes. */
+ * is notified that no more follows. */
 static void stored_and_cut(void)
 {
     const struct wire_bound gone = {.head = {.words = sizeof(gone) / 8, .kind = WIRE_BOUND},
@@ -361,7 +362,7 @@ static void stored_and_cut(void)
 
 enum { PUTS = 3 };
 
-/* Puts of a word each, which are in the ring before the engine looks. */
+/* Puts of one word each, which are in the ring before the engine looks. */
 static void put_row(struct bench *b)
 {
     for (uint32_t i = 0; i < PUTS; i++) {
@@ -379,7 +380,7 @@ static void put_row(struct bench *b)
     bench_steps(b, 4);
 }
 
-/* What a FAIL says of each put of a batch, as its target may say it. */
+/* The status of each put of a batch, as a FAIL of its target may state it. */
 static const struct {
     uint32_t bytes, done;
     int32_t status;
@@ -415,8 +416,8 @@ static void verdict(struct bench *b, size_t row, uint32_t sequence)
     CU_ASSERT_TRUE_FATAL(bench_send(b, &fail, fail.w.head.words * 8u));
 }
 
-/* Each put of a batch ends as the target says; a verdict that does not fit the batch ends the link.
- */
+/* Each put of a batch ends with the status that the target states; a verdict that does not fit the
+ * batch ends the link. */
 static void outcomes_of_a_batch(void)
 {
     for (size_t row = 0; row < sizeof(verdicts) / sizeof(*verdicts); row++) {

@@ -1,7 +1,7 @@
 /*
  * Puts that an offload's region stores, in the simulated world: handlers deal with them where they
  * stand, over as many steps as it takes. They run once on each packet, however links break and
- * daemons are started anew, and keep records of other clients back no longer than a turn. What each
+ * daemons are restarted, and keep records of other clients back no longer than a turn. What each
  * return of a handler means is in test_regions.c.
  *
  *     test_placed                              the cases, and 30 random runs
@@ -23,7 +23,7 @@ enum {
     ALL = 7,
     DATA = HANDLER_PROCESS_DATA,
     SHORT_PACKET = 256,
-    LONG = 1 << 18, /* takes some ten steps in these */
+    LONG = 1 << 18, /* takes some ten steps in these cases */
     PACKET = 4096,
     MIB = 1 << 20,
     SHARE = 25, /* percent */
@@ -180,7 +180,7 @@ static void test_beside_others(void)
     number = put(scene_plan(DATA, SCENE_LOOP, 0), MIB);
     while (scene_runs(&scene, number, HANDLER_PAYLOAD) < 10 && turn())
         continue;
-    ask_once(); /* finds out that there are two */
+    ask_once(); /* finds out that there are two clients */
     while (scene.messages[number].ends == 0 && !scene.world->failed) {
         uint64_t before = units(), begun = sim_now(scene.world->sim), now, used;
 

@@ -35,7 +35,7 @@ static void check_census(const struct engine *e, uint32_t programs, uint32_t uni
     CU_ASSERT_EQUAL(c.lost, 0);
 }
 
-/* A handle leads to the image that was loaded, until that is unloaded; and only its client's. */
+/* A handle leads to the image that was loaded, until that is unloaded, and only for its client. */
 static void load_and_unload(void)
 {
     struct bench *b = unbound_bench(false);
@@ -81,7 +81,7 @@ static void refused(void)
     bench_free(b);
 }
 
-/* Without an entry, or without memory, nothing changes; what is unloaded is there again. */
+/* Without an entry, or without memory, nothing changes; what is unloaded is available again. */
 static void full(void)
 {
     struct bench *b = unbound_bench(false);
@@ -137,7 +137,7 @@ static void held(void)
     bench_free(b);
 }
 
-/* The client's programs go with it; it stays as long as one of them is held. */
+/* The client's programs go with it; the client stays as long as one of them is held. */
 static void client_ends(void)
 {
     struct bench *b = unbound_bench(false);

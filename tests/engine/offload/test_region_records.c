@@ -9,9 +9,9 @@
 #include "tests/engine/offload/packet_bench.h"
 #include "tests/suite.h"
 
-/* ---- records that do not fit ---------------------------------------------------------------- */
+/* ---- records that do not fit ----------------------------------------------------------------- */
 
-/* A packet behind the first one, and whether it may come. */
+/* A packet after the first one, and whether it is allowed. */
 static const struct {
     uint32_t at, total, place, length;
     bool fits;
@@ -46,12 +46,12 @@ static void packets_that_do_not_fit(void)
     }
 }
 
-/* A put that is stored has one record, of one form, of which its handlers run on all packets. */
+/* A put that is stored has one record, of one form; its handlers run on all packets. */
 static void stored_records(void)
 {
     static const struct {
         uint32_t flags, length, at, total;
-        int status; /* of its FAIL; -EPROTO: it ends the link */
+        int status; /* the status of its FAIL; -EPROTO: the record ends the link */
     } rows[] = {{WIRE_STORED, 0, TOTAL, TOTAL, 0},
                 {WIRE_STORED, 0, 4096 - PLACE, 4096 - PLACE, 0},
                 {WIRE_STORED, 0, 4097 - PLACE, 4097 - PLACE, -ERANGE},
@@ -77,13 +77,13 @@ static void stored_records(void)
         CU_ASSERT_EQUAL(b->broken, rows[i].status == -EPROTO);
         CU_ASSERT_EQUAL(failed(b), rows[i].status == -EPROTO ? 0 : rows[i].status);
         runs = rows[i].status == 0;
-        check_runs(b, handle, runs, runs, runs); /* a packet has more than the region */
+        check_runs(b, handle, runs, runs, runs); /* a packet is longer than the region */
         CU_ASSERT_FALSE(b->quarantined);
         bench_free(b);
     }
 }
 
-/* Where the region takes packets alone, no put is stored; and one put is not both. */
+/* Where the region takes packets alone, no put is stored; and one put cannot be both. */
 static void stored_elsewhere(void)
 {
     for (uint32_t begun = 0; begun < 2; begun++) {
@@ -101,7 +101,7 @@ static void stored_elsewhere(void)
     }
 }
 
-/* A put that is stored is refused, since its client has no turn. It goes on with the same record
+/* A put that is stored is refused, since its client has no turn. It continues with the same record
  * alone, and ends where its origin cuts it. */
 static void stored_and_refused(void)
 {
@@ -179,8 +179,8 @@ static struct bench *slow_bench(uint64_t *acked)
 
 enum { NOTHING, OLD_ACK, NEW_ACK, WANTED, BEHINDS };
 
-/* A stored put whose handlers take several steps is refused where somebody waits for what stands
- * behind its record, and only there. */
+/* A stored put whose handlers take several steps is refused where a client waits for a record after
+ * it, and only there. */
 static void behind_a_stored_put(void)
 {
     for (uint32_t what = NOTHING; what < BEHINDS; what++) {
@@ -205,7 +205,7 @@ static void behind_a_stored_put(void)
     }
 }
 
-/* A packet behind the first one names another region, or the put's own in an earlier life: it is
+/* A packet after the first one names another region, or the put's own in an earlier life: it is
  * written nowhere. */
 static void packets_of_another_region(void)
 {
@@ -267,7 +267,7 @@ static void bytes_of_a_cut(void)
     bench_free(b);
 }
 
-/* A region that takes packets no more gets none, also of a put whose header handler has let it
+/* A region that no longer takes packets gets none, even of a put whose header handler has let it
  * proceed. */
 static void packets_of_a_plain_region(void)
 {
@@ -383,7 +383,7 @@ static void begins_in_the_middle(void)
     bench_free(b);
 }
 
-/* A packet that is done is skipped, and the others run once. */
+/* A packet that was done already is skipped, and the others run once. */
 static void comes_twice(void)
 {
     uint32_t handle;
@@ -403,7 +403,8 @@ static void comes_twice(void)
 
 /* ---- cut ------------------------------------------------------------------------------------- */
 
-/* The origin has failed: an empty packet ends the put, and one of an unknown put is nothing. */
+/* The origin has failed: an empty packet ends the put; an empty packet for an unknown put has no
+ * effect. */
 static void cut_by_its_origin(void)
 {
     uint32_t handle;
@@ -425,7 +426,7 @@ static void cut_by_its_origin(void)
     bench_free(b);
 }
 
-/* The origin has gone on to its next operation: the put before it is cut. */
+/* The origin has moved on to its next operation: the put before it is cut. */
 static void cut_by_the_next(void)
 {
     uint32_t handle;
@@ -443,8 +444,8 @@ static void cut_by_the_next(void)
 
 /* ---- in line for a turn ---------------------------------------------------------------------- */
 
-/* The offload of a put that stands in line is disabled or destroyed: its origin may go on all the
- * same, and hears how the put has ended. */
+/* The offload of a put that stands in line is disabled or destroyed: its origin may continue all
+ * the same, and hears how the put has ended. */
 static void waits_without_an_offload(void)
 {
     for (uint32_t row = 0; row < 4; row++) {
@@ -473,7 +474,7 @@ static void waits_without_an_offload(void)
     }
 }
 
-/* ---- other operations that may not write ---------------------------------------------------- */
+/* ---- other operations that may not write ----------------------------------------------------- */
 
 /* An ordinary put of a word, 1. */
 static void send_put(struct bench *b, uint32_t sequence)
@@ -507,8 +508,8 @@ static void other_records(void)
     bench_free(b);
 }
 
-/* The offload has gone: ordinary puts may write when all origins that had to send packets have let
- * go of the region. */
+/* The offload has gone: ordinary puts may write once all origins that had to send packets have
+ * released the region. */
 static void after_the_offload(void)
 {
     uint32_t handle;
@@ -526,7 +527,7 @@ static void after_the_offload(void)
     bench_free(b);
 }
 
-/* A put of one packet that its target can't take: the origin hears why. */
+/* A put of one packet that its target can't take: the origin gets the reason. */
 static void refused_packets(void)
 {
     static const struct {
@@ -558,8 +559,8 @@ static void refused_packets(void)
 
 /* ---- trace ----------------------------------------------------------------------------------- */
 
-/* A trace has a record for each run of a handler, with units and time; without one nothing is
- * recorded. */
+/* A trace has a record for each run of a handler, with its units and time; without a trace nothing
+ * is recorded. */
 static void traced_runs(void)
 {
     enum { RECORDS = 64 };

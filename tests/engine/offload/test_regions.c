@@ -1,7 +1,7 @@
 /*
  * Puts to an offload's region, in the simulated world: what each return of a handler means for the
  * put, its origin and its client, alone and in a batch; that puts of any length run each handler
- * exactly once on each packet, however links break and daemons are started anew; and how a put ends
+ * exactly once on each packet, however links break and daemons are restarted; and how a put ends
  * that can't.
  *
  *     test_regions                              the cases, and 100 random runs
@@ -25,7 +25,7 @@ enum { ALL = 7, PAYLOAD = 2, COMPLETION = 4, PACKET = 256 };
 enum { SUCCESS = HANDLER_SUCCESS, DROP = HANDLER_DROP, DATA = HANDLER_PROCESS_DATA };
 
 static struct scene scene;
-/* Whether the region stores what is put, so that handlers find it there (test_placed.c has more of
+/* Whether the region stores puts, so that handlers find the data there (test_placed.c has more of
  * that). */
 static bool stores;
 
@@ -74,11 +74,11 @@ static bool is_placed(uint32_t length)
 
 /* ---- returns --------------------------------------------------------------------------------- */
 
-/* One put, and what must come of it. */
+/* One put, and the results that must follow. */
 static const struct {
     uint32_t flags, handlers;
     uint32_t header, payload, completion; /* plans */
-    uint8_t runs[HANDLER_STAGES];         /* of payload: 1 on each packet, 2 on the first alone */
+    uint8_t runs[HANDLER_STAGES];         /* of payload: 1 on each packet, 2 on the first */
     int status;
     uint32_t event; /* at the owner: enum offload_event, 0: the put itself, NONE: nothing */
 } returns[] = {
@@ -106,7 +106,7 @@ static uint32_t put_row(size_t row, uint32_t length)
                length);
 }
 
-/* What has come of the row's put. */
+/* The bytes of the row's put that have arrived. */
 static void check_row(size_t row, uint32_t number, uint32_t length)
 {
     const struct scene_message *m = &scene.messages[number];
@@ -157,7 +157,7 @@ static void test_returns(void)
 
 /* ---- in a batch ------------------------------------------------------------------------------ */
 
-/* The row that all puts of a batch follow but one. */
+/* The row that applies to all puts of a batch except one. */
 enum { PLAIN = 0 };
 
 /* Records of this kind that client 0's node has staged from a position on. */
@@ -176,8 +176,8 @@ static uint32_t staged(uint8_t kind, uint64_t at)
     return count;
 }
 
-/* `count` puts in a row go as one batch, and the one at `place` follows the row: it ends as it does
- * alone, and so do the others, but for those behind a fault, which disables the offload. */
+/* `count` puts in a row go as one batch, and the row applies to the put at `place`, which ends as
+ * it would alone; so do the others, except for those after a fault, which disables the offload. */
 static void check_batch(size_t row, uint32_t place, uint32_t count, uint32_t length)
 {
     uint64_t begun;
@@ -218,7 +218,7 @@ static void test_returns_in_a_batch(void)
             check_batch(row, batches[i].place, batches[i].count, batches[i].length);
 }
 
-/* A put without a local event that fails has one all the same; those beside it have none. */
+/* A put without a local event that fails has one anyway; the others have none. */
 static void test_silent_batch(void)
 {
     CU_ASSERT_FATAL(open_scene(1, 0, ALL));
@@ -236,7 +236,7 @@ static void test_silent_batch(void)
     close_scene();
 }
 
-/* A step ends in the middle of a batch whose handlers take long; it goes on in the next one. */
+/* A step ends in the middle of a batch whose handlers take long; it continues in the next one. */
 static void test_long_batch(void)
 {
     uint32_t last = 0, steps = 0;
@@ -276,7 +276,7 @@ static void test_long(void)
     close_scene();
 }
 
-/* ---- other writes to the region ------------------------------------------------------------- */
+/* ---- other writes to the region -------------------------------------------------------------- */
 
 static int status_of(uint8_t kind, uint16_t flags, uint32_t length, uint64_t offset)
 {
@@ -313,7 +313,8 @@ static int status_of(uint8_t kind, uint16_t flags, uint32_t length, uint64_t off
     return -ETIMEDOUT;
 }
 
-/* A get is as ever; nothing but puts may write, for it would pass the handlers by. */
+/* A get works as usual; nothing but puts may write, because other writes would bypass the
+ * handlers. */
 static void test_others(void)
 {
     CU_ASSERT_FATAL(open_scene(1, ENGINE_OFFLOAD_QUIET, ALL));
@@ -385,7 +386,7 @@ static void test_refused(void)
     CU_ASSERT_EQUAL(world_region_open(scene.world, 1, 0, ENGINE_REMOTE_READ, &key), 0);
     info = good, info.host.slot = key.slot, info.host.generation = key.generation;
     CU_ASSERT_EQUAL(create(&info), -EINVAL);
-    /* Peers that have bound it know that it takes packets: it may have another offload. */
+    /* Peers that have bound the region know that it takes packets: it may have another offload. */
     CU_ASSERT_EQUAL(scene_destroy(&scene), 0);
     info = good, info.flags = ENGINE_OFFLOAD_PLACED;
     CU_ASSERT_EQUAL(create(&info), -EBUSY); /* the origins do not know that the region stores */
@@ -505,8 +506,9 @@ static void test_origin_leaves(void)
 
 enum { LONG = 1 << 20, LONG_PACKET = 4096, TURN = 512, PUTS = 4 };
 
-/* Long puts to handlers that have a turn now and then, for other clients have work: so many times
- * their bytes have crossed the wire. A turn is some 12 packets. The link breaks `breaks` times. */
+/* Long puts to handlers that have a turn only now and then, because other clients have work: how
+ * many times their bytes have crossed the wire. A turn is some 12 packets. The link breaks `breaks`
+ * times. */
 static double crossings(uint64_t seed, uint32_t delay_ns, uint32_t breaks)
 {
     const struct world_options options = {

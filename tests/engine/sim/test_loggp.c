@@ -74,7 +74,7 @@ static void test_burst(void)
     pair_close(&p);
 }
 
-/* A long message keeps both cards busy, one behind the other, and no processor. */
+/* A long message keeps both cards busy, one after the other, but no processor. */
 static void test_long(void)
 {
     static struct fabric_pair p;
@@ -86,13 +86,14 @@ static void test_long(void)
     CU_ASSERT_EQUAL(event_at(&p, ORIGIN, FABRIC_WRITTEN, 2), O + 10000 * B + G);
     CU_ASSERT_EQUAL(event_at(&p, TARGET, FABRIC_ARRIVED, 1), O + 10000 * B + L + O);
     CU_ASSERT_EQUAL(memcmp(p.bytes[TARGET], p.bytes[ORIGIN], 10001), 0);
-    /* The processor that sees the long one at 1200 + 20000 is free for the short one then. */
+    /* The processor that has taken the long message at 1200 + 20000 is free for the short one
+     * then. */
     CU_ASSERT_EQUAL(event_at(&p, TARGET, FABRIC_ARRIVED, 2), O + 10000 * B + L + 2 * O);
     CU_ASSERT_EQUAL(event_at(&p, ORIGIN, FABRIC_WRITTEN, 1), O + 10000 * B + L + L);
     pair_close(&p);
 }
 
-/* A read's request and answer: the target's processor has no part in it. */
+/* The request and the answer of a read: the target's processor takes no part. */
 static void test_read(void)
 {
     static struct fabric_pair p;

@@ -78,7 +78,7 @@ static void test_attach(void)
     CU_ASSERT(figure_of(&many, "us") / figure_of(&few, "us") < 31 / 7.0);
 }
 
-/* A node's memory grows with its links, and not with the peers that there are. */
+/* A node's memory grows with its links, not with the number of peers. */
 static void test_memory(void)
 {
     struct figures few = run("memory-1024", 32), many = run("memory-16384", 32);

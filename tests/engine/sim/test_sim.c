@@ -88,7 +88,7 @@ static uint32_t completions_before_landing(bool placed)
         CU_ASSERT_EQUAL(event.status, 0);
         CU_ASSERT_EQUAL(event.cookie, 5);
         early += memcmp(p.bytes[TARGET], p.bytes[ORIGIN], 64) != 0;
-        /* The source is ours again: what is in flight must not see this. */
+        /* The source is ours again: data in flight must not change with it. */
         memset(p.bytes[ORIGIN], 0xff, 64);
         CU_ASSERT_FALSE(pair_await(&p, ORIGIN, &event));
         CU_ASSERT_EQUAL(p.bytes[TARGET][0], 0x5a);
@@ -240,8 +240,8 @@ static void test_nothing_lands_late(void)
     }
 }
 
-/* A break is reported once, unless it is silent, and a cut link is of use again after both ends
- * have connected anew. */
+/* A break is reported once, unless it is silent, and a cut link works again after both ends have
+ * connected again. */
 static void test_restore(void)
 {
     static struct fabric_pair p;

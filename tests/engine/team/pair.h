@@ -21,7 +21,7 @@
 #define NUMBER   77u
 #define WINDOW   4u
 
-/* A bench whose client is rank 0 of two; we have the other one. */
+/* A bench whose client is rank 0 of two; the test has rank 1. */
 struct pair {
     struct bench *b;
     void *base;
@@ -149,7 +149,8 @@ static inline bool has_left(const struct pair *p, enum wire_kind kind)
     return p->b->fabric.kinds >> kind & 1;
 }
 
-/* The team is broken by a call of our member that fits no other; the member is not to blame. */
+/* The team is broken because a call of our member fits no other call; the member is not to
+ * blame. */
 static inline void expect_forged(const struct pair *p, uint64_t sequence, uint32_t rank)
 {
     struct team_reason reason;

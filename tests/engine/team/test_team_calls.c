@@ -10,7 +10,7 @@
 
 /* ---- submissions ----------------------------------------------------------------------------- */
 
-/* Submissions that make no sense, by number. False: there are no more. */
+/* Senseless submissions, by number. False: there are no more. */
 static bool make_bad_submission(struct submit_record *r, size_t number)
 {
     switch (number) {
@@ -69,7 +69,7 @@ static void bad_submissions_are_quarantined(void)
     }
 }
 
-/* A member that lies in the team area can make an honest one do each of these. */
+/* A member that lies in the team area can make an honest member submit each of these. */
 static void submissions_out_of_turn_break_the_team(void)
 {
     static const struct {
@@ -78,7 +78,7 @@ static void submissions_out_of_turn_break_the_team(void)
     } rows[] = {
         {0, 0, 8},          /* twice */
         {0, 2 * WINDOW, 8}, /* beyond any window */
-        {0, UINT64_MAX, 8}, /* behind the floor */
+        {0, UINT64_MAX, 8}, /* after the floor */
         {0, WINDOW, 8},     /* in a row whose instance has not ended */
         {0, 1, 48},         /* in a data row whose instance has not ended */
     };
@@ -146,7 +146,7 @@ static void teams_take_what_memory_there_is(void)
     free_pair(&p);
 }
 
-/* A member that is alone with its engine needs nothing of it, so a submission is a lie. */
+/* A member that is alone with its engine never needs to submit, so a submission is a lie. */
 static void alone_there_are_no_letters(void)
 {
     static const struct engine_team_participant list[] = {{0, 1}};
@@ -177,8 +177,7 @@ static void alone_there_are_no_letters(void)
     free_pair(&p);
 }
 
-/* 64 teams of 1,024 engines are what a client may have, with the window of teams that ask for none.
- */
+/* A client may have 64 teams of 1,024 engines, with the window of teams that ask for none. */
 static void teams_of_a_client_fit(void)
 {
     struct participant *list = calloc(1024, sizeof(*list));
@@ -202,7 +201,7 @@ static void teams_of_a_client_fit(void)
     free(list);
 }
 
-/* Opening clears a team's slots on the progress thread: so many are refused. */
+/* Opening clears a team's slots on the progress thread: this many are refused. */
 static void too_many_slots_are_refused(void)
 {
     struct participant *list = calloc(1024, sizeof(*list));
@@ -223,8 +222,8 @@ static void too_many_slots_are_refused(void)
     free(list);
 }
 
-/* A process that goes on with a team opens it by the algorithms that the team began with, whatever
- * its own configuration says; and finds these in the engine. */
+/* A process that continues with a team opens it by the algorithms that the team began with,
+ * whatever its own configuration says; and finds these in the engine. */
 static void a_team_keeps_its_algorithms(void)
 {
     static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};

@@ -28,8 +28,8 @@ static void early_letters_are_kept(void)
     free_pair(&p);
 }
 
-/* All rows are listed, and count what went by them; of a kind that configuration decides, only the
- * row that it chose. */
+/* All rows are listed, and count the calls that used them; for a kind that configuration decides,
+ * only the row that it chose. */
 static void calls_and_letters_are_counted(void)
 {
     struct pair p = new_pair();
@@ -195,7 +195,7 @@ static void a_result_is_published(void)
 
 /* ---- bad letters ----------------------------------------------------------------------------- */
 
-/* Letters that make no sense, by number. Returns the fault of one; NULL: there are no more. */
+/* Senseless letters, by number. Returns what is wrong with one; NULL: there are no more. */
 static const char *make_bad(struct letter_record *l, size_t number)
 {
     switch (number) {
@@ -296,7 +296,7 @@ static void floors_only_grow(void)
 
 /* ---- breaks ---------------------------------------------------------------------------------- */
 
-/* Whichever comes first: the other call is named second. */
+/* Whichever call comes first, the other one is named second. */
 static void other_calls_break_the_team(void)
 {
     for (int first = 0; first < 2; first++) {
@@ -386,12 +386,12 @@ static void breaks_are_passed_on_and_answered(void)
     CU_ASSERT_FALSE(p.b->broken);
     CU_ASSERT_TRUE(has_left(&p, WIRE_BREAK));
     CU_ASSERT_EQUAL(team_ended(&p.area, 0), 0);
-    call(&p, 1, 1); /* of a member that has not seen it */
+    call(&p, 1, 1); /* from a member that has not seen it */
     CU_ASSERT_FALSE(p.b->quarantined);
     free_pair(&p);
 }
 
-/* A participant whose state is lost gets BREAK from one that has the team no more. */
+/* A participant whose state is lost gets BREAK from one that no longer has the team. */
 static void unknown_teams_are_answered(void)
 {
     struct pair p = new_pair();
@@ -422,8 +422,8 @@ static void letters_out_of_turn_break_the_team(void)
     static const struct {
         uint64_t ended, held, sent; /* UINT64_MAX: none */
     } rows[] = {
-        {0, UINT64_MAX, 0}, /* behind the floor */
-        {1, UINT64_MAX, 1}, /* the instance is over, and one before it is not */
+        {0, UINT64_MAX, 0}, /* after the floor */
+        {1, UINT64_MAX, 1}, /* the instance is over, and an earlier one is not */
         {UINT64_MAX, 0, 1}, /* its data row is in use */
     };
 
@@ -532,7 +532,7 @@ static void end_call(struct pair *p, uint64_t sequence)
 }
 
 /* All participants are looked at when the floor has reached what one of them waits for, and not
- * each time that it moves: a peer that asks for what never comes costs nothing. */
+ * each time that it moves: a peer that asks for an instance that never comes costs nothing. */
 static void far_floors_cost_nothing(void)
 {
     struct pair p = new_pair();
@@ -632,14 +632,14 @@ static uint32_t random_letter(uint64_t number, uint64_t *state, uint64_t *words)
     return size;
 }
 
-/* The link begins anew: we have consumed all that was sent to us. */
+/* The link starts over: we have consumed all that was sent to us. */
 static bool relink(struct bench *b)
 {
     b->position = peek_peer(b->engine, 1).posted;
     return bench_link(b) == 0;
 }
 
-/* A link and a team that are whole again: the same, or new ones. The team's number. */
+/* Makes a link and a team that work again, the same or new ones. Returns the team's number. */
 static uint64_t renew(struct pair *p, uint64_t number)
 {
     bool linked = !p->b->broken || relink(p->b);

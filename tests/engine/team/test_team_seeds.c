@@ -108,7 +108,7 @@ static void trouble_nodes(struct run *r)
     }
 }
 
-/* A team that nothing has ended must not break; one that is broken is so for everybody. */
+/* A team must not break without a reason; a broken team is broken for every member. */
 static void check_breaks(struct run *r)
 {
     for (uint32_t i = 0; i < r->world->link_count; i++)

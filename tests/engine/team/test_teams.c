@@ -26,7 +26,7 @@ static struct world *begin(uint64_t seed, uint32_t nodes, const struct coll_choi
     return w;
 }
 
-/* Clients 0, 1, ... on the nodes, at least one on each. The number of clients. */
+/* Clients 0, 1, ... on the nodes, at least one on each. Returns the number of clients. */
 static uint32_t populate(struct world *w, const struct shape *shape, struct sim_random *random,
                          uint32_t *fullest)
 {
@@ -67,7 +67,7 @@ static const uint32_t lengths[] = {0,    1,    8,    40,    41,    320,   1023, 
                                    4096, 8192, 8193, 16383, 16384, 32767, 32768, 65535, 65536};
 static const struct coll_choices by_table;
 
-/* Calls of one length, of this kind or of all, every root of those that have one. */
+/* Calls of one length, of this kind or of all kinds, with every root for kinds that have one. */
 static uint64_t list_all(struct teams_spec *list, uint32_t ranks, uint32_t fullest, uint32_t length,
                          uint32_t only)
 {
@@ -119,7 +119,7 @@ static void test_one_each(void)
         run_shape(nodes, &(struct shape){nodes, 1, 4}, &by_table, 0);
 }
 
-/* Each algorithm for all lengths of its kind, as configuration may ask for it. */
+/* Each algorithm for all lengths of its kind, as a configuration may request it. */
 static void test_choices(void)
 {
     for (uint32_t row = 0; row < COLL_ROWS; row++) {

@@ -126,7 +126,7 @@ static void call_leave(void *argument)
     flows_detach(e, OWN_OWNER);
 }
 
-/* Until the call has been made and the node lives. */
+/* Runs until the call has been made while the node lives. */
 static int insist(struct own *o, struct own_call *c, void (*call)(void *))
 {
     for (uint32_t i = 0; !world_call(o->world, &o->world->nodes[0], call, c); i++) {

@@ -1,5 +1,5 @@
 /*
- * An owner of the tests: node 0's engine submits by itself (daemon/engine/ops/submit.h) to a
+ * An owner of the tests: node 0's engine submits on its own (daemon/engine/ops/submit.h) to a
  * context of a client. The owner keeps its state where a real one would: in the arena, as one word
  * of its bind, in the transactions of its operations. So after a death of the process the word says
  * which operations were submitted and which have ended.
@@ -35,7 +35,7 @@ int own_bind(struct own *o, struct world *w, uint32_t target, uint32_t context);
 /* Submits operation `number`: a put of 8 bytes to its place, or, without `data`, of none; each with
  * an event. 0, or why not; where node 0 dies, as own_bind. */
 int own_submit(struct own *o, uint32_t number, bool data, uint16_t flags);
-/* Rounds until all that was submitted has ended, silent ones too, at most so many; and takes the
+/* Rounds until all that was submitted has ended, silent ones too, at most this many; and takes the
  * target's events. */
 void own_finish(struct own *o, uint32_t rounds);
 /* Lets go of everything. */

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include "proto/word_abi.h"
 
-/* ---- control ------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 struct open_call {
     struct engine *engine;
@@ -158,7 +158,7 @@ void teams_closed(struct teams *t, uint32_t node, uint32_t handle)
             t->place[p].closed = true;
 }
 
-/* ---- data ---------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 /* Byte `at` of what a rank gives to another one, or of its operand for rank 0. */
 static uint8_t byte_of(uint64_t sequence, uint32_t from, uint32_t to, uint32_t at)
@@ -264,7 +264,7 @@ static uint8_t result_byte(const struct teams *t, const struct teams_spec *spec,
     }
 }
 
-/* ---- calls --------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static uint32_t fullest(const struct teams *t)
 {
@@ -336,7 +336,7 @@ void teams_differ(struct teams *t, uint32_t rank)
         world_fail(t->world, "rank %u has no room to submit", rank);
 }
 
-/* The engine's gift, from those of all members here; as the last to come writes it. */
+/* Computes the engine's gift from those of all members here, which the last to come writes. */
 static void combine(struct teams *t, uint32_t rank, uint64_t sequence)
 {
     static uint8_t gifts[TEAM_DATA_BYTES], one[TEAM_DATA_BYTES];
@@ -369,7 +369,7 @@ static void combine(struct teams *t, uint32_t rank, uint64_t sequence)
     memcpy(to, gifts, used);
 }
 
-/* The member calls, or goes on with a call that has counted. */
+/* The member calls, or continues with a call that has counted. */
 static bool call(struct teams *t, uint32_t rank)
 {
     struct teams_member *m = &t->member[rank];
@@ -504,7 +504,7 @@ void teams_kill(struct teams *t, uint32_t rank)
     world_client_close(t->world, t->member[rank].client);
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 struct leave_call {
     struct engine *engine;

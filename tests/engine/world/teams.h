@@ -58,7 +58,7 @@ struct teams {
  * engines. */
 void teams_open(struct teams *t, struct world *w, uint64_t number, uint32_t ranks, uint32_t window,
                 const struct teams_spec *list, uint64_t count, uint64_t seed);
-/* Every member goes on, by chance, as far as it can. Whether any has. */
+/* Every member continues, by chance, as far as it can. Whether any has. */
 bool teams_turn(struct teams *t);
 /* Whether every living member has taken all results, or seen the team broken. */
 bool teams_over(const struct teams *t);
@@ -71,7 +71,7 @@ void teams_kill(struct teams *t, uint32_t rank);
 /* All leave, and every engine closes its area. */
 void teams_close(struct teams *t);
 
-/* A call that fits a team whose fullest engine has so many members. */
+/* A call that fits a team whose fullest engine has this many members. */
 struct teams_spec teams_random_spec(struct sim_random *random, uint32_t ranks, uint32_t fullest);
 
 /* For the world: a new process has the node's arena; and a notice. */

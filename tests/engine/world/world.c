@@ -9,7 +9,7 @@
 #include "tests/engine/bench/peek.h"
 
 #define ROUND_NS        400u  /* time that passes in a busy round, at most */
-#define IDLE_ROUNDS_MAX 5000u /* in a row */
+#define IDLE_ROUNDS_MAX 5000u /* the most idle rounds in a row */
 
 void world_fail(struct world *w, const char *format, ...)
 {

@@ -72,7 +72,7 @@ struct world_node {
     size_t arena_bytes, memory_bytes;
     uint64_t deadline;
     uint64_t steps, work;
-    uint64_t reopen_at; /* round in which a new process takes the arena over; 0: not by itself */
+    uint64_t reopen_at; /* round in which a new process takes the arena over; 0: not on its own */
     uint32_t budget_max;
     uint32_t deaths;
 };
@@ -194,7 +194,7 @@ struct world {
     uint64_t cookies;           /* given out so far */
     uint32_t offloads_given_up; /* ended while their targets were bound */
     uint64_t rounds;
-    uint32_t reopen_rounds; /* a node that died under the guard opens again so much later */
+    uint32_t reopen_rounds; /* rounds after which a node that died under the guard opens again */
     uint32_t idle;          /* rounds in a row in which nothing was done */
     world_guard *guard;     /* NULL: plain calls */
     void *guard_context;
@@ -207,7 +207,7 @@ struct world {
     char failure[400];
 };
 
-/* ---- world.c ------------------------------------------------------------------------------- */
+/* ---- world.c --------------------------------------------------------------------------------- */
 
 int world_open(const struct world_options *options, struct world **out);
 void world_close(struct world *w);
@@ -229,14 +229,14 @@ void world_node_crash(struct world *w, uint32_t node);
 /* A new process takes the arena over. `fresh`: with a new arena, and without clients. */
 void world_node_reopen(struct world *w, uint32_t node, bool fresh);
 
-/* ---- world_links.c ------------------------------------------------------------------------- */
+/* ---- world_links.c --------------------------------------------------------------------------- */
 
 void world_links_open(struct world *w);
 void world_link_wanted(struct world *w, uint32_t from, uint32_t to);
 void world_link_offer_ready(struct world *w, uint32_t from, uint32_t to);
 /* The control connection is lost; both ends hear of it, at different times. */
 void world_link_break(struct world *w, uint32_t a, uint32_t b);
-/* As above, because an engine says so. */
+/* As above, but because an engine says so. */
 void world_link_broken(struct world *w, uint32_t a, uint32_t b, int status);
 struct world_link *world_link_of(struct world *w, uint32_t a, uint32_t b);
 void world_link_node_gone(struct world *w, uint32_t node);
@@ -248,10 +248,10 @@ void world_link_lost(struct world *w, uint32_t a, uint32_t b);
 /* Cuts the fabric alone: control's connection stays, and no engine is informed. */
 void world_link_blackout(struct world *w, uint32_t a, uint32_t b);
 /* The connection loses what `from` sends, and carries the other way, until world_link_carry or
- * until it begins anew. */
+ * until it starts over. */
 void world_link_swallow(struct world *w, uint32_t from, uint32_t to);
 void world_link_carry(struct world *w, uint32_t from, uint32_t to);
-/* The engine asks for a sign of life, with so many bytes ahead of its own. */
+/* The engine asks for a sign of life, with this many bytes ahead of its own. */
 void world_link_ask(struct world *w, uint32_t from, uint32_t to, uint64_t bytes);
 /* The engine gives the peer up. */
 void world_link_gone(struct world *w, uint32_t from, uint32_t to);
@@ -259,14 +259,14 @@ void world_link_gone(struct world *w, uint32_t from, uint32_t to);
 void world_links_resume(struct world *w, uint32_t node);
 void world_link_step(struct world *w, const struct sim_entry *entry);
 
-/* ---- world_control.c ----------------------------------------------------------------------- */
+/* ---- world_control.c ------------------------------------------------------------------------- */
 
 /* False: the node is dead, now or before, and it is not known whether the command was heard. */
 bool world_command(struct world *w, uint32_t node, struct world_command *c);
 /* Asks again, when the node is back, until it is answered; its result. */
 int world_insist(struct world *w, uint32_t node, struct world_command *c);
 
-/* ---- world_clients.c ----------------------------------------------------------------------- */
+/* ---- world_clients.c ------------------------------------------------------------------------- */
 
 /* A client with `contexts` contexts, a segment and a region in it for each; its registration is
  * under way. Index, or a negative errno with the failure kept. */
@@ -309,7 +309,7 @@ static inline uint64_t world_peer_of(const struct world *w, uint32_t client, uin
     return pwc_peer_of(w->clients[client].rank, context);
 }
 
-/* ---- world_requests.c ---------------------------------------------------------------------- */
+/* ---- world_requests.c ------------------------------------------------------------------------ */
 
 /* Request index. */
 int world_bind(struct world *w, uint32_t client, uint32_t context, uint32_t to_client,
@@ -327,7 +327,7 @@ void world_requests_resume(struct world *w, uint32_t node);
  * contexts. */
 void world_requests_drop(struct world *w, uint32_t client, uint32_t context);
 
-/* ---- world_census.c ------------------------------------------------------------------------ */
+/* ---- world_census.c -------------------------------------------------------------------------- */
 
 /* All clients leave: each end is confirmed, and then every table of every node is as it was at the
  * start. An entry that is left over becomes the world's failure. */

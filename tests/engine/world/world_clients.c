@@ -26,7 +26,7 @@ struct world_client *world_client_by_handle(struct world *w, uint32_t node, uint
     return NULL;
 }
 
-/* ---- opening ------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static uint32_t or_default(uint32_t asked)
 {
@@ -162,7 +162,7 @@ fail:
     return rc;
 }
 
-/* ---- closing ------------------------------------------------------------------------------- */
+/* ---- closing --------------------------------------------------------------------------------- */
 
 /* A dead node learns it when it is back. */
 void world_client_close(struct world *w, uint32_t client)
@@ -192,7 +192,7 @@ void world_context_close(struct world *w, uint32_t client, uint32_t context)
     world_command(w, c->node, &command);
 }
 
-/* From here on a touch by the engine or the fabric faults. */
+/* From here on the memory faults when the engine or the fabric touches it. */
 void world_context_gone(struct world_context *x)
 {
     if (x->channel_open)
@@ -236,7 +236,7 @@ void world_clients_free(struct world *w)
         world_client_gone(&w->clients[i]);
 }
 
-/* ---- taking over ---------------------------------------------------------------------------- */
+/* ---- taking over ----------------------------------------------------------------------------- */
 
 /* A handle that the arena does not know any more had ended, and only its notice was lost. */
 static void attach_context(struct world *w, struct world_client *c, struct world_context *x)
@@ -332,7 +332,7 @@ void world_clients_attach(struct world *w, uint32_t node)
         for (uint32_t k = 0; k < WORLD_SEGMENTS && n->alive; k++)
             if (c->segments[k].open)
                 attach_segment(w, c, &c->segments[k]);
-        /* As control does, end a client that had hung up meanwhile. */
+        /* As control does, ends a client that had hung up meanwhile. */
         if (!c->live && n->alive)
             world_command(w, node, &close);
     }
@@ -344,7 +344,7 @@ void world_clients_attach(struct world *w, uint32_t node)
         world_requests_resume(w, node);
 }
 
-/* ---- submission ---------------------------------------------------------------------------- */
+/* ---- submission ------------------------------------------------------------------------------ */
 
 int world_submit(struct world *w, uint32_t client, uint32_t context,
                  const struct submit_record *record, const void *lid, const void *rid,

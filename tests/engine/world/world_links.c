@@ -67,7 +67,7 @@ static uint64_t delay(struct world *w)
     return sim_random_range(&w->random, 100, 20000);
 }
 
-/* ---- calls into engines, each of which the node may die in ---------------------------------- */
+/* ---- calls into engines, each of which the node may die in ----------------------------------- */
 
 struct link_call {
     struct world_node *node;
@@ -140,7 +140,7 @@ static void down(struct world *w, struct world_link *l, uint32_t side)
     enter(w, call_down, &c);
 }
 
-/* ---- the handshake ------------------------------------------------------------------------- */
+/* ---- the handshake --------------------------------------------------------------------------- */
 
 static void attempt_later(struct world *w, struct world_link *l, uint64_t after)
 {
@@ -235,7 +235,7 @@ void world_link_step(struct world *w, const struct sim_entry *entry)
     }
 }
 
-/* ---- calls of engines and tests ------------------------------------------------------------- */
+/* ---- calls of engines and tests -------------------------------------------------------------- */
 
 void world_link_wanted(struct world *w, uint32_t from, uint32_t to)
 {
@@ -255,7 +255,7 @@ void world_link_offer_ready(struct world *w, uint32_t from, uint32_t to)
     attempt_later(w, l, 1);
 }
 
-/* Voids what is scheduled; an attempt under way starts anew. */
+/* Voids what is scheduled; an attempt under way restarts. */
 static void new_generation(struct world *w, struct world_link *l)
 {
     bool attempting = l->attempting || l->waiting || l->offered[0] || l->offered[1];

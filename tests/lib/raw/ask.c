@@ -88,7 +88,7 @@ int ask_context(int s, uint32_t bytes, struct answer *out)
     Pwc__Rings rings = PWC__RINGS__INIT;
 
     rings.submit = rings.local = rings.remote = rings.reply_submit = bytes;
-    rings.reply_event = 8 * bytes; /* of events that are as long as an active message may be */
+    rings.reply_event = 8 * bytes; /* for events as long as an active message may be */
     open.rings = &rings;
     r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     r.context_open = &open;

@@ -24,7 +24,7 @@ struct answer {
 /* Sends one request and reads its answer. Returns the status. */
 int ask(int socket, Pwc__ClientRequest *request, struct answer *out);
 void answer_close(struct answer *answer);
-/* Reads what the daemon sends by itself. Returns the status of an Error with id 0, or -ECONNRESET.
+/* Reads what the daemon sends on its own. Returns the status of an Error with id 0, or -ECONNRESET.
  */
 int ask_nothing(int socket, struct answer *out);
 

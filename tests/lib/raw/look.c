@@ -111,7 +111,7 @@ static bool same(const struct holdings *now, const struct holdings *then)
            now->ops <= then->ops + 1;
 }
 
-/* A daemon closes what has left, our own connections too, some time after the other end. */
+/* A daemon closes its side of a connection, our own too, some time after the other end. */
 static bool settle(struct place at, struct holdings *out)
 {
     struct holdings before;

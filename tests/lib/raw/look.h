@@ -19,9 +19,9 @@
 struct holdings {
     int clients, sessions, segments, regions, ops;
     int programs, offloads;
-    int grants; /* nodes that know a region's key, of all regions */
+    int grants; /* all grants: nodes that know a region's key, summed over regions */
     int descriptors;
-    int mappings; /* of memory shared with clients, in the daemon's */
+    int mappings; /* mappings, in the daemon's process, of memory shared with clients */
 };
 
 /* Returns the answer to Inspect, which the caller releases, or NULL. Asks over a connection, or

@@ -22,7 +22,7 @@ struct raw_image {
 /* A program whose payload handler has this code, and whose function has a name. */
 void raw_image(struct raw_image *to, const struct handler_instruction *code, uint32_t count,
                uint32_t constants);
-/* One that returns success at once. */
+/* A program that returns success at once. */
 void raw_image_plain(struct raw_image *to, uint32_t constants);
 
 /* Return the status; a program that is loaded has out->handle. */

@@ -40,7 +40,7 @@ void raw_set_tail(struct raw_session *s, uint64_t tail);
 void raw_ring(struct raw_session *s);
 /* Does as raw_submit, for the reply_submit ring. */
 void raw_answer(struct raw_session *s, const void *bytes, size_t size, uint64_t advance);
-/* Takes the next local event. 1, or 0 when none has come within 5 s. */
+/* Takes the next local event. 1, or 0 when none has arrived within 5 s. */
 int raw_local_event(struct raw_session *s, struct event_record *out);
 /* Takes the next remote event, and the block of an active message where it is one. */
 int raw_remote_event(struct raw_session *s, struct event_record *out, struct message *block);

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "clientlib/attach/context.h" /* for what the library does not say: whether all has ended, yet */
+#include "clientlib/attach/context.h" /* for what the library does not report: whether all operations have ended */
 #include "clientlib/attach/deadline.h"
 #include "pwc/atomic.h"
 #include "pwc/counter.h"
@@ -34,7 +34,7 @@ static uint8_t *path_memory(void *context, uint32_t end, uint64_t *length)
     return p->ends[end].memory;
 }
 
-/* Narrower rights to memory that has been moved: it is registered anew. */
+/* Narrower rights to memory that has been moved: the memory is registered again. */
 static int narrow(struct daemon_end *e, unsigned rights)
 {
     int rc;
@@ -82,7 +82,7 @@ static int path_bind(void *context, uint32_t from, uint32_t to, const struct pwc
     return rc;
 }
 
-/* To the suite an operation that cannot be submitted is one that fails at once. */
+/* For this suite an operation that cannot be submitted counts as one that fails at once. */
 static int refuse(struct daemon_path *p, const struct path_op *op, int status)
 {
     struct daemon_end *e = &p->ends[op->from];
@@ -148,7 +148,7 @@ static int submit_atomic(struct daemon_path *p, pwc_remote *remote, const struct
     return rc;
 }
 
-/* To the suite the local event of such an atomic brings the word. */
+/* In this suite the local event of a fetching atomic brings the word. */
 static void show_fetched(const struct daemon_path *p, struct pwc_event *event)
 {
     for (uint32_t i = 0; i < DAEMON_PATH_FETCHES && i < p->fetch_count; i++) {
@@ -207,7 +207,8 @@ static int path_probe(void *context, uint32_t end, struct pwc_event *out)
     return rc;
 }
 
-/* Everything happens elsewhere: gives it a moment, and ends when nothing has come for too long. */
+/* Other processes do the work: gives them a moment, and ends when nothing has arrived for too
+ * long. */
 static bool path_progress(void *context)
 {
     struct daemon_path *p = context;
@@ -308,7 +309,7 @@ static const struct path_calls calls = {
     .failure = path_failure,
 };
 
-/* When it fails, daemon_path_close takes the rest. */
+/* On failure daemon_path_close cleans up the rest. */
 static int open_end(struct daemon_path *p, uint32_t number, const char *job, char failure[400])
 {
     struct daemon_end *e = &p->ends[number];

@@ -23,7 +23,7 @@
 
 #define DAEMON_PATH_ENDS    4u
 #define DAEMON_PATH_REMOTES 64u
-#define DAEMON_PATH_FETCHES 1024u /* more than are in flight at once */
+#define DAEMON_PATH_FETCHES 1024u /* more than are in flight at a time */
 
 /* The word that an atomic fetches, with the operation's id. */
 struct daemon_fetch {
@@ -49,7 +49,7 @@ struct daemon_end {
 struct daemon_path {
     struct path path;
     struct cluster *cluster; /* the caller's */
-    bool by_requests;        /* the caller's to set: operations are given requests */
+    bool by_requests;        /* set by the caller: operations are given requests */
     struct daemon_end ends[DAEMON_PATH_ENDS];
     struct {
         pwc_remote *remote;
@@ -62,7 +62,8 @@ struct daemon_path {
     int64_t moved_ns; /* when something happened last */
 };
 
-/* Attaches the ends to the cluster's nodes under this job's name. On failure says why. */
+/* Attaches the ends to the cluster's nodes under this job's name. On failure `failure` has the
+ * reason. */
 int daemon_path_open(struct daemon_path *p, struct cluster *cluster, const char *job,
                      char failure[400]);
 void daemon_path_close(struct daemon_path *p);

@@ -70,7 +70,7 @@ static int check_remote(struct ledger_rank *r, const struct pwc_event *event)
         if (rank_check(at, length_of((enum kind)kind), number) != 0)
             return fail(r, "bytes of operation", number, number);
     }
-    /* 24 bits of it: the rest is as near as can be. */
+    /* The lower 24 bits: the rest is taken as near as possible. */
     r->peer_checked += ((uint32_t)(event->id >> 40) - r->peer_checked) & 0xffffffu;
     r->seen++;
     return 0;
@@ -150,7 +150,7 @@ static int submit_kind(struct ledger_rank *r, enum kind kind)
     }
 }
 
-/* 1: something left, 0: it has to wait. */
+/* 1: something left; 0: the rank has to wait. */
 static int submit(struct ledger_rank *r)
 {
     enum kind kind = kind_of(r->submitted);

@@ -25,12 +25,12 @@ struct ledger_rank {
     pthread_t thread;
     bool runs;
     uint32_t last_ack;     /* named by the last operation */
-    uint32_t peer_checked; /* as the other rank has said */
+    uint32_t peer_checked; /* as the other rank has reported */
     uint32_t messages;     /* handled, of `other->messages_sent` */
     uint32_t messages_sent;
     bool kinds_failed;
     _Atomic uint32_t submitted, ended; /* operations */
-    _Atomic uint32_t shown;            /* of them, with an event at the other side */
+    _Atomic uint32_t shown;            /* how many of them have had an event at the other side */
     _Atomic uint32_t seen;             /* events of the other's */
     _Atomic uint64_t aborted;          /* ended with -ECONNABORTED */
     _Atomic int64_t gap_ns;            /* longest time between two ends, since it was set to 0 */
@@ -38,13 +38,13 @@ struct ledger_rank {
     _Atomic bool *stop;
     _Atomic bool stopped; /* the thread has seen `stop`, and submits no more */
     _Atomic bool *failed;
-    uint8_t kinds[1u << 16]; /* of operations under way, by number */
+    uint8_t kinds[1u << 16]; /* kinds of operations under way, by number */
 };
 
 struct ledger {
     struct ledger_rank ranks[2];
     _Atomic bool stop;
-    _Atomic bool failed; /* and has been printed on standard error */
+    _Atomic bool failed; /* the failure was printed on standard error */
 };
 
 int ledger_start(struct ledger *l, const char *job, const char *const sockets[2]);

@@ -18,7 +18,7 @@ enum {
     TAGS = 4,
     ROUNDS = 3000, /* operations of each rank */
     LENGTH_MAX = 5000,
-    WILD = 500, /* notifications of each rank to each other, for one request with wildcards */
+    WILD = 500, /* notifications of each rank to each other rank, for one request with wildcards */
     WAIT_MS = 20000,
 };
 
@@ -149,7 +149,7 @@ static void start_all(void)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Takes local events, and reads the rings of others that wait for room as we do. */
+/* Takes local events, and reads rings of others that may wait for room as we do. */
 static void make_room(void)
 {
     struct pwc_event event;
@@ -195,8 +195,8 @@ static void exact(void)
             CHECK(pwc_request_free(flows[rank][i / TAGS][i % TAGS].request));
 }
 
-/* All notifications of all ranks go to one request, and the one behind them to none of its round.
- */
+/* All notifications of all ranks go to one request, and the next ones to no request of its
+ * round. */
 static void wild(void)
 {
     struct pwc_status status;

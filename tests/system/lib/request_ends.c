@@ -8,9 +8,9 @@
 struct request_end {
     struct request_end *next;
     pwc_request *request;
-    struct pwc_event event; /* but for what the status says */
+    struct pwc_event event; /* complete, except for what the status reports */
     uint8_t id[PWC_CID_MAX];
-    bool silent; /* the operation's end is seen only where it has failed */
+    bool silent; /* the operation's end is shown only if it failed */
 };
 
 void request_ends_init(struct request_ends *ends)
@@ -86,8 +86,8 @@ static void show(struct request_ends *ends, const struct request_end *end,
     out->data = out->id_size > 0 ? ends->id : NULL;
 }
 
-/* The first end in front of `limit` whose request has ended; `limit` where there is none; NULL and
- * *rc < 0: an error. */
+/* The first end before `limit` whose request has ended; `limit` if there is none; NULL and *rc < 0:
+ * an error. */
 static struct request_end **first_ended(struct request_ends *ends, struct request_end **limit,
                                         struct pwc_status *status, int *rc)
 {
@@ -98,8 +98,9 @@ static struct request_end **first_ended(struct request_ends *ends, struct reques
     return *rc < 0 ? NULL : at;
 }
 
-/* Takes the oldest end. A test that takes what has come may end a request that was tested before,
- * so the requests in front of one that has ended are tested again, until none of them has. */
+/* Takes the oldest end. A test that takes what has arrived may end a request that was tested
+ * before, so the requests in front of one that has ended are tested again, until none of them
+ * has. */
 int request_ends_take(struct request_ends *ends, struct pwc_event *out)
 {
     while (ends->first) {

@@ -22,7 +22,7 @@ void request_ends_init(struct request_ends *ends);
 /* Forgets all; their requests have gone with the context. */
 void request_ends_forget(struct request_ends *ends);
 
-/* A request for an operation that is to be submitted: 0, or an error. */
+/* Makes a request for an operation that is to be submitted: 0, or an error. */
 int request_ends_add(struct request_ends *ends, pwc_ctx *ctx, const struct path_op *op,
                      pwc_request **out);
 /* The operation that was added last has not been submitted after all. */

@@ -74,7 +74,7 @@ static bool lap(struct summer *s, uint64_t first)
     return !s->failed;
 }
 
-/* The last rank decides for all whether there is one lap more. */
+/* The last rank decides for all whether there is another lap. */
 static bool once_more(struct summer *s)
 {
     s->in[0] = s->rank.number < SUMMERS - 1 || !s->all->stop;

@@ -37,12 +37,12 @@ struct summers {
     pthread_mutex_t gate; /* passed by the last rank before each lap */
     sem_t lap_over;       /* posted by the first rank */
     _Atomic bool stop;
-    _Atomic uint64_t calls; /* of each rank, that have ended */
+    _Atomic uint64_t calls; /* calls of each rank that have ended */
 };
 
 /* Rank r is on node r % 2. */
 int summers_start(struct summers *s, const char *job, const char *const sockets[2]);
-/* Waits until a lap that begins now has ended. Whether it has, in 30 seconds. */
+/* Waits until a lap that begins now has ended. Returns whether it has ended within 30 seconds. */
 bool summers_end_lap(struct summers *s);
 /* Keep the last rank from its next lap, and let it go. */
 void summers_hold(struct summers *s);

@@ -19,12 +19,12 @@ enum { TWO_REQUEST = 7, TWO_REPLY = 70 }; /* indices of handlers at b and at a *
 
 struct two {
     struct rank a, b;
-    uint64_t seen;        /* numbers of what has come to b, events and requests, from 0 on */
-    uint64_t replied;     /* b's local events, of replies that asked for one: how many, and the */
+    uint64_t seen;    /* numbers of everything that b has seen, events and requests, from 0 on */
+    uint64_t replied; /* b's local events, of replies that asked for one: how many, and the */
     uint64_t replied_sum; /* sum of their numbers: they have no order over changes of path */
     uint64_t replies_asked;
-    uint64_t back;     /* the number of the last reply that a has seen, and 1 */
-    uint64_t answered; /* the number of the last reply that b has made, and 1 */
+    uint64_t back;     /* the number of the last reply that a has seen, plus 1 */
+    uint64_t answered; /* the number of the last reply that b has made, plus 1 */
     uint64_t ended;    /* a's next local event */
     bool right;
 };
@@ -35,7 +35,7 @@ void two_close(struct two *t);
 
 /* Checks a condition that must hold; `right` keeps that all have held. */
 void two_check(struct two *t, bool right);
-/* Each takes what there is: of these kinds at b. */
+/* Each side takes the events there are: b only these kinds. */
 void two_take(struct two *t, unsigned kinds);
 
 /* Contents of the pairs that this process maps: messages that their origins have sent, and marks

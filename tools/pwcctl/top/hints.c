@@ -1,4 +1,4 @@
-/* Owns what stands on the screen of what the doctor says (hints.h). */
+/* Owns the doctor's findings that stand on the screen (hints.h). */
 #include "tools/pwcctl/top/hints.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include "tools/pwcctl/top/model.h"
 
 #define APART 0.9 /* seconds between two looks that are compared */
-/* A rank may well compute for some seconds while others wait for it. */
+/* A rank may compute for some seconds while others wait for it, without a fault. */
 #define STILL 10.0
 
 typedef struct doctor_finding judge(const struct doctor_facts *facts);

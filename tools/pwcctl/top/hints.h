@@ -15,14 +15,14 @@ enum { TOP_HINTS_MAX = 7 };
 struct top_look;
 
 struct top_hints {
-    json_t **queues; /* of an earlier look, of `daemons` of them */
+    json_t **queues; /* the queues of an earlier look, one for each of `daemons` */
     size_t daemons;
     double at;                          /* time of that look, in seconds */
     struct doctor_full events, records; /* results of the last two of these looks */
     /* When the context in `events`, or in `records`, was first seen full. */
     double events_since, records_since;
     struct doctor_still
-        still; /* of the last two of these looks, and when that job began to be so */
+        still; /* from the last two of these looks, and when that job began to stand still */
     double still_since;
     char lines[TOP_HINTS_MAX][DOCTOR_TEXT_MAX]; /* the hints to be shown */
     size_t count;

@@ -30,8 +30,8 @@ static double share_of(double part, double whole)
     return share < 0 ? 0 : share > 1 ? 1 : share;
 }
 
-/* Computes by how much a counter has grown in a second. Returns false if it began anew, or if there
- * is nothing to compare. */
+/* Computes by how much a counter has grown in a second. Returns false if it began again, or if
+ * there is nothing to compare. */
 static bool rate(double before, double now, double seconds, double *out)
 {
     if (seconds <= 0 || now < before)
@@ -200,7 +200,7 @@ static bool is_another(const struct top_daemon *before, const struct top_daemon 
     return before->pid != now->pid || now->uptime_s < before->uptime_s;
 }
 
-/* Notes a daemon that was started anew. */
+/* Notes a daemon that was restarted. */
 static void note_others(struct top_model *m, const struct top_daemon *now, size_t count, double at)
 {
     if (at >= m->note_until)
@@ -220,8 +220,8 @@ static void rows_free(struct top_rows *rows)
     *rows = (struct top_rows){0};
 }
 
-/* The rows of all daemons, each with the place of its daemon, and, where these are several, its
- * node; NULL: a document is malformed, or there is no memory. */
+/* The rows of all daemons, each with the number of its daemon and, if there are several, its node;
+ * NULL: a document is malformed, or there is no memory. */
 static json_t *join_all(const struct top_look *looks, size_t count, enum top_table table)
 {
     json_t *all = json_array();

@@ -31,9 +31,10 @@ enum top_kind {
     TOP_NUMBER, /* as it is now */
     TOP_RATE,   /* how much a counter grows in a second */
     TOP_BAR,    /* how much of a size is used, and was at most */
-    TOP_SHARE,  /* of the time since the last look: what a counter of ns has grown by */
+    TOP_SHARE,  /* by how much a counter of ns has grown, as a share of the time since the last look
+                 */
     TOP_REST,   /* the rest of the time, beside the shares */
-    TOP_PART,   /* as a rate; shown is its part of all rows' */
+    TOP_PART,   /* as a rate; the column shows its share of the sum of all rows */
 };
 
 struct top_column {
@@ -44,14 +45,14 @@ struct top_column {
     size_t width;  /* at least */
     unsigned need; /* 1: always shown; on a narrow screen the columns with the highest numbers go
                       first */
-    const char *size_key, *high_key; /* of a bar; high NULL: none is kept */
-    bool only_if_any;                /* not there where no row has it */
+    const char *size_key, *high_key; /* for a bar; high NULL: no maximum is kept */
+    bool only_if_any;                /* the column is left out if no row has a value */
 };
 
 struct top_cell {
-    bool known;         /* a rate is not at the first look, nor when its counter began anew */
-    double value, high; /* of a bar: shares from 0 to 1 */
-    double counter;     /* of a rate or a share */
+    bool known;         /* false for a rate at the first look, and when its counter began again */
+    double value, high; /* for a bar: shares from 0 to 1 */
+    double counter;     /* for a rate or a share: the counter itself */
     char text[TOP_TEXT_MAX];
 };
 
@@ -74,7 +75,7 @@ struct top_totals {
     double delivered, in_flight, errors;
 };
 
-/* What one daemon says of itself. */
+/* What one daemon reports about itself. */
 struct top_daemon {
     long pid, node, nodes, quarantined, refused;
     double uptime_s;
@@ -108,7 +109,8 @@ const char *top_table_name(enum top_table table);
 /* Takes a look's documents, of TOP_DAEMONS_MAX daemons at most. 0; -EBADMSG: documents are
  * malformed; -ENOMEM. `at` is in seconds of any clock. */
 int top_model_take(struct top_model *model, const struct top_look *looks, size_t count, double at);
-/* Notes until the next look that one of several daemons has not answered this one. */
+/* Notes that one of several daemons has not answered this look; the note lasts until the next
+ * look. */
 void top_model_note(struct top_model *model, const char *text);
 /* Notes that a look failed, and why. The rows of the last look stay. */
 void top_model_miss(struct top_model *model, const char *why, double at);

@@ -64,7 +64,7 @@ void top_terminal_show(const struct top_screen *screen)
     for (size_t i = 0; i < screen->count && (int)i < height; i++) {
         const struct top_line *line = &screen->lines[i];
         attrset(attribute_of(line->style));
-        if (line->style == TOP_HEADER) /* as far as the screen goes */
+        if (line->style == TOP_HEADER) /* to the width of the screen */
             mvhline((int)i, 0, ' ', width);
         mvaddnstr((int)i, 0, line->text, width);
         if (line->marked > 0)

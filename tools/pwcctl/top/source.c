@@ -50,7 +50,7 @@ static int fail(struct top_source *s, int rc)
     return rc;
 }
 
-/* All questions together fit what a socket takes at once. */
+/* All questions together are small enough for one write to a socket. */
 static int ask(int fd)
 {
     uint8_t bytes[TOP_QUESTIONS * QUESTION_MAX];
@@ -110,7 +110,7 @@ static int take_answer(struct top_source *s, const uint8_t *bytes, uint32_t leng
     return rc;
 }
 
-/* Takes the whole frames out of what has come, and keeps the rest. */
+/* Takes the whole frames out of what has arrived, and keeps the rest. */
 static int take_frames(struct top_source *s)
 {
     size_t at = 0;

@@ -1,6 +1,6 @@
 /*
  * One look at the daemon without waiting: all questions on one connection, and the answers as they
- * come. A look has a connection of its own, so that a daemon that was started anew is just asked.
+ * come. A look has a connection of its own, so that a daemon that was restarted is just asked.
  */
 #ifndef PWCCTL_TOP_SOURCE_H
 #define PWCCTL_TOP_SOURCE_H
@@ -13,7 +13,7 @@ enum { TOP_QUESTIONS = 7, TOP_NEEDED = 5 /* older daemons refuse the others */ }
 struct top_source {
     const char *socket;
     int fd;         /* -1: no look is under way */
-    uint8_t *bytes; /* that have come */
+    uint8_t *bytes; /* that have arrived */
     size_t size, room;
     json_t *documents[TOP_QUESTIONS];
     int answers;

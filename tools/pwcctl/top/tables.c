@@ -296,7 +296,7 @@ static void join_peers(json_t *ledgers, json_t *nodes)
     }
 }
 
-/* The clients with all that other documents say of them; NULL without memory. */
+/* The clients with everything that other documents report about them; NULL without memory. */
 static json_t *whole_clients(const struct top_look *look)
 {
     json_t *rows = json_deep_copy(json_object_get(look->clients, "clients"));
@@ -360,7 +360,7 @@ void top_row_name(const json_t *row, enum top_table table, char *out, size_t siz
     else if (table == TOP_PEERS)
         snprintf(out, size, "%lld %lld %lld %lld", daemon, engine, (long long)number(row, "node"),
                  (long long)number(row, "peer_engine"));
-    else /* a number that is free again is another's */
+    else /* a number that is free again belongs to another client */
         snprintf(out, size, "%lld %lld %lld %lld %lld %lld", daemon, engine,
                  (long long)number(row, table == TOP_QUEUES ? "session" : "client"),
                  (long long)number(row, "client"), (long long)number(row, "rank"),

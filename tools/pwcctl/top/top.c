@@ -14,13 +14,13 @@
 #include "tools/pwcctl/top/screen.h"
 #endif
 
-#define ANSWER_SECONDS 5.0  /* then a look is given up */
+#define ANSWER_SECONDS 5.0  /* after this time a look is given up */
 #define FIRST_SECONDS  0.25 /* of --batch: from the first look, which has no rates, to the next */
 
 struct top {
     const struct options *options;
     struct top_source sources[OPTIONS_SOCKETS_MAX]; /* as many as options->sockets */
-    struct top_look come[OPTIONS_SOCKETS_MAX];      /* of the look under way, where has_come */
+    struct top_look come[OPTIONS_SOCKETS_MAX];      /* of the look under way, if has_come is set */
     bool has_come[OPTIONS_SOCKETS_MAX];
     char why[2 * TOP_TEXT_MAX]; /* one of the daemons has not answered; "": all have, so far */
     struct top_model model;
@@ -126,7 +126,7 @@ static int missed(struct top *top, size_t i, int rc)
     return 0;
 }
 
-/* Shows the looks that have come, once no other is under way. */
+/* Shows the looks that have arrived, once no other is under way. */
 static int complete(struct top *top)
 {
     struct top_look looks[OPTIONS_SOCKETS_MAX];
@@ -178,7 +178,7 @@ static int begin(struct top *top)
     return rc == 0 ? complete(top) : rc;
 }
 
-/* Takes what has come from one of the daemons. */
+/* Takes what has arrived from one of the daemons. */
 static int take(struct top *top, size_t i)
 {
     int rc = top_source_read(&top->sources[i], &top->come[i]);
@@ -244,7 +244,7 @@ static int turn(struct top *top)
     return rc;
 }
 
-/* The width of lines where nothing sets it: that of an old terminal. */
+/* The width of lines if nothing else sets it: that of an old terminal. */
 static int batch_width(void)
 {
     const char *columns = getenv("COLUMNS");

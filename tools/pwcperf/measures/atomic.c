@@ -5,7 +5,7 @@
  *     arrivals of the target   0              64                8 + ..
  *                              | the counter  | the stop word   | ... or the table
  *
- * Fetched values are compared: each is larger than the one before, and without --contend by just
+ * Fetched values are compared: each is larger than the previous one, and without --contend by just
  * one. In the end the counter holds the sum of what both sides have added. With --contend the
  * target adds to the counter all the time, by its processor's own instruction.
  */
@@ -144,7 +144,7 @@ static uint64_t draw(uint64_t *state)
 
 struct updates {
     struct pair *pair;
-    uint64_t window, marks; /* operations in flight; every so many ask for a local event */
+    uint64_t window, marks; /* operations in flight; every this many ask for a local event */
     uint64_t ended;
     bool fetch;
     uint64_t state, last;

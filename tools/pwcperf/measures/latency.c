@@ -99,7 +99,7 @@ int latency_put(struct pair *pair, const struct plan *plan)
 
 /* ---- puts with signal ------------------------------------------------------------------------ */
 
-/* The word stands behind all slots of the longest size: each half has room for GET_STEPS words. */
+/* The word stands after all slots of the longest size: each half has room for GET_STEPS words. */
 static size_t word_at(const struct pair *pair)
 {
     return (pair->half - sizeof(uint64_t)) & ~(sizeof(uint64_t) - 1);

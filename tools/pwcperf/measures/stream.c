@@ -31,7 +31,7 @@ struct stream {
     uint64_t window; /* operations in flight */
     uint64_t slots;
     uint64_t slot;            /* of the next put; counted: divisions took a seventh of the time */
-    uint64_t marks;           /* every so many operations ask for a local event, */
+    uint64_t marks;           /* every this many operations ask for a local event, */
     uint64_t next_mark;       /* the next being this one */
     uint64_t ended;           /* operations known to have ended */
     uint64_t posted_ns[4096]; /* of marks, by window */
@@ -219,7 +219,7 @@ int stream_put(struct pair *pair, const struct plan *plan)
     return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
 }
 
-/* ---- gets: every one is waited for by its local event -------------------------------------- */
+/* ---- gets: every one is waited for by its local event ---------------------------------------- */
 
 static int take_get(struct stream *s)
 {

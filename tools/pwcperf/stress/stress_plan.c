@@ -63,7 +63,7 @@ static unsigned draw_flags(uint64_t random, bool get)
     switch (take(&random, 3)) {
     case 0:
         return flags | PWC_NO_RCE;
-    case 1: /* the rest needs a remote event to show that the bytes have come */
+    case 1: /* the rest needs a remote event to show that the bytes have arrived */
         return get ? flags : flags | PWC_NO_LCE;
     case 2:
         return get ? flags : flags | PWC_LCE_SOURCE;

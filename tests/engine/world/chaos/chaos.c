@@ -8,8 +8,9 @@
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
-/* Whether a slot's last operation is over. That of a dead client may still land, and the event of
- * one whose outcome its origin does not know may still come and will be compared with the data. */
+/* Whether a slot's last operation is over. The operation of a dead client may still land, and the
+ * event of one whose outcome its origin does not know may still come and will be compared with the
+ * data. */
 static bool slot_over(const struct chaos *c, uint32_t taken)
 {
     const struct model_op *op;
@@ -84,7 +85,8 @@ static struct model_op some_op(struct chaos *c, uint32_t from, uint32_t to)
     return op;
 }
 
-/* The remote from one end to another, asking for it if need be; NULL when it is not there yet. */
+/* The remote from one end to another, which is bound first if needed; NULL when it is not bound
+ * yet. */
 const struct chaos_remote *chaos_remote_of(struct chaos *c, uint32_t from, uint32_t to)
 {
     struct chaos_remote *r = &c->remotes[from][to];

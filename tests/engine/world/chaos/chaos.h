@@ -1,7 +1,7 @@
 /*
  * One random run: a few nodes with clients that do everything at random over a fabric that does
  * anything it may, while links break, daemons die and come back, clients die, and hostile clients
- * throw bytes at their daemon. All of it follows from the seed.
+ * throw bytes at their daemon. Everything follows from the seed.
  *
  * Thread: one.
  */
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Counts of what has come up, over all runs. */
+/* Counts of what happened, over all runs. */
 struct chaos_counters {
     uint64_t operations, signals, events, errors, rounds;
     uint64_t breaks, cuts, blackouts, silences, asks, losses, crashes, states_lost, deaths,

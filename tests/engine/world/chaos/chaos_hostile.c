@@ -14,7 +14,7 @@ static void meddle_with(struct chaos *c, struct world_client *h)
     case 0: /* anywhere in the header */
         bytes[below(c, sizeof *shared)] = (uint8_t)below(c, 256);
         break;
-    case 1: /* indices, near to what is right */
+    case 1: /* indices close to the right ones */
         if (below(c, 2))
             shared->submit.tail += 8 * below(c, 16);
         else
@@ -50,7 +50,7 @@ static void meddle(void *context, struct world *w, uint32_t node)
     }
 }
 
-/* A hostile client also submits what looks right, to others of its kind and to honest ends. */
+/* A hostile client also submits plausible operations, to others of its kind and to honest ends. */
 void chaos_hostile_turn(struct chaos *c, uint32_t i)
 {
     struct world_client *h = &c->world->clients[c->hostiles[i]];

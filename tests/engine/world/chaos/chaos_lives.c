@@ -23,7 +23,7 @@ static void context_closes(struct chaos *c, uint32_t end)
     c->counters->contexts_closed++;
 }
 
-/* The old key goes, and there is a new one: ranks that knew the old one bind again. */
+/* The old key goes and a new one comes: ranks that knew the old key bind again. */
 static void withdraw(struct chaos *c, uint32_t end)
 {
     struct world_context *x = context_of(c, end);

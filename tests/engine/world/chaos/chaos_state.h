@@ -11,7 +11,7 @@
 
 #define SLOTS      8u
 #define SLOT_BYTES 1024u
-/* No operation takes this part of the half that others reach, for the counters stand there. */
+/* No operation uses this part of the half that others reach, because the counters stand there. */
 #define COUNTERS_SLOT (SLOTS - 1)
 #define PACKED_MAX    256u
 #define HOSTILE_MAX   2u
@@ -48,9 +48,9 @@ struct chaos {
     bool opened[MODEL_ENDS_MAX];
     int withdrawal[MODEL_ENDS_MAX]; /* request, or -1 */
     struct chaos_remote remotes[MODEL_ENDS_MAX][MODEL_ENDS_MAX];
-    uint32_t slots[MODEL_ENDS_MAX][2][SLOTS]; /* the operation that last took it, plus 1 */
+    uint32_t slots[MODEL_ENDS_MAX][2][SLOTS]; /* the operation that last used the slot, plus 1 */
     uint32_t silent;
-    bool keepalive; /* else nobody asks, and breaks are reported */
+    bool keepalive; /* false: nobody asks, and breaks are reported */
     uint64_t reopen_at[WORLD_NODES_MAX];
     uint64_t restore_at[WORLD_NODES_MAX][WORLD_NODES_MAX];
     uint32_t hostiles[HOSTILE_MAX];
@@ -82,7 +82,7 @@ static inline struct world_context *context_of(const struct chaos *c, uint32_t e
     return &client_of(c, end)->contexts[context_number(c, end)];
 }
 
-/* Its client may submit and probe. */
+/* Whether its client may submit and probe. */
 static inline bool end_lives(const struct chaos *c, uint32_t end)
 {
     return c->opened[end] && !c->model.ends[end].dead && client_of(c, end)->live &&

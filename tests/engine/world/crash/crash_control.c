@@ -32,7 +32,7 @@ static void submit_some(struct driver *d, uint32_t from, uint32_t to, int count)
         driver_submit(d, driver_random_op(d, from, to));
 }
 
-/* Binds, uses and lets go, in both directions, in the middle of operations too. */
+/* Binds, uses and frees remotes, in both directions, in the middle of operations too. */
 static void run_bind(struct driver *d)
 {
     for (int i = 0; i < 2; i++) {
@@ -110,7 +110,7 @@ static void run_segment(struct driver *d)
     driver_finish(d);
 }
 
-/* A context of each node closes with operations in flight, and is opened again. */
+/* A context of each node closes with operations under way, and is opened again. */
 static void run_session(struct driver *d)
 {
     for (uint32_t end = 0; end < 2; end++) {
@@ -156,7 +156,7 @@ static void run_client(struct driver *d)
     driver_finish(d);
 }
 
-/* Down and up again, by control's word alone. */
+/* The peer goes down and comes up again, only by control's calls. */
 static void run_link(struct driver *d)
 {
     for (int i = 0; i < 3; i++) {
@@ -168,7 +168,7 @@ static void run_link(struct driver *d)
     driver_finish(d);
 }
 
-/* Given up in the middle, and met again: what is bound anew works. */
+/* The peer is given up in the middle and comes back: remotes that are bound again work. */
 static void run_lost(struct driver *d)
 {
     submit_some(d, 0, 1, 3);

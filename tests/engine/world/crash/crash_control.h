@@ -1,7 +1,7 @@
 /*
  * Scenarios of test_crash in which the victim also dies within the calls that control makes:
  * clients, contexts, segments, regions and binds that come and go, peers that go down, come up and
- * are given up. Control repeats what it was not answered, and in the end nothing is left over.
+ * are given up. Control repeats calls that were not answered, and in the end nothing is left over.
  */
 #ifndef PWC_TESTS_ENGINE_CRASH_CONTROL_H
 #define PWC_TESTS_ENGINE_CRASH_CONTROL_H

@@ -20,13 +20,13 @@ struct range {
     size_t size;
 };
 
-/* The state that the handlers need; a signal handler has no other way to it. */
+/* The state that the handlers need, which a signal handler can reach in no other way. */
 static struct {
     struct crash_guard *guard;
     bool inside;
     struct range ranges[RANGES_MAX];
     uint32_t range_count;
-    uint8_t *pages[PAGES_MAX]; /* let through for the instruction under way */
+    uint8_t *pages[PAGES_MAX]; /* pages that are writable for the instruction under way */
     uint32_t page_count;
     sigjmp_buf out;
 } running;
@@ -141,7 +141,7 @@ static void on_step(int number, siginfo_t *info, void *context)
     set_trap(context, false);
 }
 
-/* The store at which the process that took over dies too; 0: it lives. */
+/* The store at which the process that took over dies too; 0: it survives. */
 static uint64_t second_stop(const struct crash_guard *g)
 {
     if (g->again > 0)

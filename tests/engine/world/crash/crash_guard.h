@@ -27,7 +27,7 @@ struct crash_guard {
     uint64_t stores;  /* so far */
     uint64_t died_at; /* the first death; 0: none */
     bool child;       /* this process is a fork that has died */
-    uint64_t failed;  /* children that did not end well */
+    uint64_t failed;  /* children that ended with an error */
 };
 
 bool crash_guard_supported(void);

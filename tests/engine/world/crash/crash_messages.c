@@ -34,7 +34,7 @@ static void run_long_protocols(struct flood *f)
     ask(f, SUBMIT_LONG, SUBMIT_CHAIN, 700, 1);
 }
 
-/* Both ask, and end 1 does not look for a while: spill, STOP, refusal, GO. */
+/* Both ends ask, and end 1 does not look for a while: spill, STOP, refusal, GO. */
 static void run_message_flood(struct flood *f)
 {
     f->silent = 1u << 1;

@@ -1,7 +1,7 @@
 /*
  * Scenarios of test_crash with handlers (tests/engine/offload/scene.h): whatever node dies before
- * whatever store, every handler has run once but for the one that ran then. That one has run again
- * where its offload says so; otherwise its message was cut, and its origin got -ECONNABORTED.
+ * whatever store, every handler has run once except for the one that ran then. That one has run
+ * again where its offload says so; otherwise its message was cut, and its origin got -ECONNABORTED.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +13,7 @@ enum { ALL = 7, DATA = HANDLER_PROCESS_DATA, SENDS = SCENE_PUT | SCENE_MESSAGE |
 
 static struct scene scene;
 
-/* Sends that each handler of a message has made, and that came once. */
+/* Counts the sends that each handler of a message has made, and that arrived once. */
 static const char *check_sends(const struct scene_message *m, uint32_t ran)
 {
     uint32_t messages = 0;
@@ -29,7 +29,8 @@ static const char *check_sends(const struct scene_message *m, uint32_t ran)
     return m->messages == messages ? NULL : "a handler's message has not come once";
 }
 
-/* A message in no doubt, or whose handler in doubt has run again. `extra` counts such runs. */
+/* Checks a message that was not in doubt, or whose handler in doubt has run again. `extra` counts
+ * such runs. */
 static const char *check_whole(uint32_t number, uint32_t *extra)
 {
     uint32_t ran = 0;
@@ -46,7 +47,7 @@ static const char *check_whole(uint32_t number, uint32_t *extra)
     return check_sends(&scene.messages[number], ran);
 }
 
-/* A message that was cut: its handlers up to some stage have run, and the last one. */
+/* Checks a message that was cut: its handlers up to some stage have run, and the last one. */
 static const char *check_cut(uint32_t number)
 {
     uint32_t ran = 0;
@@ -299,7 +300,7 @@ static void run_gets(struct driver *d, uint32_t flags)
         const struct scene_message *m = &scene.messages[i];
         const char *wrong = m->status == 0 ? check_gets(i, flags, &doubts) : NULL;
 
-        doubts += m->status == -ECONNABORTED; /* the handler that gets was in doubt */
+        doubts += m->status == -ECONNABORTED; /* the handler that asked for the get was in doubt */
         if (m->status != 0 && m->status != -ECONNABORTED)
             wrong = strerror(-m->status);
         if (wrong)

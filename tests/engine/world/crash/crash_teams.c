@@ -1,5 +1,5 @@
-/* Teams as places to die in (crash_control.h): nothing of a collective is done twice or lost, and
- * where a member dies too all others see it. Thread: one. */
+/* Deaths in the middle of collectives (crash_control.h): nothing of a collective is done twice or
+ * lost, and where a member dies too all others learn it. Thread: one. */
 #include "tests/engine/world/crash/crash_control.h"
 
 #include "tests/engine/world/teams.h"
@@ -96,7 +96,7 @@ static void run_death(struct driver *d)
     finish(d);
 }
 
-/* The record that says so is consumed once: the news of it must not get lost behind that. */
+/* The record that brings the news is consumed once: afterwards the news must not get lost. */
 static void run_mismatch(struct driver *d)
 {
     static const struct teams_spec list[] = {{TEAM_ALLREDUCE, 0, 8}, {TEAM_ALLREDUCE, 0, 8},

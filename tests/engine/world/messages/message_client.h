@@ -13,7 +13,7 @@
 
 #define MESSAGE_EVENT_MAX 8192u
 
-/* Its rings, as the consumer of events sees them. */
+/* The client's rings, seen by the consumer of events. */
 enum message_ring { MESSAGE_LOCAL, MESSAGE_REMOTE, MESSAGE_REPLY, MESSAGE_RINGS };
 
 struct message_client {
@@ -27,19 +27,19 @@ struct message_client {
     uint64_t reply_reserved, reply_returned;
 };
 
-/* One message to be sent; fields that are 0 may be left out. */
+/* One message to send; fields that are 0 may be left out. */
 struct message_send {
     uint8_t kind; /* enum submit_kind */
     uint16_t flags;
     uint32_t index;
-    uint32_t remote; /* of a request, or of a Long reply */
-    uint64_t token;  /* of a reply: the token of the request's event */
+    uint32_t remote; /* for a request, or a Long reply */
+    uint64_t token;  /* for a reply: the token of the request's event */
     uint64_t lid;
     uint32_t count; /* of arguments */
     uint64_t arguments[SESSION_ARGUMENTS_MAX];
     const void *payload; /* Medium's bytes, or an inline Long's */
     uint32_t length;     /* of the payload */
-    uint64_t offset;     /* a Long's, in the remote region */
+    uint64_t offset;     /* for a Long, in the remote region */
     uint64_t local_offset;
 };
 
@@ -59,11 +59,10 @@ int message_request(struct message_client *c, const struct message_send *send);
 int message_reply(struct message_client *c, const struct message_send *send);
 /* Whether a handler may run: there is room for its reply. */
 bool message_reply_room(struct message_client *c);
-/* Whether there is event space for one operation more; one was written by message_raw, and holds
- * it. */
+/* Whether there is event space for one more operation; an operation of message_raw holds some. */
 bool message_room(const struct message_client *c);
 void message_submitted(struct message_client *c);
-/* Writes a record as it is (size and reserve too), without a look at any account. */
+/* Writes a record as it is (size and reserve too), past all accounts. */
 int message_raw(struct message_client *c, bool answer, const void *record, uint32_t size);
 /* The record that message_request or message_reply would write; its size. */
 uint32_t message_build(const struct message_client *c, const struct message_send *send, bool answer,

@@ -7,7 +7,7 @@
 
 #define ROUNDS_MAX 400000u
 
-/* ---- numbers and bytes --------------------------------------------------------------------- */
+/* ---- numbers and bytes ----------------------------------------------------------------------- */
 
 static uint32_t below(struct flood *f, uint32_t limit)
 {
@@ -63,7 +63,7 @@ void flood_open(struct flood *f, struct world *w, uint32_t clients, uint64_t see
         }
 }
 
-/* ---- sending ------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static uint32_t take_slot(struct flood *f, struct flood_pair *p, bool reply)
 {
@@ -76,7 +76,7 @@ static uint32_t take_slot(struct flood *f, struct flood_pair *p, bool reply)
     return slot;
 }
 
-/* Its place is free again once the handler has run and the source may be used. */
+/* The message's place is free again once the handler has run and the source may be used. */
 static void maybe_free_slot(struct flood *f, struct flood_message *m)
 {
     if (m->slot < FLOOD_SLOTS && m->ended && m->seen && !m->shaken) {
@@ -217,7 +217,7 @@ static void reply(struct flood *f, uint32_t from, uint32_t to, uint64_t token)
         world_fail(f->world, "no room for a reply that a handler was promised");
 }
 
-/* ---- events -------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static bool check_block(struct flood *f, uint32_t number, const struct flood_message *m,
                         const struct message_event *event)
@@ -254,7 +254,7 @@ static bool check_block(struct flood *f, uint32_t number, const struct flood_mes
     return true;
 }
 
-/* Numbers of one pair come in order, but for what may be missing. */
+/* Numbers of one pair come in order, except for what may be missing. */
 static bool in_order(struct flood *f, uint32_t number, const struct flood_message *m, bool local)
 {
     struct flood_pair *p = &f->pairs[m->from][m->to];
@@ -311,7 +311,7 @@ static void on_local(struct flood *f, uint32_t at, const struct event_record *e)
                    (unsigned long long)e->id);
         return;
     }
-    forced = m->flags & SUBMIT_NO_LCE && e->status < 0; /* errors come all the same */
+    forced = m->flags & SUBMIT_NO_LCE && e->status < 0; /* errors come anyway */
     if ((m->ended && !forced) || (e->status != m->status && !m->shaken))
         world_fail(f->world, "message %llu (%u->%u, kind %u) ends with %d%s",
                    (unsigned long long)e->id, m->from, m->to, m->kind, e->status,
@@ -358,7 +358,7 @@ uint32_t flood_probe(struct flood *f)
     return count;
 }
 
-/* ---- until the end ------------------------------------------------------------------------- */
+/* ---- until the end --------------------------------------------------------------------------- */
 
 bool flood_turn(struct flood *f)
 {

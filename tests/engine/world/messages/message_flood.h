@@ -24,14 +24,14 @@
 struct flood_message {
     uint32_t from, to;
     uint8_t kind;
-    bool reply, silent; /* silent: a reply without a handler */
+    bool reply, silent; /* silent: a reply that runs no handler */
     bool wants_reply;
     uint16_t flags;
     uint32_t index, count, length;
     uint32_t slot; /* of a Long; FLOOD_SLOTS: none */
     int status;    /* how it must end at its sender */
     bool shaken;   /* sender, target or link was lost: other ends are allowed */
-    bool ended;    /* its local event has come, or none will */
+    bool ended;    /* its local event has arrived, or none will */
     bool seen;     /* its handler has run, or none will */
 };
 
@@ -40,7 +40,7 @@ struct flood_pair {
     uint32_t remote;
     bool broken;            /* the link was lost: what comes after fails, one way or the other */
     uint32_t next[2];       /* lowest number not seen, requests and replies: order */
-    uint32_t slots[2];      /* bits of those taken, requests and replies */
+    uint32_t slots[2];      /* bits of the slots in use, for requests and replies */
     uint32_t ended_next[2]; /* the same for local events */
 };
 
@@ -61,7 +61,8 @@ struct flood {
 /* Over the first clients of the world, each bound to each with its key. */
 void flood_open(struct flood *f, struct world *w, uint32_t clients, uint64_t seed);
 
-/* A message as asked for; FLOOD_MESSAGES when there is no room now. `token` is a reply's. */
+/* Sends a message as described; FLOOD_MESSAGES when there is no room now. `token` belongs to a
+ * reply. */
 uint32_t flood_send(struct flood *f, uint32_t from, uint32_t to, uint8_t kind, uint16_t flags,
                     uint32_t length);
 /* One with everything at random. */
@@ -69,12 +70,12 @@ uint32_t flood_some(struct flood *f);
 
 /* Looks at all events; runs handlers, which reply. How many. */
 uint32_t flood_probe(struct flood *f);
-/* One round of the world and of its clients. False: nothing moves any more. */
+/* Makes one round of the world and of its clients. False: nothing moves any more. */
 bool flood_turn(struct flood *f);
 /* Until everything has ended, and all space is back. */
 void flood_finish(struct flood *f);
 
-/* From now on what is between these may end in any way. */
+/* From now on messages between these may end in any way. */
 void flood_dies(struct flood *f, uint32_t client);
 void flood_link_lost(struct flood *f, uint32_t node_a, uint32_t node_b);
 

@@ -6,7 +6,7 @@
 
 struct plan {
     uint32_t messages, burst;
-    uint32_t breaks, crashes, losses, deaths, silences; /* chances in a turn, of 10000 */
+    uint32_t breaks, crashes, losses, deaths, silences; /* chances in a turn, per 10000 */
 };
 
 static uint32_t below(struct flood *f, uint32_t limit)

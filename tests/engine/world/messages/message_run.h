@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Counts of what has come up, over all runs. */
+/* Counts of what happened, over all runs. */
 struct message_counters {
     uint64_t messages, events, replies, busy, errors, spilled, starved, overtaken;
     uint64_t breaks, crashes, losses, deaths;

@@ -22,7 +22,8 @@ bool model_fail(struct model *m, const char *format, ...)
     return false;
 }
 
-/* Memory is as it must be. Words that signals change are compared elsewhere (model_signals.c). */
+/* Checks that memory is as it must be. Words that signals change are compared elsewhere
+ * (model_signals.c). */
 static void begin_end(struct model_end *e)
 {
     memcpy(e->shadow, e->memory, e->length);
@@ -67,7 +68,7 @@ void model_close(struct model *m)
     *m = (struct model){0};
 }
 
-/* ---- ids ----------------------------------------------------------------------------------- */
+/* ---- ids ------------------------------------------------------------------------------------- */
 
 /* Each id is a function of the operation and of which of the two it is. */
 static uint64_t id_value(uint32_t number, bool remote)
@@ -108,7 +109,7 @@ static bool id_matches(const struct model *m, uint32_t number, bool remote,
     return length ? memcmp(event->data, room, length) == 0 : event->id == id.value;
 }
 
-/* ---- submission ---------------------------------------------------------------------------- */
+/* ---- submission ------------------------------------------------------------------------------ */
 
 /* Where the operation writes. */
 static uint32_t written_end(const struct model_op *op)
@@ -184,8 +185,8 @@ uint32_t model_submit(struct model *m, const struct model_op *op)
     m->ops[m->op_count].from_life = m->ends[op->from].life;
     if (op->kind == PATH_SIGNAL)
         m->ops[m->op_count].flags |= PWC_NO_RCE;
-    /* Nobody is asked, or no event is posted: until the owner's death is known here, that may do.
-     */
+    /* No rank is asked, or no event is posted: until the owner's death is known here, such
+     * operations may succeed. */
     if (op->shaken && op->flags & PWC_NO_RCE)
         m->ops[m->op_count].status = 0;
     return m->op_count++;
@@ -199,7 +200,7 @@ void model_refused(struct model *m, uint32_t number)
     m->op_count--;
 }
 
-/* ---- events -------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* Whether the operation may end without this event, so that later ones may come first. */
 static bool may_lack(const struct model_op *op, bool remote)
@@ -209,7 +210,7 @@ static bool may_lack(const struct model_op *op, bool remote)
     return (op->flags & PWC_UNORDERED) || ((op->flags & PWC_NO_LCE) && op->status == 0);
 }
 
-/* Whether this event may come of the operation at all. */
+/* Whether the operation may bring this event at all. */
 static bool may_have(const struct model_op *op, bool remote)
 {
     if (remote)
@@ -368,7 +369,7 @@ bool model_event(struct model *m, uint32_t end, const struct pwc_event *event)
     return remote ? remote_event(m, number, event) : local_event(m, number, event);
 }
 
-/* ---- flushes ------------------------------------------------------------------------------- */
+/* ---- flushes --------------------------------------------------------------------------------- */
 
 uint64_t model_flush(struct model *m, uint32_t from, uint32_t to)
 {
@@ -398,12 +399,13 @@ static bool is_flushed(struct model *m, uint32_t number)
     bool silent = op->flags & PWC_NO_LCE;
 
     if (op->shaken && !op->local_seen)
-        return true; /* of a flow that is dead: another one has taken its place since */
+        return true; /* the flow is dead, and another one has taken its place since */
     if (!silent && !op->local_seen)
         return model_fail(
             m, "operation %u (%u->%u flags %x) has had no event before a flush behind it", number,
             op->from, op->to, op->flags);
-    /* Data seen at the target has been compared then; others may write there since. */
+    /* Data that was seen at the target has been compared then; others may have written there
+     * since. */
     if (op->ended && (!(op->flags & PWC_LCE_SOURCE) || op->remote_seen))
         return true;
     op->ended = true;
@@ -478,7 +480,7 @@ bool model_busy(const struct model *m, uint32_t number)
     return !op->ended || wants_local || wants_remote;
 }
 
-/* ---- losses -------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 static void shake_pair(struct model *m, uint32_t from, uint32_t to)
 {
@@ -520,7 +522,7 @@ void model_dead(struct model *m, uint32_t end)
         struct model_pair *p = model_pair_of(m, end, other);
 
         model_shake(m, end, other);
-        /* The operations that it had under way may land or not, at ends that live. */
+        /* The operations that the dead client had under way may land or not, at ends that live. */
         for (uint32_t i = 0; i < p->count; i++) {
             const struct model_op *op = &m->ops[p->ops[i]];
 
@@ -530,7 +532,7 @@ void model_dead(struct model *m, uint32_t end)
     }
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static bool check_op(struct model *m, uint32_t number)
 {

@@ -28,7 +28,7 @@ struct model_op {
     unsigned flags;
     uint64_t remote_offset, local_offset, length;
     uint32_t pieces;  /* 2 or more: submitted as a vector */
-    bool fetch;       /* of an atomic, as these are (model_counters.h): */
+    bool fetch;       /* for an atomic of the model's counters (model_counters.h): */
     uint64_t fetched; /* by its local event */
     uint32_t life;    /* its target's */
     uint32_t from_life;
@@ -38,7 +38,7 @@ struct model_op {
     bool shaken;      /* its peer or link was lost while it was in flight */
     bool local_seen, remote_seen;
     bool ended; /* known to have ended, by its local event or otherwise */
-    bool past;  /* of a context that is there again since */
+    bool past;  /* its context has ended and come back since */
     int local_status;
 };
 
@@ -54,9 +54,9 @@ struct model_flush {
 struct model_pair {
     uint32_t *ops;
     uint32_t count, room;
-    uint32_t local_first, remote_first; /* before these all have been seen */
-    uint32_t ended_first;               /* before this all are known to have ended */
-    uint64_t word;                      /* signalled by them: as it was before the first */
+    uint32_t local_first, remote_first; /* all earlier ones have been seen */
+    uint32_t ended_first;               /* all earlier ones are known to have ended */
+    uint64_t word;                      /* the word that they signal, as it was before the first */
     uint64_t word_seen;
 };
 
@@ -82,7 +82,7 @@ struct model {
     struct model_flush flushes[MODEL_FLUSHES_MAX];
     uint32_t flush_count;
     uint64_t flush_numbers;
-    uint64_t counters_at; /* offset at each end; 0: there are none */
+    uint64_t counters_at; /* offset of the counters at each end; 0: there are none */
     bool orders_kinds;    /* PATH_ORDERS_KINDS */
     bool failed;
     char failure[300];
@@ -111,15 +111,15 @@ struct path_signal model_signal(const struct model *m, uint32_t number);
  * its payload was placed. */
 bool model_signals_look(struct model *m);
 
-/* An event at an end. False: it is wrong. */
+/* Takes an event at an end. False: the event is wrong. */
 bool model_event(struct model *m, uint32_t end, const struct pwc_event *event);
-/* A flush behind all that was submitted so far from one end to another: its number, from 1 on. */
+/* A flush after all that was submitted so far from one end to another: its number, from 1 on. */
 uint64_t model_flush(struct model *m, uint32_t from, uint32_t to);
 /* All of the end's flushes up to this one have ended, and its events up to here have been seen.
  * False: something before one of them has not. */
 bool model_flushed(struct model *m, uint32_t from, uint64_t number);
 bool model_flushing(const struct model *m, uint32_t from);
-/* The end's context is there again; nothing of before is under way. */
+/* The end's context is back; nothing from before is under way. */
 void model_again(struct model *m, uint32_t end);
 /* All that the end has submitted has ended. */
 void model_idle(struct model *m, uint32_t end);

@@ -12,7 +12,7 @@
 
 /* Counters stand at this offset of each end, which nothing else touches from now on. */
 void model_counters(struct model *m, uint64_t offset);
-/* The end's context is there again: what its counters hold now counts as nothing. */
+/* The end's context is back: the present values of its counters count as zero. */
 void model_counters_again(struct model *m, uint32_t end);
 /* Checks all counters when all is quiet. NULL, or what is wrong. */
 const char *model_counters_check(const struct model *m, char failure[300]);

@@ -49,7 +49,7 @@ struct path_signal model_signal(const struct model *m, uint32_t number)
                                 .add = add};
 }
 
-/* The word is between these, as far as the walk has come. */
+/* The word lies between these values after the steps walked. */
 struct bounds {
     uint64_t low, high;
 };
@@ -69,7 +69,7 @@ static void bounds_pass(const struct model *m, uint32_t number, uint64_t word, s
     }
 }
 
-/* The first signal of a pair, from operation `least` on, behind which the word may be so; NULL:
+/* The first signal of a pair, from operation `least` on, after which the word may be so; NULL:
  * none. *exact: it was surely done, and is the last. */
 static const uint32_t *match(const struct model *m, const struct model_pair *p, uint32_t least,
                              uint64_t word, bool *exact)

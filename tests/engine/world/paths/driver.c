@@ -33,7 +33,7 @@ uint64_t driver_random(struct driver *s, uint64_t limit)
     return value;
 }
 
-/* ---- driving ------------------------------------------------------------------------------- */
+/* ---- driving --------------------------------------------------------------------------------- */
 
 /* Takes all events that are there; how many. */
 uint32_t driver_probe(struct driver *s)
@@ -77,7 +77,7 @@ bool driver_turn(struct driver *s)
     return !s->failed && (more || events);
 }
 
-/* Until this operation is over, or all are. */
+/* Runs until this operation is over, or until all are. */
 void driver_finish_one(struct driver *s, uint32_t number)
 {
     uint32_t rounds = 0;

@@ -46,14 +46,14 @@ bool driver_turn(struct driver *s);
 void driver_finish_one(struct driver *s, uint32_t number);
 void driver_finish(struct driver *s);
 
-/* Submits a flush behind all that went from one end to another so far, and returns its number. The
+/* Submits a flush after all that went from one end to another so far, and returns its number. The
  * model checks that the flush does not end too early. */
 uint64_t driver_flush(struct driver *s, uint32_t from, uint32_t to);
 bool driver_flushed(struct driver *s, uint32_t from, uint64_t number);
 /* Goes on until all flushes of this end have ended. */
 void driver_finish_flush(struct driver *s, uint32_t from);
 
-/* Binds anew, or unbinds. */
+/* Binds again, or unbinds. */
 uint32_t driver_bind(struct driver *s, uint32_t from, uint32_t to);
 void driver_unbind(struct driver *s, uint32_t from, uint32_t to);
 /* Binds with a key to all memory, once. */

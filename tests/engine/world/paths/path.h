@@ -4,7 +4,7 @@
  * another.
  *
  * Every end has memory that all others may reach. In its lower half others write and read; its
- * upper half holds its own sources and destinations, and behind these the words that others signal
+ * upper half holds its own sources and destinations, and after these the words that others signal
  * (PATH_WORDS_BYTES). There are four ends at least: 0 and 2 on one
  * node, 1 and 3 on another. With PATH_HAS_CONTEXTS there are eight: end i + 4 is a second context
  * of the client of end i.
@@ -67,7 +67,7 @@ struct path_op {
     uint32_t remote; /* from bind */
     unsigned flags;  /* PWC_NO_LCE, ... */
     uint64_t remote_offset, local_offset, length;
-    uint32_t pieces; /* 2 or more: a vector of so many, which path_piece gives */
+    uint32_t pieces; /* 2 or more: a vector of this many pieces, which path_piece gives */
     bool fetch;      /* of an atomic: its local event brings the word from before */
     pwc_cid lid, rid;
     struct path_signal signal; /* of a PATH_SIGNAL */
@@ -116,7 +116,7 @@ struct path_calls {
     bool (*withdrawn)(void *context, uint32_t end);
     /* The end's client dies. */
     int (*kill)(void *context, uint32_t end);
-    /* The end's context alone ends; later it is there again, empty, with a new key. */
+    /* Ends the end's context alone; later the context comes back, empty, with a new key. */
     int (*close)(void *context, uint32_t end);
     int (*open)(void *context, uint32_t end);
     /* The end's client will break the protocol; `betrayed` says whether the daemon has ended it. */

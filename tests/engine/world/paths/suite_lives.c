@@ -49,7 +49,7 @@ static int notify(struct driver *s, uint32_t from, uint32_t to, uint32_t rid_len
     return rc;
 }
 
-/* Until the flow from one end to a silent other is held and its origin takes no more. */
+/* Submits until the flow from one end to a silent other is held and its origin takes no more. */
 static void fill_towards(struct driver *s, uint32_t from, uint32_t to)
 {
     uint32_t refused = 0;
@@ -62,13 +62,13 @@ static void fill_towards(struct driver *s, uint32_t from, uint32_t to)
         driver_fail(s, "end %u takes all that end %u sends, though it is silent", to, from);
 }
 
-/* ---- flushes ------------------------------------------------------------------------------- */
+/* ---- flushes --------------------------------------------------------------------------------- */
 
 void lives_flush(struct driver *s)
 {
     static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {0, 2}, {0, 0}};
 
-    driver_flush(s, 0, 1); /* of nothing */
+    driver_flush(s, 0, 1); /* nothing is under way */
     driver_finish_flush(s, 0);
     for (int i = 0; i < 60 && !s->failed; i++) {
         const uint32_t *pair = pairs[driver_random(s, COUNT(pairs))];
@@ -153,7 +153,7 @@ void lives_flush_lost(struct driver *s)
     driver_finish(s);
 }
 
-/* ---- contexts ------------------------------------------------------------------------------ */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 /* Order is that of each pair of contexts: the model has a pair for each two ends. */
 void lives_contexts(struct driver *s)
@@ -172,7 +172,7 @@ void lives_context_full(struct driver *s)
     driver_remote(s, 4, 7);
     s->silent = 1u << 3;
     fill_towards(s, 0, 3);
-    /* The other contexts of both clients go on, in all directions. */
+    /* The other contexts of both clients continue, in all directions. */
     submit_some(s, 4, 1, 60);
     submit_some(s, 4, 7, 60);
     submit_some(s, 7, 4, 60);
@@ -184,7 +184,7 @@ void lives_context_full(struct driver *s)
     driver_finish(s);
 }
 
-/* ---- unbind -------------------------------------------------------------------------------- */
+/* ---- unbind ---------------------------------------------------------------------------------- */
 
 void lives_unbind(struct driver *s)
 {
@@ -243,7 +243,7 @@ void lives_use_after_unbind(struct driver *s)
     driver_finish(s);
 }
 
-/* ---- contexts that close ------------------------------------------------------------------- */
+/* ---- contexts that close --------------------------------------------------------------------- */
 
 static void close_end(struct driver *s, uint32_t end)
 {
@@ -252,7 +252,7 @@ static void close_end(struct driver *s, uint32_t end)
         driver_fail(s, "end %u does not close", end);
 }
 
-/* After everything that knew the old one has ended. */
+/* Runs after everything that knew the old context has ended. */
 static void open_end(struct driver *s, uint32_t end)
 {
     finish_all(s);

@@ -14,7 +14,7 @@ static const uint32_t id_lengths[] = {0, 1, 7, 8, 9, 255, 1024};
 /* Pairs on two nodes, on one node, and an end to itself. */
 static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {0, 2}, {0, 0}};
 
-/* ---- lengths, ids, flags ------------------------------------------------------------------- */
+/* ---- lengths, ids, flags --------------------------------------------------------------------- */
 
 static void each_length(struct driver *s, enum path_kind kind)
 {
@@ -66,7 +66,7 @@ static void case_signal_lengths(struct driver *s)
     each_length(s, PATH_SIGNAL);
 }
 
-/* All in flight at once: each counts once, in order, also behind puts and gets. */
+/* All in flight at once: each counts once, in order, also after puts and gets. */
 static void case_signals(struct driver *s)
 {
     static const unsigned flags[] = {0,         PWC_NO_LCE,    PWC_LCE_SOURCE,
@@ -128,7 +128,7 @@ static void case_atomics(struct driver *s)
     driver_finish(s);
 }
 
-/* A word behind the end changes nothing. */
+/* A word after the end changes nothing. */
 static void case_atomics_refused(struct driver *s)
 {
     uint64_t size = s->model.ends[1].length;
@@ -250,7 +250,7 @@ static void case_fence(struct driver *s)
     driver_finish(s);
 }
 
-/* ---- refusals ------------------------------------------------------------------------------ */
+/* ---- refusals -------------------------------------------------------------------------------- */
 
 static void case_bounds(struct driver *s)
 {
@@ -363,7 +363,7 @@ static void case_rights(struct driver *s)
     driver_finish(s);
 }
 
-/* ---- many at once -------------------------------------------------------------------------- */
+/* ---- many at once ---------------------------------------------------------------------------- */
 
 static void case_mixed(struct driver *s)
 {
@@ -373,7 +373,7 @@ static void case_mixed(struct driver *s)
     driver_finish(s);
 }
 
-/* Submits without a turn until there is no room: that is said, and all of it arrives. */
+/* Submits without a turn until there is no room: that is reported, and everything arrives. */
 static void case_full_ring(struct driver *s)
 {
     uint32_t remote = driver_remote(s, 0, 1), accepted = 0;
@@ -429,7 +429,7 @@ static void case_rows(struct driver *s)
     }
 }
 
-/* End 3 does not look at its events. Others on the same nodes go on; when it looks again it gets
+/* End 3 does not look at its events. Others on the same nodes continue; when it looks again it gets
  * all, in order. */
 static void case_not_draining(struct driver *s)
 {
@@ -477,7 +477,7 @@ static void case_not_draining(struct driver *s)
     driver_finish(s);
 }
 
-/* ---- losses -------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 static bool needs_key(const struct model_op *op)
 {

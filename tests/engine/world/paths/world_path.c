@@ -121,7 +121,7 @@ static int add_pieces(struct channel_vector *v, const struct path_op *op,
     return rc;
 }
 
-/* As the library submits vectors. `record` is the whole operation. */
+/* Submits vectors as the library does. `record` is the whole operation. */
 static int submit_vector(struct world_path *p, const struct path_op *op,
                          const struct submit_record *record, const uint8_t *source)
 {
