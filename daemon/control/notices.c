@@ -5,6 +5,7 @@
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/requests/request_bind.h"
 #include "daemon/control/requests/request_context.h"
+#include "daemon/control/requests/request_hello.h"
 #include "daemon/control/requests/request_memory.h"
 #include "daemon/control/requests/request_offload.h"
 #include "daemon/control/fatal.h"
@@ -19,6 +20,7 @@ static void client_closed(struct worker *w, uint32_t handle)
         return;
     w->by_handle[handle] = NULL;
     w->clients--;
+    request_hello_rank_left(c);
     client_free_ended(c);
 }
 

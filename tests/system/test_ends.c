@@ -6,9 +6,11 @@
  *     test_ends PWCD PROVIDER NODES [--KEY VALUE]...
  */
 #include <errno.h>
+#include <poll.h>
 #include <pwc/am.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <signal.h>
@@ -322,6 +324,64 @@ static void test_comes_again_silently(void)
     rank_detach(&r);
 }
 
+static int wait_to_be_killed(struct rank *r)
+{
+    (void)r;
+    pause();
+    return 1;
+}
+
+/* Rank 0 of that job again, on its own. */
+static pid_t start_alone(const char *job)
+{
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        struct rank r;
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        alarm(RANK_WAIT_MS / 1000);
+        if (rank_attach(&r, cluster.nodes[0].socket, job, CHILD, RANKS, REGION) != 0)
+            _exit(1);
+        rank_detach(&r);
+        _exit(0);
+    }
+    CU_ASSERT_FATAL(pid > 0);
+    return pid;
+}
+
+static bool ends_within(pid_t pid, int ms)
+{
+    struct pollfd ended = {.fd = pidfd_open(pid, 0), .events = POLLIN};
+    bool yes = poll(&ended, 1, ms) == 1;
+
+    close(ended.fd);
+    return yes;
+}
+
+/* A rank that is started again at once waits where the daemon has not let go of the one before: a
+ * daemon that is stopped has not given the killed rank's region up yet. */
+static void test_starts_again_at_once(void)
+{
+    pid_t stopped = cluster.nodes[1].pid, child, again;
+    struct rank r;
+
+    if (cluster.options.nodes == 1)
+        return;
+    child = start_child(wait_to_be_killed, "at-once");
+    CU_ASSERT_EQUAL_FATAL(attach(&r, HERE, "at-once"), 0);
+    CU_ASSERT_EQUAL(kill(stopped, SIGSTOP), 0);
+    CU_ASSERT_EQUAL(kill(child, SIGKILL), 0);
+    CU_ASSERT(WIFSIGNALED(status_of(child)));
+    again = start_alone("at-once");
+    CU_ASSERT_FALSE(ends_within(again, 200));
+    CU_ASSERT_EQUAL(kill(stopped, SIGCONT), 0);
+    CU_ASSERT_EQUAL(status_of(again), 0);
+    rank_detach(&r);
+}
+
 /* Takes part in what test_calls_that_wait binds, and dies. */
 static int bind_all_and_die(struct rank *r)
 {
@@ -361,13 +421,6 @@ static void test_calls_that_wait(void)
     rc = pwc_put_wait(unused[CHILD], 8, &word, 8, PWC_CID_NONE, 0);
     CU_ASSERT(rc == -EHOSTUNREACH || rc == -EHOSTDOWN);
     rank_detach(&r);
-}
-
-static int wait_to_be_killed(struct rank *r)
-{
-    (void)r;
-    pause();
-    return 1;
 }
 
 /* The other tests need daemons that never give up a node which only has to wait for a processor. */
@@ -538,6 +591,7 @@ int main(int argc, char **argv)
         {"a rank unbinds", test_unbinds},
         {"a rank comes again", test_comes_again},
         {"a rank comes again and only binds", test_comes_again_silently},
+        {"a rank is started again at once", test_starts_again_at_once},
         {"calls that wait", test_calls_that_wait},
         {"a barrier runs handlers and keeps events", test_barrier_works},
         {"a barrier that one rank gives up", test_barrier_fails_for_all},

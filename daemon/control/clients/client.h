@@ -44,7 +44,8 @@
 enum client_state {
     CLIENT_STRANGER = 1, /* the client has sent nothing yet */
     CLIENT_LOOKING,      /* the client has asked for views, and may still say Hello */
-    CLIENT_OPENING,      /* Hello is with the engine */
+    CLIENT_OPENING,      /* Hello is with the engine, or waits until an earlier client of the same
+                            rank, which has ended, has left the engine */
     CLIENT_ATTACHING,    /* Hello is with the job's home */
     CLIENT_SERVED,       /* a rank of a job */
     CLIENT_ENDING,
@@ -175,6 +176,7 @@ struct client {
     uint32_t size;     /* DIRECTORY_OPEN: of an open job */
     uint64_t instance; /* of its job; 0: the job's home does not say */
     uint32_t hello_request;
+    bool awaits_rank; /* its Hello waits for an earlier client of the rank (request_hello.h) */
     struct inspection *asks; /* the view that the client asks for (request_inspect.h); NULL: none */
     struct client *asks_beside; /* the next client that asks for the same view */
     uint32_t asks_request;

@@ -153,6 +153,26 @@ static const char *full_text(const struct control *control, char *text, size_t s
     return text;
 }
 
+static bool is_same_rank(const struct client *a, const struct client *b)
+{
+    return a->uid == b->uid && a->rank == b->rank && strcmp(a->job, b->job) == 0;
+}
+
+/* Whether an earlier client of the same rank has ended, and only the engine has not let go of it
+ * yet. A rank that is started again at once must not be refused for that. */
+static bool rank_is_leaving(const struct client *client)
+{
+    bool leaving = false;
+
+    for (const struct client *c = client->control->clients; c; c = c->next)
+        if (c != client && is_same_rank(c, client) && client_is_in_engine(c)) {
+            if (c->state != CLIENT_ENDING)
+                return false;
+            leaving = true;
+        }
+    return leaving;
+}
+
 static void opened(struct call *call)
 {
     struct client *c = call->owner;
@@ -176,6 +196,8 @@ static void opened(struct call *call)
         welcome(c); /* the home has given the rank before */
     } else if (call->result >= 0) {
         attach(c);
+    } else if (call->result == -EADDRINUSE && rank_is_leaving(c)) {
+        c->awaits_rank = true;
     } else if (call->result == -EADDRINUSE) {
         snprintf(text, sizeof(text),
                  "rank %u of job %s is live on this node: end it, or take another rank", c->rank,
@@ -254,8 +276,7 @@ static struct worker *choose_worker(const struct client *client)
     struct worker *least = control->workers;
 
     for (const struct client *c = control->clients; c; c = c->next)
-        if (c->worker && c->uid == client->uid && c->rank == client->rank &&
-            strcmp(c->job, client->job) == 0)
+        if (c->worker && is_same_rank(c, client))
             return c->worker;
     for (struct worker *w = least + 1; w < control->workers + control->worker_count; w++)
         if (w->clients < least->clients)
@@ -277,6 +298,15 @@ static void open_in_engine(struct client *c)
         .uid = c->uid, .pid = (uint32_t)c->pid, .rank = c->rank, .size = c->size};
     memcpy(call->client.job, c->job, sizeof(c->job));
     call_post(c->worker->progress, call);
+}
+
+void request_hello_rank_left(const struct client *left)
+{
+    for (struct client *c = left->control->clients; c; c = c->next)
+        if (c->awaits_rank && c->state == CLIENT_OPENING && is_same_rank(c, left)) {
+            c->awaits_rank = false;
+            open_in_engine(c);
+        }
 }
 
 /* ---- open jobs ------------------------------------------------------------------------------- */

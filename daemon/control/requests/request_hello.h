@@ -6,4 +6,7 @@
 
 void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello);
 
+/* A client has left the engine: Hellos that wait for its rank go to the engine again. */
+void request_hello_rank_left(const struct client *left);
+
 #endif
