@@ -85,19 +85,22 @@ struct atomic_call {
     size_t count;
     uint64_t flags;
     bool injected;
+    const struct type_row *row; /* found by do_atomic, as is the offset */
+    uint64_t offset;
 };
 
-static int submit_one(struct submission *s, const struct atomic_call *call,
-                      const struct type_row *row, uint64_t offset, size_t index)
+static int submit_one(struct submission *s, const void *argument, size_t index)
 {
+    const struct atomic_call *call = argument;
+    const struct type_row *row = call->row;
     enum fi_op op = call->message->op;
     pwc_cid lid = operation_id(s->operation);
     unsigned flags = submit_flags(call->flags) | PWC_NO_RCE;
+    uint64_t offset = call->offset + index * row->size;
     const char *operand = (const char *)call->operands + index * row->size;
     const char *compare = (const char *)call->compare + index * row->size;
     char *result = (char *)call->result + index * row->size;
 
-    offset += index * row->size;
     if (call->family == FETCHING)
         return pwc_fetch_atomic(s->remote->handle, offset, ops[op].op, row->type,
                                 op == FI_ATOMIC_READ ? NULL : operand, 1, result, lid, PWC_CID_NONE,
@@ -109,44 +112,20 @@ static int submit_one(struct submission *s, const struct atomic_call *call,
                            PWC_CID_NONE, flags);
 }
 
-/* What brings values back goes element by element, since results may stand in any memory. Where
- * the first elements have left, the call waits for room for the others. */
-static int submit_each(struct submission *s, const struct atomic_call *call,
-                       const struct type_row *row, uint64_t offset)
-{
-    for (size_t i = 0; i < call->count; i++) {
-        int rc;
-
-        if (i > 0)
-            s->operation->parts++;
-        while ((rc = submit_one(s, call, row, offset, i)) == -EAGAIN && i > 0)
-            /* At the end of the session all operations have ended, this one too. */
-            if (endpoint_progress_held(s->endpoint) < 0)
-                return 0;
-        if (rc < 0 && i == 0)
-            return rc;
-        if (rc < 0) {
-            operation_part_failed(s->endpoint, s->operation, rc);
-            return 0;
-        }
-    }
-    return 0;
-}
-
-static int submit_all(struct submission *s, const struct atomic_call *call,
-                      const struct type_row *row, uint64_t offset)
+/* What brings values back goes element by element, since results may stand in any memory. */
+static int submit_all(struct submission *s, const struct atomic_call *call)
 {
     bool with_data = call->flags & FI_REMOTE_CQ_DATA;
 
     if (call->family != PLAIN)
-        return submit_each(s, call, row, offset);
-    return pwc_atomic(s->remote->handle, offset, ops[call->message->op].op, row->type,
+        return submit_parts(s, call->count, submit_one, call);
+    return pwc_atomic(s->remote->handle, call->offset, ops[call->message->op].op, call->row->type,
                       call->operands, call->count, operation_id(s->operation),
                       with_data ? pwc_cid_u64(call->message->data) : PWC_CID_NONE,
                       submit_flags(call->flags) | (with_data ? 0 : PWC_NO_RCE));
 }
 
-static ssize_t do_atomic(struct fid_ep *ep, const struct atomic_call *call)
+static ssize_t do_atomic(struct fid_ep *ep, struct atomic_call *call)
 {
     const struct fi_msg_atomic *message = call->message;
     const struct type_row *row = row_of(call->family, message->datatype, message->op);
@@ -156,7 +135,6 @@ static ssize_t do_atomic(struct fid_ep *ep, const struct atomic_call *call)
                                     .op_flags = call->flags,
                                     .injected = call->injected};
     struct submission submission;
-    uint64_t offset;
     ssize_t rc;
 
     if (!row)
@@ -165,12 +143,14 @@ static ssize_t do_atomic(struct fid_ep *ep, const struct atomic_call *call)
         return -FI_EINVAL;
     if (call->count > count_max(call->family, row))
         return -FI_EMSGSIZE;
+    call->row = row;
     rc = submit_begin(&submission, endpoint_of(ep), message->addr, message->rma_iov->key, &start);
     if (rc != SUBMIT_GOES_ON)
         return rc;
-    rc = remote_offset(submission.remote, message->rma_iov->addr, call->count * row->size, &offset);
+    rc = remote_offset(submission.remote, message->rma_iov->addr, call->count * row->size,
+                       &call->offset);
     if (rc == 0)
-        rc = submit_all(&submission, call, row, offset);
+        rc = submit_all(&submission, call);
     return submit_finish(&submission, (int)rc);
 }
 

@@ -5,7 +5,6 @@
 #include "providers/libfabric/rma.h"
 
 #include <errno.h>
-#include <pwc/vector.h>
 #include <rdma/fi_errno.h>
 #include "providers/libfabric/endpoint.h"
 #include "providers/libfabric/info.h"
@@ -20,80 +19,84 @@ static size_t length_of(const struct iovec *iov, size_t count)
     return length;
 }
 
-/* Fills the list of a vector: pieces of ours that stand side by side at the peer. */
-static void list_pieces(const struct fi_msg_rma *message, uint64_t offset, struct pwc_piece *out)
+/* A transfer, and where it goes. */
+struct transfer {
+    const struct fi_msg_rma *message;
+    uint64_t flags, offset;
+};
+
+/* Where the piece with this index stands at the peer. */
+static uint64_t offset_of(const struct transfer *t, size_t index)
 {
-    for (size_t i = 0; i < message->iov_count; i++) {
-        out[i] = (struct pwc_piece){.off = offset,
-                                    .local = message->msg_iov[i].iov_base,
-                                    .len = message->msg_iov[i].iov_len};
-        offset += message->msg_iov[i].iov_len;
-    }
+    return t->offset + length_of(t->message->msg_iov, index);
 }
 
-static int submit_write(struct remote *remote, const struct fi_msg_rma *message, uint64_t offset,
-                        size_t length, pwc_cid lid, uint64_t flags)
+/* The last piece brings the data, behind all others. */
+static int write_piece(struct submission *s, const void *argument, size_t index)
 {
-    bool with_data = flags & FI_REMOTE_CQ_DATA;
-    unsigned pwc_flags = submit_flags(flags) | (with_data ? 0 : PWC_NO_RCE);
-    pwc_cid rid = with_data ? pwc_cid_u64(message->data) : PWC_CID_NONE;
-    struct pwc_piece pieces[INFO_IOV_LIMIT];
+    const struct transfer *t = argument;
+    const struct iovec *piece = &t->message->msg_iov[index];
+    bool last = index + 1 == t->message->iov_count;
+    bool with_data = t->flags & FI_REMOTE_CQ_DATA && last;
+    uint64_t fence = index == 0 ? t->flags & FI_FENCE : 0;
 
-    if (message->iov_count <= 1)
-        return pwc_put(remote->handle, offset, length ? message->msg_iov[0].iov_base : NULL, length,
-                       lid, rid, pwc_flags);
-    list_pieces(message, offset, pieces);
-    return pwc_putv(remote->handle, pieces, message->iov_count, lid, rid, pwc_flags);
+    if (with_data && index > 0)
+        fence = FI_FENCE;
+    return pwc_put(s->remote->handle, offset_of(t, index), piece->iov_base, piece->iov_len,
+                   operation_id(s->operation),
+                   with_data ? pwc_cid_u64(t->message->data) : PWC_CID_NONE,
+                   submit_flags(fence) | (with_data ? 0 : PWC_NO_RCE));
 }
 
-static int submit_read(struct remote *remote, const struct fi_msg_rma *message, uint64_t offset,
-                       size_t length, pwc_cid lid, uint64_t flags)
+static int read_piece(struct submission *s, const void *argument, size_t index)
 {
-    unsigned pwc_flags = submit_flags(flags) | PWC_NO_RCE;
-    struct pwc_piece pieces[INFO_IOV_LIMIT];
+    const struct transfer *t = argument;
+    const struct iovec *piece = &t->message->msg_iov[index];
 
-    if (message->iov_count <= 1)
-        return pwc_get(remote->handle, offset, length ? message->msg_iov[0].iov_base : NULL, length,
-                       lid, PWC_CID_NONE, pwc_flags);
-    list_pieces(message, offset, pieces);
-    return pwc_getv(remote->handle, pieces, message->iov_count, lid, PWC_CID_NONE, pwc_flags);
+    return pwc_get(s->remote->handle, offset_of(t, index), piece->iov_base, piece->iov_len,
+                   operation_id(s->operation), PWC_CID_NONE,
+                   submit_flags(index == 0 ? t->flags : 0) | PWC_NO_RCE);
 }
 
-typedef int (*submit_function)(struct remote *remote, const struct fi_msg_rma *message,
-                               uint64_t offset, size_t length, pwc_cid lid, uint64_t flags);
+typedef int (*piece_function)(struct submission *submission, const void *call, size_t index);
 
 static ssize_t transfer(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t class_flags,
-                        uint64_t flags, bool injected, submit_function submit)
+                        uint64_t flags, bool injected, piece_function piece)
 {
     struct endpoint *endpoint = endpoint_of(ep);
+    static const struct iovec nothing;
     const struct fi_rma_iov *target = message->rma_iov;
+    struct fi_msg_rma plain = *message;
+    struct transfer t = {.message = &plain, .flags = flags};
     size_t length = length_of(message->msg_iov, message->iov_count);
     struct operation_start start = {.context = message->context,
                                     .class_flags = class_flags,
                                     .op_flags = flags,
                                     .injected = injected};
     struct submission submission;
-    uint64_t offset;
     ssize_t rc;
 
     if (message->iov_count > INFO_IOV_LIMIT || message->rma_iov_count != 1 || target->len != length)
         return -FI_EINVAL;
     if (flags & FI_INJECT && length > INFO_INJECT_SIZE)
         return -FI_EMSGSIZE;
+    if (plain.iov_count == 0) {
+        plain.msg_iov = &nothing;
+        plain.iov_count = 1;
+    }
     rc = submit_begin(&submission, endpoint, message->addr, target->key, &start);
     if (rc != SUBMIT_GOES_ON)
         return rc;
-    rc = remote_offset(submission.remote, target->addr, length, &offset);
+    rc = remote_offset(submission.remote, target->addr, length, &t.offset);
     if (rc == 0)
-        rc = submit(submission.remote, message, offset, length, operation_id(submission.operation),
-                    flags);
+        rc = submit_parts(&submission, plain.iov_count, piece, &t);
     return submit_finish(&submission, (int)rc);
 }
 
 static ssize_t write_message(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags,
                              bool injected)
 {
-    return transfer(ep, message, FI_RMA | FI_WRITE, flags, injected, submit_write);
+    return transfer(ep, message, FI_RMA | FI_WRITE, flags, injected, write_piece);
 }
 
 static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags)
@@ -103,7 +106,7 @@ static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *message,
 
 static ssize_t rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags)
 {
-    return transfer(ep, message, FI_RMA | FI_READ, flags, false, submit_read);
+    return transfer(ep, message, FI_RMA | FI_READ, flags, false, read_piece);
 }
 
 static ssize_t rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,

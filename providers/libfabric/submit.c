@@ -62,6 +62,31 @@ ssize_t submit_begin_message(struct submission *submission, struct endpoint *end
     return begin(submission, remote_peer(endpoint, number, &submission->peer), start);
 }
 
+int submit_parts(struct submission *submission, size_t count,
+                 int (*one)(struct submission *submission, const void *call, size_t index),
+                 const void *call)
+{
+    struct operation *operation = submission->operation;
+
+    for (size_t i = 0; i < count; i++) {
+        int rc;
+
+        if (i > 0)
+            operation->parts++;
+        while ((rc = one(submission, call, i)) == -EAGAIN && i > 0)
+            /* At the end of the session all operations have ended, this one too. */
+            if (endpoint_progress_held(submission->endpoint) < 0)
+                return 0;
+        if (rc < 0 && i == 0)
+            return rc;
+        if (rc < 0) {
+            operation_part_failed(submission->endpoint, operation, rc);
+            return 0;
+        }
+    }
+    return 0;
+}
+
 /* Errors that a provider over a network finds out later are those of the operation. */
 static bool of_operation(int rc)
 {

@@ -28,6 +28,14 @@ ssize_t submit_begin(struct submission *submission, struct endpoint *endpoint, f
 ssize_t submit_begin_message(struct submission *submission, struct endpoint *endpoint,
                              fi_addr_t number, const struct operation_start *start);
 
+/*
+ * Submits an operation of `count` parts, each by `one`. The first may give -EAGAIN as usual; then
+ * nothing has left. Where it has left, the call waits for room for the others. For submit_finish.
+ */
+int submit_parts(struct submission *submission, size_t count,
+                 int (*one)(struct submission *submission, const void *call, size_t index),
+                 const void *call);
+
 /* Ends the call with the result of libpwc's call. */
 ssize_t submit_finish(struct submission *submission, int result);
 
