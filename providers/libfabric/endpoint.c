@@ -63,13 +63,17 @@ static const uint64_t class_flags[CLASSES] = {
     [CLASS_ARRIVED] = FI_REMOTE_WRITE,
 };
 
-/* What peers read here no counter counts: nothing says so to their target. */
+/* What peers read here no counter counts, since nothing says so to their target; a counter that is
+ * for that alone is refused. */
 static int bind_cntr(struct endpoint *endpoint, struct cntr *cntr, uint64_t flags)
 {
-    int rc = members_add(cntr->members, endpoint);
+    int rc;
 
-    if (flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_WRITE))
+    if (flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE))
+        return -FI_EBADFLAGS;
+    if (flags == FI_REMOTE_READ)
         return -FI_ENOSYS;
+    rc = members_add(cntr->members, endpoint);
     if (rc == 0 && flags & FI_REMOTE_WRITE)
         rc = cntr_count_arrivals(cntr, endpoint);
     for (unsigned i = 0; rc == 0 && i < CLASSES; i++) {

@@ -9,48 +9,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "tests/lib/cluster.h"
-#include "tests/providers/side.h"
-#include "tests/suite.h"
-
-static struct cluster cluster;
-static const struct side_options basic = {
-    .mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY, .format = FI_CQ_FORMAT_TAGGED};
-
-static const char *socket_of(unsigned node)
-{
-    return cluster.nodes[node % cluster.options.nodes].socket;
-}
-
-/* Two sides that know each other. */
-static void open_both(struct side sides[2], const struct side_options *options)
-{
-    for (unsigned i = 0; i < 2; i++)
-        CU_ASSERT_EQUAL_FATAL(side_open(&sides[i], socket_of(i), options), 0);
-    CU_ASSERT_EQUAL_FATAL(side_meet(&sides[0], &sides[1]), 0);
-}
-
-static void close_both(struct side sides[2])
-{
-    side_close(&sides[0]);
-    side_close(&sides[1]);
-}
-
-static ssize_t write_to(struct side sides[2], const void *from, size_t length, uint64_t address,
-                        uint64_t key, void *context)
-{
-    return SIDE_REPEAT(
-        &sides[0], &sides[1],
-        fi_write(sides[0].ep, from, length, NULL, sides[0].peer, address, key, context));
-}
-
-static ssize_t read_from(struct side sides[2], void *to, size_t length, uint64_t address,
-                         uint64_t key, void *context)
-{
-    return SIDE_REPEAT(
-        &sides[0], &sides[1],
-        fi_read(sides[0].ep, to, length, NULL, sides[0].peer, address, key, context));
-}
+#include "tests/providers/both.h"
 
 static void fill(unsigned char *bytes, size_t length, unsigned seed)
 {
@@ -66,21 +25,21 @@ static void test_write(void)
     struct side sides[2];
     unsigned char *from = malloc(SIDE_BYTES);
 
-    open_both(sides, &basic);
+    both_open(sides, &both_basic);
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct fi_cq_tagged_entry entry;
 
         fill(from, lengths[i], (unsigned)i);
         memset(sides[1].memory, 0, SIDE_BYTES);
-        CU_ASSERT_EQUAL_FATAL(write_to(sides, from, lengths[i], side_address(&sides[1], 0),
-                                       side_key(&sides[1]), &entry),
+        CU_ASSERT_EQUAL_FATAL(both_write(sides, from, lengths[i], side_address(&sides[1], 0),
+                                         side_key(&sides[1]), &entry),
                               0);
         CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
         CU_ASSERT_PTR_EQUAL(entry.op_context, &entry);
         CU_ASSERT_EQUAL(entry.flags, FI_RMA | FI_WRITE);
         CU_ASSERT_EQUAL(memcmp(sides[1].memory, from, lengths[i]), 0);
     }
-    close_both(sides);
+    both_close(sides);
     free(from);
 }
 
@@ -89,21 +48,21 @@ static void test_read(void)
     struct side sides[2];
     unsigned char *to = malloc(SIDE_BYTES);
 
-    open_both(sides, &basic);
+    both_open(sides, &both_basic);
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct fi_cq_tagged_entry entry;
 
         fill(sides[1].memory, SIDE_BYTES, (unsigned)i);
         memset(to, 0, SIDE_BYTES);
         CU_ASSERT_EQUAL_FATAL(
-            read_from(sides, to, lengths[i], side_address(&sides[1], 0), side_key(&sides[1]), to),
+            both_read(sides, to, lengths[i], side_address(&sides[1], 0), side_key(&sides[1]), to),
             0);
         CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
         CU_ASSERT_PTR_EQUAL(entry.op_context, to);
         CU_ASSERT_EQUAL(entry.flags, FI_RMA | FI_READ);
         CU_ASSERT_EQUAL(memcmp(sides[1].memory, to, lengths[i]), 0);
     }
-    close_both(sides);
+    both_close(sides);
     free(to);
 }
 
@@ -115,17 +74,17 @@ static void test_own_keys(void)
     struct side sides[2];
     struct fid_mr *again;
 
-    open_both(sides, &scalable);
+    both_open(sides, &scalable);
     CU_ASSERT_EQUAL(sides[0].info->domain_attr->mr_mode & INT32_C(0x70), 0);
     CU_ASSERT_EQUAL(side_key(&sides[1]), 0xc0ffee);
-    CU_ASSERT_EQUAL_FATAL(write_to(sides, "own", 4, 100, 0xc0ffee, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "own", 4, 100, 0xc0ffee, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
     CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + 100, "own");
     /* A key is one range's. */
     CU_ASSERT_EQUAL(fi_mr_reg(sides[1].domain, sides[1].memory, SIDE_BYTES,
                               FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0xc0ffee, 0, &again, NULL),
                     -FI_ENOKEY);
-    close_both(sides);
+    both_close(sides);
 }
 
 /* The data of a write stands in the target's queue, behind the bytes. */
@@ -134,7 +93,7 @@ static void test_writedata(void)
     struct side sides[2];
     struct fi_cq_tagged_entry entry;
 
-    open_both(sides, &basic);
+    both_open(sides, &both_basic);
     for (uint64_t i = 1; i <= 100; i++) {
         CU_ASSERT_EQUAL_FATAL(
             SIDE_REPEAT(&sides[0], &sides[1],
@@ -148,18 +107,18 @@ static void test_writedata(void)
         CU_ASSERT_EQUAL(memcmp(sides[1].memory + 64, &i, sizeof(i)), 0);
         CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
     }
-    close_both(sides);
+    both_close(sides);
 }
 
 /* An injected write leaves no entry, and its source is free at once. */
 static void test_inject(void)
 {
     const struct side_options counting = {
-        .mr_mode = basic.mr_mode, .format = FI_CQ_FORMAT_TAGGED, .counters = true};
+        .mr_mode = both_basic.mr_mode, .format = FI_CQ_FORMAT_TAGGED, .counters = true};
     struct side sides[2];
     struct fi_cq_tagged_entry entry;
 
-    open_both(sides, &counting);
+    both_open(sides, &counting);
     for (uint64_t i = 0; i < 1000; i++) {
         uint64_t word = i + 1;
 
@@ -176,7 +135,7 @@ static void test_inject(void)
         CU_ASSERT_EQUAL(((uint64_t *)sides[1].memory)[i], i + 1);
     CU_ASSERT_EQUAL(fi_cq_read(sides[0].cq, &entry, 1), -FI_EAGAIN);
     CU_ASSERT_EQUAL(fi_cq_read(sides[1].cq, &entry, 1), -FI_EAGAIN);
-    close_both(sides);
+    both_close(sides);
 }
 
 /* Pieces of ours, side by side at the peer. */
@@ -189,7 +148,7 @@ static void test_pieces(void)
     struct iovec from[] = {{left, 5}, {middle, 7}, {right, 6}};
     struct iovec to[] = {{back[0], 5}, {back[1], 7}, {back[2], 6}};
 
-    open_both(sides, &basic);
+    both_open(sides, &both_basic);
     CU_ASSERT_EQUAL_FATAL(
         SIDE_REPEAT(&sides[0], &sides[1],
                     fi_writev(sides[0].ep, from, NULL, 3, sides[0].peer,
@@ -206,7 +165,7 @@ static void test_pieces(void)
     CU_ASSERT_STRING_EQUAL(back[0], "left ");
     CU_ASSERT_STRING_EQUAL(back[1], "middle ");
     CU_ASSERT_STRING_EQUAL(back[2], "right");
-    close_both(sides);
+    both_close(sides);
 }
 
 /* Writes, and expects that it ends with this error, with its context. */
@@ -216,7 +175,7 @@ static void expect_error(struct side sides[2], uint64_t address, uint64_t key, s
     struct fi_cq_err_entry entry;
     static unsigned char bytes[64];
 
-    CU_ASSERT_EQUAL_FATAL(write_to(sides, bytes, length, address, key, bytes), 0);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, bytes, length, address, key, bytes), 0);
     CU_ASSERT_EQUAL(side_error(&sides[0], &entry), error);
     CU_ASSERT_PTR_EQUAL(entry.op_context, bytes);
     CU_ASSERT_EQUAL(entry.flags, FI_RMA | FI_WRITE);
@@ -228,15 +187,15 @@ static void test_wrong_key(void)
     struct side sides[2];
     struct fi_cq_tagged_entry entry;
 
-    open_both(sides, &basic);
+    both_open(sides, &both_basic);
     expect_error(sides, side_address(&sides[1], 0), side_key(&sides[1]) + 77, 8, FI_EKEYREJECTED);
     expect_error(sides, side_address(&sides[1], SIDE_BYTES - 7), side_key(&sides[1]), 8, ERANGE);
     expect_error(sides, side_address(&sides[1], 0) - 1, side_key(&sides[1]), 8, ERANGE);
     CU_ASSERT_EQUAL_FATAL(
-        write_to(sides, "still", 6, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+        both_write(sides, "still", 6, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
     CU_ASSERT_STRING_EQUAL((char *)sides[1].memory, "still");
-    close_both(sides);
+    both_close(sides);
 }
 
 /* A key ends with its range; a new one of the same range is another. */
@@ -246,9 +205,9 @@ static void test_closed_key(void)
     struct fi_cq_tagged_entry entry;
     uint64_t old;
 
-    open_both(sides, &basic);
+    both_open(sides, &both_basic);
     old = side_key(&sides[1]);
-    CU_ASSERT_EQUAL_FATAL(write_to(sides, "one", 4, side_address(&sides[1], 0), old, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "one", 4, side_address(&sides[1], 0), old, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
     CU_ASSERT_EQUAL_FATAL(fi_close(&sides[1].mr->fid), 0);
     expect_error(sides, side_address(&sides[1], 0), old, 8, FI_EKEYREJECTED);
@@ -258,10 +217,10 @@ static void test_closed_key(void)
                           0);
     CU_ASSERT_NOT_EQUAL(side_key(&sides[1]), old);
     CU_ASSERT_EQUAL_FATAL(
-        write_to(sides, "two", 4, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+        both_write(sides, "two", 4, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
     CU_ASSERT_STRING_EQUAL((char *)sides[1].memory, "two");
-    close_both(sides);
+    both_close(sides);
 }
 
 /* A range without the right refuses. */
@@ -272,18 +231,18 @@ static void test_rights(void)
     struct fi_cq_err_entry error;
     unsigned char word[8];
 
-    open_both(sides, &basic);
+    both_open(sides, &both_basic);
     CU_ASSERT_EQUAL_FATAL(fi_close(&sides[1].mr->fid), 0);
     CU_ASSERT_EQUAL_FATAL(fi_mr_reg(sides[1].domain, sides[1].memory, SIDE_BYTES, FI_REMOTE_WRITE,
                                     0, 0, 0, &sides[1].mr, NULL),
                           0);
     CU_ASSERT_EQUAL_FATAL(
-        write_to(sides, "in", 3, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+        both_write(sides, "in", 3, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
     CU_ASSERT_EQUAL_FATAL(
-        read_from(sides, word, 8, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+        both_read(sides, word, 8, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
     CU_ASSERT_EQUAL(side_error(&sides[0], &error), FI_EKEYREJECTED);
-    close_both(sides);
+    both_close(sides);
 }
 
 /* A child opens a side, sends its name and key, and waits to be killed. */
@@ -305,7 +264,7 @@ static pid_t start_child(int *from)
         struct side side;
 
         alarm(60);
-        if (side_open(&side, socket_of(1), &basic) == 0 &&
+        if (side_open(&side, both_socket(1), &both_basic) == 0 &&
             fi_getname(&side.ep->fid, card.name, &card.length) == 0) {
             card.address = side_address(&side, 0);
             card.key = side_key(&side);
@@ -333,7 +292,7 @@ static void test_dead_peer(void)
 
     CU_ASSERT_EQUAL_FATAL(read(from, &card, sizeof(card)), sizeof(card));
     close(from);
-    CU_ASSERT_EQUAL_FATAL(side_open(&side, socket_of(0), &basic), 0);
+    CU_ASSERT_EQUAL_FATAL(side_open(&side, both_socket(0), &both_basic), 0);
     CU_ASSERT_EQUAL_FATAL(fi_av_insert(side.av, card.name, 1, &peer, 0, NULL), 1);
     CU_ASSERT_EQUAL_FATAL(
         SIDE_REPEAT(&side, NULL,
@@ -362,7 +321,7 @@ static void test_close_order(void)
 {
     struct side side;
 
-    CU_ASSERT_EQUAL_FATAL(side_open(&side, socket_of(0), &basic), 0);
+    CU_ASSERT_EQUAL_FATAL(side_open(&side, both_socket(0), &both_basic), 0);
     CU_ASSERT_EQUAL(fi_close(&side.fabric->fid), -FI_EBUSY);
     CU_ASSERT_EQUAL(fi_close(&side.domain->fid), -FI_EBUSY);
     CU_ASSERT_EQUAL(fi_close(&side.cq->fid), -FI_EBUSY);
@@ -386,17 +345,5 @@ int main(int argc, char **argv)
         {"order of closing", test_close_order},
         CU_TEST_INFO_NULL,
     };
-    struct cluster_options options = {.nodes = 2};
-    int rc;
-
-    if (!cluster_arguments(&options, argc, argv))
-        return 1;
-    setenv("FI_PWC_JOB", "test-rma", 1);
-    rc = cluster_open(&cluster, &options);
-    if (rc < 0) {
-        fprintf(stderr, "%s\n", cluster.failure);
-        cluster_close(&cluster);
-        return 1;
-    }
-    return cluster_end(&cluster, suite_run("provider, RMA", tests));
+    return both_main(argc, argv, "provider, RMA", tests);
 }
