@@ -38,6 +38,7 @@ struct endpoint {
     struct cq *tx_cq, *rx_cq;
     bool tx_selective, rx_selective; /* an entry only where FI_COMPLETION asks for it */
     struct cntr *cntrs[CLASSES];
+    uint64_t arrived; /* what endpoint_arrived gave last */
     struct operations operations;
     struct remotes remotes;
     struct receives receives;

@@ -3,6 +3,7 @@
  * holds the endpoint's lock.
  */
 #include <errno.h>
+#include <pwc/counter.h>
 #include <rdma/fi_errno.h>
 #include <time.h>
 #include "providers/libfabric/endpoint.h"
@@ -11,6 +12,8 @@
 #define EVENTS 32
 /* Events that one call takes before it returns to the application. */
 #define EVENTS_MAX 512
+/* A wait returns to look at errors and at its other endpoints. */
+#define SLICE_MS 100
 
 /* A peer's operation with data for the queue. */
 static void take_remote(struct endpoint *endpoint, const struct pwc_event *event)
@@ -107,12 +110,26 @@ int endpoint_descriptor(struct endpoint *endpoint)
 
 uint64_t endpoint_arrived(struct endpoint *endpoint)
 {
-    return 0;
+    uint64_t arrived = 0;
+
+    lock_take(&endpoint->lock);
+    if (pwc_counter_read(endpoint->ctx, PWC_COUNT_ARRIVED, &arrived) == 0)
+        endpoint->arrived = arrived;
+    /* What was counted before stays, when the session is over. */
+    arrived = endpoint->arrived;
+    lock_give(&endpoint->lock);
+    return arrived;
 }
 
 void endpoint_wait_arrived(struct endpoint *endpoint, uint64_t threshold, int ms)
 {
-    endpoint_nap(ms);
+    int rc = -EBUSY;
+
+    if (!endpoint->lock.used)
+        rc = pwc_counter_wait(endpoint->ctx, PWC_COUNT_ARRIVED, threshold,
+                              ms < 0 || ms > SLICE_MS ? SLICE_MS : ms);
+    if (rc < 0 && rc != -ETIMEDOUT)
+        endpoint_nap(ms);
 }
 
 void endpoint_nap(int ms)
