@@ -141,8 +141,6 @@ static int cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout)
     int64_t end = timeout < 0 ? INT64_MAX : members_now() + timeout;
     uint64_t failed = atomic_load(&cntr->failed);
 
-    if (cntr->wait_object == FI_WAIT_NONE)
-        return -FI_ENOSYS;
     for (;;) {
         int rc = members_progress(cntr->members);
         int64_t left;

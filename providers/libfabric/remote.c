@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include "providers/libfabric/bind.h"
@@ -72,7 +73,7 @@ static struct peer *peer_of(struct remotes *remotes, fi_addr_t number)
     return remotes->peers[number];
 }
 
-int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
+static int find_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
 {
     struct peer *peer;
 
@@ -92,6 +93,22 @@ int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
         start_peer(endpoint, peer, number);
     *out = peer;
     return answer(&peer->state, peer->error);
+}
+
+int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
+{
+    int64_t end;
+    int rc = find_peer(endpoint, number, out);
+
+    if (rc != -FI_EAGAIN || (*out)->waited)
+        return rc;
+    (*out)->waited = true;
+    end = members_now() + REMOTE_PATIENCE_MS;
+    while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) == 0) {
+        sched_yield();
+        rc = find_peer(endpoint, number, out);
+    }
+    return rc;
 }
 
 static void remote_bound(struct endpoint *endpoint, struct pending *pending,
@@ -195,15 +212,11 @@ static struct remote *remote_of(struct peer *peer, uint64_t key)
     return remote;
 }
 
-int remote_find(struct endpoint *endpoint, fi_addr_t number, uint64_t key, struct remote **out)
+static int find_remote(struct endpoint *endpoint, struct peer *peer, uint64_t key,
+                       struct remote **out)
 {
-    struct remote *remote;
-    struct peer *peer;
-    int rc = remote_peer(endpoint, number, &peer);
+    struct remote *remote = peer->remotes;
 
-    if (rc < 0)
-        return rc;
-    remote = peer->remotes;
     if (!remote || remote->key != key)
         remote = remote_of(peer, key);
     if (!remote)
@@ -214,6 +227,26 @@ int remote_find(struct endpoint *endpoint, fi_addr_t number, uint64_t key, struc
         start_read(endpoint, remote);
     *out = remote;
     return answer(&remote->state, remote->error);
+}
+
+int remote_find(struct endpoint *endpoint, fi_addr_t number, uint64_t key, struct remote **out)
+{
+    struct peer *peer;
+    int64_t end;
+    int rc = remote_peer(endpoint, number, &peer);
+
+    if (rc < 0)
+        return rc;
+    rc = find_remote(endpoint, peer, key, out);
+    if (rc != -FI_EAGAIN || (*out)->waited)
+        return rc;
+    (*out)->waited = true;
+    end = members_now() + REMOTE_PATIENCE_MS;
+    while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) == 0) {
+        sched_yield();
+        rc = find_remote(endpoint, peer, key, out);
+    }
+    return rc;
 }
 
 void remote_failed(struct remote *remote, int status)

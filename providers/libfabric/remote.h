@@ -27,6 +27,7 @@ struct peer {
     struct pending pending; /* of its bind */
     enum remote_state state;
     int error;
+    bool waited; /* a call has waited for the bind once */
     pwc_peer address;
     pwc_remote *table; /* bound with the key of its table of keys */
     struct remote *remotes;
@@ -38,6 +39,7 @@ struct remote {
     struct peer *peer;
     enum remote_state state;
     int error;
+    bool waited;    /* a call has waited for the key once */
     bool stale;     /* look the key up again, when no operation uses it any more */
     unsigned users; /* operations under way */
     uint64_t key, base, length;
@@ -49,6 +51,13 @@ struct remotes {
     struct peer **peers; /* by number in the address vector */
     size_t count;
 };
+
+/*
+ * The first operation towards a peer or over a key waits for it, up to REMOTE_PATIENCE_MS and once:
+ * so programs that use an address for the first time, and do not try again, mostly go on. In that
+ * time the endpoint's events are taken.
+ */
+#define REMOTE_PATIENCE_MS 20
 
 /* The peer of an address, bound. 0; -FI_EAGAIN: it is being bound; else why it cannot be. */
 int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out);
