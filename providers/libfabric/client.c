@@ -5,6 +5,7 @@
 #include "providers/libfabric/client.h"
 
 #include <errno.h>
+#include <pwc/open.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,47 +80,65 @@ int client_reachable(void)
     return rc;
 }
 
+/* Processes of one job name reach one another. An open job and one of fixed size do not share a
+ * name, so that of the launcher gets an ending. */
+static int job_name(char *out, size_t size)
+{
+    const char *step = value_of("SLURM_STEP_ID");
+    const char *job = value_of("PWC_JOB");
+    char *own = NULL;
+    int length;
+
+    fi_param_get_str(&info_provider, "job", &own);
+    if (!job)
+        job = value_of("PMIX_NAMESPACE");
+    if (own && *own)
+        length = snprintf(out, size, "%s", own);
+    else if (job)
+        length = snprintf(out, size, "%s.fi", job);
+    else if (value_of("SLURM_JOB_ID"))
+        length = snprintf(out, size, "%s.%s.fi", value_of("SLURM_JOB_ID"), step ? step : "0");
+    else
+        length = snprintf(out, size, "libfabric");
+    return length > 0 && (size_t)length < size ? 0 : -EINVAL;
+}
+
 int client_open(pwc_client **out)
 {
-    char why[256] = "";
-    struct pwc_attr attr = {.error = why, .error_size = sizeof(why)};
-    int rc = pwc_init(&attr, out);
+    char why[256] = "", job[60];
+    struct pwc_attr attr = {.job = job, .size = PWC_OPEN, .error = why, .error_size = sizeof(why)};
+    int rc = job_name(job, sizeof(job));
 
+    if (rc < 0) {
+        info_warn("the job's name is longer than %zu characters", sizeof(job) - 1);
+        return rc;
+    }
+    rc = pwc_init(&attr, out);
     if (rc < 0)
         info_warn("attach to the daemon: %s", why[0] ? why : pwc_strerror(rc));
     return rc;
 }
 
-/* The interim form: a job's rank and context. */
-struct plain_address {
-    uint64_t magic;
-    uint64_t peer;
-    uint64_t reserved[2];
-};
-
-#define ADDRESS_MAGIC 0x7077632d666931ull
-
-int client_address(pwc_client *client, pwc_ctx *ctx, uint8_t address[CLIENT_ADDRESS_BYTES])
+int client_address(pwc_ctx *ctx, uint8_t out[CLIENT_ADDRESS_BYTES])
 {
-    struct plain_address plain = {.magic = ADDRESS_MAGIC, .peer = pwc_ctx_peer(ctx)};
+    struct pwc_address address;
+    int rc = pwc_address(ctx, &address);
 
-    memcpy(address, &plain, sizeof(plain));
-    return 0;
+    if (rc == 0)
+        memcpy(out, address.bytes, sizeof(address.bytes));
+    return rc;
 }
 
-int client_peer(pwc_client *client, const uint8_t address[CLIENT_ADDRESS_BYTES], pwc_peer *out)
+int client_peer(pwc_client *client, const uint8_t bytes[CLIENT_ADDRESS_BYTES], pwc_peer *out)
 {
-    struct plain_address plain;
+    struct pwc_address address;
 
-    memcpy(&plain, address, sizeof(plain));
-    if (plain.magic != ADDRESS_MAGIC)
-        return -EINVAL;
-    *out = plain.peer;
-    return 0;
+    memcpy(address.bytes, bytes, sizeof(address.bytes));
+    return pwc_address_peer(client, &address, out);
 }
 
 int client_share(pwc_client *client, void *address, size_t length, unsigned rights,
                  pwc_region **out)
 {
-    return pwc_register(client, address, length, rights, PWC_MOVE, out);
+    return pwc_register(client, address, length, rights, PWC_SHARE, out);
 }

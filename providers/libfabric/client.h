@@ -17,7 +17,7 @@ int client_reachable(void);
 int client_open(pwc_client **out);
 
 /* The address of a context, as plain bytes. */
-int client_address(pwc_client *client, pwc_ctx *ctx, uint8_t address[CLIENT_ADDRESS_BYTES]);
+int client_address(pwc_ctx *ctx, uint8_t address[CLIENT_ADDRESS_BYTES]);
 
 /* The peer behind an address. Never blocks. -EHOSTUNREACH: nobody has that address any more;
  * -EINVAL: no address. */

@@ -189,7 +189,7 @@ static int endpoint_getname(fid_t fid, void *out, size_t *length)
     struct endpoint *endpoint = endpoint_of_fid(fid);
     size_t room = *length;
     struct address address = {.keys = *keys_region(endpoint->domain->keys)};
-    int rc = client_address(endpoint->domain->client, endpoint->ctx, address.context);
+    int rc = client_address(endpoint->ctx, address.context);
 
     if (rc < 0)
         return rc;

@@ -18,6 +18,11 @@ struct pending {
     void (*end)(struct endpoint *endpoint, struct pending *pending, const struct pwc_event *event);
 };
 
+static inline pwc_cid pending_id(struct pending *pending)
+{
+    return pwc_cid_u64((uint64_t)(uintptr_t)pending);
+}
+
 struct operation {
     struct pending pending;
     struct operation *next; /* in the list of free ones, or of those under way */
@@ -65,7 +70,7 @@ void operations_free(struct operations *operations);
 
 static inline pwc_cid operation_id(struct operation *operation)
 {
-    return pwc_cid_u64((uint64_t)(uintptr_t)&operation->pending);
+    return pending_id(&operation->pending);
 }
 
 #endif

@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include "providers/libfabric/bind.h"
 #include "providers/libfabric/endpoint.h"
 
 /* The states that a bind or a get in flight leads to. */
@@ -45,13 +44,14 @@ static void start_peer(struct endpoint *endpoint, struct peer *peer, fi_addr_t n
         rc = client_peer(endpoint->domain->client, address.context, &peer->address);
     if (rc == 0) {
         peer->state = REMOTE_BINDS;
-        rc = bind_start(endpoint->ctx, peer->address, &address.keys, &peer->pending, &peer->table);
+        rc = pwc_bind_start(endpoint->ctx, peer->address, &address.keys, pending_id(&peer->pending),
+                            &peer->table);
     }
     if (rc == -EAGAIN)
         peer->state = REMOTE_NEW;
-    else if (rc != 0) {
+    else if (rc < 0) {
         peer->error = rc;
-        peer->state = rc < 0 ? REMOTE_FAILED : REMOTE_READY;
+        peer->state = REMOTE_FAILED;
     }
 }
 
@@ -133,13 +133,13 @@ static void start_bind(struct endpoint *endpoint, struct remote *remote,
     remote->length = entry->length;
     remote->state = REMOTE_BINDS;
     remote->pending.end = remote_bound;
-    rc = bind_start(endpoint->ctx, remote->peer->address, &entry->region, &remote->pending,
-                    &remote->handle);
+    rc = pwc_bind_start(endpoint->ctx, remote->peer->address, &entry->region,
+                        pending_id(&remote->pending), &remote->handle);
     if (rc == -EAGAIN)
         remote->state = REMOTE_NEW;
-    else if (rc != 0) {
+    else if (rc < 0) {
         remote->error = rc;
-        remote->state = rc < 0 ? REMOTE_FAILED : REMOTE_READY;
+        remote->state = REMOTE_FAILED;
     }
 }
 
@@ -167,8 +167,8 @@ static void start_read(struct endpoint *endpoint, struct remote *remote)
     remote->pending.end = entry_read;
     remote->state = REMOTE_READS;
     rc = pwc_get(remote->peer->table, keys_home(remote->key) * sizeof(struct key_entry),
-                 remote->window, sizeof(remote->window),
-                 pwc_cid_u64((uint64_t)(uintptr_t)&remote->pending), PWC_CID_NONE, PWC_NO_RCE);
+                 remote->window, sizeof(remote->window), pending_id(&remote->pending), PWC_CID_NONE,
+                 PWC_NO_RCE);
     if (rc == -EAGAIN)
         remote->state = REMOTE_NEW;
     else if (rc < 0) {
