@@ -10,7 +10,7 @@
 #include <rdma/fabric.h>
 #include "providers/libfabric/client.h"
 
-/* Of this provider's own: the form of fi_tostr and applications is that of unknown bytes. */
+/* The form is this provider's own: to others an address is bytes. */
 #define ADDRESS_FORMAT FI_FORMAT_UNSPEC
 
 struct address {

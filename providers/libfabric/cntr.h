@@ -13,12 +13,12 @@ struct cntr {
     struct domain *domain;
     enum fi_wait_obj wait_object;
     struct members *members; /* whose ends it counts */
-    /* Whose arrivals it counts as well: NULL, `own_targets`, or those of the domain. */
+    /* Arrivals at these are counted as well: NULL, `own_targets`, or those of the domain. */
     struct members *arrivals;
     struct members *own_targets;
     atomic_uint users; /* endpoints and memory regions that are bound to it */
     _Atomic uint64_t ended, failed;
-    _Atomic uint64_t arrived_before; /* what is taken off the arrivals after fi_cntr_set */
+    _Atomic uint64_t arrived_before; /* subtracted from the arrivals after fi_cntr_set */
 };
 
 int cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **out,

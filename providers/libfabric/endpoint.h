@@ -38,7 +38,7 @@ struct endpoint {
     struct cq *tx_cq, *rx_cq;
     bool tx_selective, rx_selective; /* an entry only where FI_COMPLETION asks for it */
     struct cntr *cntrs[CLASSES];
-    uint64_t arrived; /* what endpoint_arrived gave last */
+    uint64_t arrived; /* the last value that endpoint_arrived gave */
     struct operations operations;
     struct remotes remotes;
     struct receives receives;
@@ -55,7 +55,7 @@ static inline struct endpoint *endpoint_of(struct fid_ep *fid)
 /* Takes what has come: ends operations, adds entries, runs the handler of messages. 0, or a
  * negative errno: the session is over. Takes the endpoint's lock. */
 int endpoint_progress(struct endpoint *endpoint);
-/* The same where the caller holds the lock. */
+/* As endpoint_progress, for a caller that holds the lock. */
 int endpoint_progress_held(struct endpoint *endpoint);
 
 /* Sleeps until something comes, for `ms` milliseconds at most. Where threads share the endpoint it

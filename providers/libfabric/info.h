@@ -27,7 +27,7 @@
      FI_DELIVERY_COMPLETE | FI_MORE)
 #define INFO_RX_OP_FLAGS (FI_COMPLETION | FI_MORE)
 
-/* Of the packed and the longest put, where no client has asked its daemon yet. */
+/* The daemon's packed_max as it is by default; an application asks before it has a client. */
 #define INFO_INJECT_SIZE 4096
 
 extern struct fi_provider info_provider;

@@ -1,6 +1,6 @@
 /*
  * A mutex that is left out where the application promises one thread a domain (FI_THREAD_DOMAIN).
- * Whoever embeds a struct lock owns it.
+ * The struct that holds a lock owns it.
  */
 #ifndef PWC_PROVIDER_LOCK_H
 #define PWC_PROVIDER_LOCK_H

@@ -24,7 +24,7 @@ struct submission {
  * the call. A wrong key or address is no error of the call: its operation ends with it. */
 ssize_t submit_begin(struct submission *submission, struct endpoint *endpoint, fi_addr_t number,
                      uint64_t key, const struct operation_start *start);
-/* The same for a message, which needs a peer and no key. */
+/* As submit_begin, for a message, which needs a peer and no key. */
 ssize_t submit_begin_message(struct submission *submission, struct endpoint *endpoint,
                              fi_addr_t number, const struct operation_start *start);
 

@@ -211,7 +211,7 @@ static void test_write(void)
     CU_ASSERT_EQUAL(each(fi_atomicvalid, write_one), 5 * 10 + 3 * 8);
 }
 
-/* The same, and reads. */
+/* All that write, and reads. */
 static void test_fetch(void)
 {
     CU_ASSERT_EQUAL(each(fi_fetch_atomicvalid, fetch_one), 6 * 10 + 3 * 8);

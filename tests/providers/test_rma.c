@@ -279,7 +279,7 @@ static pid_t start_child(int *from)
     return child;
 }
 
-/* Whoever writes to a process that was killed learns that, and others go on. */
+/* A write to a process that was killed ends with an error. */
 static void test_dead_peer(void)
 {
     struct side side;
