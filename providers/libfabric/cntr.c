@@ -49,13 +49,8 @@ int cntr_count_all_arrivals(struct cntr *cntr)
 
 void cntr_keep_arrivals(struct cntr *cntr, struct endpoint *endpoint)
 {
-    uint64_t before;
-
-    if (!cntr->own_targets)
-        return;
-    before = members_sum(cntr->own_targets, endpoint_arrived);
-    members_drop(cntr->own_targets, endpoint);
-    atomic_fetch_add(&cntr->ended, before - members_sum(cntr->own_targets, endpoint_arrived));
+    if (cntr->own_targets)
+        members_retire(cntr->own_targets, endpoint, endpoint_arrived(endpoint));
 }
 
 static uint64_t value_of(struct cntr *cntr)
@@ -128,6 +123,8 @@ static void sleep_for(struct cntr *cntr, uint64_t threshold, int ms)
     uint64_t own = atomic_load(&cntr->ended) - atomic_load(&cntr->arrived_before);
 
     if (target)
+        /* Closed endpoints may have had a part of it: the wait returns after its slice at the
+         * latest. */
         endpoint_wait_arrived(target, threshold - own, ms);
     else if (cntr->arrivals)
         endpoint_nap(ms);

@@ -170,7 +170,7 @@ static int endpoint_close(struct fid *fid)
 {
     struct endpoint *endpoint = endpoint_of_fid(fid);
 
-    members_drop(endpoint->domain->targets, endpoint);
+    members_retire(endpoint->domain->targets, endpoint, endpoint_arrived(endpoint));
     drop_queues(endpoint);
     pwc_ctx_destroy(endpoint->ctx);
     if (endpoint->av)

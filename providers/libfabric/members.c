@@ -24,6 +24,7 @@ struct members {
     struct lock lock;
     struct endpoint **list;
     unsigned count;
+    uint64_t retired;       /* the sum of values of members_retire */
     int epoll_fd, event_fd; /* -1 until somebody sleeps here or asks for the descriptor */
     atomic_bool asleep;     /* members_wake has something to do */
 };
@@ -85,16 +86,32 @@ out:
     return rc;
 }
 
+/* The caller holds the lock. */
+static bool remove_member(struct members *members, struct endpoint *endpoint)
+{
+    for (unsigned i = 0; i < members->count; i++) {
+        if (members->list[i] != endpoint)
+            continue;
+        if (members->epoll_fd >= 0)
+            epoll_ctl(members->epoll_fd, EPOLL_CTL_DEL, endpoint_descriptor(endpoint), NULL);
+        members->list[i] = members->list[--members->count];
+        return true;
+    }
+    return false;
+}
+
 void members_drop(struct members *members, struct endpoint *endpoint)
 {
     lock_take(&members->lock);
-    for (unsigned i = 0; i < members->count; i++)
-        if (members->list[i] == endpoint) {
-            if (members->epoll_fd >= 0)
-                epoll_ctl(members->epoll_fd, EPOLL_CTL_DEL, endpoint_descriptor(endpoint), NULL);
-            members->list[i] = members->list[--members->count];
-            break;
-        }
+    remove_member(members, endpoint);
+    lock_give(&members->lock);
+}
+
+void members_retire(struct members *members, struct endpoint *endpoint, uint64_t value)
+{
+    lock_take(&members->lock);
+    if (remove_member(members, endpoint))
+        members->retired += value;
     lock_give(&members->lock);
 }
 
@@ -205,9 +222,10 @@ struct endpoint *members_single(struct members *members)
 
 uint64_t members_sum(struct members *members, uint64_t (*each)(struct endpoint *endpoint))
 {
-    uint64_t sum = 0;
+    uint64_t sum;
 
     lock_take(&members->lock);
+    sum = members->retired;
     for (unsigned i = 0; i < members->count; i++)
         sum += each(members->list[i]);
     lock_give(&members->lock);

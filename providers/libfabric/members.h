@@ -19,6 +19,10 @@ int members_add(struct members *members, struct endpoint *endpoint);
 /* Takes the endpoint away, however often it was added. */
 void members_drop(struct members *members, struct endpoint *endpoint);
 
+/* Takes the endpoint away, and keeps this value as its part of members_sum. Nothing happens where
+ * the endpoint is no member. */
+void members_retire(struct members *members, struct endpoint *endpoint, uint64_t value);
+
 /* Takes what has come to all endpoints. 0, or the error of an endpoint whose session is over. */
 int members_progress(struct members *members);
 
@@ -37,7 +41,7 @@ void members_clear(struct members *members);
 /* The only endpoint, or NULL where there are none or several. */
 struct endpoint *members_single(struct members *members);
 
-/* Calls `each` for all endpoints, and sums up what it gives. */
+/* Calls `each` for all endpoints, and adds the results to what retired ones have left. */
 uint64_t members_sum(struct members *members, uint64_t (*each)(struct endpoint *endpoint));
 
 /* A clock for time limits: milliseconds. */

@@ -60,6 +60,22 @@ static void test_arrivals(void)
     wait_for_arrivals(FI_THREAD_SAFE);
 }
 
+/* What was counted stays when the endpoint closes that it came to. */
+static void test_closed_endpoint(void)
+{
+    const struct side_options options = counting_as(FI_THREAD_DOMAIN);
+    struct side sides[2];
+
+    both_open(sides, &options);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[1].arrived, 1, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(fi_close(&sides[1].ep->fid), 0);
+    sides[1].ep = NULL;
+    CU_ASSERT_EQUAL(fi_cntr_read(sides[1].arrived), 1);
+    both_close(sides);
+}
+
 /* Reads and fetching atomics count as reads, and do not arrive. */
 static void test_reads(void)
 {
@@ -132,8 +148,12 @@ static void test_set(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
-        {"arrivals", test_arrivals}, {"reads", test_reads}, {"failures", test_failures},
-        {"set and add", test_set},   CU_TEST_INFO_NULL,
+        {"arrivals", test_arrivals},
+        {"reads", test_reads},
+        {"failures", test_failures},
+        {"set and add", test_set},
+        {"closed endpoint", test_closed_endpoint},
+        CU_TEST_INFO_NULL,
     };
 
     return both_main(argc, argv, "provider, counters", tests);
