@@ -1,0 +1,40 @@
+/*
+ * Counters: of operations of ours that have ended, by class, and of what peers have placed here.
+ */
+#ifndef PWC_PROVIDER_CNTR_H
+#define PWC_PROVIDER_CNTR_H
+
+#include <rdma/fi_eq.h>
+#include "providers/libfabric/domain.h"
+#include "providers/libfabric/members.h"
+
+struct cntr {
+    struct fid_cntr fid;
+    struct domain *domain;
+    enum fi_wait_obj wait_object;
+    struct members *members; /* whose ends it counts */
+    /* Arrivals at these are counted as well: NULL, `own_targets`, or those of the domain. */
+    struct members *arrivals;
+    struct members *own_targets;
+    atomic_uint users; /* endpoints and memory regions that are bound to it */
+    _Atomic uint64_t ended, failed;
+    _Atomic uint64_t arrived_before; /* subtracted from the arrivals after fi_cntr_set */
+};
+
+int cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **out,
+              void *context);
+
+/* One more has ended, or failed. Any thread. */
+void cntr_count(struct cntr *cntr);
+void cntr_count_failure(struct cntr *cntr);
+
+/* From now on the counter counts what peers place: by an endpoint, or by any of the domain. */
+int cntr_count_arrivals(struct cntr *cntr, struct endpoint *endpoint);
+int cntr_count_all_arrivals(struct cntr *cntr);
+
+/* The endpoint closes: what it has counted stays. */
+void cntr_keep_arrivals(struct cntr *cntr, struct endpoint *endpoint);
+
+int cntr_trywait(struct cntr *cntr);
+
+#endif

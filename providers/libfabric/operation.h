@@ -1,0 +1,76 @@
+/*
+ * Operations under way: what an operation's local event ends. Owned by the endpoint, whose lock
+ * guards them.
+ */
+#ifndef PWC_PROVIDER_OPERATION_H
+#define PWC_PROVIDER_OPERATION_H
+
+#include <pwc/pwc.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct endpoint;
+struct remote;
+
+/* Whatever a local event can end; its address is the local completion id. */
+struct pending {
+    void (*end)(struct endpoint *endpoint, struct pending *pending, const struct pwc_event *event);
+};
+
+static inline pwc_cid pending_id(struct pending *pending)
+{
+    return pwc_cid_u64((uint64_t)(uintptr_t)pending);
+}
+
+struct operation {
+    struct pending pending;
+    struct operation *next; /* in the list of free ones, or of those under way */
+    struct operation **at;  /* the pointer to it, while it is under way */
+    void *context;
+    uint64_t flags; /* of the entry: FI_RMA | FI_WRITE and such */
+    bool promised;  /* its queue holds room for an entry */
+    bool reported;  /* success has an entry, too */
+    unsigned parts; /* local events that are still to come */
+    int status;     /* the first error of its parts */
+    struct remote *remote;
+};
+
+struct operations {
+    struct operation *free;
+    struct operation *under_way;
+    struct operation_chunk *chunks;
+    size_t count; /* under way */
+};
+
+/* What an operation's call says about it. */
+struct operation_start {
+    void *context;
+    uint64_t class_flags; /* FI_RMA | FI_WRITE, ... */
+    uint64_t op_flags;    /* of the call, or the endpoint's */
+    bool injected;        /* success has no entry */
+};
+
+/* A new operation of one part; NULL: no room in its queue, or no memory. */
+struct operation *operation_new(struct endpoint *endpoint, const struct operation_start *start,
+                                struct remote *remote);
+
+/* Takes back an operation that was not submitted. */
+void operation_drop(struct endpoint *endpoint, struct operation *operation);
+
+/* Ends an operation: counts, adds its entry. */
+void operation_end(struct endpoint *endpoint, struct operation *operation, int status);
+
+/* One part was not submitted, while others are under way or have ended. */
+void operation_part_failed(struct endpoint *endpoint, struct operation *operation, int status);
+
+/* Ends all that are under way, since their session is over. */
+void operations_end_all(struct endpoint *endpoint, int status);
+void operations_free(struct operations *operations);
+
+static inline pwc_cid operation_id(struct operation *operation)
+{
+    return pending_id(&operation->pending);
+}
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * Counters over libfabric and two daemons: of writes, reads and arrivals; of failures; what the
+ * application sets; and waits that sleep until the last one has come.
+ *
+ *     test_cntr PWCD PROVIDER [NODES] [--KEY VALUE]...
+ */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+#include "tests/providers/both.h"
+
+#define WRITES 200u
+
+static struct side_options counting_as(enum fi_threading threading)
+{
+    return (struct side_options){.mr_mode = both_basic.mr_mode,
+                                 .format = FI_CQ_FORMAT_CONTEXT,
+                                 .cq_flags = FI_SELECTIVE_COMPLETION,
+                                 .threading = threading,
+                                 .counters = true};
+}
+
+/* Side 0 writes, after a while, for a side that waits. */
+static void *write_later(void *argument)
+{
+    struct side *sides = argument;
+    struct timespec while_ = {.tv_nsec = 30000000};
+
+    nanosleep(&while_, NULL);
+    for (uint64_t i = 1; i <= WRITES; i++)
+        CU_ASSERT_EQUAL_FATAL(
+            SIDE_REPEAT(&sides[0], NULL,
+                        fi_inject_write(sides[0].ep, &i, sizeof(i), sides[0].peer,
+                                        side_address(&sides[1], i * 8), side_key(&sides[1]))),
+            0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].writes, WRITES, SIDE_WAIT_MS), 0);
+    return NULL;
+}
+
+/* The target's counter wakes it when all is there, and says how much it is. */
+static void wait_for_arrivals(enum fi_threading threading)
+{
+    const struct side_options options = counting_as(threading);
+    struct side sides[2];
+    pthread_t thread;
+
+    both_open(sides, &options);
+    CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, write_later, sides), 0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[1].arrived, WRITES, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(fi_cntr_read(sides[1].arrived), WRITES);
+    for (uint64_t i = 1; i <= WRITES; i++)
+        CU_ASSERT_EQUAL(((uint64_t *)sides[1].memory)[i], i);
+    pthread_join(thread, NULL);
+    both_close(sides);
+}
+
+static void test_arrivals(void)
+{
+    wait_for_arrivals(FI_THREAD_DOMAIN);
+    wait_for_arrivals(FI_THREAD_SAFE);
+}
+
+/* What was counted stays when the endpoint closes that it came to. */
+static void test_closed_endpoint(void)
+{
+    const struct side_options options = counting_as(FI_THREAD_DOMAIN);
+    struct side sides[2];
+
+    both_open(sides, &options);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[1].arrived, 1, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(fi_close(&sides[1].ep->fid), 0);
+    sides[1].ep = NULL;
+    CU_ASSERT_EQUAL(fi_cntr_read(sides[1].arrived), 1);
+    both_close(sides);
+}
+
+/* Reads and fetching atomics count as reads, and do not arrive. */
+static void test_reads(void)
+{
+    const struct side_options options = counting_as(FI_THREAD_DOMAIN);
+    struct side sides[2];
+    uint64_t word = 0;
+
+    both_open(sides, &options);
+    *(uint64_t *)sides[1].memory = 42;
+    CU_ASSERT_EQUAL_FATAL(
+        both_read(sides, &word, 8, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].reads, 1, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(word, 42);
+    CU_ASSERT_EQUAL_FATAL(
+        SIDE_REPEAT(&sides[0], &sides[1],
+                    fi_fetch_atomic(sides[0].ep, NULL, 1, NULL, &word, NULL, sides[0].peer,
+                                    side_address(&sides[1], 0), side_key(&sides[1]), FI_UINT64,
+                                    FI_ATOMIC_READ, NULL)),
+        0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].reads, 2, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(fi_cntr_read(sides[0].writes), 0);
+    CU_ASSERT_EQUAL(fi_cntr_read(sides[1].arrived), 0);
+    both_close(sides);
+}
+
+/* A failure ends a wait, and stands in the count of errors and in the queue. */
+static void test_failures(void)
+{
+    const struct side_options options = counting_as(FI_THREAD_DOMAIN);
+    struct side sides[2];
+    struct fi_cq_err_entry error;
+
+    both_open(sides, &options);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]) + 99, NULL), 0);
+    if (fi_cntr_readerr(sides[0].writes) == 0)
+        CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].writes, 1, SIDE_WAIT_MS), -FI_EAVAIL);
+    CU_ASSERT_EQUAL(fi_cntr_readerr(sides[0].writes), 1);
+    CU_ASSERT_EQUAL(fi_cntr_read(sides[0].writes), 0);
+    CU_ASSERT_EQUAL(side_error(&sides[0], &error), FI_EKEYREJECTED);
+    both_close(sides);
+}
+
+/* What the application sets and adds, and the limit of a wait. */
+static void test_set(void)
+{
+    const struct side_options options = counting_as(FI_THREAD_DOMAIN);
+    struct side sides[2];
+
+    both_open(sides, &options);
+    CU_ASSERT_EQUAL(fi_cntr_set(sides[0].writes, 10), 0);
+    CU_ASSERT_EQUAL(fi_cntr_add(sides[0].writes, 5), 0);
+    CU_ASSERT_EQUAL(fi_cntr_read(sides[0].writes), 15);
+    CU_ASSERT_EQUAL(fi_cntr_seterr(sides[0].writes, 2), 0);
+    CU_ASSERT_EQUAL(fi_cntr_adderr(sides[0].writes, 1), 0);
+    CU_ASSERT_EQUAL(fi_cntr_readerr(sides[0].writes), 3);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].writes, 16, 20), -FI_ETIMEDOUT);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].writes, 16, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[1].arrived, 1, SIDE_WAIT_MS), 0);
+    CU_ASSERT_EQUAL(fi_cntr_set(sides[1].arrived, 100), 0);
+    CU_ASSERT_EQUAL(fi_cntr_read(sides[1].arrived), 100);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[1].arrived, 101, SIDE_WAIT_MS), 0);
+    both_close(sides);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {
+        {"arrivals", test_arrivals},
+        {"reads", test_reads},
+        {"failures", test_failures},
+        {"set and add", test_set},
+        {"closed endpoint", test_closed_endpoint},
+        CU_TEST_INFO_NULL,
+    };
+
+    return both_main(argc, argv, "provider, counters", tests);
+}

@@ -1,0 +1,168 @@
+/*
+ * What the provider says about itself: nothing without a daemon, and that soon; what hints ask for,
+ * or nothing; and no layer of libfabric's own over it.
+ *
+ *     test_info PWCD PROVIDER [NODES] [--KEY VALUE]...
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/providers/both.h"
+
+#define VERSION FI_VERSION(1, 14)
+
+static int ask(struct fi_info *hints, struct fi_info **info)
+{
+    *info = NULL;
+    return fi_getinfo(VERSION, NULL, NULL, 0, hints, info);
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* What SOS asks for by default. */
+static void test_openshmem(void)
+{
+    const struct side_options options = {.caps = FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
+                                         .mr_mode = both_basic.mr_mode,
+                                         .threading = FI_THREAD_DOMAIN};
+    struct fi_info *hints = side_hints(&options), *info;
+
+    side_choose(both_socket(0), NULL);
+    hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+    hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+    hints->domain_attr->mr_key_size = 1;
+    hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+    hints->tx_attr->inject_size = 16;
+    CU_ASSERT_EQUAL_FATAL(ask(hints, &info), 0);
+    CU_ASSERT_STRING_EQUAL(info->fabric_attr->prov_name, "pwc");
+    CU_ASSERT_EQUAL(info->domain_attr->mr_mode, both_basic.mr_mode);
+    CU_ASSERT_EQUAL(info->domain_attr->data_progress, FI_PROGRESS_AUTO);
+    CU_ASSERT_EQUAL(info->domain_attr->threading, FI_THREAD_DOMAIN);
+    CU_ASSERT_EQUAL(info->tx_attr->op_flags, FI_DELIVERY_COMPLETE);
+    CU_ASSERT(info->tx_attr->inject_size >= 16);
+    CU_ASSERT(info->caps & FI_REMOTE_WRITE);
+    /* Each one that follows is of this provider, not of a layer over it. */
+    for (struct fi_info *i = info; i; i = i->next)
+        CU_ASSERT_STRING_EQUAL(i->fabric_attr->prov_name, "pwc");
+    fi_freeinfo(info);
+    fi_freeinfo(hints);
+}
+
+/* Hints that cannot be met: no info. */
+enum wrong {
+    TAGGED,
+    CONNECTED,
+    DATAGRAMS,
+    PROGRESS,
+    ORDER,
+    INJECT,
+    SHARED,
+    OTHER,
+    WRONGS,
+};
+
+static void make_wrong(struct fi_info *hints, enum wrong wrong)
+{
+    switch (wrong) {
+    case TAGGED:
+        hints->caps = FI_TAGGED;
+        break;
+    case CONNECTED:
+        hints->ep_attr->type = FI_EP_MSG;
+        break;
+    case DATAGRAMS:
+        hints->ep_attr->type = FI_EP_DGRAM;
+        break;
+    case PROGRESS:
+        hints->caps = FI_MSG;
+        hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+        break;
+    case ORDER:
+        hints->tx_attr->msg_order = FI_ORDER_WAW;
+        break;
+    case INJECT:
+        hints->tx_attr->inject_size = 1 << 20;
+        break;
+    case SHARED:
+        hints->ep_attr->tx_ctx_cnt = FI_SHARED_CONTEXT;
+        break;
+    default:
+        hints->domain_attr->name = strdup("another");
+        break;
+    }
+}
+
+static void test_wrong_hints(void)
+{
+    const struct side_options options = {.mr_mode = both_basic.mr_mode};
+
+    side_choose(both_socket(0), NULL);
+    for (int wrong = 0; wrong < WRONGS; wrong++) {
+        struct fi_info *hints = side_hints(&options), *info;
+
+        make_wrong(hints, wrong);
+        CU_ASSERT_EQUAL(ask(hints, &info), -FI_ENODATA);
+        fi_freeinfo(info);
+        fi_freeinfo(hints);
+    }
+}
+
+/* Neither a path where nothing is, nor a socket at which nobody listens any more, nor an abstract
+ * name is waited for. The fastest of many calls is bounded, since the machine does other things. */
+static void test_no_daemon(void)
+{
+    static const char *const sockets[] = {"/nonexistent/pwcd.sock", "@pwc-test-nobody"};
+    const struct side_options options = {.mr_mode = both_basic.mr_mode};
+
+    for (unsigned s = 0; s < 2; s++) {
+        struct fi_info *hints = side_hints(&options), *info;
+        int64_t best = INT64_MAX;
+
+        side_choose(sockets[s], NULL);
+        for (unsigned i = 0; i < 200; i++) {
+            int64_t begin = now_ns(), took;
+
+            CU_ASSERT_EQUAL(ask(hints, &info), -FI_ENODATA);
+            took = now_ns() - begin;
+            best = took < best ? took : best;
+        }
+        /* libfabric itself and its other providers are asked, too. */
+        CU_ASSERT(best < 1000000);
+        fi_freeinfo(hints);
+    }
+}
+
+/* Without hints there is an info with all that is there. */
+static void test_all(void)
+{
+    struct fi_info *info, *ours = NULL;
+
+    side_choose(both_socket(0), NULL);
+    CU_ASSERT_EQUAL_FATAL(ask(NULL, &info), 0);
+    for (struct fi_info *i = info; i; i = i->next)
+        if (strcmp(i->fabric_attr->prov_name, "pwc") == 0)
+            ours = i;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(ours);
+    CU_ASSERT_EQUAL(ours->caps & (FI_MSG | FI_RMA | FI_ATOMIC), FI_MSG | FI_RMA | FI_ATOMIC);
+    fi_freeinfo(info);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {
+        {"OpenSHMEM", test_openshmem},
+        {"wrong hints", test_wrong_hints},
+        {"no daemon", test_no_daemon},
+        {"without hints", test_all},
+        CU_TEST_INFO_NULL,
+    };
+
+    return both_main(argc, argv, "provider, info", tests);
+}
