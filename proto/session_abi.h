@@ -135,8 +135,6 @@ struct session_shared {
     uint32_t message_max; /* bytes of an active message's block: struct message and what follows */
     /* 1: the daemon fences for a client that rings submit_bell (shm_ring/doorbell.h). */
     uint32_t fences;
-    /* 1: a Long may end a series (submit_record.placed). 0 from daemons before 0.6. */
-    uint32_t series;
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
     /* Counts the daemon's news of neighbours: pairs made or gone (pair_abi.h). When the count
      * changes, a note may be in the wake socket, and a pair's `gone` may have changed. */
@@ -170,7 +168,6 @@ struct session_shared {
     struct session_waits waits;          /* written by the client */
     struct session_client_counts client; /* written by the client */
 };
-static_assert(offsetof(struct session_shared, series) == 48, "session.series");
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
 static_assert(offsetof(struct session_shared, world_answer) == 80, "session.world_answer");
 static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");

@@ -354,18 +354,14 @@ static int prepare(struct pwc_ctx *ctx)
 }
 
 /* What any call on this context finds wrong. */
-static int check(const struct pwc_ctx *ctx, const struct submit_record *record)
+static int check(const struct pwc_ctx *ctx)
 {
     const struct channel *ch = &ctx->channel;
     int rc = channel_state(ch);
 
     if (rc < 0)
         return rc;
-    if (ch->submit.open)
-        return -EBUSY;
-    return record->kind == SUBMIT_LONG && record->length > PIECE_BYTES && !ch->shared->series
-               ? -EFAULT
-               : 0;
+    return ch->submit.open ? -EBUSY : 0;
 }
 
 static void keep_id(struct series *s, const struct operation *op)
@@ -417,7 +413,7 @@ static int accept(struct pwc_ctx *ctx, const struct operation *op, const pwc_cid
 {
     bool whole = op->record.length <= PIECE_BYTES;
     struct series_queue *q = &ctx->series;
-    int rc = check(ctx, &op->record);
+    int rc = check(ctx);
     struct series *s;
     int64_t slot;
 

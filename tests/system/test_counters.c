@@ -58,7 +58,9 @@ static void drain(const struct rank *r)
 
 /* ---- the operations -------------------------------------------------------------------------- */
 
-enum manner { PUT, SIGNAL, ATOMIC, FETCH, READ, VECTOR, GET };
+enum manner { PUT, SIGNAL, ATOMIC, FETCH, READ, VECTOR, GET, LOOSE_PUT, LOOSE_SIGNAL, LOOSE_GET };
+
+static uint8_t loose[1 << 20]; /* in no region */
 
 static const struct act {
     const char *name;
@@ -84,6 +86,11 @@ static const struct act {
     {"vector", VECTOR, SILENT, 100000, 1},
     {"vector, with event", VECTOR, PWC_NO_LCE, 100000, 1},
     {"get", GET, SILENT, 8, 0},
+    {"loose, 10000 bytes", LOOSE_PUT, SILENT, 10000, 1},
+    {"loose, 1 MiB", LOOSE_PUT, SILENT, sizeof(loose), 1},
+    {"loose, 1 MiB, with event", LOOSE_PUT, PWC_NO_LCE, sizeof(loose), 1},
+    {"loose, 1 MiB, with signal", LOOSE_SIGNAL, PWC_NO_LCE, sizeof(loose), 1},
+    {"loose get of 1 MiB", LOOSE_GET, SILENT, sizeof(loose), 0},
 };
 
 /* Short pieces, and long ones: several records where there are daemons between. */
@@ -125,6 +132,13 @@ static int submit(const struct act *a)
     case GET:
         return pwc_get(ranks[0].remote, 0, ranks[0].memory, a->length, PWC_CID_NONE, PWC_CID_NONE,
                        a->flags);
+    case LOOSE_PUT:
+        return pwc_put(ranks[0].remote, 0, loose, a->length, PWC_CID_NONE, PWC_CID_NONE, a->flags);
+    case LOOSE_SIGNAL:
+        return pwc_put_signal(ranks[0].remote, 0, loose, a->length, WORD_AT, 1, PWC_ADD,
+                              PWC_CID_NONE, a->flags);
+    case LOOSE_GET:
+        return pwc_get(ranks[0].remote, 0, loose, a->length, PWC_CID_NONE, PWC_CID_NONE, a->flags);
     }
     return -EINVAL;
 }
@@ -298,12 +312,12 @@ static void wake_by(const struct act *a)
     CU_ASSERT(fell_asleep(&sleeper));
     before = now_ns();
     CU_ASSERT_EQUAL(submit(a), 0);
+    CU_ASSERT_EQUAL(pwc_flush(ranks[0].ctx, PWC_ANY, RANK_WAIT_MS), 0);
     pthread_join(thread, NULL);
     atomic_store(&bell_only, false);
     CU_ASSERT_EQUAL(sleeper.rc, 0);
     CU_ASSERT_EQUAL(atomic_load(&timeouts), 0);
     printf("\n    %s: %.0f us", a->name, (double)(sleeper.woken_ns - before) / 1e3);
-    CU_ASSERT_EQUAL(pwc_flush(ranks[0].ctx, PWC_ANY, RANK_WAIT_MS), 0);
     drain(&ranks[0]);
     drain(&ranks[1]);
 }

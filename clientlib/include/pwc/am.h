@@ -111,8 +111,7 @@ struct pwc_am_send {
  * pwc_put.
  *
  * Errors as for pwc_put, and: -EAGAIN also when no room is left for one more reply, probe and try
- * again; -EFAULT: a Long of more than 64 KiB from memory in no region, at a daemon before 0.6;
- * -EINVAL: no such index, no `dst`, a Short with a payload, a reserved word that is not 0;
+ * again; -EINVAL: no such index, no `dst`, a Short with a payload, a reserved word that is not 0;
  * -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too long, or a Medium for a quarter of a
  * small submission ring; -EKEYREJECTED: for a Long of no bytes too. As the status of the local
  * event also -ENOSYS: no handler stands at that index.

@@ -102,7 +102,6 @@ int engine_session_open(struct engine *e, uint32_t client, uint32_t context, voi
     shared->sizes = *sizes;
     shared->message_max = e->message_max;
     shared->fences = e->host->fence != NULL;
-    shared->series = 1;
     shared->context = context;
     shared->rank = e->clients[client].rank;
     atomic_store_explicit(&shared->state, SESSION_LIVE, memory_order_release);

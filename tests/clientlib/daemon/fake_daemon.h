@@ -73,7 +73,6 @@ struct fake_daemon {
     _Atomic uint32_t handles;  /* handles of remotes start here; a multiple of FAKE_REMOTES */
     _Atomic unsigned executed; /* operations */
     _Atomic unsigned fences;   /* of these, those with SUBMIT_FENCE */
-    _Atomic bool no_series;    /* sessions that are opened from now on know no Long as an end */
     _Atomic unsigned fail_at; /* the operation with this number fails with -EKEYREJECTED; 0: none */
     _Atomic unsigned wakes;   /* asked for by SUBMIT_WAKE */
     _Atomic unsigned segments_open;

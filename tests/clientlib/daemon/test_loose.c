@@ -434,33 +434,6 @@ static void test_inside_a_handler(void)
     world_free(w);
 }
 
-static bool hide_series(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
-{
-    daemon->no_series = true;
-    (void)request;
-    return false;
-}
-
-/* A daemon that does not know Longs at the end of a series gets none. */
-static void test_older_daemon(void)
-{
-    struct world *w = world_new_sized(0, hide_series);
-    uint8_t *here = calloc(1, MOST);
-    struct pwc_am_send message = {.index = HANDLER, .src = here, .len = PIECE};
-    struct seen seen = {0};
-    struct pwc_event event;
-
-    CU_ASSERT_EQUAL(pwc_am_register(w->ctx, HANDLER, see, &seen), 0);
-    CU_ASSERT_EQUAL(pwc_am_long(w->remote, 0, &message), 0);
-    CU_ASSERT_EQUAL_FATAL(pwc_wait(w->ctx, PWC_ANY, PWC_MESSAGE, &event, WAIT_MS), 1);
-    CU_ASSERT_EQUAL(seen.length, PIECE);
-    message.len = PIECE + 1;
-    CU_ASSERT_EQUAL(pwc_am_long(w->remote, 0, &message), -EFAULT);
-    CU_ASSERT_EQUAL(pwc_put_wait(w->remote, 0, here, MOST, PWC_CID_NONE, PWC_NO_RCE), 0);
-    free(here);
-    world_free(w);
-}
-
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -472,7 +445,6 @@ int main(void)
         {"what is checked at once", test_checks},
         {"no memory for staging", test_no_staging},
         {"inside a handler", test_inside_a_handler},
-        {"a daemon without series", test_older_daemon},
         CU_TEST_INFO_NULL,
     };
 

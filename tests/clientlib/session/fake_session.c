@@ -20,7 +20,6 @@ int fake_session_open(struct fake_session *s, const struct session_sizes *sizes)
     shared->magic = SESSION_MAGIC;
     shared->version = SESSION_VERSION;
     shared->sizes = *sizes;
-    shared->series = 1;
     shared->message_max = message_bytes_max(4096);
     atomic_store(&shared->state, SESSION_LIVE);
     ring_consumer_init(&s->submit, &shared->submit, data, sizes->submit, 0);
