@@ -16,7 +16,7 @@
 
 enum { LINE = 80, LINES = 64, WAIT_MS = 10000 };
 
-/* What the server publishes: where it is, and the right to its memory. */
+/* The entry that the server publishes: where it is, and the right to its memory. */
 struct card {
     struct pwc_address address;
     struct pwc_key key;

@@ -103,7 +103,7 @@ struct counters_session {
     uint64_t pair_size, pair_used, pair_rank;
     /* In calls that wait, and asleep in them, as the client reports it, until this moment. */
     uint64_t waited_ns, asleep_ns;
-    /* What pwc/counter.h gives, as far as the daemon sees it: a part is the client's own. */
+    /* The counts of pwc/counter.h, as far as the daemon sees them: a part is the client's own. */
     uint64_t ops_ended, ops_failed, ops_arrived;
 };
 

@@ -108,7 +108,7 @@ struct session_waits {
 };
 
 /*
- * What a context has counted (pwc/counter.h); each word only grows, and has one writer. `arrived`
+ * The counts of a context (pwc/counter.h); each word only grows, and has one writer. `arrived`
  * stands behind the data that it counts. `failed` is a part of `ended`, and written before it.
  */
 struct session_counts {

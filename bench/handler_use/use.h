@@ -1,4 +1,4 @@
-/* What use.c and uses.c share: a rank of handler_use, and a use. */
+/* The parts that use.c and uses.c share: a rank of handler_use, and a use. */
 #ifndef BENCH_HANDLER_USE_H
 #define BENCH_HANDLER_USE_H
 

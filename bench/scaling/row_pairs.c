@@ -1,6 +1,6 @@
 /*
  * All pairs: each rank binds all ranks of all other nodes, puts 8 bytes to each, and gets as many.
- * What a bind takes, from the first ranks to the last, and what a node's memory is behind each
+ * The time of a bind, from the first ranks to the last, and a node's memory after each
  * phase.
  *
  * Thread: one.

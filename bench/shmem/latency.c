@@ -1,5 +1,5 @@
 /*
- * What single OpenSHMEM calls take between two PEs, for bench/openshmem: one line a row, in
+ * The time of single OpenSHMEM calls between two PEs, for bench/openshmem: one line a row, in
  * microseconds.
  *
  *     put          half a round trip: each PE puts a word and waits for the other's

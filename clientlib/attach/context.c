@@ -282,7 +282,7 @@ int context_end(struct pwc_ctx *ctx)
     binds_withdraw(ctx);
     rc = request_close(&client->link, ctx->session);
     FAULT(CONTEXT_LEFT);
-    /* What was given up may still come: the memory then goes with the client. */
+    /* Operations that were given up may still write there: the memory then goes with the client. */
     if (rc == 0 && !grains_in_use(&ctx->channel.pending.grains))
         staging_close(&ctx->staging, client);
     context_free(ctx);

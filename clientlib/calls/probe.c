@@ -24,8 +24,8 @@ enum {
     KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE | PWC_NOTIFICATION | PWC_OFFLOAD | PWC_PEER,
 };
 
-/* What is due at the end of a probe that gave `rc`, and has room for `max` events. Pieces that go
- * on may bring events, so that the probe finds some after all: as channel_probe_n. */
+/* The work that is due at the end of a probe that gave `rc`, and has room for `max` events. Pieces
+ * that go on may bring events, so that the probe finds some after all: as channel_probe_n. */
 static __attribute__((noinline)) int do_due(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
                                             struct pwc_event *events, unsigned max, int rc)
 {

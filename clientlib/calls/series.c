@@ -353,7 +353,7 @@ static int prepare(struct pwc_ctx *ctx)
     return ctx->staging.taken ? 0 : staging_take(&ctx->staging, ctx->client);
 }
 
-/* What any call on this context finds wrong. */
+/* The errors of any call on this context. */
 static int check(const struct pwc_ctx *ctx)
 {
     const struct channel *ch = &ctx->channel;

@@ -222,7 +222,7 @@ unsigned wait_drain(struct pwc_ctx *ctx)
     return count;
 }
 
-/* What is due at the end of a call that waits. */
+/* The work that is due at the end of a call that waits. */
 static __attribute__((noinline)) void do_due(struct pwc_ctx *ctx)
 {
     if (ctx->channel.neighbours.wakes_due)

@@ -63,7 +63,7 @@ struct channel_posting;
 struct request_chunk_head {
     struct request_pool *pool;
     uint32_t first; /* number of this head's place */
-    /* What this chunk's requests for notifications ask for: channel_notify.c. NULL: there are
+    /* The patterns of this chunk's requests for notifications: channel_notify.c. NULL: there are
      * none. */
     struct channel_posting *postings;
 };

@@ -33,7 +33,7 @@ int bind_accept(void *answer, const Pwc__ClientReply *reply, int *fds, int fd_co
 
 /* The daemon has bound the remote, which is in no list: it is one of its context's from now on. */
 void bind_adopt(struct pwc_remote *remote, struct bind_answer *answer);
-/* What the daemon has bound is not wanted: ends it there. Blocks. */
+/* Ends a remote at the daemon that is not wanted after all. Blocks. */
 void bind_give_back(struct pwc_ctx *ctx, struct bind_answer *answer);
 
 #endif

@@ -82,7 +82,7 @@ static struct bind *make(struct pwc_remote *remote, const pwc_cid *lid, struct p
     return b;
 }
 
-/* What the first bind needs, and the first of several that are under way at once. */
+/* The preparation of the first bind, and of the first of several that are under way at once. */
 static int prepare(struct pwc_ctx *ctx)
 {
     struct context_binds *binds = &ctx->binds;

@@ -377,7 +377,7 @@ void directory_inherit(struct directory *d)
     }
 }
 
-/* What a claim and a joining process have in common. */
+/* The common part of a claim and of a process that joins. */
 static bool place_valid(const struct directory *d, const struct directory_id *id, uint32_t node,
                         uint32_t engine)
 {

@@ -1,5 +1,5 @@
 /*
- * What the directory's files share: jobs and the shares of users (directory.c), exchanges
+ * The parts that the directory's files share: jobs and the shares of users (directory.c), exchanges
  * (exchanges.c), published names (names.c). Thread: that of the directory's owner (control).
  */
 #ifndef PWC_PEERING_DIRECTORY_PRIVATE_H

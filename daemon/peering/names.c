@@ -5,7 +5,7 @@
 #include <string.h>
 #include "daemon/peering/directory_private.h"
 
-/* What a job has of names, from the first one on. Owned by the job. */
+/* The names of a job, from the first one on. Owned by the job. */
 struct directory_names {
     struct directory_published *entries;      /* in the memory's table, or taken */
     uint32_t hashes[DIRECTORY_PUBLISHED_MAX]; /* of the names; 0: the entry is free */

@@ -112,7 +112,8 @@ static int submit_one(struct submission *s, const void *argument, size_t index)
                            PWC_CID_NONE, flags);
 }
 
-/* What brings values back goes element by element, since results may stand in any memory. */
+/* An atomic that brings values back goes element by element, since results may stand in any memory.
+ */
 static int submit_all(struct submission *s, const struct atomic_call *call)
 {
     bool with_data = call->flags & FI_REMOTE_CQ_DATA;

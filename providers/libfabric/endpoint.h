@@ -15,7 +15,7 @@
 #include "providers/libfabric/receive.h"
 #include "providers/libfabric/remote.h"
 
-/* What counters of an endpoint count. */
+/* The classes of operations that counters of an endpoint count. */
 enum endpoint_class {
     CLASS_SEND,
     CLASS_RECV,

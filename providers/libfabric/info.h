@@ -1,5 +1,5 @@
 /*
- * What the provider offers (struct fi_info), and its log. Read only, so any thread.
+ * The offer of the provider (struct fi_info), and its log. Read only, so any thread.
  */
 #ifndef PWC_PROVIDER_INFO_H
 #define PWC_PROVIDER_INFO_H

@@ -17,7 +17,7 @@
 #include "providers/libfabric/endpoint.h"
 #include "providers/libfabric/lock.h"
 
-/* What a sleeper at several endpoints or with several threads does not hear, it sees after this. */
+/* A sleeper at several endpoints, or with several threads, looks again after this time. */
 #define SLICE_MS 100
 
 struct members {
@@ -194,7 +194,8 @@ void members_sleep(struct members *members, int ms)
         return;
     }
     members_clear(members);
-    /* What came before the descriptor was armed is taken here, and the caller looks at it. */
+    /* Events that came before the descriptor was armed are taken here, and the caller looks at it.
+     */
     members_progress(members);
     poll(&pollfd, 1, ms);
 }

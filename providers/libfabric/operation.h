@@ -43,7 +43,7 @@ struct operations {
     size_t count; /* under way */
 };
 
-/* What an operation's call says about it. */
+/* An operation as its call describes it. */
 struct operation_start {
     void *context;
     uint64_t class_flags; /* FI_RMA | FI_WRITE, ... */

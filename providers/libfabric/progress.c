@@ -115,7 +115,7 @@ uint64_t endpoint_arrived(struct endpoint *endpoint)
     lock_take(&endpoint->lock);
     if (pwc_counter_read(endpoint->ctx, PWC_COUNT_ARRIVED, &arrived) == 0)
         endpoint->arrived = arrived;
-    /* What was counted before stays, when the session is over. */
+    /* Earlier counts stay when the session is over. */
     arrived = endpoint->arrived;
     lock_give(&endpoint->lock);
     return arrived;

@@ -1,5 +1,6 @@
 /*
- * What libfabric calls when it has loaded this library. Owns the provider's description.
+ * The function that libfabric calls when it has loaded this library. Owns the provider's
+ * description.
  */
 #include <rdma/fi_ext.h>
 #include <rdma/providers/fi_prov.h>

@@ -1,7 +1,7 @@
 /*
- * What an endpoint knows of others: the peer behind each address, and the memory behind each key of
- * it. A peer is bound when it is used for the first time, and a key is read from the peer's table
- * of keys and bound then; meanwhile operations give -FI_EAGAIN.
+ * An endpoint's knowledge of others: the peer behind each address, and the memory behind each key
+ * of it. A peer is bound when it is used for the first time, and a key is read from the peer's
+ * table of keys and bound then; meanwhile operations give -FI_EAGAIN.
  *
  *     address --bind--> table of keys --get--> entry --bind--> remote
  *

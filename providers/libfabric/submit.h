@@ -1,6 +1,6 @@
 /*
- * What all operations towards a peer have in common: find the remote, make the operation, submit,
- * and turn what libpwc says into what libfabric says.
+ * The part that all operations towards a peer have in common: find the remote, make the operation,
+ * submit, and turn what libpwc says into what libfabric says.
  */
 #ifndef PWC_PROVIDER_SUBMIT_H
 #define PWC_PROVIDER_SUBMIT_H

@@ -369,7 +369,7 @@ static void announces_its_names(void)
     raw_peer_close(&p);
 }
 
-/* What a home says about a name, in which it may claim anything. */
+/* A home's answers about a name, in which it may claim anything. */
 static void names_out_of_range(void)
 {
     static uint8_t bytes[2000];

@@ -499,7 +499,8 @@ static void exchange_of_too_many(void)
 
 /* ---- open jobs ------------------------------------------------------------------------------- */
 
-/* What needs a number of ranks is refused in an open job, and one client publishes a few names. */
+/* A call that needs a number of ranks is refused in an open job, and one client publishes a few
+ * names. */
 static void open_jobs(void)
 {
     Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;

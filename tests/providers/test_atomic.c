@@ -223,7 +223,7 @@ static void test_compare(void)
     CU_ASSERT_EQUAL(each(fi_compare_atomicvalid, compare_one), 10 + 8);
 }
 
-/* What is not there is refused by the call, and nothing happens. */
+/* The call refuses an atomic that does not exist, and nothing happens. */
 static void test_refused(void)
 {
     struct side sides[2];

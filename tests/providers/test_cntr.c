@@ -60,7 +60,7 @@ static void test_arrivals(void)
     wait_for_arrivals(FI_THREAD_SAFE);
 }
 
-/* What was counted stays when the endpoint closes that it came to. */
+/* Counts stay when the endpoint closes at which the operations arrived. */
 static void test_closed_endpoint(void)
 {
     const struct side_options options = counting_as(FI_THREAD_DOMAIN);
@@ -119,7 +119,7 @@ static void test_failures(void)
     both_close(sides);
 }
 
-/* What the application sets and adds, and the limit of a wait. */
+/* Values that the application sets and adds, and the limit of a wait. */
 static void test_set(void)
 {
     const struct side_options options = counting_as(FI_THREAD_DOMAIN);

@@ -1,5 +1,5 @@
 /*
- * What the provider says about itself: nothing without a daemon, and that soon; what hints ask for,
+ * The provider's word about itself: nothing without a daemon, and that soon; what hints ask for,
  * or nothing; and no layer of libfabric's own over it.
  *
  *     test_info PWCD PROVIDER [NODES] [--KEY VALUE]...

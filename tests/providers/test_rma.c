@@ -316,7 +316,7 @@ static void test_dead_peer(void)
     side_close(&side);
 }
 
-/* What others are still open on stays, and so does a key in use by nobody. */
+/* An object stays while others are open on it, and so does a key that nobody uses. */
 static void test_close_order(void)
 {
     struct side side;

@@ -364,7 +364,7 @@ static void test_idle(void)
 
 /* ---- peers that come and go, and daemons that die ------------------------------------------- */
 
-/* What a context has brought stays counted when it is gone, and another one begins anew. */
+/* Arrivals from a context stay counted when it is gone, and another one begins anew. */
 static void test_contexts_go(void)
 {
     uint64_t arrived = counted(&ranks[1], PWC_COUNT_ARRIVED), value = 1;

@@ -46,7 +46,7 @@ struct entry { /* as examples/handlers/transaction_log.c */
 
 /* ---- the client that is stopped -------------------------------------------------------------- */
 
-/* What a server is to do, by the pipe that ends it. */
+/* The task of a server, by the pipe that ends it. */
 struct order {
     uint32_t rank, size;
     uint32_t target; /* rank of the one that its handlers send to, or NO_TARGET */

@@ -1,5 +1,5 @@
 /*
- * What a daemon does by its client's handlers, while the client is stopped (SIGSTOP): a table of
+ * A daemon's work by its client's handlers, while the client is stopped (SIGSTOP): a table of
  * keys and values, a conditional read, puts of many packets to a region, which are spread over
  * blocks of it, and messages that are fetched when they match a receive. The client is a process of
  * its own. Requests under way end once, each, when its daemon is killed or hands over, or the

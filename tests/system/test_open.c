@@ -29,7 +29,7 @@
 /* Set by main before the tests run. */
 static struct cluster cluster;
 
-/* What a member publishes. */
+/* The entry that a member publishes. */
 struct card {
     struct pwc_address address;
     struct pwc_key key;

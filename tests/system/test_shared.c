@@ -26,7 +26,7 @@
 
 enum place { DATA, HEAP, MAPPED, PLACES };
 
-/* What is shared of a place, and the bytes there that a peer puts to. */
+/* The shared part of a place, and the bytes there that a peer puts to. */
 struct shared {
     pwc_region *region;
     pwc_remote *remote;

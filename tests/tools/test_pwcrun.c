@@ -329,7 +329,7 @@ static void test_hold_alone(void)
     command_free(command);
 }
 
-/* What a rank cannot be placed with. */
+/* Environments by which a rank cannot be placed. */
 static void test_place_refuses(void)
 {
     static const struct {

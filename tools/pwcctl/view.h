@@ -8,7 +8,7 @@
 
 enum { VIEW_ANSWERS_MAX = 16 };
 
-/* What the daemon of a socket has answered. */
+/* The answer of the daemon of a socket. */
 struct view_answer {
     const char *socket;
     char *json;

@@ -13,7 +13,7 @@
 
 #define SOCKET_MAX 108u /* sun_path, terminator included */
 
-/* What launchers say; the first whose rank is set counts. */
+/* The variables of launchers; the first one whose rank is set counts. */
 static const struct launcher {
     const char *rank, *size, *job; /* names of variables; `job` may be NULL */
 } launchers[] = {

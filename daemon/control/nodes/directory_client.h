@@ -34,7 +34,7 @@ void directory_client_contribute(struct client *c, uint64_t cookie, const uint8_
  * pending request, unless that was answered already. */
 void directory_client_give_up(struct client *c, uint32_t sequence);
 
-/* What names_client.c shares: RankIs as a plain status, and an errno of another node, checked. */
+/* Shared with names_client.c: RankIs as a plain status, and an errno of another node, checked. */
 void directory_client_answer(struct control *control, uint32_t to, uint64_t cookie, int status);
 int directory_client_errno(int32_t status);
 

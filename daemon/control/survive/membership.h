@@ -1,6 +1,6 @@
 /*
- * What each client is in its job, in memory that outlives the process: the job's instance, how many
- * contexts it has made in an open job, and the names that it has published. A daemon that is
+ * The part of each client in its job, in memory that outlives the process: the job's instance, how
+ * many contexts it has made in an open job, and the names that it has published. A daemon that is
  * started anew, or whose link to a job's home is new, announces them with the rank.
  *
  * By connection, as the table of requests under way (inflight.h). A name takes memory while it is

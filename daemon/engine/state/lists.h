@@ -6,7 +6,7 @@
  *     first (arena) --> newest --next--> ... --next--> oldest
  *                          <--before--
  *
- * What stands before the first one is never looked at, so an entry that joins in a transaction
+ * The link before the first entry is never looked at, so an entry that joins in a transaction
  * which is rolled back leaves nothing wrong behind. An entry leaves in a transaction that is
  * committed. Thread: the progress thread.
  */

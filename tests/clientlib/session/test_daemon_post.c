@@ -317,8 +317,8 @@ static void test_no_room(void)
     desk_free(d);
 }
 
-/* What the daemon makes for a post that was given up is given back; one that was never sent is not
- * sent; one that has been answered is still to be collected. */
+/* A thing that the daemon makes for a post that was given up is given back; one that was never sent
+ * is not sent; one that has been answered is still to be collected. */
 static void test_withdraw(void)
 {
     struct desk *d = desk_new();

@@ -316,7 +316,7 @@ static void names_have_owners(void)
     end();
 }
 
-/* What pwcctl shows of an open job: no number of ranks, and its names. */
+/* An open job as pwcctl shows it: no number of ranks, and its names. */
 static void view(void)
 {
     char list[JOB_VIEW_RANKS_MAX];

@@ -192,8 +192,8 @@ static void test_counters(void)
     CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
 }
 
-/* What clients are in their jobs: names within bounds, gone with their client, known to the next
- * process, and to no process whose connections it had not taken over. */
+/* Memberships of clients in their jobs: names within bounds, gone with their client, known to the
+ * next process, and to no process whose connections it had not taken over. */
 static void test_memberships(void)
 {
     const uint8_t data[DIRECTORY_PUBLISHED_DATA] = "data";

@@ -1,6 +1,6 @@
 /*
- * What a session counts as arrived, and which sleeper a count wakes. One engine; the test is its
- * client and its peer (record_bench.h). One thread.
+ * The operations that a session counts as arrived, and which sleeper a count wakes. One engine; the
+ * test is its client and its peer (record_bench.h). One thread.
  */
 #include <string.h>
 #include "tests/suite.h"
@@ -163,7 +163,7 @@ static void test_rings_sleepers(void)
 
 /* ---- a hostile client ------------------------------------------------------------------------ */
 
-/* What a client writes over its counts disturbs its own view alone, until the next count. */
+/* A client that writes over its counts disturbs its own view alone, until the next count. */
 static void test_hostile_counts(void)
 {
     struct bench *b = linked_bench();

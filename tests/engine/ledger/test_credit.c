@@ -1,6 +1,6 @@
-/* What a peer may hold of us at a time: memory for its ledger, runs without an acknowledgement,
- * room in a client's ring; and what it may acknowledge or announce. One engine over a fabric that
- * only remembers; the test is the peer. One thread. */
+/* Bounds of what a peer holds of us at a time: memory for its ledger, runs without an
+ * acknowledgement, room in a client's ring; and what it may acknowledge or announce. One engine
+ * over a fabric that only remembers; the test is the peer. One thread. */
 #include "shm_ring/doorbell.h"
 #include "tests/suite.h"
 #include "daemon/engine/engine.h"

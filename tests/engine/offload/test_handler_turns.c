@@ -188,7 +188,7 @@ static void test_alone(void)
 
 /* ---- the share of handlers ------------------------------------------------------------------- */
 
-/* What handlers do to stay just under each limit. */
+/* The things that handlers do to stay just under each limit. */
 static const struct {
     const char *name;
     uint64_t plan, loops;

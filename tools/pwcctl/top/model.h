@@ -75,7 +75,7 @@ struct top_totals {
     double delivered, in_flight, errors;
 };
 
-/* What one daemon reports about itself. */
+/* The report of one daemon about itself. */
 struct top_daemon {
     long pid, node, nodes, quarantined, refused;
     double uptime_s;

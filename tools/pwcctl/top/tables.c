@@ -225,7 +225,7 @@ static void join_oldest(json_t *clients, const json_t *ops)
     }
 }
 
-/* What the clients of a user do together. */
+/* The sum of what the clients of a user do. */
 static void join_users(json_t *users, const json_t *clients)
 {
     static const char *const summed[] = {"ops", "op_bytes", "delivered", "in_flight", "errors"};

@@ -372,7 +372,7 @@ static void calm(struct chaos *c)
     }
 }
 
-/* What an end counts, where no hostile client has put. */
+/* The counts of an end, where no hostile client has put. */
 static void check_counts(struct chaos *c, uint32_t end)
 {
     const struct world_context *x = context_of(c, end);

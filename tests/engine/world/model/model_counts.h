@@ -1,6 +1,6 @@
 /*
- * What each end has counted of operations (pwc/counter.h), against what the model knows of them. An
- * operation that has ended well, or whose remote event was seen, has arrived once; one with an
+ * The operations that each end has counted (pwc/counter.h), against what the model knows of them.
+ * An operation that has ended well, or whose remote event was seen, has arrived once; one with an
  * unknown outcome at most once; no other has.
  *
  * Thread: one.

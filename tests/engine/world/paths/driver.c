@@ -92,7 +92,7 @@ void driver_finish_one(struct driver *s, uint32_t number)
         }
 }
 
-/* What all ends count, when all is quiet. */
+/* The counts of all ends, when all is quiet. */
 static void check_counts(struct driver *s)
 {
     for (uint32_t end = 0; end < s->path->ends && !s->failed; end++) {
