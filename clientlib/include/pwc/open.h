@@ -83,9 +83,8 @@ PWC_API int pwc_unpublish(pwc_client *client, const char *name);
  * once, a negative value waits for ever. Blocks, and then runs no handlers. Any thread.
  *
  * -ENOENT: nobody has published the name, or not in time; -EMSGSIZE: `data` is too small;
- * -EINVAL: as pwc_publish; -ENOSPC: 4096 lookups of the job wait already; -ENOBUFS:
- * 128 of this process do; -EDQUOT, -EHOSTDOWN,
- * -ESTALE, -ENOTSUP: as pwc_publish.
+ * -EINVAL: as pwc_publish; -ENOSPC: 4096 lookups of the job wait already; -ENOBUFS: 128 of this
+ * process do; -EDQUOT, -EHOSTDOWN, -ESTALE, -ENOTSUP: as pwc_publish.
  */
 PWC_API int pwc_lookup(pwc_client *client, const char *name, void *data, size_t *len,
                        int timeout_ms);
