@@ -23,7 +23,7 @@ enum {
     REPETITIONS = 2000,
     COMPUTING = 15,
     COMPUTE_NS = 20000000,
-    BEFORE_NS = 5000000, /* into the target's computing */
+    BEFORE_NS = 10000000, /* into the computing of the target */
 };
 
 static long word, answer, turn;

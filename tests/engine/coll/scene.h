@@ -11,13 +11,7 @@
 #include <stdint.h>
 #include "daemon/engine/coll/schedule.h"
 
-/* Sets of participants take three words of 64 bits; with a sanitizer, which makes each step some
- * ten times slower, two. */
-#ifdef __SANITIZE_ADDRESS__
-enum { MOST = 66, SET_WORDS = 3 };
-#else
 enum { MOST = 130, SET_WORDS = 3 };
-#endif
 
 /* Data that knows whose contributions it holds, for which block of theirs, and how they were
  * combined, the two sides of an operation in any order; and two values that are combined with it.

@@ -621,7 +621,7 @@ static void test_replacement(void)
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"each kind, number of participants and root", test_subjects},
+        {"each kind, 1 to 130 participants, each root", test_subjects},
         {"reduce groups as allreduce does", test_reduce_groups_as_allreduce},
         {"behind a barrier everybody has heard of everybody", test_barrier_holds},
         {"where the blocks of an alltoall come from and go to", test_alltoall_pairs},
