@@ -10,7 +10,8 @@
 #include "tests/engine/world/paths/suite_operations.h"
 #include "tests/engine/world/paths/world_path.h"
 
-/* Of each case on each fabric. With a sanitizer a few: the release build has them all. */
+/* Seeds of each case on each fabric; with a sanitizer a few, since the release build has them all.
+ */
 #ifdef __SANITIZE_ADDRESS__
 #define SEEDS 4u
 #else

@@ -251,7 +251,7 @@ static void places_of_a_long(void)
         message.record.offset = rows[i].offset;
         message.record.length = rows[i].length;
         if (rows[i].length == 0)
-            message.record.placed = 0; /* it ends no series */
+            message.record.placed = 0; /* the Long ends no series */
         bench_submit(w.b, &message.record);
         bench_ack(w.b);
         expect_events(w.b, 1, rows[i].status);
