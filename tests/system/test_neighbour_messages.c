@@ -106,10 +106,13 @@ static uint64_t all_kinds(unsigned lazy)
 static void test_all_kinds(void)
 {
     static const unsigned lazy[] = {1, 30, 3000};
+    const size_t count = sizeof(lazy) / sizeof(lazy[0]);
     uint64_t best = 0;
 
-    for (size_t i = 0; i < sizeof(lazy) / sizeof(lazy[0]); i++) {
-        uint64_t direct = all_kinds(lazy[i]);
+    /* A pair changes its path when it is drained, which depends on which process has the processor:
+     * in some runs nearly all goes through the daemon. */
+    for (size_t i = 0; i < count || (best <= 2000 && i < 10 * count); i++) {
+        uint64_t direct = all_kinds(lazy[i % count]);
 
         best = direct > best ? direct : best;
     }
