@@ -140,8 +140,8 @@ static void test_overlaps(void)
     }
 }
 
-/* The same range again: counted with the same rights, a region of its own with others. PWC_MOVE and
- * copies keep their refusals. */
+/* A range that is shared again is counted with the same rights, and a region of its own with
+ * others. PWC_MOVE and copies keep their refusals. */
 static void test_again(void)
 {
     struct world *w = open_world();
