@@ -134,7 +134,7 @@ static void pause_until(struct pwc_ctx *ctx, const struct until *u, int64_t now,
     if (wait_yield(ctx, now))
         return;
     await_counts(ctx, u->which == PWC_COUNT_ARRIVED);
-    if (wait_arm_drained(ctx, DOORBELL_FUTEX, kinds_of(ctx, u)) != 0)
+    if (wait_arm_sleep(ctx, kinds_of(ctx, u)) != 0)
         return;
     if (holds(ctx, u)) {
         channel_disarm(&ctx->channel);

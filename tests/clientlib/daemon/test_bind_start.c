@@ -13,6 +13,8 @@
 #include <unistd.h>
 #include "clientlib/attach/deadline.h"
 #include "pwc/am.h"
+#include "pwc/counter.h"
+#include "shm_ring/counts.h"
 #include "shm_ring/doorbell.h"
 #include "tests/clientlib/daemon/operations.h"
 #include "tests/clientlib/daemon/two_contexts.h"
@@ -445,6 +447,41 @@ static void test_sleepers(void)
     stage_free(s);
 }
 
+/* When the first context sleeps: shows that one more operation has arrived, and rings. */
+static void *arrive(void *stage)
+{
+    struct fake_context *context = &((struct stage *)stage)->w->daemon.contexts[0];
+    struct session_shared *shared = context->session.shared;
+
+    while (atomic_load(&shared->waits.asleep_since) == 0)
+        usleep(100);
+    count_up(&shared->counts.arrived, 1);
+    fake_wake_client(context);
+    return NULL;
+}
+
+/* A wait for a counter, too, is woken by its bell while a bind is under way. */
+static void test_counter_wakes(void)
+{
+    enum { ROUNDS = 6 };
+    struct stage *s = stage_new();
+    int64_t begun = clock_now();
+    pthread_t thread;
+
+    script.shut = true;
+    (void)start(s, 1);
+    for (unsigned i = 1; i <= ROUNDS; i++) {
+        CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, arrive, s), 0);
+        CU_ASSERT_EQUAL(pwc_counter_wait(s->a, PWC_COUNT_ARRIVED, i, WAIT_MS), 0);
+        pthread_join(thread, NULL);
+    }
+    /* A nap that no bell ends takes a second. */
+    CU_ASSERT_TRUE(clock_now() - begun < ROUNDS * INT64_C(500000000));
+    script.shut = false;
+    (void)expect_bind(s, 1, 0);
+    stage_free(s);
+}
+
 /* The descriptor becomes readable for an answer, made before the start or after it, and is silent
  * when nothing is there. */
 static void test_descriptor(void)
@@ -736,6 +773,7 @@ int main(void)
         {"no answer in time", test_timeout},
         {"sleepers, and the end of the time", test_timeouts_wake},
         {"sleepers", test_sleepers},
+        {"a wait for a counter", test_counter_wakes},
         {"the descriptor", test_descriptor},
         {"unbound under way", test_unbind_under_way},
         {"a context that is destroyed", test_context_destroyed},
