@@ -143,6 +143,9 @@ struct session_shared {
     /* How this context's last call over the world has ended, for the daemons that follow one
      * another (daemon/control/teams/team_answers.h). Not the library's. */
     _Atomic uint64_t world_answer;
+    /* Where the daemon's progress thread runs: the number of the processor plus 1, or 0, unknown,
+     * as from daemons before 0.6.1. Written by the daemon. */
+    _Atomic uint32_t processor;
     _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
     _Atomic uint64_t released;       /* bytes of local event space given back without an event */
     _Atomic uint64_t reply_released; /* bytes of reply event space given back without an event */
@@ -170,6 +173,7 @@ struct session_shared {
 };
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
 static_assert(offsetof(struct session_shared, world_answer) == 80, "session.world_answer");
+static_assert(offsetof(struct session_shared, processor) == 88, "session.processor");
 static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");
 static_assert(offsetof(struct session_shared, submit) == 256, "session.submit");
 static_assert(offsetof(struct session_shared, local) == 512, "session.local");

@@ -1,18 +1,43 @@
 /* Decides by the length of yields (patience.h). Thread: the one that waits. */
 #include "shm_ring/patience.h"
 
+/* Yields do not pay for a while, and four times as long as last time. */
+static void block(struct patience *p, uint64_t now)
+{
+    p->block_ns = p->block_ns == 0 ? PATIENCE_BLOCK_NS : 4 * p->block_ns;
+    if (p->block_ns > PATIENCE_BLOCK_MOST_NS)
+        p->block_ns = PATIENCE_BLOCK_MOST_NS;
+    p->blocked_until = now + p->block_ns;
+    p->calm_ns = 0;
+}
+
+/* A short yield: the thread has polled since the last one, or slept in between. */
+static void grow_calm(struct patience *p, uint64_t after)
+{
+    uint64_t since = after - p->yielded_at;
+
+    if (p->block_ns == 0)
+        return;
+    p->calm_ns += since < PATIENCE_POLL_NS ? since : PATIENCE_POLL_NS;
+    if (p->calm_ns >= PATIENCE_CALM_NS && after - p->blocked_until >= p->block_ns)
+        p->block_ns = 0;
+}
+
 void patience_yielded(struct patience *p, uint64_t before, uint64_t after)
 {
     uint64_t took = after - before;
 
     p->look_until = after + (took < PATIENCE_LOOK_NS ? took : PATIENCE_LOOK_NS);
-    if (took <= p->long_ns) {
-        if (p->block_ns > 0 && after - p->blocked_until >= p->block_ns)
-            p->block_ns = 0;
-        return;
-    }
-    p->block_ns = p->block_ns == 0 ? PATIENCE_BLOCK_NS : 4 * p->block_ns;
-    if (p->block_ns > PATIENCE_BLOCK_MOST_NS)
-        p->block_ns = PATIENCE_BLOCK_MOST_NS;
-    p->blocked_until = after + p->block_ns;
+    if (took > p->long_ns)
+        block(p, after);
+    else
+        grow_calm(p, after);
+    p->yielded_at = after;
+}
+
+void patience_lost(struct patience *p, uint64_t lost, uint64_t now)
+{
+    /* A thread that sleeps at once also loses its core at times, and can't sleep sooner. */
+    if (lost > p->long_ns && now >= p->blocked_until)
+        block(p, now);
 }

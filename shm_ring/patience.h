@@ -6,14 +6,19 @@
  *     work ---------------> yield, again ------------------------> sleep
  *                            |       ^                              ^
  *        a yield took longer |       | later, to see whether        |
- *        than `long_ns`      v       | it is still so               |
- *                           sleep at once: 1, 4, 16 .. 1024 ms -----+
+ *        than `long_ns`, or  v       | it is still so               |
+ *        the core was lost  sleep at once: 1, 4, 16 .. 1024 ms -----+
  *
  * Polling with a yield is the fastest way to wait where all others on the core yield or sleep soon,
  * and the slowest where one of them computes: a computing thread keeps the core for a scheduler's
  * slice, while a sleeper would be woken at once. A long yield shows such a thread. Each new try
- * costs another long yield, so tries become rarer; when yields have been short for as long as the
- * last sleep phase, the thread is forgotten.
+ * costs another long yield, so tries become rarer.
+ *
+ * A short yield does not show that nobody computes. Kernels since 6.6 yield within the scheduler's
+ * group alone (a control group, or a session where autogroups are on), and the threads of a daemon
+ * and of its clients are often in different ones. A thread of another group takes the core in the
+ * middle of the work instead (patience_lost). So the computing thread is forgotten only when the
+ * waiting thread has polled for the time of two slices, and kept the core.
  *
  * A yield takes longer than a look. Where one has brought nothing, the others on the core wait,
  * too, and what they wait for may come to this thread. So a thread on which others wait looks on
@@ -49,8 +54,11 @@ enum patience_step {
  * longer than that, since a process that computes keeps its slice of 2.8 ms or more. */
 #define PATIENCE_SLICE_NS UINT64_C(2500000)
 /* A sleep of less than this costs all processes more than it gives. */
-#define PATIENCE_WAKE_NS       UINT64_C(30000)
-#define PATIENCE_LOOK_NS       UINT64_C(10000) /* looks between two yields take no longer */
+#define PATIENCE_WAKE_NS UINT64_C(30000)
+#define PATIENCE_LOOK_NS UINT64_C(10000) /* looks between two yields take no longer */
+#define PATIENCE_POLL_NS UINT64_C(20000) /* from yield to yield of a thread that polls */
+/* Two slices: who has polled for so long would have lost the core to a program that computes. */
+#define PATIENCE_CALM_NS       UINT64_C(8000000)
 #define PATIENCE_BLOCK_NS      UINT64_C(1000000)
 #define PATIENCE_BLOCK_MOST_NS UINT64_C(1024000000)
 
@@ -61,6 +69,8 @@ struct patience {
     uint64_t worked;        /* when there was work last */
     uint64_t blocked_until; /* do not yield before */
     uint64_t block_ns;      /* how long that was last believed; 0: never, or forgotten */
+    uint64_t calm_ns;       /* polled since `blocked_until` without losing the core */
+    uint64_t yielded_at;    /* when the last yield ended */
     uint64_t look_until;    /* where the last yield has brought nothing */
 };
 
@@ -108,5 +118,8 @@ static inline enum patience_step patience_next(const struct patience *p, uint64_
 
 /* A yield has lasted from `before` to `after`. */
 void patience_yielded(struct patience *p, uint64_t before, uint64_t after);
+/* The thread has lost its core for `lost` ns, up to `now`, while it neither yielded nor slept. */
+void patience_lost(struct patience *p, uint64_t lost, uint64_t now);
+void patience_lost(struct patience *p, uint64_t lost, uint64_t now);
 
 #endif

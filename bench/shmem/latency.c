@@ -7,8 +7,10 @@
  *     fetch_add    shmem_long_atomic_fetch_add
  *     get          a get of 8 bytes
  *     computing_put, computing_add
- *                  put_quiet and fetch_add while the target computes for 20 ms without a call; each
- *                  is the median of its repetitions
+ *                  put_quiet and fetch_add while the target computes for 20 ms without a call, 1 ms
+ *                  after it has begun; each is the median of its repetitions
+ *     cold_put, cold_add
+ *                  the same 10 ms after the target has begun, with nothing on the way until then
  *
  * PE 0 measures and prints; both check every word. Ends with status 1 where a word is wrong.
  */
@@ -23,7 +25,8 @@ enum {
     REPETITIONS = 2000,
     COMPUTING = 15,
     COMPUTE_NS = 20000000,
-    BEFORE_NS = 10000000, /* into the computing of the target */
+    SOON_NS = 1000000, /* into the computing of the target */
+    LATE_NS = 10000000,
 };
 
 static long word, answer, turn;
@@ -122,8 +125,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Both clocks are one machine's. PE 1 computes without a call; PE 0 calls in the middle of that. */
-static void measure_computing(const char *row, void (*call)(long i), long after)
+/* PE 1 computes without a call; PE 0, too, but for `before_ns`, and calls then. */
+static void measure_computing(const char *row, void (*call)(long i), int64_t before_ns)
 {
     static long begun; /* when PE 1 begins to compute, ns */
     double us[COMPUTING];
@@ -143,7 +146,7 @@ static void measure_computing(const char *row, void (*call)(long i), long after)
             int64_t began;
 
             shmem_long_wait_until(&begun, SHMEM_CMP_NE, 0);
-            compute_until(now_ns() + BEFORE_NS);
+            compute_until(now_ns() + before_ns);
             began = now_ns();
             call(i);
             us[i - 1] = (double)(now_ns() - began) / 1e3;
@@ -151,7 +154,7 @@ static void measure_computing(const char *row, void (*call)(long i), long after)
         shmem_barrier_all();
     }
     if (shmem_my_pe() == 1) {
-        expect(word, after, "the target's word behind its computing");
+        expect(word, COMPUTING, "the target's word behind its computing");
         return;
     }
     qsort(us, COMPUTING, sizeof(us[0]), by_value);
@@ -171,8 +174,10 @@ int main(void)
     measure("put_quiet", put_quiet, 0, all);
     measure("fetch_add", fetch_add, 0, all);
     measure("get", get, all, all);
-    measure_computing("computing_put", put_quiet, COMPUTING);
-    measure_computing("computing_add", fetch_add, COMPUTING);
+    measure_computing("computing_put", put_quiet, SOON_NS);
+    measure_computing("computing_add", fetch_add, SOON_NS);
+    measure_computing("cold_put", put_quiet, LATE_NS);
+    measure_computing("cold_add", fetch_add, LATE_NS);
     shmem_finalize();
     return wrong;
 }

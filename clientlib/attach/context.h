@@ -84,6 +84,7 @@ struct context_wait {
     uint32_t call;  /* enum session_wait */
     uint32_t shown; /* the value in session_waits */
     int64_t at;     /* time up to which its wait is counted; 0: it has let no time pass yet */
+    bool unheard;   /* the last yield has not reached the daemon, which has work to do here */
 };
 
 struct pwc_ctx {

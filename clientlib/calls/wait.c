@@ -23,7 +23,8 @@ enum {
     HELD_NS = 1000000, /* no bell rings when there is room for the reply to a waiting request */
     NAP_NS = 1000000,  /* nor when there is room in a ring, nor for an end without an event */
     WAKES_NS = 100000000,
-    DRAINED = 64, /* events at a time */
+    ALONE_NS = 1500, /* a yield that took less ran nobody else */
+    DRAINED = 64,    /* events at a time */
 };
 
 static bool daemon_hung_up(struct pwc_ctx *ctx)
@@ -188,15 +189,32 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
     teams_disarm(ctx);
 }
 
+/* The daemon waits for this processor: it runs here, and has submissions to take. */
+static bool daemon_waits_here(struct pwc_ctx *ctx)
+{
+    uint32_t processor =
+        atomic_load_explicit(&ctx->channel.shared->processor, memory_order_relaxed);
+
+    return processor != 0 && processor == (uint32_t)sched_getcpu() + 1 &&
+           !channel_is_taken(&ctx->channel);
+}
+
 bool wait_yield(struct pwc_ctx *ctx, int64_t now)
 {
-    if (patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) != PATIENCE_YIELD)
+    bool owed = daemon_waits_here(ctx), unheard = ctx->wait.unheard;
+
+    ctx->wait.unheard = false;
+    if (patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) != PATIENCE_YIELD ||
+        (owed && unheard))
         return false;
     pause_begins(ctx, now);
     sched_yield();
     int64_t after = clock_now();
 
     pause_ends(ctx, after);
+    /* Without autogroups and control groups the daemon would have run now (patience.h). Where it
+     * has not, only a sleep gives it the processor. */
+    ctx->wait.unheard = owed && after - now < ALONE_NS;
     patience_yielded(&ctx->patience, (uint64_t)now, (uint64_t)after);
     return true;
 }

@@ -170,6 +170,10 @@ int engine_client_open(struct engine *e, const struct engine_client_info *info);
  * memory is in use. */
 void engine_client_close(struct engine *e, uint32_t client);
 
+/* The thread runs on this processor from now on: its number, shown to all sessions. For each
+ * change, and before the first session opens; until then clients know of none. */
+void engine_set_processor(struct engine *e, uint32_t processor);
+
 /*
  * A context: `base` is the session's mapping (session_abi.h), made and zeroed by the caller, header
  * filled in by the engine. `mark` is the caller's: engine_session_find returns it. Session handle

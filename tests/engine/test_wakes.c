@@ -159,6 +159,26 @@ static struct session_shared *open_second(struct bench *b)
     return second;
 }
 
+/* Every session shows the daemon's processor, the one that opens later too. */
+static void the_processor_is_shown(void)
+{
+    const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .with_self = true};
+    struct bench *b = bench_new(&shape);
+    struct session_shared *second;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->processor), 0);
+    engine_set_processor(b->engine, 0);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->processor), 1);
+    second = open_second(b);
+    CU_ASSERT_EQUAL(atomic_load(&second->processor), 1);
+    engine_set_processor(b->engine, 9);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->processor), 10);
+    CU_ASSERT_EQUAL(atomic_load(&second->processor), 10);
+    bench_free(b);
+    free(second);
+}
+
 /* A context of the same engine is woken as the target of a remote, and as an origin of ours. */
 static void a_context_of_this_engine(void)
 {
@@ -235,6 +255,7 @@ int main(void)
         {"a sibling is asked", a_sibling_is_asked},
         {"a sibling asks", a_sibling_asks},
         {"a context of this engine", a_context_of_this_engine},
+        {"the processor is shown", the_processor_is_shown},
         {"senseless records", senseless_records},
         CU_TEST_INFO_NULL,
     };

@@ -7,7 +7,7 @@
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 
-enum happening { WORK, YIELD }; /* a yield lasts from `at` to `until` */
+enum happening { WORK, YIELD, LOSS }; /* a yield, or a loss of the core, from `at` to `until` */
 
 struct row {
     const char *name;
@@ -36,8 +36,10 @@ static void check(const struct row *row)
     for (size_t i = 0; i < row->count; i++)
         if (row->past[i].what == WORK)
             patience_worked(&p, T + row->past[i].at);
-        else
+        else if (row->past[i].what == YIELD)
             patience_yielded(&p, T + row->past[i].at, T + row->past[i].until);
+        else
+            patience_lost(&p, row->past[i].until - row->past[i].at, T + row->past[i].until);
 
     uint64_t deadline = row->due == 0 ? UINT64_MAX : T + row->now + (uint64_t)row->due;
     enum patience_step next = patience_next(&p, T + row->now, deadline);
@@ -157,12 +159,44 @@ static void test_long_yields(void)
          PATIENCE_SLEEP_NOW,
          false,
          0},
-        {"calm for as long: the first again",
+        {"short yields between sleeps: not forgotten",
          PATIENCE_ADAPTIVE,
          {{YIELD, 0, 4 * MS}, {YIELD, 6 * MS - 1, 6 * MS}, {YIELD, 7 * MS, 11 * MS}},
          3,
-         12 * MS,
-         PATIENCE_SLEEP_NOW, /* there was no work */
+         15 * MS - 1,
+         PATIENCE_SLEEP_NOW,
+         false,
+         0},
+        {"a core lost for as long as may be",
+         PATIENCE_ADAPTIVE,
+         {{LOSS, 0, LONG}, {WORK, LONG, 0}},
+         2,
+         LONG,
+         PATIENCE_YIELD,
+         true,
+         0},
+        {"a core lost for longer",
+         PATIENCE_ADAPTIVE,
+         {{LOSS, 0, LONG + 1}, {WORK, LONG + 1, 0}},
+         2,
+         LONG + MS,
+         PATIENCE_SLEEP_NOW,
+         false,
+         0},
+        {"a loss after a long yield: four times as long",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, 4 * MS}, {LOSS, 5 * MS, 9 * MS}, {WORK, 13 * MS - 1, 0}},
+         3,
+         13 * MS - 1,
+         PATIENCE_SLEEP_NOW,
+         false,
+         0},
+        {"a loss while it sleeps at once anyway",
+         PATIENCE_ADAPTIVE,
+         {{YIELD, 0, 4 * MS}, {LOSS, 4 * MS, 5 * MS - 1}, {WORK, 5 * MS, 0}},
+         3,
+         5 * MS,
+         PATIENCE_YIELD,
          true,
          0},
         {"the mode goes before",
@@ -177,6 +211,29 @@ static void test_long_yields(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check(&rows[i]);
+}
+
+/* A thread that has lost its core polls from `from` on, with short yields 10 us apart, for `polls`
+ * ns. Whether it has forgotten that shows in how long the next loss keeps it from yielding. */
+static bool forgets(uint64_t polls)
+{
+    struct patience p;
+    uint64_t now = T + 5 * MS;
+
+    patience_init(&p, PATIENCE_ADAPTIVE, LONG);
+    patience_yielded(&p, T, T + 4 * MS);
+    patience_yielded(&p, now, now);
+    for (uint64_t end = now + polls; now < end; now += 10 * US)
+        patience_yielded(&p, now + 9 * US, now + 10 * US);
+    patience_lost(&p, 4 * MS, now);
+    return p.block_ns == PATIENCE_BLOCK_NS;
+}
+
+/* Short yields show nothing until the thread has kept its core for two slices. */
+static void test_calm(void)
+{
+    CU_ASSERT_FALSE(forgets(PATIENCE_CALM_NS - 100 * US));
+    CU_ASSERT(forgets(PATIENCE_CALM_NS + 100 * US));
 }
 
 /* After a yield that has brought nothing: for as long as it took, and no longer than a look may.
@@ -230,9 +287,13 @@ static void test_seldom(void)
 int main(void)
 {
     CU_TestInfo tests[] = {
-        {"the window", test_window},           {"deadlines", test_deadlines},
-        {"long yields", test_long_yields},     {"looks", test_looks},
-        {"seldom, but for ever", test_seldom}, CU_TEST_INFO_NULL,
+        {"the window", test_window},
+        {"deadlines", test_deadlines},
+        {"long yields", test_long_yields},
+        {"calm", test_calm},
+        {"looks", test_looks},
+        {"seldom, but for ever", test_seldom},
+        CU_TEST_INFO_NULL,
     };
 
     return suite_run("patience", tests);

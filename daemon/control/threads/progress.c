@@ -59,6 +59,7 @@ struct progress {
     int fabric_fd; /* the fabric's descriptor in the epoll set, or -1 */
     struct step_watch watch;
     uint64_t commands_ns; /* of the step under way */
+    int processor;        /* that the thread ran on when it last looked, or -1 */
     bool rested;          /* the thread has slept since the watch's base was noted */
     struct patience patience;
     uint64_t hastened;     /* no step's time is before this: PATIENCE_WAKE_NS ahead at most */
@@ -110,7 +111,26 @@ static void note_usage(struct progress *p, uint64_t now)
     p->watch.sleeps = 0;
 }
 
-/* A step that is longer than all of its second, or the first of one. */
+/* The part of a step's time in which the thread ran. Where it has lost its core, patience learns
+ * of that. */
+static uint64_t own_time(struct progress *p, uint64_t took, uint64_t now)
+{
+    struct step_usage usage;
+    uint64_t own;
+
+    if (took <= STEP_SURE_NS)
+        return took;
+    usage = usage_now();
+    own = step_watch_own(&p->watch, took, &usage);
+    p->watch.base = usage;
+    p->watch.base_at = now;
+    p->watch.sleeps = 0;
+    patience_lost(&p->patience, took - own, now);
+    return own;
+}
+
+/* A step that is longer than all of its second, or the first of one, or so long that the thread may
+ * have lost its core. */
 static void note_step(struct progress *p, uint64_t now)
 {
     uint64_t took = now - p->watch.began, slowest_ns;
@@ -118,20 +138,15 @@ static void note_step(struct progress *p, uint64_t now)
 
     if (p->commands_ns >= slowest_ns)
         part = ENGINE_COMMANDS;
-    if (took > STEP_SURE_NS) {
-        struct step_usage usage = usage_now();
-
-        took = step_watch_own(&p->watch, took, &usage);
-        p->watch.base = usage;
-        p->watch.base_at = now;
-        p->watch.sleeps = 0;
-    }
-    step_watch_end(&p->watch, now, took, part);
+    took = own_time(p, took, now);
+    if (step_watch_asks(&p->watch, now))
+        step_watch_end(&p->watch, now, took, part);
 }
 
 static void step_ends(struct progress *p, uint64_t now)
 {
-    if (p->watch.began > 0 && step_watch_asks(&p->watch, now))
+    if (p->watch.began > 0 &&
+        (step_watch_asks(&p->watch, now) || now - p->watch.began > p->patience.long_ns))
         note_step(p, now);
     p->watch.began = 0;
 }
@@ -331,6 +346,17 @@ static void yield_core(struct progress *p)
     patience_yielded(&p->patience, before, clock_ns());
 }
 
+/* Clients on this processor wait otherwise (session_shared.processor). */
+static void show_processor(struct progress *p)
+{
+    int processor = sched_getcpu();
+
+    if (processor == p->processor)
+        return;
+    p->processor = processor;
+    engine_set_processor(p->engine, (uint32_t)processor);
+}
+
 static void wait_for_work(struct progress *p, uint64_t now, uint64_t deadline)
 {
     switch (patience_next(&p->patience, now, deadline)) {
@@ -360,6 +386,7 @@ static void *progress_main(void *argument)
         int commands, work;
 
         step_begins(p, now);
+        show_processor(p);
         commands = take_commands(p, now);
         now += p->commands_ns;
         sleepy = !patience_yields(&p->patience, now);
@@ -472,7 +499,7 @@ int progress_start(const struct progress_config *config, uv_loop_t *loop, struct
     if (!p)
         return -ENOMEM;
     p->config = *config;
-    p->fabric_fd = p->epoll = p->wake_fd = p->back_fd = -1;
+    p->fabric_fd = p->epoll = p->wake_fd = p->back_fd = p->processor = -1;
     patience_init(&p->patience, config->mode, PATIENCE_LONG_NS);
     if (!config->fabric->traits.can_sleep)
         p->patience.window_ns = p->patience.long_ns = LOOK_PATIENCE_NS;

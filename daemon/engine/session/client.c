@@ -134,6 +134,14 @@ int engine_session_inherit(struct engine *e, uint32_t session, void *base)
     return 0;
 }
 
+void engine_set_processor(struct engine *e, uint32_t processor)
+{
+    e->processor = processor + 1;
+    for (uint32_t i = 0; i < e->open_count; i++)
+        if (e->session_live[e->open_sessions[i]].attached)
+            session_show_processor(e, e->open_sessions[i]);
+}
+
 int engine_session_find(const struct engine *e, uint32_t session, struct engine_session_found *out)
 {
     const struct session *s = &e->sessions[session];

@@ -86,6 +86,12 @@ void session_publish(struct engine *e, uint32_t session)
         e->host->wake(e->host->context, session, mode);
 }
 
+void session_show_processor(struct engine *e, uint32_t session)
+{
+    atomic_store_explicit(&e->session_live[session].shared->processor, e->processor,
+                          memory_order_relaxed);
+}
+
 void session_views(struct engine *e, uint32_t session, void *base)
 {
     struct session *s = &e->sessions[session];
@@ -107,6 +113,7 @@ void session_views(struct engine *e, uint32_t session, void *base)
     ring_producer_init(&live->reply_event, &live->shared->reply_event, data, s->sizes.reply_event,
                        s->reply_tail);
     memset(live->drained, 0, sizeof(live->drained));
+    session_show_processor(e, session);
     __atomic_store_n(&live->attached, true, __ATOMIC_RELEASE); /* views may look from here on */
     session_dirty(e, session);
 }

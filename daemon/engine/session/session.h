@@ -124,6 +124,8 @@ void sessions_show(struct engine *e);
 void session_publish(struct engine *e, uint32_t session);
 /* The views over a mapping, from the arena's indices. */
 void session_views(struct engine *e, uint32_t session, void *base);
+/* Shows the client the processor of this thread (engine_set_processor). The session is attached. */
+void session_show_processor(struct engine *e, uint32_t session);
 /* Adds the session's counts since this process attached the session to the sums of all. */
 void session_add_totals(const struct session *s, const struct session_live *live,
                         struct engine_totals_view *to);

@@ -63,6 +63,7 @@ struct engine {
     struct fabric *fabric;
     const struct engine_host *host;
     const struct owner_kind *owners[OWNER_KINDS]; /* rows; NULL: no such owner here */
+    uint32_t processor;                           /* as session_shared.processor */
     uint64_t now;
     uint64_t part_at;       /* when the part of the step that is under way began */
     uint64_t slowest_ns;    /* of the parts of the step that have ended */
