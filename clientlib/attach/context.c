@@ -200,13 +200,14 @@ void context_free(struct pwc_ctx *ctx)
 {
     series_drop(ctx);
     free(ctx->series.pool);
-    while (ctx->remotes) {
-        struct pwc_remote *remote = ctx->remotes;
+    while (ctx->bound.first) {
+        struct pwc_remote *remote = ctx->bound.first;
 
-        ctx->remotes = remote->next;
+        bound_forget(&ctx->bound, remote);
         direct_close(ctx, remote);
         free(remote);
     }
+    bound_destroy(&ctx->bound);
     while (ctx->unbound) {
         struct pwc_remote *remote = ctx->unbound;
 

@@ -13,13 +13,14 @@
 #include "clientlib/attach/daemon_post.h"
 #include "clientlib/calls/am_handlers.h"
 #include "shm_ring/mapping.h"
+#include "clientlib/memory/bound.h"
 #include "shm_ring/patience.h"
 #include "clientlib/memory/spans.h"
 #include "clientlib/memory/staging.h"
 
 struct pwc_remote {
     struct pwc_ctx *ctx;
-    struct pwc_remote *next;
+    struct pwc_remote *next; /* in pwc_ctx.bound or pwc_ctx.unbound */
     pwc_peer peer;
     uint64_t length;
     uint32_t handle;     /* the daemon's */
@@ -34,7 +35,8 @@ struct pwc_remote {
     uint64_t flush_at;  /* channel.submitted after that */
     struct pwc_key key; /* these three: for a remote that is to be bound at its first use */
     bool keyed;         /* the remote is bound with that key; else the peer alone */
-    struct pwc_remote *previous; /* in pwc_ctx.unbound */
+    struct pwc_remote *previous; /* in the same list as `next` */
+    struct pwc_remote *beside;   /* in a bucket of pwc_ctx.bound */
     struct bind *bind;           /* under way (memory/bind_start.c); or NULL */
     int error;                   /* why it could not be bound */
 };
@@ -102,7 +104,7 @@ struct pwc_ctx {
     struct context_events events;
     uint64_t flushes;
     uint32_t neighbour_changes_seen; /* of session_shared.neighbours, by neighbours_update */
-    struct pwc_remote *remotes;
+    struct bound_remotes bound;
     struct pwc_remote *unbound; /* remotes that are not bound yet, or could not be (bind.h) */
     struct context_binds binds;
     struct pwc_window *windows;

@@ -30,10 +30,10 @@ static bool submit_wake(struct pwc_ctx *ctx, uint32_t remote, uint64_t peer)
 
 static const struct pwc_remote *remote_of(const struct pwc_ctx *ctx, const struct direct_pair *pair)
 {
-    const struct pwc_remote *remote = ctx->remotes;
+    const struct pwc_remote *remote = bound_of_peer(&ctx->bound, pair->peer);
 
     while (remote && remote->pair != pair)
-        remote = remote->next;
+        remote = bound_next(remote);
     return remote;
 }
 

@@ -105,9 +105,7 @@ static int flush_one(struct pwc_ctx *ctx, pwc_peer peer, int64_t deadline)
         rc = wait_pass(ctx, deadline);
     if (rc < 0 && !(rc == -ETIMEDOUT && !binds_await(ctx, peer)))
         return rc;
-    remote = ctx->remotes;
-    while (remote && remote->peer != peer)
-        remote = remote->next;
+    remote = bound_of_peer(&ctx->bound, peer);
     return remote ? flush_peer(ctx, remote, deadline) : channel_state(&ctx->channel);
 }
 

@@ -126,13 +126,12 @@ static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
  * after all; or -EHOSTDOWN: the peer has ended, and nothing is left that could bring one. */
 static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
-    struct pwc_remote *remote = ctx->remotes;
+    struct pwc_remote *remote;
     int rc;
 
     if (peer == PWC_ANY || !channel_peer_is_over(&ctx->channel, peer) || binds_await(ctx, peer))
         return 0;
-    while (remote && remote->peer != peer)
-        remote = remote->next;
+    remote = bound_of_peer(&ctx->bound, peer);
     /* The ends of operations may come after the end of their peer. */
     if (remote && (kinds == 0 || kinds & PWC_LOCAL) && flush_peer(ctx, remote, 0) != 0)
         return 0;

@@ -59,7 +59,7 @@ bool series_holds_any(const struct pwc_ctx *ctx, pwc_peer peer)
 
 static pwc_peer peer_of(const struct pwc_ctx *ctx, uint32_t handle)
 {
-    const struct pwc_remote *remote = ctx->remotes;
+    const struct pwc_remote *remote = ctx->bound.first;
 
     while (remote && remote->handle != handle)
         remote = remote->next;
@@ -71,8 +71,10 @@ static pwc_peer peer_of(const struct pwc_ctx *ctx, uint32_t handle)
 static void mark_remotes(struct pwc_ctx *ctx, pwc_peer peer, const struct direct_pair *from,
                          const struct direct_pair *to)
 {
-    for (struct pwc_remote *remote = ctx->remotes; remote; remote = remote->next)
-        if (remote->peer == peer && remote->pair == from)
+    struct pwc_remote *remote = bound_of_peer(&ctx->bound, peer);
+
+    for (; remote; remote = bound_next(remote))
+        if (remote->pair == from)
             remote->pair = (struct direct_pair *)(uintptr_t)to; /* never written */
 }
 

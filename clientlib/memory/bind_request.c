@@ -73,8 +73,7 @@ void bind_adopt(struct pwc_remote *remote, struct bind_answer *answer)
     channel_peer_is_back(&ctx->channel, remote->peer);
     direct_open(ctx, remote, &answer->way);
     FAULT(BIND_MAPPED);
-    remote->next = ctx->remotes;
-    ctx->remotes = remote;
+    bound_add(&ctx->bound, remote);
     series_adopt(ctx, remote);
 }
 

@@ -17,14 +17,12 @@ int pwc_unbind(pwc_remote *remote)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
     Pwc__Unbind unbind = PWC__UNBIND__INIT;
-    struct pwc_remote **at;
     struct pwc_ctx *ctx;
     int rc;
 
     if (!remote)
         return -EINVAL;
     ctx = remote->ctx;
-    at = &ctx->remotes;
     rc = client_may_ask(ctx->client);
     if (rc < 0)
         return rc;
@@ -40,9 +38,7 @@ int pwc_unbind(pwc_remote *remote)
     wait_end(ctx);
     if (rc == -ETIMEDOUT || rc == -ENOBUFS || rc == -EBUSY || rc == -ENOMEM)
         return rc;
-    while (*at != remote)
-        at = &(*at)->next;
-    *at = remote->next;
+    bound_forget(&ctx->bound, remote);
     direct_close(ctx, remote);
     unbind.session = ctx->session;
     unbind.remote = remote->handle;

@@ -144,8 +144,10 @@ static void lead(struct pwc_remote *remote, struct direct_pair *pair)
 /* Remotes of the same peer that were bound before there was a way: one path for all. */
 static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
 {
-    for (struct pwc_remote *other = ctx->remotes; other; other = other->next)
-        if (other->peer == pair->peer && (!other->pair || other->pair == &series_pair))
+    struct pwc_remote *other = bound_of_peer(&ctx->bound, pair->peer);
+
+    for (; other; other = bound_next(other))
+        if (!other->pair || other->pair == &series_pair)
             lead(other, pair);
 }
 
