@@ -26,11 +26,11 @@ static void chain(struct bound_remotes *bound, struct pwc_remote *remote)
     *at = remote;
 }
 
-/* Twice as many buckets, if there is memory. */
+/* Twice as many buckets, if there is memory. The newest remote stays first in its chain. */
 static void grow(struct bound_remotes *bound)
 {
     uint32_t bits = bound->buckets ? bound->bits + 1 : FEW_BITS + 1;
-    struct pwc_remote **buckets;
+    struct pwc_remote **buckets, *remote = bound->first;
 
     if (bits > MOST_BITS)
         return;
@@ -40,7 +40,9 @@ static void grow(struct bound_remotes *bound)
     free(bound->buckets);
     bound->buckets = buckets;
     bound->bits = bits;
-    for (struct pwc_remote *remote = bound->first; remote; remote = remote->next)
+    while (remote && remote->next)
+        remote = remote->next;
+    for (; remote; remote = remote->previous)
         chain(bound, remote);
 }
 

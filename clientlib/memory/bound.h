@@ -34,7 +34,7 @@ void bound_forget(struct bound_remotes *bound, struct pwc_remote *remote);
 /* Frees the buckets; the remotes are the caller's, from `first` on. */
 void bound_destroy(struct bound_remotes *bound);
 
-/* A remote of this peer, or NULL; then the others of the same peer, one after the other. */
+/* The newest remote of this peer, or NULL; then the others of that peer, newest first. */
 struct pwc_remote *bound_of_peer(const struct bound_remotes *bound, pwc_peer peer);
 struct pwc_remote *bound_next(const struct pwc_remote *remote);
 

@@ -109,10 +109,16 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
 /* The newest pair with this peer that is not over. */
 static struct direct_pair *pair_of_peer(const struct pwc_ctx *ctx, uint64_t peer)
 {
-    struct direct_pair *pair = ctx->channel.neighbours.ours;
+    const struct neighbours *n = &ctx->channel.neighbours;
+    const struct pwc_remote *remote = bound_of_peer(&ctx->bound, peer);
+    struct direct_pair *pair = NULL;
 
-    while (pair && (pair->peer != peer || pair->over))
-        pair = pair->next;
+    for (; remote; remote = bound_next(remote))
+        if (remote->pair && remote->pair != &series_pair && !remote->pair->over)
+            return remote->pair;
+    if (n->alone > 0)
+        for (pair = n->ours; pair && (pair->peer != peer || pair->over); pair = pair->next)
+            ;
     return pair;
 }
 
@@ -135,10 +141,11 @@ static int map_region(struct pwc_remote *remote, struct direct_way *way, int *ne
     return rc;
 }
 
-static void lead(struct pwc_remote *remote, struct direct_pair *pair)
+static void lead(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_pair *pair)
 {
     remote->pair = pair;
-    pair->remotes++;
+    if (pair->remotes++ == 0)
+        ctx->channel.neighbours.alone--;
 }
 
 /* Remotes of the same peer that were bound before there was a way: one path for all. */
@@ -148,7 +155,7 @@ static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
 
     for (; other; other = bound_next(other))
         if (!other->pair || other->pair == &series_pair)
-            lead(other, pair);
+            lead(ctx, other, pair);
 }
 
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way)
@@ -164,7 +171,7 @@ void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_w
         pair = pair_of_peer(ctx, remote->peer);
     }
     if (pair) {
-        lead(remote, pair);
+        lead(ctx, remote, pair);
         remote->way = way->present && pair->number == way->number &&
                       (remote->length == 0 || map_region(remote, way, &next) == 0);
     }
@@ -179,7 +186,8 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote)
         mapping_destroy(&remote->mapping);
     remote->pair = NULL;
     if (pair) {
-        pair->remotes--;
+        if (--pair->remotes == 0)
+            ctx->channel.neighbours.alone++;
         direct_check(ctx);
     }
 }

@@ -57,6 +57,7 @@ struct publisher {
     struct counters counters;
     uv_async_t nudge; /* to the control thread: write the file soon */
     uv_timer_t timer;
+    uint64_t interval_ms; /* until the next writing, by how long the last one took */
 };
 
 /* A hand-over to another process (handover.h). */

@@ -9,6 +9,10 @@
 #include "daemon/control/fatal.h"
 
 #define INTERVAL_MS 100u
+/* One writing of the counters walks all sessions and pairs. Over time it takes no more than one
+ * part in WRITE_SHARE of the control thread. */
+#define WRITE_SHARE 100u
+#define LONGEST_MS  1000u
 
 void publisher_worker_totals(const struct worker *w, struct counters_totals *out)
 {
@@ -225,14 +229,21 @@ void publisher_write(struct control *control)
 
 static void interval_over(uv_timer_t *timer)
 {
-    publisher_write(timer->data);
+    struct control *control = timer->data;
+    uint64_t began = clock_ns(), ms;
+
+    publisher_write(control);
+    ms = (clock_ns() - began) * WRITE_SHARE / 1000000u;
+    control->publisher.interval_ms = ms < INTERVAL_MS  ? INTERVAL_MS
+                                     : ms > LONGEST_MS ? LONGEST_MS
+                                                       : ms;
 }
 
 static void nudged(uv_async_t *async)
 {
     struct control *control = async->data;
 
-    uv_timer_start(&control->publisher.timer, interval_over, INTERVAL_MS, 0);
+    uv_timer_start(&control->publisher.timer, interval_over, control->publisher.interval_ms, 0);
 }
 
 int publisher_open(struct control *control)
@@ -256,6 +267,7 @@ int publisher_open(struct control *control)
                  strerror(-rc));
         return control_explain(control, rc, why);
     }
+    p->interval_ms = INTERVAL_MS;
     p->nudge.data = p->timer.data = control;
     uv_timer_init(&control->loop, &p->timer);
     return control_explain(control, uv_async_init(&control->loop, &p->nudge, nudged), "");

@@ -25,14 +25,16 @@ static pwc_peer peer_of(uint32_t i)
     return (pwc_peer)(i % PEERS / 2) | (pwc_peer)(i % 2) << 32;
 }
 
-/* Every remote of the peer that is there is found once, and no other one. */
+/* Every remote of the peer that is there is found once, the newest first, and no other one. */
 static bool finds_all(const struct bound_remotes *bound, pwc_peer peer)
 {
     uint32_t found = 0, wanted = 0;
+    uint64_t before = UINT64_MAX;
 
     for (const struct pwc_remote *r = bound_of_peer(bound, peer); r; r = bound_next(r)) {
-        if (r->peer != peer || !there[r - remotes])
+        if (r->peer != peer || !there[r - remotes] || r->length > before)
             return false;
+        before = r->length;
         found++;
     }
     for (uint32_t i = 0; i < REMOTES; i++)
@@ -53,6 +55,9 @@ static bool lists_all(const struct bound_remotes *bound)
 
 static void change(struct bound_remotes *bound, uint32_t i)
 {
+    static uint64_t now;
+
+    remotes[i].length = now++; /* when it was added */
     if (there[i])
         bound_forget(bound, &remotes[i]);
     else
