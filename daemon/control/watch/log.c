@@ -105,11 +105,12 @@ static bool write_to_journal(enum log_level level, const struct log_subject *abo
     return sd_journal_sendv(parts, (int)count + 1) == 0;
 }
 
-static void write_line(const struct log *log, enum log_level level, const char *format,
+/* One line, begun by `begin`, to the descriptor. */
+static void write_line(const struct log *log, const char *begin, const char *format,
                        va_list arguments)
 {
     char line[LINE_MAX_BYTES];
-    int used = snprintf(line, sizeof(line), "pwcd: %s: ", level_names[level]);
+    int used = snprintf(line, sizeof(line), "%s", begin);
     int more = vsnprintf(line + used, sizeof(line) - (size_t)used - 1, format, arguments);
     size_t length;
 
@@ -120,14 +121,25 @@ static void write_line(const struct log *log, enum log_level level, const char *
     (void)!write(log->descriptor, line, length);
 }
 
+/*
+ * An error about nobody often is the last line of its process. The journal looks up the unit of a
+ * message with fields by its process, which may be gone by then, and `journalctl -u` would not show
+ * it. The stream on standard error belongs to the unit; there a number in front is the level.
+ */
 static void write_somewhere(const struct log *log, enum log_level level,
                             const struct log_subject *about, const char *format, va_list arguments)
 {
+    bool stream = log->journal && level == LOG_LEVEL_ERROR && !about;
+    char begin[32];
     va_list again;
 
+    if (stream)
+        snprintf(begin, sizeof(begin), "<%d>", LOG_ERR);
+    else
+        snprintf(begin, sizeof(begin), "pwcd: %s: ", level_names[level]);
     va_copy(again, arguments);
-    if (!log->journal || !write_to_journal(level, about, format, again))
-        write_line(log, level, format, arguments);
+    if (!log->journal || stream || !write_to_journal(level, about, format, again))
+        write_line(log, begin, format, arguments);
     va_end(again);
 }
 

@@ -1,9 +1,9 @@
 /*
  * The log: one line a message, by level, to a descriptor or, where that is the journal's
- * (JOURNAL_STREAM), to the journal with its level and fields. Lines that clients, connections and
- * other nodes cause are limited, each source on its own: strangers hide no client's end. A line
- * about other nodes that comes again and again is written ever more seldom, with how often it came
- * and in how long.
+ * (JOURNAL_STREAM), to the journal with its level and, where it is about somebody, fields. Lines
+ * that clients, connections and other nodes cause are limited, each source on its own: strangers
+ * hide no client's end. A line about other nodes that comes again and again is written ever more
+ * seldom, with how often it came and in how long.
  *
  * Thread: log_line and log_about on any thread (one write a line); log_hostile on the control
  * thread only.

@@ -49,7 +49,7 @@ static void test_fields(void)
  * it. */
 static void test_journal(void)
 {
-    char stream[64];
+    char stream[64], text[128] = "";
     struct stat st;
     struct log log;
     int ends[2];
@@ -64,6 +64,10 @@ static void test_journal(void)
     setenv("JOURNAL_STREAM", stream, 1);
     log_open(&log, ends[1], LOG_LEVEL_INFO);
     CU_ASSERT_TRUE(log.journal);
+    /* A process may write this and end, so its unit must not be looked up by process. */
+    log_line(&log, LOG_LEVEL_ERROR, "no such key: %s", "many");
+    CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
+    CU_ASSERT_STRING_EQUAL(text, "<3>no such key: many\n");
     log_open(&log, STDIN_FILENO, LOG_LEVEL_INFO); /* another one */
     CU_ASSERT_FALSE(log.journal);
     setenv("JOURNAL_STREAM", "none", 1);
