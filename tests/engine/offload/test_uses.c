@@ -20,8 +20,10 @@
 #define FAILURES_MAX 5u
 
 static const struct use *const uses[] = {
-    &use_ping_pong,       &use_accumulate, &use_strided,
-    &use_transaction_log, &use_key_value,  &use_conditional_read,
+    &use_ping_pong,       &use_accumulate,          &use_strided,
+    &use_transaction_log, &use_key_value,           &use_conditional_read,
+    &use_raid5,           &use_shortest_paths,      &use_breadth_first,
+    &use_broadcast,       &use_broadcast_past_dead,
 };
 enum { USES = sizeof(uses) / sizeof(uses[0]) };
 
@@ -41,6 +43,7 @@ static bool report(const struct uses_counters *c, uint64_t seeds)
         {"links cut", c->cuts},
         {"daemons died", c->deaths},
         {"clients that did not look", c->sleeps},
+        {"clients died", c->ends},
     };
     bool all = true;
 

@@ -118,6 +118,11 @@ uint64_t uses_counted(const struct uses *u, uint32_t client, enum handler_stage 
     return peek_offload(engine_of(u, client), (uint32_t)u->client[client].offload).counters[stage];
 }
 
+uint64_t uses_sent(const struct uses *u, uint32_t client)
+{
+    return peek_offload(engine_of(u, client), (uint32_t)u->client[client].offload).sends;
+}
+
 void uses_expect(struct uses *u, uint32_t client, uint64_t headers, uint64_t payloads)
 {
     uint64_t found[] = {uses_counted(u, client, HANDLER_HEADER),

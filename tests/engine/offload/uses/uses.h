@@ -12,7 +12,8 @@
  * daemon's death changes it.
  *
  * Files: image.c (images), uses.c (clients, offloads, time), operations.c (what clients submit and
- * get), troubles.c, and the uses themselves: messages.c, puts.c, logs.c.
+ * get), troubles.c, and the uses themselves: messages.c, puts.c, logs.c,
+ * array.c, paths.c, spread.c.
  * Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_USES_H
@@ -90,6 +91,9 @@ struct use {
 extern const struct use use_key_value, use_conditional_read;
 extern const struct use use_ping_pong, use_accumulate, use_strided;
 extern const struct use use_transaction_log;
+extern const struct use use_raid5;
+extern const struct use use_shortest_paths, use_breadth_first;
+extern const struct use use_broadcast, use_broadcast_past_dead;
 
 struct uses {
     struct world *world;
@@ -156,6 +160,8 @@ static inline void *uses_state(const struct uses *u, uint32_t client)
 
 /* Runs of the client's handlers that have taken effect. */
 uint64_t uses_counted(const struct uses *u, uint32_t client, enum handler_stage stage);
+/* Sends of theirs that have taken effect. */
+uint64_t uses_sent(const struct uses *u, uint32_t client);
 /* The run fails unless the handlers of a client have run so often. */
 void uses_expect(struct uses *u, uint32_t client, uint64_t headers, uint64_t payloads);
 void uses_expect_events(struct uses *u, uint32_t client, uint32_t event, uint32_t count);
