@@ -16,7 +16,7 @@
 #include "tests/engine/offload/uses/uses.h"
 
 #define SEED_SECONDS 60u
-#define SEEDS_SHARP  100u /* with fewer, something may not come up */
+#define SEEDS_SHARP  200u /* with fewer, something may not come up */
 #define FAILURES_MAX 5u
 
 static const struct use *const uses[] = {
@@ -56,28 +56,33 @@ static bool report(const struct uses_counters *c, uint64_t seeds)
     return all || seeds < SEEDS_SHARP;
 }
 
-static bool run(uint64_t seed, const char *folder, FILE *trace, struct uses_counters *counters,
-                const char *name)
+static bool run(uint64_t seed, FILE *trace, struct uses_counters *counters, const char *name)
 {
     char failure[400];
     const char *wrong;
 
     alarm(SEED_SECONDS);
-    wrong = uses_run(uses[seed % USES], seed, folder, trace, counters, failure);
+    wrong = uses_run(uses[seed % USES], seed, EXAMPLES_FOLDER, trace, counters, failure);
     if (wrong)
-        printf("seed %llu: %s\n  again: %s %s --seed %llu --trace\n", (unsigned long long)seed,
-               wrong, name, folder, (unsigned long long)seed);
+        printf("seed %llu: %s\n  again: %s --seed %llu --trace\n", (unsigned long long)seed, wrong,
+               name, (unsigned long long)seed);
     fflush(stdout);
     return !wrong;
 }
 
+static int usage(void)
+{
+    fprintf(stderr, "usage: test_uses [--seeds N] [--first S] | --seed S [--trace]\n");
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
-    uint64_t seeds = 120, first = 1, failed = 0;
+    uint64_t seeds = 220, first = 1, failed = 0;
     struct uses_counters counters = {0};
     FILE *trace = NULL;
 
-    for (int i = 2; i < argc; i++) {
+    for (int i = 1; i < argc; i++) {
         bool more = i + 1 < argc;
 
         if (strcmp(argv[i], "--trace") == 0)
@@ -89,14 +94,10 @@ int main(int argc, char **argv)
         else if (more && strcmp(argv[i], "--seed") == 0)
             first = strtoull(argv[++i], NULL, 0), seeds = 1;
         else
-            argc = 0;
-    }
-    if (argc < 2) {
-        fprintf(stderr, "usage: test_uses FOLDER [--seeds N] [--first S] | --seed S [--trace]\n");
-        return 2;
+            return usage();
     }
     for (uint64_t seed = first; seed < first + seeds && failed < FAILURES_MAX; seed++)
-        failed += !run(seed, argv[1], trace, &counters, argv[0]);
+        failed += !run(seed, trace, &counters, argv[0]);
     printf("%llu seeds, %llu failed\n", (unsigned long long)seeds, (unsigned long long)failed);
     return !report(&counters, seeds) || failed > 0;
 }
