@@ -32,7 +32,7 @@ enum {
     PAGE = 4096,
     WINDOW = 64,
     SECRET_AT = 4096, /* in the memory that the state window is the beginning of */
-    TRAINED = 1,      /* what stands at each id of the window */
+    TRAINED = 1,      /* the byte at each id of the window */
     TRAINING = 24,    /* runs */
     TRIALS = 400,
     ROUNDS_MAX = 5,

@@ -20,10 +20,9 @@
 #define FAILURES_MAX 5u
 
 static const struct use *const uses[] = {
-    &use_ping_pong,       &use_accumulate,          &use_strided,
-    &use_transaction_log, &use_key_value,           &use_conditional_read,
-    &use_raid5,           &use_shortest_paths,      &use_breadth_first,
-    &use_broadcast,       &use_broadcast_past_dead,
+    &use_ping_pong,           &use_accumulate,    &use_strided,          &use_transaction_log,
+    &use_transaction_log_cut, &use_key_value,     &use_conditional_read, &use_raid5,
+    &use_shortest_paths,      &use_breadth_first, &use_broadcast,        &use_broadcast_past_dead,
 };
 enum { USES = sizeof(uses) / sizeof(uses[0]) };
 
@@ -36,9 +35,10 @@ static bool report(const struct uses_counters *c, uint64_t seeds)
     } rows[] = {
         {"operations", c->operations},
         {"runs of handlers", c->runs},
-        {"runs that ended with AGAIN or FAIL", c->reruns},
+        {"runs that ended with AGAIN", c->reruns},
         {"operations that failed", c->failed},
         {"operations left to clients", c->deferred},
+        {"puts that were cut", c->cut},
         {"links broken", c->breaks},
         {"links cut", c->cuts},
         {"daemons died", c->deaths},

@@ -116,6 +116,7 @@ static void raid5_check(struct uses *u)
 
 const struct use use_raid5 = {.name = "RAID-5",
                               .object = "raid5",
+                              .flows = 1,
                               .least = 3,
                               .open = raid5_open,
                               .submit = raid5_submit,

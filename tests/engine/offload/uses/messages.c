@@ -119,7 +119,7 @@ static void key_value_open(struct uses *u)
 
     s->count = draw_servers(u);
     s->keys = 1 + uses_below(u, KEYS);
-    s->slots = 16u << uses_below(u, 7);
+    s->slots = 8u << uses_below(u, 6); /* walks may be too long for handlers */
     u->flags = uses_below(u, 2) * ENGINE_OFFLOAD_QUIET;
     for (uint32_t i = 0; i < s->count; i++) {
         struct key_value state = {.slots = s->slots};
@@ -226,6 +226,7 @@ static void key_value_check(struct uses *u)
 
 const struct use use_key_value = {.name = "keys and values",
                                   .object = "key_value",
+                                  .flows = 1,
                                   .least = 2,
                                   .replies = true,
                                   .open = key_value_open,
@@ -302,6 +303,7 @@ static void conditional_read_check(struct uses *u)
 
 const struct use use_conditional_read = {.name = "conditional read",
                                          .object = "conditional_read",
+                                         .flows = 1,
                                          .least = 2,
                                          .open = conditional_read_open,
                                          .submit = conditional_read_submit,

@@ -183,6 +183,7 @@ static void paths_check(struct uses *u)
 
 const struct use use_shortest_paths = {.name = "shortest paths",
                                        .object = "shortest_paths",
+                                       .flows = 4,
                                        .least = 2,
                                        .open = shortest_paths_open,
                                        .submit = paths_submit,
@@ -190,6 +191,7 @@ const struct use use_shortest_paths = {.name = "shortest paths",
 
 const struct use use_breadth_first = {.name = "breadth-first search",
                                       .object = "shortest_paths",
+                                      .flows = 4,
                                       .least = 2,
                                       .open = breadth_first_open,
                                       .submit = paths_submit,

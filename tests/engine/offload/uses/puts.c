@@ -123,6 +123,7 @@ static void ping_pong_check(struct uses *u)
 
 const struct use use_ping_pong = {.name = "ping-pong",
                                   .object = "ping_pong",
+                                  .flows = 1,
                                   .least = 2,
                                   .open = ping_pong_open,
                                   .submit = ping_pong_submit,
@@ -210,6 +211,7 @@ static void accumulate_check(struct uses *u)
 
 const struct use use_accumulate = {.name = "accumulate",
                                    .object = "accumulate",
+                                   .flows = 1,
                                    .least = 2,
                                    .open = accumulate_open,
                                    .submit = accumulate_submit,
@@ -292,6 +294,7 @@ static void strided_check(struct uses *u)
 
 const struct use use_strided = {.name = "strided",
                                 .object = "strided",
+                                .flows = 1,
                                 .least = 2,
                                 .open = strided_open,
                                 .submit = strided_submit,

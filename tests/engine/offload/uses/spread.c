@@ -161,6 +161,7 @@ static void broadcast_check(struct uses *u)
 
 const struct use use_broadcast = {.name = "broadcast",
                                   .object = "broadcast",
+                                  .flows = 6,
                                   .least = 2,
                                   .open = broadcast_open,
                                   .submit = broadcast_submit,
@@ -168,6 +169,7 @@ const struct use use_broadcast = {.name = "broadcast",
 
 const struct use use_broadcast_past_dead = {.name = "broadcast past dead clients",
                                             .object = "broadcast",
+                                            .flows = 6,
                                             .least = 4,
                                             .open = past_dead_open,
                                             .submit = broadcast_submit,

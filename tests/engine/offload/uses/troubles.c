@@ -1,4 +1,5 @@
 /* Troubles of a run (uses.h). Thread: one. */
+#include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/uses/uses.h"
 
 void uses_troubles_draw(struct uses *u)
@@ -7,6 +8,7 @@ void uses_troubles_draw(struct uses *u)
     u->trouble.cuts = uses_below(u, 2) * 10;
     u->trouble.deaths = uses_below(u, 2) * 5;
     u->trouble.sleeps = uses_below(u, 2) * 30;
+    u->trouble.crowded = uses_below(u, 2);
 }
 
 static bool happens(struct uses *u, uint32_t per_mille)
@@ -48,6 +50,15 @@ static void trouble_links(struct uses *u)
     }
 }
 
+/* On all nodes other clients have just had other work than handlers, which then take turns, and
+ * wait for them. */
+static void crowd(struct uses *u)
+{
+    for (uint32_t i = 0; i < u->nodes; i++)
+        if (u->world->nodes[i].alive)
+            poke_other_work(u->world->nodes[i].engine);
+}
+
 void uses_trouble(struct uses *u)
 {
     uint32_t node = uses_below(u, u->nodes), client = uses_below(u, u->nodes);
@@ -55,6 +66,8 @@ void uses_trouble(struct uses *u)
     if (u->world->failed)
         return;
     trouble_links(u);
+    if (u->trouble.crowded)
+        crowd(u);
     if (happens(u, u->trouble.deaths) && u->world->nodes[node].alive) {
         world_node_crash(u->world, node);
         u->world->nodes[node].reopen_at = u->world->rounds + 1 + uses_below(u, 50);

@@ -158,7 +158,9 @@ static void add_runs(struct uses *u)
         }
         if (view.faults > 0)
             world_fail(u->world, "client %u: a handler has failed", i);
-        u->counters->reruns += u->world->nodes[i].deaths == 0 ? view.runs : 0;
+        for (uint32_t k = 0; k < u->count; k++) /* the run of a handler that failed it */
+            view.runs -= u->op[k].to == i && u->op[k].status == -EREMOTEIO && view.runs > 0;
+        u->counters->reruns += u->world->nodes[i].deaths == 0 && !u->client[i].dead ? view.runs : 0;
     }
 }
 
@@ -208,6 +210,8 @@ static struct world_options draw(struct uses *u, uint64_t seed, FILE *trace)
 {
     static const uint64_t ordered[] = {0, 4096, UINT64_MAX};
     uint32_t packed = uses_below(u, 2) ? 512 : 1024;
+    /* With few, handlers find no room for what they send. */
+    uint32_t few = uses_below(u, 2) * (u->use->flows + uses_below(u, 2));
 
     u->packet = packed;
     return (struct world_options){.seed = seed,
@@ -219,7 +223,8 @@ static struct world_options draw(struct uses *u, uint64_t seed, FILE *trace)
                                              .ledger_max = 16384u << uses_below(u, 2),
                                              .ledger_bytes = 8u << 20,
                                              .packed_max = packed,
-                                             .chunks_max = uses_below(u, 2) ? 256 : 512,
+                                             .chunks_max = 256u << uses_below(u, 2),
+                                             .chunks_client = few,
                                              .spill_max = 512 + uses_below(u, 8000),
                                              .handler_us = 1000000,
                                              .handler_turn = 64u << uses_below(u, 6)},

@@ -39,7 +39,7 @@ struct use_op {
     uint32_t ends;
     int status;
     uint32_t arrivals; /* for the use: what has come of it, and where */
-    bool deferred;     /* its target's own client has had it */
+    bool deferred;     /* its target's own client has had it, or the log */
 };
 
 struct use_reply {
@@ -66,6 +66,7 @@ struct use_client {
 /* What came up in all runs: a run that met none of these has not tested what it claims to. */
 struct uses_counters {
     uint64_t operations, runs, reruns, failed, deferred;
+    uint64_t cut; /* puts that were logged and have not ended */
     uint64_t breaks, cuts, deaths, ends, sleeps;
 };
 
@@ -75,6 +76,7 @@ struct use {
     const char *name;   /* in words */
     const char *object; /* name of the example */
     uint32_t least;     /* nodes */
+    uint32_t flows;     /* that one handler sends to, at most */
     bool replies;       /* clients reply on their own to what handlers leave to them */
     /* Offloads and binds, before there is any trouble. */
     void (*open)(struct uses *u);
@@ -90,7 +92,7 @@ struct use {
 
 extern const struct use use_key_value, use_conditional_read;
 extern const struct use use_ping_pong, use_accumulate, use_strided;
-extern const struct use use_transaction_log;
+extern const struct use use_transaction_log, use_transaction_log_cut;
 extern const struct use use_raid5;
 extern const struct use use_shortest_paths, use_breadth_first;
 extern const struct use use_broadcast, use_broadcast_past_dead;
@@ -110,6 +112,7 @@ struct uses {
     struct use_reply reply[USES_OPS];
     struct {
         uint32_t breaks, cuts, deaths, sleeps; /* in how many of 1000 rounds */
+        bool crowded;                          /* clients have other work, so handlers take turns */
         bool cut;
         uint32_t ends[2];    /* of the link that is cut */
         uint64_t restore_at; /* round */
