@@ -112,6 +112,7 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .piece_bytes = l->piece_bytes,
         .window_bytes = l->window_bytes,
         .collectives = l->collectives,
+        .handler_us = l->handler_us,
         .handler_turn = l->handler_turn,
         .handler_share = l->handler_share,
         .keepalive_ns = l->keepalive_ns ? l->keepalive_ns : ENGINE_NO_KEEPALIVE,

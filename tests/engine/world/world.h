@@ -23,8 +23,8 @@
 #include "daemon/fabric/sim/sim_random.h"
 #include "daemon/fabric/sim/sim_timeline.h"
 
-#define WORLD_NODES_MAX    10u
-#define WORLD_CLIENTS_MAX  48u
+#define WORLD_NODES_MAX    64u
+#define WORLD_CLIENTS_MAX  64u
 #define WORLD_CONTEXTS_MAX 2u
 #define WORLD_REQUESTS_MAX 512u
 #define WORLD_JOB          "job"

@@ -1,0 +1,204 @@
+/*
+ * The uses of handlers (examples/handlers) on 2 to 64 simulated nodes, with one client on each. A
+ * run draws a use, nodes and troubles from its seed. In the end each operation's origin must know
+ * what really happened, each handler must have run exactly once, and memory must be what a plain
+ * computation says.
+ *
+ *     example.o --> image --> + a counter before each handler --> offloads of the clients
+ *
+ * The handlers are those of the object files, unchanged. In front of each stands a piece of code
+ * that adds 1 to the counter of the handler's stage. A counter is part of a handler's transaction,
+ * so it says how many runs have taken effect: neither a run that ends with AGAIN or FAIL nor a
+ * daemon's death changes it.
+ *
+ * Files: image.c (images), uses.c (clients, offloads, time), operations.c (what clients submit and
+ * get), troubles.c, and the uses themselves: messages.c, puts.c, logs.c,
+ * array.c, paths.c, spread.c.
+ * Thread: one.
+ */
+#ifndef PWC_TESTS_ENGINE_USES_H
+#define PWC_TESTS_ENGINE_USES_H
+
+#include "proto/handler_abi.h"
+#include "tests/engine/world/messages/message_client.h"
+
+enum {
+    USES_PART = 512 * 1024, /* bytes of a client's region, and of its other memory */
+    USES_STATE = 16 * 1024, /* the state of its handlers, first in the other memory */
+    USES_OPS = 1024,
+    USES_REPLY = 512, /* bytes of a reply's payload */
+    USES_INDEX = 5,   /* of messages */
+};
+
+/* An operation of a client's. */
+struct use_op {
+    uint32_t from, to; /* clients */
+    uint64_t place;    /* of a put, in the region */
+    uint32_t length;
+    uint64_t word[3]; /* for the use */
+    uint32_t ends;
+    int status;
+    uint32_t arrivals; /* for the use: what has come of it, and where */
+    bool deferred;     /* its target's own client has had it, or the log */
+};
+
+struct use_reply {
+    uint32_t from, to; /* of the request */
+    uint32_t count;
+    uint64_t argument[3];
+    uint32_t length;
+    uint8_t bytes[USES_REPLY];
+};
+
+struct use_client {
+    struct message_client channel;
+    int offload;                      /* handle, -1: none */
+    uint32_t remote[WORLD_NODES_MAX]; /* to each client, UINT32_MAX: none */
+    uint32_t targets;
+    uint32_t target[WORLD_NODES_MAX]; /* of its offload: clients */
+    uint64_t source_at;               /* bytes of its other memory that are taken */
+    bool silent;                      /* does not look at its events */
+    bool dead;
+    uint32_t events[16]; /* of its offload, by enum offload_event; 0: of puts */
+    uint32_t requests;   /* that its own handler has had */
+};
+
+/* What came up in all runs: a run that met none of these has not tested what it claims to. */
+struct uses_counters {
+    uint64_t operations, runs, reruns, failed, deferred;
+    uint64_t cut; /* puts that were logged and have not ended */
+    uint64_t breaks, cuts, deaths, ends, sleeps;
+};
+
+struct uses;
+
+struct use {
+    const char *name;   /* in words */
+    const char *object; /* name of the example */
+    uint32_t least;     /* nodes */
+    uint32_t flows;     /* that one handler sends to, at most */
+    bool replies;       /* clients reply on their own to what handlers leave to them */
+    /* Offloads and binds, before there is any trouble. */
+    void (*open)(struct uses *u);
+    /* One operation more; false: none just now. */
+    bool (*submit)(struct uses *u);
+    /* A client's part of a round, or NULL: beside its events. */
+    void (*turn)(struct uses *u);
+    /* A put that has come to a client, or a request that its own handler gets; or NULL. */
+    void (*arrived)(struct uses *u, uint32_t client, const struct message_event *event);
+    /* Everything is at rest: world_fail for what is wrong. */
+    void (*check)(struct uses *u);
+};
+
+extern const struct use use_key_value, use_conditional_read;
+extern const struct use use_ping_pong, use_accumulate, use_strided;
+extern const struct use use_transaction_log, use_transaction_log_cut;
+extern const struct use use_raid5;
+extern const struct use use_shortest_paths, use_breadth_first;
+extern const struct use use_broadcast, use_broadcast_past_dead;
+
+struct uses {
+    struct world *world;
+    const struct use *use;
+    struct sim_random random;
+    struct handler_image *image;
+    size_t image_bytes;
+    uint32_t nodes, packet; /* bytes of a packet */
+    uint32_t flags;         /* of offloads, enum engine_offload_flag; for the use to draw */
+    struct use_client client[WORLD_NODES_MAX];
+    uint32_t wanted, count; /* operations */
+    struct use_op op[USES_OPS];
+    uint32_t replies;
+    struct use_reply reply[USES_OPS];
+    struct {
+        uint32_t breaks, cuts, deaths, sleeps; /* in how many of 1000 rounds */
+        bool crowded;                          /* clients have other work, so handlers take turns */
+        bool cut;
+        uint32_t ends[2];    /* of the link that is cut */
+        uint64_t restore_at; /* round */
+    } trouble;
+    struct uses_counters *counters;
+    _Alignas(8) uint8_t own[1 << 20]; /* the use's */
+};
+
+/* ---- image.c --------------------------------------------------------------------------------- */
+
+/* The image of an object file, with counters before its handlers; the caller frees it. NULL: it is
+ * none, and a message says why. */
+struct handler_image *uses_image(const char *path, size_t *bytes);
+
+/* ---- uses.c ---------------------------------------------------------------------------------- */
+
+/* One run. NULL or what went wrong, in `failure`. `folder` has the object files. */
+const char *uses_run(const struct use *use, uint64_t seed, const char *folder, FILE *trace,
+                     struct uses_counters *counters, char failure[400]);
+
+static inline uint32_t uses_below(struct uses *u, uint32_t n)
+{
+    return (uint32_t)sim_random_below(&u->random, n);
+}
+
+/* An offload of what is put to the client's region, or of its messages, with `state_bytes` of the
+ * state that stands there, and with its targets; it is there on return. */
+void uses_offload(struct uses *u, uint32_t client, bool puts, uint32_t state_bytes);
+/* The client's offload ends. */
+void uses_offload_end(struct uses *u, uint32_t client);
+/* Binds clients to others, all at once: `count` pairs. With a key to their regions or without. */
+struct uses_pair {
+    uint32_t from, to;
+};
+void uses_bind(struct uses *u, const struct uses_pair *pairs, uint32_t count, bool key);
+/* The client dies. */
+void uses_kill(struct uses *u, uint32_t client);
+
+static inline uint8_t *uses_region(const struct uses *u, uint32_t client)
+{
+    return u->world->clients[client].contexts[0].memory;
+}
+
+static inline void *uses_state(const struct uses *u, uint32_t client)
+{
+    return u->world->clients[client].contexts[1].memory;
+}
+
+/* Runs of the client's handlers that have taken effect. */
+uint64_t uses_counted(const struct uses *u, uint32_t client, enum handler_stage stage);
+/* Sends of theirs that have taken effect. */
+uint64_t uses_sent(const struct uses *u, uint32_t client);
+/* The run fails unless the handlers of a client have run so often. */
+void uses_expect(struct uses *u, uint32_t client, uint64_t headers, uint64_t payloads);
+void uses_expect_events(struct uses *u, uint32_t client, uint32_t event, uint32_t count);
+
+/* ---- operations.c ---------------------------------------------------------------------------- */
+
+/* Packets of a put of this length. */
+static inline uint32_t uses_packets(const struct uses *u, uint32_t length)
+{
+    return length == 0 ? 1 : (length + u->packet - 1) / u->packet;
+}
+
+/* Room for one operation more of this client's, with this many bytes: where these go, or NULL. */
+uint8_t *uses_room(struct uses *u, uint32_t client, uint32_t length);
+/* The next operation, a put of the bytes that stand in that room; its completion id is `id`. */
+bool uses_put(struct uses *u, const struct use_op *op, const uint8_t *bytes, uint64_t id);
+/* The next operation, a message with the op's words as arguments. */
+bool uses_message(struct uses *u, const struct use_op *op, uint32_t words, const uint8_t *bytes,
+                  bool wants_reply);
+/* The bytes of operation `number`, from `at` on. */
+void uses_fill(uint8_t *to, uint32_t number, uint32_t length);
+/* Takes all events. Returns whether there were any. */
+bool uses_look(struct uses *u);
+/* Each operation has ended once, and where `failing` does not say so, well. */
+void uses_expect_ends(struct uses *u, int (*status)(const struct uses *u, const struct use_op *op));
+/* Reply number `n` of those that handlers gave to client `from` at client `to`, or NULL. */
+const struct use_reply *uses_reply(const struct uses *u, uint32_t from, uint32_t to, uint32_t n);
+
+/* ---- troubles.c ------------------------------------------------------------------------------ */
+
+void uses_troubles_draw(struct uses *u);
+/* The troubles of one round. */
+void uses_trouble(struct uses *u);
+/* All links and nodes work again, and all clients look. */
+void uses_heal(struct uses *u);
+
+#endif
