@@ -84,6 +84,7 @@ enum handler_kind {
     HANDLER_MESSAGE = 2,
     HANDLER_GOT = 3,      /* a get of a handler has completed */
     HANDLER_DEFERRED = 4, /* reserved */
+    HANDLER_OBSERVED = 5, /* a peer has read from the region */
 };
 
 enum handler_flag {
@@ -108,7 +109,7 @@ struct handler_packet {
     uint32_t source;        /* index among the offload's targets, or HANDLER_NONE */
     uint32_t header_length; /* bytes at `header`; in the first packet only */
     uint64_t peer;          /* rank and context of the origin */
-    uint64_t id;            /* completion id of a put by value; index of a message; id of a get */
+    uint64_t id;            /* completion id by value; index of a message; id of a handler's get */
     uint64_t header;        /* address of the completion id's bytes, or the message's arguments */
     uint64_t data;          /* address of this packet's bytes */
     uint64_t length;        /* how many */

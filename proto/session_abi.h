@@ -144,7 +144,7 @@ struct session_shared {
      * another (daemon/control/teams/team_answers.h). Not the library's. */
     _Atomic uint64_t world_answer;
     /* Where the daemon's progress thread runs: the number of the processor plus 1, or 0, unknown,
-     * as from daemons before 0.6.1. Written by the daemon. */
+     * as from daemons before 0.7. Written by the daemon. */
     _Atomic uint32_t processor;
     _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
     _Atomic uint64_t released;       /* bytes of local event space given back without an event */

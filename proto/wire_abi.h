@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 11u
+#define WIRE_VERSION 12u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {
@@ -75,11 +75,12 @@ enum wire_kind {
     WIRE_SIGNAL = 24,  /* as PUT, with a signal */
     WIRE_SIGNAL_PLACED = 25, /* as PLACED, with a signal; also without a payload */
     WIRE_VECTOR = 26,        /* short pieces of a vector, or its end */
-    WIRE_ATOMICS = 27, /* small atomics of one flow and one code into one region, as a BATCH */
-    WIRE_COLL = 28,    /* a letter of a team: data of one round of a collective */
-    WIRE_FLOOR = 29,   /* a letter of a team: which instances the sender has finished */
-    WIRE_BREAK = 30,   /* a letter of a team: it is broken */
-    WIRE_PACKET = 31,  /* a put to an offload's region, or a part of it: handlers run on it */
+    WIRE_ATOMICS = 27,  /* small atomics of one flow and one code into one region, as a BATCH */
+    WIRE_COLL = 28,     /* a letter of a team: data of one round of a collective */
+    WIRE_FLOOR = 29,    /* a letter of a team: which instances the sender has finished */
+    WIRE_BREAK = 30,    /* a letter of a team: it is broken */
+    WIRE_PACKET = 31,   /* a put to an offload's region, or a part of it: handlers run on it */
+    WIRE_OBSERVED = 32, /* as GOT, of a region whose offload observes: a handler runs */
     WIRE_KINDS
 };
 
@@ -126,6 +127,7 @@ struct wire_op {
 };
 static_assert(sizeof(struct wire_op) == 32, "wire_op");
 
+/* OBSERVED, and the start of PUT; the id follows. */
 struct wire_put {
     struct wire_op op;
     uint32_t slot; /* the region's */
@@ -299,7 +301,7 @@ struct wire_bound {
     uint32_t remote;
     int32_t status;
     uint32_t flow;
-    uint16_t rights; /* and WIRE_BOUND_STORES */
+    uint16_t rights; /* and WIRE_BOUND_STORES, WIRE_BOUND_OBSERVES */
     uint16_t packet; /* the region is an offload's: puts come as PACKETs of this many
                         WIRE_PACKET_UNITs; else 0 */
     uint64_t length;
@@ -309,6 +311,8 @@ struct wire_bound {
 static_assert(sizeof(struct wire_bound) == 48, "wire_bound");
 /* In wire_bound.rights, with a packet size: puts that are not packed come with WIRE_STORED. */
 #define WIRE_BOUND_STORES (1u << 15)
+/* In wire_bound.rights, with a packet size: each get has the record OBSERVED, an event or none. */
+#define WIRE_BOUND_OBSERVES (1u << 14)
 
 struct wire_offer {
     struct wire_record head;

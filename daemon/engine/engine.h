@@ -283,10 +283,11 @@ int engine_program_unload(struct engine *e, uint32_t client, uint32_t program);
 enum engine_offload_flag {
     ENGINE_OFFLOAD_QUIET = 1 << 0, /* no event for messages that its handlers deal with */
     ENGINE_OFFLOAD_REPEATABLE =
-        1 << 1,                     /* the handler that ran when the daemon died may run again */
-    ENGINE_OFFLOAD_KEEP = 1 << 2,   /* a fault does not disable it, except for units and time */
-    ENGINE_OFFLOAD_PLACED = 1 << 3, /* puts are placed in the region, and handled there */
-    ENGINE_OFFLOAD_FLAGS = (1 << 4) - 1,
+        1 << 1,                      /* the handler that ran when the daemon died may run again */
+    ENGINE_OFFLOAD_KEEP = 1 << 2,    /* a fault does not disable it, except for units and time */
+    ENGINE_OFFLOAD_PLACED = 1 << 3,  /* puts are placed in the region, and handled there */
+    ENGINE_OFFLOAD_OBSERVE = 1 << 4, /* the header handler runs on gets of peers, too */
+    ENGINE_OFFLOAD_FLAGS = (1 << 5) - 1,
 };
 
 /* A part of one of the client's regions, at a multiple of 64 bytes of its segment. */

@@ -53,7 +53,8 @@ static void repair(const struct scene *s, uint8_t how, uint8_t *record, uint32_t
         put->slot = b->key.slot;
         put->generation = b->key.generation;
     }
-    if (how & REPAIR_KEY && head->kind == WIRE_PACKET && size >= sizeof(struct wire_packet)) {
+    if (how & REPAIR_KEY && (head->kind == WIRE_PACKET || head->kind == WIRE_OBSERVED) &&
+        size >= sizeof(*put)) {
         put->slot = s->packets.slot;
         put->generation = s->packets.generation;
     }
@@ -133,7 +134,7 @@ static bool add_offload(struct scene *s)
             &(struct engine_offload_info){
                 .program = (uint32_t)program,
                 .takes = OFFLOAD_PUTS,
-                .flags = ENGINE_OFFLOAD_PLACED,
+                .flags = ENGINE_OFFLOAD_PLACED | ENGINE_OFFLOAD_OBSERVE,
                 .host = {s->packets.slot, s->packets.generation, 0, BENCH_SEGMENT}},
             0);
     s->offload = (uint32_t)offload;

@@ -32,6 +32,7 @@ static_assert((int)PWC_H_PROCESS_DATA == (int)HANDLER_PROCESS_DATA &&
                   (int)PWC_H_FAIL == (int)HANDLER_FAIL && (int)PWC_H_AGAIN == (int)HANDLER_AGAIN &&
                   (int)PWC_H_SUCCESS_PENDING == (int)HANDLER_PENDING &&
                   (int)PWC_H_RERUN == (int)HANDLER_RERUN && (int)PWC_H_GOT == (int)HANDLER_GOT &&
+                  (int)PWC_H_OBSERVED == (int)HANDLER_OBSERVED &&
                   (int)PWC_H_CONVERT == (int)NUMBER_CONVERT && PWC_H_EAGAIN == -EAGAIN,
               "and one set of numbers");
 
@@ -181,6 +182,8 @@ static void begin_broadcast(uint8_t *state, uint8_t *region)
 static void logged_packet(struct handler_packet *p)
 {
     put_packet(p);
+    if (draw(2) == 0)
+        p->kind = HANDLER_OBSERVED;
     if (draw(100) == 0) {
         memcpy(t->b->state + 8, t->b->state, 8);
         memcpy(t->state + 8, t->state, 8);

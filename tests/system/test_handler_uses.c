@@ -29,6 +29,8 @@ enum {
     TARGETS = 2,            /* of each rank: log2 of them */
     NO_TARGET = UINT32_MAX, /* as PWC_H_NONE */
     LIMIT_S = 60,
+    LOG_PUT = 1, /* PWC_H_PUT */
+    LOG_GET = 5, /* PWC_H_OBSERVED */
 };
 
 /* Set by main before the tests run. */
@@ -42,6 +44,7 @@ struct complex {
 struct entry { /* as examples/handlers/transaction_log.c */
     pwc_peer peer;
     uint64_t id, place, length;
+    uint64_t kind;
 };
 
 /* ---- the client that is stopped -------------------------------------------------------------- */
@@ -82,7 +85,8 @@ static void fill(const char *path, const struct order *order, uint8_t *host, uin
 static int serve(struct rank *r, const char *path, const struct order *order, uint64_t **state,
                  pwc_offload **offload)
 {
-    struct pwc_offload_attr attr = {.flags = path == log_file ? 0 : PWC_OFFLOAD_QUIET,
+    struct pwc_offload_attr attr = {.flags =
+                                        path == log_file ? PWC_OFFLOAD_OBSERVE : PWC_OFFLOAD_QUIET,
                                     .region = r->region,
                                     .state_length = STATE_BYTES,
                                     .targets = &r->remote,
@@ -147,15 +151,20 @@ static bool becomes_rank(struct rank *r, uint32_t number, pwc_offload **offload,
            read(end, &byte, 1) == 1 && renew(r, targets, offload) == 0 && write(ready, "", 1) == 1;
 }
 
-/* Whether the log has the test's puts, in their order. */
+/* Whether the log has the test's puts, in their order, and then its gets. */
 static bool log_is_right(const uint64_t *state)
 {
-    const struct entry *entries = (const void *)(state + 2);
-    bool right = state[0] == 3;
+    const struct entry *entries = (const void *)(state + 3);
+    bool right = state[0] == 5 && state[2] == 0;
 
     for (uint64_t i = 0; i < 3; i++)
         right = right && entries[i].peer == pwc_peer_of(0, 0) && entries[i].id == 70 + i &&
-                entries[i].place == i * LONG && entries[i].length == LONG - i;
+                entries[i].place == i * LONG && entries[i].length == LONG - i &&
+                entries[i].kind == LOG_PUT;
+    for (uint64_t i = 0; i < 2; i++)
+        right = right && entries[3 + i].peer == pwc_peer_of(0, 0) && entries[3 + i].id == 80 * i &&
+                entries[3 + i].place == i && entries[3 + i].length == LONG - i &&
+                entries[3 + i].kind == LOG_GET;
     return right;
 }
 
@@ -300,12 +309,12 @@ static int get(const struct server *s, void *to, size_t n)
 }
 
 /* A server alone, whose handlers send to the asker. */
-static bool open_one(struct server *s, const char *path)
+static bool open_one(struct server *s, unsigned node, const char *path)
 {
     struct order order = {.rank = 1, .size = 2, .target = 0};
 
     return asker_open(2) && pwc_region_key(asker.region, &order.key) == 0 &&
-           server_open(s, 1, path, &order);
+           server_open(s, node, path, &order);
 }
 
 /* ---- the uses -------------------------------------------------------------------------------- */
@@ -317,7 +326,7 @@ static void test_ping_pong(void)
     uint64_t came = 0;
     struct server s;
 
-    CU_ASSERT_TRUE_FATAL(open_one(&s, ping_pong_file));
+    CU_ASSERT_TRUE_FATAL(open_one(&s, 1, ping_pong_file));
     back = asker.memory;
     from = asker.memory + REGION_BYTES / 2;
     rank_fill(from, LONG, 5);
@@ -342,7 +351,7 @@ static void test_product(void)
     struct server s;
     uint32_t wrong = 0;
 
-    CU_ASSERT_TRUE_FATAL(open_one(&s, accumulate_file));
+    CU_ASSERT_TRUE_FATAL(open_one(&s, 1, accumulate_file));
     for (size_t at = 0; at < LONG; at += sizeof(turn))
         memcpy(asker.memory + at, &turn, sizeof(turn));
     for (int i = 0; i < 2; i++)
@@ -360,19 +369,29 @@ static void test_product(void)
 }
 
 /* The server compares its log when it goes on. */
-static void test_log(void)
+static void check_log(unsigned node)
 {
     struct server s;
 
-    CU_ASSERT_TRUE_FATAL(open_one(&s, log_file));
+    CU_ASSERT_TRUE_FATAL(open_one(&s, node, log_file));
     rank_fill(asker.memory, LONG, 6);
     for (uint64_t i = 0; i < 3; i++)
         CU_ASSERT_EQUAL(put(&s, i * LONG, asker.memory, LONG - i, 70 + i), 0);
     memset(asker.memory + REGION_BYTES / 2, 0, REGION_BYTES / 2);
-    CU_ASSERT_EQUAL(get(&s, asker.memory + REGION_BYTES / 2, LONG), 0);
+    CU_ASSERT_EQUAL(get(&s, asker.memory + REGION_BYTES / 2, LONG), 0); /* without a remote event */
     CU_ASSERT_EQUAL(memcmp(asker.memory, asker.memory + REGION_BYTES / 2, LONG), 0);
+    CU_ASSERT_EQUAL(ended(pwc_get(s.remote, 1, asker.memory + REGION_BYTES / 2, LONG - 1,
+                                  PWC_CID_NONE, pwc_cid_u64(80), 0)),
+                    0);
     server_close(&s);
     asker_close();
+}
+
+/* On another node, and on the asker's own. */
+static void test_log(void)
+{
+    check_log(1);
+    check_log(0);
 }
 
 /* ---- an array -------------------------------------------------------------------------------- */

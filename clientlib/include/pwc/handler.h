@@ -59,7 +59,10 @@ enum {
 enum pwc_h_kind {
     PWC_H_PUT = 1,
     PWC_H_MESSAGE = 2,
-    PWC_H_GOT = 3, /* a get of a handler has completed; its id is in `id` */
+    PWC_H_GOT = 3,      /* a get of a handler has completed; its id is in `id` */
+    PWC_H_OBSERVED = 5, /* a peer has read `total` bytes at `place` of the region: the header
+                           handler runs, with PWC_OFFLOAD_OBSERVE, and changes nothing for the
+                           get, whatever it returns; there is no data */
 };
 
 enum pwc_h_flag {
@@ -76,7 +79,7 @@ struct pwc_h_packet {
     uint32_t source;        /* the origin's index among the targets, or PWC_H_NONE */
     uint32_t header_length; /* bytes at `header`; in the first packet only */
     pwc_peer peer;          /* the origin; of a get, its target */
-    uint64_t id;            /* a put's completion id by value; a message's index; a get's id */
+    uint64_t id;            /* completion id by value; a message's index; a handler's get's id */
     const void *header;     /* the completion id's bytes; a message's arguments, 8 bytes each */
     const void *data;       /* this packet's bytes; read only */
     uint64_t length;        /* how many */

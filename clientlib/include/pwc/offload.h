@@ -82,8 +82,9 @@ enum pwc_offload_flags {
     PWC_OFFLOAD_REPEATABLE = 1 << 1, /* the handler that ran when the daemon died may run again;
                                         else its message ends with -ECONNABORTED */
     PWC_OFFLOAD_KEEP = 1 << 2,       /* a fault does not disable it, except for units and time */
-    PWC_OFFLOAD_PLACED = 1 << 3, /* with a region: what is put is placed there, and handlers find
-                                    it there; see below */
+    PWC_OFFLOAD_PLACED = 1 << 3,  /* with a region: what is put is placed there, and handlers find
+                                     it there; see below */
+    PWC_OFFLOAD_OBSERVE = 1 << 4, /* with a region: the header handler runs on gets of peers, too */
 };
 
 #define PWC_OFFLOAD_TARGETS_MAX 64
@@ -116,11 +117,11 @@ struct pwc_offload_attr {
  * which nothing changes at the peers: the header handler runs on the first packet, the payload
  * handler on each, the completion handler with the last one. Where the header handler returns
  * PROCEED or DEFER the put is placed, with its remote event. The put's local event comes when the
- * completion handler has run. Gets are as ever; all else that writes to the region, of atomics,
- * signals, vectors, Long messages and puts of over 64 KiB from loose memory (pwc_put), ends with
- * -EOPNOTSUPP. A put that can't end, since its origin has gone or the offload is disabled or
- * destroyed, is cut: the completion handler runs with PWC_H_CUT. The region must have the right
- * PWC_REMOTE_WRITE.
+ * completion handler has run. Gets are as ever (see PWC_OFFLOAD_OBSERVE); all else that writes to
+ * the region, of atomics, signals, vectors, Long messages and puts of over 64 KiB from loose memory
+ * (pwc_put), ends with -EOPNOTSUPP. A put that can't end, since its origin has gone or the offload
+ * is disabled or destroyed, is cut: the completion handler runs with PWC_H_CUT. The region must
+ * have the right PWC_REMOTE_WRITE.
  *
  * With PWC_OFFLOAD_PLACED a put that its origin does not copy, as it does small ones, travels as
  * any other put: large ones are faster so, and the daemon copies none of their bytes. The handlers
@@ -129,11 +130,17 @@ struct pwc_offload_attr {
  * first handlers of a put are known at its origin, its bytes are written again: a handler that
  * changes them there does better to do so in the completion handler, or elsewhere.
  *
+ * With PWC_OFFLOAD_OBSERVE the header handler runs after each get of a peer, whose data has been
+ * read by then, with the kind PWC_H_OBSERVED: once, also for gets without a remote event. Whatever
+ * it returns, and where it fails, the get ends well, and has its remote event. Long gets, and those
+ * of many pieces (pwc/vector.h), may come as several. Origins end such gets later than others: when
+ * the handler has run.
+ *
  * The offload has the program, the regions and the targets in use: program and regions cannot be
  * freed before it is destroyed. Make it before other contexts bind this one.
  *
  * -EBUSY: a context of this node has bound this one, or somebody has bound the region, or has bound
- * it when its offload had the other state of PWC_OFFLOAD_PLACED;
+ * it when its offload had the other state of PWC_OFFLOAD_PLACED or PWC_OFFLOAD_OBSERVE;
  * -EADDRINUSE: the index or the region has an offload;
  * -EDQUOT; -ERANGE: the memory is not within its region; -EINVAL: a field; -ENOSPC: the
  * daemon has no room for another one; -ENOMEM; -EAGAIN: a target is being bound

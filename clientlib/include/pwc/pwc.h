@@ -31,8 +31,8 @@ extern "C" {
 
 /* The version of these headers; pwc_version() gives that of the library. Compares as a number. */
 #define PWC_VERSION_MAJOR  0
-#define PWC_VERSION_MINOR  6
-#define PWC_VERSION_PATCH  1
+#define PWC_VERSION_MINOR  7
+#define PWC_VERSION_PATCH  0
 #define PWC_VERSION_NUMBER (PWC_VERSION_MAJOR << 16 | PWC_VERSION_MINOR << 8 | PWC_VERSION_PATCH)
 
 #if defined(__GNUC__)

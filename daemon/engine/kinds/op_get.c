@@ -1,7 +1,9 @@
 /*
  * Get: reads by the fabric into client memory, piece by piece, then a record to the owner that it
- * has been read. Thread: the progress thread.
+ * has been read; a get without a remote event has one only where its target observes.
+ * Thread: the progress thread.
  */
+#include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ops/op.h"
 
 #include "shm_ring/fault.h"
@@ -50,20 +52,47 @@ static int get_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *
     return r < 0 ? r : op_piece_posted(e, flow, op, length);
 }
 
+/* Whether a handler of the target is to see the get. */
+static bool is_observed(const struct engine *e, uint32_t flow, const struct op *op)
+{
+    return e->remotes[op->remote].ways & GETS_OBSERVED && op_remote_ours(e, flow, op);
+}
+
+static int stage_observed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
+{
+    struct flow *f = &e->flows[flow];
+    const struct engine_key *key = &e->remotes[op->remote].key;
+    struct ledger_mark mark = {.flow = flow, .epoch = f->epoch, .slot = slot, .nonce = NONE};
+    struct wire_put *w = ledger_stage(
+        e, f->peer, WIRE_OBSERVED, sizeof(*w) + abi_pad8(op_id_len(op)), LEDGER_OPERATION, &mark);
+
+    if (!w)
+        return -ENOSPC;
+    op_fill_wire(e, flow, slot, op, &w->op, w + 1);
+    w->slot = key->slot;
+    w->generation = key->generation;
+    w->offset = op->offset;
+    return 1;
+}
+
 static int get_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     /* The record leaves even without a remote event: once the staging has ended, a read that a link
      * takes along would be lost. */
     if (op->length > 0 && op->phase != OP_READY)
         return -EINPROGRESS;
-    return op_stage_plain(e, flow, slot, op, WIRE_GOT);
+    return is_observed(e, flow, op) ? stage_observed(e, flow, slot, op)
+                                    : op_stage_plain(e, flow, slot, op, WIRE_GOT);
 }
 
 static void get_on_fabric(struct engine *e, uint32_t flow, struct op *op)
 {
+    bool silent;
+
     if (op->phase != OP_QUEUED)
         return;
-    set8(e, &op->phase, op->flags & SUBMIT_NO_RCE ? OP_PLACED : OP_READY);
+    silent = op->flags & SUBMIT_NO_RCE && !is_observed(e, flow, op);
+    set8(e, &op->phase, silent ? OP_PLACED : OP_READY);
     commit(e);
 }
 

@@ -56,7 +56,7 @@ static uint32_t note(struct engine *e, uint32_t peer, const struct wire_batch *w
     if (in->state == INFLOW_FREE || in->peer != peer || in->session == NONE)
         return NONE;
     client = e->sessions[in->session].client;
-    if (op->head.kind == WIRE_PACKET || is_put_batch(e, w) ||
+    if (op->head.kind == WIRE_PACKET || op->head.kind == WIRE_OBSERVED || is_put_batch(e, w) ||
         (op->head.flags & WIRE_MESSAGE && e->session_live[in->session].offloads > 0))
         handlers_note(e, client);
     else

@@ -421,7 +421,8 @@ static int take_directly(struct engine *e, struct arrival *a, int *status)
     return 0;
 }
 
-/* As take_directly, for a packet, or for an active message that may be meant for handlers. */
+/* As take_directly, for a packet, or for an active message or a get that may be meant for handlers.
+ */
 static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
 {
     uint32_t session = e->inflows[a->w.op.flow].session;
@@ -464,7 +465,7 @@ static int take_put_batch(struct engine *e, struct arrival *a)
 static int take_request(struct engine *e, struct arrival *a, int *status)
 {
     put_batch_left(e, &e->inflows[a->w.op.flow]);
-    if (a->w.op.head.kind == WIRE_PACKET ||
+    if (a->w.op.head.kind == WIRE_PACKET || a->w.op.head.kind == WIRE_OBSERVED ||
         (a->w.op.head.flags & WIRE_MESSAGE && offload_concerns(e, a)))
         return take_by_handlers(e, a, status);
     return take_directly(e, a, status);

@@ -45,7 +45,8 @@ static int packet_admit(struct engine *e, uint32_t session, struct arrival *a)
 
     if (status < 0)
         return status;
-    if (e->regions[w->put.slot].packet == 0 || (is_stored(a) && !e->regions[w->put.slot].stores))
+    if (e->regions[w->put.slot].packet == 0 ||
+        (is_stored(a) && !(e->regions[w->put.slot].ways & PUTS_STORED)))
         return -EKEYREJECTED;
     return w->put.offset <= length && w->total <= length - w->put.offset ? 0 : -ERANGE;
 }

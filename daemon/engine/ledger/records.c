@@ -254,6 +254,8 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                      .arrival = &arrival_vector},
     [WIRE_PACKET] = {sizeof(struct wire_packet), true, EVENT | WIRE_CUT | WIRE_STORED | WIRE_NONCE,
                      LEDGER_WAIT_OPERATION, .arrival = &arrival_packet},
+    [WIRE_OBSERVED] = {sizeof(struct wire_put), true, EVENT, LEDGER_WAIT_OPERATION,
+                       .arrival = &arrival_got},
     [WIRE_COLL] = {sizeof(struct wire_coll), true, 0, LEDGER_WAIT_NOTE, .take = take_coll,
                    .after = letter_after},
     [WIRE_FLOOR] = {sizeof(struct wire_floor), false, 0, LEDGER_WAIT_OPERATION, .take = take_floor,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/offload/collect.h"
+#include "daemon/engine/offload/observe.h"
 #include "daemon/engine/offload/region_put.h"
 #include "daemon/engine/offload/turns.h"
 #include "daemon/engine/offload/work.h"
@@ -115,6 +116,8 @@ static int end(struct work *m)
     bool posts = work_event_due(m);
     int r = 0;
 
+    if (m->h.kind == HANDLER_OBSERVED)
+        return observe_end(m);
     if (m->h.flags & (HANDLED_PROCEED | HANDLED_DEFER) && m->h.status == 0) {
         if (m->h.kind != HANDLER_PUT || !work_origin_failed(m))
             return end_by_default(m);
@@ -161,7 +164,7 @@ static void resolve(struct work *m)
         m->h.status = -ECONNABORTED;
         if (m->h.kind == HANDLER_MESSAGE)
             m->h.dropped = m->h.total;
-        m->h.stage = !m->o || m->h.stage >= HANDLER_COMPLETION
+        m->h.stage = !m->o || m->h.stage >= HANDLER_COMPLETION || m->h.kind == HANDLER_OBSERVED
                          ? HANDLER_STAGES
                          : offload_stage(e, m->o, HANDLER_COMPLETION);
     }
@@ -287,13 +290,36 @@ static int run_handlers(struct work *m, uint32_t client)
 
 /* ---- the whole way --------------------------------------------------------------------------- */
 
+static uint32_t kind_of(const struct arrival *a)
+{
+    switch (a->w.op.head.kind) {
+    case WIRE_PACKET:
+        return HANDLER_PUT;
+    case WIRE_OBSERVED:
+        return HANDLER_OBSERVED;
+    default:
+        return HANDLER_MESSAGE;
+    }
+}
+
 /* Whether the inflow holds a message with this record's sequence that the record is no part of: a
  * put, and this is a message, or the other way round. */
 static bool is_other_kind(const struct inflow *in, const struct arrival *a)
 {
-    uint32_t kind = a->w.op.head.kind == WIRE_PACKET ? HANDLER_PUT : HANDLER_MESSAGE;
+    return offload_holds(in, a->w.op.sequence) && in->handled.kind != kind_of(a);
+}
 
-    return offload_holds(in, a->w.op.sequence) && in->handled.kind != kind;
+/* 1: the message is with handlers, as region_put_begin; 0: it is not; -EPROTO. */
+static int begin_any(struct work *m)
+{
+    switch (kind_of(m->a)) {
+    case HANDLER_PUT:
+        return region_put_begin(m);
+    case HANDLER_OBSERVED:
+        return observe_begin(m);
+    default:
+        return begin(m);
+    }
 }
 
 int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
@@ -305,13 +331,9 @@ int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
     m.event = event;
     if (is_other_kind(m.in, a))
         return -EPROTO;
-    if (a->w.op.head.kind == WIRE_PACKET) {
-        r = region_put_begin(&m);
-        if (r <= 0)
-            return r < 0 ? r : OFFLOAD_DONE;
-    } else if (!begin(&m)) {
-        return OFFLOAD_NOT_OURS;
-    }
+    r = begin_any(&m);
+    if (r <= 0)
+        return r < 0 ? r : a->w.op.head.kind == WIRE_PACKET ? OFFLOAD_DONE : OFFLOAD_NOT_OURS;
     handlers_note(e, client);
     check(&m);
     if (m.h.status == 0 && work_wants_reply(&m)) {
@@ -337,11 +359,10 @@ int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
 void offload_ended(struct engine *e, struct arrival *a)
 {
     struct work m = work_by_inflow(e, a->w.op.flow, a);
-    bool packet = a->w.op.head.kind == WIRE_PACKET;
 
-    if (!packet && !m.in->handled.open)
+    if (a->w.op.head.kind != WIRE_PACKET && !m.in->handled.open)
         return;
-    if (!(packet ? region_put_begin(&m) > 0 : begin(&m)))
+    if (begin_any(&m) <= 0)
         return;
     if (m.last) {
         work_close(&m);

@@ -1,8 +1,9 @@
 /*
- * A message's way through the handlers of an offload: an active message, which is one record, or a
- * put to the offload's region, which comes in packets. Each handler is a transaction of its own;
- * the inflow notes in the arena which handlers have run (struct handled), so that a record that
- * comes again goes on where it was, over broken links and over deaths of the daemon.
+ * A message's way through the handlers of an offload: an active message, which is one record, a put
+ * to the offload's region, which comes in packets, or a get from it (observe.h). Each handler is a
+ * transaction of its own; the inflow notes in the arena which handlers have run (struct handled),
+ * so that a record that comes again goes on where it was, over broken links and over deaths of the
+ * daemon.
  *
  *     room for event, verdict, reply --> doubt --> handler --> sends, events, next stage | commit
  *        |                                           |
@@ -30,8 +31,8 @@
 #include "daemon/engine/ledger/records.h"
 #include "daemon/engine/session/session.h"
 
-/* Whether handlers may have to do with this record, an active message's request. A packet always
- * goes to them. */
+/* Whether handlers may have to do with this record, an active message's request. A packet, or a get
+ * that is observed, always goes to them. */
 static inline bool offload_concerns(const struct engine *e, const struct arrival *a)
 {
     const struct inflow *in = &e->inflows[a->w.op.flow];

@@ -90,7 +90,8 @@ static int region_offload(struct work *m)
     if (r < 0)
         return r;
     region = &e->regions[w->put.slot];
-    if (region->packet == 0 || (w->put.op.head.flags & WIRE_STORED && !region->stores))
+    if (region->packet == 0 ||
+        (w->put.op.head.flags & WIRE_STORED && !(region->ways & PUTS_STORED)))
         return -EOPNOTSUPP;
     if (region->offload == NONE)
         return -ESHUTDOWN;

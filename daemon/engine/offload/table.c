@@ -249,11 +249,18 @@ static bool neighbour_passes_by(const struct engine *e, uint32_t session)
     return false;
 }
 
-/* Whether puts to this region may go to handlers: all who have bound it must know, and how. */
-static int region_check(const struct engine *e, const struct engine_range *host, bool stores)
+static uint32_t ways_of(const struct engine_offload_info *info)
 {
+    return (info->flags & ENGINE_OFFLOAD_PLACED ? PUTS_STORED : 0) |
+           (info->flags & ENGINE_OFFLOAD_OBSERVE ? GETS_OBSERVED : 0);
+}
+
+/* Whether puts to this region may go to handlers: all who have bound it must know, and how. */
+static int region_check(const struct engine *e, const struct engine_offload_info *info)
+{
+    const struct engine_range *host = &info->host;
     const struct region *region = &e->regions[host->slot];
-    bool knows = region->packet > 0 && stores == (region->stores > 0);
+    bool knows = region->packet > 0 && region->ways == ways_of(info);
 
     if (host->length == 0 || host->offset != 0 || host->length != region->length ||
         !(region->rights & ENGINE_REMOTE_WRITE))
@@ -286,8 +293,8 @@ static int info_check(const struct engine *e, uint32_t session,
     if (neighbour_passes_by(e, session))
         return -EBUSY;
     if (info->takes == OFFLOAD_PUTS)
-        return region_check(e, &info->host, info->flags & ENGINE_OFFLOAD_PLACED);
-    if (info->flags & ENGINE_OFFLOAD_PLACED)
+        return region_check(e, info);
+    if (ways_of(info) != 0)
         return -EINVAL;
     return offload_of_index(e, session, info->index) == NONE ? 0 : -EADDRINUSE;
 }
@@ -341,7 +348,7 @@ int engine_offload_create(struct engine *e, uint32_t session,
     if (info->takes == OFFLOAD_PUTS) {
         set32(e, &e->regions[info->host.slot].offload, offload);
         set32(e, &e->regions[info->host.slot].packet, packet_longest(&e->config));
-        set32(e, &e->regions[info->host.slot].stores, (info->flags & ENGINE_OFFLOAD_PLACED) != 0);
+        set32(e, &e->regions[info->host.slot].ways, ways_of(info));
     }
     commit(e);
     FAULT(OFFLOAD_MADE);

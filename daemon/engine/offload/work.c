@@ -72,6 +72,10 @@ static void advance(struct work *m, uint32_t returned)
     m->h.flags &= ~(uint32_t)HANDLED_RERUN;
     if (returned & HANDLER_PENDING)
         m->h.flags |= HANDLED_PENDING;
+    if (m->h.kind == HANDLER_OBSERVED) { /* the get is done */
+        m->h.stage = HANDLER_STAGES;
+        return;
+    }
     switch (returned & HANDLER_RETURN_MASK) {
     case HANDLER_DROP:
         m->h.dropped += m->bytes.data;

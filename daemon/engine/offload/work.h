@@ -1,8 +1,8 @@
 /*
  * A message under way through handlers: a record, or none, with a copy of what its inflow, or a
  * get's entry, notes in the arena. Private to handle.c, which leads a message through its handlers,
- * region_put.c, which knows puts in packets, and got.c, which knows gets. Thread: the progress
- * thread.
+ * region_put.c, which knows puts in packets, observe.c, which knows gets of peers, and got.c, which
+ * knows those of handlers. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_OFFLOAD_WORK_H
 #define PWC_ENGINE_OFFLOAD_WORK_H
@@ -22,7 +22,7 @@ struct work {
     struct handled *noted; /* in the arena */
     struct offload *o;     /* NULL: it has gone */
     uint32_t offload;
-    uint32_t event; /* bytes of the default action's */
+    uint32_t event; /* bytes of the default action's; of a get that is observed, and of a fault's */
     uint64_t units; /* that its handlers have taken now */
     uint64_t begun; /* ns: the first of them */
     /* The record's part of the message: all of it, but for a put. */
@@ -58,7 +58,8 @@ static inline bool work_wants_reply(const struct work *m)
 /* Whether its origin has failed: nothing is expected any more. */
 static inline bool work_origin_failed(const struct work *m)
 {
-    return m->a->w.op.head.flags & (m->h.kind == HANDLER_PUT ? WIRE_CUT : WIRE_NO_EVENT);
+    return m->h.kind != HANDLER_OBSERVED &&
+           m->a->w.op.head.flags & (m->h.kind == HANDLER_PUT ? WIRE_CUT : WIRE_NO_EVENT);
 }
 
 /* Within a transaction: the arena knows how far the message is. */

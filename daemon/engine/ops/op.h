@@ -196,7 +196,7 @@ static inline void op_bytes(struct engine *e, struct flow *f, uint64_t slot, con
  * record is a PACKET (WIRE_STORED). */
 static inline bool op_is_stored(const struct engine *e, const struct op *op)
 {
-    return op->kind == SUBMIT_PUT && e->remotes[op->remote].stores > 0 && op->length > 0 &&
+    return op->kind == SUBMIT_PUT && e->remotes[op->remote].ways & PUTS_STORED && op->length > 0 &&
            !(op->flags & SUBMIT_INLINE);
 }
 

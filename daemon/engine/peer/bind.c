@@ -264,9 +264,12 @@ static int bind_resolve(struct engine *e, uint32_t peer, uint32_t session,
         answer->rights = (uint16_t)region->rights;
         answer->length = region->length;
         answer->packet = (uint16_t)(region->packet / WIRE_PACKET_UNIT);
-        if (region->stores)
+        if (region->ways & PUTS_STORED)
             answer->rights |= WIRE_BOUND_STORES;
-        if (region->packet == 0 || region->stores || region->rights & ENGINE_REMOTE_READ) {
+        if (region->ways & GETS_OBSERVED)
+            answer->rights |= WIRE_BOUND_OBSERVES;
+        if (region->packet == 0 || region->ways & PUTS_STORED ||
+            region->rights & ENGINE_REMOTE_READ) {
             answer->address = segment->memory.address + region->offset;
             answer->key = segment->memory.key;
         }
@@ -313,6 +316,14 @@ int bind_asked(struct engine *e, uint32_t peer, const struct ledger_record *reco
     return 0;
 }
 
+static uint32_t ways_of(const struct wire_bound *w)
+{
+    if (w->packet == 0)
+        return 0;
+    return (w->rights & WIRE_BOUND_STORES ? PUTS_STORED : 0) |
+           (w->rights & WIRE_BOUND_OBSERVES ? GETS_OBSERVED : 0);
+}
+
 int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *record)
 {
     struct wire_bound w;
@@ -353,9 +364,9 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
         set64(e, &r->length, w.length);
         set64(e, &r->address, w.address);
         set64(e, &r->fabric_key, w.key);
-        set32(e, &r->rights, w.rights & ~WIRE_BOUND_STORES);
+        set32(e, &r->rights, w.rights & ~(WIRE_BOUND_STORES | WIRE_BOUND_OBSERVES));
         set32(e, &r->packet, w.packet * WIRE_PACKET_UNIT);
-        set32(e, &r->stores, w.packet > 0 && w.rights & WIRE_BOUND_STORES);
+        set32(e, &r->ways, ways_of(&w));
         set32(e, &r->state, REMOTE_READY);
         if (binding)
             bind_ended(e, w.remote, 0);

@@ -41,7 +41,7 @@ int engine_region_open(struct engine *e, uint32_t client, uint32_t segment, uint
     region->grants = 0;
     region->offloads = 0;
     region->packet = 0;
-    region->stores = 0;
+    region->ways = 0;
     region->offload = NONE;
     e->host->random(e->host->context, region->secret, sizeof(region->secret));
     set32(e, &region->generation, region->generation + 1);

@@ -56,6 +56,11 @@ enum remote_state {
     REMOTE_REVOKED = 4, /* withdrawn by the owner, or its peer is lost */
 };
 
+enum region_ways {
+    PUTS_STORED = 1 << 0,   /* puts that are not packed are placed, and have one record */
+    GETS_OBSERVED = 1 << 1, /* each get has a record for handlers */
+};
+
 struct remote {
     uint32_t state;
     uint32_t flow;
@@ -69,7 +74,7 @@ struct remote {
     uint64_t fabric_key;
     uint32_t rights;
     uint32_t packet; /* puts travel as PACKETs of this size, for handlers; 0: not so */
-    uint32_t stores; /* with that: except for small ones, which are placed, and have one record */
+    uint32_t ways;   /* with that: enum region_ways */
     uint32_t has_key;
     uint32_t revoke_due; /* REVOKED is to be answered when the last fabric operation has ended */
     uint32_t unbound;    /* the client let go; freed when the flow's head has passed free_after */

@@ -61,8 +61,9 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU(CODE_SUB, 1, 1),
         op(CODE_JMP | CODE_JNE, 1, 0, -2, 0),
         ALU(CODE_AND, 9, 65535),
-        op(CODE_JMP, 0, 0, 51, 0), /* to the sends */
-        op(CODE_JMP | CODE_JEQ, 2, 0, 8, HANDLER_PUT),
+        op(CODE_JMP, 0, 0, 52, 0), /* to the sends */
+        op(CODE_JMP | CODE_JEQ, 2, 0, 9, HANDLER_PUT),
+        op(CODE_JMP | CODE_JEQ, 2, 0, 8, HANDLER_OBSERVED),
         LOAD(9, 6, 32),
         LOAD(7, 9, 0),
         /* turns of a loop, of 2 units */
@@ -490,6 +491,29 @@ uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t fla
     }
     if (s->count == SCENE_MESSAGES || !message_room(&s->client[0]) ||
         message_raw(&s->client[0], false, &put, put.record.size) < 0)
+        return SCENE_MESSAGES;
+    message_submitted(&s->client[0]);
+    s->messages[s->count] = (struct scene_message){.plan = plan, .length = length, .sent = true};
+    return s->count++;
+}
+
+uint32_t scene_get(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags)
+{
+    const struct world_client *c = &s->world->clients[0];
+    const struct submit_record get = {.size = sizeof(get),
+                                      .kind = SUBMIT_GET,
+                                      .flags = flags,
+                                      .remote = s->remote,
+                                      .reserve = event_bytes(0),
+                                      .offset = SCENE_PLACE,
+                                      .length = length,
+                                      .lid = s->count,
+                                      .rid = (uint64_t)s->count << 48 | plan,
+                                      .segment = c->segments[WORLD_MAIN].handle,
+                                      .local_offset = c->contexts[0].offset};
+
+    if (s->count == SCENE_MESSAGES || !message_room(&s->client[0]) ||
+        message_raw(&s->client[0], false, &get, get.size) < 0)
         return SCENE_MESSAGES;
     message_submitted(&s->client[0]);
     s->messages[s->count] = (struct scene_message){.plan = plan, .length = length, .sent = true};

@@ -18,8 +18,8 @@
  *     then bytes[number]: of payload handlers, each packet's length and offset << 32 then
  *     gots[number]: runs on gets that have completed, reruns << 16, those that have failed << 32
  *
- * Or the offload takes puts to that region: the number and the plan stand in the completion id,
- * number << 48 | plan, and the upper half of the region is for what is placed.
+ * Or the offload takes puts to that region, and observes gets from it: number and plan stand in the
+ * completion id, number << 48 | plan, and the upper half of the region is for what is placed.
  *
  * A helper's -EAGAIN makes the handler return AGAIN.
  *
@@ -119,6 +119,8 @@ uint32_t scene_send(struct scene *s, uint64_t plan, bool wants_reply, uint32_t p
  * client 0's (enum world_segment_use): as scene_send. */
 uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags,
                    uint32_t segment);
+/* Gets from there: as scene_put. */
+uint32_t scene_get(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags);
 /* Takes all events. Returns whether there were any. */
 bool scene_look(struct scene *s);
 /* Makes one round, and takes all events. False: nothing moves any more. */

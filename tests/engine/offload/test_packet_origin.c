@@ -19,7 +19,7 @@ enum {
 /* ---- the target ------------------------------------------------------------------------------ */
 
 /* Answers a BIND: the region takes packets of this many bytes; 0: it takes none. `rights` may have
- * WIRE_BOUND_STORES. */
+ * WIRE_BOUND_STORES, WIRE_BOUND_OBSERVES. */
 static void answer_bind_with(struct bench *b, uint32_t remote, uint32_t flow, uint32_t piece,
                              uint16_t rights)
 {
@@ -448,6 +448,85 @@ static void outcomes_of_packets(void)
     bench_free(b);
 }
 
+/* ---- gets that are observed ------------------------------------------------------------------ */
+
+static const struct wire_put *observed_from(const struct bench *b, uint64_t at)
+{
+    while (at < staged(b)) {
+        const struct wire_record *head = peek_record(b->engine, 1, at);
+
+        if (head->kind == WIRE_OBSERVED)
+            return (const void *)head;
+        at += head->words * UINT64_C(8);
+    }
+    return NULL;
+}
+
+static void get(struct bench *b)
+{
+    const struct submit_record record = {.size = sizeof(record),
+                                         .kind = SUBMIT_GET,
+                                         .flags = SUBMIT_NO_RCE,
+                                         .remote = 0,
+                                         .reserve = event_bytes(0),
+                                         .offset = 64,
+                                         .length = MIDDLE,
+                                         .rid = 7};
+
+    bench_submit(b, &record);
+    bench_steps(b, 4);
+}
+
+/* A get without a remote event has a record where its target observes, and ends when that is
+ * consumed; a link that breaks before has it again, and no second read. Elsewhere it has none, also
+ * where a region that takes no packets claims to observe. */
+static void observed_gets(void)
+{
+    static const struct {
+        uint32_t piece;
+        uint16_t rights;
+        bool record;
+    } rows[] = {{PIECE, 3 | WIRE_BOUND_OBSERVES, true},
+                {PIECE, 3 | WIRE_BOUND_OBSERVES | WIRE_BOUND_STORES, true},
+                {PIECE, 3 | WIRE_BOUND_STORES, false},
+                {PIECE, 3, false},
+                {0, 3 | WIRE_BOUND_OBSERVES, false}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const struct engine_key key = BENCH_KEY;
+        struct bench *b = unbound_bench(false);
+        const struct wire_put *w;
+        struct event_record event;
+        uint64_t from;
+
+        CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
+        answer_bind_with(b, 0, TARGET_FLOW, rows[i].piece, rows[i].rights);
+        from = staged(b);
+        get(b);
+        CU_ASSERT_EQUAL(b->fabric.payloads, 1);
+        w = observed_from(b, from);
+        CU_ASSERT_EQUAL_FATAL(w != NULL, rows[i].record);
+        if (w) {
+            CU_ASSERT_EQUAL(w->op.head.flags, WIRE_NO_EVENT);
+            CU_ASSERT_EQUAL(w->op.flow, TARGET_FLOW);
+            CU_ASSERT_EQUAL(w->op.length, MIDDLE);
+            CU_ASSERT_EQUAL(w->op.rid, 7);
+            CU_ASSERT_EQUAL(w->slot, key.slot);
+            CU_ASSERT_EQUAL(w->generation, key.generation);
+            CU_ASSERT_EQUAL(w->offset, 64);
+            CU_ASSERT_FALSE(bench_local_event(b, &event));
+            break_link(b);
+            link_again(b, from);
+            CU_ASSERT_PTR_NOT_NULL(observed_from(b, from));
+            CU_ASSERT_EQUAL(b->fabric.payloads, 1);
+            bench_ack(b);
+        }
+        check_event(b, 0);
+        CU_ASSERT_FALSE(b->broken || b->quarantined);
+        bench_free(b);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"its target ends in the middle of a put", gone_in_the_middle},
@@ -458,6 +537,7 @@ int main(void)
                            {"a stored put is cut", stored_and_cut},
                            {"outcomes of a batch", outcomes_of_a_batch},
                            {"outcomes of what is no batch", outcomes_of_packets},
+                           {"gets that are observed", observed_gets},
                            CU_TEST_INFO_NULL};
 
     return suite_run("packets at their origin", tests);

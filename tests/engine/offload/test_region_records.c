@@ -305,6 +305,7 @@ static void keys_of_the_own_context(void)
     } rows[] = {{0, ENGINE_REMOTE_WRITE, 0, 0, false},
                 {0, ENGINE_REMOTE_WRITE | ENGINE_REMOTE_READ, 0, 0, true},
                 {0, ENGINE_REMOTE_WRITE, 0, ENGINE_OFFLOAD_PLACED, true},
+                {0, ENGINE_REMOTE_WRITE, 0, ENGINE_OFFLOAD_OBSERVE, false},
                 {UINT64_C(1) << 32, ENGINE_REMOTE_WRITE, -EKEYREJECTED, 0, false}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -341,17 +342,16 @@ static void keys_of_the_own_context(void)
         CU_ASSERT_EQUAL(answer.address != 0, rows[i].address);
         CU_ASSERT_EQUAL(answer.rights & WIRE_BOUND_STORES,
                         rows[i].flags & ENGINE_OFFLOAD_PLACED ? WIRE_BOUND_STORES : 0);
+        CU_ASSERT_EQUAL(answer.rights & WIRE_BOUND_OBSERVES,
+                        rows[i].flags & ENGINE_OFFLOAD_OBSERVE ? WIRE_BOUND_OBSERVES : 0);
         CU_ASSERT_FALSE(b->broken);
         bench_free(b);
         free(memory);
     }
 }
 
-/* A message with the sequence of a put that is under way. */
-static void message_of_a_put(void)
+static void send_message(struct bench *b)
 {
-    uint32_t handle;
-    struct bench *b = new_bench(&handle);
     const struct {
         struct wire_op op;
         struct message message;
@@ -363,12 +363,112 @@ static void message_of_a_put(void)
                   .rid_len = sizeof(m.message)},
            .message = {.kind = SUBMIT_SHORT, .token = UINT32_MAX}};
 
-    send_at(b, 0);
     CU_ASSERT_TRUE_FATAL(bench_send(b, &m, sizeof(m)));
+}
+
+/* A message with the sequence of a put that is under way. */
+static void message_of_a_put(void)
+{
+    uint32_t handle;
+    struct bench *b = new_bench(&handle);
+
+    send_at(b, 0);
+    send_message(b);
     CU_ASSERT_TRUE(b->broken);
     CU_ASSERT_EQUAL(bench_events(b), 0);
     check_runs(b, handle, 1, 1, 0);
     bench_free(b);
+}
+
+/* ---- gets that are observed ------------------------------------------------------------------ */
+
+static struct wire_put observed(const struct bench *b, const struct engine_key *key)
+{
+    return (struct wire_put){
+        .op = {.head = {.words = sizeof(struct wire_put) / 8, .kind = WIRE_OBSERVED},
+               .flow = bench_inflow(b),
+               .sequence = SEQUENCE,
+               .length = PART},
+        .slot = key->slot,
+        .generation = key->generation,
+        .offset = PLACE};
+}
+
+/* The handler runs on a get that its peer may have made, and on no other; the get has its event,
+ * whatever the record claims. */
+static void observed_records(void)
+{
+    static const struct {
+        uint32_t flags, rights;
+        uint64_t offset;
+        uint32_t length, other, slot; /* added to the generation and the slot */
+        uint64_t runs;
+    } rows[] = {{ENGINE_OFFLOAD_OBSERVE, 3, PLACE, PART, 0, 0, 1},
+                {ENGINE_OFFLOAD_OBSERVE, 3, 4096 - PART, PART, 0, 0, 1},
+                {ENGINE_OFFLOAD_OBSERVE, 3, 4096, 0, 0, 0, 1},
+                {ENGINE_OFFLOAD_OBSERVE, 3, 4097 - PART, PART, 0, 0, 0},
+                {ENGINE_OFFLOAD_OBSERVE, 3, 4097, 0, 0, 0, 0},
+                {ENGINE_OFFLOAD_OBSERVE, 3, UINT64_MAX, 1, 0, 0, 0},
+                {ENGINE_OFFLOAD_OBSERVE, ENGINE_REMOTE_WRITE, PLACE, PART, 0, 0, 0},
+                {ENGINE_OFFLOAD_OBSERVE, 3, PLACE, PART, 1, 0, 0},
+                {ENGINE_OFFLOAD_OBSERVE, 3, PLACE, PART, 0, 1u << 30, 0},
+                {0, 3, PLACE, PART, 0, 0, 0}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        uint32_t plain, handle;
+        struct bench *b = new_bench(&plain);
+        struct engine_key key;
+        struct wire_put w;
+        uint64_t events;
+
+        CU_ASSERT_EQUAL_FATAL(engine_region_open(b->engine, 0, 0, 4096, 4096, rows[i].rights, &key),
+                              0);
+        handle = create_like(b, &key,
+                             (struct engine_offload_info){.program = load(b, HANDLER_DROP, 0),
+                                                          .flags = rows[i].flags});
+        w = observed(b, &key);
+        w.op.length = rows[i].length;
+        w.offset = rows[i].offset;
+        w.generation += rows[i].other;
+        w.slot += rows[i].slot;
+        events = bench_events(b);
+        CU_ASSERT_TRUE_FATAL(bench_send(b, &w, sizeof(w)));
+        CU_ASSERT_FALSE(b->broken || b->quarantined);
+        CU_ASSERT_EQUAL(bench_events(b), events + event_bytes(0));
+        CU_ASSERT_EQUAL(failed(b), 0);
+        check_runs(b, handle, rows[i].runs, 0, 0);
+        check_runs(b, plain, 0, 0, 0);
+        bench_free(b);
+    }
+}
+
+/* A get waits for its client's turn: it comes again; a put or a message with its sequence ends the
+ * link. */
+static void observed_and_refused(void)
+{
+    for (uint32_t other = 0; other < 3; other++) {
+        uint32_t handle;
+        struct bench *b = new_bench_with(&handle, ENGINE_OFFLOAD_OBSERVE);
+        struct wire_put w = observed(b, &b->key);
+
+        poke_other_work(b->engine);
+        poke_handler_debt(b->engine, 0, 1 << 24);
+        CU_ASSERT_TRUE_FATAL(bench_send(b, &w, sizeof(w)));
+        CU_ASSERT_EQUAL_FATAL(sent(b, WIRE_REFUSE), 1);
+        CU_ASSERT_EQUAL(bench_events(b), 0);
+        for (int j = 0; j < 100 && sent(b, WIRE_GO) == 0; j++)
+            bench_steps(b, 100);
+        if (other == 0)
+            CU_ASSERT_TRUE_FATAL(bench_send(b, &w, sizeof(w)));
+        if (other == 1)
+            send_at(b, 0);
+        if (other == 2)
+            send_message(b);
+        CU_ASSERT_EQUAL(b->broken, other > 0);
+        check_runs(b, handle, other == 0, 0, 0);
+        CU_ASSERT_EQUAL(bench_events(b), other > 0 ? 0 : event_bytes(0));
+        bench_free(b);
+    }
 }
 
 /* The first packet of a put begins it. */
@@ -620,6 +720,8 @@ int main(void)
                            {"packets of a plain region", packets_of_a_plain_region},
                            {"keys of the own context", keys_of_the_own_context},
                            {"a message of a put", message_of_a_put},
+                           {"gets that are observed", observed_records},
+                           {"observed and refused", observed_and_refused},
                            {"a put begins in the middle", begins_in_the_middle},
                            {"packets come twice", comes_twice},
                            {"cut by its origin", cut_by_its_origin},

@@ -262,6 +262,61 @@ static void run_steps_once(struct driver *d)
     run_steps(d, 0);
 }
 
+/* Gets that are observed end well whatever has become of their handler; every other one has a
+ * remote event. */
+static const char *check_observed(uint32_t number, uint32_t flags, uint32_t *doubts)
+{
+    const struct scene_message *m = &scene.messages[number];
+    uint64_t runs = scene_runs(&scene, number, HANDLER_HEADER);
+    uint64_t again = scene_reruns(&scene, number, HANDLER_HEADER);
+    uint32_t lost = m->events[OFFLOAD_FAILED];
+
+    *doubts += (uint32_t)again + lost;
+    if (m->status != 0)
+        return strerror(-m->status);
+    if (m->events[0] != number % 2)
+        return "the event of a get has not come once";
+    if (flags & ENGINE_OFFLOAD_REPEATABLE ? runs > 1 || runs + again == 0 || lost > 0
+                                          : runs > 1 || runs + lost == 0 || again > 0)
+        return "the handler of a get has not run once";
+    return m->puts[HANDLER_HEADER] + lost == 1 && m->own[HANDLER_HEADER] + lost == 1
+               ? NULL
+               : "a send of the handler of a get has not come once";
+}
+
+static void run_observed(struct driver *d, uint32_t flags)
+{
+    struct world *w = ((struct world_path *)d->path->context)->world;
+    uint32_t doubts = 0;
+
+    if (!begin_puts(d, flags | ENGINE_OFFLOAD_OBSERVE))
+        return;
+    for (uint32_t i = 0; i < 6; i++) {
+        scene_get(&scene, scene_plan(HANDLER_PROCEED | SCENE_PUT | SCENE_EVENT, 0, 0), 100,
+                  i % 2 ? 0 : SUBMIT_NO_RCE);
+        scene_turn(&scene);
+    }
+    scene_finish(&scene);
+    for (uint32_t i = 0; i < scene.count && !w->failed; i++) {
+        const char *wrong = check_observed(i, flags, &doubts);
+
+        if (wrong)
+            world_fail(w, "get %u: %s", i, wrong);
+    }
+    if (doubts > w->nodes[0].deaths + w->nodes[1].deaths)
+        world_fail(w, "%u handlers in doubt, and fewer deaths", doubts);
+}
+
+static void run_observed_repeatable(struct driver *d)
+{
+    run_observed(d, ENGINE_OFFLOAD_REPEATABLE);
+}
+
+static void run_observed_once(struct driver *d)
+{
+    run_observed(d, 0);
+}
+
 /* Gets of handlers: the handler of each has run once, with its bytes there, or was in doubt. */
 static const char *check_gets(uint32_t number, uint32_t flags, uint32_t *doubts)
 {
@@ -339,6 +394,9 @@ const struct crash_scenario crash_offload_scenarios[] = {
      ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"puts in batches", run_batches_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"handlers, full rings", run_full, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"gets that are observed, handlers that may run again", run_observed_repeatable, UINT64_MAX,
+     ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"gets that are observed", run_observed_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 const size_t crash_offload_count =
     sizeof(crash_offload_scenarios) / sizeof(crash_offload_scenarios[0]);
