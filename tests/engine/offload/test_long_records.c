@@ -214,6 +214,22 @@ static void where_it_stands(void)
     }
 }
 
+/* A Long whose payload a series of puts has placed is a record alone. */
+static void a_series(void)
+{
+    struct bench *b = bench_with(true, 3);
+    struct long_record r = placed(b, 1);
+
+    r.op.head.kind = WIRE_NOTE;
+    send_placed(b, &r);
+    CU_ASSERT_EQUAL(runs(b), 1);
+    CU_ASSERT_EQUAL(b->segment[PLACE], 1);
+    CU_ASSERT_EQUAL(offload(b).bytes, LENGTH);
+    CU_ASSERT_EQUAL(last(b, WIRE_FAIL), 1);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
 /* A region that is no offload's host window, but that peers may write to. */
 static void another_region(void)
 {
@@ -302,9 +318,13 @@ static void not_placed(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"where it stands", where_it_stands}, {"another region", another_region},
-                           {"what comes again", comes_again},    {"placed once", placed_once},
-                           {"not placed", not_placed},           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {{"where it stands", where_it_stands},
+                           {"a series", a_series},
+                           {"another region", another_region},
+                           {"what comes again", comes_again},
+                           {"placed once", placed_once},
+                           {"not placed", not_placed},
+                           CU_TEST_INFO_NULL};
 
     return suite_run("records of Longs", tests);
 }
