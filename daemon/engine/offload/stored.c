@@ -54,8 +54,9 @@ static int find_place(const struct work *m, uint64_t *place)
 
     if (r < 0)
         return r;
-    if (w->slot != host->slot || w->generation != host->generation || w->offset < host->offset ||
-        m->h.total > host->length || w->offset - host->offset > host->length - m->h.total)
+    /* An offset in front of the window is a difference that is longer than any window. */
+    if (w->slot != host->slot || w->generation != host->generation || m->h.total > host->length ||
+        w->offset - host->offset > host->length - m->h.total)
         return -EMSGSIZE;
     *place = w->offset - host->offset;
     return 0;

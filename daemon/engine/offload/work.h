@@ -54,7 +54,7 @@ static inline struct work work_by_inflow(struct engine *e, uint32_t inflow, stru
 
 static inline bool work_wants_reply(const struct work *m)
 {
-    return m->h.kind == HANDLER_MESSAGE && m->a && !(m->a->w.op.head.flags & WIRE_NO_REPLY);
+    return m->h.kind == HANDLER_MESSAGE && !(m->a->w.op.head.flags & WIRE_NO_REPLY);
 }
 
 /* Whether it may be more than one packet: a put, or a Long. */

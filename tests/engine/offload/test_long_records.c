@@ -19,13 +19,15 @@ enum {
     WINDOW_BYTES = 1024,
     PLACE = WINDOW + 64,
     LENGTH = 200,
+    FLOWS = 40,
     NO_CHUNKS = 1000, /* more than the bench has: no chunk is left for sends */
 };
 
 /* ---- the offload ----------------------------------------------------------------------------- */
 
 /* The header handler adds 1 to the first byte of the data, through the host window, if `data` and
- * `place` name the same byte; then it sends a message to target 0, or says AGAIN. */
+ * `place` name the same byte; then it sends a message to target 0, or says AGAIN. The completion
+ * handler counts its runs, after some 4000 units. */
 static uint32_t load(struct bench *b)
 {
     const struct handler_instruction code[] = {
@@ -46,6 +48,14 @@ static uint32_t load(struct bench *b)
         OR_AGAIN,
         ALU(CODE_MOV, 0, HANDLER_PROCESS_DATA),
         EXIT,
+        ALU(CODE_MOV, 3, 2000),
+        ALU(CODE_SUB, 3, 1),
+        op(CODE_JMP | CODE_JNE, 3, 0, -2, 0),
+        ALU(CODE_MOV, 1, 0),
+        ALU(CODE_MOV, 2, 1),
+        HELPER(HELPER_COUNTER_ADD),
+        ALU(CODE_MOV, 0, HANDLER_SUCCESS),
+        EXIT,
     };
     uint64_t words[64] = {0};
     struct handler_image *image = (void *)words;
@@ -55,7 +65,7 @@ static uint32_t load(struct bench *b)
 
     *image = (struct handler_image){.magic = HANDLER_IMAGE_MAGIC,
                                     .instructions = COUNT(code),
-                                    .entry = {0, HANDLER_NONE, HANDLER_NONE}};
+                                    .entry = {0, HANDLER_NONE, COUNT(code) - 8}};
     memcpy(words + 5, code, sizeof(code));
     CU_ASSERT_EQUAL_FATAL(image_check(words, bytes, &wrong), 0);
     program = engine_program_load(b->engine, 0, image, bytes);
@@ -304,6 +314,58 @@ static void placed_once(void)
     bench_free(b);
 }
 
+/* A Long waits, and its offload is destroyed: the origin gets that status, and nothing is placed
+ * any more. */
+static void without_its_offload(void)
+{
+    struct bench *b = bench_with(true, 3);
+
+    poke_chunks_keep(b->engine, NO_CHUNKS);
+    send_packed(b, 1, 7);
+    CU_ASSERT_EQUAL(last(b, WIRE_REFUSE), -EBUSY);
+    CU_ASSERT_EQUAL(
+        engine_offload_destroy(b->engine, 0, (uint32_t)peek_offload_of(b->engine, 0, INDEX)), 0);
+    poke_chunks_keep(b->engine, 0);
+    b->segment[PLACE] = 1;
+    send_packed(b, 1, 7);
+    CU_ASSERT_EQUAL(b->segment[PLACE], 1);
+    CU_ASSERT_EQUAL(last(b, WIRE_FAIL), -ESHUTDOWN);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
+/* Many Longs wait when their offload is disabled, and are cut in bounded steps. One whose record
+ * comes again between these is cut at once: its completion handler has run before its origin gets a
+ * status. */
+static void between_cuts(void)
+{
+    struct bench *b = bench_with(true, 3);
+    struct long_record r = placed(b, 1);
+    uint32_t handle = (uint32_t)peek_offload_of(b->engine, 0, INDEX);
+    uint64_t before;
+
+    poke_chunks_keep(b->engine, NO_CHUNKS);
+    for (uint32_t i = 0; i < FLOWS; i++) {
+        if (i > 0)
+            bench_bind(b, ORIGIN_FLOW + i);
+        r.op.flow = i;
+        send_placed(b, &r);
+    }
+    CU_ASSERT_FALSE_FATAL(b->broken);
+    CU_ASSERT_EQUAL(engine_offload_disable(b->engine, 0, handle), -EAGAIN);
+    before = offload(b).counters[0];
+    CU_ASSERT(before > 0 && before < FLOWS / 2);
+    r.op.flow = 0; /* the last one is cut first */
+    send_placed(b, &r);
+    CU_ASSERT_EQUAL(last(b, WIRE_FAIL), -ESHUTDOWN);
+    CU_ASSERT(offload(b).counters[0] < FLOWS);
+    bench_steps(b, FLOWS);
+    CU_ASSERT_EQUAL(offload(b).counters[0], FLOWS);
+    CU_ASSERT_EQUAL(offload(b).state, OFFLOAD_DISABLED);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
 /* What is not to be placed in the region is not: the origin gets the status. */
 static void not_placed(void)
 {
@@ -323,6 +385,8 @@ int main(void)
                            {"another region", another_region},
                            {"what comes again", comes_again},
                            {"placed once", placed_once},
+                           {"its offload has gone", without_its_offload},
+                           {"between cuts", between_cuts},
                            {"not placed", not_placed},
                            CU_TEST_INFO_NULL};
 

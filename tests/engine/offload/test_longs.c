@@ -249,6 +249,9 @@ static void test_cut(void)
         CU_ASSERT_EQUAL(m->status, status[how]);
         CU_ASSERT_EQUAL(scene_got_all(&scene, number, PACKET), how == ORIGIN_ENDS);
         CU_ASSERT_EQUAL(m->events[OFFLOAD_FAILED], how == DISABLE || how == NODE_LOST);
+        if (how == DISABLE || how == NODE_LOST)
+            CU_ASSERT_EQUAL(offload().dropped,
+                            LONG - PACKET * scene_runs(&scene, number, HANDLER_PAYLOAD));
         if (how == DISABLE) {
             CU_ASSERT_EQUAL(scene_enable(&scene, true), 0);
             number = send(scene_plan(DATA, 0, SCENE_REPLY), true, LONG, false);
