@@ -2,8 +2,8 @@
  * The words of another node in the ledger that we offered it. An input is a row of (control byte,
  * number of words, words): records, one or more a run, with their length repaired where the control
  * byte says so; a link that broke is made again. Where the first control byte says so, packets go
- * to a region that has an offload, and so do batches whose control byte says it again; then the
- * client has not bound itself.
+ * to a region that has an offload, and so do batches whose control byte says it again; messages may
+ * go to one, too, and the client has not bound itself.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 enum repair {
     REPAIR_WORDS = 1 << 0,
     REPAIR_FLOW = 1 << 1, /* the inflow or flow that there is */
-    REPAIR_KEY = 1 << 2,  /* of a packed put, a packet, a bind */
+    REPAIR_KEY = 1 << 2,  /* of a packed put, a packet, a bind, a Long */
     PAYLOAD = 1 << 3,     /* the announcement of a payload, not of a run */
     CONSUME = 1 << 4,     /* the client takes its events */
     WAIT = 1 << 5,
@@ -33,7 +33,19 @@ struct scene {
     struct bench *b;
     struct engine_key packets; /* the region that takes them */
     uint32_t offload;          /* its handle */
+    uint32_t messages;         /* handle of the offload of messages */
 };
+
+/* The block of a record that is an active message, or NULL. */
+static struct message *message_in(uint8_t *record, uint32_t size)
+{
+    const struct wire_record *head = (const struct wire_record *)(const void *)record;
+    uint32_t at = head->kind == WIRE_PUT ? sizeof(struct wire_put) : sizeof(struct wire_op);
+
+    if (size < at + sizeof(struct message) || !(head->flags & WIRE_MESSAGE))
+        return NULL;
+    return (struct message *)(void *)(record + at);
+}
 
 static void repair(const struct scene *s, uint8_t how, uint8_t *record, uint32_t size)
 {
@@ -43,6 +55,7 @@ static void repair(const struct scene *s, uint8_t how, uint8_t *record, uint32_t
     struct wire_batch *batch = (struct wire_batch *)(void *)record;
     struct wire_vector *vector = (struct wire_vector *)(void *)record;
     struct wire_bind *bind = (struct wire_bind *)(void *)record;
+    struct message *message;
 
     if (how & REPAIR_WORDS)
         head->words = (uint16_t)(size / 8);
@@ -73,6 +86,12 @@ static void repair(const struct scene *s, uint8_t how, uint8_t *record, uint32_t
         bind->generation = b->key.generation;
         memcpy(bind->secret, b->key.secret, sizeof(bind->secret));
         memcpy(bind->job, "j", 2);
+    }
+    message = message_in(record, size);
+    if (how & REPAIR_KEY && message) {
+        message->slot = b->key.slot;
+        message->generation = b->key.generation;
+        message->index %= 2;
     }
 }
 
@@ -122,7 +141,8 @@ static int load(const struct bench *b)
     return engine_program_load(b->engine, 0, image, (uint32_t)image_bytes(count, 0, 0));
 }
 
-/* An offload of a region of its own, whose handlers begin with these returns. */
+/* An offload of a region of its own, whose handlers begin with these returns, and one of the
+ * messages at index 1, whose Longs go to the other region. */
 static bool add_offload(struct scene *s)
 {
     struct bench *b = s->b;
@@ -138,6 +158,15 @@ static bool add_offload(struct scene *s)
                 .host = {s->packets.slot, s->packets.generation, 0, BENCH_SEGMENT}},
             0);
     s->offload = (uint32_t)offload;
+    if (offload >= 0)
+        offload =
+            engine_offload_create(b->engine, 0,
+                                  &(struct engine_offload_info){
+                                      .program = (uint32_t)program,
+                                      .index = 1,
+                                      .host = {b->key.slot, b->key.generation, 0, BENCH_SEGMENT}},
+                                  0);
+    s->messages = (uint32_t)offload;
     memcpy(b->segment, (uint64_t[]){HANDLER_PROCESS_DATA, HANDLER_SUCCESS, HANDLER_SUCCESS}, 24);
     bench_steps(b, 2);
     return offload >= 0;
@@ -167,6 +196,16 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         .payload = "0123456789abcde"};
     struct wire_packet packet = {
         .put = {.op = {.head = {.words = sizeof(packet) / 8, .kind = WIRE_PACKET}, .sequence = 1}}};
+    struct {
+        struct wire_op op;
+        struct message message;
+    } sent = {.op = {.head = {.words = sizeof(sent) / 8,
+                              .kind = WIRE_PLACED,
+                              .flags = WIRE_MESSAGE | WIRE_NO_REPLY},
+                     .sequence = 2,
+                     .length = 5000,
+                     .rid_len = sizeof(struct message)},
+              .message = {.index = 1, .kind = SUBMIT_LONG, .offset = 64}};
     struct scene s;
 
     scene_open(&s, false);
@@ -180,6 +219,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     repair(&s, REPAIR_FLOW | REPAIR_KEY, (uint8_t *)&packet, sizeof(packet));
     if (!bench_send(s.b, &packet, sizeof(packet)) || s.b->broken ||
         peek_offload(s.b->engine, s.offload).counters[0] != 1)
+        abort();
+    repair(&s, REPAIR_FLOW | REPAIR_KEY, (uint8_t *)&sent, sizeof(sent));
+    if (!bench_send(s.b, &sent, sizeof(sent)) || s.b->broken ||
+        peek_offload(s.b->engine, s.messages).counters[0] != 1)
         abort();
     bench_free(s.b);
     return 0;

@@ -135,6 +135,17 @@ static void raid_packet(struct handler_packet *p)
     memcpy(t->state, &parity, sizeof(parity));
 }
 
+/* A packet of a Long. */
+static void block_packet(struct handler_packet *p)
+{
+    uint64_t args[1] = {draw(100)};
+
+    message_packet(p, args, 1);
+    p->length = draw(513);
+    p->offset = draw(12) * 512;
+    p->total = 12 * 512;
+}
+
 static void begin_rows(uint8_t *state, uint8_t *region)
 {
     (void)state;
@@ -261,6 +272,7 @@ static const struct {
 } scenarios[] = {
     {"accumulate", begin_numbers, numbers_packet, 1 << HANDLER_SUCCESS},
     {"broadcast", begin_broadcast, put_packet, 1 << HANDLER_PROCESS_DATA | 1 << HANDLER_DROP},
+    {"checksum", begin_words, block_packet, 1 << HANDLER_PROCESS_DATA},
     {"conditional_read", begin_rows, query_packet, 1 << HANDLER_DROP},
     {"counter", begin_words, put_packet, 1 << HANDLER_PROCEED},
     {"key_value", begin_table, key_value_packet,

@@ -1,11 +1,13 @@
 /*
  * A daemon's work by its client's handlers, while the client is stopped (SIGSTOP): a table of
  * keys and values, a conditional read, puts of many packets to a region, which are spread over
- * blocks of it, and messages that are fetched when they match a receive. The client is a process of
- * its own. Requests under way end once, each, when its daemon is killed or hands over, or the
- * client itself is killed. pwcctl shows the offload, and quotas count over restarts.
+ * blocks of it, messages that are fetched when they match a receive, and Longs that are summed up.
+ * The client is a process of its own. Requests under way end once, each, when its daemon is killed
+ * or hands over, or the client itself is killed. pwcctl shows the offload, and quotas count over
+ * restarts.
  *
  *     test_offloads PWCD PWCCTL KEY_VALUE.o CONDITIONAL_READ.o STRIDED.o RENDEZVOUS.o SLOW_END.o
+ *                   CHECKSUM.o
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "pwc/am.h"
+#define PWC_HANDLER_HOST
+#include "pwc/handler.h"
 #include "pwc/offload.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/command.h"
@@ -41,7 +45,7 @@ enum { KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2 }; /* as examples/handlers/key_v
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static const char *pwcctl, *key_value_file, *conditional_read_file, *strided_file, *placed_file,
-    *rendezvous_file, *slow_end_file;
+    *rendezvous_file, *slow_end_file, *checksum_file;
 
 struct row { /* as examples/handlers/conditional_read.c */
     uint64_t id;
@@ -467,6 +471,61 @@ static void test_conditional_read(void)
     server_close(&s);
 }
 
+/* The sum of a block, as examples/handlers/checksum.c computes it of its packets. */
+static uint64_t sum_of(const uint8_t *block, size_t length, size_t packet)
+{
+    uint64_t sum = 0;
+
+    for (size_t at = 0; at == 0 || at < length; at += packet)
+        sum += pwc_h_hash(block + at, length - at < packet ? length - at : packet) * (2 * at + 1);
+    return sum;
+}
+
+static void check_checksum(struct server *s, const uint8_t *block, size_t length)
+{
+    const struct pwc_am_send send = {.index = INDEX,
+                                     .count = 1,
+                                     .arguments = (uint64_t[]){5},
+                                     .src = block,
+                                     .len = length,
+                                     .flags = PWC_NO_LCE};
+    struct pwc_handler_limits limits;
+    struct pwc_event event;
+
+    answer = (struct answer){.here = false};
+    CU_ASSERT_EQUAL_FATAL(pwc_handler_limits(s->asker.client, &limits), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_am_long(s->asker.remote, 64, &send), 0);
+    CU_ASSERT_EQUAL_FATAL(
+        pwc_wait(s->asker.ctx, PWC_ANY, PWC_MESSAGE | PWC_LOCAL, &event, RANK_WAIT_MS), 1);
+    CU_ASSERT_EQUAL(event.kind, PWC_MESSAGE);
+    CU_ASSERT(answer.here);
+    CU_ASSERT_EQUAL(answer.arguments[0], sum_of(block, length, limits.packet));
+}
+
+/* Longs of several packets and of less than one, from memory in a region and in none: the daemon of
+ * a stopped client replies to each. */
+static void check_checksums(unsigned node)
+{
+    static const size_t lengths[] = {0, 8, 1000, 4095, 4096, 4097, 8192, 30001};
+    static uint8_t loose[32768];
+    struct server s;
+
+    CU_ASSERT_TRUE_FATAL(server_open_from(&s, "sums", checksum_file, node));
+    rank_fill(loose, sizeof(loose), 3);
+    rank_fill(s.asker.memory, sizeof(loose), 4);
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+        check_checksum(&s, s.asker.memory, lengths[i]);
+        check_checksum(&s, loose, lengths[i]);
+    }
+    server_close(&s);
+}
+
+static void test_checksum(void)
+{
+    check_checksums(0);
+    check_checksums(1);
+}
+
 static int moved(struct server *s, int rc)
 {
     struct pwc_event event;
@@ -764,6 +823,7 @@ int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"keys and values of a stopped client", test_key_value},
                            {"a conditional read of a stopped client", test_conditional_read},
+                           {"Longs to a stopped client", test_checksum},
                            {"pwcctl shows offloads", test_looks},
                            {"daemons are killed and hand over", test_daemon_goes},
                            {"a client is killed", test_client_dies},
@@ -781,7 +841,7 @@ int main(int argc, char **argv)
     struct cluster_options options = {.nodes = 2, .provider = "stream", .more = more};
     int status = 1;
 
-    if (argc != 8)
+    if (argc != 9)
         return 2;
     options.pwcd = argv[1];
     pwcctl = argv[2];
@@ -791,6 +851,7 @@ int main(int argc, char **argv)
     placed_file = strdup(argv[5]);
     rendezvous_file = argv[6];
     slow_end_file = argv[7];
+    checksum_file = argv[8];
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("offloads", tests);
     return cluster_end(&cluster, status);

@@ -1,7 +1,7 @@
 /*
  * Handlers: small programs that the target's daemon runs on packets as these arrive, while the
- * client computes or sleeps; pwc/offload.h joins them with what arrives: in this version, with
- * active messages. Handlers are written in C, and compiled to eBPF:
+ * client computes or sleeps; pwc/offload.h joins them with what arrives: with active messages, or
+ * with puts to a region. Handlers are written in C, and compiled to eBPF:
  *
  *     clang $(pkg-config --variable=handlerflags pwc) -c counter.c
  *
@@ -77,7 +77,8 @@ enum pwc_h_flag {
 struct pwc_h_packet {
     uint32_t kind, flags;
     uint32_t source;        /* the origin's index among the targets, or PWC_H_NONE */
-    uint32_t header_length; /* bytes at `header`; in the first packet only */
+    uint32_t header_length; /* bytes at `header`: of a put in the first packet only, of a message
+                               in each, but for a message that is cut when its record has gone */
     pwc_peer peer;          /* the origin; of a get, its target */
     uint64_t id;            /* completion id by value; a message's index; a handler's get's id */
     const void *header;     /* the completion id's bytes; a message's arguments, 8 bytes each */
@@ -85,7 +86,7 @@ struct pwc_h_packet {
     uint64_t length;        /* how many */
     uint64_t offset;        /* of this packet in its message */
     uint64_t total;         /* bytes of the message */
-    uint64_t place;         /* where this packet belongs in the region */
+    uint64_t place;         /* where this packet belongs in the region; of a put or a Long */
     uint64_t dropped;       /* bytes of the message that were dropped so far */
     uint64_t zero;
 };

@@ -98,7 +98,7 @@ struct pwc_offload_attr {
     pwc_region *region; /* instead of an index: puts to it run the handlers, and it is their host */
     pwc_region *state;  /* the handlers' second argument, with its first contents, or NULL */
     uint64_t state_offset, state_length; /* part of that region, up to 1 MiB */
-    pwc_region *host;                    /* pwc_h_host, or NULL */
+    pwc_region *host;                    /* pwc_h_host, and where Longs go; or NULL */
     pwc_region *scratch;                 /* pwc_h_scratch, or NULL */
     pwc_remote *const *targets; /* where handlers may send to, by number; of this context */
     uint32_t target_count;
@@ -108,10 +108,15 @@ struct pwc_offload_attr {
 };
 
 /*
- * Joins the program with an index of the context's messages: Short and Medium requests that arrive
- * at it run the handlers in the daemon, whether the client computes, sleeps or is stopped. Where a
- * header handler returns PROCEED or DEFER, and where the offload has been destroyed, the handler of
+ * Joins the program with an index of the context's messages: requests that arrive at it run the
+ * handlers in the daemon, whether the client computes, sleeps or is stopped. Where a header handler
+ * returns PROCEED or DEFER, and where the offload has been destroyed, the handler of
  * pwc_am_register runs as usual. Blocks until the targets are bound.
+ *
+ * A Short or a Medium is one packet. The payload of a Long must lie in `host`, which has the right
+ * PWC_REMOTE_WRITE then. Handlers find it there, in packets of pwc_handler_limits.packet bytes,
+ * with the flag PWC_H_PLACED, as they find what is put to a region with PWC_OFFLOAD_PLACED (below);
+ * it is cut in the same way, too. Any other Long ends with -EMSGSIZE.
  *
  * With a region, puts of peers to it travel in packets of pwc_handler_limits.packet bytes, for
  * which nothing changes at the peers: the header handler runs on the first packet, the payload

@@ -18,10 +18,20 @@ static inline bool offload_holds(const struct inflow *in, uint32_t sequence)
     return in->handled.open && in->handled.sequence == sequence;
 }
 
-/* Whether the inflow's origin was lost, and the put that the inflow holds is to be cut (cuts.h). */
+/* Whether the inflow holds a put, or a Long, whose handlers may run over several steps or records:
+ * one that can't end is cut. */
+static inline bool offload_may_cut(const struct inflow *in)
+{
+    return in->handled.open &&
+           (in->handled.kind == HANDLER_PUT || in->handled.flags & HANDLED_STORED);
+}
+
+/* Whether the inflow's origin was lost, and the message that the inflow holds is to be cut
+ * (cuts.h).
+ */
 static inline bool offload_cut_waits(const struct inflow *in)
 {
-    return in->state == INFLOW_PARTING && in->handled.open && in->handled.kind == HANDLER_PUT;
+    return in->state == INFLOW_PARTING && offload_may_cut(in);
 }
 
 /* Whether the handlers of the message with this sequence wait: for room to send, for one has said

@@ -6,6 +6,7 @@
 #include "daemon/engine/offload/collect.h"
 #include "daemon/engine/offload/observe.h"
 #include "daemon/engine/offload/region_put.h"
+#include "daemon/engine/offload/stored.h"
 #include "daemon/engine/offload/turns.h"
 #include "daemon/engine/offload/work.h"
 #include "daemon/engine/ops/flow.h"
@@ -162,7 +163,7 @@ static void resolve(struct work *m)
         m->h.flags |= HANDLED_CUT;
         m->h.flags |= HANDLED_DROPS;
         m->h.status = -ECONNABORTED;
-        if (m->h.kind == HANDLER_MESSAGE)
+        if (work_in_record(m))
             m->h.dropped = m->h.total;
         m->h.stage = !m->o || m->h.stage >= HANDLER_COMPLETION || m->h.kind == HANDLER_OBSERVED
                          ? HANDLER_STAGES
@@ -172,42 +173,56 @@ static void resolve(struct work *m)
     commit(e);
 }
 
-/* The message as the inflow has noted it, or a new one. False: no handler has to do with it. */
-static bool begin(struct work *m)
+/* A message that handlers have begun. 1, or -EPROTO: the record does not fit it. */
+static int resume(struct work *m)
+{
+    int r;
+
+    if (m->in->handled.flags & HANDLED_STORED)
+        offload_cut_where_ending(m->e, m->inflow);
+    work_resume(m);
+    r = long_resume(m);
+    return r < 0 ? r : 1;
+}
+
+/* The message as the inflow has noted it, or a new one: 1; 0: no handler has to do with it;
+ * -EPROTO. */
+static int begin(struct work *m)
 {
     const struct wire_op *w = &m->a->w.op;
     struct engine *e = m->e;
-    uint32_t args = 8u * m->a->message.arguments;
+    bool stored = long_has_bytes(m->a);
 
     m->last = true;
+    m->header = 8u * m->a->message.arguments;
     m->bytes = (struct packet_bytes){.at = m->a->id + sizeof(struct message),
-                                     .header = args,
-                                     .data_at = args,
+                                     .header = m->header,
+                                     .data_at = m->header,
                                      .data = m->a->message.payload_len};
-    if (offload_holds(m->in, w->sequence)) {
-        work_resume(m);
-        return true;
-    }
+    if (offload_holds(m->in, w->sequence))
+        return resume(m);
     m->offload = w->head.flags & WIRE_NO_EVENT
                      ? NONE
                      : offload_of_index(e, m->in->session, m->a->message.index);
     if (m->offload == NONE)
-        return false;
+        return 0;
     m->o = &e->offloads.table[m->offload];
     m->h = (struct handled){.open = 1,
                             .sequence = w->sequence,
                             .offload = offload_handle_of(m->o, m->offload),
                             .stage = offload_stage(e, m->o, HANDLER_HEADER),
                             .kind = HANDLER_MESSAGE,
-                            .total = m->a->message.payload_len,
+                            .total = stored ? w->length : m->a->message.payload_len,
                             .id = m->a->message.index};
-    return true;
+    if (stored)
+        long_begin(m);
+    return 1;
 }
 
 /* Bytes that no handler gets any more. */
 static void drop(struct work *m)
 {
-    if (m->h.kind != HANDLER_PUT || !(m->h.flags & HANDLED_DROPS) || m->offset < m->h.done)
+    if (!work_in_packets(m) || !(m->h.flags & HANDLED_DROPS) || m->offset < m->h.done)
         return;
     m->h.dropped += m->bytes.data;
     m->h.done = m->offset + m->bytes.data;
@@ -221,8 +236,7 @@ static void end_early(struct work *m)
     if (!m->o || m->o->state != OFFLOAD_OPEN || m->o->ending != OFFLOAD_STAYS) {
         m->h.status = -ESHUTDOWN;
         m->h.stage = HANDLER_STAGES;
-    } else if (m->h.kind == HANDLER_MESSAGE &&
-               (m->a->message.kind == SUBMIT_LONG || m->h.total > m->e->config.packed_max)) {
+    } else if (work_in_record(m) && m->h.total > m->e->config.packed_max) {
         m->h.status = -EMSGSIZE;
         m->h.stage = HANDLER_STAGES;
     } else if (work_origin_failed(m) && work_is_untouched(m)) {
@@ -238,7 +252,7 @@ static void end_early(struct work *m)
 static void check(struct work *m)
 {
     end_early(m);
-    region_put_next(m);
+    stored_next(m);
 }
 
 /* Whether the next handler is one for this record. */
@@ -276,7 +290,7 @@ static int run_handlers(struct work *m, uint32_t client)
     int r = 0;
 
     for (check(m); r == 0 && handler_due(m); check(m)) {
-        r = region_put_rests(m) ? -ENOBUFS : await_turn(m, client);
+        r = stored_rests(m) ? -ENOBUFS : await_turn(m, client);
         if (r == 0)
             r = handler(m);
         if (!work_client_lives(m) && m->h.status == 0) {
@@ -352,6 +366,7 @@ int offload_handle(struct engine *e, struct arrival *a, uint32_t event)
     }
     check(&m);
     drop(&m);
+    long_place(&m);
     r = run_handlers(&m, client);
     return r < 0 ? r : end(&m);
 }

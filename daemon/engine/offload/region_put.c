@@ -3,14 +3,15 @@
 
 #include <errno.h>
 #include "daemon/engine/offload/find.h"
+#include "daemon/engine/offload/stored.h"
 #include "daemon/engine/offload/work.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/state/doubt.h"
 #include "daemon/engine/state/table.h"
 
-/* ---- one put that is cut --------------------------------------------------------------------- */
+/* ---- one message that is cut ----------------------------------------------------------------- */
 
-/* Whether the completion handler of a put that is cut may run. An earlier process may have run
+/* Whether the completion handler of a message that is cut may run. An earlier process may have run
  * it. */
 static bool may_complete(struct work *m)
 {
@@ -25,7 +26,7 @@ static bool may_complete(struct work *m)
     return !in_doubt || m->h.stage < HANDLER_COMPLETION || m->o->flags & ENGINE_OFFLOAD_REPEATABLE;
 }
 
-/* Runs the completion handler of the put that the inflow holds, and commits. */
+/* Runs the completion handler of what the inflow holds, and commits. */
 static void cut_short(struct work *m, int32_t status)
 {
     bool completes;
@@ -55,7 +56,7 @@ void offload_cut_begun(struct engine *e, uint32_t inflow, uint32_t handle)
     struct work m = work_by_inflow(e, inflow, NULL);
     const struct handled *h = &m.in->handled;
 
-    if (!h->open || h->kind != HANDLER_PUT || h->offload != handle || h->stage == HANDLER_STAGES)
+    if (!offload_may_cut(m.in) || h->offload != handle || h->stage == HANDLER_STAGES)
         return;
     work_resume(&m);
     if (!work_is_untouched(&m))
@@ -65,8 +66,7 @@ void offload_cut_begun(struct engine *e, uint32_t inflow, uint32_t handle)
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-/* The put comes to an offload that ends, before the sweep has come to it. */
-static void cut_where_ending(struct engine *e, uint32_t inflow)
+void offload_cut_where_ending(struct engine *e, uint32_t inflow)
 {
     uint32_t handle = e->inflows[inflow].handled.offload;
     uint32_t offload = offload_of_handle(e, e->inflows[inflow].session, handle);
@@ -150,59 +150,25 @@ static int trim(struct work *m)
     return 1;
 }
 
-/* ---- puts that are stored -------------------------------------------------------------------- */
+/* ---- any packet ------------------------------------------------------------------------------ */
 
-/* The packet of the put that begins at `at`; the last one has some bytes always. */
-static void take_packet(struct work *m, uint32_t at)
-{
-    uint32_t size = packet_longest(&m->e->config);
-
-    if (at >= m->h.total)
-        at = (m->h.total - 1) / size * size;
-    m->offset = at;
-    m->bytes.data = m->h.total - at < size ? m->h.total - at : size;
-    m->bytes.header = at == 0 ? m->a->w.op.rid_len : 0;
-    m->last = at + m->bytes.data == m->h.total;
-}
-
-void region_put_next(struct work *m)
-{
-    if (!(m->h.flags & HANDLED_STORED) || m->last || m->h.stage == HANDLER_HEADER)
-        return;
-    if (m->h.stage == HANDLER_PAYLOAD) {
-        if (m->h.done > m->offset)
-            take_packet(m, m->h.done);
-        return;
-    }
-    if (m->h.flags & HANDLED_DROPS)
-        m->h.dropped += m->h.total - m->h.done;
-    m->h.done = m->h.total;
-    take_packet(m, m->h.total);
-}
-
-bool region_put_rests(const struct work *m)
-{
-    return m->h.flags & HANDLED_STORED && m->units > 0 &&
-           m->e->offloads.spent >= OFFLOAD_STEP_UNITS;
-}
-
+/* The record of a put that is stored. */
 static int begin_stored(struct work *m)
 {
-    m->bytes = (struct packet_bytes){.at = m->a->id, .data_at = abi_pad8(m->a->w.op.rid_len)};
+    m->header = m->a->w.op.rid_len;
+    m->bytes = (struct packet_bytes){.at = m->a->id, .data_at = abi_pad8(m->header)};
     if (offload_holds(m->in, m->a->w.op.sequence)) {
-        cut_where_ending(m->e, m->inflow);
+        offload_cut_where_ending(m->e, m->inflow);
         work_resume(m);
         if (!fits(m))
             return -EPROTO;
     } else {
         begin_put(m);
     }
-    take_packet(m, m->h.done);
-    region_put_next(m);
+    stored_take(m, m->h.done);
+    stored_next(m);
     return 1;
 }
-
-/* ---- both ------------------------------------------------------------------------------------ */
 
 int region_put_begin(struct work *m)
 {
@@ -218,7 +184,7 @@ int region_put_begin(struct work *m)
                                      .data = w->put.op.length};
     m->offset = w->at;
     if (offload_holds(m->in, w->put.op.sequence)) {
-        cut_where_ending(m->e, m->inflow);
+        offload_cut_where_ending(m->e, m->inflow);
         work_resume(m);
         return cut ? 1 : trim(m);
     }
@@ -230,7 +196,7 @@ int region_put_begin(struct work *m)
     return 1;
 }
 
-/* ---- puts that are cut ----------------------------------------------------------------------- */
+/* ---- messages that are cut ------------------------------------------------------------------- */
 
 void offload_cut(struct engine *e, uint32_t inflow)
 {
@@ -238,10 +204,10 @@ void offload_cut(struct engine *e, uint32_t inflow)
     uint64_t spent = e->offloads.spent;
     struct event_room where;
 
-    if (!m.in->handled.open || m.in->handled.kind != HANDLER_PUT || m.in->session == NONE)
+    if (!offload_may_cut(m.in) || m.in->session == NONE)
         return;
     work_resume(&m);
-    if (m.o && work_is_untouched(&m)) { /* the put has waited for its turn */
+    if (m.o && work_is_untouched(&m)) { /* the message has waited for its turn */
         set32(e, &m.in->handled.open, 0);
         commit(e);
         return;
@@ -266,8 +232,8 @@ bool offload_cut_later(struct engine *e, uint32_t inflow)
     const struct offload *o;
     uint32_t offload;
 
-    if (e->offloads.spent_on_cuts < OFFLOAD_CUT_UNITS || !in->handled.open ||
-        in->handled.kind != HANDLER_PUT || in->session == NONE)
+    if (e->offloads.spent_on_cuts < OFFLOAD_CUT_UNITS || !offload_may_cut(in) ||
+        in->session == NONE)
         return false;
     offload = offload_of_handle(e, in->session, in->handled.offload);
     if (offload == NONE)

@@ -160,8 +160,8 @@ static void set_state(struct engine *e, uint32_t offload, enum offload_state sta
     e->offloads.live[offload].disabled = state == OFFLOAD_DISABLED;
 }
 
-/* No put to it is under way any more. An offload that ends waits for its gets, too; their last one
- * leads here. */
+/* No put and no Long to it is under way any more. An offload that ends waits for its gets, too;
+ * their last one leads here. */
 static void all_is_cut(struct engine *e, uint32_t offload)
 {
     const struct offload *o = &e->offloads.table[offload];
@@ -180,8 +180,7 @@ bool offload_leaves(struct engine *e, uint32_t offload)
 {
     struct offload *o = &e->offloads.table[offload];
 
-    if ((o->state == OFFLOAD_OPEN || o->state == OFFLOAD_DISABLED) &&
-        (o->takes == OFFLOAD_PUTS || o->ending != OFFLOAD_STAYS)) {
+    if (o->state == OFFLOAD_OPEN || o->state == OFFLOAD_DISABLED) {
         bool more = !cuts_take_turn(e, offload);
 
         e->sweep |= more;
@@ -370,14 +369,15 @@ static uint32_t changeable(const struct engine *e, uint32_t session, uint32_t ha
     return offload == NONE || e->offloads.table[offload].state == OFFLOAD_BINDING ? NONE : offload;
 }
 
-/* There may be puts to be cut. */
+/* There may be puts or Longs to be cut. */
 static void look_again(struct engine *e, uint32_t offload)
 {
     e->offloads.live[offload].cut_to = 0;
     e->offloads.live[offload].cut = false;
 }
 
-/* 0: all puts to it are cut, and its gets have ended; -EAGAIN: the sweep goes on with that. */
+/* 0: all puts and Longs to it are cut, and its gets have ended; -EAGAIN: the sweep goes on with
+ * that. */
 static int wind_up(struct engine *e, uint32_t offload, enum offload_ending ending)
 {
     struct offload *o = &e->offloads.table[offload];
@@ -391,7 +391,7 @@ static int wind_up(struct engine *e, uint32_t offload, enum offload_ending endin
         commit(e);
     }
     e->session_live[o->session].gets_wait = false; /* gets that wait for room go without it */
-    if ((o->takes != OFFLOAD_PUTS || cuts_step(e, offload)) && o->gets == 0)
+    if (cuts_step(e, offload) && o->gets == 0)
         return 0;
     table_leaves(e, TABLE_OFFLOADS, offload);
     return -EAGAIN;

@@ -145,15 +145,14 @@ static void settle(struct work *m, const struct run *run)
         collect_entered(e);
 }
 
-/* The client's memory is not there, or has faulted. */
-static void memory_gone(struct work *m)
+void work_memory_gone(struct work *m)
 {
     client_quarantine(m->e, m->e->sessions[m->session].client, QUARANTINE_MEMORY);
     m->h.stage = HANDLER_STAGES;
     m->h.status = -EHOSTDOWN;
 }
 
-static bool memory_faulted(const struct work *m)
+bool work_memory_faulted(const struct work *m)
 {
     const struct engine_host *host = m->e->host;
 
@@ -190,8 +189,8 @@ int work_run(struct work *m)
         m->begun = run.begun;
     m->units += run.used;
     doubt_end(e);
-    if (r < 0 || memory_faulted(m)) {
-        memory_gone(m);
+    if (r < 0 || work_memory_faulted(m)) {
+        work_memory_gone(m);
         commit(e);
         return 0;
     }
@@ -245,7 +244,7 @@ bool work_is_untouched(const struct work *m)
 void work_cut(struct work *m)
 {
     m->h.flags |= HANDLED_CUT;
-    if (m->h.kind == HANDLER_PUT) {
+    if (work_in_packets(m)) {
         m->h.dropped += m->h.total - m->h.done;
         m->h.done = m->h.total;
         m->h.status = m->h.status < 0 ? m->h.status : -ECONNABORTED;
@@ -279,6 +278,8 @@ static uint64_t event_id(const struct work *m)
 
     if (m->h.kind != HANDLER_MESSAGE)
         return m->h.id;
+    if (m->h.flags & HANDLED_STORED)
+        return m->h.argument;
     if (m->a->message.arguments > 0)
         memcpy(&id, m->a->id + sizeof(struct message), sizeof(id));
     return id;

@@ -1,8 +1,9 @@
 /*
  * A message under way through handlers: a record, or none, with a copy of what its inflow, or a
  * get's entry, notes in the arena. Private to handle.c, which leads a message through its handlers,
- * region_put.c, which knows puts in packets, observe.c, which knows gets of peers, and got.c, which
- * knows those of handlers. Thread: the progress thread.
+ * region_put.c, which knows puts in packets, stored.c, which knows bytes that stand in the region,
+ * observe.c, which knows gets of peers, and got.c, which knows those of handlers. Thread: the
+ * progress thread.
  */
 #ifndef PWC_ENGINE_OFFLOAD_WORK_H
 #define PWC_ENGINE_OFFLOAD_WORK_H
@@ -27,6 +28,7 @@ struct work {
     uint64_t begun; /* ns: the first of them */
     /* The record's part of the message: all of it, but for a put. */
     struct packet_bytes bytes;
+    uint32_t header; /* bytes of the header, where one is due */
     uint32_t offset; /* of its data */
     bool last;
     struct handled h;
@@ -55,6 +57,18 @@ static inline bool work_wants_reply(const struct work *m)
     return m->h.kind == HANDLER_MESSAGE && !(m->a->w.op.head.flags & WIRE_NO_REPLY);
 }
 
+/* Whether it may be more than one packet: a put, or a Long. */
+static inline bool work_in_packets(const struct work *m)
+{
+    return m->h.kind == HANDLER_PUT || m->h.flags & HANDLED_STORED;
+}
+
+/* Whether it is a message that came in its record, whole. */
+static inline bool work_in_record(const struct work *m)
+{
+    return m->h.kind == HANDLER_MESSAGE && !work_in_packets(m);
+}
+
 /* Whether its origin has failed: nothing is expected any more. */
 static inline bool work_origin_failed(const struct work *m)
 {
@@ -74,6 +88,10 @@ bool work_client_lives(const struct work *m);
 /* Within a transaction that holds the room of the message's end, and which it ends: runs the next
  * handler. 0, or -ENOSPC: it has returned AGAIN. */
 int work_run(struct work *m);
+/* Whether an access of ours to the client's memory has faulted; then the client loses it, and the
+ * message ends. */
+bool work_memory_faulted(const struct work *m);
+void work_memory_gone(struct work *m);
 /* The time that the handlers have taken counts where it is more than their units; up to a bound,
  * for the thread may have been switched out. */
 void work_charge(const struct work *m, uint32_t client);

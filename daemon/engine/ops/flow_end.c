@@ -360,7 +360,7 @@ void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence, int32_t st
     set32(e, &f->epoch, f->epoch + 1);
     set32(e, &f->held, 1);
     /* Handlers may have changed the bytes that they were given: no new link places them again. */
-    if (op_is_stored(e, op))
+    if (op_is_in_place(e, op))
         set8(e, &op->phase, OP_READY);
     if (status == -EBUSY)
         slow_down(&e->flow_live[flow], slot);

@@ -200,6 +200,14 @@ static inline bool op_is_stored(const struct engine *e, const struct op *op)
            !(op->flags & SUBMIT_INLINE);
 }
 
+/* Whether handlers may change the operation's bytes where they stand at its target, before it has
+ * ended. */
+static inline bool op_is_in_place(const struct engine *e, const struct op *op)
+{
+    return op_is_stored(e, op) ||
+           (op->kind == SUBMIT_LONG && op->length > 0 && !(op->flags & SUBMIT_INLINE));
+}
+
 /* Whether the operation is one that travels in packets (op_packet.c). */
 static inline bool op_in_packets(const struct engine *e, const struct op *op)
 {

@@ -158,7 +158,7 @@ enum handled_flag {
     HANDLED_RETURNING = 1 << 8,   /* the record was refused, and its GO is on the way */
     HANDLED_WAITING = 1 << 9,     /* the record waits for its client's turn */
     HANDLED_DROPS = 1 << 10,      /* packets that are still to come are dropped */
-    HANDLED_STORED = 1 << 11,     /* a put, all of whose bytes stand in the region */
+    HANDLED_STORED = 1 << 11,     /* a put or a Long, all of whose bytes stand in the region */
     HANDLED_UNANSWERED = 1 << 12, /* the record waits until a reply of its inflow has left */
 };
 
@@ -176,8 +176,13 @@ struct handled {
     uint32_t total;   /* bytes of the message */
     uint32_t done;    /* how many of these, in packets, have been dealt with */
     uint64_t id;      /* as in struct handler_packet */
-    uint64_t place;   /* of a put, in its region, whose slot and generation these are */
-    uint32_t slot, generation;
+    uint64_t place;   /* in the region, of a put or a Long */
+    union {
+        struct {
+            uint32_t slot, generation; /* of a put's region */
+        };
+        uint64_t argument; /* of a Long: its first one, or 0 */
+    };
 };
 
 /* The batch of puts to an offload's region whose handlers run, put by put (offload/put_batch.h). */

@@ -14,6 +14,7 @@
 #define RERUNS_AT  (SCENE_MESSAGES * HANDLER_STAGES)
 #define BYTES_AT   (2u * RERUNS_AT)
 #define GOTS_AT    (BYTES_AT + SCENE_MESSAGES)
+#define LAST_AT    (BYTES_AT - 3)      /* in a scene of Longs: the last message's arguments */
 #define GOT        (UINT64_C(1) << 31) /* bit in the id of a get: number << 32 | GOT | plan */
 static_assert(8 * (GOTS_AT + SCENE_MESSAGES) <= SCENE_PLACE, "puts go behind the counts");
 
@@ -61,10 +62,24 @@ static uint32_t assemble(struct handler_instruction *code)
         ALU(CODE_SUB, 1, 1),
         op(CODE_JMP | CODE_JNE, 1, 0, -2, 0),
         ALU(CODE_AND, 9, 65535),
-        op(CODE_JMP, 0, 0, 52, 0), /* to the sends */
-        op(CODE_JMP | CODE_JEQ, 2, 0, 9, HANDLER_PUT),
-        op(CODE_JMP | CODE_JEQ, 2, 0, 8, HANDLER_OBSERVED),
+        op(CODE_JMP, 0, 0, 67, 0), /* to the sends */
+        op(CODE_JMP | CODE_JEQ, 2, 0, 24, HANDLER_PUT),
+        op(CODE_JMP | CODE_JEQ, 2, 0, 23, HANDLER_OBSERVED),
         LOAD(9, 6, 32),
+        LOAD32(2, 6, 4),
+        UNLESS_BITS(2, HANDLER_PLACED, 12),
+        /* a Long: its arguments are kept, or those that were kept are read */
+        NUMBER(3, handler_address(HANDLER_HOST, 8 * LAST_AT)),
+        LOAD32(1, 6, 12),
+        op(CODE_JMP | CODE_JNE, 1, 0, 1, 0),
+        ALU_X(CODE_MOV, 9, 3),
+        op(CODE_JMP | CODE_JNE, 8, 0, 6, HANDLER_HEADER),
+        LOAD(1, 9, 0),
+        STORE(3, 0, 1),
+        LOAD(1, 9, 8),
+        STORE(3, 8, 1),
+        LOAD(1, 9, 16),
+        STORE(3, 16, 1),
         LOAD(7, 9, 0),
         /* turns of a loop, of 2 units */
         LOAD(1, 9, 16),
@@ -353,9 +368,13 @@ static uint64_t source_word(uint32_t number)
     return UINT64_C(0x9e3779b97f4a7c15) * (number + 1);
 }
 
-static bool begin(struct scene *s, struct world *w, uint32_t first, bool puts, uint32_t flags,
+/* The kind of operations that go to the offload. */
+enum what { MESSAGES, LONGS, PUTS };
+
+static bool begin(struct scene *s, struct world *w, uint32_t first, enum what what, uint32_t flags,
                   uint32_t handlers)
 {
+    bool puts = what == PUTS;
     struct owner_call c = {.flags = flags, .handlers = handlers};
     struct engine_key key;
 
@@ -376,6 +395,8 @@ static bool begin(struct scene *s, struct world *w, uint32_t first, bool puts, u
         w->clients[first + 1].contexts[0].key = key; /* which nobody has bound */
     else
         world_fail(w, "no region");
+    if (what == LONGS)
+        s->long_remote = bind(s, first, first + 1, &w->clients[first + 1].contexts[0].key);
     c.target = bind(s, first + 1, first + 2, &w->clients[first + 2].contexts[0].key);
     for (uint32_t i = 0; i < SCENE_CLIENTS; i++)
         message_client_open(&s->client[i], w, first + i);
@@ -394,12 +415,17 @@ static bool begin(struct scene *s, struct world *w, uint32_t first, bool puts, u
 bool scene_begin(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
                  uint32_t handlers)
 {
-    return begin(s, w, first, false, flags, handlers);
+    return begin(s, w, first, MESSAGES, flags, handlers);
 }
 
 bool scene_begin_puts(struct scene *s, struct world *w, uint32_t flags, uint32_t handlers)
 {
-    return begin(s, w, 0, true, flags, handlers);
+    return begin(s, w, 0, PUTS, flags, handlers);
+}
+
+bool scene_begin_longs(struct scene *s, struct world *w, uint32_t flags, uint32_t handlers)
+{
+    return begin(s, w, 0, LONGS, flags, handlers);
 }
 
 static struct world *open_world(const struct world_options *options)
@@ -430,6 +456,14 @@ bool scene_open_puts(struct scene *s, const struct world_options *options, uint3
     struct world *w = open_world(options);
 
     return w && scene_begin_puts(s, w, flags, handlers);
+}
+
+bool scene_open_longs(struct scene *s, const struct world_options *options, uint32_t flags,
+                      uint32_t handlers)
+{
+    struct world *w = open_world(options);
+
+    return w && scene_begin_longs(s, w, flags, handlers);
 }
 
 const char *scene_close(struct scene *s)
@@ -463,6 +497,27 @@ uint32_t scene_send(struct scene *s, uint64_t plan, bool wants_reply, uint32_t p
         return SCENE_MESSAGES;
     s->messages[s->count] =
         (struct scene_message){.plan = plan, .sent = true, .wants_reply = wants_reply};
+    return s->count++;
+}
+
+uint32_t scene_send_long(struct scene *s, uint64_t plan, bool wants_reply, uint32_t length,
+                         uint16_t flags)
+{
+    struct message_send send = {.kind = SUBMIT_LONG,
+                                .flags = (uint16_t)(flags | (wants_reply ? 0 : SUBMIT_NO_REPLY)),
+                                .index = SCENE_INDEX,
+                                .remote = s->long_remote,
+                                .lid = s->count,
+                                .count = 3,
+                                .arguments = {s->count, plan, s->loops},
+                                .payload = s->world->clients[0].contexts[0].memory,
+                                .length = length,
+                                .offset = SCENE_PLACE};
+
+    if (s->count == SCENE_MESSAGES || message_request(&s->client[0], &send) < 0)
+        return SCENE_MESSAGES;
+    s->messages[s->count] = (struct scene_message){
+        .plan = plan, .length = length, .sent = true, .wants_reply = wants_reply};
     return s->count++;
 }
 

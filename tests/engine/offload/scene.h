@@ -19,7 +19,9 @@
  *     gots[number]: runs on gets that have completed, reruns << 16, those that have failed << 32
  *
  * Or the offload takes puts to that region, and observes gets from it: number and plan stand in the
- * completion id, number << 48 | plan, and the upper half of the region is for what is placed.
+ * completion id, number << 48 | plan, and the upper half of the region is for what is placed. In a
+ * scene of Longs their payloads go there. Where one is cut without its record, its arguments are
+ * those of the last one that the header handler has run on.
  *
  * A helper's -EAGAIN makes the handler return AGAIN.
  *
@@ -66,7 +68,7 @@ static inline uint64_t scene_got_plan(uint32_t got)
 
 struct scene_message {
     uint64_t plan;
-    uint32_t length; /* of a put */
+    uint32_t length; /* of a put or a Long */
     bool sent;
     bool wants_reply;
     uint32_t ends; /* local events */
@@ -83,10 +85,11 @@ struct scene_message {
 struct scene {
     struct world *world;
     struct message_client client[SCENE_CLIENTS];
-    uint32_t first;  /* the world's client that is its client 0 */
-    uint32_t remote; /* client 0's, to client 1 */
-    uint64_t loops;  /* loops of the messages that are sent next */
-    bool puts;       /* the offload takes puts */
+    uint32_t first;       /* the world's client that is its client 0 */
+    uint32_t remote;      /* client 0's, to client 1 */
+    uint32_t long_remote; /* the same with a key, in a scene of Longs */
+    uint64_t loops;       /* loops of the messages that are sent next */
+    bool puts;            /* the offload takes puts */
     int program, offload;
     uint32_t silent; /* a bit for each client that does not probe */
     uint32_t count;
@@ -106,6 +109,10 @@ bool scene_begin(struct scene *s, struct world *w, uint32_t first, uint32_t flag
 bool scene_open_puts(struct scene *s, const struct world_options *options, uint32_t flags,
                      uint32_t handlers);
 bool scene_begin_puts(struct scene *s, struct world *w, uint32_t flags, uint32_t handlers);
+/* As scene_open and scene_begin, and client 0 may send Longs to the offload's host window. */
+bool scene_open_longs(struct scene *s, const struct world_options *options, uint32_t flags,
+                      uint32_t handlers);
+bool scene_begin_longs(struct scene *s, struct world *w, uint32_t flags, uint32_t handlers);
 /* A program of this client with a completion handler: its handle. */
 uint32_t scene_program(struct world *w, uint32_t client);
 /* An offload of this client, without targets and memory: its handle or an error. */
@@ -115,6 +122,10 @@ const char *scene_close(struct scene *s);
 
 /* Sends a message with `payload` bytes: its number, or SCENE_MESSAGES: no room now. */
 uint32_t scene_send(struct scene *s, uint64_t plan, bool wants_reply, uint32_t payload);
+/* Sends a Long of `length` bytes of client 0's region, with these flags (as scene_put's) and those
+ * of scene_send. */
+uint32_t scene_send_long(struct scene *s, uint64_t plan, bool wants_reply, uint32_t length,
+                         uint16_t flags);
 /* Puts bytes with these flags (SUBMIT_INLINE: copied at once; SUBMIT_NO_RCE) from a segment of
  * client 0's (enum world_segment_use): as scene_send. */
 uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags,
@@ -142,7 +153,8 @@ const char *scene_conclude(struct scene *s, const char *(*check)(uint32_t number
 /* How often a handler has run on a message, and how often again after AGAIN or a crash. */
 uint64_t scene_runs(const struct scene *s, uint32_t number, uint32_t stage);
 uint64_t scene_reruns(const struct scene *s, uint32_t number, uint32_t stage);
-/* Whether payload handlers have run once on each packet of a put, packets having `size` bytes. */
+/* Whether payload handlers have run once on each packet of a put or a Long, packets having `size`
+ * bytes. */
 bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size);
 
 /* How often the completion handler has run on the message's gets that have completed, how often

@@ -1,7 +1,7 @@
 /*
- * Puts in packets at their origin, to a target that is the test: what is left in the ledger of a
- * put that ends half way, and answers of a hostile target. No packet goes twice without a reason,
- * and none reads outside its put. Each case says which rule it guards.
+ * Puts in packets, and Longs, at their origin, to a target that is the test: what is left in the
+ * ledger of a put that ends half way, and answers of a hostile target. No packet goes twice without
+ * a reason, and none reads outside its put. Each case says which rule it guards.
  */
 #include <errno.h>
 #include <string.h>
@@ -358,6 +358,72 @@ static void stored_and_cut(void)
     bench_free(b);
 }
 
+/* ---- Longs ----------------------------------------------------------------------------------- */
+
+static void send_long(struct bench *b)
+{
+    const struct {
+        struct submit_record record;
+        struct message message;
+    } one = {.record = {.size = sizeof(one),
+                        .kind = SUBMIT_LONG,
+                        .flags = SUBMIT_NO_REPLY | SUBMIT_REASSEMBLE,
+                        .reserve = event_bytes(0),
+                        .length = LONG,
+                        .local_offset = BENCH_SEGMENT - LONG,
+                        .rid_len = sizeof(struct message)},
+             .message = {.index = 5, .kind = SUBMIT_LONG}};
+
+    bench_submit(b, &one.record);
+    bench_steps(b, 4);
+}
+
+/* The record of a Long stands in the ledger from `at` on, with a nonce or without. */
+static void check_long(const struct bench *b, uint64_t at, bool nonce)
+{
+    const struct wire_op *w = peek_record(b->engine, 1, at);
+
+    while (w->head.kind != WIRE_PLACED && (at += w->head.words * UINT64_C(8)) < staged(b))
+        w = peek_record(b->engine, 1, at);
+    CU_ASSERT_EQUAL_FATAL(w->head.kind, WIRE_PLACED);
+    CU_ASSERT_EQUAL(w->head.flags, WIRE_MESSAGE | WIRE_NO_REPLY | (nonce ? WIRE_NONCE : 0));
+    CU_ASSERT_EQUAL(w->length, LONG);
+}
+
+/* A Long that the target has refused goes again without its bytes, also on a new link: its index
+ * may be an offload's, whose handlers may have changed them. */
+static void long_goes_once(void)
+{
+    for (uint32_t refused = 0; refused < 2; refused++) {
+        struct bench *b = unbound_bench(false);
+        const struct engine_key key = BENCH_KEY;
+        uint64_t from;
+        uint32_t writes;
+
+        CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
+        answer_bind(b, 0, TARGET_FLOW, 0);
+        from = staged(b);
+        send_long(b);
+        check_long(b, from, true);
+        if (refused) {
+            refuse(b, 0, 0);
+            bench_ack(b);
+            from = staged(b);
+            bench_note(b, WIRE_GO, 0, 0);
+            bench_steps(b, 4);
+            check_long(b, from, false);
+        }
+        writes = b->fabric.payloads;
+        break_link(b);
+        link_again(b, from);
+        CU_ASSERT_EQUAL(b->fabric.payloads, refused ? writes : 2 * writes);
+        bench_ack(b);
+        check_event(b, 0);
+        CU_ASSERT_FALSE(b->broken || b->quarantined);
+        bench_free(b);
+    }
+}
+
 /* ---- batches --------------------------------------------------------------------------------- */
 
 enum { PUTS = 3 };
@@ -535,6 +601,7 @@ int main(void)
                            {"refused ahead of what was sent", refused_ahead_of_it},
                            {"a stored put goes once", stored_goes_once},
                            {"a stored put is cut", stored_and_cut},
+                           {"a Long goes once", long_goes_once},
                            {"outcomes of a batch", outcomes_of_a_batch},
                            {"outcomes of what is no batch", outcomes_of_packets},
                            {"gets that are observed", observed_gets},

@@ -132,7 +132,7 @@ static void run_full(struct driver *d)
     check(ENGINE_OFFLOAD_REPEATABLE);
 }
 
-/* Puts of several packets: each packet in no doubt has been handled once. */
+/* Puts or Longs of several packets: each packet in no doubt has been handled once. */
 static const char *check_put(uint32_t number, uint32_t flags, uint32_t *doubts)
 {
     const struct scene_message *m = &scene.messages[number];
@@ -317,6 +317,38 @@ static void run_observed_once(struct driver *d)
     run_observed(d, 0);
 }
 
+/* Longs whose payload handlers take a step's units each, and one that comes in its record. */
+static void run_longs(struct driver *d, uint32_t flags)
+{
+    driver_unbind(d, 1, 1);
+    driver_unbind(d, 3, 1);
+    if (!scene_begin_longs(&scene, ((struct world_path *)d->path->context)->world, flags, ALL))
+        return;
+    for (uint32_t i = 0; i < 2; i++) {
+        scene_send_long(&scene, scene_plan(DATA, SCENE_LOOP, SCENE_EVENT | SCENE_REPLY), true, 900,
+                        0);
+        scene_send_long(&scene, scene_plan(DATA, SCENE_PUT, SCENE_EVENT), false, 100,
+                        SUBMIT_INLINE);
+        scene_turn(&scene);
+    }
+    scene_finish(&scene);
+    check_puts(flags);
+    for (uint32_t i = 0; i < scene.count && !scene.world->failed; i++)
+        if (scene.messages[i].status == 0 &&
+            scene.messages[i].replies != scene.messages[i].wants_reply)
+            world_fail(scene.world, "message %u: a reply has not come once", i);
+}
+
+static void run_longs_repeatable(struct driver *d)
+{
+    run_longs(d, ENGINE_OFFLOAD_REPEATABLE);
+}
+
+static void run_longs_once(struct driver *d)
+{
+    run_longs(d, 0);
+}
+
 /* Gets of handlers: the handler of each has run once, with its bytes there, or was in doubt. */
 static const char *check_gets(uint32_t number, uint32_t flags, uint32_t *doubts)
 {
@@ -387,6 +419,9 @@ const struct crash_scenario crash_offload_scenarios[] = {
     {"puts that are stored, over some steps, handlers that may run again", run_steps_repeatable,
      UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"puts that are stored, over some steps", run_steps_once, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"Longs, over some steps, handlers that may run again", run_longs_repeatable, UINT64_MAX,
+     ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"Longs, over some steps", run_longs_once, 0, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"gets of handlers that may run again", run_gets_repeatable, UINT64_MAX, ENGINE_PROTOCOL_AUTO,
      1, NULL, 0},
     {"gets of handlers", run_gets_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
