@@ -84,7 +84,7 @@ int pwc_offload_create(pwc_ctx *ctx, const struct pwc_offload_attr *attr, pwc_of
         (attr->scratch && !window_of(attr->scratch, 0, attr->scratch->len, &scratch)))
         return daemon_link_refuse(&ctx->client->link, -EINVAL,
                                   "an offload needs a program of this client, regions with rights, "
-                                  "up to 64 targets of this context, and an index, or a region "
+                                  "up to 1024 targets of this context, and an index, or a region "
                                   "without index and host");
     rc = handles_of(attr, targets);
     if (rc < 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "clientlib/memory/maps.h"
 #include "clientlib/memory/raw.h"
+#include "clientlib/memory/touched.h"
 #include "shm_ring/mapping.h"
 
 #ifndef MADV_POPULATE_READ
@@ -58,8 +59,33 @@ static bool is_hole(uintptr_t start)
     return raw_call(SYS_mincore, arguments) == -ENOMEM;
 }
 
+/* Has the kernel read pages, so that one which cannot be read is an error and no signal. */
+static int read_pages(const struct touched_run *run)
+{
+    const intptr_t arguments[5] = {(intptr_t)run->from, (intptr_t)(run->to - run->from),
+                                   MADV_POPULATE_READ};
+    intptr_t rc = raw_call(SYS_madvise, arguments);
+
+    return rc == -EINVAL ? 0 : (int)rc; /* an older kernel */
+}
+
+/* Copies the touched pages of a place to zeroed ones. */
+static int copy_touched(void *pages, uintptr_t start, size_t length, struct touched *touched)
+{
+    struct touched_run run = {.to = start};
+    int rc = 0;
+
+    while (rc == 0 && touched_next(touched, run.to, start + length, &run)) {
+        rc = read_pages(&run);
+        if (rc == 0)
+            copy_words((uint64_t *)((uintptr_t)pages + (run.from - start)),
+                       (const uint64_t *)run.from, run.to - run.from);
+    }
+    return rc;
+}
+
 /* Gives the contents of a place to zeroed pages, and puts them there. */
-static int replace(void *pages, uintptr_t start, size_t length)
+static int replace(void *pages, uintptr_t start, size_t length, struct touched *touched)
 {
     const uint64_t all = UINT64_MAX;
     uint64_t before = 0;
@@ -67,8 +93,9 @@ static int replace(void *pages, uintptr_t start, size_t length)
 
     if (rc < 0)
         return (int)rc;
-    copy_words(pages, (const uint64_t *)start, length);
-    rc = put_in_place(pages, start, length);
+    rc = copy_touched(pages, start, length, touched);
+    if (rc == 0)
+        rc = put_in_place(pages, start, length);
     for (int i = 1; rc < 0 && i < ATTEMPTS && is_hole(start); i++)
         rc = put_in_place(pages, start, length);
     (void)set_signals(&before, &before);
@@ -77,18 +104,10 @@ static int replace(void *pages, uintptr_t start, size_t length)
 
 /* ---- there ----------------------------------------------------------------------------------- */
 
-/* Has the kernel read all pages, so that one which cannot be read is an error and no signal. */
-static int read_pages(uintptr_t start, size_t length)
-{
-    const intptr_t arguments[5] = {(intptr_t)start, (intptr_t)length, MADV_POPULATE_READ};
-    intptr_t rc = raw_call(SYS_madvise, arguments);
-
-    return rc == -EINVAL ? 0 : (int)rc; /* an older kernel */
-}
-
 int move_in(struct moved *moved, int fd, void *start, size_t length)
 {
     struct mapping pages = {.fd = -1};
+    struct touched touched;
     struct stat file;
     int rc;
 
@@ -102,10 +121,11 @@ int move_in(struct moved *moved, int fd, void *start, size_t length)
         .length = length,
         .device = file.st_dev,
         .inode = file.st_ino,
+        .fd = fd,
     };
-    rc = read_pages(moved->start, length);
-    if (rc == 0)
-        rc = replace(pages.base, moved->start, length);
+    touched_of_memory(&touched, moved->start, length);
+    rc = replace(pages.base, moved->start, length, &touched);
+    touched_close(&touched);
     if (rc < 0)
         munmap(pages.base, length);
     return rc;
@@ -120,14 +140,17 @@ static bool is_of(const struct moved *moved, const struct maps_line *line)
            line->offset == line->start - moved->start;
 }
 
-static int part_back(uintptr_t start, size_t length)
+static int part_back(const struct moved *moved, uintptr_t start, size_t length)
 {
+    struct touched touched;
     void *pages = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     int rc;
 
     if (pages == MAP_FAILED)
         return -errno;
-    rc = replace(pages, start, length);
+    touched_of_file(&touched, moved->start, moved->fd, moved->device, moved->inode);
+    rc = replace(pages, start, length, &touched);
+    touched_close(&touched);
     if (rc < 0)
         munmap(pages, length);
     return rc;
@@ -157,7 +180,7 @@ int move_out(const struct moved *moved)
         /* The program has taken its own right to read. */
         if (!line.readable && mprotect((void *)line.start, line.end - line.start, PROT_READ) != 0)
             return -errno;
-        rc = part_back(line.start, line.end - line.start);
+        rc = part_back(moved, line.start, line.end - line.start);
         if (rc < 0)
             return rc;
     }

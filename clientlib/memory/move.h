@@ -24,11 +24,16 @@ struct moved {
     size_t length;
     dev_t device;
     ino_t inode;
+    int fd; /* the file's, and the caller's */
 };
 
-/* Copies the contents of whole pages into the descriptor's file, which is sealed and all zero, and
- * maps the file in their place. The descriptor stays the caller's. On failure the range is as
- * before: -EPROTO (the file has no seals, or another length) or an error of the kernel. */
+/*
+ * Copies the contents of whole pages into the descriptor's file, which is sealed and all zero, and
+ * maps the file in their place. Pages that were never touched (touched.h) are not read, and none of
+ * the file is taken for them. The descriptor stays the caller's, and should be open until move_out:
+ * without it the file is read as a whole. On failure the range is as before: -EPROTO (the file has
+ * no seals, or another length) or an error of the kernel.
+ */
 int move_in(struct moved *moved, int fd, void *start, size_t length);
 
 /*

@@ -19,6 +19,7 @@ void tracts_destroy(struct tracts *tracts)
 
         tracts->list = tract->next;
         (void)move_out(&tract->moved);
+        close(tract->moved.fd);
         free(tract);
     }
 }
@@ -65,7 +66,6 @@ int tract_make(struct tracts *tracts, uintptr_t start, size_t length, struct tra
     if (rc < 0)
         goto remove_span;
     FAULT(SEGMENT_MAPPED);
-    close(fd);
     tract->regions = 1;
     tract->next = tracts->list;
     tracts->list = tract;
@@ -106,6 +106,7 @@ int tract_give(struct tracts *tracts, struct tract *tract)
         at = &(*at)->next;
     *at = tract->next;
     span_table_remove(tracts->spans, tract->moved.start);
+    close(tract->moved.fd);
     (void)segment_release(tracts->link, tract->segment);
     free(tract);
     return 0;

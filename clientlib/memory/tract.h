@@ -3,7 +3,8 @@
  * place (move.h), and that regions of PWC_MOVE and PWC_SHARE are cut from.
  *
  * A tract is counted: it is made for its first region, and moved back with its last one. Tracts
- * never overlap.
+ * never overlap. Each keeps its segment's descriptor, which shows what of the segment has contents
+ * when it is moved back.
  *
  * Thread: the one that holds the client's lock.
  */

@@ -278,7 +278,7 @@ int engine_program_unload(struct engine *e, uint32_t client, uint32_t program);
 
 /* ---- offloads, from the control thread's commands -------------------------------------------- */
 
-#define ENGINE_OFFLOAD_TARGETS 64u
+#define ENGINE_OFFLOAD_TARGETS 1024u
 
 enum engine_offload_flag {
     ENGINE_OFFLOAD_QUIET = 1 << 0, /* no event for messages that its handlers deal with */
@@ -305,7 +305,8 @@ struct engine_offload_info {
     uint32_t index;           /* of the context's active messages */
     uint32_t flags;           /* enum engine_offload_flag */
     uint32_t target_count;
-    const uint32_t *targets; /* remotes that the context has bound, to contexts or to regions */
+    const uint32_t *targets; /* remotes that the context has bound, to contexts or to regions; they
+                              * stay until ENGINE_OFFLOAD_READY */
     uint64_t cookie;         /* the client's word, in each of its events */
     struct engine_range state, host, scratch; /* the windows of the same names */
 };

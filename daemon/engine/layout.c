@@ -171,6 +171,8 @@ uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *bas
     e->programs.memory = carve(&carver, 1, c->program_bytes, 4096);
     e->offloads.table = carve(&carver, sizeof(*e->offloads.table), OFFLOADS_MAX, 64);
     e->offloads.gets.table = carve(&carver, sizeof(struct handler_get), gets_size(c), 64);
+    e->offloads.targets = carve(&carver, sizeof(*e->offloads.targets),
+                                (uint64_t)OFFLOADS_MAX * ENGINE_OFFLOAD_TARGETS, 4096);
     return (carver.used + 4095) / 4096 * 4096;
 }
 
@@ -305,6 +307,7 @@ uint64_t layout_fingerprint(const struct engine_config *c)
         sizeof(struct instance),
         sizeof(struct program),
         sizeof(struct offload),
+        sizeof(struct offload_target) * ENGINE_OFFLOAD_TARGETS,
         sizeof(struct handler_get),
     };
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

@@ -26,7 +26,7 @@ static struct answer context, region, program;
 struct wish {
     Pwc__OffloadCreate create;
     Pwc__OffloadRange state, host, scratch;
-    uint32_t targets[70];
+    uint32_t targets[1025];
 };
 
 static void good(struct wish *w)
@@ -102,7 +102,10 @@ static void bad_values(int s)
     BAD(create.index, UINT32_MAX, -EINVAL);
     BAD(create.flags, 8, -EINVAL);
     BAD(create.n_targets, 1, -EINVAL); /* remote 0 is not bound */
-    BAD(create.n_targets, 65, -E2BIG);
+    BAD(create.n_targets, 64, -EINVAL);
+    BAD(create.n_targets, 65, -EINVAL);
+    BAD(create.n_targets, 1024, -EINVAL);
+    BAD(create.n_targets, 1025, -E2BIG);
     BAD(state.slot, 1000, -ERANGE);
     BAD(state.slot, UINT32_MAX, -ERANGE);
     BAD(state.generation, region.key.generation + 1, -ERANGE);

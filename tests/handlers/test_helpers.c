@@ -618,6 +618,11 @@ static void test_counters(void)
     CU_ASSERT_EQUAL(call(HELPER_COUNTER, 7, 0, 0, 0, 0), 42);
     CU_ASSERT_EQUAL(call(HELPER_TARGET_OF, 3, 0, 0, 0, 0), 3);
     CU_ASSERT_EQUAL(call(HELPER_TARGET_OF, 9, 0, 0, 0, 0), HANDLER_NONE);
+    CU_ASSERT_EQUAL(units_of_helper(), RUN_HELPER);
+    b->run.targets = 1024; /* a search among many costs what it takes */
+    CU_ASSERT_EQUAL(call(HELPER_TARGET_OF, 3, 0, 0, 0, 0), 3);
+    CU_ASSERT_EQUAL(units_of_helper(), RUN_HELPER + 64);
+    b->run.targets = BENCH_TARGETS;
     call(HELPER_TRACE, 5, 6, 0, 0, 0);
     CU_ASSERT(b->traced[0] == 5 && b->traced[1] == 6);
     b->now = 1234;

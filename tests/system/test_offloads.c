@@ -819,6 +819,36 @@ static void test_cut_at_once(void)
     CU_ASSERT_TRUE(cluster_runs(&cluster));
 }
 
+/* A context gets an offload with 1,024 targets, whose binds end with it, and none with more. */
+static void test_many_targets(void)
+{
+    static const struct {
+        uint32_t targets;
+        int result;
+    } rows[] = {{64, 0}, {65, 0}, {1024, 0}, {1025, -EINVAL}};
+    static pwc_remote *targets[1025];
+    struct pwc_offload_attr attr = {.index = INDEX, .targets = targets};
+    pwc_offload *offload;
+    struct rank r[2];
+
+    for (uint32_t i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL_FATAL(
+            rank_attach(&r[i], cluster.nodes[i].socket, "targets", i, 2, REGION_BYTES), 0);
+    CU_ASSERT_EQUAL_FATAL(load(&r[1], key_value_file, &attr.program), 0);
+    CU_ASSERT_EQUAL_FATAL(pwc_bind(r[1].ctx, pwc_peer_of(0, 0), NULL, &targets[0]), 0);
+    for (uint32_t i = 1; i < 1025; i++)
+        targets[i] = targets[0];
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        attr.target_count = rows[i].targets;
+        CU_ASSERT_EQUAL(pwc_offload_create(r[1].ctx, &attr, &offload), rows[i].result);
+        if (rows[i].result == 0)
+            CU_ASSERT_EQUAL(pwc_offload_destroy(offload), 0);
+    }
+    for (uint32_t i = 0; i < 2; i++)
+        rank_detach(&r[i]);
+    CU_ASSERT_TRUE(cluster_runs(&cluster));
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"keys and values of a stopped client", test_key_value},
@@ -834,6 +864,7 @@ int main(int argc, char **argv)
                            {"asked on the same node", test_same_node},
                            {"quotas over restarts", test_quota_stays},
                            {"destroyed while puts are under way", test_cut_at_once},
+                           {"many targets", test_many_targets},
                            CU_TEST_INFO_NULL};
     static const char *const more[] = {
         "--keep", "--client-offloads", "3",    "--user-offloads",

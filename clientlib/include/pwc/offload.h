@@ -87,7 +87,7 @@ enum pwc_offload_flags {
     PWC_OFFLOAD_OBSERVE = 1 << 4, /* with a region: the header handler runs on gets of peers, too */
 };
 
-#define PWC_OFFLOAD_TARGETS_MAX 64
+#define PWC_OFFLOAD_TARGETS_MAX 1024
 
 /* Start from a zeroed struct. Regions have rights (PWC_REMOTE_*), and begin at multiples of 64
  * bytes. */
@@ -148,7 +148,8 @@ struct pwc_offload_attr {
  * it when its offload had the other state of PWC_OFFLOAD_PLACED or PWC_OFFLOAD_OBSERVE;
  * -EADDRINUSE: the index or the region has an offload;
  * -EDQUOT; -ERANGE: the memory is not within its region; -EINVAL: a field; -ENOSPC: the
- * daemon has no room for another one; -ENOMEM; -EAGAIN: a target is being bound
+ * daemon has no room for another one; -E2BIG: the daemon is older than this library, and its
+ * offloads have fewer targets; -ENOMEM; -EAGAIN: a target is being bound
  * (pwc_bind_start); what a first use gives of one of pwc_bind_all. -ECONNABORTED: the daemon was
  * started anew meanwhile; the offload may be there, until the client ends, and then the index is
  * -EADDRINUSE.

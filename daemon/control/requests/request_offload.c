@@ -2,6 +2,7 @@
 #include "daemon/control/requests/request_offload.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/clients/client_stream.h"
@@ -21,6 +22,8 @@ static const char *text_of(int status)
     case -EINVAL:
         return "no such program, target or flag, memory that does not begin at a multiple of 64 "
                "bytes, or a region that peers may not write to";
+    case -EHOSTUNREACH:
+        return "a target leads nowhere any more";
     case -ERANGE:
         return "state, host or scratch is not within a region of this client's, or the state is "
                "longer than 1 MiB";
@@ -62,6 +65,12 @@ static struct engine_range range_of(const Pwc__OffloadRange *r)
              : (struct engine_range){.length = 0};
 }
 
+/* The call that creates an offload, with the offload's targets. */
+struct creation {
+    struct call call; /* first */
+    uint32_t targets[];
+};
+
 static void posted(struct call *call)
 {
     struct client *c = call->owner;
@@ -69,6 +78,7 @@ static void posted(struct call *call)
 
     if (call->result < 0 && p)
         fail(c, p, call->result);
+    free(call);
 }
 
 void request_offload_create(struct client *c, uint32_t request, const Pwc__OffloadCreate *create)
@@ -77,8 +87,8 @@ void request_offload_create(struct client *c, uint32_t request, const Pwc__Offlo
     struct control *control = c->control;
     char why[REQUEST_WHY_MAX];
     struct call_offload *o;
+    struct creation *creation;
     struct pending *p;
-    struct call *call;
     uint64_t cookie;
     int rc;
 
@@ -104,12 +114,13 @@ void request_offload_create(struct client *c, uint32_t request, const Pwc__Offlo
         return;
     }
     p->session = create->session;
-    call = client_call(c, CALL_OFFLOAD_CREATE, posted);
-    if (!call) {
+    creation = malloc(sizeof(*creation) + create->n_targets * sizeof(creation->targets[0]));
+    if (!creation) {
         fail(c, p, -ENOMEM);
         return;
     }
-    o = &call->offload;
+    client_call_in(c, &creation->call, CALL_OFFLOAD_CREATE, posted);
+    o = &creation->call.offload;
     o->session = create->session;
     o->cookie = cookie;
     o->info = (struct engine_offload_info){.program = create->program,
@@ -117,13 +128,15 @@ void request_offload_create(struct client *c, uint32_t request, const Pwc__Offlo
                                            .index = create->index,
                                            .flags = create->flags,
                                            .target_count = (uint32_t)create->n_targets,
+                                           .targets = creation->targets,
                                            .cookie = create->cookie,
                                            .state = range_of(create->state),
                                            .host = range_of(create->host),
                                            .scratch = range_of(create->scratch)};
     if (create->n_targets > 0)
-        memcpy(o->targets, create->targets, create->n_targets * sizeof(o->targets[0]));
-    call_post(c->worker->progress, call);
+        memcpy(creation->targets, create->targets,
+               create->n_targets * sizeof(creation->targets[0]));
+    call_post(c->worker->progress, &creation->call);
 }
 
 void offload_ready(struct control *control, const struct engine_notice *notice)

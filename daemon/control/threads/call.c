@@ -38,12 +38,6 @@ static int segment_open(struct call *c, struct engine *e)
     return rc;
 }
 
-static int offload_create(struct call *c, struct engine *e)
-{
-    c->offload.info.targets = c->offload.targets;
-    return engine_offload_create(e, c->offload.session, &c->offload.info, c->offload.cookie);
-}
-
 static int detach(struct call *c)
 {
     const struct call_detach *d = &c->detach;
@@ -118,7 +112,7 @@ static int carry_out(struct call *c, struct engine *e)
     case CALL_PROGRAM_UNLOAD:
         return engine_program_unload(e, c->program.client, c->program.program);
     case CALL_OFFLOAD_CREATE:
-        return offload_create(c, e);
+        return engine_offload_create(e, c->offload.session, &c->offload.info, c->offload.cookie);
     case CALL_OFFLOAD_DESTROY:
         return engine_offload_destroy(e, c->offload.session, c->offload.offload);
     case CALL_OFFLOAD_ENABLE:

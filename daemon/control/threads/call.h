@@ -115,8 +115,8 @@ struct call_program {
 struct call_offload {
     uint32_t session;
     uint32_t offload;                /* except for the one that is created */
-    struct engine_offload_info info; /* the offload that is created; its targets stand here */
-    uint32_t targets[ENGINE_OFFLOAD_TARGETS];
+    struct engine_offload_info info; /* the offload that is created; the call's owner keeps its
+                                        targets */
     uint64_t cookie;
 };
 

@@ -123,7 +123,7 @@ static bool target_stands(const struct engine *e, uint32_t remote)
 /* The remote of a target: 0, or -EHOSTUNREACH where it leads nowhere any more. */
 static int target_remote(const struct engine *e, uint32_t target, uint32_t *remote)
 {
-    *remote = offload_of(e)->target[target];
+    *remote = offload_targets(&e->offloads, e->offloads.collected->sender.offload)[target].remote;
     if (!target_stands(e, *remote))
         return -EHOSTUNREACH;
     return e->remotes[*remote].state == REMOTE_READY || e->remotes[*remote].state == REMOTE_STALE
@@ -377,9 +377,11 @@ uint32_t collect_target_of(void *engine, uint64_t peer)
 {
     struct engine *e = engine;
     const struct offload *o = offload_of(e);
+    const struct offload_target *targets =
+        offload_targets(&e->offloads, e->offloads.collected->sender.offload);
 
     for (uint32_t i = 0; i < o->targets; i++)
-        if (o->endpoint[i] == peer && target_stands(e, o->target[i]))
+        if (targets[i].endpoint == peer && target_stands(e, targets[i].remote))
             return i;
     return HANDLER_NONE;
 }

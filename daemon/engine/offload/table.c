@@ -19,6 +19,9 @@
 #include "daemon/engine/state/table.h"
 #include "shm_ring/fault.h"
 
+/* Binds of an offload that are under way at once: more targets wait for their answers. */
+#define BINDS_AT_ONCE 16u
+
 /* The cookie of a target's bind. */
 static uint64_t bind_cookie(uint32_t handle, uint32_t target)
 {
@@ -27,23 +30,49 @@ static uint64_t bind_cookie(uint32_t handle, uint32_t target)
 
 /* ---- going ----------------------------------------------------------------------------------- */
 
-/* Lets go of the binds of an offload, those that its entry does not name yet too. */
-static void unbind_targets(struct engine *e, uint32_t session, uint32_t handle)
+static void unbind(struct engine *e, uint32_t remote)
+{
+    struct remote *r = &e->remotes[remote];
+
+    set64(e, &r->free_after, e->flows[r->flow].ops.tail);
+    set32(e, &r->unbound, 1);
+    commit(e);
+    e->flow_live[r->flow].let_go = true;
+    table_leaves(e, TABLE_REMOTES, remote);
+}
+
+/* Lets go of the binds of an offload, those that its row does not name yet too. */
+static void unbind_all(struct engine *e, uint32_t session, uint32_t handle)
 {
     for (uint32_t f = e->sessions[session].first_flow; f != NONE; f = e->flows[f].next) {
         if (e->flows[f].owner != owner_of(OWNER_OFFLOADS, session))
             continue;
         for (uint32_t i = e->flow_live[f].first_remote; i != NONE; i = e->remote_next[i]) {
-            struct remote *r = &e->remotes[i];
+            const struct remote *r = &e->remotes[i];
 
-            if (r->cookie >> 32 != handle || r->unbound)
-                continue;
-            set64(e, &r->free_after, e->flows[f].ops.tail);
-            set32(e, &r->unbound, 1);
-            commit(e);
-            e->flow_live[f].let_go = true;
-            table_leaves(e, TABLE_REMOTES, i);
+            if (r->cookie >> 32 == handle && !r->unbound)
+                unbind(e, i);
         }
+    }
+}
+
+/* Lets go of the targets of an offload that is open. An earlier call may have died on its way: then
+ * a remote may be another's by now. */
+static void unbind_targets(struct engine *e, uint32_t offload)
+{
+    const struct offload *o = &e->offloads.table[offload];
+    const struct offload_target *targets = offload_targets(&e->offloads, offload);
+    uint32_t handle = offload_handle_of(o, offload);
+
+    for (uint32_t i = 0; i < o->targets; i++) {
+        const struct remote *r;
+
+        if (targets[i].remote == NONE)
+            continue;
+        r = &e->remotes[targets[i].remote];
+        if (r->owner == owner_of(OWNER_OFFLOADS, o->session) && !r->unbound &&
+            r->cookie == bind_cookie(handle, i))
+            unbind(e, targets[i].remote);
     }
 }
 
@@ -88,7 +117,10 @@ static void remove_offload(struct engine *e, uint32_t offload)
         leave_region(e, o);
     else
         chain_remove(&e->offloads.by_index, offload);
-    unbind_targets(e, o->session, offload_handle_of(o, offload));
+    if (o->state == OFFLOAD_BINDING)
+        unbind_all(e, o->session, offload_handle_of(o, offload));
+    else
+        unbind_targets(e, offload);
     program_release(e, o->program);
     hold_regions(e, o, -1);
     set32(e, &e->clients[client].offloads, e->clients[client].offloads - 1);
@@ -124,11 +156,11 @@ static void bound(struct engine *e, uint32_t remote, int32_t status)
         return;
     o = &e->offloads.table[offload];
     if (status == 0)
-        set32(e, &o->target[target], remote);
+        set32(e, &offload_targets(&e->offloads, offload)[target].remote, remote);
     else if (o->bind_status == 0)
         set32(e, (uint32_t *)&o->bind_status, (uint32_t)status);
     set32(e, &o->unbound, o->unbound - 1);
-    table_leaves(e, TABLE_OFFLOADS, offload); /* the sweep opens it, or removes it */
+    table_leaves(e, TABLE_OFFLOADS, offload); /* the sweep goes on with it */
 }
 
 static void ready(struct engine *e, uint32_t offload, int32_t status)
@@ -176,6 +208,43 @@ static void all_is_cut(struct engine *e, uint32_t offload)
     remove_offload(e, offload);
 }
 
+/* Binds a target anew, as the client's remote says that still stands. */
+static int bind_target(struct engine *e, uint32_t offload, uint32_t target)
+{
+    const struct offload *o = &e->offloads.table[offload];
+    const struct offload_target *t = &offload_targets(&e->offloads, offload)[target];
+    const struct remote *r = &e->remotes[t->given];
+    uint64_t owner = owner_of(OWNER_OFFLOADS, o->session);
+    int rc;
+
+    if (!op_remote_given(e, o->session, t->given) || r->endpoint != t->endpoint)
+        return -EHOSTUNREACH;
+    rc = quota_bind(e, o->session, flow_find(e, owner, r->peer, r->endpoint) < 0);
+    return rc < 0 ? rc
+                  : bind_begin(e, owner, r->peer, r->endpoint, r->has_key ? &r->key : NULL,
+                               bind_cookie(offload_handle_of(o, offload), target));
+}
+
+/* Begins binds, up to some at once; one that can't be begun counts as ended, and is the last one.
+ * False: all have ended that will. */
+static bool bind_targets(struct engine *e, uint32_t offload)
+{
+    struct offload *o = &e->offloads.table[offload];
+    uint32_t *begun = &e->offloads.live[offload].begun;
+
+    while (*begun < o->targets && o->bind_status == 0 &&
+           *begun + o->unbound < o->targets + BINDS_AT_ONCE) {
+        int rc = bind_target(e, offload, (*begun)++);
+
+        if (rc >= 0)
+            continue;
+        set32(e, (uint32_t *)&o->bind_status, (uint32_t)rc);
+        set32(e, &o->unbound, o->unbound - 1);
+        commit(e);
+    }
+    return *begun + o->unbound > o->targets;
+}
+
 bool offload_leaves(struct engine *e, uint32_t offload)
 {
     struct offload *o = &e->offloads.table[offload];
@@ -189,7 +258,7 @@ bool offload_leaves(struct engine *e, uint32_t offload)
         return more;
     }
     cuts_give_up_turn(e, offload);
-    if (o->state != OFFLOAD_BINDING || o->unbound > 0)
+    if (o->state != OFFLOAD_BINDING || bind_targets(e, offload))
         return false;
     ready(e, offload, o->bind_status);
     if (o->bind_status < 0) {
@@ -200,28 +269,6 @@ bool offload_leaves(struct engine *e, uint32_t offload)
     commit(e);
     FAULT(OFFLOAD_OPENED);
     return false;
-}
-
-/* Binds the targets anew. A bind that can't be begun counts as ended. */
-static void bind_targets(struct engine *e, uint32_t offload, const struct engine_offload_info *info)
-{
-    struct offload *o = &e->offloads.table[offload];
-
-    for (uint32_t i = 0; i < info->target_count; i++) {
-        const struct remote *r = &e->remotes[info->targets[i]];
-        bool flow = flow_find(e, owner_of(OWNER_OFFLOADS, o->session), r->peer, r->endpoint) < 0;
-        int rc = quota_bind(e, o->session, flow);
-
-        if (rc == 0)
-            rc = bind_begin(e, owner_of(OWNER_OFFLOADS, o->session), r->peer, r->endpoint,
-                            r->has_key ? &r->key : NULL,
-                            bind_cookie(offload_handle_of(o, offload), i));
-        if (rc >= 0)
-            continue;
-        set32(e, (uint32_t *)&o->bind_status, (uint32_t)rc);
-        set32(e, &o->unbound, o->unbound - 1);
-        commit(e);
-    }
 }
 
 /* A window: 0, -ERANGE: not in a region of the client's; -EINVAL: not at a multiple of 64. */
@@ -335,10 +382,11 @@ int engine_offload_create(struct engine *e, uint32_t session,
                           .scratch = info->scratch,
                           .targets = info->target_count,
                           .unbound = info->target_count};
-    for (uint32_t i = 0; i < ENGINE_OFFLOAD_TARGETS; i++)
-        o->target[i] = NONE;
     for (uint32_t i = 0; i < info->target_count; i++)
-        o->endpoint[i] = e->remotes[info->targets[i]].endpoint;
+        offload_targets(&e->offloads, offload)[i] =
+            (struct offload_target){.endpoint = e->remotes[info->targets[i]].endpoint,
+                                    .remote = NONE,
+                                    .given = info->targets[i]};
     account_begin(e, offload);
     program_hold(e, program);
     hold_regions(e, o, 1);
@@ -353,7 +401,7 @@ int engine_offload_create(struct engine *e, uint32_t session,
     FAULT(OFFLOAD_MADE);
     find_by_index(e, offload);
     e->session_live[session].offloads++;
-    bind_targets(e, offload, info);
+    (void)bind_targets(e, offload);
     table_leaves(e, TABLE_OFFLOADS, offload);
     return (int)offload_handle_of(o, offload);
 }

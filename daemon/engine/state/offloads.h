@@ -55,10 +55,8 @@ struct offload {
     uint64_t answer;  /* while its targets are being bound: the caller's cookie */
     struct engine_range state_memory, host, scratch;
     uint32_t targets;
-    uint32_t unbound;                          /* how many of them are not bound yet */
-    uint32_t gets;                             /* struct handler_get, of its handlers */
-    uint32_t target[ENGINE_OFFLOAD_TARGETS];   /* remotes of the context's offloads, or NONE */
-    uint64_t endpoint[ENGINE_OFFLOAD_TARGETS]; /* rank and context that each leads to */
+    uint32_t unbound; /* how many of them are not bound yet */
+    uint32_t gets;    /* struct handler_get, of its handlers */
     uint64_t counters[HANDLER_COUNTERS];
     /* Counts that people look at. */
     uint64_t messages, bytes, dropped, deferred, failed, faults, sends, sends_failed, units;
@@ -66,6 +64,14 @@ struct offload {
     int32_t bind_status;                      /* the first bind that failed */
     uint64_t fault_address;
 };
+
+/* A target, in its offload's row: the memory of a row is taken as far as there are targets. */
+struct offload_target {
+    uint64_t endpoint; /* rank and context that it leads to */
+    uint32_t remote;   /* of the context's offloads, or NONE */
+    uint32_t given;    /* the client's remote; of no use once `remote` is there */
+};
+static_assert(sizeof(struct offload_target) == 16, "256 of them are a page");
 
 enum get_state {
     GET_FREE = 0,
@@ -114,12 +120,13 @@ struct vm;
 /* The process's own view of an offload; it ends with the process. */
 struct offload_live {
     struct histogram runs; /* units of each */
-    uint32_t cut_to;       /* inflow + 1: puts by those before it are cut; 0: none was looked at */
-    bool cut;              /* all are, and none can begin */
-    bool unasked;          /* an earlier process was asked to destroy it: its asker may have gone */
-    bool disabled;         /* by its client, and nothing has begun since */
-    uint32_t in_time;      /* runs since one took its time more than twice, up to
-                              OFFLOAD_IN_TIME */
+    uint32_t begun;   /* targets whose binds have begun, in order, while it is OFFLOAD_BINDING */
+    uint32_t cut_to;  /* inflow + 1: puts by those before it are cut; 0: none was looked at */
+    bool cut;         /* all are, and none can begin */
+    bool unasked;     /* an earlier process was asked to destroy it: its asker may have gone */
+    bool disabled;    /* by its client, and nothing has begun since */
+    uint32_t in_time; /* runs since one took its time more than twice, up to
+                         OFFLOAD_IN_TIME */
 };
 
 /* How often a run has its time again: a pause of the machine is no fault of its handler, but a
@@ -186,9 +193,10 @@ struct handler_gets {
 };
 
 struct offloads {
-    struct offload *table; /* in the arena */
-    struct chain by_index; /* by session and index */
-    uint8_t *stacks;       /* HANDLER_STACK_BYTES for each client */
+    struct offload *table;          /* in the arena */
+    struct offload_target *targets; /* in the arena: a row of ENGINE_OFFLOAD_TARGETS for each */
+    struct chain by_index;          /* by session and index */
+    uint8_t *stacks;                /* HANDLER_STACK_BYTES for each client */
     struct vm *vm;
     struct collected *collected;      /* of the handler that runs */
     struct offload_live *live;        /* OFFLOADS_MAX */
@@ -201,5 +209,11 @@ struct offloads {
     uint64_t again_at; /* ns: what waits for room to send tries again; 0: nothing waits */
     uint32_t pauses;   /* that have ended since a send has */
 };
+
+/* The targets of an offload, by number. */
+static inline struct offload_target *offload_targets(const struct offloads *all, uint32_t offload)
+{
+    return all->targets + (uint64_t)offload * ENGINE_OFFLOAD_TARGETS;
+}
 
 #endif

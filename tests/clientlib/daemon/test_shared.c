@@ -1,6 +1,7 @@
 /* Memory of PWC_SHARE through the public calls, against a daemon on a thread: how ranges lie to
  * pages that are moved, counts, keys and errors. */
 #include <CUnit/CUnit.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -280,6 +281,42 @@ static void test_heap_that_shrinks(void)
     world_free(w);
 }
 
+static unsigned descriptors(void)
+{
+    DIR *directory = opendir("/proc/self/fd");
+    unsigned count = 0;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(directory);
+    while (readdir(directory))
+        count++;
+    closedir(directory);
+    return count;
+}
+
+/* A tract keeps one descriptor, up to its last region's end or its client's. */
+static void test_descriptors(void)
+{
+    unsigned before = descriptors(), ours;
+    struct world *w = open_world();
+    uint8_t *memory = map(PAGES);
+    pwc_region *region, *inside, *other;
+
+    /* The daemon on a thread has one for each segment, too. */
+    ours = descriptors() - w->daemon.segments_open;
+    CU_ASSERT_EQUAL_FATAL(share(w, memory, page, PWC_REMOTE_RW, &region), 0);
+    CU_ASSERT_EQUAL(share(w, memory, 8, PWC_REMOTE_RW, &inside), 0);
+    CU_ASSERT_EQUAL(share(w, memory + page, page, PWC_REMOTE_RW, &other), 0);
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 3);
+    CU_ASSERT_EQUAL(descriptors() - w->daemon.segments_open, ours + 2);
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    CU_ASSERT_EQUAL(descriptors() - w->daemon.segments_open, ours + 2);
+    CU_ASSERT_EQUAL(pwc_region_free(inside), 0);
+    CU_ASSERT_EQUAL(descriptors() - w->daemon.segments_open, ours + 1);
+    world_free(w); /* with a tract still */
+    CU_ASSERT_EQUAL(descriptors(), before);
+    munmap(memory, PAGES * page);
+}
+
 /* Operations of the region's own process use moved memory as it stands, and offsets of peers count
  * from the region's first byte. */
 static void test_operations(void)
@@ -326,6 +363,7 @@ int main(void)
         {"calls that fail", test_unwinding},
         {"pages that are gone", test_pages_that_are_gone},
         {"a heap that shrinks", test_heap_that_shrinks},
+        {"descriptors", test_descriptors},
         {"operations", test_operations},
         CU_TEST_INFO_NULL,
     };

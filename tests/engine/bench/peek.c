@@ -333,6 +333,11 @@ uint32_t peek_gets_room(const struct engine *e, uint32_t session)
     return gets_room(e, session);
 }
 
+uint32_t peek_target(const struct engine *e, uint32_t offload, uint32_t target)
+{
+    return offload_targets(&e->offloads, offload & (OFFLOADS_MAX - 1))[target].remote;
+}
+
 struct offload peek_offload(const struct engine *e, uint32_t offload)
 {
     return e->offloads.table[offload & (OFFLOADS_MAX - 1)];

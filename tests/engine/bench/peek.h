@@ -95,6 +95,8 @@ struct peek_census peek_census(const struct engine *e);
 /* The handle of the offload at a context's index, -1: there is none; and the entry of a handle. */
 int peek_offload_of(const struct engine *e, uint32_t session, uint32_t index);
 struct offload peek_offload(const struct engine *e, uint32_t offload);
+/* The remote of a target of the offload of a handle, by number. */
+uint32_t peek_target(const struct engine *e, uint32_t offload, uint32_t target);
 /* How many gets the handlers of a session may send now. */
 uint32_t peek_gets_room(const struct engine *e, uint32_t session);
 /* Team memory that a team has taken. */

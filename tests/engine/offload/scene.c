@@ -18,16 +18,17 @@
 #define GOT        (UINT64_C(1) << 31) /* bit in the id of a get: number << 32 | GOT | plan */
 static_assert(8 * (GOTS_AT + SCENE_MESSAGES) <= SCENE_PLACE, "puts go behind the counts");
 
-/* All puts of the program have one form: to target 0, at the message's number; the stage's counter;
+/* All puts of the program have one form: to `target`, at the message's number; the stage's counter;
  * the id is number * 4 + stage. */
-#define PUT_PLACE ALU(CODE_MOV, 1, 0), ALU_X(CODE_MOV, 2, 7), ALU(CODE_LSH, 2, 3)
+#define PUT_PLACE ALU(CODE_MOV, 1, (int32_t)target), ALU_X(CODE_MOV, 2, 7), ALU(CODE_LSH, 2, 3)
 #define PUT_ID                                                                                     \
     ALU(CODE_MOV, 4, 8), ALU_X(CODE_MOV, 5, 7), ALU(CODE_LSH, 5, 2), ALU_X(CODE_ADD, 5, 8)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
-/* Registers: 6 the context, 7 the message's number, 8 the stage, 9 the handler's plan. */
-static uint32_t assemble(struct handler_instruction *code)
+/* Registers: 6 the context, 7 the message's number, 8 the stage, 9 the handler's plan. All sends go
+ * to one target. */
+static uint32_t assemble(struct handler_instruction *code, uint32_t target)
 {
     const struct handler_instruction program[] = {
         ALU(CODE_MOV, 8, 0),
@@ -148,7 +149,7 @@ static uint32_t assemble(struct handler_instruction *code)
         OR_AGAIN,
         /* an add without a remote event */
         UNLESS_BITS(9, SCENE_ADD, 10),
-        NUMBER(1, (uint64_t)SEND_QUIET << 32),
+        NUMBER(1, (uint64_t)SEND_QUIET << 32 | target),
         ALU(CODE_MOV, 2, SCENE_TALLY),
         ALU(CODE_MOV, 3, WORD_ADD | WORD_U64 << 8),
         ALU(CODE_MOV, 4, 1),
@@ -157,7 +158,7 @@ static uint32_t assemble(struct handler_instruction *code)
         OR_AGAIN,
         /* a message with the number */
         UNLESS_BITS(9, SCENE_MESSAGE, 10),
-        NUMBER(1, (uint64_t)SCENE_TARGET_INDEX << 32),
+        NUMBER(1, (uint64_t)SCENE_TARGET_INDEX << 32 | target),
         LOAD(2, 6, 32),
         ALU(CODE_MOV, 3, 1),
         ALU(CODE_MOV, 4, 0),
@@ -174,7 +175,7 @@ static uint32_t assemble(struct handler_instruction *code)
         OR_AGAIN,
         /* a get of the number's word, with the plan of its own run */
         UNLESS_BITS(9, SCENE_GET, 22),
-        ALU(CODE_MOV, 1, 0),
+        ALU(CODE_MOV, 1, (int32_t)target),
         ALU_X(CODE_MOV, 2, 7),
         ALU(CODE_LSH, 2, 3),
         ALU_X(CODE_MOV, 3, 2),
@@ -208,12 +209,12 @@ static uint32_t assemble(struct handler_instruction *code)
     return sizeof(program) / sizeof(program[0]);
 }
 
-/* The size of an image with these handlers at `words`. */
-static uint32_t image_of(uint64_t *words, uint32_t handlers)
+/* The size of an image with these handlers at `words`, whose sends go to a target. */
+static uint32_t image_of(uint64_t *words, uint32_t handlers, uint32_t target)
 {
     static const uint32_t entries[HANDLER_STAGES] = {0, 2, 4};
     struct handler_image *image = (struct handler_image *)(void *)words;
-    uint32_t count = assemble((struct handler_instruction *)(void *)(words + 5));
+    uint32_t count = assemble((struct handler_instruction *)(void *)(words + 5), target);
 
     *image = (struct handler_image){.magic = HANDLER_IMAGE_MAGIC, .instructions = count};
     for (uint32_t i = 0; i < HANDLER_STAGES; i++)
@@ -225,7 +226,8 @@ static uint32_t image_of(uint64_t *words, uint32_t handlers)
 
 struct owner_call {
     struct scene *scene;
-    uint32_t flags, handlers, target;
+    uint32_t flags, handlers;
+    uint32_t targets[ENGINE_OFFLOAD_TARGETS], target_count;
     bool enable;
     int result;
 };
@@ -243,12 +245,12 @@ static void call_create(void *argument)
     const struct engine_key *key = &owner->contexts[0].key;
     _Alignas(64) uint64_t words[256] = {0};
     struct image_error wrong;
-    uint32_t bytes = image_of(words, c->handlers);
+    uint32_t bytes = image_of(words, c->handlers, c->target_count - 1);
     const struct engine_offload_info info = {
         .index = SCENE_INDEX,
         .flags = c->flags,
-        .target_count = 1,
-        .targets = &c->target,
+        .target_count = c->target_count,
+        .targets = c->targets,
         .cookie = COOKIE,
         .takes = s->puts ? OFFLOAD_PUTS : OFFLOAD_MESSAGES,
         .host = {key->slot, key->generation, 0, owner->contexts[0].length}};
@@ -272,7 +274,7 @@ uint32_t scene_program(struct world *w, uint32_t client)
 {
     const struct world_client *owner = &w->clients[client];
     _Alignas(64) uint64_t words[256] = {0};
-    uint32_t bytes = image_of(words, 1 << HANDLER_COMPLETION);
+    uint32_t bytes = image_of(words, 1 << HANDLER_COMPLETION, 0);
     int program = engine_program_load(w->nodes[owner->node].engine, owner->handle,
                                       (const void *)words, bytes);
 
@@ -372,11 +374,12 @@ static uint64_t source_word(uint32_t number)
 enum what { MESSAGES, LONGS, PUTS };
 
 static bool begin(struct scene *s, struct world *w, uint32_t first, enum what what, uint32_t flags,
-                  uint32_t handlers)
+                  uint32_t handlers, uint32_t targets)
 {
     bool puts = what == PUTS;
-    struct owner_call c = {.flags = flags, .handlers = handlers};
+    struct owner_call c = {.flags = flags, .handlers = handlers, .target_count = targets};
     struct engine_key key;
+    uint32_t target;
 
     memset(s, 0, sizeof(*s));
     s->world = w;
@@ -397,7 +400,9 @@ static bool begin(struct scene *s, struct world *w, uint32_t first, enum what wh
         world_fail(w, "no region");
     if (what == LONGS)
         s->long_remote = bind(s, first, first + 1, &w->clients[first + 1].contexts[0].key);
-    c.target = bind(s, first + 1, first + 2, &w->clients[first + 2].contexts[0].key);
+    target = bind(s, first + 1, first + 2, &w->clients[first + 2].contexts[0].key);
+    for (uint32_t i = 0; i < targets; i++)
+        c.targets[i] = target;
     for (uint32_t i = 0; i < SCENE_CLIENTS; i++)
         message_client_open(&s->client[i], w, first + i);
     for (uint32_t i = 0; i < ROUNDS_MAX && !w->failed && !is_ready(s); i++) {
@@ -415,17 +420,23 @@ static bool begin(struct scene *s, struct world *w, uint32_t first, enum what wh
 bool scene_begin(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
                  uint32_t handlers)
 {
-    return begin(s, w, first, MESSAGES, flags, handlers);
+    return begin(s, w, first, MESSAGES, flags, handlers, 1);
+}
+
+bool scene_begin_many(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
+                      uint32_t handlers, uint32_t targets)
+{
+    return begin(s, w, first, MESSAGES, flags, handlers, targets);
 }
 
 bool scene_begin_puts(struct scene *s, struct world *w, uint32_t flags, uint32_t handlers)
 {
-    return begin(s, w, 0, PUTS, flags, handlers);
+    return begin(s, w, 0, PUTS, flags, handlers, 1);
 }
 
 bool scene_begin_longs(struct scene *s, struct world *w, uint32_t flags, uint32_t handlers)
 {
-    return begin(s, w, 0, LONGS, flags, handlers);
+    return begin(s, w, 0, LONGS, flags, handlers, 1);
 }
 
 static struct world *open_world(const struct world_options *options)
@@ -448,6 +459,14 @@ bool scene_open(struct scene *s, const struct world_options *options, uint32_t f
     struct world *w = open_world(options);
 
     return w && scene_begin(s, w, 0, flags, handlers);
+}
+
+bool scene_open_many(struct scene *s, const struct world_options *options, uint32_t handlers,
+                     uint32_t targets)
+{
+    struct world *w = open_world(options);
+
+    return w && scene_begin_many(s, w, 0, 0, handlers, targets);
 }
 
 bool scene_open_puts(struct scene *s, const struct world_options *options, uint32_t flags,

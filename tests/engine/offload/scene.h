@@ -105,6 +105,12 @@ bool scene_open(struct scene *s, const struct world_options *options, uint32_t f
  * owner's node dies, it continues when the node is back. */
 bool scene_begin(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
                  uint32_t handlers);
+/* As scene_open and scene_begin, with so many targets, which are all one remote: sends go through
+ * the last one. */
+bool scene_open_many(struct scene *s, const struct world_options *options, uint32_t handlers,
+                     uint32_t targets);
+bool scene_begin_many(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
+                      uint32_t handlers, uint32_t targets);
 /* As scene_open and scene_begin, with an offload that takes puts to its client's region. */
 bool scene_open_puts(struct scene *s, const struct world_options *options, uint32_t flags,
                      uint32_t handlers);

@@ -405,6 +405,94 @@ static void test_given_up(void)
     world_close(w);
 }
 
+/* ---- many targets ---------------------------------------------------------------------------- */
+
+/* Each target has a remote of its own, handlers reach the last one, and the end of the offload
+ * gives back all of them. */
+static void test_many_targets(void)
+{
+    static const uint32_t counts[] = {1, 15, 16, 17, 64, 65, ENGINE_OFFLOAD_TARGETS};
+
+    for (size_t row = 0; row < sizeof(counts) / sizeof(counts[0]); row++) {
+        const struct world_options options = {.seed = row + 1,
+                                              .limits = {.remotes_max = 1300, .chunks_max = 512}};
+        bool *seen = calloc(options.limits.remotes_max, sizeof(*seen));
+
+        CU_ASSERT_PTR_NOT_NULL_FATAL(seen);
+        if (!scene_open_many(&scene, &options, ALL, counts[row])) {
+            printf("\n  %u targets: %s\n", counts[row], scene.world->failure);
+            CU_FAIL_FATAL("no scene");
+        }
+        CU_ASSERT_EQUAL(offload().targets, counts[row]);
+        for (uint32_t i = 0; i < counts[row]; i++) {
+            uint32_t remote = peek_target(owner(), (uint32_t)scene.offload, i);
+
+            CU_ASSERT_FATAL(remote < options.limits.remotes_max && !seen[remote]);
+            CU_ASSERT_EQUAL(peek_remote(owner(), remote).state, REMOTE_READY);
+            seen[remote] = true;
+        }
+        scene_send(&scene, scene_plan(DATA | SCENE_PUT, SCENE_MESSAGE, SCENE_PUT), false, 40);
+        finish();
+        CU_ASSERT_EQUAL(scene.messages[0].status, 0);
+        CU_ASSERT_EQUAL(scene.messages[0].puts[0], 1);
+        CU_ASSERT_EQUAL(scene.messages[0].puts[2], 1);
+        CU_ASSERT_EQUAL(scene.messages[0].messages, 1);
+        CU_ASSERT_EQUAL(engine_offload_destroy(scene.world->nodes[1].engine,
+                                               scene.world->clients[1].contexts[0].session,
+                                               (uint32_t)scene.offload),
+                        0);
+        world_settle(scene.world, 10000);
+        CU_ASSERT_EQUAL(peek_census(owner()).remotes, 1); /* the client's own */
+        close_scene();
+        free(seen);
+    }
+}
+
+/* An offload whose targets cannot all be bound ends with the reason, and gives back those that were
+ * bound. */
+static void check_unbindable(const struct world_options *options, bool unbind, int error)
+{
+    struct engine_offload_info info = {.index = SCENE_INDEX, .target_count = 64};
+    uint32_t targets[64], handle;
+    struct world *w;
+    int request;
+
+    CU_ASSERT_EQUAL_FATAL(world_open(options, &w), 0);
+    for (uint32_t i = 0; i < 2; i++)
+        world_client_open(w, i, i, 1);
+    world_settle(w, 10000);
+    request = world_bind(w, 1, 0, 0, 0, NULL);
+    CU_ASSERT_EQUAL(world_await(w, request), 0);
+    handle = w->requests[request].handle;
+    for (uint32_t i = 0; i < 64; i++)
+        targets[i] = handle;
+    info.program = scene_program(w, 1);
+    info.targets = targets;
+    w->offload_error = error;
+    CU_ASSERT(create_at(w, 1, 0, &info) >= 0);
+    if (unbind)
+        CU_ASSERT_EQUAL(
+            engine_unbind(w->nodes[1].engine, w->clients[1].contexts[0].session, handle), 0);
+    world_settle(w, 10000);
+    CU_ASSERT_EQUAL(w->offloads_given_up, 1);
+    CU_ASSERT_EQUAL(
+        peek_offload_of(w->nodes[1].engine, w->clients[1].contexts[0].session, SCENE_INDEX), -1);
+    CU_ASSERT_EQUAL(peek_census(w->nodes[1].engine).remotes, !unbind);
+    world_request_free(w, request);
+    world_leave(w);
+    CU_ASSERT_FALSE(w->failed);
+    world_close(w);
+}
+
+static void test_unbindable(void)
+{
+    const struct world_options options = {.seed = 1, .nodes = 2},
+                               few = {.seed = 1, .nodes = 2, .limits = {.binds_client = 40}};
+
+    check_unbindable(&few, false, -EDQUOT);
+    check_unbindable(&options, true, -EHOSTUNREACH); /* the client has let go of its remote */
+}
+
 /* ---- without room ---------------------------------------------------------------------------- */
 
 /* The owner does not look: rings and spill fill, messages are refused, and each handler runs once.
@@ -621,6 +709,8 @@ int main(int argc, char **argv)
         {"answered, without a handler", test_answered_without_handler},
         {"a second context", test_second_context},
         {"given up", test_given_up},
+        {"many targets", test_many_targets},
+        {"targets that cannot be bound", test_unbindable},
         {"the owner sleeps", test_owner_sleeps},
         {"no room to send", test_again},
         {"exactly once, by seed", test_random_runs},

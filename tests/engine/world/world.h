@@ -192,6 +192,7 @@ struct world {
     uint32_t client_count;
     struct world_request requests[WORLD_REQUESTS_MAX];
     uint64_t cookies;           /* given out so far */
+    int offload_error;          /* that an offload may end with, beside -ESHUTDOWN */
     uint32_t offloads_given_up; /* ended while their targets were bound */
     uint64_t rounds;
     uint32_t reopen_rounds; /* rounds after which a node that died under the guard opens again */

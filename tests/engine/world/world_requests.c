@@ -303,8 +303,10 @@ void world_notice(struct world *w, struct world_node *n, const struct engine_not
     case ENGINE_OFFLOAD_CLOSED:
         break;
     case ENGINE_OFFLOAD_READY:
-        w->offloads_given_up += notice->status == -ESHUTDOWN;
-        if (notice->status < 0 && notice->status != -ESHUTDOWN)
+        if (notice->status == -ESHUTDOWN ||
+            (notice->status < 0 && notice->status == w->offload_error))
+            w->offloads_given_up++;
+        else if (notice->status < 0)
             world_fail(w, "node %u: no offload: %s", n->number, strerror(-notice->status));
         break;
     default:

@@ -95,10 +95,8 @@ static bool begin(struct driver *d, uint32_t flags)
     return scene_begin(&scene, ((struct world_path *)d->path->context)->world, 0, flags, ALL);
 }
 
-static void run(struct driver *d, uint32_t flags)
+static void send_and_check(uint32_t flags)
 {
-    if (!begin(d, flags))
-        return;
     for (uint32_t i = 0; i < 3; i++) {
         scene_send(&scene, scene_plan(DATA | SENDS, SCENE_PUT, SENDS | SCENE_REPLY), true, 40);
         scene_send(&scene, scene_plan(DATA | SCENE_PUT, SENDS, SCENE_PUT), false, 0);
@@ -106,6 +104,23 @@ static void run(struct driver *d, uint32_t flags)
     }
     scene_finish(&scene);
     check(flags);
+}
+
+static void run(struct driver *d, uint32_t flags)
+{
+    if (begin(d, flags))
+        send_and_check(flags);
+}
+
+/* More targets than are bound at once: a node may die while the next ones begin, or later ones go.
+ */
+static void run_many_targets(struct driver *d)
+{
+    driver_unbind(d, 1, 1);
+    driver_unbind(d, 3, 1);
+    if (scene_begin_many(&scene, ((struct world_path *)d->path->context)->world, 0,
+                         ENGINE_OFFLOAD_REPEATABLE, ALL, 20))
+        send_and_check(ENGINE_OFFLOAD_REPEATABLE);
 }
 
 static void run_repeatable(struct driver *d)
@@ -432,6 +447,7 @@ const struct crash_scenario crash_offload_scenarios[] = {
     {"gets that are observed, handlers that may run again", run_observed_repeatable, UINT64_MAX,
      ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
     {"gets that are observed", run_observed_once, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
+    {"handlers with many targets", run_many_targets, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 const size_t crash_offload_count =
     sizeof(crash_offload_scenarios) / sizeof(crash_offload_scenarios[0]);
