@@ -186,12 +186,17 @@ static void check_table(struct uses *u, uint32_t server, const struct known *kno
 
     memcpy(&state, uses_state(u, server), sizeof(state));
     for (uint64_t i = 0; i < state.slots && !u->world->failed; i++) {
-        const struct known *k = &known[slots[i].key - 1];
+        const struct known *k;
         uint8_t value[VALUE_MAX];
 
         if (slots[i].use != USED)
             continue;
         found++;
+        if (slots[i].key - 1 >= KEYS * WORLD_NODES_MAX) {
+            world_fail(u->world, "client %u: a key of nobody's", server);
+            return;
+        }
+        k = &known[slots[i].key - 1];
         uses_fill(value, k->number, k->length);
         if (!k->used || slots[i].length != k->length ||
             memcmp(slots[i].value, value, k->length) != 0)

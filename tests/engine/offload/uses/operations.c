@@ -85,12 +85,13 @@ bool uses_message(struct uses *u, const struct use_op *op, uint32_t words, const
 
 static void ended(struct uses *u, uint32_t client, const struct message_event *event)
 {
-    struct use_op *op = &u->op[event->head.id];
+    struct use_op *op;
 
-    if (event->head.id >= u->count || op->from != client) {
+    if (event->head.id >= u->count || u->op[event->head.id].from != client) {
         world_fail(u->world, "client %u: an end of no operation of its own", client);
         return;
     }
+    op = &u->op[event->head.id];
     op->ends++;
     op->status = event->head.status;
 }
