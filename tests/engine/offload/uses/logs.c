@@ -8,11 +8,12 @@ enum { ENTRIES = 64, LENGTH_MAX = 30000 };
 
 struct entry {
     uint64_t peer, id, place, length;
+    uint64_t kind; /* enum handler_kind */
 };
 
 /* The state of the handlers, as examples/handlers/transaction_log.c has it. */
 struct transaction_log {
-    uint64_t written, read;
+    uint64_t written, read, missed;
     struct entry entries[ENTRIES];
 };
 
@@ -106,7 +107,7 @@ static bool is_logged(struct uses *u, uint32_t number)
         if (e->id != number)
             continue;
         found++;
-        if (e->place != op->place || e->length != op->length ||
+        if (e->kind != HANDLER_PUT || e->place != op->place || e->length != op->length ||
             e->peer != world_peer_of(u->world, op->from, 0))
             world_fail(u->world, "put %u: a wrong entry", number);
     }
