@@ -19,7 +19,7 @@ static void send_plain(struct bench *b, uint8_t kind)
 
 static bool has_sent(struct bench *b, uint8_t kind)
 {
-    bool sent = b->fabric.kinds & 1u << kind;
+    bool sent = b->fabric.kinds & UINT64_C(1) << kind;
 
     b->fabric.kinds = 0;
     return sent;

@@ -81,7 +81,7 @@ static void note_kinds(struct still_fabric *f, const uint8_t *run, uint64_t leng
     for (uint64_t at = 0; at < length;) {
         const struct wire_record *record = (const struct wire_record *)(const void *)(run + at);
 
-        f->kinds |= 1u << record->kind;
+        f->kinds |= UINT64_C(1) << record->kind;
         at += record->words * 8u;
     }
 }

@@ -25,7 +25,7 @@ struct still_fabric {
     struct fabric_event held[8];
     uint32_t held_count; /* until still_release */
     int poll_status;     /* the result of poll, when less than 0 */
-    uint32_t kinds;      /* kinds of the records that were written: 1 << enum wire_kind */
+    uint64_t kinds;      /* kinds of the records that were written: 1 << enum wire_kind */
     uint32_t runs;       /* written */
     uint32_t payloads;   /* and reads: posted */
     uint32_t runs_first; /* runs that were written before the first of these */

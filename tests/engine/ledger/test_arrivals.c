@@ -65,7 +65,7 @@ static void send_message(struct bench *b, const struct message_record *m)
 /* Whether the engine has sent a note of this kind. */
 static bool was_sent(const struct bench *b, uint8_t kind)
 {
-    return b->fabric.kinds & 1u << kind;
+    return b->fabric.kinds & UINT64_C(1) << kind;
 }
 
 /* ---- whose flow it is -------------------------------------------------------------------------
