@@ -342,10 +342,20 @@ static void run_subject(const struct subject *of, uint32_t p)
             run_one(of, (struct coll_shape){p, root, coll_blocks(of->algorithm, p, bytes[i])});
 }
 
+/* With a sanitizer some of the large numbers, since the release build has them all. */
+static uint32_t next_number(uint32_t p)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return p < 34 || p >= MOST - 3 ? p + 1 : p + 19;
+#else
+    return p + 1;
+#endif
+}
+
 static void test_subjects(void)
 {
     for (int i = 0; i < SUBJECTS; i++)
-        for (uint32_t p = 1; p <= MOST; p++)
+        for (uint32_t p = 1; p <= MOST; p = next_number(p))
             run_subject(&subjects[i], p);
 }
 

@@ -13,7 +13,7 @@
 /* Seeds of each case on each fabric; with a sanitizer a few, since the release build has them all.
  */
 #ifdef __SANITIZE_ADDRESS__
-#define SEEDS 4u
+#define SEEDS 2u
 #else
 #define SEEDS 10u
 #endif
