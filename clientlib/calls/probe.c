@@ -122,15 +122,26 @@ static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
     return rc;
 }
 
-/* For a wait on one peer that has found nothing: 0, and it may continue; 1, and it has an event
- * after all; or -EHOSTDOWN: the peer has ended, and nothing is left that could bring one. */
+/*
+ * For a wait on one peer that has found nothing: 0, and it may continue; 1, and it has an event
+ * after all; or -EHOSTDOWN: the peer has ended, and nothing is left that could bring one.
+ *
+ * The search for the end takes what has come since the last probe from the ring, and keeps it. No
+ * bell rings for that any more, so it is probed for at once.
+ */
 static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
+    const uint64_t kept = ctx->channel.kept.bytes;
     struct pwc_remote *remote;
+    bool over;
     int rc;
 
-    if (peer == PWC_ANY || !channel_peer_is_over(&ctx->channel, peer) || binds_await(ctx, peer))
+    if (peer == PWC_ANY)
         return 0;
+    over = channel_peer_is_over(&ctx->channel, peer);
+    rc = ctx->channel.kept.bytes != kept ? probe_once(ctx, peer, kinds, out) : 0;
+    if (rc != 0 || !over || binds_await(ctx, peer))
+        return rc;
     remote = bound_of_peer(&ctx->bound, peer);
     /* The ends of operations may come after the end of their peer. */
     if (remote && (kinds == 0 || kinds & PWC_LOCAL) && flush_peer(ctx, remote, 0) != 0)

@@ -1,11 +1,13 @@
 /*
  * Which waits yield, and which sleep: where the scheduler keeps daemon and client in groups of
- * their own, a yield does not reach the daemon, and only a sleep gives it the processor.
+ * their own, a yield does not reach the daemon, and only a sleep gives it the processor. And no
+ * wait sleeps over an event that it has taken from the ring itself.
  *
- * The calls to the system are the test's (--wrap): which processor this is, and what runs in a
- * yield. Thread: the test's.
+ * These calls are the test's (--wrap): which processor this is, what runs in a yield, what comes
+ * just before a wait looks for its peer's end, and the sleep. Thread: the test's.
  */
 #include <CUnit/CUnit.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +17,7 @@
 #include "tests/clientlib/session/fake_session.h"
 #include "tests/suite.h"
 
-enum { RING = 16384, HERE = 3, LONG_NS = 20000, TRIES = 1000 };
+enum { RING = 16384, HERE = 3, LONG_NS = 20000, TRIES = 1000, PEER = 4, OTHER = 5, EVENT = 77 };
 
 enum ran { NOBODY, ANOTHER, DAEMON }; /* in a yield */
 
@@ -25,6 +27,8 @@ static struct {
     struct pwc_client client;
     struct pwc_ctx ctx;
     enum ran runs;
+    uint64_t comes_from; /* the peer whose event comes while a wait looks for an end; 0: none */
+    int sleeps;
 } world;
 
 int __wrap_sched_getcpu(void);
@@ -45,6 +49,28 @@ int __wrap_sched_yield(void)
     return 0;
 }
 
+bool __real_channel_peer_is_over(struct channel *ch, uint64_t peer);
+bool __wrap_channel_peer_is_over(struct channel *ch, uint64_t peer);
+bool __wrap_channel_peer_is_over(struct channel *ch, uint64_t peer)
+{
+    uint64_t from = world.comes_from;
+
+    world.comes_from = 0;
+    if (from != 0)
+        CU_ASSERT_EQUAL(
+            fake_session_post(&world.daemon, EVENT_REMOTE, SUBMIT_PUT, from, 0, 8, EVENT, NULL, 0),
+            0);
+    return __real_channel_peer_is_over(ch, peer);
+}
+
+/* Nobody would wake it. */
+int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns);
+int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)
+{
+    world.sleeps++;
+    return -ETIMEDOUT;
+}
+
 static void world_open(void)
 {
     static const struct session_sizes rings = {RING, RING, RING, RING, RING};
@@ -53,7 +79,9 @@ static void world_open(void)
     CU_ASSERT_EQUAL_FATAL(fake_session_open(&world.daemon, &rings), 0);
     CU_ASSERT_EQUAL_FATAL(
         mapping_adopt(&world.mapping, dup(world.daemon.mapping.fd), world.daemon.mapping.size), 0);
+    CU_ASSERT_EQUAL_FATAL(fork_guard_open(&world.client.guard), 0);
     world.ctx.client = &world.client;
+    world.ctx.wake_fd = world.ctx.doorbell_fd = world.ctx.descriptor = -1;
     CU_ASSERT_EQUAL_FATAL(channel_init(&world.ctx.channel, world.mapping.base, world.mapping.size),
                           0);
 }
@@ -63,6 +91,7 @@ static void world_close(void)
     channel_destroy(&world.ctx.channel);
     mapping_destroy(&world.mapping);
     fake_session_close(&world.daemon);
+    fork_guard_close(&world.client.guard);
 }
 
 static void submit(void)
@@ -145,11 +174,39 @@ static void test_again(void)
     world_close();
 }
 
+/* An event that comes between a wait's probe and its search for the peer's end ends the wait: it
+ * is not in the ring any more, where the arm would see it. */
+static void test_event_before_the_sleep(void)
+{
+    static const struct {
+        uint64_t from;
+        int rc, sleeps;
+    } rows[] = {
+        {PEER, 1, 0},
+        {OTHER, 0, 1}, /* of another peer: it is kept, and the wait sleeps until its deadline */
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct pwc_event event = {.id = 0};
+
+        world_open();
+        patience_init(&world.ctx.patience, PATIENCE_SLEEP, PATIENCE_SLICE_NS);
+        world.comes_from = rows[i].from;
+        CU_ASSERT_EQUAL(pwc_wait(&world.ctx, PEER, PWC_REMOTE, &event, 1), rows[i].rc);
+        CU_ASSERT_EQUAL(world.sleeps > 0, rows[i].sleeps);
+        if (rows[i].rc == 0)
+            CU_ASSERT_EQUAL(pwc_probe(&world.ctx, OTHER, PWC_REMOTE, &event), 1);
+        CU_ASSERT_EQUAL(event.id, EVENT);
+        world_close();
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
         {"which waits yield", test_yields},
         {"after a sleep", test_again},
+        {"an event before the sleep", test_event_before_the_sleep},
         CU_TEST_INFO_NULL,
     };
 
