@@ -57,7 +57,8 @@ enum patience_step {
 #define PATIENCE_WAKE_NS UINT64_C(30000)
 #define PATIENCE_LOOK_NS UINT64_C(10000) /* looks between two yields take no longer */
 #define PATIENCE_POLL_NS UINT64_C(20000) /* from yield to yield of a thread that polls */
-/* Two slices: who has polled for so long would have lost the core to a program that computes. */
+/* Two slices: a program that computes would have taken the core from a thread that polls for so
+ * long. */
 #define PATIENCE_CALM_NS       UINT64_C(8000000)
 #define PATIENCE_BLOCK_NS      UINT64_C(1000000)
 #define PATIENCE_BLOCK_MOST_NS UINT64_C(1024000000)
@@ -119,7 +120,6 @@ static inline enum patience_step patience_next(const struct patience *p, uint64_
 /* A yield has lasted from `before` to `after`. */
 void patience_yielded(struct patience *p, uint64_t before, uint64_t after);
 /* The thread has lost its core for `lost` ns, up to `now`, while it neither yielded nor slept. */
-void patience_lost(struct patience *p, uint64_t lost, uint64_t now);
 void patience_lost(struct patience *p, uint64_t lost, uint64_t now);
 
 #endif

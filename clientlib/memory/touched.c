@@ -64,10 +64,10 @@ static void find_files(struct touched *t, uintptr_t start, uintptr_t end)
         }
         maps_close(&maps);
     }
-    if (rc < 0)
+    if (rc < 0) {
         t->files_from = start;
-    if (rc < 0)
         t->files_to = end;
+    }
 }
 
 /* Whether the list shows a page that is there: this one, of the stack. */

@@ -109,16 +109,10 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
 /* The newest pair with this peer that is not over. */
 static struct direct_pair *pair_of_peer(const struct pwc_ctx *ctx, uint64_t peer)
 {
-    const struct neighbours *n = &ctx->channel.neighbours;
-    const struct pwc_remote *remote = bound_of_peer(&ctx->bound, peer);
-    struct direct_pair *pair = NULL;
+    struct direct_pair *pair = ctx->channel.neighbours.ours;
 
-    for (; remote; remote = bound_next(remote))
-        if (remote->pair && remote->pair != &series_pair && !remote->pair->over)
-            return remote->pair;
-    if (n->alone > 0)
-        for (pair = n->ours; pair && (pair->peer != peer || pair->over); pair = pair->next)
-            ;
+    while (pair && (pair->peer != peer || pair->over))
+        pair = pair->next;
     return pair;
 }
 
@@ -141,11 +135,10 @@ static int map_region(struct pwc_remote *remote, struct direct_way *way, int *ne
     return rc;
 }
 
-static void lead(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_pair *pair)
+static void lead(struct pwc_remote *remote, struct direct_pair *pair)
 {
     remote->pair = pair;
-    if (pair->remotes++ == 0)
-        ctx->channel.neighbours.alone--;
+    pair->remotes++;
 }
 
 /* Remotes of the same peer that were bound before there was a way: one path for all. */
@@ -155,7 +148,7 @@ static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
 
     for (; other; other = bound_next(other))
         if (!other->pair || other->pair == &series_pair)
-            lead(ctx, other, pair);
+            lead(other, pair);
 }
 
 void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_way *way)
@@ -171,7 +164,7 @@ void direct_open(struct pwc_ctx *ctx, struct pwc_remote *remote, struct direct_w
         pair = pair_of_peer(ctx, remote->peer);
     }
     if (pair) {
-        lead(ctx, remote, pair);
+        lead(remote, pair);
         remote->way = way->present && pair->number == way->number &&
                       (remote->length == 0 || map_region(remote, way, &next) == 0);
     }
@@ -186,8 +179,7 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote)
         mapping_destroy(&remote->mapping);
     remote->pair = NULL;
     if (pair) {
-        if (--pair->remotes == 0)
-            ctx->channel.neighbours.alone++;
+        pair->remotes--;
         direct_check(ctx);
     }
 }

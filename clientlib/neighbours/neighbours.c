@@ -187,7 +187,6 @@ void neighbours_add_ours(struct neighbours *n, struct direct_pair *pair)
     show_all_handlers(n, &pair->writer.shared->origin);
     pair->next = n->ours;
     n->ours = pair;
-    n->alone++;
 }
 
 void neighbours_drop(struct neighbours *n, struct direct_pair *pair)
@@ -197,8 +196,6 @@ void neighbours_drop(struct neighbours *n, struct direct_pair *pair)
     while (*at != pair)
         at = &(*at)->next;
     *at = pair->next;
-    if (pair->remotes == 0)
-        n->alone--;
     neighbours_await_none(n, pair);
     mapping_destroy(&pair->ring);
     mapping_destroy(&pair->board);

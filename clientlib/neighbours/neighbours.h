@@ -71,7 +71,6 @@ struct neighbours {
     uint32_t looks;       /* at active neighbours, or the board */
     int64_t rested;       /* the time when some were last left quiet */
     struct direct_pair *ours;
-    uint32_t alone;   /* of these, those to which no remote leads */
     uint32_t awaited; /* answers, of all of ours */
     union {
         struct {
@@ -101,8 +100,7 @@ void neighbours_add(struct neighbours *n, const struct pair_note *note, int desc
 /* Finds the pairs whose other side is gone. */
 void neighbours_check(struct neighbours *n);
 void neighbours_forget(struct neighbours *n, uint32_t i);
-/* Adds a pair of which we are the origin, and to which no remote leads yet. neighbours_drop frees
- * it. */
+/* Adds a pair of which we are the origin. neighbours_drop frees it. */
 void neighbours_add_ours(struct neighbours *n, struct direct_pair *pair);
 void neighbours_drop(struct neighbours *n, struct direct_pair *pair);
 /* Some neighbours are quiet, or there are enough for that: call neighbours_listen in each probe. */

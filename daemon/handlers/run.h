@@ -21,6 +21,7 @@ enum {
     RUN_HELPER = 8,   /* and a helper */
     RUN_SPAN = 256,   /* units between two looks at the clock */
     RUN_CHUNK = 4096, /* bytes between two looks within a helper */
+    RUN_TARGETS = 16, /* targets that a search looks at for one unit */
 };
 
 enum run_fault {

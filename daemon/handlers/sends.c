@@ -4,9 +4,6 @@
 
 #include <errno.h>
 
-/* Targets that a search may look at for one unit. */
-enum { TARGETS_OF_A_UNIT = 16 };
-
 static uint64_t wrong_argument(struct run *r, uint64_t value)
 {
     run_fail(r, RUN_BAD_ARGUMENT, value);
@@ -194,7 +191,7 @@ static bool take_counter(struct run *r, uint64_t value, uint32_t *counter)
 
 uint64_t ask_target_of(struct run *r, const uint64_t *reg)
 {
-    if (!run_take(r, r->targets / TARGETS_OF_A_UNIT))
+    if (!run_take(r, r->targets / RUN_TARGETS))
         return HANDLER_NONE;
     return r->host->target_of(r->self, reg[1]);
 }

@@ -149,6 +149,7 @@ int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
         return -EHOSTDOWN;
     probe_handler_begin(o->session, offload_handle_of(o, offload), stage);
     vm_run(e->offloads.vm, run);
+    run->used += o->targets / RUN_TARGETS; /* the search for the packet's source */
     note_time(live, again, run->again);
     probe_handler_end(o->session, offload_handle_of(o, offload), stage, run->used, run->fault);
     if (trace_on(e))

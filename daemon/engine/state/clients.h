@@ -111,7 +111,7 @@ struct region {
     uint32_t packet;   /* puts come in packets of this size, for handlers; 0: as usual */
     uint32_t offload;  /* if `packet`: the entry whose handlers run, or NONE: it has gone */
     uint32_t grants;   /* in the list */
-    uint32_t ways;     /* if `packet`: enum region_ways, which those who have bound it know */
+    uint32_t ways;     /* if `packet`: enum region_ways, which every peer that has bound it knows */
     uint8_t secret[16];
 };
 
