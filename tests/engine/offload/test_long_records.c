@@ -366,7 +366,8 @@ static void between_cuts(void)
     bench_free(b);
 }
 
-/* What is not to be placed in the region is not: the origin gets the status. */
+/* A Long to an offload without a host window changes no byte of the region, and its origin gets
+ * -EMSGSIZE. */
 static void not_placed(void)
 {
     struct bench *b = bench_with(false, 3);

@@ -15,7 +15,7 @@
 #include "daemon/engine/offload/turns.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
-#include "tests/suite.h"
+#include "tests/engine/offload/scene_seeds.h"
 
 #define RUNS     60u
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -37,11 +37,13 @@ static struct offload offload(void)
     return peek_offload(engine(), (uint32_t)scene.offload);
 }
 
-/* What is packed into a record is no multiple of a packet. */
-static bool open_scene(uint64_t seed, uint32_t flags, uint32_t handlers, uint64_t ordered)
+/* A scene whose longest record payload, PACKED, is not a whole number of packets. */
+static bool open_scene(uint64_t seed, FILE *trace, uint32_t flags, uint32_t handlers,
+                       uint64_t ordered)
 {
     const struct world_options options = {
         .seed = seed,
+        .trace = trace,
         .segment_bytes = SEGMENT,
         .limits = {.ledger_start = 1 << 16,
                    .ledger_max = 1 << 16,
@@ -81,7 +83,7 @@ static void check_length(uint32_t length, bool packed, uint64_t ordered)
 {
     const struct scene_message *m = &scene.messages[0];
 
-    CU_ASSERT_FATAL(open_scene(1, 0, ALL, ordered));
+    CU_ASSERT_FATAL(open_scene(1, NULL, 0, ALL, ordered));
     CU_ASSERT_EQUAL(send(scene_plan(DATA, 0, SCENE_REPLY | SCENE_EVENT), true, length, packed), 0);
     scene_finish(&scene);
     CU_ASSERT_EQUAL(m->status, 0);
@@ -142,7 +144,7 @@ static void check_return(size_t row, uint32_t length, bool packed)
     bool by_client = returns[row].event == 0;
     uint32_t packets = (length + PACKET - 1) / PACKET;
 
-    CU_ASSERT_FATAL(open_scene(row + 1, 0, ALL, UINT64_MAX));
+    CU_ASSERT_FATAL(open_scene(row + 1, NULL, 0, ALL, UINT64_MAX));
     CU_ASSERT_EQUAL(
         send(scene_plan(returns[row].header, returns[row].payload, returns[row].completion), true,
              length, packed),
@@ -189,7 +191,7 @@ static void test_steps(void)
     uint64_t before, most = 0;
     uint32_t number, busy = 0;
 
-    CU_ASSERT_FATAL(open_scene(1, 0, ALL, 0));
+    CU_ASSERT_FATAL(open_scene(1, NULL, 0, ALL, 0));
     number = send(scene_plan(DATA, 0, SCENE_REPLY), true, LONG, false);
     for (uint32_t i = 0; i < 10000 && scene.messages[number].replies == 0; i++) {
         before = offload().units;
@@ -223,7 +225,7 @@ static void test_cut(void)
         const struct scene_message *m;
         uint32_t number;
 
-        CU_ASSERT_FATAL(open_scene(1, 0, ALL, UINT64_MAX));
+        CU_ASSERT_FATAL(open_scene(1, NULL, 0, ALL, UINT64_MAX));
         CU_ASSERT_EQUAL(send(scene_plan(DATA, 0, 0), true, PACKET, false), 0);
         scene_finish(&scene);
         number = send(scene_plan(DATA, 0, SCENE_EVENT), true, LONG, false);
@@ -296,7 +298,7 @@ static uint32_t random_length(struct sim_random *random)
 
 /* One random run: NULL, or what went wrong. Links break and nodes die in the middle of Longs, other
  * work makes handlers wait for turns, and a client that sleeps makes them wait for room. */
-static const char *run(uint64_t seed)
+static const char *run(uint64_t seed, FILE *trace)
 {
     static const uint64_t ordered[] = {0, 4096, UINT64_MAX};
     struct sim_random random = {.state = seed ^ UINT64_C(0x10195)};
@@ -305,7 +307,7 @@ static const char *run(uint64_t seed)
                                             .sleeps = (uint32_t)sim_random_below(&random, 2)};
     uint32_t other = (uint32_t)sim_random_below(&random, 3);
 
-    if (!open_scene(seed, (uint32_t)sim_random_below(&random, 2), ALL,
+    if (!open_scene(seed, trace, (uint32_t)sim_random_below(&random, 2), ALL,
                     ordered[sim_random_below(&random, 3)]))
         return scene_close(&scene);
     for (uint32_t i = 0; i < 1500 && scene.count < 40 && !scene.world->failed; i++) {
@@ -325,24 +327,11 @@ static const char *run(uint64_t seed)
     return scene_conclude(&scene, check_long);
 }
 
-static uint32_t run_all(uint64_t first, uint64_t count)
-{
-    uint32_t failed = 0;
-
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        const char *wrong = run(seed);
-
-        if (!wrong)
-            continue;
-        printf("\n  seed %llu: %s\n", (unsigned long long)seed, wrong);
-        failed++;
-    }
-    return failed;
-}
+static const struct scene_seeds seeds = {"longs", run};
 
 static void test_random_runs(void)
 {
-    CU_ASSERT_EQUAL(run_all(1, RUNS), 0);
+    CU_ASSERT_EQUAL(scene_run_seeds(&seeds, 1, RUNS), 0);
 }
 
 int main(int argc, char **argv)
@@ -355,12 +344,6 @@ int main(int argc, char **argv)
         {"exactly once, by seed", test_random_runs},
         CU_TEST_INFO_NULL,
     };
-    uint64_t first = 1, count = 0;
 
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], "--seeds") == 0)
-            count = strtoull(argv[++i], NULL, 0);
-        else if (strcmp(argv[i], "--first") == 0)
-            first = strtoull(argv[++i], NULL, 0);
-    return count > 0 ? run_all(first, count) > 0 : suite_run("longs", tests);
+    return scene_main(&seeds, tests, argc, argv);
 }

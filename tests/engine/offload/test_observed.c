@@ -13,7 +13,7 @@
 #include <string.h>
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
-#include "tests/suite.h"
+#include "tests/engine/offload/scene_seeds.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -238,10 +238,11 @@ static const char *check_one(uint32_t number)
 }
 
 /* One random run: NULL, or what went wrong. */
-static const char *run(uint64_t seed)
+static const char *run(uint64_t seed, FILE *trace)
 {
     struct sim_random random = {.state = seed ^ UINT64_C(0x0b5e2e)};
     const struct world_options options = {.seed = seed,
+                                          .trace = trace,
                                           .limits = {.ledger_start = 4096,
                                                      .ledger_max = 4096,
                                                      .ledger_bytes = 256 * 1024,
@@ -267,25 +268,11 @@ static const char *run(uint64_t seed)
     return scene_conclude(&scene, check_one);
 }
 
-static uint32_t run_all(uint64_t first, uint64_t count)
-{
-    uint32_t failed = 0;
-
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        const char *wrong = run(seed);
-
-        if (!wrong)
-            continue;
-        printf("\n  seed %llu: %s\n  again: test_observed --seed %llu\n", (unsigned long long)seed,
-               wrong, (unsigned long long)seed);
-        failed++;
-    }
-    return failed;
-}
+static const struct scene_seeds seeds = {"observed", run};
 
 static void test_random_runs(void)
 {
-    CU_ASSERT_EQUAL(run_all(1, RUNS), 0);
+    CU_ASSERT_EQUAL(scene_run_seeds(&seeds, 1, RUNS), 0);
 }
 
 int main(int argc, char **argv)
@@ -296,12 +283,5 @@ int main(int argc, char **argv)
         {"random runs", test_random_runs},          CU_TEST_INFO_NULL,
     };
 
-    uint64_t first = 1, count = 0;
-
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], "--seeds") == 0)
-            count = strtoull(argv[++i], NULL, 0);
-        else if (strcmp(argv[i], "--seed") == 0)
-            first = strtoull(argv[++i], NULL, 0), count = 1;
-    return count > 0 ? run_all(first, count) > 0 : suite_run("observed", tests);
+    return scene_main(&seeds, tests, argc, argv);
 }

@@ -15,7 +15,7 @@
 #include "daemon/handlers/run.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
-#include "tests/suite.h"
+#include "tests/engine/offload/scene_seeds.h"
 
 #define RUNS     200u
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -407,11 +407,12 @@ static void test_given_up(void)
 
 /* ---- many targets ---------------------------------------------------------------------------- */
 
-/* Each target has a remote of its own, handlers reach the last one, and the end of the offload
- * gives back all of them. */
+/* Each target has a remote of its own, handlers reach the last one, the search among them is paid
+ * for at each run, and the end of the offload gives back all of them. */
 static void test_many_targets(void)
 {
     static const uint32_t counts[] = {1, 15, 16, 17, 64, 65, ENGINE_OFFLOAD_TARGETS};
+    uint64_t least = 0; /* units of the message where the search is free */
 
     for (size_t row = 0; row < sizeof(counts) / sizeof(counts[0]); row++) {
         const struct world_options options = {.seed = row + 1,
@@ -437,6 +438,8 @@ static void test_many_targets(void)
         CU_ASSERT_EQUAL(scene.messages[0].puts[0], 1);
         CU_ASSERT_EQUAL(scene.messages[0].puts[2], 1);
         CU_ASSERT_EQUAL(scene.messages[0].messages, 1);
+        least = row == 0 ? offload().units : least;
+        CU_ASSERT_EQUAL(offload().units, least + 3 * (counts[row] / 16)); /* three handlers */
         CU_ASSERT_EQUAL(engine_offload_destroy(scene.world->nodes[1].engine,
                                                scene.world->clients[1].contexts[0].session,
                                                (uint32_t)scene.offload),
@@ -675,25 +678,11 @@ static const char *run(uint64_t seed, FILE *trace)
     return scene_conclude(&scene, check_message);
 }
 
-static uint32_t run_all(uint64_t first, uint64_t count)
-{
-    uint32_t failed = 0;
-
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        const char *wrong = run(seed, NULL);
-
-        if (!wrong)
-            continue;
-        printf("\n  seed %llu: %s\n  again: test_offloads --seed %llu --trace\n",
-               (unsigned long long)seed, wrong, (unsigned long long)seed);
-        failed++;
-    }
-    return failed;
-}
+static const struct scene_seeds seeds = {"offloads", run};
 
 static void test_random_runs(void)
 {
-    CU_ASSERT_EQUAL(run_all(1, RUNS), 0);
+    CU_ASSERT_EQUAL(scene_run_seeds(&seeds, 1, RUNS), 0);
 }
 
 int main(int argc, char **argv)
@@ -716,23 +705,6 @@ int main(int argc, char **argv)
         {"exactly once, by seed", test_random_runs},
         CU_TEST_INFO_NULL,
     };
-    uint64_t first = 1, count = 0;
-    bool trace = false, one = false;
 
-    for (int i = 1; i < argc; i++)
-        if (i + 1 < argc && strcmp(argv[i], "--seeds") == 0)
-            count = strtoull(argv[++i], NULL, 0);
-        else if (i + 1 < argc && strcmp(argv[i], "--first") == 0)
-            first = strtoull(argv[++i], NULL, 0);
-        else if (i + 1 < argc && strcmp(argv[i], "--seed") == 0)
-            first = strtoull(argv[++i], NULL, 0), one = true;
-        else if (strcmp(argv[i], "--trace") == 0)
-            trace = true;
-    if (one) {
-        const char *wrong = run(first, trace ? stdout : NULL);
-
-        printf("seed %llu: %s\n", (unsigned long long)first, wrong ? wrong : "passed");
-        return wrong != NULL;
-    }
-    return count > 0 ? run_all(first, count) > 0 : suite_run("offloads", tests);
+    return scene_main(&seeds, tests, argc, argv);
 }

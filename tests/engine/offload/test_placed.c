@@ -16,7 +16,7 @@
 #include "daemon/engine/offload/turns.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
-#include "tests/suite.h"
+#include "tests/engine/offload/scene_seeds.h"
 
 enum {
     RUNS = 30,
@@ -69,10 +69,12 @@ static void open_neighbour(struct world *w)
     neighbour.sent = neighbour.ended = 0;
 }
 
-static bool open_scene(uint64_t seed, uint32_t packet, uint32_t flags, uint64_t ordered)
+static bool open_scene(uint64_t seed, FILE *trace, uint32_t packet, uint32_t flags,
+                       uint64_t ordered)
 {
     const struct world_options options = {
         .seed = seed,
+        .trace = trace,
         .segment_bytes = MIB + SCENE_PLACE,
         .limits = {.ledger_start = 1 << 17,
                    .ledger_max = 1 << 17,
@@ -136,7 +138,7 @@ static void test_steps(void)
         uint64_t before, most = 0, refused = 0;
         uint32_t number, busy = 0;
 
-        CU_ASSERT_FATAL(open_scene(1, SHORT_PACKET, 0, ordered[row]));
+        CU_ASSERT_FATAL(open_scene(1, NULL, SHORT_PACKET, 0, ordered[row]));
         number = put(scene_plan(DATA, 0, SCENE_EVENT), LONG);
         for (uint32_t i = 0; i < 10000 && scene.messages[number].ends == 0; i++) {
             before = units();
@@ -176,7 +178,7 @@ static void test_beside_others(void)
     uint64_t took = 0, passed = 0, worst = 0;
     uint32_t number, count = 0;
 
-    CU_ASSERT_FATAL(open_scene(1, PACKET, ENGINE_OFFLOAD_QUIET, UINT64_MAX));
+    CU_ASSERT_FATAL(open_scene(1, NULL, PACKET, ENGINE_OFFLOAD_QUIET, UINT64_MAX));
     number = put(scene_plan(DATA, SCENE_LOOP, 0), MIB);
     while (scene_runs(&scene, number, HANDLER_PAYLOAD) < 10 && turn())
         continue;
@@ -227,7 +229,7 @@ static void test_cut(void)
         const struct scene_message *m;
         uint32_t number;
 
-        CU_ASSERT_FATAL(open_scene(1, SHORT_PACKET, 0, UINT64_MAX));
+        CU_ASSERT_FATAL(open_scene(1, NULL, SHORT_PACKET, 0, UINT64_MAX));
         number = begin_long();
         m = &scene.messages[number];
         if (how == DISABLE)
@@ -274,7 +276,7 @@ static const char *check_put(uint32_t number)
 
 /* One random run: NULL, or what went wrong. Links break and nodes die in the middle of long puts,
  * and other work makes handlers wait for turns. */
-static const char *run(uint64_t seed)
+static const char *run(uint64_t seed, FILE *trace)
 {
     static const uint64_t ordered[] = {0, 4096, UINT64_MAX};
     struct sim_random random = {.state = seed ^ UINT64_C(0x9e9105)};
@@ -283,7 +285,7 @@ static const char *run(uint64_t seed)
                                             .sleeps = (uint32_t)sim_random_below(&random, 2)};
     uint32_t asks = (uint32_t)sim_random_below(&random, 3);
 
-    if (!open_scene(seed, SHORT_PACKET, (uint32_t)sim_random_below(&random, 2),
+    if (!open_scene(seed, trace, SHORT_PACKET, (uint32_t)sim_random_below(&random, 2),
                     ordered[sim_random_below(&random, 3)]))
         return scene_close(&scene);
     for (uint32_t i = 0; i < 1500 && scene.count < 40 && !scene.world->failed; i++) {
@@ -297,24 +299,11 @@ static const char *run(uint64_t seed)
     return scene_conclude(&scene, check_put);
 }
 
-static uint32_t run_all(uint64_t first, uint64_t count)
-{
-    uint32_t failed = 0;
-
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        const char *wrong = run(seed);
-
-        if (!wrong)
-            continue;
-        printf("\n  seed %llu: %s\n", (unsigned long long)seed, wrong);
-        failed++;
-    }
-    return failed;
-}
+static const struct scene_seeds seeds = {"placed", run};
 
 static void test_random_runs(void)
 {
-    CU_ASSERT_EQUAL(run_all(1, RUNS), 0);
+    CU_ASSERT_EQUAL(scene_run_seeds(&seeds, 1, RUNS), 0);
 }
 
 int main(int argc, char **argv)
@@ -326,12 +315,6 @@ int main(int argc, char **argv)
         {"exactly once, by seed", test_random_runs},
         CU_TEST_INFO_NULL,
     };
-    uint64_t first = 1, count = 0;
 
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], "--seeds") == 0)
-            count = strtoull(argv[++i], NULL, 0);
-        else if (strcmp(argv[i], "--first") == 0)
-            first = strtoull(argv[++i], NULL, 0);
-    return count > 0 ? run_all(first, count) > 0 : suite_run("placed", tests);
+    return scene_main(&seeds, tests, argc, argv);
 }

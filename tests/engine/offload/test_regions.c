@@ -16,7 +16,7 @@
 #include "daemon/handlers/run.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
-#include "tests/suite.h"
+#include "tests/engine/offload/scene_seeds.h"
 
 #define RUNS     100u
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -623,11 +623,12 @@ static const char *check_put(uint32_t number)
     return m->status == (failed ? -EREMOTEIO : 0) ? NULL : "a wrong status";
 }
 
-static struct world_options random_options(struct sim_random *random, uint64_t seed)
+static struct world_options random_options(struct sim_random *random, uint64_t seed, FILE *trace)
 {
     static const uint64_t ordered[] = {0, 4096, UINT64_MAX};
 
     return (struct world_options){.seed = seed,
+                                  .trace = trace,
                                   .limits = {.ledger_start = 4096,
                                              .ledger_max = 4096u << 2 * below(random, 2),
                                              .ledger_bytes = 256 * 1024,
@@ -658,10 +659,10 @@ static void random_row(struct sim_random *random, uint32_t most)
 }
 
 /* One random run: NULL, or what went wrong. */
-static const char *run(uint64_t seed)
+static const char *run(uint64_t seed, FILE *trace)
 {
     struct sim_random random = {.state = seed ^ UINT64_C(0x9e9105)};
-    struct world_options options = random_options(&random, seed);
+    struct world_options options = random_options(&random, seed, trace);
     uint32_t count = 20 + below(&random, 100), rows = below(&random, 2);
     const struct scene_troubles troubles = {
         .breaks = below(&random, 2) * 3, .deaths = below(&random, 2), .sleeps = below(&random, 3)};
@@ -682,25 +683,11 @@ static const char *run(uint64_t seed)
     return scene_conclude(&scene, check_put);
 }
 
-static uint32_t run_all(uint64_t first, uint64_t count)
-{
-    uint32_t failed = 0;
-
-    for (uint64_t seed = first; seed < first + count; seed++) {
-        const char *wrong = run(seed);
-
-        if (!wrong)
-            continue;
-        printf("\n  seed %llu: %s\n  again: test_regions --seed %llu\n", (unsigned long long)seed,
-               wrong, (unsigned long long)seed);
-        failed++;
-    }
-    return failed;
-}
+static const struct scene_seeds seeds = {"regions", run};
 
 static void test_random_runs(void)
 {
-    CU_ASSERT_EQUAL(run_all(1, RUNS), 0);
+    CU_ASSERT_EQUAL(scene_run_seeds(&seeds, 1, RUNS), 0);
 }
 
 int main(int argc, char **argv)
@@ -723,14 +710,6 @@ int main(int argc, char **argv)
         {"exactly once, by seed", test_random_runs},
         CU_TEST_INFO_NULL,
     };
-    uint64_t first = 1, count = 0;
 
-    for (int i = 1; i + 1 < argc; i++)
-        if (strcmp(argv[i], "--seeds") == 0)
-            count = strtoull(argv[++i], NULL, 0);
-        else if (strcmp(argv[i], "--first") == 0)
-            first = strtoull(argv[++i], NULL, 0);
-        else if (strcmp(argv[i], "--seed") == 0)
-            first = strtoull(argv[++i], NULL, 0), count = 1;
-    return count > 0 ? run_all(first, count) > 0 : suite_run("regions", tests);
+    return scene_main(&seeds, tests, argc, argv);
 }

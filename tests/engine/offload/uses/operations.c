@@ -1,4 +1,5 @@
-/* What the clients of a run submit, and what comes back (uses.h). Thread: one. */
+/* Submits the operations of a run's clients, and counts their ends and events (uses.h). Thread:
+ * one. */
 #include "tests/engine/offload/uses/uses.h"
 
 #include <errno.h>

@@ -63,7 +63,8 @@ struct use_client {
     uint32_t requests;   /* that its own handler has had */
 };
 
-/* What came up in all runs: a run that met none of these has not tested what it claims to. */
+/* How often each thing has happened in all runs. Where one of these stays 0, the runs have not
+ * tested all that they claim to test. */
 struct uses_counters {
     uint64_t operations, runs, reruns, failed, deferred;
     uint64_t cut; /* puts that were logged and have not ended */
