@@ -75,7 +75,7 @@ static bool is_served(unsigned node)
 /* Kills this node's daemon, has `meanwhile` happen, and waits until another one serves. */
 static void start_anew_behind(unsigned node, void (*meanwhile)(void))
 {
-    pid_t daemon = cluster_kept(&cluster, node), next = daemon, keeper = cluster.nodes[node].pid;
+    pid_t daemon = cluster_kept(&cluster, node), keeper = cluster.nodes[node].pid;
 
     CU_ASSERT_FATAL(daemon > 0);
     for (unsigned i = 0; i < nodes; i++)
@@ -85,11 +85,7 @@ static void start_anew_behind(unsigned node, void (*meanwhile)(void))
     if (meanwhile)
         meanwhile();
     kill(keeper, SIGCONT);
-    for (int i = 0; i < WAITS && (next == daemon || next == 0); i++) {
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-        next = cluster_kept(&cluster, node);
-    }
-    CU_ASSERT_FATAL(next != daemon && next > 0);
+    CU_ASSERT_FATAL(cluster_next(&cluster, node, daemon) > 0);
 }
 
 static void start_anew(unsigned node)

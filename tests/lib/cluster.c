@@ -14,10 +14,12 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "tests/lib/program.h"
 
 #define END_MS         10000
+#define NEXT_S         60
 #define ARGUMENTS_MAX  40u
 #define FOLDER_PATTERN "pwc-system.XXXXXX"
 
@@ -294,6 +296,16 @@ pid_t cluster_kept(const struct cluster *cluster, unsigned node)
         text[0] = '\0';
     fclose(file);
     return (pid_t)strtol(text, NULL, 10);
+}
+
+pid_t cluster_next(const struct cluster *cluster, unsigned node, pid_t before)
+{
+    const time_t end = time(NULL) + NEXT_S;
+    pid_t next;
+
+    while (((next = cluster_kept(cluster, node)) == 0 || next == before) && time(NULL) < end)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return next == before ? 0 : next;
 }
 
 bool cluster_runs(struct cluster *cluster)

@@ -66,6 +66,9 @@ int cluster_restart(struct cluster *cluster, unsigned node);
 
 /* With --keep among its arguments: returns the daemon that the keeper has started, or 0. */
 pid_t cluster_kept(const struct cluster *cluster, unsigned node);
+/* Waits, for a minute at most, until the keeper has another daemon than this one, which it returns;
+ * or 0. */
+pid_t cluster_next(const struct cluster *cluster, unsigned node, pid_t before);
 
 /* Returns whether every daemon that was started and not killed still runs; if not, an explanation
  * stands in cluster->failure. */

@@ -19,6 +19,7 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
 #include "tests/suite.h"
+#include "tests/system/lib/offload.h"
 
 enum {
     REGION_BYTES = 1 << 16,
@@ -57,19 +58,6 @@ struct order {
     struct pwc_key key; /* the target's */
 };
 
-static int load(struct rank *r, const char *path, pwc_program **out)
-{
-    static uint8_t elf[1 << 20];
-    FILE *file = fopen(path, "rb");
-    size_t size;
-
-    if (!file)
-        return -errno;
-    size = fread(elf, 1, sizeof(elf), file);
-    fclose(file);
-    return pwc_program_load(r->client, elf, size, NULL, out);
-}
-
 static void fill(const char *path, const struct order *order, uint8_t *host, uint64_t *state)
 {
     const struct complex one = {1, 0};
@@ -100,7 +88,7 @@ static int serve(struct rank *r, const char *path, const struct order *order, ui
     if (order->target != NO_TARGET)
         rc = pwc_bind(r->ctx, pwc_peer_of(order->target, 0), &order->key, &r->remote);
     if (rc == 0)
-        rc = load(r, path, &attr.program);
+        rc = offload_load(r, path, &attr.program);
     return rc == 0 ? pwc_offload_create(r->ctx, &attr, offload) : rc;
 }
 
@@ -130,7 +118,7 @@ static int renew(struct rank *r, pwc_remote **targets, pwc_offload **offload)
     int rc = pwc_alloc(r->client, STATE_BYTES, PWC_REMOTE_READ, &attr.state);
 
     if (rc == 0)
-        rc = load(r, broadcast_file, &attr.program);
+        rc = offload_load(r, broadcast_file, &attr.program);
     if (rc == 0)
         rc = pwc_offload_destroy(*offload);
     if (rc < 0)

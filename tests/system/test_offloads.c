@@ -3,11 +3,9 @@
  * keys and values, a conditional read, puts of many packets to a region, which are spread over
  * blocks of it, messages that are fetched when they match a receive, and Longs that are summed up.
  * The client is a process of its own. Requests under way end once, each, when its daemon is killed
- * or hands over, or the client itself is killed. pwcctl shows the offload, and quotas count over
- * restarts.
+ * or hands over, or the client itself is killed. pwcctl shows the offload.
  *
- *     test_offloads PWCD PWCCTL KEY_VALUE.o CONDITIONAL_READ.o STRIDED.o RENDEZVOUS.o SLOW_END.o
- *                   CHECKSUM.o
+ *     test_offloads PWCD PWCCTL KEY_VALUE.o CONDITIONAL_READ.o STRIDED.o RENDEZVOUS.o CHECKSUM.o
  */
 #include <errno.h>
 #include <signal.h>
@@ -25,6 +23,7 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/command.h"
 #include "tests/lib/rank.h"
+#include "tests/system/lib/offload.h"
 #include "tests/suite.h"
 
 enum {
@@ -38,14 +37,13 @@ enum {
     COLUMN = REGION_BYTES / STRIDE * BLOCK,
     BURST = 20,
     LIMIT_S = 60,
-    CLIENT_OFFLOADS = 3, /* and one more for the user */
 };
 enum { KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2 }; /* as examples/handlers/key_value.c */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static const char *pwcctl, *key_value_file, *conditional_read_file, *strided_file, *placed_file,
-    *rendezvous_file, *slow_end_file, *checksum_file;
+    *rendezvous_file, *checksum_file;
 
 struct row { /* as examples/handlers/conditional_read.c */
     uint64_t id;
@@ -59,19 +57,6 @@ enum { EMPTY, POSTED, ARRIVED, GETTING, RECEIVED };
 enum { TAGS = 24, POSTS = BURST, FETCHED = 1500 /* bytes; the last tags have no receive */ };
 
 /* ---- the client that is stopped -------------------------------------------------------------- */
-
-static int load(struct rank *r, const char *path, pwc_program **out)
-{
-    static uint8_t elf[1 << 20];
-    FILE *file = fopen(path, "rb");
-    size_t size;
-
-    if (!file)
-        return -errno;
-    size = fread(elf, 1, sizeof(elf), file);
-    fclose(file);
-    return pwc_program_load(r->client, elf, size, NULL, out);
-}
 
 /* Its region: host in the lower half, state in the upper one. */
 static void fill(struct rank *r, const char *path)
@@ -128,7 +113,7 @@ static int serve(struct rank *r, const char *path, pwc_offload **offload)
     int rc = attributes(r, path, &attr);
 
     if (rc == 0)
-        rc = load(r, path, &attr.program);
+        rc = offload_load(r, path, &attr.program);
     fill(r, path);
     if (rc == 0)
         rc = pwc_offload_create(r->ctx, &attr, offload);
@@ -376,44 +361,6 @@ static unsigned burst_fails(struct server *s, int status)
     return failed;
 }
 
-static void pause_a_little(void)
-{
-    nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-}
-
-/* Whether the process handles SIGUSR2. A daemon that has just started ignores it for a while. */
-static bool hands_over(pid_t pid)
-{
-    unsigned long long handled = 0;
-    char path[64], line[256];
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    file = fopen(path, "r");
-    while (file && fgets(line, sizeof(line), file))
-        if (sscanf(line, "SigCgt: %llx", &handled) == 1)
-            break;
-    if (file)
-        fclose(file);
-    return handled >> (SIGUSR2 - 1) & 1;
-}
-
-/* Node 1's daemon is killed, or hands over; the next one serves. */
-static void daemon_goes(bool killed)
-{
-    pid_t pid = cluster_kept(&cluster, 1), next = 0;
-
-    CU_ASSERT_FATAL(pid > 0);
-    for (time_t end = time(NULL) + LIMIT_S; !hands_over(pid) && time(NULL) < end;)
-        pause_a_little();
-    kill(killed ? pid : cluster.nodes[1].pid, killed ? SIGKILL : SIGUSR2);
-    for (time_t end = time(NULL) + LIMIT_S; (next == 0 || next == pid) && time(NULL) < end;) {
-        pause_a_little();
-        next = cluster_kept(&cluster, 1);
-    }
-    CU_ASSERT_FATAL(next != 0 && next != pid);
-}
-
 /* The one handler that ran when its daemon died may have done its work: that request alone fails.
  * No handler runs when a daemon hands over. */
 static void test_daemon_goes(void)
@@ -423,7 +370,7 @@ static void test_daemon_goes(void)
     CU_ASSERT_TRUE_FATAL(server_open(&s, "deaths", key_value_file));
     for (int i = 0; i < 4; i++) {
         burst(&s);
-        daemon_goes(i % 2 == 0);
+        offload_daemon_goes(&cluster, i % 2 == 0);
         CU_ASSERT(burst_fails(&s, -ECONNABORTED) <= (i % 2 == 0));
     }
     server_close(&s);
@@ -441,7 +388,7 @@ static void test_client_dies(void)
     CU_ASSERT_EQUAL(waitpid(s.pid, &status, 0), s.pid);
     (void)burst_fails(&s, -EHOSTDOWN);
     for (time_t end = time(NULL) + LIMIT_S; !shown("\"offloads\":[]") && time(NULL) < end;)
-        pause_a_little();
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     CU_ASSERT_TRUE(shown("\"offloads\":[]"));
     close(s.end);
     rank_detach(&s.asker);
@@ -586,7 +533,7 @@ static void check_placed(unsigned node, bool goes)
                                 PWC_CID_NONE, 0),
                         0);
         if (i == 3)
-            daemon_goes(false);
+            offload_daemon_goes(&cluster, false);
         CU_ASSERT_EQUAL(moved(&s, 0), 0);
     }
     CU_ASSERT_EQUAL(
@@ -694,7 +641,7 @@ static void test_rendezvous_daemon_goes(void)
         rank_fill(s.asker.memory, POSTS * FETCHED, (uint64_t)i);
         for (uint64_t tag = 0; tag < POSTS; tag++)
             CU_ASSERT_EQUAL(request(&s, tag), 0);
-        daemon_goes(false);
+        offload_daemon_goes(&cluster, false);
         CU_ASSERT_EQUAL(fetched(&s, POSTS, &failed), POSTS);
         CU_ASSERT_EQUAL(failed, 0);
         look(&s, 0);
@@ -711,144 +658,6 @@ static void test_same_node(void)
     check_strided(1);
 }
 
-/* ---- quotas over restarts -------------------------------------------------------------------- */
-
-/* One more offload of the rank's: 0, or as pwc_offload_create. */
-static int create(struct rank *r, pwc_program *program, uint32_t index, pwc_offload **out)
-{
-    const struct pwc_offload_attr attr = {.program = program, .index = index};
-    int rc;
-
-    do
-        rc = pwc_offload_create(r->ctx, &attr, out);
-    while (rc == -ECONNABORTED); /* asked of the daemon that has gone */
-    return rc;
-}
-
-/* A daemon that takes over counts the programs and offloads of a client as before: for the client
- * and its user. */
-static void test_quota_stays(void)
-{
-    pwc_offload *offload[CLIENT_OFFLOADS], *other, *more;
-    pwc_program *program[2];
-    struct rank r[2];
-
-    for (uint32_t i = 0; i < 2; i++) {
-        CU_ASSERT_EQUAL_FATAL(
-            rank_attach(&r[i], cluster.nodes[1].socket, "quota", i, 2, REGION_BYTES), 0);
-        CU_ASSERT_EQUAL_FATAL(load(&r[i], key_value_file, &program[i]), 0);
-    }
-    for (uint32_t i = 0; i < CLIENT_OFFLOADS; i++)
-        CU_ASSERT_EQUAL_FATAL(create(&r[0], program[0], i, &offload[i]), 0);
-    CU_ASSERT_EQUAL_FATAL(create(&r[1], program[1], 0, &other), 0);
-    for (int i = 0; i < 2; i++) {
-        daemon_goes(i == 0);
-        CU_ASSERT_EQUAL(create(&r[0], program[0], 10, &more), -EDQUOT);
-        CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), -EDQUOT);
-        /* A program or offload that is given back there is given back once. */
-        CU_ASSERT_EQUAL(pwc_offload_destroy(offload[0]), 0);
-        CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), 0);
-        CU_ASSERT_EQUAL(create(&r[0], program[0], 0, &offload[0]), -EDQUOT);
-        CU_ASSERT_EQUAL(pwc_offload_destroy(more), 0);
-        CU_ASSERT_EQUAL(create(&r[0], program[0], 0, &offload[0]), 0);
-    }
-    for (uint32_t i = 0; i < 2; i++)
-        rank_detach(&r[i]);
-    CU_ASSERT_TRUE(cluster_runs(&cluster));
-}
-
-/* ---- puts that are cut ----------------------------------------------------------------------- */
-
-struct slow_end { /* as slow_end.c */
-    uint64_t begun, ended, cut, turns;
-};
-
-enum { ORIGINS = 4, LONG_PUT = 8 << 20 };
-
-/* An offload for puts to the rank's region, and its state. */
-static const volatile struct slow_end *end_slowly(struct rank *r, pwc_region **state,
-                                                  pwc_offload **offload)
-{
-    struct pwc_offload_attr attr = {.flags = PWC_OFFLOAD_QUIET, .region = r->region};
-
-    CU_ASSERT_EQUAL_FATAL(load(r, slow_end_file, &attr.program), 0);
-    CU_ASSERT_EQUAL_FATAL(pwc_alloc(r->client, 4096, PWC_REMOTE_READ, state), 0);
-    attr.state = *state;
-    attr.state_length = sizeof(struct slow_end);
-    CU_ASSERT_EQUAL_FATAL(pwc_offload_create(r->ctx, &attr, offload), 0);
-    return pwc_region_addr(*state);
-}
-
-/* The offload of puts that several origins have begun is destroyed. Their completion handlers take
- * more than one step of the daemon, and all have run when the call returns. */
-static void test_cut_at_once(void)
-{
-    const volatile struct slow_end *seen;
-    struct rank owner, origin[ORIGINS];
-    pwc_offload *offload;
-    pwc_region *state;
-
-    CU_ASSERT_EQUAL_FATAL(
-        rank_attach(&owner, cluster.nodes[1].socket, "cut", 0, ORIGINS + 1, LONG_PUT), 0);
-    seen = end_slowly(&owner, &state, &offload);
-    for (uint32_t i = 0; i < ORIGINS; i++) {
-        CU_ASSERT_EQUAL_FATAL(
-            rank_attach(&origin[i], cluster.nodes[0].socket, "cut", i + 1, ORIGINS + 1, LONG_PUT),
-            0);
-        CU_ASSERT_EQUAL_FATAL(rank_bind(&origin[i], &owner), 0);
-    }
-    for (uint32_t i = 0; i < ORIGINS; i++)
-        CU_ASSERT_EQUAL(
-            pwc_put(origin[i].remote, 0, origin[i].memory, LONG_PUT, PWC_CID_NONE, PWC_CID_NONE, 0),
-            0);
-    for (time_t end = time(NULL) + LIMIT_S; seen->begun < ORIGINS && time(NULL) < end;)
-        continue;
-    CU_ASSERT_EQUAL(pwc_offload_destroy(offload), 0);
-    CU_ASSERT_EQUAL(seen->begun, ORIGINS);
-    CU_ASSERT_EQUAL(seen->ended, ORIGINS);
-    CU_ASSERT(seen->cut > 0);
-    CU_ASSERT_EQUAL(pwc_region_free(state), 0);
-    for (uint32_t i = 0; i < ORIGINS; i++) {
-        struct pwc_event event;
-
-        CU_ASSERT_EQUAL_FATAL(pwc_wait(origin[i].ctx, PWC_ANY, PWC_LOCAL, &event, RANK_WAIT_MS), 1);
-        CU_ASSERT(event.status == -ESHUTDOWN || event.status == 0);
-        rank_detach(&origin[i]);
-    }
-    rank_detach(&owner);
-    CU_ASSERT_TRUE(cluster_runs(&cluster));
-}
-
-/* A context gets an offload with 1,024 targets, whose binds end with it, and none with more. */
-static void test_many_targets(void)
-{
-    static const struct {
-        uint32_t targets;
-        int result;
-    } rows[] = {{64, 0}, {65, 0}, {1024, 0}, {1025, -EINVAL}};
-    static pwc_remote *targets[1025];
-    struct pwc_offload_attr attr = {.index = INDEX, .targets = targets};
-    pwc_offload *offload;
-    struct rank r[2];
-
-    for (uint32_t i = 0; i < 2; i++)
-        CU_ASSERT_EQUAL_FATAL(
-            rank_attach(&r[i], cluster.nodes[i].socket, "targets", i, 2, REGION_BYTES), 0);
-    CU_ASSERT_EQUAL_FATAL(load(&r[1], key_value_file, &attr.program), 0);
-    CU_ASSERT_EQUAL_FATAL(pwc_bind(r[1].ctx, pwc_peer_of(0, 0), NULL, &targets[0]), 0);
-    for (uint32_t i = 1; i < 1025; i++)
-        targets[i] = targets[0];
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        attr.target_count = rows[i].targets;
-        CU_ASSERT_EQUAL(pwc_offload_create(r[1].ctx, &attr, &offload), rows[i].result);
-        if (rows[i].result == 0)
-            CU_ASSERT_EQUAL(pwc_offload_destroy(offload), 0);
-    }
-    for (uint32_t i = 0; i < 2; i++)
-        rank_detach(&r[i]);
-    CU_ASSERT_TRUE(cluster_runs(&cluster));
-}
-
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"keys and values of a stopped client", test_key_value},
@@ -862,17 +671,13 @@ int main(int argc, char **argv)
                            {"messages fetched by a stopped client's daemon", test_rendezvous},
                            {"which hands over meanwhile", test_rendezvous_daemon_goes},
                            {"asked on the same node", test_same_node},
-                           {"quotas over restarts", test_quota_stays},
-                           {"destroyed while puts are under way", test_cut_at_once},
-                           {"many targets", test_many_targets},
                            CU_TEST_INFO_NULL};
-    static const char *const more[] = {
-        "--keep", "--client-offloads", "3",    "--user-offloads",
-        "4",      "--handler-us",      "1000", /* sanitizers are slow */ NULL};
+    static const char *const more[] = {"--keep", "--handler-us", "1000", /* sanitizers are slow */
+                                       NULL};
     struct cluster_options options = {.nodes = 2, .provider = "stream", .more = more};
     int status = 1;
 
-    if (argc != 9)
+    if (argc != 8)
         return 2;
     options.pwcd = argv[1];
     pwcctl = argv[2];
@@ -881,8 +686,7 @@ int main(int argc, char **argv)
     strided_file = argv[5];
     placed_file = strdup(argv[5]);
     rendezvous_file = argv[6];
-    slow_end_file = argv[7];
-    checksum_file = argv[8];
+    checksum_file = argv[7];
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("offloads", tests);
     return cluster_end(&cluster, status);
