@@ -327,6 +327,18 @@ uint32_t scene_send_long(struct scene *s, uint64_t plan, bool wants_reply, uint3
     return s->count++;
 }
 
+/* Submits the record of a message with the next number: that number, or SCENE_MESSAGES. */
+static uint32_t submit(struct scene *s, const void *record, uint32_t size, uint64_t plan,
+                       uint32_t length)
+{
+    if (s->count == SCENE_MESSAGES || !message_room(&s->client[0]) ||
+        message_raw(&s->client[0], false, record, size) < 0)
+        return SCENE_MESSAGES;
+    message_submitted(&s->client[0]);
+    s->messages[s->count] = (struct scene_message){.plan = plan, .length = length, .sent = true};
+    return s->count++;
+}
+
 uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags,
                    uint32_t segment)
 {
@@ -350,12 +362,7 @@ uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t fla
         memcpy(put.bytes, c->contexts[0].memory, length);
         put.record.size += abi_pad8(length);
     }
-    if (s->count == SCENE_MESSAGES || !message_room(&s->client[0]) ||
-        message_raw(&s->client[0], false, &put, put.record.size) < 0)
-        return SCENE_MESSAGES;
-    message_submitted(&s->client[0]);
-    s->messages[s->count] = (struct scene_message){.plan = plan, .length = length, .sent = true};
-    return s->count++;
+    return submit(s, &put, put.record.size, plan, length);
 }
 
 uint32_t scene_get(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags)
@@ -373,12 +380,7 @@ uint32_t scene_get(struct scene *s, uint64_t plan, uint32_t length, uint16_t fla
                                       .segment = c->segments[WORLD_MAIN].handle,
                                       .local_offset = c->contexts[0].offset};
 
-    if (s->count == SCENE_MESSAGES || !message_room(&s->client[0]) ||
-        message_raw(&s->client[0], false, &get, get.size) < 0)
-        return SCENE_MESSAGES;
-    message_submitted(&s->client[0]);
-    s->messages[s->count] = (struct scene_message){.plan = plan, .length = length, .sent = true};
-    return s->count++;
+    return submit(s, &get, get.size, plan, length);
 }
 
 static struct scene_message *message_of(struct scene *s, uint64_t number)

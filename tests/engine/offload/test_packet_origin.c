@@ -299,6 +299,35 @@ static void check_stored(const struct bench *b, uint64_t at, bool nonce)
     CU_ASSERT_PTR_NULL(next_packet(b, &at));
 }
 
+enum { NOT_REFUSED = UINT32_MAX };
+
+/* An operation that goes by writes of its own has been sent, `from` on, as `check` says. Its target
+ * refuses it with this `done`, or does not; then the link breaks. The operation ends well, and its
+ * bytes are written again only where it was not refused. */
+static void goes_once(struct bench *b, uint64_t from,
+                      void (*check)(const struct bench *b, uint64_t at, bool nonce), uint32_t done)
+{
+    uint32_t writes;
+
+    check(b, from, true);
+    if (done != NOT_REFUSED) {
+        refuse(b, 0, done);
+        bench_ack(b);
+        from = staged(b);
+        bench_note(b, WIRE_GO, 0, 0);
+        bench_steps(b, 4);
+        check(b, from, false);
+    }
+    writes = b->fabric.payloads;
+    break_link(b);
+    link_again(b, from);
+    CU_ASSERT_EQUAL(b->fabric.payloads, done != NOT_REFUSED ? writes : 2 * writes);
+    bench_ack(b);
+    check_event(b, 0);
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
 /* A long put goes by writes of its own, and has one record. The target refuses that: it goes again
  * alone, with no nonce, also on a new link, for handlers may have changed what was placed. A link
  * that breaks before a REFUSE has the bytes again. */
@@ -307,26 +336,9 @@ static void stored_goes_once(void)
     for (uint32_t refused = 0; refused < 2; refused++) {
         struct bench *b = storing_bench();
         uint64_t from = staged(b);
-        uint32_t writes;
 
         put(b, 0, LONG, SUBMIT_REASSEMBLE);
-        check_stored(b, from, true);
-        if (refused) {
-            refuse(b, 0, MIDDLE);
-            bench_ack(b);
-            from = staged(b);
-            bench_note(b, WIRE_GO, 0, 0);
-            bench_steps(b, 4);
-            check_stored(b, from, false);
-        }
-        writes = b->fabric.payloads;
-        break_link(b);
-        link_again(b, from);
-        CU_ASSERT_EQUAL(b->fabric.payloads, refused ? writes : 2 * writes);
-        bench_ack(b);
-        check_event(b, 0);
-        CU_ASSERT_FALSE(b->broken || b->quarantined);
-        bench_free(b);
+        goes_once(b, from, check_stored, refused ? MIDDLE : NOT_REFUSED);
     }
 }
 
@@ -398,29 +410,12 @@ static void long_goes_once(void)
         struct bench *b = unbound_bench(false);
         const struct engine_key key = BENCH_KEY;
         uint64_t from;
-        uint32_t writes;
 
         CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, 1, 1, &key, 1), 0);
         answer_bind(b, 0, TARGET_FLOW, 0);
         from = staged(b);
         send_long(b);
-        check_long(b, from, true);
-        if (refused) {
-            refuse(b, 0, 0);
-            bench_ack(b);
-            from = staged(b);
-            bench_note(b, WIRE_GO, 0, 0);
-            bench_steps(b, 4);
-            check_long(b, from, false);
-        }
-        writes = b->fabric.payloads;
-        break_link(b);
-        link_again(b, from);
-        CU_ASSERT_EQUAL(b->fabric.payloads, refused ? writes : 2 * writes);
-        bench_ack(b);
-        check_event(b, 0);
-        CU_ASSERT_FALSE(b->broken || b->quarantined);
-        bench_free(b);
+        goes_once(b, from, check_long, refused ? 0 : NOT_REFUSED);
     }
 }
 
