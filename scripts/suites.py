@@ -42,9 +42,11 @@ def build_needed(build, tests):
     subprocess.run(["ninja", "-C", build] + needed, check=True)
 
 
-def last_line(text):
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"
+def reason_of(text):
+    """The reason of a test that is skipped: what its launcher says after it is none."""
+    lines = [line.strip() for line in text.splitlines()]
+    reasons = [line for line in lines if line and not line.startswith("pwcrun: ")]
+    return reasons[-1] if reasons else "no reason given"
 
 
 def results_of(log):
@@ -58,7 +60,7 @@ def results_of(log):
         text = (test.get("stdout") or "") + (test.get("stderr") or "")
         word = ("passed" if test["result"] in PASSED else
                 "skipped" if test["result"] in SKIPPED else "failed")
-        why = last_line(text) if word == "skipped" else test["result"]
+        why = reason_of(text) if word == "skipped" else test["result"]
         # Names are "suite / name" in the log.
         results.append((test["name"].split(" / ")[-1], word, why, text))
     return results
