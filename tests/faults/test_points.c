@@ -327,13 +327,6 @@ static bool start_on(struct trial *trial, const struct cluster_options *options)
     return trial_serves(trial) && trial_note_quiet(trial);
 }
 
-/* An open defect (docs/reliability.md): a home that dies while it sends the last START of the team
- * of those who are left breaks that team in some runs. With PASSINGS the row runs. */
-static bool is_known_to_fail(const struct plan *plan, uint64_t number)
-{
-    return !t.whole && plan->point == FAULT_TEAM_ENDS && plan->at == number;
-}
-
 /* At each of these points, in this role. The victim lives, and takes any error for one: so it says
  * whether somebody noticed. */
 static void daemons_die(enum role role, enum fault_point from, enum fault_point to)
@@ -354,11 +347,7 @@ static void daemons_die(enum role role, enum fault_point from, enum fault_point 
 
         for (uint64_t i = 0; i < times; i++) {
             plan.at = first + 1 + (times > 1 ? i * (number - 1) / (times - 1) : 0);
-            if (is_known_to_fail(&plan, counts->all[point]))
-                printf("\n    left out, since it fails in 2 of 9 runs: %s, passing %llu",
-                       fault_name(point), (unsigned long long)plan.at);
-            else
-                add_row(&plan);
+            add_row(&plan);
         }
     }
     run_rows(daemon_dies_at);

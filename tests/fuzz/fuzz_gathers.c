@@ -145,7 +145,9 @@ static void step(struct home *h, const struct unit *u)
         break;
     case GONE:
         teams_member_gone(&h->teams, &job, key.parent, u->b & 8 ? TEAMS_NONE : u->b & 7,
-                          u->node % 5);
+                          u->node % 5,
+                          (struct teams_answer){.calls = u->c & 7,
+                                                .status = u->d & 1 ? -(int32_t)(u->d >> 8) : 0});
         break;
     case RANK_GONE:
         teams_rank_gone(&h->teams, &job, u->b & 7);

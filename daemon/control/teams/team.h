@@ -33,7 +33,7 @@ struct team;
 struct team_member {
     struct client_session *session; /* NULL: it has left */
     uint32_t job_rank, rank, context;
-    _Atomic uint64_t *answer; /* to its last call over this team, in the roll (team_answers.h) */
+    _Atomic uint64_t *answer; /* to its last call over this team, in the roll; it stays */
     bool counted;             /* in its client's quota of teams */
     uint64_t bytes;           /* of the area, in its client's quota of memory */
     struct call leave;        /* the last call about it: cannot fail */

@@ -1,11 +1,9 @@
 /* Owns nothing: notes answers where they outlive the process, and finds them (team_answers.h). */
 #include "daemon/control/teams/team_answers.h"
 
-#include <errno.h>
 #include <string.h>
+#include "daemon/control/teams/answer_word.h"
 #include "proto/session_abi.h"
-
-enum { ERRNO_MAX = 4095, STATUS_SHIFT = 32 };
 
 /* The session of this client that calls over the world by this key. */
 static struct client_session *caller(const struct client *c, const struct teams_key *key)
@@ -53,50 +51,22 @@ static _Atomic uint64_t *place_of(const struct control *control, const struct te
     return NULL;
 }
 
-static uint32_t calls_of(uint64_t answer)
-{
-    return (uint32_t)answer;
-}
-
-static int status_of(uint64_t answer)
-{
-    int32_t status = (int32_t)(answer >> STATUS_SHIFT);
-
-    return status > 0 || status < -ERRNO_MAX ? -EPROTO : status;
-}
-
 void team_answers_note(const struct control *control, const struct teams_key *key,
                        const struct client *c, uint32_t at, int status)
 {
     _Atomic uint64_t *place = place_of(control, key, c, at);
 
-    if (place && calls_of(atomic_load_explicit(place, memory_order_relaxed)) <= key->call)
-        atomic_store_explicit(place, (uint64_t)(uint32_t)status << STATUS_SHIFT | (key->call + 1),
-                              memory_order_release);
+    if (place && answer_load(place).calls <= key->call)
+        answer_store(place, (struct teams_answer){.calls = key->call + 1, .status = status});
 }
 
 bool team_answers_find(const struct control *control, const struct teams_key *key,
                        const struct client *c, uint32_t at, int *status)
 {
-    const _Atomic uint64_t *place = place_of(control, key, c, at);
-    uint64_t answer = place ? atomic_load_explicit(place, memory_order_acquire) : 0;
+    const struct teams_answer last = answer_load(place_of(control, key, c, at));
 
-    *status = status_of(answer);
-    return calls_of(answer) == key->call + 1;
-}
-
-/* Whether the answer is one to this call, or to a later one. A member that still waits for this
- * call while others are past it gets an error. */
-static bool is_over(const _Atomic uint64_t *place, const struct teams_key *key, int *status)
-{
-    uint64_t answer = atomic_load_explicit(place, memory_order_acquire);
-
-    if (calls_of(answer) <= key->call)
-        return false;
-    *status = status_of(answer);
-    if (calls_of(answer) > key->call + 1 && *status == 0)
-        *status = -EBADMSG;
-    return true;
+    *status = last.status;
+    return last.calls == key->call + 1;
 }
 
 static bool any_of_world(const struct control *control, const struct teams_key *key, int *status)
@@ -107,7 +77,7 @@ static bool any_of_world(const struct control *control, const struct teams_key *
                 ? caller(c, key)
                 : NULL;
 
-        if (s && is_over(of_session(s), key, status))
+        if (s && teams_answer_ends(answer_load(of_session(s)), key->call, status))
             return true;
     }
     return false;
@@ -138,8 +108,8 @@ bool team_answers_any(const struct control *control, const struct teams_key *key
         for (uint32_t k = 0; k < parent->parts[i].count; k++) {
             const struct team_member *m = &parent->parts[i].members[k];
 
-            if (m->answer && is_over(m->answer, key, status)) /* the member may have left since */
-                return true;
+            if (teams_answer_ends(answer_load(m->answer), key->call, status))
+                return true; /* also where the member has left since */
         }
     return false;
 }

@@ -1,11 +1,7 @@
 /*
  * How the last call of each member over each of its parents has ended, in memory that outlives the
- * process: of a team that is a parent in its roll, of the world in the caller's session.
- *
- *     63            32           0
- *     +-------------+------------+
- *     | status      | call + 1   |     0: no call has ended
- *     +-------------+------------+
+ * process (answer_word.h): of a team that is a parent in its roll, of the world in the caller's
+ * session.
  *
  * All answers of a call are noted before the first of them leaves. So the next process answers a
  * member that asks once more as its neighbours were answered, and says to a home that was restarted

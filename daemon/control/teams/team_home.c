@@ -276,7 +276,9 @@ static int gone(struct control *control, uint32_t from, const Pwc__TeamGone *fra
 
     if (!directory_name_valid(frame->job))
         return -EPROTO;
-    teams_member_gone(control->teams, &id, frame->parent, frame->rank, from);
+    teams_member_gone(
+        control->teams, &id, frame->parent, frame->rank, from,
+        (struct teams_answer){.calls = frame->calls, .status = errno_of(frame->status)});
     return 0;
 }
 

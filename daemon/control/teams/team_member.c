@@ -4,6 +4,7 @@
 #include <string.h>
 #include "daemon/control/clients/client_calls.h"
 #include "daemon/control/nodes/own_frames.h"
+#include "daemon/control/teams/answer_word.h"
 #include "shm_ring/fault.h"
 
 struct client_session *team_member_session(const struct team *t, const struct worker *w,
@@ -57,9 +58,11 @@ void team_member_leaves(struct team_part *part, struct team_member *m)
     m->session = NULL;
 }
 
-/* The job's home learns of each member that is gone: it may wait for its call. */
+/* The job's home learns of each member that is gone: it may wait for its call, also for one that an
+ * earlier process of the home has answered. */
 static void send_gone(const struct team *t, const struct team_member *m)
 {
+    const struct teams_answer last = answer_load(m->answer);
     const struct directory_id id = {.uid = t->uid, .job = t->job};
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
     Pwc__TeamGone gone = PWC__TEAM_GONE__INIT;
@@ -68,6 +71,8 @@ static void send_gone(const struct team *t, const struct team_member *m)
     gone.job = (char *)(uintptr_t)t->job;
     gone.parent = t->number;
     gone.rank = m->job_rank;
+    gone.calls = last.calls;
+    gone.status = last.status;
     frame.body_case = PWC__PEER_FRAME__BODY_TEAM_GONE;
     frame.team_gone = &gone;
     (void)frame_send(t->control, directory_home(&id, t->control->node_count), &frame);

@@ -8,7 +8,7 @@
  *     | started, user, job, sizes        |       |       |          |          |
  *     +----------------------------------+-------+-----  +----------+----------+-----
  *
- * Runs are of 20 bytes each, answers of 8 (team_answers.h): one for each member here, engine by
+ * Runs are of 20 bytes each, answers of 8 (answer_word.h): one for each member here, engine by
  * engine, in order of team rank.
  *
  * Private to the daemons that follow one another. Thread: control.

@@ -91,8 +91,31 @@ static struct teams_member *member_of(const struct teams_gather *g, uint32_t ran
     return NULL;
 }
 
+/* A member that waits for this call while another is past it gets an error. */
+bool teams_answer_ends(struct teams_answer last, uint32_t call, int *status)
+{
+    if (last.calls <= call)
+        return false;
+    *status = last.status;
+    if (last.calls > call + 1 && *status == 0)
+        *status = -EBADMSG;
+    return true;
+}
+
+/* A member may leave the parent as soon as it has its answer, while others wait for theirs. */
+static void take_leave(struct teams *t, struct teams_gather *g, struct teams_member *m,
+                       struct teams_answer last)
+{
+    int status;
+
+    if (g->phase == TEAMS_GATHERING && m->state == EXPECTED &&
+        teams_answer_ends(last, g->call, &status))
+        gather_end(t, g, status, "%s", "");
+    gather_member_gone(t, g, m);
+}
+
 void teams_member_gone(struct teams *t, const struct directory_id *id, uint64_t parent,
-                       uint32_t rank, uint32_t node)
+                       uint32_t rank, uint32_t node, struct teams_answer last)
 {
     const struct teams_key key = {.id = *id, .parent = parent};
 
@@ -103,7 +126,7 @@ void teams_member_gone(struct teams *t, const struct directory_id *id, uint64_t 
             struct teams_member *m = &g->members[i];
 
             if (m->node == node && (m->rank == rank || rank == TEAMS_NONE))
-                gather_member_gone(t, g, m);
+                take_leave(t, g, m, last);
         }
 }
 

@@ -69,6 +69,15 @@ struct teams_call {
     const char *why; /* the reason that belongs to the status */
 };
 
+/* How the last of a member's calls over a parent has ended. */
+struct teams_answer {
+    uint32_t calls; /* that have ended; 0: none has */
+    int32_t status; /* of the last one */
+};
+
+/* How a call ends for all its members when one of them has this answer. False: it has not ended. */
+bool teams_answer_ends(struct teams_answer last, uint32_t call, int *status);
+
 /* Members that follow one another in team rank, in job rank, and in one engine. */
 struct teams_run {
     uint32_t rank, count, context, node, engine;
@@ -165,9 +174,10 @@ void teams_name(struct teams *t, const struct teams_key *key, uint32_t node, uin
  * has sent that. */
 void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, uint64_t first,
                  int status, const char *why, bool ended);
-/* A member of `parent` has left it, says its node; rank TEAMS_NONE: all there have. */
+/* A member of `parent` has left it, says its node; rank TEAMS_NONE: all there have. Where `last` is
+ * the answer to a call that this home still gathers, an earlier process of it has sent that. */
 void teams_member_gone(struct teams *t, const struct directory_id *id, uint64_t parent,
-                       uint32_t rank, uint32_t node);
+                       uint32_t rank, uint32_t node, struct teams_answer last);
 /* A rank of a job has left, the directory says; with the last one the job's gathers are over. */
 void teams_rank_gone(struct teams *t, const struct directory_id *id, uint32_t rank);
 /* A node is given up; its ranks have left before. */

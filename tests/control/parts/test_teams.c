@@ -54,6 +54,8 @@ static const struct directory_id job = {.uid = 1000, .job = "job"};
 static const struct teams_key world = {.id = {.uid = 1000, .job = "job"}};
 static const struct teams_key team = {.id = {.uid = 1000, .job = "job"}, .parent = 77};
 
+static const struct teams_answer unanswered = {0};
+
 static uint32_t node_of(uint32_t rank)
 {
     return rank / 2;
@@ -433,15 +435,15 @@ static void parents(void)
     CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 1);
     CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 1);
     CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), TEAMS_NONE);
-    teams_member_gone(&t, &job, 77, 3, 0); /* not its node */
-    teams_member_gone(&t, &job, 78, 3, 1); /* not of this team */
-    teams_member_gone(&t, &job, 77, 5, 2); /* no member */
-    teams_member_gone(&t, &job, 0, 3, 1);
+    teams_member_gone(&t, &job, 77, 3, 0, unanswered); /* not its node */
+    teams_member_gone(&t, &job, 78, 3, 1, unanswered); /* not of this team */
+    teams_member_gone(&t, &job, 77, 5, 2, unanswered); /* no member */
+    teams_member_gone(&t, &job, 0, 3, 1, unanswered);
     due(TEAMS_NOTHING);
-    teams_member_gone(&t, &job, 77, 3, 1);
+    teams_member_gone(&t, &job, 77, 3, 1, unanswered);
     ends(-EHOSTDOWN);
     CU_ASSERT_EQUAL(g->gone, 1);
-    teams_member_gone(&t, &job, 77, TEAMS_NONE, 1); /* and its neighbour */
+    teams_member_gone(&t, &job, 77, TEAMS_NONE, 1, unanswered); /* and its neighbour */
     CU_ASSERT_EQUAL(g->gone, 2);
     finish();
 }
@@ -463,6 +465,50 @@ static void ended_before(void)
         due(TEAMS_ASK_ENDED);
         teams_ready(&t, &team, 1, 0, statuses[i], NULL, true);
         ends(statuses[i]);
+        finish();
+    }
+}
+
+/* A member leaves the parent once it has its answer, and its node reports that before the home has
+ * asked: the call ends for the others as it has ended for that member, also a shrink, which else
+ * would leave it out. */
+static void ended_for_a_member_that_left(void)
+{
+    static const struct {
+        struct teams_answer last;
+        uint32_t kind;
+        int ends; /* 1: it forms a team of those that are left */
+    } rows[] = {
+        {{.calls = 3}, TEAMS_SHRINK, 0},
+        {{.calls = 3}, TEAMS_SPLIT, 0},
+        {{.calls = 3, .status = -EDQUOT}, TEAMS_SHRINK, -EDQUOT},
+        {{.calls = 4}, TEAMS_SHRINK, -EBADMSG},
+        {{.calls = 4, .status = -EDQUOT}, TEAMS_SHRINK, -EDQUOT},
+        {{.calls = 2}, TEAMS_SHRINK, 1},
+        {{.calls = 2, .status = -EDQUOT}, TEAMS_SHRINK, 1},
+        {{.calls = 0}, TEAMS_SHRINK, 1},
+        {{.calls = 2}, TEAMS_SPLIT, -EHOSTDOWN},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct teams_key third = team;
+        struct teams_call c = by(0);
+
+        third.call = 2;
+        c.size = 2;
+        c.kind = rows[i].kind;
+        begin();
+        CU_ASSERT_EQUAL(call(&third, &c), 0);
+        due(TEAMS_ASK_MEMBERS);
+        name_all(&third, 0, 2);
+        due(TEAMS_ASK_ENDED);
+        teams_member_gone(&t, &job, 77, 1, 1, rows[i].last); /* not its node */
+        due(TEAMS_NOTHING);
+        teams_member_gone(&t, &job, 77, 1, 0, rows[i].last);
+        if (rows[i].ends == 1)
+            due(TEAMS_GROUP);
+        else
+            ends(rows[i].ends);
         finish();
     }
 }
@@ -554,11 +600,11 @@ static void shrinks(void)
     due(TEAMS_ASK_MEMBERS);
     name_all(&team, 0, 4);
     due(TEAMS_ASK_ENDED);
-    teams_member_gone(&t, &job, 77, 3, 1);
-    teams_member_gone(&t, &job, 77, 3, 1);
+    teams_member_gone(&t, &job, 77, 3, 1, unanswered);
+    teams_member_gone(&t, &job, 77, 3, 1, unanswered);
     g = due(TEAMS_GROUP);
     CU_ASSERT_STRING_EQUAL(groups_of(g), "0@0.0 2@1.0 |");
-    teams_member_gone(&t, &job, 77, 2, 1);
+    teams_member_gone(&t, &job, 77, 2, 1, unanswered);
     ends(-EHOSTDOWN); /* the survivors have to shrink once more */
     finish();
 }
@@ -695,6 +741,7 @@ int main(void)
                            {"ranks that leave", ranks_that_leave},
                            {"parents", parents},
                            {"ended before", ended_before},
+                           {"ended for one that left", ended_for_a_member_that_left},
                            {"the world ended before", the_world_ended_before},
                            {"hostile names", hostile_names},
                            {"shrinks", shrinks},
