@@ -102,6 +102,23 @@ static void test_shown_once(void)
     pair_free(p);
 }
 
+/* An end that was shown does not come again while another one is still to be shown. */
+static void test_one_after_another(void)
+{
+    static const uint64_t peers[] = {P, Q};
+
+    for (int first = 0; first < 2; first++) {
+        struct pair *p = pair_new();
+
+        post_end(p, P, -EHOSTDOWN);
+        post_end(p, Q, -EHOSTDOWN);
+        CU_ASSERT_EQUAL(next(p, peers[first], PWC_PEER, PWC_PEER, peers[first]), -EHOSTDOWN);
+        CU_ASSERT_EQUAL(next(p, PWC_ANY, PWC_PEER, PWC_PEER, peers[!first]), -EHOSTDOWN);
+        expect_none(p, PWC_ANY, PWC_PEER);
+        pair_free(p);
+    }
+}
+
 /* Many ends at once, and events that were kept for other filters. */
 static void test_many(void)
 {
@@ -240,6 +257,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"shown once, last", test_shown_once},
+        {"one after another", test_one_after_another},
         {"many at once", test_many},
         {"over, and back", test_over_and_back},
         {"ends twice", test_ends_twice},

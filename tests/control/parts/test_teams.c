@@ -513,6 +513,26 @@ static void ended_for_a_member_that_left(void)
     }
 }
 
+/* Before teams have formed no member has been answered: a node that says so only says that it left. */
+static void left_while_teams_form(void)
+{
+    struct teams_call c = by(0);
+
+    begin();
+    c.size = 2;
+    CU_ASSERT_EQUAL(call(&team, &c), 0);
+    due(TEAMS_ASK_MEMBERS);
+    name_all(&team, 0, 2);
+    due(TEAMS_ASK_ENDED);
+    c = by(1);
+    c.size = 2;
+    CU_ASSERT_EQUAL(call(&team, &c), 0);
+    due(TEAMS_GROUP);
+    teams_member_gone(&t, &job, 77, 1, 0, (struct teams_answer){.calls = 1});
+    ends(-EHOSTDOWN);
+    finish();
+}
+
 /* The world is treated alike: the directory knows its members. */
 static void the_world_ended_before(void)
 {
@@ -742,6 +762,7 @@ int main(void)
                            {"parents", parents},
                            {"ended before", ended_before},
                            {"ended for one that left", ended_for_a_member_that_left},
+                           {"left while teams form", left_while_teams_form},
                            {"the world ended before", the_world_ended_before},
                            {"hostile names", hostile_names},
                            {"shrinks", shrinks},
