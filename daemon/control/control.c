@@ -13,7 +13,7 @@
 #include "daemon/control/start/check.h"
 #include "daemon/control/start/collectives.h"
 #include "daemon/control/clients/client.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/nodes/frame.h"
 #include "daemon/control/survive/handover.h"
 #include "daemon/control/nodes/directory_client.h"

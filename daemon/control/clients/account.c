@@ -3,7 +3,7 @@
 
 #include <time.h>
 #include "daemon/control/control.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 
 enum { NS_A_MS = 1000000 };
 

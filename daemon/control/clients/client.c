@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/nodes/frame.h"
 #include "daemon/control/survive/handover.h"
 #include "shm_ring/fault.h"

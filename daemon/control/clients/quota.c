@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 
 #define FIELD(member) offsetof(struct config, member)
 #define NO_KEY        SIZE_MAX

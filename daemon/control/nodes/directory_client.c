@@ -14,7 +14,7 @@
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/requests/request_bind.h"
 #include "daemon/control/teams/team_home.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 
 #define PIECE     32512u /* bytes of an exchange's result in one frame, which sockets take whole */
 #define ERRNO_MAX 4095

@@ -2,7 +2,7 @@
 #include "daemon/control/nodes/peer_ping.h"
 
 #include "daemon/control/threads/call.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/control.h"
 
 void peer_ping_init(struct peer_ping *b, struct worker *worker, uint32_t number,

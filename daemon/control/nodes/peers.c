@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <uv.h>
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/control.h"
 #include "daemon/control/nodes/peers_private.h"
 

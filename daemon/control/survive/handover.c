@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"

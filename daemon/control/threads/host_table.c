@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/sigbus.h"
 

@@ -12,7 +12,7 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/threads/step_watch.h"
 
 #define STEP_BUDGET 256

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/control.h"
 #include "daemon/fabric/delay.h"
 #include "daemon/fabric/loop.h"

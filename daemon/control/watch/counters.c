@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 
 enum { VIEW_BATCH = 16, TOTALS_LOOKS = 8 };
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "daemon/control/clients/client.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/nodes/job_view.h"
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"

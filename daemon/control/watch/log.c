@@ -12,7 +12,7 @@
 #include <syslog.h>
 #include <systemd/sd-journal.h>
 #include <unistd.h>
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 
 enum {
     LINE_MAX_BYTES = 1024,

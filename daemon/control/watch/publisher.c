@@ -5,7 +5,7 @@
 #include <string.h>
 #include "daemon/control/clients/client.h"
 #include "daemon/control/clients/pairs.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/fatal.h"
 
 #define INTERVAL_MS 100u

@@ -7,7 +7,7 @@
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/watch/document.h"
 
 enum {

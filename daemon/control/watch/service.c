@@ -7,7 +7,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 #include "daemon/control/clients/client.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/control.h"
 
 enum { STATUS_MS = 200 /* at most one status line in this time */ };

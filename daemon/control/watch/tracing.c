@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/engine/watch/trace_ring.h"
 #include "daemon/control/clients/client_stream.h"
 #include "daemon/control/clients/client_table.h"

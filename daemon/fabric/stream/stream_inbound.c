@@ -10,11 +10,14 @@
 #include <string.h>
 #include <sys/uio.h>
 #include "daemon/fabric/stream/stream_private.h"
+#include "shm_ring/clock.h"
 
 #define DIRECT_LEAST 4096u /* a payload of which this much is left goes past the buffer */
 /* Bytes read after a payload that goes past the buffer: the frames that announce it, but of a next
  * payload not so many that copying costs more than a call. */
 #define BEHIND 1024u
+/* The time after its first piece when a turn ends, for all its bytes. */
+#define TURN_NS 250000u
 
 static int answer(struct stream *s, struct stream_connection *c, struct stream_frame frame,
                   const uint8_t *payload, uint32_t memory)
@@ -197,7 +200,7 @@ static ssize_t receive_once(struct stream *s, struct stream_connection *c)
 {
     struct stream_inbound *in = &c->in;
     bool direct = in->got == STREAM_FRAME && in->to && in->left >= DIRECT_LEAST && !in->copied;
-    uint64_t place = !direct ? 0 : in->left < STREAM_TURN ? in->left : STREAM_TURN;
+    uint64_t place = !direct ? 0 : in->left < STREAM_PIECE ? in->left : STREAM_PIECE;
     size_t rest = !direct ? STREAM_BUFFER : place < in->left ? 0 : BEHIND;
     struct iovec parts[2] = {{in->to, place}, {s->buffer, rest}};
     size_t asked = place + rest;
@@ -228,11 +231,25 @@ static ssize_t receive_once(struct stream *s, struct stream_connection *c)
     return n;
 }
 
+/* A turn of a large payload ends early where its memory is new, and the kernel fills each page. */
+static bool takes_long(uint64_t bytes, uint64_t *began)
+{
+    uint64_t now;
+
+    if (bytes < STREAM_PIECE)
+        return false;
+    now = clock_ns();
+    if (*began == 0)
+        *began = now;
+    return now - *began > TURN_NS;
+}
+
 int stream_receive(struct stream *s, struct stream_connection *c)
 {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, began = 0;
 
-    while (c->readable && bytes < STREAM_TURN && stream_arrivals_room(s)) {
+    while (c->readable && bytes < STREAM_TURN && stream_arrivals_room(s) &&
+           !takes_long(bytes, &began)) {
         ssize_t n = receive_once(s, c);
 
         if (n == -EAGAIN && c->hung) /* a send failed, and reads do not report it */

@@ -45,7 +45,7 @@
 #include <unistd.h>
 #include <uv.h>
 #include "daemon/control/threads/call.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/control/nodes/credential.h"
 #include "daemon/peering/handshake.h"
 #include "daemon/control/threads/progress.h"

@@ -6,7 +6,7 @@
 #include "daemon/control/clients/account.h"
 #include "daemon/control/clients/client.h"
 #include "daemon/control/clients/turns.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "tests/suite.h"
 
 #define MS UINT64_C(1000000)

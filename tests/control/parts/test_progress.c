@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "clientlib/channel/channel.h"
-#include "daemon/control/threads/clock.h"
+#include "shm_ring/clock.h"
 #include "daemon/fabric/delay.h"
 #include "shm_ring/doorbell.h"
 #include "daemon/fabric/loop.h"

@@ -1,6 +1,6 @@
 /* The monotonic clock, in nanoseconds. Thread: any. */
-#ifndef PWC_CONTROL_CLOCK_H
-#define PWC_CONTROL_CLOCK_H
+#ifndef PWC_SHM_RING_CLOCK_H
+#define PWC_SHM_RING_CLOCK_H
 
 #include <stdint.h>
 #include <time.h>
