@@ -30,7 +30,8 @@ static const char *const region_states[] = {"free", "open", "revoking", NULL};
 static const char *const step_parts[] = {"none", "commands", "intake", "peers",
                                          "poll", "sweep",    NULL};
 static const char *const offload_states[] = {"none", "binding", "open", "disabled", NULL};
-static const char *const offload_takes[] = {"messages", "puts", "placed", NULL};
+static const char *const offload_takes[] = {"messages",  "puts",        "placed",
+                                            "puts+gets", "placed+gets", NULL};
 static const char *const handlers[] = {"none", "header", "payload", "completion", NULL};
 static const char *const team_phases[] = {"none",    "coming",  "opening", "ready",
                                           "started", "dropped", NULL};

@@ -50,7 +50,7 @@ struct view_program {
 struct view_offload {
     uint64_t offload; /* its handle */
     uint64_t client, session;
-    uint64_t takes;   /* 0 messages, 1 puts, 2 puts that are placed */
+    uint64_t takes;   /* 0 messages, 1 puts, 2 puts that are placed; 3, 4: gets besides */
     uint64_t index;   /* of the messages, else 0 */
     uint64_t region;  /* slot of the one that puts go to, else 0 */
     uint64_t program; /* its handle */

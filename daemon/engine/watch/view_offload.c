@@ -40,7 +40,7 @@ static bool fill(const struct engine *e, uint32_t offload, struct view_offload *
     const struct offload *o = &e->offloads.table[offload];
     const struct histogram *runs = &e->offloads.live[offload].runs;
     uint32_t state = PEEK(o->state), session = PEEK(o->session), program = PEEK(o->program);
-    uint32_t takes = PEEK(o->takes);
+    uint32_t takes = PEEK(o->takes), flags = PEEK(o->flags);
     uint64_t faults = PEEK(o->faults);
 
     if (state == OFFLOAD_FREE || session >= e->config.sessions_max || program >= PROGRAMS_MAX)
@@ -49,7 +49,8 @@ static bool fill(const struct engine *e, uint32_t offload, struct view_offload *
         .offload = PEEK(o->generation) << OFFLOADS_SHIFT | offload,
         .client = PEEK(e->sessions[session].client),
         .session = session,
-        .takes = takes + (PEEK(o->flags) & ENGINE_OFFLOAD_PLACED ? 1 : 0),
+        .takes = takes + (flags & ENGINE_OFFLOAD_PLACED ? 1 : 0) +
+                 (flags & ENGINE_OFFLOAD_OBSERVE ? 2 : 0),
         .index = takes == OFFLOAD_PUTS ? 0 : PEEK(o->index),
         .region = takes == OFFLOAD_PUTS ? PEEK(o->host.slot) : 0,
         .program = PEEK(e->programs.table[program].generation) << PROGRAMS_SHIFT | program,

@@ -114,6 +114,26 @@ static void test_returns(void)
         }
 }
 
+/* The view says what an offload takes, gets that it observes included. */
+static void test_shown(void)
+{
+    static const struct {
+        uint32_t flags, takes;
+    } rows[] = {
+        {0, 1}, {ENGINE_OFFLOAD_PLACED, 2}, {OBSERVE, 3}, {OBSERVE | ENGINE_OFFLOAD_PLACED, 4}};
+
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        struct view_offload shown[2] = {0};
+        uint32_t from = 0;
+
+        open_scene(rows[row].flags, ALL);
+        CU_ASSERT_EQUAL(
+            engine_view_offloads(scene.world->nodes[1].engine, &from, shown, COUNT(shown)), 1);
+        CU_ASSERT_EQUAL(shown[0].takes, rows[row].takes);
+        close_scene();
+    }
+}
+
 /* ---- states ---------------------------------------------------------------------------------- */
 
 /* A get ends well, and this many runs have seen it. */
@@ -278,9 +298,13 @@ static void test_random_runs(void)
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
-        {"what each return means", test_returns},   {"disabled, enabled, destroyed", test_states},
-        {"what no offload observes", test_refused}, {"no room for events", test_no_room},
-        {"random runs", test_random_runs},          CU_TEST_INFO_NULL,
+        {"what each return means", test_returns},
+        {"shown", test_shown},
+        {"disabled, enabled, destroyed", test_states},
+        {"what no offload observes", test_refused},
+        {"no room for events", test_no_room},
+        {"random runs", test_random_runs},
+        CU_TEST_INFO_NULL,
     };
 
     return scene_main(&seeds, tests, argc, argv);
