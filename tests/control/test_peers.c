@@ -18,6 +18,7 @@
 #include "tests/lib/daemon.h"
 #include "daemon/peering/directory.h"
 #include "daemon/peering/handshake.h"
+#include "shm_ring/clock.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/look.h"
 #include "tests/control/lib/plan.h"
@@ -455,6 +456,31 @@ static void silent_strangers(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
+/* However many strangers connect, few are accepted in a millisecond. The daemon closes the oldest
+ * of them as it accepts more than 16, so the last one that it closes shows when all were accepted.
+ */
+static void crowd_of_strangers(void)
+{
+    enum { CROWD = 100, KEPT = 16, A_MS = 4, SLACK_MS = 3, NS_A_MS = 1000000 };
+    struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(plan.ports[0])};
+    struct daemon d;
+    int sockets[CROWD];
+    uint64_t began;
+
+    CU_ASSERT_TRUE_FATAL(start(&d, "0", plan.secrets[0], plan.nodes));
+    inet_pton(AF_INET, plan.host, &name.sin_addr);
+    began = clock_ns();
+    for (int i = 0; i < CROWD; i++) {
+        sockets[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        CU_ASSERT_EQUAL(connect(sockets[i], (struct sockaddr *)&name, sizeof(name)), 0);
+    }
+    CU_ASSERT_TRUE(raw_hangs_up(sockets[CROWD - KEPT - 1]));
+    CU_ASSERT(clock_ns() - began >= (CROWD / A_MS - SLACK_MS) * (uint64_t)NS_A_MS);
+    for (int i = 0; i < CROWD; i++)
+        close(sockets[i]);
+    CU_ASSERT_EQUAL(daemon_stop(&d), 0);
+}
+
 /* A process hides itself from others before it holds what they must not see. */
 static void secret_unseen(void)
 {
@@ -506,6 +532,7 @@ int main(int argc, char **argv)
                            {"node number taken", node_number_taken},
                            {"strangers", strangers},
                            {"silent strangers", silent_strangers},
+                           {"a crowd of strangers", crowd_of_strangers},
                            {"secret unseen", secret_unseen},
                            CU_TEST_INFO_NULL};
     CU_TestInfo by_munge[] = {{"one job by munge", one_job_by_munge},
