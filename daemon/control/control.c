@@ -36,7 +36,7 @@
 #include "daemon/control/watch/request_inspect.h"
 #include "daemon/control/watch/tracing.h"
 
-enum { WHY_MAX = 512, ACCEPT_PAUSE_MS = 100 };
+enum { WHY_MAX = 512, NO_DESCRIPTOR_MS = 100 };
 
 /* ---- listening ------------------------------------------------------------------------------- */
 
@@ -49,32 +49,34 @@ static void accept_again(uv_timer_t *timer)
     uv_poll_start(&control->listener, UV_READABLE, on_connection);
 }
 
-/* Out of descriptors: the listener stays readable. Stop polling it for 100 ms. */
-static void stop_accepting(struct control *control, int error)
+/* The listener stays readable: it is not looked at before. */
+static void accept_in(struct control *control, uint64_t ms)
 {
-    log_hostile(&control->log, LOG_SOURCE_CONNECTION, NULL,
-                "a connection cannot be accepted: %s. More descriptors (LimitNOFILE) or fewer "
-                "clients would help",
-                strerror(error));
     uv_poll_stop(&control->listener);
-    uv_timer_start(&control->pause, accept_again, ACCEPT_PAUSE_MS, 0);
+    uv_timer_start(&control->pause, accept_again, ms, 0);
 }
 
 static void on_connection(uv_poll_t *poll, int status, int events)
 {
     struct control *control = poll->data;
 
-    /* Accept a few at a time, so that other events get their turn. */
-    for (int i = 0; i < 8; i++) {
+    while (accepts_one(&control->accepts, uv_now(&control->loop))) {
         int fd = accept4(control->socket.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-        if (fd < 0) {
-            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-                stop_accepting(control, errno);
-            return;
+        if (fd >= 0) {
+            client_accept(control, fd, request_handle);
+            continue;
         }
-        client_accept(control, fd, request_handle);
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            log_hostile(&control->log, LOG_SOURCE_CONNECTION, NULL,
+                        "a connection cannot be accepted: %s. More descriptors (LimitNOFILE) or "
+                        "fewer clients would help",
+                        strerror(errno));
+            accept_in(control, NO_DESCRIPTOR_MS);
+        }
+        return;
     }
+    accept_in(control, 1);
 }
 
 /* ---- ending ---------------------------------------------------------------------------------- */

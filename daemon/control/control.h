@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
+#include "daemon/control/clients/accepts.h"
 #include "daemon/control/clients/admission.h"
 #include "daemon/control/start/config.h"
 #include "daemon/control/watch/counters.h"
@@ -112,7 +113,8 @@ struct control {
 
     /* clients */
     uv_poll_t listener;
-    uv_timer_t pause;       /* pauses accepting when there is no descriptor left */
+    uv_timer_t pause; /* ends a rest of the listener */
+    struct accepts accepts;
     uv_async_t resume;      /* some client has a doom (client.h) */
     uv_timer_t again;       /* looks again at frames that are not whole */
     uint8_t *frame;         /* room for the frame that is being checked */

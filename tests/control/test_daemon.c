@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "shm_ring/clock.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/daemon.h"
 #include "tests/lib/process.h"
@@ -313,6 +314,24 @@ static void many_strangers(void)
     CU_ASSERT_TRUE(settles());
 }
 
+/* However many connect, few are accepted in a millisecond: the last one is read after all others.
+ */
+static void crowd_of_callers(void)
+{
+    enum { CROWD = 100, A_MS = 4, SLACK_MS = 3, NS_A_MS = 1000000 };
+    uint64_t began = clock_ns();
+    int s;
+
+    for (int i = 1; i < CROWD; i++)
+        close(connected());
+    s = connected();
+    (void)!send(s, "\xff\xff\xff\xff\xff", 5, MSG_NOSIGNAL);
+    CU_ASSERT_TRUE(raw_hangs_up(s));
+    CU_ASSERT(clock_ns() - began >= (CROWD / A_MS - SLACK_MS) * (uint64_t)NS_A_MS);
+    close(s);
+    CU_ASSERT_TRUE(settles());
+}
+
 /* ---- ranks and quotas ------------------------------------------------------------------------ */
 
 static void hellos(void)
@@ -488,6 +507,7 @@ int main(int argc, char **argv)
                            {"flood", flood},
                            {"results unread", results_unread},
                            {"many strangers", many_strangers},
+                           {"a crowd of callers", crowd_of_callers},
                            {"many lookers", many_lookers},
                            {"hellos", hellos},
                            {"contexts and their quota", contexts_and_their_quota},

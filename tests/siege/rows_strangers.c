@@ -1,5 +1,5 @@
 /*
- * Rows of strangers: connections to the daemons' TCP ports, which any user may make.
+ * Rows of strangers: connections to the daemons' TCP ports and sockets, which any user may make.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "tests/siege/row.h"
 
@@ -98,6 +99,24 @@ static void run_mute(struct attack *a)
     connect_and_wait(a, a->control);
 }
 
+/* Connects to the daemons' sockets for clients and hangs up. */
+static void run_callers(struct attack *a)
+{
+    attack_begins(a);
+    for (unsigned i = 0;; i++) {
+        struct sockaddr_un name = {.sun_family = AF_UNIX};
+        int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int rc = s < 0 ? -errno : 0;
+
+        snprintf(name.sun_path, sizeof(name.sun_path), "%s", a->sockets[i % ATTACK_NODES]);
+        if (rc == 0 && connect(s, (struct sockaddr *)&name, sizeof(name)) < 0)
+            rc = -errno;
+        attack_counts(a, rc);
+        if (s >= 0)
+            close(s);
+    }
+}
+
 const struct row rows_strangers[] = {
     {"connects", "connects to the data ports and resets", 1, ROW_STREAM, NULL, run_connects},
     {"silent", "256 connections to the data ports that send half a frame", 1, ROW_STREAM, NULL,
@@ -105,5 +124,6 @@ const struct row rows_strangers[] = {
     {"strangers", "connects to the ports for daemons and resets", 1, 0, NULL, run_strangers},
     {"mute", "256 connections to the ports for daemons that send half a frame", 1, 0, NULL,
      run_mute},
+    {"callers", "connects to the sockets for clients and hangs up", 1, 0, NULL, run_callers},
     {0},
 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <uv.h>
 #include "shm_ring/clock.h"
+#include "daemon/control/clients/accepts.h"
 #include "daemon/control/control.h"
 #include "daemon/control/nodes/peers_private.h"
 
@@ -20,7 +21,6 @@ enum {
     WAITING_MAX = 4096, /* frames for a node that is not linked yet */
     BACKLOG = 1024,     /* as many as may be unproven */
     ACCEPT_AGAIN_MS = 100,
-    ACCEPTS_A_MS = 4, /* the kernel's part of an accept is charged to nobody */
 };
 
 /* A frame that waits for a link. */
@@ -38,8 +38,7 @@ struct peers {
     struct peer **table;    /* by node; entries are made when first needed */
     struct link *strangers; /* accepted, not proven */
     uint32_t stranger_count;
-    uint32_t accepted; /* connections, in the millisecond `accepted_at` of the loop */
-    uint64_t accepted_at;
+    struct accepts accepts;
 };
 
 static const struct link_events link_events;
@@ -441,32 +440,20 @@ static void accept_stranger(struct peers *peers)
     }
 }
 
-/* Returns after how many milliseconds a connection may be taken: strangers have a share of this
- * thread, and few are accepted in a millisecond. */
-static uint64_t accept_wait_ms(struct peers *peers)
-{
-    uint64_t now_ms = uv_now(&peers->control->loop);
-    uint64_t wait_ms = account_wait_ms(&peers->control->strangers);
-
-    if (now_ms != peers->accepted_at) {
-        peers->accepted_at = now_ms;
-        peers->accepted = 0;
-    }
-    return wait_ms > 0 ? wait_ms : peers->accepted == ACCEPTS_A_MS;
-}
-
-/* Takes a connection now or in a while: libuv looks for no other one before. */
+/* Takes a connection now, or, where strangers have had their share of this thread, in a while:
+ * libuv looks for no other one before. */
 static void accept_in_turn(struct peers *peers)
 {
     struct control *control = peers->control;
-    uint64_t wait_ms = accept_wait_ms(peers);
+    uint64_t wait_ms = account_wait_ms(&control->strangers);
     struct account *before;
 
+    if (wait_ms == 0 && !accepts_one(&peers->accepts, uv_now(&control->loop)))
+        wait_ms = 1;
     if (wait_ms > 0) {
         uv_timer_start(&peers->later, accept_later, wait_ms, 0);
         return;
     }
-    peers->accepted++;
     before = account_begin(control, &control->strangers);
     accept_stranger(peers);
     account_end(control, before);

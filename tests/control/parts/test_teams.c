@@ -513,7 +513,8 @@ static void ended_for_a_member_that_left(void)
     }
 }
 
-/* Before teams have formed no member has been answered: a node that says so only says that it left. */
+/* Before teams have formed no member has been answered: a node that claims so only says that the
+ * member has left. */
 static void left_while_teams_form(void)
 {
     struct teams_call c = by(0);

@@ -1,0 +1,32 @@
+/*
+ * How many connections a listener accepts in a millisecond. Anybody may connect as often as they
+ * like, and the kernel's part of it is charged to no account (account.h).
+ *
+ * Thread: control.
+ */
+#ifndef PWC_CONTROL_ACCEPTS_H
+#define PWC_CONTROL_ACCEPTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { ACCEPTS_A_MS = 4 };
+
+struct accepts {
+    uint64_t at_ms; /* of the loop's clock */
+    uint32_t count; /* accepted then */
+};
+
+/* Whether one more of `most` may be accepted at `now_ms`, which counts it; else in a millisecond.
+ */
+static inline bool accepts_one(struct accepts *a, uint64_t now_ms)
+{
+    if (now_ms != a->at_ms)
+        *a = (struct accepts){.at_ms = now_ms};
+    if (a->count == ACCEPTS_A_MS)
+        return false;
+    a->count++;
+    return true;
+}
+
+#endif
