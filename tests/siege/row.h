@@ -15,9 +15,10 @@
 
 /* The processes of a row share this memory. */
 struct tally {
-    _Atomic uint64_t taken;   /* acts that the daemons took: the row does attack */
-    _Atomic uint64_t refused; /* acts that ended with an error */
-    _Atomic uint32_t ready;   /* processes that have all that they need, and begin */
+    _Atomic uint64_t taken;    /* acts that the daemons took: the row does attack */
+    _Atomic uint64_t refused;  /* acts that ended with an error */
+    _Atomic uint32_t ready;    /* processes that have all that they need, and begin */
+    _Atomic uint64_t pause_ns; /* the longest of a burner's (attacker.c) */
 };
 
 struct attack {
