@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -32,6 +34,7 @@ struct flood {
     unsigned contexts;      /* that do so at the same time; 0 is 1 */
     pwc_am_handler handler; /* at the target; NULL: none stands there */
     bool drains;            /* the target takes its events, and runs handlers */
+    bool gives_back;        /* the target fills its region and gives it back, again and again */
 };
 
 /* ---- one operation each --------------------------------------------------------------------- */
@@ -109,6 +112,10 @@ _Noreturn static void be_target(struct rank *r, const struct flood *f)
 {
     struct pwc_event event;
 
+    while (f->gives_back) {
+        memset(r->memory, 1, f->region);
+        madvise(r->memory, f->region, MADV_REMOVE);
+    }
     while (f->drains)
         if (pwc_wait(r->ctx, PWC_ANY, KINDS, &event, WAIT_MS) == -ESHUTDOWN)
             _exit(1);
@@ -239,6 +246,16 @@ static void run_puts(struct attack *a)
                              .length = 512 * MIB,
                              .window = 32,
                              .flags = PWC_NO_RCE});
+}
+
+static void run_holes(struct attack *a)
+{
+    flood(a, &(struct flood){.send = send_put,
+                             .region = 512 * MIB,
+                             .length = 512 * MIB,
+                             .window = 4,
+                             .flags = PWC_NO_RCE,
+                             .gives_back = true});
 }
 
 static void run_stream(struct attack *a)
@@ -378,6 +395,7 @@ const struct row rows_transfers[] = {
     {"sleepy", "sends messages to handlers that sleep 20 ms", 2, 0, NULL, run_sleepy},
     {"gets", "32 gets of 512 MiB in flight", 2, 0, NULL, run_gets},
     {"puts", "32 puts of 512 MiB in flight", 2, 0, NULL, run_puts},
+    {"holes", "gives the memory back that puts arrive in", 2, ROW_ALONE, NULL, run_holes},
     {"stream", "puts of 1 MiB, 64 in flight", 2, 0, NULL, run_stream},
     {"stream4", "puts of 1 MiB, 4 in flight", 2, 0, NULL, run_stream4},
     {"middle", "puts of 64 KiB, as many as quotas let", 2, 0, NULL, run_middle},
