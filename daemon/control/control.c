@@ -60,10 +60,11 @@ static void on_connection(uv_poll_t *poll, int status, int events)
 {
     struct control *control = poll->data;
 
-    while (accepts_one(&control->accepts, uv_now(&control->loop))) {
+    while (accepts_more(&control->accepts, uv_now(&control->loop))) {
         int fd = accept4(control->socket.listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
+            control->accepts.count++;
             client_accept(control, fd, request_handle);
             continue;
         }

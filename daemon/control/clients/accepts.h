@@ -17,16 +17,12 @@ struct accepts {
     uint32_t count; /* accepted then */
 };
 
-/* Whether one more of `most` may be accepted at `now_ms`, which counts it; else in a millisecond.
- */
-static inline bool accepts_one(struct accepts *a, uint64_t now_ms)
+/* Whether one more may be accepted at `now_ms`; else in a millisecond. The caller counts it. */
+static inline bool accepts_more(struct accepts *a, uint64_t now_ms)
 {
     if (now_ms != a->at_ms)
         *a = (struct accepts){.at_ms = now_ms};
-    if (a->count == ACCEPTS_A_MS)
-        return false;
-    a->count++;
-    return true;
+    return a->count < ACCEPTS_A_MS;
 }
 
 #endif

@@ -448,12 +448,13 @@ static void accept_in_turn(struct peers *peers)
     uint64_t wait_ms = account_wait_ms(&control->strangers);
     struct account *before;
 
-    if (wait_ms == 0 && !accepts_one(&peers->accepts, uv_now(&control->loop)))
+    if (wait_ms == 0 && !accepts_more(&peers->accepts, uv_now(&control->loop)))
         wait_ms = 1;
     if (wait_ms > 0) {
         uv_timer_start(&peers->later, accept_later, wait_ms, 0);
         return;
     }
+    peers->accepts.count++;
     before = account_begin(control, &control->strangers);
     accept_stranger(peers);
     account_end(control, before);
