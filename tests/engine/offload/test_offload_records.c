@@ -471,8 +471,8 @@ static uint32_t faults(struct bench *b)
     return header_alone(b, code, COUNT(code));
 }
 
-/* A row says what has arrived, what it cost and what went wrong last; the sums keep it when the
- * offload is gone. */
+/* A row of the view shows one offload's messages, units and last fault. The engine's sums still
+ * count the messages, runs and units of an offload that has gone. */
 static void rows_and_sums(void)
 {
     struct bench *b = new_bench();

@@ -2,6 +2,7 @@
  * The LogGP clock of the simulated fabric: times of messages, computed by hand.
  *
  * L = 1000 ns, o = 100 ns, g = 30 ns, G = 2 ns a byte: each is seen apart from the others in a sum.
+ * Below, G stands for the model's g, and B for its G.
  */
 #include <string.h>
 #include "tests/suite.h"
@@ -10,7 +11,7 @@
 #define L 1000u
 #define O 100u
 #define G 30u
-#define B 2u /* a byte */
+#define B 2u /* ns for each byte */
 
 static const struct loggp clock_of_tests = {
     .latency_ps = L * 1000, .overhead_ps = O * 1000, .gap_ps = G * 1000, .byte_fs = B * 1000000};

@@ -162,9 +162,9 @@ static inline void *uses_state(const struct uses *u, uint32_t client)
     return u->world->clients[client].contexts[1].memory;
 }
 
-/* Runs of the client's handlers that have taken effect. */
+/* How many runs of the client's handlers at this stage have taken effect. */
 uint64_t uses_counted(const struct uses *u, uint32_t client, enum handler_stage stage);
-/* Sends of theirs that have taken effect. */
+/* How many sends of the client's handlers have taken effect. */
 uint64_t uses_sent(const struct uses *u, uint32_t client);
 /* The run fails unless the handlers of a client have run so often. */
 void uses_expect(struct uses *u, uint32_t client, uint64_t headers, uint64_t payloads);
