@@ -307,7 +307,8 @@ uint32_t directory_next_node(const struct directory_job *job, uint32_t *at, uint
 bool directory_next_rank_of(const struct directory *d, uint32_t node, uint32_t *job_at,
                             uint32_t *rank_at);
 
-/* A node's link is new: doubts each of its ranks until it is attached again. */
+/* Doubts each rank of this node, for its link is new: a rank that the node does not announce again
+ * has left meanwhile, and the caller drops it. */
 void directory_doubt(struct directory *d, uint32_t node);
 /* As directory_next_rank_of, for doubted ranks only. */
 bool directory_next_doubted(const struct directory *d, uint32_t node, uint32_t *job_at,

@@ -87,7 +87,8 @@ int submit_parts(struct submission *submission, size_t count,
     return 0;
 }
 
-/* Errors that a provider over a network finds out later are those of the operation. */
+/* Whether this error ends the operation, with an error completion, rather than the call: a provider
+ * over a network finds such errors only after the call has returned. */
 static bool of_operation(int rc)
 {
     return rc == -ERANGE || rc == -EKEYREJECTED || rc == -ESHUTDOWN || rc == -EPROTO ||

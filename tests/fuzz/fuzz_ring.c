@@ -137,7 +137,7 @@ static void write_record(struct bench *b, struct submit_record r, const uint64_t
 /* A good record of each sort must be taken: else no input gets after the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    /* A struct signal (offset 128, value 7, a slot that the daemon fills in, ADD), then a payload. */
+    /* A struct signal (offset 128, value 7, a slot that the daemon fills in, ADD), a payload. */
     static const uint64_t signal[] = {128, 7, 0, 1, 'p'};
     static const uint64_t block[] = {UINT64_C(256) << VECTOR_LENGTH_BITS | 8, 'v'};
     static const uint64_t five = 5;

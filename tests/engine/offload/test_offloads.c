@@ -373,8 +373,9 @@ static void test_second_context(void)
     world_close(w);
 }
 
-/* An offload whose targets are not bound yet cannot be destroyed: its request has one answer. It
- * is given up when its context is closed, and answered, once. */
+/* An offload whose targets are not bound yet cannot be destroyed: the request that created it still
+ * waits for its only answer. When its context is closed the offload is given up, and the request
+ * has that answer once. */
 static void test_given_up(void)
 {
     const struct world_options options = {.seed = 1, .nodes = 2};
