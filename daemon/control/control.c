@@ -49,7 +49,7 @@ static void accept_again(uv_timer_t *timer)
     uv_poll_start(&control->listener, UV_READABLE, on_connection);
 }
 
-/* The listener stays readable: it is not looked at before. */
+/* A listener with connections left stays readable: the loop does not look at it for so long. */
 static void accept_in(struct control *control, uint64_t ms)
 {
     uv_poll_stop(&control->listener);

@@ -113,7 +113,7 @@ struct control {
 
     /* clients */
     uv_poll_t listener;
-    uv_timer_t pause; /* ends a rest of the listener */
+    uv_timer_t pause; /* at its end the loop looks at the listener again */
     struct accepts accepts;
     uv_async_t resume;      /* some client has a doom (client.h) */
     uv_timer_t again;       /* looks again at frames that are not whole */

@@ -314,7 +314,8 @@ static void many_strangers(void)
     CU_ASSERT_TRUE(settles());
 }
 
-/* However many connect, few are accepted in a millisecond: the last one is read after all others.
+/* However many clients connect, few are accepted in a millisecond: the last one is read after all
+ * others.
  */
 static void crowd_of_callers(void)
 {

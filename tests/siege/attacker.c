@@ -29,9 +29,9 @@
 #define READY_MS      8000
 #define LOOK_MS       2
 
-/* A round of a burner's loop takes some 20 us of its processor time. Where one takes longer, the
- * machine has held the processor, and counts that as the burner's time: a daemon's steps are held
- * up so, too. */
+/* A round of a burner's loop takes some 20 us of its processor time. Where one takes much longer,
+ * the machine or the kernel's own work has held the processor, and that counts as the burner's
+ * time: a daemon's steps are held up so, too. */
 static void burn(struct attack *a)
 {
     uint64_t before = clock_of(CLOCK_THREAD_CPUTIME_ID);

@@ -108,13 +108,15 @@ static bool attach(struct attack *a, struct rank *r, const struct flood *f, stru
     return pwc_bind(r->ctx, pwc_peer_of(1 - r->number, 0), key, &r->remote) == 0;
 }
 
-_Noreturn static void be_target(struct rank *r, const struct flood *f)
+_Noreturn static void be_target(struct attack *a, struct rank *r, const struct flood *f)
 {
     struct pwc_event event;
 
     while (f->gives_back) {
         memset(r->memory, 1, f->region);
-        madvise(r->memory, f->region, MADV_REMOVE);
+        if (madvise(r->memory, f->region, MADV_REMOVE) != 0)
+            _exit(1);
+        attack_counts(a, 0);
     }
     while (f->drains)
         if (pwc_wait(r->ctx, PWC_ANY, KINDS, &event, WAIT_MS) == -ESHUTDOWN)
@@ -190,7 +192,7 @@ static void flood(struct attack *a, const struct flood *f)
         return;
     if (a->process == 1) {
         attack_begins(a);
-        be_target(&sources[0].rank, f);
+        be_target(a, &sources[0].rank, f);
     }
     count = widen(sources, f, &key);
     attack_begins(a);

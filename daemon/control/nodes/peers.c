@@ -19,7 +19,7 @@ enum {
     RETRY_FIRST_MS = 20,
     RETRY_MAX_MS = 500,
     WAITING_MAX = 4096, /* frames for a node that is not linked yet */
-    BACKLOG = 1024,     /* as many as may be unproven */
+    BACKLOG = STRANGERS_MAX,
     ACCEPT_AGAIN_MS = 100,
 };
 
@@ -327,6 +327,7 @@ static void links_changed(struct control *control)
 static void let_strangers_in(struct peers *peers)
 {
     account_forgive(&peers->control->strangers);
+    peers->accepts.count = 0;
     if (uv_is_active((uv_handle_t *)&peers->later))
         uv_timer_start(&peers->later, accept_later, 0, 0);
 }
@@ -440,8 +441,8 @@ static void accept_stranger(struct peers *peers)
     }
 }
 
-/* Takes a connection now, or, where strangers have had their share of this thread, in a while:
- * libuv looks for no other one before. */
+/* Takes a connection now, or in a while, where strangers have had their share of this thread or of
+ * this millisecond: libuv looks for no other one before. */
 static void accept_in_turn(struct peers *peers)
 {
     struct control *control = peers->control;

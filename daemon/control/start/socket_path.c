@@ -14,7 +14,9 @@
 #include <unistd.h>
 #include "proto/job_socket.h"
 
-enum { BACKLOG = 4096 }; /* all ranks of a node connect at once; the kernel caps it */
+/* Ranks that find the queue full wait in connect. A longer queue would make a rank wait longer
+ * behind a user who connects without end (clients/accepts.h). */
+enum { BACKLOG = 512 };
 
 static bool is_abstract(const struct socket_path *s)
 {

@@ -1,6 +1,7 @@
 /*
  * The word that says how the last call of a member over a parent has ended. It lies in memory that
- * outlives the process, and that clients may write into (team_answers.h).
+ * outlives the process (team_answers.h). Clients may write into that of the world, in their
+ * sessions.
  *
  *     63            32           0
  *     +-------------+------------+

@@ -16,7 +16,7 @@
 /* Bytes read after a payload that goes past the buffer: the frames that announce it, but of a next
  * payload not so many that copying costs more than a call. */
 #define BEHIND 1024u
-/* The time after its first piece when a turn ends, for all its bytes. */
+/* A turn ends this long after its first STREAM_PIECE bytes, even if it has bytes left. */
 #define TURN_NS 250000u
 
 static int answer(struct stream *s, struct stream_connection *c, struct stream_frame frame,

@@ -102,13 +102,16 @@ bool teams_answer_ends(struct teams_answer last, uint32_t call, int *status)
     return true;
 }
 
-/* A member may leave the parent as soon as it has its answer, while others wait for theirs. */
+/* A member may leave the parent as soon as it has its answer, while others wait for theirs. Only a
+ * member that has not called this home had its answer from an earlier process of it: the others may
+ * have one from their own node, which has given this home up. */
 static void take_leave(struct teams *t, struct teams_gather *g, struct teams_member *m,
                        struct teams_answer last)
 {
     int status;
 
-    if (g->phase == TEAMS_GATHERING && teams_answer_ends(last, g->call, &status))
+    if (g->phase == TEAMS_GATHERING && m->state == EXPECTED &&
+        teams_answer_ends(last, g->call, &status))
         gather_end(t, g, status, "%s", "");
     gather_member_gone(t, g, m);
 }

@@ -174,8 +174,9 @@ void teams_name(struct teams *t, const struct teams_key *key, uint32_t node, uin
  * has sent that. */
 void teams_ready(struct teams *t, const struct teams_key *key, uint32_t node, uint64_t first,
                  int status, const char *why, bool ended);
-/* A member of `parent` has left it, says its node; rank TEAMS_NONE: all there have. Where `last` is
- * the answer to a call that this home still gathers, an earlier process of it has sent that. */
+/* A member of `parent` has left it, says its node; rank TEAMS_NONE: all there have. `last` is the
+ * answer to the member's last call: where this home still waits for that call, an earlier process
+ * of it has answered. */
 void teams_member_gone(struct teams *t, const struct directory_id *id, uint64_t parent,
                        uint32_t rank, uint32_t node, struct teams_answer last);
 /* A rank of a job has left, the directory says; with the last one the job's gathers are over. */

@@ -3,6 +3,7 @@
  * user that has spent too much waits until it has paid, unless it is alone.
  */
 #include <string.h>
+#include "daemon/control/clients/accepts.h"
 #include "daemon/control/clients/account.h"
 #include "daemon/control/clients/client.h"
 #include "daemon/control/clients/turns.h"
@@ -175,6 +176,22 @@ static void remembered(void)
     end();
 }
 
+/* The fifth connection of a millisecond waits for the next one. */
+static void accepts(void)
+{
+    struct accepts a = {0};
+
+    for (uint64_t now = 1; now < 4; now++) {
+        for (uint32_t i = 0; i < 4; i++) {
+            CU_ASSERT_TRUE(accepts_more(&a, now));
+            CU_ASSERT_TRUE(accepts_more(&a, now)); /* asking counts nothing */
+            a.count++;
+        }
+        CU_ASSERT_FALSE(accepts_more(&a, now));
+        CU_ASSERT_FALSE(accepts_more(&a, now));
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {{"time is charged", charged},
@@ -183,6 +200,7 @@ int main(void)
                            {"waits, and goes on", waits_and_goes_on},
                            {"no long wait", no_long_wait},
                            {"remembered until it has paid", remembered},
+                           {"accepts", accepts},
                            CU_TEST_INFO_NULL};
 
     return suite_run("account", tests);

@@ -470,8 +470,8 @@ static void ended_before(void)
 }
 
 /* A member leaves the parent once it has its answer, and its node reports that before the home has
- * asked: the call ends for the others as it has ended for that member, also a shrink, which else
- * would leave it out. */
+ * an answer to its question: the call ends for the others as it has ended for that member, also a
+ * shrink, which else would leave it out. */
 static void ended_for_a_member_that_left(void)
 {
     static const struct {
@@ -509,6 +509,41 @@ static void ended_for_a_member_that_left(void)
             due(TEAMS_GROUP);
         else
             ends(rows[i].ends);
+        finish();
+    }
+}
+
+/* A node that has given the home up answers its own members. Such an answer does not end a shrink
+ * for the others, who go on without the member: it had called, or the home knew that it is gone. */
+static void answered_by_its_own_node(void)
+{
+    const struct teams_answer lost = {.calls = 1, .status = -EHOSTDOWN};
+
+    for (int called = 0; called < 2; called++) {
+        struct teams_call c = by(0);
+
+        begin();
+        c.size = 3;
+        c.kind = TEAMS_SHRINK;
+        CU_ASSERT_EQUAL(call(&team, &c), 0);
+        due(TEAMS_ASK_MEMBERS);
+        name_all(&team, 0, 3);
+        due(TEAMS_ASK_ENDED);
+        c = by(1);
+        c.size = 3;
+        c.kind = TEAMS_SHRINK;
+        if (called) {
+            CU_ASSERT_EQUAL(call(&team, &c), 0);
+        } else {
+            teams_member_gone(&t, &job, 77, 1, 0, unanswered);
+        }
+        teams_member_gone(&t, &job, 77, 1, 0, lost);
+        due(TEAMS_NOTHING);
+        c = by(2);
+        c.size = 3;
+        c.kind = TEAMS_SHRINK;
+        CU_ASSERT_EQUAL(call(&team, &c), 0);
+        due(TEAMS_GROUP);
         finish();
     }
 }
@@ -763,6 +798,7 @@ int main(void)
                            {"parents", parents},
                            {"ended before", ended_before},
                            {"ended for one that left", ended_for_a_member_that_left},
+                           {"answered by its own node", answered_by_its_own_node},
                            {"left while teams form", left_while_teams_form},
                            {"the world ended before", the_world_ended_before},
                            {"hostile names", hostile_names},
