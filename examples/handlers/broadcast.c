@@ -11,7 +11,11 @@ struct broadcast {
 
 PWC_HANDLER int header(const struct pwc_h_packet *p, struct broadcast *s)
 {
-    if (p->id <= s->last)
+    /* After its daemon's death the first copy finds its own number. A second copy may do so too: it
+     * is passed on again, and dropped by all who get it. */
+    int again = p->flags & PWC_H_RERUN && p->id == s->last;
+
+    if (p->id <= s->last && !again)
         return PWC_H_DROP_PENDING; /* no event for a copy */
     s->last = p->id;
     return PWC_H_PROCESS_DATA;

@@ -159,10 +159,17 @@ static void check_cut(struct uses *u, uint32_t number)
     u->counters->cut += op->deferred && op->arrivals == 0;
 }
 
+/* A put in doubt is cut: perhaps logged, and not placed. */
+static void check_doubt(struct uses *u, uint32_t number)
+{
+    if (u->op[number].ends != 1 || u->op[number].arrivals > 0 || !is_placed(u, number, false))
+        world_fail(u->world, "put %u, in doubt, has gone on", number);
+}
+
 /* The log says which puts came; all others have failed, and their origins know it. */
 static void log_check(struct uses *u)
 {
-    uint32_t logged = 0;
+    uint32_t logged = 0, doubts = 0, unknown = 0;
 
     read_log(u);
     for (uint32_t i = 0; i < u->count && !u->world->failed; i++) {
@@ -172,7 +179,11 @@ static void log_check(struct uses *u)
         logged += op->deferred;
         if (u->client[op->from].dead)
             check_cut(u, i);
-        else if (op->ends != 1 || op->status != (op->deferred ? 0 : -EREMOTEIO))
+        else if (uses_in_doubt(u, op)) {
+            doubts++;
+            unknown += op->deferred; /* the run does not count */
+            check_doubt(u, i);
+        } else if (op->ends != 1 || op->status != (op->deferred ? 0 : -EREMOTEIO))
             world_fail(u->world, "put %u, %s, has ended %u times, with %s", i,
                        op->deferred ? "logged" : "not logged", op->ends, strerror(-op->status));
         else if (op->arrivals != op->deferred)
@@ -183,7 +194,9 @@ static void log_check(struct uses *u)
     }
     if (server_of(u)->count != logged)
         world_fail(u->world, "%u entries of %u puts", server_of(u)->count, logged);
-    uses_expect(u, 0, logged, 0);
+    if (doubts > u->doubts)
+        world_fail(u->world, "%u puts in doubt, and %u deaths", doubts, u->doubts);
+    uses_expect(u, 0, logged - unknown, 0);
 }
 
 /* The log has the put among its last entries, and its origin does not know its end. */

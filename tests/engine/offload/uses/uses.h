@@ -106,6 +106,9 @@ struct uses {
     size_t image_bytes;
     uint32_t nodes, packet; /* bytes of a packet */
     uint32_t flags;         /* of offloads, enum engine_offload_flag; for the use to draw */
+    uint32_t more_flags;    /* of offloads, too; not for the use to change */
+    bool dies;              /* a daemon may die in the middle of a step */
+    uint32_t doubts;        /* so often it has, and a handler may have been running then */
     struct use_client client[WORLD_NODES_MAX];
     uint32_t wanted, count; /* operations */
     struct use_op op[USES_OPS];
@@ -133,6 +136,16 @@ struct handler_image *uses_image(const char *path, size_t *bytes);
 /* One run. NULL or what went wrong, in `failure`. `folder` has the object files. */
 const char *uses_run(const struct use *use, uint64_t seed, const char *folder, FILE *trace,
                      struct uses_counters *counters, char failure[400]);
+
+/* The parts of a run, for one that is not drawn. First: the world, the image, the use in it; `use`,
+ * `random`, `nodes`, `packet`, `wanted` and `counters` are set. NULL, or what is wrong. */
+const char *uses_begin(struct uses *u, const struct world_options *options, const char *folder);
+/* Operations, until all have been submitted and nothing moves any more. */
+void uses_work(struct uses *u);
+/* What the use checks; then all clients leave. */
+void uses_check(struct uses *u);
+/* Closes the world: NULL, or what has gone wrong, in `failure`. */
+const char *uses_end(struct uses *u, char failure[400]);
 
 static inline uint32_t uses_below(struct uses *u, uint32_t n)
 {
@@ -164,8 +177,9 @@ static inline void *uses_state(const struct uses *u, uint32_t client)
 
 /* How many runs of the client's handlers at this stage have taken effect. */
 uint64_t uses_counted(const struct uses *u, uint32_t client, enum handler_stage stage);
-/* How many sends of the client's handlers have taken effect. */
+/* How many sends of the client's handlers have taken effect, and how many of these have failed. */
 uint64_t uses_sent(const struct uses *u, uint32_t client);
+uint64_t uses_sends_failed(const struct uses *u, uint32_t client);
 /* The run fails unless the handlers of a client have run so often. */
 void uses_expect(struct uses *u, uint32_t client, uint64_t headers, uint64_t payloads);
 void uses_expect_events(struct uses *u, uint32_t client, uint32_t event, uint32_t count);
@@ -189,7 +203,10 @@ bool uses_message(struct uses *u, const struct use_op *op, uint32_t words, const
 void uses_fill(uint8_t *to, uint32_t number, uint32_t length);
 /* Takes all events. Returns whether there were any. */
 bool uses_look(struct uses *u);
-/* Each operation has ended once, and where `failing` does not say so, well. */
+/* Whether a handler ran on the operation when a daemon died, so that nobody knows what it did. */
+bool uses_in_doubt(const struct uses *u, const struct use_op *op);
+/* Each operation has ended once, and where `status` does not say so, well; as many as daemons have
+ * died may be in doubt. */
 void uses_expect_ends(struct uses *u, int (*status)(const struct uses *u, const struct use_op *op));
 /* Reply number `n` of those that handlers gave to client `from` at client `to`, or NULL. */
 const struct use_reply *uses_reply(const struct uses *u, uint32_t from, uint32_t to, uint32_t n);
