@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,12 +62,28 @@ static void leave_core(const struct mapping *m)
     (void)madvise(m->base, m->size, MADV_DONTDUMP);
 }
 
-int mapping_create(struct mapping *m, const char *name, size_t size)
+/* The mark against holes (mapping.h). */
+static int mark_immutable(int fd)
 {
-    return mapping_create_with_reader(m, name, size, NULL);
+    unsigned flags = FS_IMMUTABLE_FL; /* the kernel reads an int, whatever FS_IOC_SETFLAGS says */
+
+    if (ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0)
+        return 0;
+    return errno == ENOTTY ? -EOPNOTSUPP : -errno;
 }
 
-int mapping_create_with_reader(struct mapping *m, const char *name, size_t size, int *reader)
+int mapping_probe_mark(void)
+{
+    int fd = open_memfd("pwc-probe");
+    int rc = fd < 0 ? fd : mark_immutable(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Sealed and mapped. */
+static int create_sealed(struct mapping *m, const char *name, size_t size, int *reader)
 {
     if (!size_fits(size))
         return -EINVAL;
@@ -94,6 +112,25 @@ close_fd:
         close(*reader);
     if (reader)
         *reader = -1;
+    return rc;
+}
+
+int mapping_create_own(struct mapping *m, const char *name, size_t size)
+{
+    return create_sealed(m, name, size, NULL);
+}
+
+int mapping_create(struct mapping *m, const char *name, size_t size)
+{
+    return mapping_create_with_reader(m, name, size, NULL);
+}
+
+int mapping_create_with_reader(struct mapping *m, const char *name, size_t size, int *reader)
+{
+    int rc = create_sealed(m, name, size, reader);
+
+    if (rc == 0)
+        (void)mark_immutable(m->fd);
     return rc;
 }
 

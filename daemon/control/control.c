@@ -21,6 +21,7 @@
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"
 #include "daemon/control/start/secret.h"
+#include "shm_ring/mapping.h"
 #include "shm_ring/sigbus.h"
 #include "daemon/control/survive/takeover.h"
 #include "daemon/control/nodes/munge_async.h"
@@ -542,6 +543,22 @@ static int start_workers(struct control *control)
     return rc < 0 ? rc : workers_start(control, &hooks);
 }
 
+/* Where clients of other users can give back pages that the daemon touches, it waits for them. */
+static void report_unmarked(struct control *control)
+{
+    int rc = mapping_probe_mark();
+
+    if (rc == -EPERM)
+        log_line(&control->log, LOG_LEVEL_WARNING,
+                 "a client can hold this node up by holes in shared memory: give the daemon the "
+                 "capability CAP_LINUX_IMMUTABLE, with which it forbids them");
+    else if (rc < 0)
+        log_line(&control->log, LOG_LEVEL_WARNING,
+                 "a client can hold this node up by holes in shared memory, which this kernel "
+                 "cannot forbid (%s): Linux 6.0 and later can",
+                 strerror(-rc));
+}
+
 static int control_open(struct control *control)
 {
     static int (*const steps[])(struct control * control) = {
@@ -553,8 +570,10 @@ static int control_open(struct control *control)
 
     /* Where several users are served, their processes must not read our memory. Do this before
      * there is a secret in it. */
-    if (serves_others(control->config))
+    if (serves_others(control->config)) {
         (void)prctl(PR_SET_DUMPABLE, 0);
+        report_unmarked(control);
+    }
     /* Assumed until the arenas are looked at: a failure before that leaves the state to the next
      * process. */
     control->inherited = store_has(&control->store, "inflight");

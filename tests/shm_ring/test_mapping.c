@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -136,8 +138,76 @@ static void test_reopen(void)
     CU_ASSERT_FATAL(open_to_all >= 0);
     CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", page), 0);
     CU_ASSERT_EQUAL(reopen_unprivileged(open_to_all), 0); /* a memfd as it is born */
-    CU_ASSERT_EQUAL(reopen_unprivileged(m.fd), EACCES);
+    CU_ASSERT_EQUAL(reopen_unprivileged(m.fd), mapping_probe_mark() == 0 ? EPERM : EACCES);
     close(open_to_all);
+    mapping_destroy(&m);
+}
+
+/* Tries each way to give the mapping's pages back, and what must work all the same. */
+static void try_holes(const struct mapping *m, int rc, int error)
+{
+    char *later = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+
+    CU_ASSERT_FATAL(later != MAP_FAILED); /* as a neighbour maps it, or the next daemon */
+    later[page] = 'x';
+    errno = 0;
+    CU_ASSERT_EQUAL(madvise(later, m->size, MADV_REMOVE), rc);
+    CU_ASSERT_EQUAL(errno, error);
+    CU_ASSERT_EQUAL(((char *)m->base)[page], rc == 0 ? 0 : 'x');
+    later[page] = 'x';
+    errno = 0;
+    CU_ASSERT_EQUAL(fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)m->size),
+                    rc);
+    CU_ASSERT_EQUAL(errno, error);
+    CU_ASSERT_EQUAL(((char *)m->base)[page], rc == 0 ? 0 : 'x');
+    munmap(later, m->size);
+}
+
+/* No process may make the daemon wait for pages that are given back, where the system can forbid
+ * that: not even the process that holds the descriptor. */
+static void test_holes(void)
+{
+    struct mapping shared, own;
+
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&shared, "test", 2 * page), 0);
+    CU_ASSERT_EQUAL_FATAL(mapping_create_own(&own, "test", 2 * page), 0);
+    try_holes(&own, 0, 0);
+    if (mapping_probe_mark() == 0) {
+        try_holes(&shared, -1, EPERM);
+    } else {
+        printf(" (not marked: %s)", strerror(-mapping_probe_mark()));
+        try_holes(&shared, 0, 0);
+    }
+    mapping_destroy(&shared);
+    mapping_destroy(&own);
+}
+
+/* A client has no capability: the mark stays, whatever user owns the file. */
+static void test_mark_stays(void)
+{
+    unsigned none = 0;
+    struct mapping m;
+    pid_t child;
+    int status;
+
+    if (mapping_probe_mark() != 0) {
+        printf(" (not marked: %s)", strerror(-mapping_probe_mark()));
+        return;
+    }
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", page), 0);
+    child = fork();
+    CU_ASSERT_FATAL(child >= 0);
+    if (child == 0) {
+        if (setuid(65534) != 0)
+            _exit(255);
+        _exit(ioctl(m.fd, FS_IOC_SETFLAGS, &none) == 0  ? 1
+              : madvise(m.base, page, MADV_REMOVE) == 0 ? 2
+              : fallocate(m.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)page) == 0
+                  ? 3
+                  : 0);
+    }
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     mapping_destroy(&m);
 }
 
@@ -364,6 +434,8 @@ int main(void)
         {"sizes", test_sizes},
         {"sealed", test_sealed},
         {"reopen", test_reopen},
+        {"holes", test_holes},
+        {"the mark stays", test_mark_stays},
         {"adopt", test_adopt},
         {"adopt refuses", test_adopt_refuses},
         {"adopt a part", test_adopt_part},

@@ -54,13 +54,19 @@ class Daemon:
         words = [self.nodes.program, "--config", "none", "--socket", self.socket, "--node", str(self.number),
                  "--nodes", self.nodes.list, "--secret", self.nodes.secret, "--address", "127.0.0.1",
                  "--provider", self.nodes.provider, "--ready-fd", str(writing), *self.nodes.words]
-        user = {} if self.nodes.user is None else {"user": self.nodes.user, "group": self.nodes.user,
-                                                  "extra_groups": []}
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.log,
+        self.process = subprocess.Popen(self.as_service(words), stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=self.log, pass_fds=(writing,), start_new_session=True,
-                                        preexec_fn=dies_with_us, **user)
+                                        preexec_fn=dies_with_us)
         os.close(writing)
         return reading
+
+    def as_service(self, words):
+        """The daemon's user, and the one capability that pwcd.service gives it."""
+        if self.nodes.user is None:
+            return words
+        user, only = str(self.nodes.user), "-all,+linux_immutable"
+        return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--bounding-set", only,
+                "--inh-caps", only, "--ambient-caps", only, "--pdeathsig", "KILL", *words]
 
     def await_ready(self, reading):
         try:

@@ -153,6 +153,6 @@ const struct row rows_handlers[] = {
     {"h-reply", "handlers that only reply", 2, 0, ON, run_reply},
     {"h-send", "handlers that send eight puts each", 2, 0, ON, run_send},
     {"h-again", "handlers that find no room to send", 2, 0, ON, run_again},
-    {"h-pages", "handlers whose state is paged out", 2, 0, ON, run_pages},
+    {"h-pages", "handlers whose state their client tries to give back", 2, 0, ON, run_pages},
     {0},
 };

@@ -70,7 +70,7 @@ int memberships_open(struct memberships *m, struct store *store, uint32_t connec
         mapping_destroy(&m->mapping);
         *m = (struct memberships){.mapping = {.fd = -1}};
     }
-    rc = mapping_create(&m->mapping, "pwcd-members", bytes);
+    rc = mapping_create_own(&m->mapping, "pwcd-members", bytes);
     if (rc < 0)
         return rc;
     *(struct head *)m->mapping.base = (struct head){.magic = MAGIC, .connections = connections};
