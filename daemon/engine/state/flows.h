@@ -202,9 +202,7 @@ struct batched {
 };
 
 /* A pair of contexts, at the target. */
-#define ORIGIN_BACK                                                                                \
-    INT32_MAX /* `due` of an inflow: the origin is back. No status has this value                  \
-               */
+#define ORIGIN_BACK INT32_MAX /* in `due` of an inflow: the origin is back; no status */
 
 struct inflow {
     uint32_t state;
