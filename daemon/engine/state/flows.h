@@ -293,11 +293,12 @@ struct flow_live {
     uint32_t parts;        /* packets on their way, without the last one of each put */
     uint32_t pace;         /* if paced: how many operations may be on their way */
     uint32_t pace_kept;    /* packets consumed since `pace` changed */
-    uint64_t begins;       /* index at which an operation began: verdicts come in order */
-    bool ready;            /* on one of its turn's lists */
-    bool blocked;          /* on the list of its turn for flows that wait for the peer's window */
-    bool unblocked;        /* has left that list, and has posted nothing since */
-    bool let_go;           /* one of its remotes was unbound while operations were in flight */
+    uint64_t begins; /* index at which an operation begins; the search for the next verdict's starts
+                        there */
+    bool ready;      /* on one of its turn's lists */
+    bool blocked;    /* on the list of its turn for flows that wait for the peer's window */
+    bool unblocked;  /* has left that list, and has posted nothing since */
+    bool let_go;     /* one of its remotes was unbound while operations were in flight */
     bool used; /* this process has used the number, and these fields belong to it; else all are 0 */
 };
 
