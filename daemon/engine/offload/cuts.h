@@ -21,7 +21,7 @@
 bool cuts_step(struct engine *e, uint32_t offload);
 /* cuts_step where it is the turn of the offload's client. */
 bool cuts_take_turn(struct engine *e, uint32_t offload);
-/* The offload goes, or has nothing to cut: if its client is next, others need not wait for that. */
+/* The offload goes, or has nothing to cut: if its client was next, others need not wait for it. */
 void cuts_give_up_turn(struct engine *e, uint32_t offload);
 
 #endif

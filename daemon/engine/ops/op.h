@@ -221,9 +221,9 @@ static inline bool op_in_packets(const struct engine *e, const struct op *op)
 
 /* Stages the next packet of a put that travels as packets. Results as those of op_kind.record. */
 int packet_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Where the packet begins that ends after `end` bytes of an operation; 0: the last one. All bytes
- * of one that is stored. The second function: where the packet begins that goes next when the
- * target has dealt with `done` bytes; the last packet always goes. 0 for other operations. */
+/* Where the packet begins that ends after `end` bytes of an operation in packets (0: the last
+ * packet); for a put that is stored, its length; else 0. packet_behind: where the next packet
+ * begins when the target has dealt with `done` bytes; the last packet is sent in any case. */
 uint32_t packet_before(const struct engine *e, const struct op *op, uint32_t end);
 uint32_t packet_behind(const struct engine *e, const struct op *op, uint32_t done);
 
@@ -236,8 +236,8 @@ static inline uint16_t op_wire_code(const struct op *op)
 /* Hook: notes how much of an atomic, or of a batch, is done. */
 void op_partly_done(struct engine *e, struct op *op, uint32_t done);
 
-/* A record of this kind, with the fields of a PUT: id, payload, and `pad` bytes of padding. Results
- * as those of op_kind.record; 1 with *w. */
+/* Stages a record of this kind, with the fields of a PUT: id, payload, and `pad` bytes of padding.
+ * Results as those of op_kind.record; with 1, *w is the record. */
 int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind,
                uint32_t pad, struct wire_put **w);
 

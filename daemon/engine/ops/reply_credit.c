@@ -62,7 +62,8 @@ enum quarantine_reason reply_space(struct engine *e, uint32_t session)
     uint32_t each = event_bytes(e->message_max);
     int64_t used = ring_used(&e->session_live[session].reply_event);
 
-    /* Past the library's limit by the padding at most; and no ring takes more than a quarter. */
+    /* Only padding may take a client past the library's own limit. An event takes at most a quarter
+     * of the ring. */
     if (used < 0)
         return QUARANTINE_EVENT_INDEX;
     if (each > s->sizes.reply_event / 4 ||

@@ -167,8 +167,8 @@ static int spill_room(struct engine *e, uint32_t session, uint32_t inflow, uint3
     uint32_t bytes = size * count;
     bool stops = in && in->state == INFLOW_OPEN;
 
-    /* A client with many waiting notes gets no further STOP; its origins are refused, and wait for
-     * GO. */
+    /* Where many of the client's notes wait, no STOP is added: a REFUSE holds back the ACK, and
+     * so the origin's credit. */
     if (s->spill_bytes + bytes > e->config.spill_max ||
         (stops && e->client_notes[s->client] >= NOTES_CLIENT_MAX) ||
         quota_push_spill(e, session, spill_span(size) * count) < 0)

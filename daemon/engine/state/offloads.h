@@ -210,7 +210,7 @@ struct offloads {
     struct handler_turns turns;
     struct handler_gets gets;
     uint64_t again_at; /* ns: operations that wait for room to send try again; 0: none waits */
-    uint32_t pauses;   /* how many pauses have ended without room since */
+    uint32_t pauses;   /* how often the pause has doubled since a send ended */
 };
 
 /* The targets of an offload, by number. */
