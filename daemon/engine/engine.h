@@ -484,8 +484,8 @@ enum engine_notice_kind {
     ENGINE_QUARANTINED = 9,    /* handle (client), reason: the caller closes the client */
     ENGINE_PEER_BROKEN =
         10, /* peer, status: the fabric or the peer's records failed; drop the link */
-    ENGINE_PEER_SILENT = 11,    /* peer, length: ask it for a sign of life. Ours comes with the
-                                 * question (engine_beat there), behind `length` bytes of ours */
+    ENGINE_PEER_SILENT = 11,    /* peer, length: ask it for a sign of life (engine_beat there);
+                                   `length` bytes of ours may precede our own */
     ENGINE_PEER_GONE = 12,      /* peer: silent for the whole deadline; give it up */
     ENGINE_FABRIC_FAILED = 13,  /* status: the fabric no longer delivers anything, from any peer */
     ENGINE_TEAM_CLOSED = 14,    /* handle: its area may go */

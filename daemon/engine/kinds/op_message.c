@@ -29,8 +29,7 @@ static int long_validate(struct engine *e, uint32_t client, const struct submit_
     return op_check_remote(e, &whole, remote, ENGINE_REMOTE_WRITE);
 }
 
-/* The record of a Long that ends a series: its event shows the payload that the series has placed.
- */
+/* Stages the record of a Long that ends a series, with the length that the series has placed. */
 static int long_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     struct flow *f = &e->flows[flow];

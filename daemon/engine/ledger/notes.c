@@ -128,8 +128,7 @@ uint64_t notes_unanswered(const struct engine *e, uint32_t peer)
     return note_at(e, &verdicts->queue, verdicts->staged)->cause;
 }
 
-/* ---- in turns ---------------------------------------------------------------------------------
- */
+/* ---- in turns -------------------------------------------------------------------------------- */
 
 /* The queue is short enough for these low bits to identify an index in it. No value of them equals
  * NONE. */
@@ -242,8 +241,7 @@ int notes_pass(struct engine *e, uint32_t peer)
     return passed;
 }
 
-/* ---- their end --------------------------------------------------------------------------------
- */
+/* ---- their end ------------------------------------------------------------------------------- */
 
 /* Drops acknowledged notes from the queue's head, in transactions of its own. */
 static void notes_pop(struct engine *e, struct queue *queue)

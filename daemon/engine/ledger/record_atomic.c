@@ -82,8 +82,7 @@ static void atomic_verdict(struct engine *e, const struct arrival *a, int32_t st
                  (uint32_t)sizeof(record.w) + padded);
 }
 
-/* ---- one operation, of several elements perhaps -----------------------------------------------
- */
+/* ---- one operation, perhaps of several elements ---------------------------------------------- */
 
 static int64_t atomic_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
@@ -144,8 +143,7 @@ const struct arrival_kind arrival_atomic = {
     .answer = atomic_answer,
 };
 
-/* ---- a batch of them, of one element each -----------------------------------------------------
- */
+/* ---- a batch of atomics, of one element each ------------------------------------------------- */
 
 static int64_t atomics_parse(struct engine *e, struct arrival *a, uint64_t left)
 {

@@ -116,14 +116,12 @@ const struct arrival_kind arrival_put = {
     .changed = put_changed,
 };
 
-/* ---- a put's payload that travels on its own ---------------------------------------------------
- */
+/* ---- a put's payload that travels on its own ------------------------------------------------- */
 
 const struct arrival_kind arrival_placed = {
     .op = SUBMIT_PUT, .parse = pieces_parse, .changed = put_changed};
 
-/* ---- without a payload ------------------------------------------------------------------------
- */
+/* ---- without a payload ----------------------------------------------------------------------- */
 
 /* A put without bytes counts if it brings an event. A put that has failed at its origin brings
  * none. */

@@ -35,8 +35,7 @@ extern const struct record_kind record_kinds[WIRE_KINDS];
 /* Checks a record's form and takes it, as `take`. */
 int record_take(struct engine *e, uint32_t peer, const struct ledger_record *record);
 
-/* ---- operations: record_op.c ------------------------------------------------------------------
- */
+/* ---- operations: record_op.c ----------------------------------------------------------------- */
 
 /* The record of an operation, taken apart. */
 struct arrival {

@@ -6,8 +6,8 @@
  *     context's inflows    | cut, or not to be | cut_to | to be looked at in later steps |
  *
  * Clients take turns: the first client that finds the units of a step spent by another one is next,
- * and goes on before all others. Then at least one of its inflows is looked at, whatever records of
- * peers have spent in that step.
+ * and continues before all others. Then at least one of its inflows is looked at, whatever records
+ * of peers have spent in that step.
  *
  * Thread: the progress thread.
  */

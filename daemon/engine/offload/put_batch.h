@@ -1,7 +1,8 @@
 /*
  * Batches of small puts to an offload's region, at their target. Each put is a packet by itself,
  * whose handlers run as for any other; the inflow notes how many have ended, so that a batch that
- * comes again, after a refusal, over a new link or after the daemon's death, goes on where it was:
+ * comes again, after a refusal, over a new link or after the daemon's death, continues where it
+ * was:
  *
  *     BATCH    put | put | put | put | put
  *              have ended  ^ handlers run on this one

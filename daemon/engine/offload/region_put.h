@@ -3,7 +3,7 @@
  * are cut. A packet whose handlers have run is skipped when it comes again:
  *
  *     0          done                    total
- *     | skipped  | at `done`: handlers   | behind it, and one before was refused: comes again
+ *     | skipped  | at `done`: handlers   | after `done`: one before was refused, so it comes again
  *
  * The bytes of a put that is stored stand in the region when its one record comes (stored.h).
  *

@@ -19,8 +19,7 @@ void handlers_open(struct engine *e)
     t->credit_at = e->now;
 }
 
-/* ---- clients that have work -------------------------------------------------------------------
- */
+/* ---- clients that have work ------------------------------------------------------------------ */
 
 static void note(struct handler_work *w, uint32_t client, uint64_t until)
 {

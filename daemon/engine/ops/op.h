@@ -155,8 +155,7 @@ int op_check_local(const struct engine *e, uint32_t client, const struct submit_
 /* Whether the operation may start now, with its memory and its remote as they were at submission:
  * 0, -EINPROGRESS, or the errno that ends it. */
 int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
-/* The operation's payload travels in pieces of 1 << this bytes, of which the last may be shorter.
- */
+/* The operation's payload travels in pieces of 1 << this bytes; the last one may be shorter. */
 uint32_t op_piece_shift(const struct engine *e, const struct op *op);
 /* The number of pieces in `bytes` of its payload. */
 uint32_t op_pieces(const struct engine *e, const struct op *op, uint64_t bytes);

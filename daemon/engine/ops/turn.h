@@ -1,5 +1,5 @@
 /*
- * Turns: what is staged next towards a peer, and who pays for it.
+ * Turns: what is staged next towards a peer, and which client pays for it.
  *
  *     peer     turns of clients    what one client has to stage, first things first
  *     ready -> first  client 3 --> verdicts, other notes, flows of replies, flows of requests

@@ -12,8 +12,8 @@
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/state/state.h"
 
-/* The region behind a key for a client's memory: its index, or -EKEYREJECTED. The time that the
- * search takes does not depend on the secret. */
+/* The index of the region that a key names, which must be of this client; or -EKEYREJECTED. The
+ * time that the search takes does not depend on the secret. */
 int region_resolve(const struct engine *e, uint32_t client, uint32_t slot, uint32_t generation,
                    const uint8_t secret[16]);
 /* Within a transaction: notes that `peer` has resolved the region's key. -ENOSPC. */

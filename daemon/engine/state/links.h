@@ -158,7 +158,7 @@ struct ledger_in {
     uint64_t acked;   /* position of the last ACK staged */
     uint64_t ack_at;
     bool rides;         /* the last ACK rode with records, or would have a step later */
-    uint32_t alone_in;  /* the step in which an ACK left alone last */
+    uint32_t alone_in;  /* the step in which an ACK last left alone */
     uint64_t their_ack; /* of the record being consumed */
     uint32_t runs_unacked;
     uint16_t payloads[NONCE_WINDOW]; /* pieces announced, by nonce */

@@ -15,7 +15,7 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Within a transaction: puts the flow, or the inflow, in front of the list. */
+/* Within a transaction: puts the flow, or the inflow, at the front of the list. */
 static inline void list_flow(struct engine *e, uint32_t *first, uint32_t flow)
 {
     e->flows[flow].next = *first;

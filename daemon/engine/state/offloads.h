@@ -31,7 +31,7 @@ enum offload_state {
     OFFLOAD_FREE = 0,
     OFFLOAD_BINDING = 1, /* its targets are being bound */
     OFFLOAD_OPEN = 2,
-    OFFLOAD_DISABLED = 3, /* by its client, or by a fault: what comes fails */
+    OFFLOAD_DISABLED = 3, /* by its client, or by a fault: operations that arrive fail */
 };
 
 /* What the client has asked for, carried out once all puts to the offload are cut. Until then

@@ -64,7 +64,7 @@ static inline void table_keep_leaving(struct engine *e, enum table table, uint32
     leaving->entries[(leaving->head + leaving->count++) % leaving->size] = entry;
 }
 
-/* As table_keep_leaving, and a sweep begins in this step or the next. */
+/* As table_keep_leaving, and lets a sweep begin soon. */
 static inline void table_leaves(struct engine *e, enum table table, uint32_t entry)
 {
     table_keep_leaving(e, table, entry);

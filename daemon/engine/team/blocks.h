@@ -41,8 +41,7 @@ uint64_t blocks_bytes(const struct team *t, uint32_t kind, uint32_t length);
 uint32_t blocks_row(const struct team *t, uint32_t kind, uint32_t length);
 /* Whether instances of this kind combine data, by the fold of their signature. */
 bool blocks_fold(uint32_t kind);
-/* The blocks of a call of the team by this row, over the participants `list`; `code`: of its fold.
- */
+/* The blocks of a call by this row, over the participants `list`; `code` is that of its fold. */
 struct blocks blocks_by(const struct team *t, const struct participant *list, uint32_t row,
                         uint32_t root, uint32_t length, uint8_t code);
 struct blocks blocks_of(const struct engine *e, uint32_t team, const struct instance *instance);
