@@ -305,7 +305,7 @@ struct engine_range {
 
 struct engine_offload_info {
     uint32_t program;         /* handle */
-    enum offload_takes takes; /* its operations; it takes puts to all of the region of `host` */
+    enum offload_takes takes; /* messages; or puts, to the whole region of `host` */
     uint32_t index;           /* of the context's active messages */
     uint32_t flags;           /* enum engine_offload_flag */
     uint32_t target_count;

@@ -204,7 +204,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->session_live = carve(&carver, sizeof(*e->session_live), c->sessions_max, 64);
     e->segment_live = carve(&carver, sizeof(*e->segment_live), c->segments_max, 64);
     e->flow_live = carve(&carver, sizeof(*e->flow_live), c->flows_max, 64);
-    e->turns_max = 2 * c->flows_max; /* for clients with flows, and for clients with notes alone */
+    e->turns_max = 2 * c->flows_max; /* for clients with flows, and for clients with notes only */
     e->turns = carve(&carver, sizeof(*e->turns), e->turns_max + c->peers, 64);
     e->client_notes = carve(&carver, sizeof(uint32_t), c->clients_max, 64);
     e->flow_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);

@@ -1,7 +1,7 @@
 /*
- * Active messages: Short and Medium are a record alone, with the block as its id; a Long is a put
- * of its payload with the block as its id, or a record alone that ends a series of puts
- * (session_abi.h). Thread: the progress thread.
+ * Active messages. A Short or a Medium is one record, with the block as its id. A Long is a put of
+ * its payload with the block as its id, or one record that ends a series of puts (session_abi.h).
+ * Thread: the progress thread.
  */
 #include "daemon/engine/ops/op.h"
 

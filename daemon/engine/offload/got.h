@@ -8,9 +8,9 @@
  *                 waits, behind the others    |          AGAIN: waits for room
  *                                             REPEATABLE: runs again; else -ECONNABORTED
  *
- * Where the offload is disabled by a fault no handler runs; the get ends with -ESHUTDOWN.
- *
  * Where a fault has disabled the offload no handler runs; the get ends with -ESHUTDOWN.
+ *
+ * Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_GOT_H
 #define PWC_ENGINE_GOT_H

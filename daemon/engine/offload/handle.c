@@ -185,8 +185,8 @@ static int resume(struct work *m)
     return r < 0 ? r : 1;
 }
 
-/* Begins a message, or resumes it as the inflow has noted it. Returns 1; 0: no handler is meant;
- * -EPROTO. */
+/* Begins a message, or resumes it as the inflow has noted it. Returns 1; 0: the record is for no
+ * handler; -EPROTO. */
 static int begin(struct work *m)
 {
     const struct wire_op *w = &m->a->w.op;
@@ -324,8 +324,8 @@ static bool is_other_kind(const struct inflow *in, const struct arrival *a)
     return offload_holds(in, a->w.op.sequence) && in->handled.kind != kind_of(a);
 }
 
-/* Begins or resumes the message. Returns 1: handlers are meant, as with region_put_begin; 0: none
- * is; -EPROTO. */
+/* Begins or resumes the message. Results as those of region_put_begin; 0: the record is for no
+ * handler. */
 static int begin_any(struct work *m)
 {
     switch (kind_of(m->a)) {

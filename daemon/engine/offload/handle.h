@@ -31,8 +31,8 @@
 #include "daemon/engine/ledger/records.h"
 #include "daemon/engine/session/session.h"
 
-/* Whether handlers may be meant by this record, the request of an active message. A packet, or a
- * get that is observed, always goes to handlers. */
+/* Whether this record, the request of an active message, may be for handlers. A packet, or a get
+ * that is observed, always is. */
 static inline bool offload_concerns(const struct engine *e, const struct arrival *a)
 {
     const struct inflow *in = &e->inflows[a->w.op.flow];
@@ -55,7 +55,7 @@ static inline bool offload_has_replied(const struct inflow *in, uint32_t sequenc
 }
 
 enum offload_outcome {
-    OFFLOAD_NOT_OURS = 0, /* no handler is meant by the record */
+    OFFLOAD_NOT_OURS = 0, /* the record is for no handler */
     OFFLOAD_DONE = 1,     /* nothing is left to be done or reported */
     OFFLOAD_DEFAULT = 2,  /* the default action is due, as if there were no offload */
 };

@@ -18,8 +18,8 @@
 
 #include "daemon/engine/offload/work.h"
 
-/* Begins the get, or resumes it as the inflow has noted it. False: no handler is meant, and the get
- * is not in doubt any more. */
+/* Begins the get, or resumes it as the inflow has noted it. False: the record is for no handler,
+ * and the get is not in doubt any more. */
 bool observe_begin(struct work *m);
 /* Within a transaction, which it may commit: ends a get on which no handler runs any more. Returns
  * OFFLOAD_DEFAULT; or -ENOSPC, -ENOBUFS: an event finds no room, and the record comes again. */

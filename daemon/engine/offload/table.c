@@ -209,7 +209,7 @@ static void all_is_cut(struct engine *e, uint32_t offload)
     remove_offload(e, offload);
 }
 
-/* Binds a target anew, with the key of the client's remote, if that is still bound there. */
+/* Binds a target anew, with the key of the client's remote, if that remote is still bound. */
 static int bind_target(struct engine *e, uint32_t offload, uint32_t target)
 {
     const struct offload *o = &e->offloads.table[offload];

@@ -1,4 +1,4 @@
-/* Flows: how operations end, and how a flow does (flow.h). Thread: the progress thread. */
+/* Flows: how operations end, and how flows end (flow.h). Thread: the progress thread. */
 #include "daemon/engine/ops/flow.h"
 
 #include <string.h>

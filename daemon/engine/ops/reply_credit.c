@@ -111,7 +111,7 @@ int reply_requester(const struct engine *e, uint32_t flow, uint32_t peer)
         return -EPROTO;
     if (f->owner == OWNER_GONE)
         return -EHOSTDOWN;
-    if (owner_as_session(f->owner) == NONE) /* a session alone awaits replies */
+    if (owner_as_session(f->owner) == NONE) /* only a session awaits replies */
         return -EPROTO;
     s = &e->sessions[owner_handle(f->owner)];
     if (s->state != SESSION_OPEN || e->clients[s->client].state != CLIENT_LIVE ||

@@ -191,7 +191,7 @@ static void report_origin_back(struct engine *e, uint32_t inflow)
         session_owe_inflow(e, inflow, ORIGIN_BACK);
 }
 
-/* Within a transaction: our end of the flow, the known one or a new one. */
+/* Within a transaction: finds our end of the flow, or makes a new one. */
 static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const struct wire_bind *w,
                        bool *is_new)
 {

@@ -1,6 +1,6 @@
 /*
- * The results of a bind: remote and flow at the origin, inflow at the target. Says when each is
- * free again. Thread: the progress thread.
+ * The results of a bind: remote and flow at the origin, inflow at the target; and when each is free
+ * again. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_REMOTE_H
 #define PWC_ENGINE_REMOTE_H

@@ -5,7 +5,7 @@
 
 #include "daemon/engine/state/state.h"
 
-/* The record, which has been copied, could begin a batch, and another record follows it. */
+/* Whether the record, which has been copied, could begin a batch, and another one follows it. */
 bool batch_may_begin(const struct ring_consumer *ring, const struct submit_record *first);
 /*
  * Takes a batch that begins with `first`, a private copy that has passed all checks; its local

@@ -157,8 +157,8 @@ static uint32_t spill_span(uint32_t size)
     return (size + (1u << SPILL_SHIFT) - 1) >> SPILL_SHIFT;
 }
 
-/* Within a transaction: room for `count` events in the spill; the inflow, where there is one, is
- * stopped. 0, -ENOSPC, -ENOBUFS. */
+/* Within a transaction: takes room for `count` events in the spill, and stops the inflow, if there
+ * is one. Returns 0, -ENOSPC, -ENOBUFS. */
 static int spill_room(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
                       uint32_t count)
 {

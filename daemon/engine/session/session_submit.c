@@ -237,7 +237,8 @@ static const struct intake_rules requests = {request_check, request_flow, reques
 
 /* ---- the ring of replies --------------------------------------------------------------------- */
 
-/* A reply is a message, to a request that is owed one; a Long has a remote of the requester. */
+/* A reply must be a message, and its request must be owed a reply; a Long must name a remote of
+ * the requester. */
 static enum quarantine_reason reply_check(const struct engine *e, uint32_t session,
                                           const struct submit_record *r)
 {

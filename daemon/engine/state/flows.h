@@ -96,7 +96,7 @@ enum flow_state {
     FLOW_CLOSED = 5,  /* CLOSE is on its way; freed when it is acknowledged */
 };
 
-/* All operations that are no replies are requests, puts and gets and notifications too. */
+/* Every operation that is no reply is a request: puts, gets and notifications, too. */
 enum flow_traffic {
     FLOW_REQUESTS = 0,
     FLOW_REPLIES = 1,
@@ -128,8 +128,8 @@ struct flow {
     uint32_t serves;  /* a flow of replies: the inflow whose requests it answers, or NONE */
     uint32_t replies_expected; /* requests that hold reply event space */
     uint32_t uid;              /* the user that the flow belongs to, also when its owner is gone */
-    int32_t failing; /* status of the vector that the last operation belongs to, if more pieces
-                      * follow and it has failed */
+    int32_t failing; /* status of the vector that the last operation belongs to, if the vector has
+                      * failed and is not complete */
     int32_t ending;  /* for a closing flow: the status of its CLOSE */
     int32_t due;     /* FLOW_DEAD: how its peer has ended, where that is still to be reported
                       * (WIRE_ENDED or an error); else 0 */

@@ -34,7 +34,7 @@ enum notes_queue {
 
 struct notes {
     struct queue queue; /* struct note, each with its span, kept until acknowledged */
-    uint64_t staged;    /* index of the first note that may wait */
+    uint64_t staged;    /* index of the first note that waits; the tail: none does */
 };
 
 struct peer {
@@ -126,17 +126,17 @@ struct ledger_out {
     bool wanting;           /* WANT has been staged since credit last came */
     bool urgent;            /* an ACK is staged: it may use the whole window of runs */
     /* For ledger_waits: */
-    bool batches;                  /* a batch is staged and not posted */
-    bool prompt;                   /* a record that must not wait is staged and not posted */
-    bool waits;                    /* the staged records have waited for an ACK */
-    uint32_t patience;             /* how often records may wait without a gain */
-    uint32_t acked_in;             /* the step in which the last ACK came */
-    uint64_t operations;           /* position after the last operation staged, */
-    uint64_t operations_sent;      /* and after the last one posted */
-    uint32_t pass;                 /* bytes of verdicts that may pass a waiting record
-                                    * (ledger_may_pass) */
-    uint64_t pass_at;              /* how far the peer had given room back when `pass` was last
-                                    * increased */
+    bool batches;             /* a batch is staged and not posted */
+    bool prompt;              /* a record that must not wait is staged and not posted */
+    bool waits;               /* the staged records have waited for an ACK */
+    uint32_t patience;        /* how often records may wait without a gain */
+    uint32_t acked_in;        /* the step in which the last ACK came */
+    uint64_t operations;      /* position after the last operation staged, */
+    uint64_t operations_sent; /* and after the last one posted */
+    uint32_t pass;            /* bytes of verdicts that may pass a waiting record
+                               * (ledger_may_pass) */
+    uint64_t
+        pass_at; /* how far the peer had given room back when `pass` was last brought up to date */
     uint32_t nonces[NONCE_WINDOW]; /* a stack of free nonces; nonces to void stand at its far end */
     uint32_t nonces_free, voids;
 };

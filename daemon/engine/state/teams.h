@@ -177,7 +177,7 @@ struct instance {
     uint32_t done;      /* its result is shown to the members here */
     uint32_t schedule;  /* its row in coll/table.c */
     uint16_t waits;     /* enum instance_waits; private in meaning, as is `awaited` */
-    uint16_t lacking;   /* bits of the round's letters that have not arrived; private in meaning */
+    uint16_t lacking;   /* bits of the round's letters that it waits for; private in meaning */
     uint32_t called_ms; /* e->now at its call, in ms; 0: an earlier process noted none */
     uint64_t before;    /* the instance that used its data row before, + 1; 0: none has */
 };

@@ -129,8 +129,8 @@ static bool goes_otherwise(const struct engine *e, uint32_t team, const struct w
 }
 
 /* Finds the call that a letter names, or begins it. Returns 0; 1: the call differs from ours, or
- * fits none here, which breaks the team, because members of the sender can cause this, and not only
- * the sender; -EPROTO. */
+ * fits none here, which breaks the team and not the link, because members of the sender can cause
+ * this; -EPROTO. */
 static int meet(struct engine *e, uint32_t team, const struct wire_coll *w)
 {
     const struct team *t = &e->teams.table[team];

@@ -167,7 +167,7 @@ int engine_view_sessions(const struct engine *e, uint64_t now, uint32_t *from,
 }
 
 /* A context that ends moves its share into `departed`, and a share must count exactly once: the
- * result counts only if no context has moved its share meanwhile. */
+ * result is true only if no share has moved meanwhile. */
 bool engine_view_totals(const struct engine *e, struct engine_totals_view *out)
 {
     uint32_t before = __atomic_load_n(&e->departures, __ATOMIC_ACQUIRE);
