@@ -270,10 +270,11 @@ static struct submit_record *draft_message(const struct engine *e, struct collec
     uint32_t length = (uint32_t)send->length;
     uint32_t bytes = (uint32_t)sizeof(struct message) + 8 * send->arguments + abi_pad8(length);
     struct submit_record *draft = draft_begin(c, bytes);
-    struct message *m = (struct message *)(void *)(draft + 1);
+    struct message *m;
 
     if (!draft)
         return NULL;
+    m = (struct message *)(void *)(draft + 1);
     draft->kind = length > 0 ? SUBMIT_MEDIUM : SUBMIT_SHORT;
     draft->rid_len = (uint16_t)bytes;
     draft->lid = lid_of(e, send);
