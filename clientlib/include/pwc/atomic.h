@@ -108,8 +108,10 @@ enum pwc_atomic_op {
  *                     which only a program that does so on purpose can cause. Elements before that
  *                     word are done, and the event's length says how many elements; that word and
  *                     the elements after it are unchanged.
- *     -EINVAL the region itself is not aligned (between two contexts of one node the call returns
- *     this) -ECONNABORTED the outcome is unknown -EKEYREJECTED, -EHOSTDOWN, as for pwc_put
+ *     -EINVAL         the region itself is not aligned (between contexts of one node the result of
+ *                     the call)
+ *     -ECONNABORTED   the outcome is unknown
+ *     -EKEYREJECTED, -EHOSTDOWN, as for pwc_put
  */
 PWC_API int pwc_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op, enum pwc_type type,
                        const void *operands, size_t count, pwc_cid lid, pwc_cid rid,

@@ -40,12 +40,14 @@
  * not change the input, not even of a small call.
  *
  * Results of every call, after which nothing has begun:
- *     -EAGAIN too many are under way, or there is no room for the call's local event or in the
+ *     -EAGAIN      too many are under way, or there is no room for the call's local event or in the
  *                  submission ring: probe, try again
- *     -EINVAL unknown flags, no such root, type or operation, an id over PWC_CID_MAX -ENOTSUP the
- *     team has so many members that 64 KiB have no room for one byte of each pair -EMSGSIZE the
- *     counts are so large that their bytes do not fit into a number -EHOSTDOWN, -EBADMSG the team
- *     is broken -EBUSY an active message has been prepared -ENOMEM, -ESHUTDOWN, -EPROTO
+ *     -EINVAL      unknown flags, no such root, type or operation, an id over PWC_CID_MAX
+ *     -ENOTSUP     the team has so many members that 64 KiB have no room for a byte of each pair
+ *     -EMSGSIZE    the counts are so large that the number of their bytes overflows
+ *     -EHOSTDOWN, -EBADMSG   the team is broken
+ *     -EBUSY       an active message has been prepared
+ *     -ENOMEM, -ESHUTDOWN, -EPROTO
  * An end has the status 0, or -EHOSTDOWN or -EBADMSG where the team broke while the call was under
  * way; its peer is this context, its length the bytes that this member received. `flags`: 0 or
  * PWC_NO_LCE.

@@ -149,14 +149,14 @@ struct pwc_offload_attr {
  * The offload uses its program, regions and targets: program and regions cannot be freed before the
  * offload is destroyed. Create the offload before other contexts bind this one.
  *
- * -EBUSY: a context of this node has bound this one, or a peer has bound the region: without an
- * offload, or while the region's offload had other flags PWC_OFFLOAD_PLACED or PWC_OFFLOAD_OBSERVE;
- * -EADDRINUSE: the index or the region has an offload; -EDQUOT; -ERANGE: the memory is not within
- * its region; -EINVAL: a field; -ENOSPC: the daemon has no room for another offload; -E2BIG: the
- * daemon is older than this library, and allows fewer targets; -ENOMEM; -EAGAIN: a target is being
- * bound (pwc_bind_start); and the errors of binding a target that pwc_bind_all has made.
- * -ECONNABORTED: the daemon was restarted meanwhile; the offload may exist until the client ends,
- * and then a second try gives -EADDRINUSE.
+ * -EBUSY: a context of this node has bound this one, or a peer has bound the region before it had
+ * its first offload, or while its last offload differed in PWC_OFFLOAD_PLACED or
+ * PWC_OFFLOAD_OBSERVE; -EADDRINUSE: the index or the region has an offload; -EDQUOT; -ERANGE: the
+ * memory is not within its region; -EINVAL: a field; -ENOSPC: the daemon has no room for another
+ * offload; -E2BIG: the daemon is older than this library, and allows fewer targets; -ENOMEM;
+ * -EAGAIN: a target is being bound (pwc_bind_start); and the errors of binding a target that
+ * pwc_bind_all has made. -ECONNABORTED: the daemon was restarted meanwhile; the offload may exist
+ * until the client ends, and then a second try gives -EADDRINUSE.
  */
 PWC_API int pwc_offload_create(pwc_ctx *ctx, const struct pwc_offload_attr *attr,
                                pwc_offload **out);

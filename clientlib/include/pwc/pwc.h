@@ -502,10 +502,12 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
  *                     bound (pwc_bind_start); an operation over loose memory to that peer is not
  *                     wholly submitted, or 64 such operations of the context are not: probe, try
  *                     again
- *     -EINVAL unknown flags, an id over PWC_CID_MAX -ERANGE off and len go past the end of the
- *     region behind `dst` -EKEYREJECTED the key gives no right to write (to read, for a get)
- *     -EMSGSIZE over pwc_message_max -ENOMEM no memory to note a region that was made or freed, or
- *     for the first operation over loose memory
+ *     -EINVAL         unknown flags, an id over PWC_CID_MAX
+ *     -ERANGE         off and len go past the end of the region behind `dst`
+ *     -EKEYREJECTED   the key gives no right to write (to read, for a get)
+ *     -EMSGSIZE       over pwc_message_max
+ *     -ENOMEM         no memory to note a region that was made or freed, or for the first
+ *                     operation over loose memory
  *     -EBUSY          an active message has been prepared (pwc/am.h)
  *     -ESHUTDOWN, -EPROTO   the session is over
  * The local event reports the errors that only the daemon can see, even with PWC_NO_LCE:

@@ -62,12 +62,12 @@ struct pwc_shape {
  * event. No pieces, or none with bytes, are a pure notification. Never blocks.
  *
  * In the order of events a vector is one put. Flags and results as those of pwc_put, and
- *     -E2BIG more than PWC_PIECES_MAX pieces, or more than half of the submission ring
+ *     -E2BIG      more than PWC_PIECES_MAX pieces, or more than half of the submission ring
  *                 (pwc_ctx_attr), where a packed piece takes its bytes and about 10 more, a longer
  *                 one 64; or more than half of the local ring, where each piece that is not packed
  *                 takes 48
- *     -EMSGSIZE also when all pieces together are over pwc_message_max -EFAULT one of several
- *     pieces is over pwc_packed_max, and in no region
+ *     -EMSGSIZE   also when all pieces together are over pwc_message_max
+ *     -EFAULT     one of several pieces is over pwc_packed_max, and in no region
  */
 PWC_API int pwc_putv(pwc_remote *dst, const struct pwc_piece *pieces, size_t n, pwc_cid lid,
                      pwc_cid rid, unsigned flags);
