@@ -15,7 +15,7 @@
 /* The steps, and the meaning of `position` in each. */
 enum trace_kind {
     TRACE_SUBMITTED =
-        1,           /* taken from the client's ring; position: its target, context << 32 | rank */
+        1,           /* taken from the client's ring; position: context << 32 | rank, the target */
     TRACE_STAGED,    /* its record is in the ledger to `node`; position: the record's end */
     TRACE_POSTED,    /* the fabric has its payload or read */
     TRACE_COMPLETED, /* the fabric has ended the payload or read */
