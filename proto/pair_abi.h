@@ -22,7 +22,7 @@
  *     +----------+------+-------+--------+-------+------+------------------------+
  *     | sequence | kind | flags | id_len | bytes | id   | id bytes, 40           |  the first
  *     +----------+------+-------+--------+-------+------+------------------------+
- *     | sequence | PAIR_MORE    | -      | id bytes, 56                          |  those behind
+ *     | sequence | PAIR_MORE    | -      | id bytes, 56                          |  the others
  *     +----------+--------------+--------+---------------------------------------+
  *
  * `sequence` is the line's position, counted from 1, in 32 bits. By this number a new line differs

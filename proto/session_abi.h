@@ -86,8 +86,8 @@ struct session_notices {
     _Atomic uint64_t matched; /* notifications that requests have taken; only grows */
 };
 
-/* The call that a context's thread waits in; EXCHANGE also stands for calls that make a window or
- * free a team. */
+/* The call that a context's thread waits in; EXCHANGE includes calls that make a window or free a
+ * team. */
 enum session_wait {
     SESSION_WAITS_NOT = 0,
     SESSION_WAITS_EVENT = 1, /* also for a request, a word or a count */
@@ -279,10 +279,10 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  *     segment        the participant of the root, or 0
  *     local_offset   0
  *
- * Each instance has one such record at an engine: from the member that comes last, but for a bcast
- * or a scatter, at the root's engine, from the root. An honest library sends no second one, and
- * none for an instance outside the team's window. Records for a team that this context has left are
- * dropped.
+ * Each instance has one such record at an engine: from the member that comes last; except that for
+ * a bcast or a scatter the root sends it at its own engine. An honest library sends no second one,
+ * and none for an instance outside the team's window. Records for a team that this context has left
+ * are dropped.
  */
 enum submit_kind {
     SUBMIT_PAD = 0,
@@ -291,7 +291,7 @@ enum submit_kind {
     SUBMIT_FLUSH = 3,       /* never a record: ends when everything before it towards that peer has
                                ended */
     SUBMIT_SHORT = 4,       /* active message: its block alone */
-    SUBMIT_MEDIUM = 5,      /* active message: its payload stands in the block */
+    SUBMIT_MEDIUM = 5,      /* active message: its payload is in the block */
     SUBMIT_LONG = 6,        /* active message: a put of its payload, then its block */
     SUBMIT_WAKE = 7,        /* no operation: see above */
     SUBMIT_ATOMIC = 8,      /* operation and type are in `code` */

@@ -4,7 +4,7 @@
  *
  * An operation is named by the number of its origin, the number of its flow there, and its sequence
  * in that flow; records of a target have only the low 32 bits of the sequence. A batch is one
- * operation, with a count. Numbers of nodes are those of engines: node + nodes * engine.
+ * operation, with a count. A number of a node here is that of its engine: node + nodes * engine.
  */
 #ifndef PWC_PROTO_TRACE_ABI_H
 #define PWC_PROTO_TRACE_ABI_H
@@ -14,22 +14,21 @@
 
 /* The steps, and the meaning of `position` in each. */
 enum trace_kind {
-    TRACE_SUBMITTED =
-        1,           /* taken from the client's ring; position: context << 32 | rank, the target */
-    TRACE_STAGED,    /* its record is in the ledger to `node`; position: the record's end */
-    TRACE_POSTED,    /* the fabric has its payload or read */
-    TRACE_COMPLETED, /* the fabric has ended the payload or read */
-    TRACE_PLACED,    /* its target has consumed its record */
-    TRACE_LOCAL,     /* its local event is posted; position: the event's end in the ring, 0: no
-                        event */
-    TRACE_REMOTE,    /* at the target: its event is posted; position: in that ring, 0:
-                        spilled */
-    TRACE_REPLY,     /* as TRACE_REMOTE, for a reply in its own ring */
-    TRACE_DRAINED,   /* a client has read its ring `op` (enum trace_ring_name) up to
-                        `position` */
-    TRACE_RUN,       /* records up to `position` of the ledger to `node` left as one run;
-                        sequence: its number; length: its bytes */
-    TRACE_RUN_ENDED, /* that run's write has ended */
+    TRACE_SUBMITTED = 1, /* taken from the client's ring; position: the target, a pwc_peer */
+    TRACE_STAGED,        /* its record is in the ledger to `node`; position: the record's end */
+    TRACE_POSTED,        /* the fabric has its payload or read */
+    TRACE_COMPLETED,     /* the fabric has ended the payload or read */
+    TRACE_PLACED,        /* its target has consumed its record */
+    TRACE_LOCAL,         /* its local event is posted; position: the event's end in the ring, 0: no
+                            event */
+    TRACE_REMOTE,        /* at the target: its event is posted; position: in that ring, 0:
+                            spilled */
+    TRACE_REPLY,         /* as TRACE_REMOTE, for a reply in its own ring */
+    TRACE_DRAINED,       /* a client has read its ring `op` (enum trace_ring_name) up to
+                            `position` */
+    TRACE_RUN,           /* records up to `position` of the ledger to `node` left as one run;
+                            sequence: its number; length: its bytes */
+    TRACE_RUN_ENDED,     /* that run's write has ended */
     TRACE_PEER_UP,
     TRACE_PEER_DOWN,
     TRACE_CLIENT_ATTACHED,

@@ -21,8 +21,8 @@
  *     has become NaN stays NaN, and -0.0 + 0.0 is 0.0. The order of additions decides the last
  *     bits of a sum.
  *   - MIN and MAX are IEEE 754-2019's minimumNumber and maximumNumber: a number beats a NaN, and
- *     -0.0 is less than 0.0. So their result does not depend on the order of operations. Where both
- *     are NaN, the word keeps its own.
+ *     -0.0 is less than 0.0. So their result does not depend on the order of operations. Where word
+ *     and operand are NaN, the word keeps its value.
  *   - COMPARE_SWAP compares bits: -0.0 differs from 0.0, and a NaN equals itself.
  *
  * MIN, MAX, PROD, MASKED_SWAP, fetching AND, OR and XOR, and all arithmetic on floating point are

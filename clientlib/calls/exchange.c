@@ -55,7 +55,7 @@ struct waiting {
     bool given_up;
 };
 
-/* Makes the exchange fail for all ranks; the answer names the ranks that have not come. */
+/* Makes the exchange fail for all ranks; the answer names the missing ranks. */
 static void give_up(struct waiting *w)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;

@@ -74,7 +74,8 @@ static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
     return rc;
 }
 
-/* After an empty probe: makes the descriptor readable when something comes. */
+/* After an empty probe: arms the bell, so that the descriptor becomes readable when something
+ * arrives. */
 static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
     int rc = 0;

@@ -2,7 +2,7 @@
  * Put and get: check the arguments, find the memory, submit. Owns nothing.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (except a copy of the span table when a region has come or gone).
+ * lock (except a copy of the span table when a region was added or removed).
  */
 #include <errno.h>
 #include "clientlib/attach/wake.h"

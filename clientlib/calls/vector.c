@@ -280,7 +280,7 @@ static int submit(struct vector *v, struct pwc_request *request, uint8_t kind,
     return rc;
 }
 
-/* Whether all pieces that are longer than `any` stand in regions of this client. */
+/* Whether all pieces that are longer than `any` are in regions of this client. */
 static int check_memory(const struct vector *v, size_t any)
 {
     struct pieces pieces = v->pieces;

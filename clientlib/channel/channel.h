@@ -131,7 +131,7 @@ struct channel {
     uint32_t set_aside;   /* local event space that only replies may use */
     uint64_t submitted;   /* number of operations; compare with session_shared.ended */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
-    bool unfenced;        /* the daemon fences for us when it goes to sleep */
+    bool unfenced;        /* the daemon fences for us before it sleeps */
     int over;             /* a negative errno once the session is known to be over */
     unsigned turn;        /* which of the event rings is next */
     unsigned

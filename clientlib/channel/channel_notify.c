@@ -73,7 +73,7 @@ static inline void publish_matched(struct channel *ch)
     atomic_store_explicit(&notices->matched, n->matched, memory_order_relaxed);
 }
 
-/* Publishes these, and how many notifications are unexpected. */
+/* publish_matched, and how many notifications are unexpected. */
 static void publish(struct channel *ch)
 {
     publish_matched(ch);

@@ -141,7 +141,7 @@ static bool next_of_file(const struct touched *t, uintptr_t from, uintptr_t end,
     return true;
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- private and shared memory --------------------------------------------------------------- */
 
 bool touched_next(struct touched *t, uintptr_t from, uintptr_t end, struct touched_run *out)
 {

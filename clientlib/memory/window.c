@@ -136,7 +136,7 @@ static int gather(struct pwc_window *w)
     return explained(w->team, rc);
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- windows of a job or a team -------------------------------------------------------------- */
 
 /* Waits until all ranks have called this. */
 static int meet(struct pwc_window *w)

@@ -252,7 +252,7 @@ static inline bool take_notification(struct channel *ch, struct neighbour *from)
     return true;
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- all records ----------------------------------------------------------------------------- */
 
 int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {

@@ -8,10 +8,7 @@
 #include "clientlib/teams/team.h"
 #include "shm_ring/fault.h"
 
-enum {
-    LOOK_NS = 1000000
-}; /* between two looks: no bell rings when the daemon has taken a
-      record */
+enum { LOOK_NS = 1000000 }; /* no bell rings when the daemon has taken a record */
 
 /* Waits by a barrier until all members have called pwc_team_free: 0, or an error, after which the
  * team stays. A member that calls again after a timeout waits for the same barrier. */

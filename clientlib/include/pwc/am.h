@@ -20,12 +20,11 @@
  * pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_init, pwc_finalize) give -EDEADLK there, on
  * whatever context or client.
  *
- * Handlers run regardless of the peer and kinds filters; a remote event that stands before a
- * message and does not match them is kept, as by pwc_probe. With PWC_MESSAGE among the kinds, an
- * event is given for each handler that has run: its id is the index, its op the kind of message,
- * its length that of the payload. Its status is not 0 where no handler could run: -EKEYREJECTED:
- * the region of a Long has been withdrawn; -ENOSYS: the handler was taken away while the message
- * was on its way.
+ * Handlers run regardless of the peer and kinds filters; a remote event before a message that does
+ * not match these filters is kept, as by pwc_probe. With PWC_MESSAGE among the kinds, an event is
+ * given for each handler that has run: its id is the index, its op the kind of message, its length
+ * that of the payload. Its status is not 0 where no handler could run: -EKEYREJECTED: the region of
+ * a Long has been withdrawn; -ENOSYS: the handler was taken away while the message was on its way.
  *
  * A request that may be replied to waits, with everything after it, until there is room for its
  * reply. Room becomes free without the program's help, unless this context does not take its local
@@ -136,12 +135,12 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
 /*
  * Reply to the request whose handler is running, at most once. Never returns -EAGAIN: a handler
  * runs only when there is room for its reply. `dst` of a Long must be bound to the requester in
- * this context, or -EINVAL. The payload of a Long over pwc_packed_max must stand in a region of
- * this client, or -EFAULT, because a reply never waits, and so cannot be sent in pieces. Flags are
- * those of put except PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the running
- * handler; -EALREADY: the handler has replied; -EPERM: the request wants no reply, or is a reply
- * itself; other errors as above. After an error the handler may try again. The status of the local
- * event may also be -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be
+ * this context, or -EINVAL. The payload of a Long over pwc_packed_max must be in a region of this
+ * client, or -EFAULT, because a reply never waits, and so cannot be sent in pieces. Flags are those
+ * of put except PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the running handler;
+ * -EALREADY: the handler has replied; -EPERM: the request wants no reply, or is a reply itself;
+ * other errors as above. After an error the handler may try again. The status of the local event
+ * may also be -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be
  * mapped here. Where a handler does not reply, the library of the requester learns that, without an
  * event. pwc_flush waits for the ends of replies with PWC_ANY only.
  */

@@ -90,7 +90,7 @@ enum pwc_atomic_op {
 
 /*
  * Combine `count` elements (at least 1) at offset `off` of the region behind `dst` with as many
- * operands, which are read during the call and may stand in any memory. The local event, with id
+ * operands, which are read during the call and may be in any memory. The local event, with id
  * `lid`, says that the atomic is done; the remote event, with id `rid`, appears at the target after
  * the change. Both are like those of pwc_put; their op is PWC_OP_ATOMIC, and the local event's
  * length is the bytes of the elements.

@@ -14,7 +14,7 @@
  *     count, type, operation and root. Where they do not, the team breaks with -EBADMSG (pwc/
  *     team.h). Calls of different teams are independent: members may make them in different orders,
  *     as long as they do not wait for one before they make the other.
- *   - Local events of a team come in the order of its calls. The event says that this member's
+ *   - Local events of a team appear in the order of its calls. The event says that this member's
  *     input may be used again and its output is there. Only a barrier says more: that every member
  *     has called it. At members that only send, as the root of a bcast does, a call may end before
  *     others have called.
@@ -96,7 +96,8 @@ PWC_API int pwc_team_exscan(pwc_team *team, const void *in, void *out, size_t co
                             enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid, unsigned flags);
 
 /* Reduces size times `count` elements; block r, of `count` elements, goes to rank r. In place: the
- * input stands in `out`, which then has room for all blocks, and the result is its first one. */
+ * input is in `out`, which then has room for all blocks, and the result is the first block
+ * there. */
 PWC_API int pwc_team_reduce_scatter(pwc_team *team, const void *in, void *out, size_t count,
                                     enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
                                     unsigned flags);

@@ -44,7 +44,7 @@ enum pwc_counter {
  * whatever happens to peers, daemons and links. After the call the data of all counted operations
  * is visible.
  *
- * Never blocks. Makes no system call, unless a neighbour has arrived or left. Where gets, vectors,
+ * Never blocks. Makes no system call, unless a neighbour has appeared or gone. Where gets, vectors,
  * fetching atomics, or operations that were given a request, are under way, a call for ENDED or
  * FAILED keeps the local events that have arrived for later probes, up to 1 MiB, as pwc_flush does;
  * beyond that such operations are counted when the program takes events.

@@ -162,10 +162,10 @@ PWC_H_HELPER(1, int, pwc_h_copy, (void *to, const void *from, uint64_t n));
 PWC_H_HELPER(2, int, pwc_h_accumulate,
              (void *to, const void *from, uint64_t count, enum pwc_type type,
               enum pwc_atomic_op op));
-/* n bytes at `from` go to the blocks behind `to`. */
+/* Copies n bytes from `from` to the blocks of `vector`, counted from `to`. */
 PWC_H_HELPER(3, int, pwc_h_scatter,
              (void *to, const void *from, uint64_t n, const struct pwc_h_vector *vector));
-/* n bytes of the blocks behind `from` go to `to`. */
+/* Copies n bytes of the blocks of `vector`, counted from `from`, to `to`. */
 PWC_H_HELPER(4, int, pwc_h_gather,
              (void *to, const void *from, uint64_t n, const struct pwc_h_vector *vector));
 /* -1, 0 or 1, as memcmp orders. */

@@ -14,9 +14,10 @@
  *     unexpected first, from the oldest on;
  *   - a request ends after `count` notifications, and its status is that of the last notification:
  *     the origin, the id (pwc_notice) and the bytes that were moved;
- *   - notifications of one pair of contexts arrive in the order of submission, on every path; those
- *     of different origins in any order.
- * Every call that reads a context's rings matches what it finds: probe, wait, test, flush.
+ *   - notifications of one pair of contexts arrive in the order of submission, on every path;
+ *     notifications of different origins in any order.
+ * Every call that reads a context's rings matches the notifications it finds: probe, wait, test,
+ * flush.
  *
  * A context keeps up to 65536 unexpected notifications (pwc_ctx_attr.unexpected). When so many are
  * kept and the next notification matches no started request, that notification and all remote

@@ -6,14 +6,14 @@
  *
  * A program belongs to its client. The daemon keeps a copy, which survives a restart and an upgrade
  * of the daemon, and drops it when the client ends. The administrator chooses whose programs are
- * taken (handlers in pwcd.conf(5)): by default those of the daemon's own user alone.
+ * taken (handlers in pwcd.conf(5)): by default only those of the daemon's own user.
  *
  * An offload joins a program with an index of a context's active messages, or with a region: the
  * daemon runs the program's handlers on the messages that arrive at the index, or on peers' puts to
  * the region.
  *
- * pwc_program_load stands in libpwc-handlers (pkg-config pwc-handlers), which needs libelf; all
- * other calls stand in libpwc.
+ * pwc_program_load is in libpwc-handlers (pkg-config pwc-handlers), which needs libelf; all other
+ * calls are in libpwc.
  */
 #ifndef PWC_OFFLOAD_H
 #define PWC_OFFLOAD_H
@@ -41,8 +41,8 @@ struct pwc_program_names {
  * answered.
  *
  * -ENOEXEC: the file is no program, or not one that can be run: pwc_error_text has the function,
- * the instruction (as llvm-objdump -d counts, where all functions stand in one section) and the
- * reason; -EPERM: the daemon takes no programs of this user; -EDQUOT: the quota client-programs,
+ * the instruction (as llvm-objdump -d counts, if all functions are in one section) and the reason;
+ * -EPERM: the daemon takes no programs of this user; -EDQUOT: the quota client-programs,
  * client-program-bytes, user-programs or user-program-bytes; -ENOSPC: the daemon has no room for
  * more programs of anybody; -EINVAL: a name is longer than 255 characters; -ENOMEM. -ECONNABORTED:
  * the daemon was restarted meanwhile, and may have loaded the program, which then counts in the
@@ -134,11 +134,11 @@ struct pwc_offload_attr {
  * PWC_REMOTE_WRITE.
  *
  * With PWC_OFFLOAD_PLACED a put that is too large to be packed travels as to any other region: this
- * is faster, and the daemon copies none of its bytes. The handlers run when the whole put stands in
- * the region, packet by packet, with the flag PWC_H_PLACED; `data` is the packet's place in the
- * region, and DROP does not undo the placement. Where a link breaks before the origin knows that
- * the first handlers of a put have run, its bytes are written again: so a handler should change
- * them in the completion handler only, or in a copy.
+ * is faster, and the daemon copies none of its bytes. The handlers run when the whole put is in the
+ * region, packet by packet, with the flag PWC_H_PLACED; `data` is the packet's place in the region,
+ * and DROP does not undo the placement. Where a link breaks before the origin knows that the first
+ * handlers of a put have run, its bytes are written again: so a handler should change them in the
+ * completion handler only, or in a copy.
  *
  * With PWC_OFFLOAD_OBSERVE the header handler runs after each get of a peer, whose data has been
  * read by then, with the kind PWC_H_OBSERVED: once, also for gets without a remote event. Whatever

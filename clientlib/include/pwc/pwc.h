@@ -306,8 +306,8 @@ PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address
  * put or get that ended at once (same node), keep events for pwc_probe without making the
  * descriptor readable: probe after such calls. Never read from the descriptor, write to it or close
  * it: the context owns it. From the first call of pwc_fd on, a probe that finds nothing makes a
- * system call. -EMFILE, -ENFILE, -ENOMEM, -ENOSPC: no descriptor is left, or the user may watch no
- * more of them.
+ * system call. -EMFILE, -ENFILE, -ENOMEM, -ENOSPC: no descriptor is left, or the user's limit of
+ * watched descriptors is reached.
  */
 PWC_API int pwc_fd(pwc_ctx *ctx);
 
@@ -342,8 +342,8 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
  * key: what mmap or malloc returns, the heap break, `.data` and `.bss` of the program and of its
  * libraries. The pages that have a byte of the range are moved under a shared mapping in place.
  *   - No other thread, and no signal handler on another thread, may touch these pages during this
- *     call, nor during the pwc_region_free that moves them back: move `.data` or the heap before
- *     the program starts threads. Futexes shared between processes must have no waiter there.
+ *     call, or during the pwc_region_free that moves them back: move `.data` or the heap before the
+ *     program starts threads. Futexes shared between processes must have no waiter there.
  *   - Peers reach exactly the bytes of the range; their offsets count from `addr`. The range of an
  *     atomic or signal must begin at a multiple of its word's size. A process of the same job on
  *     this node is given a descriptor of all moved pages, as of the whole segment of a pwc_alloc
@@ -438,8 +438,8 @@ PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc
  *
  * Never blocks; may be called inside a handler. Results, after which nothing has begun: -EAGAIN:
  * there is no room for the local event, take some first; -EINVAL: the key's reserved word is not 0,
- * or an id over PWC_CID_MAX; -EMFILE, -ENFILE, -ENOMEM; -ENOSPC: the user may watch no more
- * descriptors (only after pwc_fd); -ESHUTDOWN, -EPROTO: the session is over.
+ * or an id over PWC_CID_MAX; -EMFILE, -ENFILE, -ENOMEM; -ENOSPC: the user's limit of watched
+ * descriptors is reached (only after pwc_fd); -ESHUTDOWN, -EPROTO: the session is over.
  */
 PWC_API int pwc_bind_start(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_cid lid,
                            pwc_remote **out);
@@ -487,15 +487,15 @@ PWC_API size_t pwc_remote_len(const pwc_remote *remote);
  *
  * `src` may be any memory of the process, of any length. Up to pwc_packed_max bytes are copied at
  * once; more stay untouched until the local event (or the end of a pwc_flush). Events of one pair
- * of contexts come in the order of submission, except with PWC_UNORDERED.
+ * of contexts appear in the order of submission, except with PWC_UNORDERED.
  *
- * Memory that stands in a region is the fastest: the card reads it. Longer payloads from *loose*
- * memory, which is in no region, are copied through 512 KiB of the library's memory, in pieces of
- * 64 KiB. Probe, wait, flush, pwc_finalize, waits for requests and all other calls that take events
- * submit the next pieces, whatever they ask for; a neighbour of the same node gets all at once.
- * Until all pieces are submitted, other operations to that peer give -EAGAIN, or wait with
- * PWC_WAIT. The first such operation of a context asks the daemon for that memory, which counts in
- * the client's quota, and so blocks: -EDEADLK: inside a handler; -EDQUOT, -ENOSPC: as pwc_alloc.
+ * Memory in a region is the fastest: the card reads it. Longer payloads from *loose* memory, which
+ * is in no region, are copied through 512 KiB of the library's memory, in pieces of 64 KiB. Probe,
+ * wait, flush, pwc_finalize, waits for requests and all other calls that take events submit the
+ * next pieces, whatever they ask for; a neighbour of the same node gets all at once. Until all
+ * pieces are submitted, other operations to that peer give -EAGAIN, or wait with PWC_WAIT. The
+ * first such operation of a context asks the daemon for that memory, which counts in the client's
+ * quota, and so blocks: -EDEADLK: inside a handler; -EDQUOT, -ENOSPC: as pwc_alloc.
  *
  * Results of the call, after which nothing has been submitted:
  *     -EAGAIN         the submission ring, or the space for local events, is full; `dst` is being
@@ -576,7 +576,7 @@ PWC_API int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_
  * ever. A daemon that dies is noticed within a second. Signals do not end the wait. -EHOSTDOWN:
  * `peer` has ended, whatever its status (PWC_PEER), and no event of these kinds is left or can
  * come; not for PWC_ANY. A `peer` that has not bound this context, and is not bound by it, may
- * still come: the wait goes on.
+ * still appear: the wait continues.
  */
 PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
                      int timeout_ms);

@@ -48,8 +48,8 @@ struct pwc_team_attr {
  * has. Blocks. -EINVAL: a window that is no power of two up to 4096, or not the same at all
  * members; -EDQUOT, -ENOSPC: too many teams, or too much memory for them, of some member's client,
  * user or daemon; -ENOTSUP: the job is open (pwc/open.h); -EHOSTDOWN: a member has ended;
- * -ETIMEDOUT: a member did not come within the client's timeout; pwc_error_text says why. An error
- * of one member, except -ETIMEDOUT, is the result at all members.
+ * -ETIMEDOUT: a member did not make the call within the client's timeout; pwc_error_text says why.
+ * An error of one member, except -ETIMEDOUT, is the result at all members.
  */
 PWC_API int pwc_team_world(pwc_ctx *ctx, const struct pwc_team_attr *attr, pwc_team **out);
 

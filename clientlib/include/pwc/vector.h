@@ -58,8 +58,8 @@ struct pwc_shape {
  * The pieces must not overlap at the target, and are placed in any order; where two pieces overlap,
  * either may win. The list may be changed when the call has returned. The sources follow the rules
  * of pwc_put, each piece for itself: up to pwc_packed_max bytes are copied at once from any memory,
- * longer pieces must stand in a region of this client and must not be changed until the local
- * event. No pieces, or none with bytes, are a pure notification. Never blocks.
+ * longer pieces must be in a region of this client and must not be changed until the local event.
+ * No pieces, or none with bytes, are a pure notification. Never blocks.
  *
  * In the order of events a vector is one put. Flags and results as those of pwc_put, and
  *     -E2BIG      more than PWC_PIECES_MAX pieces, or more than half of the submission ring
@@ -73,24 +73,24 @@ PWC_API int pwc_putv(pwc_remote *dst, const struct pwc_piece *pieces, size_t n, 
                      pwc_cid rid, unsigned flags);
 
 /*
- * Get `n` pieces from the region behind `src`. Each destination stands in a region of this client
- * and stays untouched until the local event, which says that all data is there, or, with the first
- * error, that one piece has failed: then any of the others may have arrived. The remote event
+ * Get `n` pieces from the region behind `src`. Each destination must be in a region of this client
+ * and must not be touched until the local event, which says that all data is there, or, with the
+ * first error, that one piece has failed: then any of the others may have arrived. The remote event
  * notifies the owner that all pieces have been read. Destinations must not overlap. As pwc_putv.
  */
 PWC_API int pwc_getv(pwc_remote *src, const struct pwc_piece *pieces, size_t n, pwc_cid lid,
                      pwc_cid rid, unsigned flags);
 
 /*
- * Put the elements of a shape, whose first one stands at `src` and at offset `off` of the region
- * behind `dst`. As pwc_putv with a piece for each element. -EINVAL also: `dims` is not 1 to 4, or
- * the reserved word is not 0.
+ * Put the elements of a shape; the first element is at `src`, and is placed at offset `off` of the
+ * region behind `dst`. As pwc_putv with a piece for each element. -EINVAL also: `dims` is not 1 to
+ * 4, or the reserved word is not 0.
  */
 PWC_API int pwc_put_shape(pwc_remote *dst, uint64_t off, const void *src,
                           const struct pwc_shape *shape, pwc_cid lid, pwc_cid rid, unsigned flags);
 
-/* Get the elements of a shape, whose first one stands at offset `off` of the region behind `src`
- * and goes to `dst`. As pwc_getv; -EINVAL as above. */
+/* Get the elements of a shape; the first element is at offset `off` of the region behind `src`, and
+ * is copied to `dst`. As pwc_getv; -EINVAL as above. */
 PWC_API int pwc_get_shape(pwc_remote *src, uint64_t off, void *dst, const struct pwc_shape *shape,
                           pwc_cid lid, pwc_cid rid, unsigned flags);
 
