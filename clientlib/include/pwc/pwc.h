@@ -197,7 +197,7 @@ struct pwc_key {
  * What the caller leaves 0 comes from the environment: each value from the first variable of its
  * row that is set.
  *
- *     socket PWC_SOCKET; in a Slurm job the socket of the job's own daemon (pwcd --job), which
+ *     socket  PWC_SOCKET; in a Slurm job the socket of the job's own daemon (pwcd --job), which
  *             pwc_init waits for; elsewhere $XDG_RUNTIME_DIR/pwcd/pwcd.sock, if it exists and the
  *             user is not root; else /run/pwcd/pwcd.sock
  *     job     PWC_JOB, PMIX_NAMESPACE, SLURM_JOB_ID with SLURM_STEP_ID
@@ -254,13 +254,13 @@ PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
  * programs and offloads that are left, and frees the client. Blocks, up to the client's timeout,
  * and then up to a second until the daemon has noticed the end. Runs handlers of active messages.
  * Returns the number of operations that were given up: operations that had not ended in time, and
- * failed operations whose event no probe has taken. 0 means that all data has been placed. A
- * request (pwc/request.h) counts once for the operations that have failed since a call last
- * reported its end. A list of pieces (pwc/vector.h), and a long operation over loose memory
- * (pwc_put), may count several times. A message that was being prepared is cancelled, and
- * collectives that are under way end. No other thread may be in a call on this client, its regions
- * or its contexts. Returns an error only in a forked child or inside a handler; the client stays
- * attached then.
+ * failed operations whose event no probe has taken. So after 0 all data has been placed, unless a
+ * probe has shown a failure. A request (pwc/request.h) counts once for the operations that have
+ * failed since a call last reported its end. A list of pieces (pwc/vector.h), and a long operation
+ * over loose memory (pwc_put), may count several times. A message that was being prepared is
+ * cancelled, and collectives that are under way end. No other thread may be in a call on this
+ * client, its regions or its contexts. Returns an error only in a forked child or inside a handler;
+ * the client stays attached then.
  */
 PWC_API int pwc_finalize(pwc_client *client);
 
@@ -346,15 +346,15 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
  *     program starts threads. Futexes shared between processes must have no waiter there.
  *   - Peers reach exactly the bytes of the range; their offsets count from `addr`. The range of an
  *     atomic or signal must begin at a multiple of its word's size. A process of the same job on
- *     this node is given a descriptor of all moved pages, as of the whole segment of a pwc_alloc
- *     (docs/security.md).
+ *     this node that binds the region gets a descriptor of all moved pages, as it does of the whole
+ *     segment of a pwc_alloc (docs/security.md).
  *   - Ranges may have pages in common. A range whose pages are all moved by one earlier call gets a
  *     region and a key of its own, also with other rights; pages are moved back with the last of
  *     their regions. A range of which only some pages are moved is refused with -EEXIST, and
  *     pwc_error_text says which ones: register the parts separately.
- *   - Refused with -EINVAL: stacks (of this thread, and of others where they can be recognised, as
- *     those of pthread_create are), shared mappings, memory that is a region's of pwc_alloc, that
- * is read-only, executable or the kernel's, and pages that are not there.
+ *   - Refused with -EINVAL: stacks (this thread's, and others' where they can be recognised, as
+ *     those that pthread_create makes), shared mappings, memory of a region of pwc_alloc, memory
+ *     that is read-only or executable, the kernel's own mappings, and pages that are not mapped.
  *   - Moved memory must not be unmapped before pwc_region_free; to free() a part of the heap is
  *     allowed. Pages of it that malloc then gives back to the system are no longer in any region:
  *     peers then write into memory that no process uses, and a later registration there is refused
@@ -428,9 +428,9 @@ PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc
  * bind that failed. If the daemon is restarted meanwhile, the library asks it again.
  *
  * Until then operations over the remote give -EAGAIN, or wait with PWC_WAIT; pwc_remote_len gives
- * 0; pwc_flush for the peer, or for PWC_ANY, waits for the end; and pwc_unbind gives the bind up,
- * which then ends with -ECANCELED. After an end with an error each operation over the remote gives
- * that error, until pwc_unbind frees it.
+ * 0; pwc_flush for the peer, or for PWC_ANY, waits for the end; and pwc_unbind ends the bind with
+ * -ECANCELED. After a bind has failed, each operation over the remote gives its error, until
+ * pwc_unbind frees the remote.
  *
  * The daemon's answers are taken by calls that probe or wait. While a bind is under way, a probe
  * makes a system call, and pwc_fd becomes readable, also for answers to other threads. A program
