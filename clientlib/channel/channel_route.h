@@ -2,10 +2,10 @@
  * Routes each event and message of any ring to its destination. Only the channel's own files
  * include this header.
  *
- *     a message     its handler runs, if there is room for the reply; an event of that is shown,
+ *     a message     its handler runs, if there is room for the reply; its event is shown,
  *                   where the probe asks for it
- *     a local event is settled first: ends of the library's own operations stop here a notification
- *     goes to the started request that it matches; else it is shown, where the probe
+ *     a local event is settled first: ends of the library's own operations stop here
+ *     a notification goes to the started request that it matches; else it is shown, where the probe
  *                   asks for notifications; else it is unexpected, within the bound
  *     the end of a peer is noted, and shown by a later probe that asks for it
  *     an event      is shown, where the probe asks for it, else kept; where no more can be kept, it

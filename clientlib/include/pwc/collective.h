@@ -44,7 +44,7 @@
  *                  submission ring: probe, try again
  *     -EINVAL      unknown flags, no such root, type or operation, an id over PWC_CID_MAX
  *     -ENOTSUP     the team has so many members that 64 KiB have no room for a byte of each pair
- *     -EMSGSIZE    the counts are so large that the number of their bytes overflows
+ *     -EMSGSIZE    the counts are too large: nothing of that size can be moved
  *     -EHOSTDOWN, -EBADMSG   the team is broken
  *     -EBUSY       an active message has been prepared
  *     -ENOMEM, -ESHUTDOWN, -EPROTO

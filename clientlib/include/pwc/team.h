@@ -21,7 +21,7 @@
  * members that do not match. Each collective that is under way in a broken team, and each later
  * call, then ends with -EHOSTDOWN or -EBADMSG at every member, once; pwc_team_error_text says why.
  * The same collective may have succeeded at other members. pwc_team_shrink gives the members that
- * are left a new team; a member that has called pwc_team_free takes no part in it.
+ * are left a new team; a member that has freed the broken team before takes no part.
  *
  * The term is OpenSHMEM's; a team is like MPI's communicator without point-to-point messages.
  */
