@@ -112,7 +112,7 @@ struct handler_packet {
     uint64_t id;            /* completion id by value; index of a message; id of a handler's get */
     uint64_t header;        /* address of the completion id's bytes, or the message's arguments */
     uint64_t data;          /* address of this packet's bytes */
-    uint64_t length;        /* how many */
+    uint64_t length;        /* bytes at `data` */
     uint64_t offset;        /* of this packet in its message */
     uint64_t total;         /* bytes of the message */
     uint64_t place;         /* of this packet in the region */
@@ -190,7 +190,7 @@ enum handler_number_op {
     NUMBER_DIV = 3,
     NUMBER_MIN = 4,
     NUMBER_MAX = 5,
-    NUMBER_SQRT = 6,        /* of a */
+    NUMBER_SQRT = 6,        /* the square root of a */
     NUMBER_LESS = 7,        /* 1 where a < b, else 0 */
     NUMBER_EQUAL = 8,       /* 1 where a == b, else 0 */
     NUMBER_FROM_SIGNED = 9, /* a is an integer of 64 bits */

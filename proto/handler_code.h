@@ -54,13 +54,13 @@ enum code_alu {
     CODE_ADD = 0x00,
     CODE_SUB = 0x10,
     CODE_MUL = 0x20,
-    CODE_DIV = 0x30, /* with offset 1: with sign */
+    CODE_DIV = 0x30, /* offset 1: signed */
     CODE_OR = 0x40,
     CODE_AND = 0x50,
     CODE_LSH = 0x60,
     CODE_RSH = 0x70,
     CODE_NEG = 0x80,
-    CODE_MOD = 0x90, /* with offset 1: with sign */
+    CODE_MOD = 0x90, /* offset 1: signed */
     CODE_XOR = 0xa0,
     CODE_MOV = 0xb0, /* X, with offset 8, 16, 32: sign-extends this many bits */
     CODE_ARSH = 0xc0,

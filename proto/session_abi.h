@@ -115,7 +115,7 @@ struct session_waits {
  */
 struct session_counts {
     _Atomic uint64_t ended;   /* operations of the context, whether they failed or not */
-    _Atomic uint64_t failed;  /* of these */
+    _Atomic uint64_t failed;  /* operations of `ended` that failed */
     _Atomic uint64_t arrived; /* operations of peers that have changed the context's memory */
 };
 

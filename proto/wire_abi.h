@@ -311,7 +311,7 @@ struct wire_bound {
     uint32_t remote;
     int32_t status;
     uint32_t flow;
-    uint16_t rights; /* and WIRE_BOUND_STORES, WIRE_BOUND_OBSERVES */
+    uint16_t rights; /* the region's, and WIRE_BOUND_STORES, WIRE_BOUND_OBSERVES */
     uint16_t packet; /* for a region of an offload: the size of PACKETs, in WIRE_PACKET_UNITs; else
                         0 */
     uint64_t length;

@@ -86,7 +86,7 @@ static inline bool word_code_valid(uint8_t code)
            (op != WORD_AND && op != WORD_OR && op != WORD_XOR && op != WORD_MASKED_SWAP);
 }
 
-/* An element has 1 << this bytes. */
+/* The logarithm (base 2) of an element's bytes. */
 static inline uint32_t word_shift(uint8_t code)
 {
     enum word_type type = word_type(code);
@@ -153,7 +153,7 @@ static inline bool fold_code_valid(uint8_t code)
     return ops >> word_op(code) & 1;
 }
 
-/* An element of a valid code has 1 << this bytes. */
+/* The logarithm (base 2) of an element's bytes, for a valid code of a fold. */
 static inline uint32_t fold_shift(uint8_t code)
 {
     switch (word_type(code)) {

@@ -67,7 +67,7 @@ enum patience_step {
 struct patience {
     enum patience_mode mode;
     uint64_t window_ns;     /* how long after work yields pay off */
-    uint64_t long_ns;       /* a yield that took longer ran a program that computes */
+    uint64_t long_ns;       /* a longer yield means that a program that computes has run */
     uint64_t worked;        /* when there was work last */
     uint64_t blocked_until; /* do not yield before */
     uint64_t block_ns;      /* length of the last block of yields; 0: none, or trusted again */

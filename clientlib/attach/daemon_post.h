@@ -20,8 +20,7 @@
 #include "clientlib/attach/daemon_link.h"
 
 #define DAEMON_POSTED_MAX                                                                          \
-    128u /* posts of a link that were sent and not answered; the daemon                            \
-            accepts twice as many */
+    128u /* posts of a link, sent and not answered; the daemon accepts twice as many */
 
 /* The answers for one context. */
 struct daemon_mailbox {

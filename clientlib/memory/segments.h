@@ -26,7 +26,7 @@ struct client_segment {
 };
 
 struct segments {
-    struct daemon_link *link; /* not ours */
+    struct daemon_link *link; /* owned by the client */
     struct span_table *spans;
     struct client_segment *list;
     uint64_t next_length; /* of the next segment to open */

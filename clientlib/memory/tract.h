@@ -26,8 +26,8 @@ struct tract {
 };
 
 struct tracts {
-    struct daemon_link *link; /* not ours */
-    struct span_table *spans; /* not ours */
+    struct daemon_link *link; /* owned by the client */
+    struct span_table *spans; /* owned by the client */
     struct tract *list;
 };
 

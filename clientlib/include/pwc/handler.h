@@ -86,7 +86,7 @@ struct pwc_h_packet {
                                get */
     const void *header;     /* the completion id's bytes; a message's arguments, 8 bytes each */
     const void *data;       /* this packet's bytes; read only */
-    uint64_t length;        /* how many */
+    uint64_t length;        /* bytes at `data` */
     uint64_t offset;        /* of this packet in its message */
     uint64_t total;         /* bytes of the message */
     uint64_t place;         /* where this packet belongs in the region; for a put or a Long */
@@ -132,7 +132,7 @@ enum pwc_h_number_op {
     PWC_H_DIV = 3,
     PWC_H_MIN = 4,
     PWC_H_MAX = 5,
-    PWC_H_SQRT = 6,  /* of a */
+    PWC_H_SQRT = 6,  /* the square root of a */
     PWC_H_LESS = 7,  /* 1 where a < b, else 0 */
     PWC_H_EQUAL = 8, /* 1 where a == b, else 0 */
     PWC_H_FROM_SIGNED = 9,
