@@ -32,7 +32,7 @@ static int open_memfd(const char *name)
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
 
-    if (fd < 0 && errno == EINVAL) /* an older kernel; fchmod takes the mode bits away there too */
+    if (fd < 0 && errno == EINVAL) /* an older kernel; fchmod below takes the mode bits away */
         fd = memfd_create(name, flags);
     return fd < 0 ? -errno : fd;
 }
@@ -47,7 +47,7 @@ static int map_shared(struct mapping *m, int fd, size_t size)
     return 0;
 }
 
-/* While the mode bits still allow it. */
+/* Call this while the mode bits still allow reading. */
 static int open_reader(int fd)
 {
     char path[32];
@@ -56,7 +56,7 @@ static int open_reader(int fd)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Keeps the shared pages out of our core dumps. A failure does no harm. */
+/* Keeps the shared pages out of our core dumps. A failure is harmless. */
 static void leave_core(const struct mapping *m)
 {
     (void)madvise(m->base, m->size, MADV_DONTDUMP);
