@@ -140,7 +140,7 @@ struct call {
     struct command command; /* first */
     const struct call_target *target;
     enum call_kind kind;
-    int result;    /* of the engine */
+    int result;    /* the value that the engine returned */
     bool embedded; /* part of another struct, which frees it */
     /* Called on the control thread; a call that is not embedded is freed afterwards. May be NULL.
      */
