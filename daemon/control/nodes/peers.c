@@ -397,7 +397,7 @@ static void link_closed(struct link *link, int status, const char *text)
         linked_closed(p, status, text);
     } else if (p) {
         p->dial = NULL;
-        /* It is no failure when our connection is closed in favour of the other side's. */
+        /* A connection that is closed in favour of the other side's is no failure. */
         if (status != -EALREADY && !control->stopping)
             peer_note_reason(p, status, text);
         attempt_later(p);
