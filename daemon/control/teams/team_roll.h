@@ -35,7 +35,7 @@ struct team_roll {
     uint32_t run_count;
     char job[64];
     uint64_t first;        /* number of that gather's first team */
-    uint32_t member_count; /* here */
+    uint32_t member_count; /* members on this node */
     uint8_t unused[4];
     struct teams_run runs[];
 };
