@@ -8,7 +8,7 @@
  *     spent   ^      . . requests of the account wait
  *             |    /\  /\
  *     ahead --|---/--\/--\--------
- *             | / \ falls by an eighth of the time that passes
+ *             |  /        \           falls by an eighth of the time that passes
  *             +------------------> time
  *
  * Each account may use an eighth of the thread's time, and may be ACCOUNT_AHEAD ahead of that, for

@@ -2,7 +2,7 @@
  * The planned hand-over: another process, of the same program or of a new one, takes this process's
  * place while clients wait.
  *
- *     this process the next process
+ *     this process                               the next process
  *     starts it                          --->    opens its fabric, which takes longest
  *                                       <--- says that it is ready
  *     begins no request any more; when none is under way:

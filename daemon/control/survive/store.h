@@ -6,12 +6,12 @@
  *     client.S, process.S          a connection and its process; S: its slot in inflight.h
  *     directory                    the jobs whose home this is (directory_table.h)
  *     members                      what clients are in their jobs (membership.h)
- *     guest.S a connection without Hello: only sent in a hand-over, not kept
- *     E.arena the arena of engine E of this node
- *     E.session.H, E.doorbell.H, E.wake.H memory, eventfd and socket of its session H
- *     E.board.H the board of session H, for neighbours that reach it by pairs
- *     E.segment.H, E.reader.H two descriptors of its segment H; the second can only read
- *     E.team.N the area of its part of team N
+ *     guest.S                      a connection without Hello: only sent in a hand-over, not kept
+ *     E.arena                      the arena of engine E of this node
+ *     E.session.H, E.doorbell.H, E.wake.H      memory, eventfd, socket of its session H
+ *     E.board.H                    the board of session H, for neighbours that reach it by pairs
+ *     E.segment.H, E.reader.H      its segment H; the second descriptor can only read
+ *     E.team.N                     the area of its part of team N
  *     roll.N                       members of team N (team_roll.h)
  *     pair.N.E.H.F.K.S             pair N from session H of engine E to session K of engine F, with
  *                                  slot S of its board; without S: none
@@ -35,10 +35,8 @@
 #include <stdint.h>
 
 #define STORE_NAME_MAX 48u
-#define STORE_MAX      8192u /* names */
-#define STORE_BYTES                                                                                \
-    120000u /* most bytes of all names, which must fit into one environment                        \
-             * variable */
+#define STORE_MAX      8192u   /* entries */
+#define STORE_BYTES    120000u /* of all names, which must fit into one environment variable */
 
 struct stored {
     char name[STORE_NAME_MAX];

@@ -5,7 +5,7 @@
  *
  *     63            32           0
  *     +-------------+------------+
- *     | status | calls | calls: how many have ended; 0: none
+ *     | status      | calls      |     calls: how many have ended; 0: none
  *     +-------------+------------+
  *
  * Thread: control; the next process reads what this one has stored.

@@ -51,8 +51,8 @@ enum {
     LOG_LINES_PER_SECOND = 5,
     LOG_REPEATS = 16,        /* lines that are known; a new one replaces the one that has not come
                               * for the longest time */
-    LOG_PAUSE_FIRST_S = 10,  /* the first pause; it doubles each time, up to the next */
-    LOG_PAUSE_MOST_S = 3600, /* this */
+    LOG_PAUSE_FIRST_S = 10,  /* the first pause; it doubles each time */
+    LOG_PAUSE_MOST_S = 3600, /* the longest pause */
 };
 
 struct log {
