@@ -233,8 +233,7 @@ static void job_enter(struct directory *d, struct directory_job *job, const char
 
         entry->uid = job->uid;
         memcpy(entry->name, job->name, sizeof(entry->name));
-        if (atomic_load_explicit(&entry->size, memory_order_relaxed) == 0) { /* the entry is not
-                                                                              * inherited */
+        if (atomic_load_explicit(&entry->size, memory_order_relaxed) == 0) { /* not inherited */
             atomic_store_explicit(&table->results[job - d->jobs].state, DIRECTORY_RESULT_NONE,
                                   memory_order_relaxed);
             entry->published = 0;
@@ -485,8 +484,7 @@ int directory_join(struct directory *d, const struct directory_id *id, uint32_t 
         return rc;
     *rank = job->size - 1;
     rc = place(job, *rank, node, engine);
-    note_size(d, job); /* note the rank before anybody gets it, so that no later process gives it
-                        * again */
+    note_size(d, job); /* before anybody gets the rank: no process of this daemon gives it again */
     return rc;
 }
 
