@@ -21,7 +21,7 @@ int collectives_check(const char *text, char *why, size_t why_size);
  */
 void collectives_print(const struct coll_choices *choices, char text[COLLECTIVES_TEXT_MAX]);
 /* Whether a peer whose key has the text `theirs` uses the same algorithms as we do; if not, `why`
- * names the difference, in words for the peer's user. */
+ * names the difference, and calls the peer's node "there" and ours "the job's home". */
 bool collectives_agree(const struct coll_choices *ours, const char *theirs, char *why,
                        size_t why_size);
 
