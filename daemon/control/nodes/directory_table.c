@@ -1,4 +1,4 @@
-/* Owns the memory of the directory's table (directory_table.h). */
+/* Owns the memory of the directory's table (directory_table.h). Thread: control. */
 #include "daemon/control/nodes/directory_table.h"
 
 #include <string.h>

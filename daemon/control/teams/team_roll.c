@@ -1,4 +1,4 @@
-/* Owns the rolls of teams in memory that outlives the process (team_roll.h). */
+/* Owns the rolls of teams in memory that outlives the process (team_roll.h). Thread: control. */
 #include "daemon/control/teams/team_roll.h"
 
 #include <errno.h>
