@@ -1,4 +1,4 @@
-/* A bench (record_bench.h) that is linked. One thread. */
+/* Opens benches (record_bench.h) whose link to node 1 is up. One thread. */
 #ifndef PWC_TESTS_ENGINE_LINKED_BENCH_H
 #define PWC_TESTS_ENGINE_LINKED_BENCH_H
 

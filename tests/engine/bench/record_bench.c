@@ -11,7 +11,7 @@
 
 #define SELF       0u
 #define OTHER      1u
-#define OTHER_ID   77u    /* its state's */
+#define OTHER_ID   77u    /* of its state */
 #define OTHER_RING 16384u /* bytes of a ring, in a small bench */
 #define STEPS      100
 #define PAGE       4096u

@@ -47,7 +47,7 @@ static void close_world(void)
     world_close(world);
 }
 
-/* Rounds until nothing moves; events stay where they are. */
+/* Makes rounds until nothing moves; events stay where they are. */
 static void settle(void)
 {
     world_settle(world, 20000);
@@ -74,7 +74,8 @@ static const struct way {
             {UINT64_MAX, ENGINE_PROTOCOL_REASSEMBLE}, {UINT64_MAX, ENGINE_PROTOCOL_CHAIN},
             {0, ENGINE_PROTOCOL_REASSEMBLE},          {0, ENGINE_PROTOCOL_CHAIN}};
 
-/* Requests of this kind, and replies of all kinds to them, the payload being there when seen. */
+/* Guards requests of each kind with each protocol, and replies of all kinds to them: the payload is
+ * there when the event is seen. */
 static void test_kinds_and_protocols(void)
 {
     static const uint16_t flags[] = {0,
@@ -112,8 +113,7 @@ static void test_kinds_and_protocols(void)
         }
 }
 
-/* The words that the daemons write into a block, and those that they do not take from its sender.
- */
+/* Guards the words of a block that the daemons set themselves, and do not take from the sender. */
 static void test_block_at_the_target(void)
 {
     struct message_send s;
@@ -172,7 +172,7 @@ static void test_no_handler(void)
     close_world();
 }
 
-/* A ring takes records up to a quarter of it. */
+/* Guards that a ring takes records of up to a quarter of its size. */
 static void test_too_long_for_the_ring(void)
 {
     static const uint8_t payload[4096];
@@ -204,8 +204,8 @@ static void test_too_long_for_the_ring(void)
     close_world();
 }
 
-/* The target has as many pairs as it may, so none is left for replies: a request that wants a reply
- * is not delivered. */
+/* Guards that a request that wants a reply is not delivered where the target has as many pairs as
+ * it may, so that none is left for the replies. */
 static void test_no_flow_for_replies(void)
 {
     struct message_send s;
@@ -225,7 +225,8 @@ static void test_no_flow_for_replies(void)
     close_world();
 }
 
-/* A withdrawn region ends Longs, requests and replies, and no credit is lost. */
+/* Guards that a withdrawn region ends Longs, requests and replies alike, and that no credit is
+ * lost. */
 static void test_withdrawal(void)
 {
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -254,7 +255,7 @@ static void test_withdrawal(void)
     }
 }
 
-/* A Long reply goes to a region that is gone: its end says so, and the requester gets its credit
+/* Guards a Long reply to a region that has gone: its end says so, and the requester gets its credit
  * back. */
 static void test_reply_fails_at_its_start(void)
 {
@@ -282,7 +283,8 @@ static void test_reply_fails_at_its_start(void)
     close_world();
 }
 
-/* A remote that a Long reply uses is freed, and its place taken at once. */
+/* Guards a Long reply whose remote is freed while it waits: its payload still goes to the right
+ * region, although another bind takes the remote's place at once. */
 static void test_reply_over_an_unbound_remote(void)
 {
     struct message_send s;
@@ -320,7 +322,7 @@ static void test_reply_over_an_unbound_remote(void)
     close_world();
 }
 
-/* The requester is gone when its request is answered: an end with an error, and no quarantine. */
+/* Guards that a reply to a requester that has gone ends with an error, and without quarantine. */
 static void test_reply_to_nobody(void)
 {
     struct message_send s;
@@ -347,7 +349,7 @@ static void test_reply_to_nobody(void)
     close_world();
 }
 
-/* The replier is gone: all credit is back. */
+/* Guards that a requester has all its credit back when the replier has gone. */
 static void test_nobody_replies(void)
 {
     struct message_send s;
@@ -382,7 +384,8 @@ static void expect_quarantine(uint32_t client, const char *reason)
     CU_ASSERT_TRUE(c->quarantined && strstr(c->reason, reason) != NULL);
 }
 
-/* A field of a record or of its block, set to a senseless value. */
+/* Guards the checks of a submission: in each row, a field of the record or of its block has a
+ * senseless value. */
 static void test_wrong_submissions(void)
 {
     enum { BLOCK = sizeof(struct submit_record) };
@@ -467,7 +470,7 @@ static void test_wrong_answers(void)
         open_world(&(struct world_options){.seed = 9}, 4);
         c = &flood.client[1];
         world->clients[1].hostile = true;
-        s = short_to(0, wrong == ANSWER_FOREIGN ? 3 : 1); /* 1 and 3: the same daemon */
+        s = short_to(0, wrong == ANSWER_FOREIGN ? 3 : 1); /* clients 1 and 3: the same daemon */
         if (wrong == ANSWER_NOT_OWED)
             s.flags = SUBMIT_NO_REPLY;
         if (wrong != ANSWER_UNASKED) {
@@ -498,7 +501,8 @@ static void test_wrong_answers(void)
     }
 }
 
-/* A library stops at its limit. A client that goes on is quarantined, and hurts no other. */
+/* Guards the bound of replies: the library stops at its limit, and a client that goes on is
+ * quarantined, and hurts no other. */
 static void test_reply_space(void)
 {
     _Alignas(8) uint8_t record[512] = {0};
@@ -513,7 +517,7 @@ static void test_reply_space(void)
     CU_ASSERT(taken >= 4 && taken < 8);
     settle();
     CU_ASSERT_FALSE(world->clients[0].quarantined);
-    s.flags = SUBMIT_NO_REPLY; /* these need none */
+    s.flags = SUBMIT_NO_REPLY; /* these requests need no space for replies */
     CU_ASSERT_EQUAL(message_request(&flood.client[0], &s), 0);
     settle();
     world->clients[0].hostile = true;
@@ -526,8 +530,8 @@ static void test_reply_space(void)
     close_world();
 }
 
-/* Requests of both are held, and neither has a free operation: a reply still gets through, because
- * it needs none of these. */
+/* Guards that a reply gets through where the requests of both clients are held and neither client
+ * has a free operation: a reply needs neither. */
 static void test_replies_pass_held_requests(void)
 {
     static const uint8_t payload[1000];
@@ -561,7 +565,7 @@ static void test_replies_pass_held_requests(void)
     close_world();
 }
 
-/* A daemon about to sleep looks at the reply_submit ring too. */
+/* Guards that a daemon which is about to sleep looks at the reply_submit ring too. */
 static void test_an_answer_keeps_awake(void)
 {
     struct message_send s;
@@ -583,7 +587,7 @@ static void test_an_answer_keeps_awake(void)
     close_world();
 }
 
-/* A client gives back more space than it has. */
+/* Guards that a client which gives back more space than its reply ring has is quarantined. */
 static void test_reply_ring_meddled_with(void)
 {
     struct message_send s;

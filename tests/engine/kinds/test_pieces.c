@@ -78,7 +78,7 @@ static struct peek_flow flow_from(uint32_t from)
     return peek_flow(origin(), peek_flow_of(origin(), driver.remotes[from][from + 1].handle));
 }
 
-/* Nothing exceeds the window by more than the piece that filled it. */
+/* Makes a turn, and guards that the window is exceeded by no more than the piece that filled it. */
 static bool turn(void)
 {
     CU_ASSERT_FATAL(peek_peer(origin(), 1).payload_bytes < WINDOW + PIECE);
@@ -98,7 +98,7 @@ static void boundaries(void)
 {
     static const struct {
         uint64_t length;
-        uint32_t reads; /* how many reads a get of it takes, on one rail */
+        uint32_t reads; /* how many reads a get of this length takes, on one rail */
     } rows[] = {
         {0, 0},
         {1, 1},
@@ -136,7 +136,8 @@ static void boundaries(void)
 /* ---- a small put beside ------------------------------------------------------------------------
  */
 
-/* Bytes that were posted so far of payloads of its flow, each of `length`. */
+/* Bytes of payload that the flow of `from` has posted so far, with `length` bytes in each
+ * operation. */
 static uint64_t posted_from(uint32_t from, uint64_t length)
 {
     struct peek_flow f = flow_from(from);
@@ -144,8 +145,8 @@ static uint64_t posted_from(uint32_t from, uint64_t length)
     return f.started * length + f.posted;
 }
 
-/* At most one window of a client's payloads goes ahead of another client's small put, whatever the
- * first client has submitted. */
+/* Guards that at most one window of a client's payloads goes ahead of another client's small put,
+ * whatever the first client has submitted. */
 static void passes(void)
 {
     for (size_t w = 0; w < WAYS; w++)
@@ -172,8 +173,8 @@ static void passes(void)
         }
 }
 
-/* Returns the most bytes of payload that were under way at a time until client 0 had posted this
- * many more, while client 2 sends one small put after another. */
+/* Client 0 posts this many more bytes, while client 2 sends one small put after another. Returns
+ * the most bytes of payload that were under way at a time. */
 static uint64_t most_on_their_way(uint64_t bytes)
 {
     uint64_t until = posted_from(0, LONG) + bytes, most = 0;
@@ -192,7 +193,7 @@ static uint64_t most_on_their_way(uint64_t bytes)
     return most;
 }
 
-/* Goes on until a whole window of client 0's payloads is on its way. */
+/* Makes turns until a whole window of client 0's payloads is under way. */
 static void fill_window(uint32_t *submitted)
 {
     uint32_t turns = 0;
@@ -207,7 +208,8 @@ static void fill_window(uint32_t *submitted)
     CU_ASSERT_FATAL(turns < TURNS_MAX);
 }
 
-/* While two clients send, a part of the window is theirs; a client that is alone has all of it. */
+/* Guards that two clients which send have a part of the window, and that a client which is alone
+ * has all of it. */
 static void shared_window(void)
 {
     for (size_t w = 0; w < WAYS; w++) {
@@ -247,8 +249,9 @@ static void broken_links(void)
         }
 }
 
-/* The key is withdrawn, or a client dies: it waits for all pieces that are on their way, and none
- * follows; what had no room meanwhile continues. */
+/* Guards what ends an operation whose payload is half on its way: a key that is withdrawn, or a
+ * client that dies. The end waits for all pieces that are on their way, no piece follows, and what
+ * had no room meanwhile continues. */
 static void endings(void)
 {
     for (size_t w = 0; w < WAYS; w++)
