@@ -1,5 +1,5 @@
 /*
- * Scenarios of test_crash in which the victim also dies within the calls that control makes:
+ * Scenarios of test_crash in which the victim also dies within the calls of the control thread:
  * clients, contexts, segments, regions and binds that come and go, peers that go down, come up and
  * are given up. Control repeats calls that were not answered, and in the end nothing is left over.
  */
