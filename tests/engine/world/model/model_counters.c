@@ -33,7 +33,7 @@ void model_counters(struct model *m, uint64_t offset)
         model_counters_again(m, end);
 }
 
-/* How many times an operation was done: at least, and at most. */
+/* The least and the most times that an operation can have been done. */
 static void times_done(const struct model *m, const struct model_op *op, uint32_t *least,
                        uint32_t *most)
 {

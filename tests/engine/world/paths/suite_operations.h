@@ -18,7 +18,8 @@ struct suite_case {
 extern const struct suite_case suite_cases[];
 extern const size_t suite_case_count;
 
-/* NULL when the case holds on this path, or what does not; `s` is the caller's room. */
+/* Runs the case. Returns NULL when it holds on this path, or a text that says what does not. `s` is
+ * room that the caller gives. */
 const char *suite_run(struct driver *s, const struct suite_case *c, const struct path *path,
                       uint64_t seed);
 
