@@ -2,7 +2,6 @@
  * Tables for all pairs of large nodes: chains whose homes grow, entries that take no memory until
  * they are used, binds whose time does not grow with their number, and a restart with 65,536 pairs.
  * The test is the engine's control thread and its peer. One thread.
- *
  */
 #include <errno.h>
 #include <stdio.h>

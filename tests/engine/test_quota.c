@@ -2,7 +2,6 @@
  * The quotas of one client and one user, each at its limit and one over it, and that everything is
  * given back. Then clients that cost others: one that floods, one that does not drain, one that
  * stops in the middle; their cost is counted in rounds and chunks, not in time. One thread.
- *
  */
 #include <errno.h>
 #include <stdio.h>

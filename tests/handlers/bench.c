@@ -118,7 +118,7 @@ void bench_reset(struct bench *b)
 
 struct bench *bench_new(void)
 {
-    static struct bench the_one; /* as large as an image may be */
+    static struct bench the_one; /* static, because it is as large as an image may be */
     struct bench *b = &the_one;
 
     b->state = bench_guarded(BENCH_STATE);

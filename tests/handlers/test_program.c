@@ -1,5 +1,5 @@
-/* The loader: functions in several sections, constants, what it refuses and why; each byte of a
- * file changed, and each length. Arguments: the object files, by name. */
+/* The loader: functions in several sections, constants, what it refuses and why; files with each
+ * byte changed, and cut at each length. Arguments: the object files, by name. Thread: one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void test_calls(void)
     CU_ASSERT_STRING_EQUAL((const char *)&words[3], "nstant");
 }
 
-/* The functions' names stand in the image, where they begin. */
+/* Guards that the image has the functions' names, with the places where they begin. */
 static void test_functions(void)
 {
     struct program_error error = {""};
@@ -91,7 +91,7 @@ static void test_names(void)
     free(elf);
 }
 
-/* An image comes out that is whole, or a text; for each cut, and each byte with another value. */
+/* Guards that the loader gives a whole image, or a text that says why not. */
 static void try_bytes(const uint8_t *elf, size_t size)
 {
     struct program_error error = {""};

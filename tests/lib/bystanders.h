@@ -18,7 +18,7 @@ struct bystanders {
     struct rank ranks[2];
     pthread_t thread;
     bool runs;
-    _Atomic uint64_t rounds; /* that went well */
+    _Atomic uint64_t rounds; /* rounds that went well */
     _Atomic bool stop;
     _Atomic bool failed; /* the failure was printed on standard error */
 };

@@ -4,7 +4,6 @@
  * Each block of their data is a symbol, which records whose contributions it holds. Each letter
  * must be awaited by its receiver in the same round, with as many blocks, and what is combined must
  * belong together; else the test fails.
- *
  */
 #ifndef PWC_TESTS_ENGINE_COLL_SCENE_H
 #define PWC_TESTS_ENGINE_COLL_SCENE_H

@@ -1,7 +1,6 @@
 /*
  * A link that begins again, and one whose payload takes long: what is sent first, and what does not
  * break the link. One engine; the test is its peer (record_bench.h). One thread.
- *
  */
 #include "daemon/engine/peer/keepalive.h"
 #include "proto/session_abi.h"

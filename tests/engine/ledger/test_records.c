@@ -3,7 +3,6 @@
  * bytes, break the link with a reason and do nothing else. One engine over a fabric that only
  * remembers; the test is the peer. Built with sanitizers it shows that nothing is read or written
  * out of bounds. One thread.
- *
  */
 #include <errno.h>
 #include <stdlib.h>

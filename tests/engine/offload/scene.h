@@ -26,7 +26,6 @@
  * A helper's -EAGAIN makes the handler return AGAIN.
  *
  * Thread: one.
- *
  */
 #ifndef PWC_TESTS_ENGINE_OFFLOAD_SCENE_H
 #define PWC_TESTS_ENGINE_OFFLOAD_SCENE_H

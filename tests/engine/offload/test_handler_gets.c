@@ -4,7 +4,6 @@
  * while gets are under way; no room for a get, or for its event; a turn that its handler waits for.
  * test_offloads guards that each handler runs exactly once over cut links and restarts, test_crash
  * that it does over deaths. Thread: one.
- *
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>

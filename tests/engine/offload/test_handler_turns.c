@@ -5,7 +5,6 @@
  * Clients on node 1 have offloads, and others on node 0 keep these busy. Beside them, a client of
  * node 0 sends one request after another to a client of node 1 that has no handlers: these two are
  * called the neighbour. Thread: one.
- *
  */
 #include <CUnit/CUnit.h>
 #include <stdio.h>

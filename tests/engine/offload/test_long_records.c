@@ -2,7 +2,6 @@
  * Longs to an offload's index, whose origin is the test: where their payload must stand, which
  * records may come again, and when the bytes of a record are placed. Each case says which rule it
  * guards.
- *
  */
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,6 @@
  * links and deaths. test_region_records has the records of a hostile peer. Thread: one.
  *
  *     test_observed [--seed N | --seeds N]
- *
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>

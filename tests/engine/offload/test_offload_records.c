@@ -3,7 +3,6 @@
  * messages whose handlers say AGAIN, a peer that changes a message which comes again, the units of
  * a step, and programs that are looked at while others take their place. Each case says which rule
  * it guards.
- *
  */
 #include <pthread.h>
 #include <stdatomic.h>

@@ -3,7 +3,6 @@
  * leaves nothing of itself to be sent again, and a hostile target's answers do no harm: no packet
  * is sent twice without a reason, and none reads outside its put. Each case says which rule it
  * guards.
- *
  */
 #include <errno.h>
 #include <string.h>

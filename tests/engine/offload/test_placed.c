@@ -8,7 +8,6 @@
  *     test_placed --seeds N [--first S]        random runs alone
  *
  * Handlers take no virtual time, so their units are what is counted.
- *
  */
 #include <CUnit/CUnit.h>
 #include <stdio.h>

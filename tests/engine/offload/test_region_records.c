@@ -2,7 +2,6 @@
  * Packets of puts to an offload's region, from a peer that is the test: which packets do not fit
  * the earlier ones, and break the link; which are done already, and are skipped; and that nothing
  * else writes to the region. Each case says which rule it guards.
- *
  */
 #include <stdlib.h>
 #include <string.h>

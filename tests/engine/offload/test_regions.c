@@ -6,7 +6,6 @@
  *     test_regions                              the cases, and 100 random runs
  *     test_regions --seeds N [--first S]        random runs alone
  *     test_regions --seed S                     one of them again
- *
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>

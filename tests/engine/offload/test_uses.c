@@ -8,7 +8,6 @@
  * replay test_uses FOLDER --seed S [--trace]         one seed again
  *
  * FOLDER has the object files of the examples.
- *
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /*
  * The commands of the world's control to an engine about clients, each a call in which the node may
  * die; and the repetition of a command until it is answered (world.h). Thread: one.
- *
  */
 #include <errno.h>
 #include "tests/engine/world/world.h"

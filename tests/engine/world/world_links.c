@@ -6,7 +6,6 @@
  *     broken -> down at one end, then at the other
  *
  * Thread: one.
- *
  */
 #include "tests/engine/world/world.h"
 

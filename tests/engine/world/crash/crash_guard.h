@@ -7,7 +7,6 @@
  * not die. After one death in four there is a second one, soon.
  *
  * Thread: one; it owns SIGSEGV and SIGTRAP meanwhile. x86-64 only (crash_guard_supported).
- *
  */
 #ifndef PWC_TESTS_ENGINE_CRASH_GUARD_H
 #define PWC_TESTS_ENGINE_CRASH_GUARD_H

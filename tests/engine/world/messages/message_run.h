@@ -3,7 +3,6 @@
  * does anything it may, while links break, daemons die and come back, links are lost for good,
  * clients die, and clients take no events for a while. In the end every message has ended.
  * Everything follows from the seed. Thread: one.
- *
  */
 #ifndef PWC_TESTS_ENGINE_MESSAGE_RUN_H
 #define PWC_TESTS_ENGINE_MESSAGE_RUN_H

@@ -3,7 +3,6 @@
  * Signals of a pair are done in order, so the word must have the value that it gets by one of them:
  * the model goes through the pair's signals and compares. A word that was set has the number of
  * that operation in its high part; the low part counts what was added since. Thread: one.
- *
  */
 #include "tests/engine/world/model/model_parts.h"
 

@@ -8,7 +8,6 @@
  * (PATH_WORDS_BYTES). There are four ends at least: 0 and 2 on one
  * node, 1 and 3 on another. With PATH_HAS_CONTEXTS there are eight: end i + 4 is a second context
  * of the client of end i.
- *
  */
 #ifndef PWC_TESTS_ENGINE_PATH_H
 #define PWC_TESTS_ENGINE_PATH_H
