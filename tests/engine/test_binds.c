@@ -486,8 +486,7 @@ static void refreshes(void)
     bench_free(b);
 }
 
-/* ---- withdrawals ------------------------------------------------------------------------------
- */
+/* ---- withdrawals ----------------------------------------------------------------------------- */
 
 /* Guards that a withdrawal revokes only the remote with that key, of that generation, from that
  * node. */
@@ -605,8 +604,7 @@ static void withdrawals_of_two_nodes(void)
     bench_free(b);
 }
 
-/* ---- a next process ---------------------------------------------------------------------------
- */
+/* ---- a next process -------------------------------------------------------------------------- */
 
 /* Guards that nothing is taken from a context whose memory was not passed on, and that the context
  * ends. */

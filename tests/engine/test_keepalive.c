@@ -212,8 +212,7 @@ static void late_is_not_silent(void)
     finish();
 }
 
-/* ---- many peers, of an engine on its own ------------------------------------------------------
- */
+/* ---- many peers, of an engine on its own ----------------------------------------------------- */
 
 #define PEERS 2000u
 

@@ -56,8 +56,7 @@ static uint64_t draw(uint64_t below)
     return (random_state >> 33) % below;
 }
 
-/* ---- scenarios: the state at first, and a packet ------------------------------------------------
- */
+/* ---- scenarios: the state at first, and a packet --------------------------------------------- */
 
 static void put_packet(struct handler_packet *p)
 {
@@ -286,8 +285,7 @@ static const struct {
     {"transaction_log", begin_words, logged_packet, 1 << HANDLER_PROCEED | 1 << HANDLER_FAIL},
 };
 
-/* ---- both runs ----------------------------------------------------------------------------------
- */
+/* ---- both runs ------------------------------------------------------------------------------- */
 
 static bool same_send(const struct bench_send *a, const struct pwc_h_sent *s)
 {
@@ -389,8 +387,7 @@ static void test_twins(void)
         CU_ASSERT_EQUAL(t->kinds[kind] > 0, scenarios[s].returns >> kind & 1);
 }
 
-/* ---- packets in any order -----------------------------------------------------------------------
- */
+/* ---- packets in any order -------------------------------------------------------------------- */
 
 enum { PART = 512, PARTS = 12, ORDERS = 50 };
 

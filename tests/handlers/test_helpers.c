@@ -40,8 +40,7 @@ static void faults(enum run_fault fault)
         CU_ASSERT_EQUAL(b->run.fault_place, 10);
 }
 
-/* ---- ranges: each helper that takes an address, at the end of a window and past it --------------
- */
+/* ---- ranges: each helper that takes an address, at the end of a window and past it ----------- */
 
 enum argument { NONE, ADDRESS, BYTES, OTHER };
 
@@ -164,8 +163,7 @@ static void test_long(void)
     }
 }
 
-/* ---- bytes
- * ---------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* Guards that copy does as memmove, at any distance, in pieces and at once. */
 static void test_copy(void)
@@ -246,8 +244,7 @@ static void test_hash(void)
     }
 }
 
-/* ---- elements
- * ------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 /* Guards that accumulate does as fold for each valid code, and that all others are refused. */
 static void test_accumulate(void)
@@ -314,8 +311,7 @@ static void test_accumulate_units(void)
     }
 }
 
-/* ---- vectors
- * -------------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 /* The plain way, byte by byte. */
 static void plain_scatter(uint8_t *row, const uint8_t *flat, uint64_t n,
@@ -424,8 +420,7 @@ static void test_vector_edges(void)
         }
 }
 
-/* ---- words and numbers
- * ------------------------------------------------------------------------------ */
+/* ---- words and numbers ----------------------------------------------------------------------- */
 
 static uint64_t word_at(const uint8_t *from)
 {
@@ -526,8 +521,7 @@ static void test_numbers(void)
     }
 }
 
-/* ---- sends
- * ------------------------------------------------------------------------------------------ */
+/* ---- sends ----------------------------------------------------------------------------------- */
 
 #define WITH(target, flags) ((uint64_t)(target) | (uint64_t)(flags) << 32)
 

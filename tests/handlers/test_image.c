@@ -15,8 +15,7 @@ static int check(const struct handler_instruction *code, uint32_t count)
     return image_check(image, image_bytes(count, 0, 0), &error);
 }
 
-/* ---- single instructions ------------------------------------------------------------------------
- */
+/* ---- single instructions --------------------------------------------------------------------- */
 
 #define REGISTER  "there is no such register"
 #define FRAME     "register 10 can't be written"
@@ -194,8 +193,7 @@ static void test_all_opcodes(void)
                     26 + 27 /* ALU64, ALU */ + 44 + 2 + 2 /* jumps, calls */ + 18 /* memory */);
 }
 
-/* ---- programs
- * ------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static void refused(const struct handler_instruction *code, uint32_t count, uint32_t place,
                     const char *reason)

@@ -12,8 +12,7 @@ static struct bench *b;
 #define HIGH      UINT64_C(0xdeadbeef00000000)
 #define NEG(n)    (-(uint64_t)(n))
 
-/* ---- arithmetic and jumps ----------------------------------------------------------------------
- */
+/* ---- arithmetic and jumps -------------------------------------------------------------------- */
 
 struct row {
     unsigned opcode;
@@ -241,8 +240,7 @@ static void test_jumps_far(void)
     }
 }
 
-/* ---- memory -------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static const struct {
     enum handler_window window;
@@ -354,8 +352,7 @@ static void test_widths(void)
     }
 }
 
-/* ---- atomics
- * ------------------------------------------------------------------------------------- */
+/* ---- atomics --------------------------------------------------------------------------------- */
 
 static void test_atomics(void)
 {
@@ -448,8 +445,7 @@ static void test_atomic_faults(void)
     }
 }
 
-/* ---- entry, calls and returns
- * --------------------------------------------------------------------- */
+/* ---- entry, calls and returns ---------------------------------------------------------------- */
 
 static void test_entry(void)
 {
@@ -570,8 +566,7 @@ static void test_again(void)
     CU_ASSERT_EQUAL(b->run.fault, RUN_BAD_RETURN);
 }
 
-/* ---- units and time
- * ------------------------------------------------------------------------------- */
+/* ---- units and time -------------------------------------------------------------------------- */
 
 /* Runs a loop of so many rounds: 2 + 3 * rounds + 1 instructions. */
 static void run_loop(int rounds, uint64_t units)

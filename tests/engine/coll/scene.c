@@ -195,8 +195,7 @@ void scene_end(struct scene *s)
     free(s->now);
 }
 
-/* ---- data that has arrived ----------------------------------------------------------------------
- */
+/* ---- data that has arrived ------------------------------------------------------------------- */
 
 /* The bits of the numbers below `end` in a word that starts with number `first`. */
 static uint64_t below(uint32_t first, uint32_t end)

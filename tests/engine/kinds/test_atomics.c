@@ -371,8 +371,7 @@ static void region_out_of_line(void)
     bench_free(b);
 }
 
-/* ---- a peer's RESULT --------------------------------------------------------------------------
- */
+/* ---- a peer's RESULT ------------------------------------------------------------------------- */
 
 /* Guards the checks of a RESULT, and that its value is shown only when the record is acknowledged.
  */
@@ -525,8 +524,7 @@ static void result_of_a_put(void)
     bench_free(b);
 }
 
-/* ---- batches ----------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 /* Checks the kinds and counts of the records towards node 1 from `at` on. */
 static void expect_records(struct bench *b, uint64_t at, const char *expected)

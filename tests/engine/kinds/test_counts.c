@@ -133,8 +133,7 @@ static void test_notes(void)
     bench_free(b);
 }
 
-/* ---- the sleeper that a count wakes -------------------------------------------------------------
- */
+/* ---- the sleeper that a count wakes ---------------------------------------------------------- */
 
 /* Arms the bell. Returns whether this put has rung it. */
 static bool rings(struct bench *b, uint32_t sequence, uint8_t flags)

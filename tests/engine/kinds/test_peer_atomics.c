@@ -200,8 +200,7 @@ static void too_many_for_a_result(void)
     }
 }
 
-/* ---- order and room ---------------------------------------------------------------------------
- */
+/* ---- order and room -------------------------------------------------------------------------- */
 
 /* Guards that no word changes where there is no room for the verdict: the record waits. */
 static void no_room_for_the_verdict(void)
@@ -221,8 +220,7 @@ static void no_room_for_the_verdict(void)
     bench_free(b);
 }
 
-/* ---- a death in the middle --------------------------------------------------------------------
- */
+/* ---- a death in the middle ------------------------------------------------------------------- */
 
 static jmp_buf death;
 

@@ -91,8 +91,7 @@ static uint32_t submit(uint32_t from, enum path_kind kind, uint64_t length)
         &driver, (struct model_op){.from = from, .to = from + 1, .kind = kind, .length = length});
 }
 
-/* ---- lengths ----------------------------------------------------------------------------------
- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
 static void boundaries(void)
 {
@@ -133,8 +132,7 @@ static void boundaries(void)
     }
 }
 
-/* ---- a small put beside ------------------------------------------------------------------------
- */
+/* ---- a small put beside ---------------------------------------------------------------------- */
 
 /* Bytes of payload that the flow of `from` has posted so far, with `length` bytes in each
  * operation. */
@@ -224,8 +222,7 @@ static void shared_window(void)
     }
 }
 
-/* ---- half on its way ---------------------------------------------------------------------------
- */
+/* ---- half on its way ------------------------------------------------------------------------- */
 
 static void until_posted(uint64_t bytes)
 {

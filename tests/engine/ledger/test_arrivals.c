@@ -68,8 +68,7 @@ static bool was_sent(const struct bench *b, uint8_t kind)
     return b->fabric.kinds & UINT64_C(1) << kind;
 }
 
-/* ---- whose flow it is -------------------------------------------------------------------------
- */
+/* ---- whose flow it is ------------------------------------------------------------------------ */
 
 static void flows_of_others(void)
 {
@@ -305,8 +304,7 @@ static void refusals_without_memory(void)
     }
 }
 
-/* ---- replies ----------------------------------------------------------------------------------
- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 /* The client sends a request, which has no reply yet. */
 static void request_something(struct bench *b)
@@ -417,8 +415,7 @@ static void pieces_without_end(void)
     bench_free(b);
 }
 
-/* ---- notes ------------------------------------------------------------------------------------
- */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
 /* Guards that notes about a flow that has gone do nothing, and that the offer of a second ring
  * while the first is not taken breaks the link. */

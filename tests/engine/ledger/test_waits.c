@@ -108,8 +108,7 @@ static void expect_events(struct bench *b, uint32_t count, int status)
     CU_ASSERT_FALSE(b->quarantined);
 }
 
-/* ---- its memory -------------------------------------------------------------------------------
- */
+/* ---- memory of an operation ----------------------------------------------------------------- */
 
 enum memory { AS_IT_WAS, GONE, ANOTHERS, ENDS_BEFORE, ENDS_WITHIN, UNREGISTERED };
 
@@ -284,8 +283,7 @@ static void blocks_too_long(void)
     }
 }
 
-/* ---- the fabric -------------------------------------------------------------------------------
- */
+/* ---- the fabric ------------------------------------------------------------------------------ */
 
 static struct submit_record reassembled(void)
 {
@@ -440,8 +438,7 @@ static void a_nonce_on_its_way_back(void)
     end(&w);
 }
 
-/* ---- puts in a row ----------------------------------------------------------------------------
- */
+/* ---- puts in a row --------------------------------------------------------------------------- */
 
 /* Guards that puts which differ from the first in anything leave on their own, and that no put is
  * lost by that. */
@@ -564,8 +561,7 @@ static void a_row_without_event_room(void)
     }
 }
 
-/* ---- wake-ups ---------------------------------------------------------------------------------
- */
+/* ---- wake-ups -------------------------------------------------------------------------------- */
 
 /* Guards that wakes are no operations: a wake has no other field than its target. A target that has
  * gone does no harm, because the client may not know of its end. */

@@ -312,8 +312,7 @@ static void each_context_wakes_once(void)
     free(memory);
 }
 
-/* ---- replies without arguments ----------------------------------------------------------------
- */
+/* ---- replies without arguments --------------------------------------------------------------- */
 
 /* Sends the request with this sequence. Returns whether its handlers have run. */
 static bool asked(struct bench *b, uint32_t sequence)
