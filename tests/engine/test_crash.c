@@ -10,6 +10,8 @@
  * With --every, the node dies only before each K-th store; the first of these follows from the day,
  * or from --first, so that all stores have their turn in K days. With --again, each second death is
  * M stores after the first. With --store, one death is run again.
+ *
+ * Thread: one.
  */
 #include <errno.h>
 #include <stdio.h>

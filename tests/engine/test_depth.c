@@ -1,7 +1,7 @@
 /*
  * Depth: two hundred thousand operations queued towards a peer that cannot be reached are taken as
  * quickly at the end as at the beginning, and leave as quickly once it is back. Speed is counted in
- * steps of the engine, not in time.
+ * steps of the engine, not in time. Thread: one.
  */
 #include <stdio.h>
 #include "tests/suite.h"

@@ -26,7 +26,7 @@
 
 #define MEMBERS 4096u
 
-/* Counts the entries before this one in its home; UINT32_MAX: it is not in the home. */
+/* Counts the entries before this one in its home; UINT32_MAX: the entry is not in its home. */
 static uint32_t depth(const struct chain *c, uint32_t key, uint32_t entry)
 {
     uint32_t before = 0, i;
@@ -579,7 +579,7 @@ static void test_ends_share_bits(void)
     poke_remote_state(b->engine, FIRST, REMOTE_REVOKED);
     direct_show_ended(b->engine, FIRST, true);
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
-    (void)bind_some(b, SESSION_REMOTES, 256); /* each new remote is shown as one that continues */
+    (void)bind_some(b, SESSION_REMOTES, 256); /* each new remote is shown as not ended */
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
     poke_remote_state(b->engine, FIRST, REMOTE_READY);
     direct_show_ended(b->engine, FIRST, false);

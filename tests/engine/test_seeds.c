@@ -3,6 +3,8 @@
  *
  *     test_seeds [--seeds N] [--first S] [--jobs J]    all of them; a failing one prints its replay
  *     test_seeds --seed S [--trace]                    one of them again
+ *
+ * Thread: one.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Windows between guard pages, a host that notes sends, and programs (bench.h). Thread: one. */
 #include "tests/handlers/bench.h"
 
 #include <errno.h>

@@ -38,7 +38,7 @@ struct bench {
     struct bench_send sends[BENCH_SENDS];
     unsigned sent, room; /* sends so far; those after `room` get -EAGAIN */
     uint64_t counters[HANDLER_COUNTERS];
-    uint64_t now, tick; /* the clock adds a tick at each look */
+    uint64_t now, tick; /* the clock, which moves by a tick at each look */
     /* The count of switches grows in the same way, where a test has set the hook. */
     uint64_t switches, switches_tick;
     uint64_t looks;

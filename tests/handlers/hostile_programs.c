@@ -6,6 +6,8 @@
  * writes to a byte that it may only read.
  *
  *     hostile_programs [UNITS [SEED]]
+ *
+ * Thread: one.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* Makes programs out of random bytes (repair.h). Thread: any; one for each bench. */
 #include "tests/handlers/repair.h"
 
 #include <string.h>

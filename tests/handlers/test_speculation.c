@@ -15,6 +15,8 @@
  *
  * Where the control shows nothing, the probe says nothing about the real interpreter: then it is
  * skipped (77).
+ *
+ * Thread: one.
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
  * Two ranks on two nodes that put to each other in turn, check every event and byte, and must not
- * notice what happens to others.
+ * be affected by what happens to other clients.
  *
  * Thread: one of their own, from start to stop.
  */

@@ -70,8 +70,8 @@ pid_t cluster_kept(const struct cluster *cluster, unsigned node);
  */
 pid_t cluster_next(const struct cluster *cluster, unsigned node, pid_t before);
 
-/* Returns whether every daemon that was started and not killed still runs; if not, an explanation
- * stands in cluster->failure. */
+/* Returns whether every daemon that was started and not killed still runs; otherwise
+ * cluster->failure says which one has ended. */
 bool cluster_runs(struct cluster *cluster);
 
 #endif

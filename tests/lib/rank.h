@@ -1,5 +1,5 @@
 /*
- * One rank of a job: a client with one context and one region, and a remote once it is bound.
+ * One rank of a job: a client with one context and one region, and a remote after a bind.
  *
  * Thread: one at a time.
  */

@@ -1,4 +1,5 @@
-/* Views of the engine's tables, and changes to them (peek.h). Thread: the one that steps it. */
+/* Views of the engine's tables, and changes to them (peek.h). Thread: the one that steps the
+ * engine. */
 #include "tests/engine/bench/peek.h"
 
 #include <stddef.h>

@@ -61,7 +61,7 @@ struct peek_peer {
     bool ring_offered;      /* a larger inbound ring is on offer */
     uint32_t drops;
     uint32_t pause_ns;
-    uint64_t payload_bytes; /* on their way there and back */
+    uint64_t payload_bytes; /* bytes that are under way in both directions */
 };
 
 struct peek_session peek_session(const struct engine *e, uint32_t session);
@@ -89,7 +89,7 @@ struct peek_census {
     uint32_t busy;       /* references by segments, remotes and flows to operations of the fabric */
     uint32_t lost;       /* entries of tables that are neither in use nor on their free list */
     uint32_t miscounted; /* wrong counts: of what a client or user holds (state/held.h), of what
-                          * waits for a peer, of what stands in lists */
+                            waits for a peer, of the entries in lists */
 };
 
 struct peek_census peek_census(const struct engine *e);
@@ -103,7 +103,7 @@ uint32_t peek_target(const struct engine *e, uint32_t offload, uint32_t target);
 uint32_t peek_gets_room(const struct engine *e, uint32_t session);
 /* Team memory that a team has taken. */
 uint64_t peek_team_bytes(const struct engine *e, uint32_t team);
-/* The floor at which the team will look for participants that wait for it. */
+/* The floor at which the team will next look for participants that wait for a floor. */
 uint64_t peek_team_wanted(const struct engine *e, uint32_t team);
 /* How many instances of teams wait for letters of this peer. */
 uint32_t peek_awaited(const struct engine *e, uint32_t peer);
@@ -118,7 +118,7 @@ uint32_t peek_flow_of(const struct engine *e, uint32_t remote);
 uint32_t peek_pieces_posted(struct engine *e, uint32_t remote);
 /* How many pieces have arrived under a nonce of a peer. */
 uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce);
-/* The most bytes that one submission may have. */
+/* The most bytes that one submitted record may have. */
 uint32_t peek_record_max(const struct engine *e);
 bool peek_traced(const struct engine *e);
 /* The context that the host's hooks get. */
@@ -134,7 +134,8 @@ uint64_t peek_word(const struct engine *e, uint32_t remote);
  * record that was made last. */
 const void *peek_record(const struct engine *e, uint32_t peer, uint64_t position);
 void peek_last_note(const struct engine *e, uint32_t peer, enum notes_queue queue, void *record);
-/* Where in its chunk the next control record will stand: 0 means at the start of a new chunk. */
+/* The offset in its chunk at which the next control record will stand; 0: at the start of a new
+ * chunk. */
 uint32_t peek_note_place(const struct engine *e, uint32_t peer, enum notes_queue queue);
 /* How many chunks one more verdict, or one more spilled event, would take. */
 uint32_t peek_verdict_growth(const struct engine *e, uint32_t peer);
@@ -190,7 +191,7 @@ void poke_runs_acknowledged(struct engine *e, uint32_t peer);
 void poke_ordered(struct engine *e, uint64_t bytes);
 /* Makes payloads from `least` bytes on travel in 1 << `shift` pieces. */
 void poke_rails(struct engine *e, uint32_t shift, uint32_t least);
-/* Makes the next step look at all entries that are on their way out. */
+/* Makes the next step look at all entries that are leaving their tables. */
 void poke_sweep(struct engine *e);
 
 #endif

@@ -224,8 +224,8 @@ uint64_t bench_events(const struct bench *b)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Zeroed memory between two pages that nobody may touch. Most of an engine's tables stay unused:
- * pages of the kernel cost only what is touched. NULL: there is none. */
+/* Returns zeroed memory between two pages that must not be touched, or NULL. Most of an engine's
+ * tables stay unused, and pages of the kernel cost memory only when they are touched. */
 static void *zeroed(size_t size)
 {
     size_t bytes = (size + PAGE - 1) / PAGE * PAGE;

@@ -21,7 +21,7 @@
 struct bench_shape {
     uint32_t ring_bytes;   /* bytes of each ring of the session */
     uint32_t region_bytes; /* at the start of the segment */
-    uint32_t entries;      /* of tables of regions, remotes and flows; 0: 8 */
+    uint32_t entries;      /* entries of the tables of regions, remotes and flows; 0: 8 */
     bool with_self;        /* the loop, and a remote that leads to the client's own region */
     bool siblings;         /* nodes 0 and 1 are engines of one machine */
 };
@@ -43,7 +43,7 @@ struct bench {
     bool quarantined;
     uint32_t offloads_closed; /* notices that an offload was closed */
     uint64_t now, random;
-    uint64_t clock, clock_tick; /* ns: the clock of handlers' runs (bench_clock), and by how much
+    uint64_t clock, clock_tick; /* the clock of handlers' runs (bench_clock), in ns, and by how much
                                    each look moves it */
     /* node 1's side of the link */
     uint32_t restarts; /* restarts of node 1's daemon, which has kept its state */
@@ -54,11 +54,12 @@ struct bench {
     bool broken;
 };
 
-/* Opens a bench without a link yet. NULL: the engine does not come up, which is a bug in itself. */
+/* Opens a bench without a link yet. Returns NULL if the engine does not come up, which is a bug in
+ * itself. */
 struct bench *bench_new(const struct bench_shape *shape);
 void bench_free(struct bench *b);
-/* The process dies, another one takes the arena over, and the link is gone. False: the takeover
- * fails, which is a bug in itself. */
+/* Lets the process die: another one takes the arena over, and the link is gone. Returns false if
+ * the takeover fails, which is a bug in itself. */
 bool bench_reopen(struct bench *b);
 void bench_steps(struct bench *b, int n);
 /* Gives runs of handlers a clock from now on; no other thread gets the processor meanwhile. */
@@ -66,7 +67,7 @@ void bench_clock(struct bench *b);
 /* Shakes hands as node 1, also again after a link that broke. Returns 0 or a negative errno. */
 int bench_link(struct bench *b);
 /* Sends the `size` bytes of `records` as one run; position 0 is the start of a new link's ring.
- * False: the run does not fit any more. */
+ * Returns false if the run does not fit any more. */
 bool bench_send(struct bench *b, const void *records, uint32_t size);
 /* As bench_send, but the engine makes no step. */
 bool bench_send_unseen(struct bench *b, const void *records, uint32_t size);
@@ -90,7 +91,7 @@ void bench_ack(struct bench *b);
 void bench_submit(struct bench *b, const struct submit_record *record);
 /* As bench_submit, but the engine makes no step. */
 void bench_submit_unseen(struct bench *b, const struct submit_record *record);
-/* Consumes the next local event. False: there is none. */
+/* Consumes the next local event. Returns false if there is none. */
 bool bench_local_event(struct bench *b, struct event_record *out);
 /* The flow of the first bind. */
 uint32_t bench_inflow(const struct bench *b);

@@ -11,7 +11,7 @@
 
 struct still_fabric {
     struct fabric base;
-    struct fabric *self; /* the caller's: takes operations to node 0, and all memory; NULL: none */
+    struct fabric *self; /* of the caller: operations to node 0, and all memory; NULL: none */
     struct fabric_event events[STILL_EVENTS];
     uint32_t head, tail;
     uint32_t memories;

@@ -1,4 +1,4 @@
-/* Participants that carry out a schedule (scene.h). */
+/* Participants that carry out a schedule (scene.h). Thread: one. */
 #include "tests/engine/coll/scene.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  *
  * Each block of their data is a symbol, which records whose contributions it holds. Each letter
  * must be awaited by its receiver in the same round, with as many blocks, and what is combined must
- * belong together; else the test fails.
+ * belong together; otherwise the test fails. Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_COLL_SCENE_H
 #define PWC_TESTS_ENGINE_COLL_SCENE_H
@@ -55,7 +55,7 @@ void scene_end(struct scene *s);
 
 struct symbol *scene_block(struct symbol *data, const struct scene *s, uint32_t me, uint32_t b);
 
-/* Carries out one round, or all of them. */
+/* scene_round carries out one round, scene_run all of them. */
 void scene_round(struct scene *s, uint32_t r);
 void scene_run(struct scene *s);
 

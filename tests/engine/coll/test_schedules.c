@@ -1,6 +1,7 @@
 /* Schedules of collectives alone, over participants in memory: each letter is awaited by its
- * receiver in the same round, what arrives is what the kind promises, every participant combines in
- * the same grouping and so to the same bits, and rounds and letters are as many as theory says. */
+ * receiver in the same round, the data that arrive are those that the kind promises, every
+ * participant combines in the same grouping and so gets the same bits, and there are as many rounds
+ * and letters as theory says. Thread: one. */
 #include "daemon/engine/coll/table.h"
 #include "tests/engine/coll/scene.h"
 #include "tests/suite.h"

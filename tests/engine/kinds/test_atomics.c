@@ -130,7 +130,7 @@ struct trial {
     uint64_t old, a, b, after;
 };
 
-/* Three trials for each code, one of them at the ends of its type's range. */
+/* Returns one of three trials for each code; one of them is at the ends of its type's range. */
 static struct trial trial_of(uint8_t code, int i)
 {
     static const uint64_t integers[][3] = {
@@ -150,8 +150,8 @@ static struct trial trial_of(uint8_t code, int i)
     return t;
 }
 
-/* Does one operation on a word of the client's own, and checks that the words on both sides stay as
- * they are. */
+/* Does one operation on a word of the client's own memory, and checks that the words before and
+ * after it stay as they are. */
 static void try_word(struct bench *b, uint8_t code, const struct trial *t, bool fetch)
 {
     uint32_t width = word_bytes(code), length = width << word_is_swap_if(code);
@@ -543,7 +543,7 @@ static void expect_records(struct bench *b, uint64_t at, const char *expected)
     CU_ASSERT_STRING_EQUAL(said, expected);
 }
 
-/* Guards which atomics form one batch: of three the second differs in one field. */
+/* Guards which atomics form one batch: of three atomics, the second differs in one field. */
 static void one_differs(void)
 {
     static const struct {

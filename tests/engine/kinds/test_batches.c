@@ -71,8 +71,8 @@ static void expect_put(const struct put *put, uint64_t rid, uint64_t offset, uin
     CU_ASSERT_EQUAL(memcmp(payload, put->payload, length), 0);
 }
 
-/* Checks the records from `at` on: how many puts each has, and that these are the next ones of
- * `puts`, `count` at most. */
+/* Checks the records from `at` on: `expected` says how many puts each has, and these are the next
+ * ones of `puts`, `count` at most. */
 static void expect(struct bench *b, uint64_t at, const struct put *puts, uint32_t count,
                    const char *expected)
 {

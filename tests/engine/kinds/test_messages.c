@@ -5,6 +5,8 @@
  *     test_messages                                the cases, and 300 random runs
  *     test_messages --seeds N [--first S]          random runs alone
  *     test_messages --seed S [--trace]             one of them again
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -53,7 +55,7 @@ static void settle(void)
     world_settle(world, 20000);
 }
 
-/* Takes the next event of a client's ring. False: there is none. */
+/* Takes the next event of a client's ring. Returns false if there is none. */
 static bool event_of(uint32_t client, enum message_ring ring, struct message_event *out)
 {
     return message_probe(&flood.client[client], ring, out) == 1;

@@ -3,6 +3,8 @@
  * each protocol, several seeds.
  *
  *     test_operations [--case N] [--way N] [--seed S] [--trace]
+ *
+ * Thread: one.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
  * Atomics of a peer: what its records may say, room for the verdict, and a process that dies in the
- * middle of one. One engine; the test is its peer. One thread.
+ * middle of an atomic. One engine; the test is its peer. One thread.
  */
 #include "tests/suite.h"
 #include <errno.h>
@@ -168,7 +168,7 @@ static void peer_batches(void)
     }
 }
 
-/* Guards the bound of what one record may ask for: its values go back in one RESULT. */
+/* Guards the bound of what one record may ask for: all its values must fit into one RESULT. */
 static void too_many_for_a_result(void)
 {
     for (uint32_t more = 0; more < 2; more++) {
@@ -289,7 +289,7 @@ static void a_death(void)
     bench_free(b);
 }
 
-/* Guards that a record with another sequence is not the one in doubt. */
+/* Guards that a record with another sequence is not taken for the one in doubt. */
 static void another_record(void)
 {
     struct bench *b = linked_bench();

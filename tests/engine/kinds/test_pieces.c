@@ -1,7 +1,7 @@
 /*
- * Payloads leave in pieces, and no more of them are on their way to a peer than its window takes:
- * every length arrives whole, a small put overtakes an endless transfer, and a payload that is half
- * on its way survives a broken link, and ends with its region.
+ * Payloads leave in pieces, and no more pieces are under way to a peer than its window takes: every
+ * length arrives whole, a small put overtakes an endless transfer, and a payload that is half on
+ * its way survives a broken link, and ends with its region.
  *
  * Ends 0 and 2 are on one node, 1 and 3 on another. Thread: one.
  */
@@ -165,7 +165,7 @@ static void passes(void)
             CU_ASSERT_FATAL(turns < TURNS_MAX);
             CU_ASSERT(posted_from(0, LONG) - before <= WINDOW + PIECE);
             driver_finish_one(&driver, small);
-            /* Some large ones have not started when the small one ends. */
+            /* Some large operations have not started when the small one ends. */
             CU_ASSERT(flow_from(0).started < 12);
             end(&ways[w]);
         }

@@ -248,7 +248,8 @@ struct submission {
     uint64_t payload;
 };
 
-/* A put with signal of `length` bytes: 8 are packed into its record, more come from the segment. */
+/* A put with signal: 8 bytes are packed into its record, another `length` comes from the segment.
+ */
 static struct submission submission(uint32_t length)
 {
     bool packed = length == sizeof(uint64_t);

@@ -479,7 +479,7 @@ static void other_ends(void)
         CU_ASSERT_FALSE(b->quarantined);
         expect_end(b, 3, status);
         CU_ASSERT_EQUAL((b->fabric.kinds & kind) != 0, !fails);
-        /* The flow goes on with the next operation. */
+        /* The flow continues with the next operation. */
         bench_submit(b, &end.record);
         bench_ack(b);
         expect_end(b, 3, 0);

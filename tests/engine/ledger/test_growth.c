@@ -1,7 +1,7 @@
 /*
  * Memory as a node grows: what a client, a context, a bind, a pair of contexts and a peer take of
  * the daemon's state, by the sizes of its tables; and an engine with ten thousand peers, where only
- * peers that were named may take memory. Prints the table (docs/lab/growth.md).
+ * peers that were named may take memory. Prints the table (docs/lab/growth.md). Thread: one.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -73,9 +73,9 @@ struct scene_message {
     bool wants_reply;
     uint32_t ends; /* local events */
     int status;
-    uint32_t replies;    /* replies that ran a handler at the asker */
-    uint32_t events[16]; /* the owner's events, by enum offload_event; 0: the message itself came */
-    uint32_t deferred;   /* how many of these messages came to the owner's own handler */
+    uint32_t replies;        /* replies that ran a handler at the asker */
+    uint32_t events[16];     /* the owner's events, by enum offload_event; 0: the message itself */
+    uint32_t deferred;       /* how many of these messages came to the owner's own handler */
     uint32_t got_events[16]; /* the owner's events of the message's gets, likewise */
     uint32_t own[SCENE_STAGES];
     uint32_t puts[SCENE_STAGES], host_puts[SCENE_STAGES], messages; /* arrived at the target */
@@ -98,7 +98,7 @@ struct scene {
 };
 
 /* Opens the world, and an offload with these flags whose program has the handlers of this mask (bit
- * 1 << HANDLER_HEADER, ...). False: the world has failed. */
+ * 1 << HANDLER_HEADER, ...). Returns false if the world has failed. */
 bool scene_open(struct scene *s, const struct world_options *options, uint32_t flags,
                 uint32_t handlers);
 /* Opens a scene in a world, where it uses three clients alone, from `first` on. When the owner's
@@ -142,7 +142,7 @@ uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t fla
 uint32_t scene_get(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags);
 /* Takes all events. Returns whether there were any. */
 bool scene_look(struct scene *s);
-/* Makes one round, and takes all events. False: nothing moves any more. */
+/* Makes one round, and takes all events. Returns false when nothing moves any more. */
 bool scene_turn(struct scene *s);
 /* Makes turns until nothing moves, and all messages have ended. */
 void scene_finish(struct scene *s);
@@ -165,8 +165,9 @@ uint64_t scene_reruns(const struct scene *s, uint32_t number, uint32_t stage);
  * bytes. */
 bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size);
 
-/* How often the completion handler has run on the message's gets that have completed, how often
- * again, and on how many that have failed; and whether the bytes are there. */
+/* scene_gots: how often the completion handler has run on gets of the message that have completed.
+ * scene_got_reruns: how often again. scene_gots_failed: on how many that have failed.
+ * scene_got_word: whether their bytes are there. */
 uint32_t scene_gots(const struct scene *s, uint32_t number);
 uint32_t scene_got_reruns(const struct scene *s, uint32_t number);
 uint32_t scene_gots_failed(const struct scene *s, uint32_t number);

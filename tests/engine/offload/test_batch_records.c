@@ -1,6 +1,6 @@
 /*
  * Batches of small puts to an offload's region, from a peer that is the test: which ones do not
- * fit, how each put ends, and what comes again. Each case says which rule it guards.
+ * fit, how each put ends, and what comes again. Each case says which rule it guards. Thread: one.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * Longs to an offload's index, whose origin is the test: where their payload must stand, which
  * records may come again, and when the bytes of a record are placed. Each case says which rule it
- * guards.
+ * guards. Thread: one.
  */
 #include <errno.h>
 #include <string.h>
@@ -112,7 +112,7 @@ struct long_record {
     struct message message;
 };
 
-/* The record of a Long whose payload has come ahead of it. */
+/* The record of a Long whose payload was placed before the record. */
 static struct long_record placed(const struct bench *b, uint32_t sequence)
 {
     return (struct long_record){.op = {.head = {.words = sizeof(struct long_record) / 8,
@@ -204,7 +204,7 @@ static const struct {
     {true, 3, 0, 1, PLACE, LENGTH, -EKEYREJECTED},
     {true, 3, 1, 0, PLACE, LENGTH, -EKEYREJECTED},
     {true, 3, 1000000, 0, PLACE, LENGTH, -EKEYREJECTED},
-    {true, ENGINE_REMOTE_READ, 0, 0, PLACE, LENGTH, -EKEYREJECTED}, /* nobody may write there */
+    {true, ENGINE_REMOTE_READ, 0, 0, PLACE, LENGTH, -EKEYREJECTED}, /* peers may not write there */
 };
 
 /* Guards that handlers run on a Long only where peers may write and the host window has all of it.

@@ -6,6 +6,8 @@
  *
  *     test_longs                              the cases, and 60 random runs
  *     test_longs --seeds N [--first S]        random runs alone
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * Offloads of one engine whose peer is the test: messages that wait for room, the pauses of
  * messages whose handlers say AGAIN, a peer that changes a message which comes again, the units of
  * a step, and programs that are looked at while others take their place. Each case says which rule
- * it guards.
+ * it guards. Thread: one.
  */
 #include <pthread.h>
 #include <stdatomic.h>

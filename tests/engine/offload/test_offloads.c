@@ -6,6 +6,8 @@
  *     test_offloads                              the cases, and 200 random runs
  *     test_offloads --seeds N [--first S]        random runs alone
  *     test_offloads --seed S [--trace]           one of them again
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -86,7 +88,7 @@ static const struct {
     {0, HEADER, DATA, SUCCESS, SUCCESS, {1, 0, 0}, 0, OFFLOAD_ENDED},
     {0, COMPLETION, DATA, SUCCESS, SUCCESS, {0, 0, 1}, 0, OFFLOAD_ENDED},
     {0, HEADER | COMPLETION, DATA, SUCCESS, SUCCESS, {1, 0, 1}, 0, OFFLOAD_ENDED},
-    /* faults: no handler runs after one; AGAIN is one unless a helper gave -EAGAIN */
+    /* faults: no handler runs after a fault; AGAIN is a fault unless a helper gave -EAGAIN */
     {0, ALL, SCENE_BAD_RETURN, SUCCESS, SUCCESS, {1, 0, 0}, -EREMOTEIO, OFFLOAD_FAULT},
     {0, ALL, DATA, SCENE_BAD_RETURN, SUCCESS, {1, 1, 0}, -EREMOTEIO, OFFLOAD_FAULT},
     {0, ALL, DATA, SUCCESS, SCENE_BAD_RETURN, {1, 1, 1}, -EREMOTEIO, OFFLOAD_FAULT},

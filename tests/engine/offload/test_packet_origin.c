@@ -2,7 +2,7 @@
  * Puts in packets, and Longs, at their origin; the test is the target. A put that ends half way
  * leaves nothing of itself to be sent again, and a hostile target's answers do no harm: no packet
  * is sent twice without a reason, and none reads outside its put. Each case says which rule it
- * guards.
+ * guards. Thread: one.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,8 +19,8 @@ enum {
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* Answers a BIND: the region takes packets of this many bytes; 0: it takes none. `rights` may have
- * WIRE_BOUND_STORES, WIRE_BOUND_OBSERVES. */
+/* Answers a BIND: the region takes packets of this many bytes, or no packets (0). `rights` may
+ * include WIRE_BOUND_STORES and WIRE_BOUND_OBSERVES. */
 static void answer_bind_with(struct bench *b, uint32_t remote, uint32_t flow, uint32_t piece,
                              uint16_t rights)
 {
@@ -113,7 +113,8 @@ static uint64_t staged(const struct bench *b)
     return peek_peer(b->engine, 1).staged;
 }
 
-/* The next packet in the ledger from `*at` on, which moves after it. NULL: there is none. */
+/* Returns the next packet in the ledger from `*at` on, and moves `*at` after it. Returns NULL
+ * without one. */
 static const struct wire_packet *next_packet(const struct bench *b, uint64_t *at)
 {
     while (*at < staged(b)) {

@@ -8,6 +8,8 @@
  *     test_placed --seeds N [--first S]        random runs alone
  *
  * Handlers take no virtual time, so their units are what is counted.
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <stdio.h>

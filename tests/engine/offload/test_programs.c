@@ -1,6 +1,6 @@
 /*
  * The engine's table of programs: each rule of program.h and engine.h about loading, holding,
- * unloading, the end of a client, and a restart.
+ * unloading, the end of a client, and a restart. Thread: one.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
  * Packets of puts to an offload's region, from a peer that is the test: which packets do not fit
  * the earlier ones, and break the link; which are done already, and are skipped; and that nothing
- * else writes to the region. Each case says which rule it guards.
+ * else writes to the region. Each case says which rule it guards. Thread: one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,14 @@
 
 /* ---- records that do not fit ----------------------------------------------------------------- */
 
-/* A packet after the first one, and whether it is allowed. */
+/* The second packet of a put in each row, and whether it fits the first. */
 static const struct {
     uint32_t at, total, place, length;
     bool fits;
 } second[] = {
     {64, TOTAL, PLACE, PART, true},       {0, TOTAL, PLACE, PART, true}, /* done already */
     {32, TOTAL, PLACE, PART, true},                                      /* half of it */
-    {128, TOTAL, PLACE, PART, false},                                    /* one is missing */
+    {128, TOTAL, PLACE, PART, false},                                    /* one before is missing */
     {64, TOTAL + 64, PLACE, PART, false}, {64, TOTAL, PLACE + 64, PART, false},
     {64, TOTAL, PLACE, 0, false},         {160, TOTAL, PLACE, PART, false},
     {256, TOTAL, PLACE, 0, false},

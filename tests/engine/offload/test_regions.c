@@ -6,6 +6,8 @@
  *     test_regions                              the cases, and 100 random runs
  *     test_regions --seeds N [--first S]        random runs alone
  *     test_regions --seed S                     one of them again
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>

@@ -4,10 +4,12 @@
  * die between two steps: each handler runs exactly once, each origin's event says what really
  * happened, and memory is what a plain computation says (uses.h).
  *
- *     test_uses FOLDER [--seeds N] [--first S]    all uses in turn; a failing seed prints its
- * replay test_uses FOLDER --seed S [--trace]         one seed again
+ *     test_uses FOLDER [--seeds N] [--first S]    all uses; a failing seed prints its replay
+ *     test_uses FOLDER --seed S [--trace]         one seed again
  *
  * FOLDER has the object files of the examples.
+ *
+ * Thread: one.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,6 +3,8 @@
  *
  * L = 1000 ns, o = 100 ns, g = 30 ns, G = 2 ns a byte: in a sum, each can be distinguished from the
  * others. In this file, G is the model's g, and B is its G.
+ *
+ * Thread: one.
  */
 #include <string.h>
 #include "tests/suite.h"

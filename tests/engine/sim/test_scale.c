@@ -1,7 +1,7 @@
 /*
  * Guards the rows of bench/scale with few nodes, to the single message: what engines send, and
  * when, is the same in every run. A change that makes engines send more, less or at other times
- * changes the numbers here.
+ * changes the numbers here. Thread: one.
  */
 #include <math.h>
 #include "tests/suite.h"
@@ -126,7 +126,7 @@ static void test_teams(void)
         {"team-barrier-64", 32, "messages_a_node", 5 + 1.25},
         {"team-allreduce-64", 32, "messages_a_node", 5 + 1.25},
         {"team-allreduce-1", 24, "messages_a_node", 4},
-        /* Two rounds of half the data, and an ACK or so. */
+        /* Two rounds with half the data each, and sometimes an ACK. */
         {"team-allreduce-64k", 2, "messages_a_node", 6.25},
     };
     static const uint32_t nodes[] = {2, 3, 4, 8};

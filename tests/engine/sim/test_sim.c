@@ -1,6 +1,6 @@
 /*
  * The simulated fabric keeps the fabric's contract: what may happen does happen for some seed, what
- * may not never does, and a seed is replayed exactly.
+ * may not never does, and a seed is replayed exactly. Thread: one.
  */
 #include <errno.h>
 #include <string.h>

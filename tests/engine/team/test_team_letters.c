@@ -428,7 +428,7 @@ static void letters_out_of_turn_break_the_team(void)
         uint64_t ended, held, sent; /* UINT64_MAX: none */
     } rows[] = {
         {0, UINT64_MAX, 0}, /* after the floor */
-        {1, UINT64_MAX, 1}, /* the instance is over, and an earlier one is not */
+        {1, UINT64_MAX, 1}, /* the instance is over, although an earlier one is not */
         {UINT64_MAX, 0, 1}, /* its data row is in use */
     };
 
@@ -648,7 +648,7 @@ static bool relink(struct bench *b)
     return bench_link(b) == 0;
 }
 
-/* Makes a link and a team that work again, the same or new ones. Returns the team's number. */
+/* Makes the link and the team work again, or new ones. Returns the team's number. */
 static uint64_t renew(struct pair *p, uint64_t number)
 {
     bool linked = !p->b->broken || relink(p->b);

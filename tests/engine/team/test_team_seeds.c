@@ -6,6 +6,8 @@
  *
  *     test_team_seeds [--seeds N] [--first S]    all of them; a failing one prints its replay
  *     test_team_seeds --seed S [--trace]         one of them again
+ *
+ * Thread: one.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 
 enum { TRIES = 2000, PAUSE_MS = 10 };
 
-/* A daemon to look at. */
+/* Where to look: a daemon's socket and process. */
 struct place {
     const char *socket;
     pid_t pid;
@@ -67,7 +67,7 @@ json_t *look_at(const struct daemon *d, const char *what)
     return look_there(d->socket, what);
 }
 
-/* Counts the rows of a view, or sums one of their fields; -1: no answer. */
+/* Counts the rows of a view, or sums one of their fields. Returns -1 without an answer. */
 static int rows(struct place at, const char *view, const char *field)
 {
     json_t *document = look_there(at.socket, view), *row;

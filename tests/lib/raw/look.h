@@ -13,7 +13,7 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/daemon.h"
 
-/* In a row of holdings this stands for any number of descriptors. */
+/* A number of descriptors that equals any other. */
 #define HOLDINGS_ANY INT_MAX
 
 struct holdings {

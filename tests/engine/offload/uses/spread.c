@@ -98,7 +98,7 @@ static bool broadcast_submit(struct uses *u)
         s->number++;
         s->next = 0;
         op.length = s->length = 8 + uses_below(u, u->packet - 8);
-        state->last = s->number; /* copies that come back to it are dropped */
+        state->last = s->number; /* copies that come back to the root are dropped */
     }
     bytes = uses_room(u, 0, op.length);
     if (!bytes)

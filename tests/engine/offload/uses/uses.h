@@ -125,7 +125,7 @@ struct uses {
 /* ---- image.c --------------------------------------------------------------------------------- */
 
 /* Returns the image of an object file, with counters before its handlers; the caller frees it.
- * NULL: the file has no image, and a message says why. */
+ * Returns NULL if the file has no image, and prints why. */
 struct handler_image *uses_image(const char *path, size_t *bytes);
 
 /* ---- uses.c ---------------------------------------------------------------------------------- */
@@ -178,8 +178,8 @@ static inline uint32_t uses_packets(const struct uses *u, uint32_t length)
     return length == 0 ? 1 : (length + u->packet - 1) / u->packet;
 }
 
-/* Returns the room for this many bytes of one more operation of this client; NULL: there is no
- * room. */
+/* Returns the room for this many bytes of one more operation of this client, or NULL without room.
+ */
 uint8_t *uses_room(struct uses *u, uint32_t client, uint32_t length);
 /* Submits the next operation: a put of the bytes in that room, with the completion id `id`. */
 bool uses_put(struct uses *u, const struct use_op *op, const uint8_t *bytes, uint64_t id);

@@ -203,7 +203,8 @@ void model_refused(struct model *m, uint32_t number)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Whether the operation may end without this event, so that later ones may come first. */
+/* Whether the operation may end without this event, so that events of later operations may come
+ * first. */
 static bool may_lack(const struct model_op *op, bool remote)
 {
     if (remote)
@@ -402,13 +403,12 @@ static bool is_flushed(struct model *m, uint32_t number)
     bool silent = op->flags & PWC_NO_LCE;
 
     if (op->shaken && !op->local_seen)
-        return true; /* the flow is dead, and another one has taken its place since */
+        return true; /* the flow is dead, and another flow has taken its place since */
     if (!silent && !op->local_seen)
         return model_fail(
             m, "operation %u (%u->%u flags %x) has had no event before a flush behind it", number,
             op->from, op->to, op->flags);
-    /* Data that was seen at the target has been compared then; others may have written there
-     * since. */
+    /* Data that was seen at the target was compared then; others may have written there since. */
     if (op->ended && (!(op->flags & PWC_LCE_SOURCE) || op->remote_seen))
         return true;
     op->ended = true;
@@ -477,7 +477,7 @@ bool model_busy(const struct model *m, uint32_t number)
                         (!op->local_seen || op->local_status == 0);
 
     if (op->shaken && op->flags & PWC_LCE_SOURCE && op->ended)
-        wants_remote = false; /* the remote event may have been lost after the local one */
+        wants_remote = false; /* the remote event may have been lost after the local event came */
     if (m->ends[op->from].dead || op->past)
         return false;
     return !op->ended || wants_local || wants_remote;

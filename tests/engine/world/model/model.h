@@ -1,6 +1,6 @@
 /*
  * The model relies on the driver for one thing: ranges of operations in flight do not overlap
- * (model_busy says whether an operation is in flight).
+ * (model_busy says whether an operation is in flight). Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_MODEL_H
 #define PWC_TESTS_ENGINE_MODEL_H
@@ -26,7 +26,7 @@ struct model_op {
     uint32_t from_life;
     uint32_t lid_len, rid_len;
     int status;       /* how it must end; with `shaken` other ends are allowed */
-    bool overlapping; /* others write there too: its data is not looked at before the end */
+    bool overlapping; /* others write there too: its data is compared only at the end */
     bool shaken;      /* its peer or link was lost while it was in flight */
     bool local_seen, remote_seen;
     bool ended; /* the operation is known to have ended, by its local event or otherwise */
@@ -120,7 +120,7 @@ void model_idle(struct model *m, uint32_t end);
 /* Whether any event of the operation may still come, or its ranges may still be touched. */
 bool model_busy(const struct model *m, uint32_t number);
 
-/* From now on what is in flight between the two may end in error, one way or the other. */
+/* From now on, operations in flight between the two may end in error, or well. */
 void model_shake(struct model *m, uint32_t a, uint32_t b);
 void model_dead(struct model *m, uint32_t end);
 /* The key to the end's memory is withdrawn: what is in flight over it may fail. */

@@ -1,4 +1,4 @@
-/* Driving operations over a path and the model (driver.h). Thread: one. */
+/* Drives operations over a path and the model (driver.h). Thread: one. */
 #include "tests/engine/world/paths/driver.h"
 
 #include <errno.h>

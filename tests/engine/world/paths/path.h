@@ -5,9 +5,10 @@
  *
  * Every end has memory that all others may reach. In its lower half others write and read; its
  * upper half holds its own sources and destinations, and after these the words that others signal
- * (PATH_WORDS_BYTES). There are four ends at least: 0 and 2 on one
- * node, 1 and 3 on another. With PATH_HAS_CONTEXTS there are eight: end i + 4 is a second context
- * of the client of end i.
+ * (PATH_WORDS_BYTES). There are four ends at least: 0 and 2 on one node, 1 and 3 on another. With
+ * PATH_HAS_CONTEXTS there are eight: end i + 4 is a second context of the client of end i.
+ *
+ * Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_PATH_H
 #define PWC_TESTS_ENGINE_PATH_H

@@ -2,6 +2,8 @@
  * The suite of the operations' meaning: what put, get and notification do, over any path.
  *
  * Each case gets a fresh path, drives it, and checks every event and byte against the model.
+ *
+ * Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_SUITE_OPERATIONS_H
 #define PWC_TESTS_ENGINE_SUITE_OPERATIONS_H

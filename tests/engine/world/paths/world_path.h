@@ -14,7 +14,7 @@ struct world_path {
     uint32_t clients;
     int withdrawal[WORLD_CLIENTS_MAX]; /* request, or -1 */
     uint32_t cut[2];                   /* nodes */
-    uint64_t restore_at;               /* round at which the link comes back; 0: it is up */
+    uint64_t restore_at;               /* round at which the link works again; 0: the link is up */
 };
 
 /* Opens a world (of two nodes by default) with a client for each end. If that fails, `failure` says
