@@ -502,7 +502,7 @@ static void withdrawals_of_others(void)
         struct bench *b = bound_bench();
 
         CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
-        bench_bound(b, 1, 0, 0); /* without a key */
+        bench_bound(b, 1, 0, 0); /* a remote without a key */
         send_region(b, WIRE_REVOKE, rows[i].slot, rows[i].generation);
         CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state == REMOTE_REVOKED, rows[i].mine);
         CU_ASSERT_EQUAL(peek_remote(b->engine, 1).state, REMOTE_READY);

@@ -45,8 +45,8 @@ struct sender {
         uint32_t client, context;
     } targets[FLOWS_MANY];
     const struct sizes *sizes;
-    uint64_t submitted, arrived; /* puts */
-    uint64_t bytes, got;         /* of records and payloads */
+    uint64_t submitted, arrived; /* numbers of puts */
+    uint64_t bytes, got;         /* bytes of records and payloads */
     uint64_t per_flow[FLOWS_MANY];
     uint32_t deaf; /* a bit for each flow whose target takes no events */
 };

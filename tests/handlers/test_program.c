@@ -85,7 +85,7 @@ static void test_names(void)
     CU_ASSERT_STRING_EQUAL(error.text, "there is no function nobody in the file");
     CU_ASSERT_EQUAL(image_of_elf("text", 4, &other, &image, &bytes, &error), -ENOEXEC);
     CU_ASSERT_EQUAL(image_of_elf("", 0, &other, &image, &bytes, &error), -ENOEXEC);
-    elf[18] ^= 1; /* the machine */
+    elf[18] ^= 1; /* another machine in the ELF header */
     CU_ASSERT_EQUAL(image_of_elf(elf, size, &object_names, &image, &bytes, &error), -ENOEXEC);
     CU_ASSERT_PTR_NOT_NULL(strstr(error.text, "not for bpf"));
     free(elf);

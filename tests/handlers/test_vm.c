@@ -17,7 +17,7 @@ static struct bench *b;
 struct row {
     unsigned opcode;
     int offset;
-    uint64_t a, b; /* register 3, and register 4 or imm */
+    uint64_t a, b; /* values of register 3, and of register 4 or imm */
     uint64_t result;
 };
 
@@ -502,7 +502,7 @@ static enum run_fault recurse(int depth)
         op_set(1, depth - 2),
         op(CODE_DO_CALL, 0, CODE_CALL_LOCAL, 0, 1),
         op(CODE_JMP | CODE_JA, 0, 0, 4, 0),
-        op(CODE_JMP | CODE_JEQ, 1, 0, 2, 0), /* f */
+        op(CODE_JMP | CODE_JEQ, 1, 0, 2, 0), /* the function f */
         op(CODE_ALU64 | CODE_SUB, 1, 0, 0, 1),
         op(CODE_DO_CALL, 0, CODE_CALL_LOCAL, 0, -3),
         op_exit(),

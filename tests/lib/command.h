@@ -9,7 +9,7 @@
 
 struct command {
     pid_t pid;
-    int out, err; /* reading ends; -1: closed */
+    int out, err; /* reading ends of its streams; -1: closed */
     int status;   /* as in a shell's $?; -1 when the program was killed at its deadline */
     char out_text[COMMAND_TEXT_MAX];
     char err_text[COMMAND_TEXT_MAX];

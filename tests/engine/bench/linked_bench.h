@@ -20,7 +20,7 @@ static inline struct bench *unbound_bench(bool with_self)
     return b;
 }
 
-/* Opens a bench with a flow from us to the client. */
+/* Opens a bench with a flow from node 1 to the client. */
 static inline struct bench *linked_bench(void)
 {
     struct bench *b = unbound_bench(false);

@@ -32,7 +32,7 @@ struct peek_flow {
     enum flow_state state;
     uint32_t peer;
     uint64_t started, staged;
-    uint64_t posted; /* bytes sent of the payload that is partly on its way */
+    uint64_t posted; /* bytes that have left of the payload under way */
     bool held;
     uint32_t epoch; /* how often the flow was sent back */
     uint32_t replies_expected;
@@ -57,7 +57,7 @@ struct peek_peer {
     uint32_t nonces_free, voids;
     uint64_t notes_waiting; /* control records that are not staged, verdicts not counted */
     uint32_t bound_owed;
-    uint32_t rings_leaving; /* rings that the fabric has not let go of yet */
+    uint32_t rings_leaving; /* rings whose memory the fabric has not dropped yet */
     bool ring_offered;      /* a larger inbound ring is on offer */
     uint32_t drops;
     uint32_t pause_ns;

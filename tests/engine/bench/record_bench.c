@@ -214,7 +214,7 @@ bool bench_local_event(struct bench *b, struct event_record *out)
 
 uint32_t bench_inflow(const struct bench *b)
 {
-    return b->loop ? 1 : 0; /* after the client's own remote */
+    return b->loop ? 1 : 0; /* inflow 0 is then that of its own remote */
 }
 
 uint64_t bench_events(const struct bench *b)

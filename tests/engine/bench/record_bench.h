@@ -20,7 +20,7 @@
 
 struct bench_shape {
     uint32_t ring_bytes;   /* bytes of each ring of the session */
-    uint32_t region_bytes; /* at the start of the segment */
+    uint32_t region_bytes; /* bytes of the region, at the start of the segment */
     uint32_t entries;      /* entries of the tables of regions, remotes and flows; 0: 8 */
     bool with_self;        /* the loop, and a remote that leads to the client's own region */
     bool siblings;         /* nodes 0 and 1 are engines of one machine */
@@ -34,7 +34,7 @@ struct bench {
     struct engine *engine;
     void *arena, *memory;
     struct session_shared *session;
-    uint8_t *submit, *answer; /* data of these rings */
+    uint8_t *submit, *answer; /* data of the submit ring and of the reply_submit ring */
     uint8_t *segment;
     size_t session_bytes;
     struct engine_key key;
@@ -48,7 +48,7 @@ struct bench {
     /* node 1's side of the link */
     uint32_t restarts; /* restarts of node 1's daemon, which has kept its state */
     struct engine_offer offer;
-    uint8_t *ring; /* the inbound ring that the engine offered us */
+    uint8_t *ring; /* the engine's inbound ring, which it offered to node 1 */
     uint64_t position;
     uint16_t run;
     bool broken;

@@ -243,12 +243,12 @@ static void submissions(void)
     static const struct {
         const char *what;
         uint8_t code;
-        uint16_t flags; /* besides SUBMIT_INLINE */
+        uint16_t flags; /* flags besides SUBMIT_INLINE */
         uint32_t length;
         uint64_t offset;
         uint32_t segment;
         uint64_t local_offset;
-        int status; /* 1: quarantined */
+        int status; /* status of the event; 1: the client is quarantined */
     } rows[] = {
 #define CODE(op, type) (op | type << 4)
 #define FETCH          SUBMIT_FETCH

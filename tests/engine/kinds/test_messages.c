@@ -1,6 +1,7 @@
 /*
- * Active messages in the simulated world: every kind by every protocol, what must fail and how,
- * what no honest library does, and random runs in all directions that always drain.
+ * Active messages in the simulated world: every kind by every protocol, messages that must fail,
+ * submissions that no honest library makes, and random runs in all directions, in which every
+ * message must end.
  *
  *     test_messages                                the cases, and 300 random runs
  *     test_messages --seeds N [--first S]          random runs alone

@@ -51,7 +51,7 @@ static void records(void)
         uint64_t offset;
         uint32_t generation; /* added to that of the region */
         uint8_t flags;
-        int outcome; /* or the status of the FAIL */
+        int outcome; /* enum outcome, or the status of the FAIL */
     } rows[] = {
 #define ADD CODE(WORD_ADD, WORD_U64)
         {"a word", ADD | WIRE_FETCH, 7, 8, PLACE, 0, 0, DONE},
@@ -116,7 +116,7 @@ static void peer_batches(void)
     static const struct {
         const char *what;
         uint16_t atomic;
-        uint32_t count, length; /* of the second */
+        uint32_t count, length; /* elements and bytes of the second atomic */
         uint64_t offset;
         bool breaks;
         int32_t status;

@@ -1,4 +1,4 @@
-/* Bounds of what a peer holds of us at a time: memory for its ledger, runs without an
+/* Bounds of what a peer can take of an engine: memory for its ledger, runs without an
  * acknowledgement, room in a client's ring; and what it may acknowledge or announce. One engine
  * over a fabric that only remembers; the test is the peer. One thread. */
 #include "shm_ring/doorbell.h"

@@ -110,7 +110,7 @@ static void step(struct engine *e, uint64_t *now, int times)
     }
 }
 
-/* Plays the peer in a handshake: offers a ring of the size that ours has at first. */
+/* Plays the peer in a handshake: offers a ring as large as the engine's is at first. */
 static int link_to(struct engine *e, uint32_t node, uint64_t *now)
 {
     struct engine_offer ours, theirs = {.peer = node, .incarnation = 1, .state_id = 1 + node};

@@ -1,8 +1,8 @@
 /*
- * A peer may write anything into our ledger: each field of each record out of range, and random
- * bytes, break the link with a reason and do nothing else. One engine over a fabric that only
- * remembers; the test is the peer. Built with sanitizers it shows that nothing is read or written
- * out of bounds. One thread.
+ * A peer may write anything into an engine's ledger. Guards that each field of each record that is
+ * out of range, and random bytes, break the link with a reason and do nothing else. One engine over
+ * a fabric that only remembers; the test is the peer. Built with sanitizers it shows that nothing
+ * is read or written out of bounds. One thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -124,7 +124,7 @@ static void test_notifications(void)
     static const struct {
         uint8_t flags;
         uint16_t rid_len;
-        uint8_t kind; /* of the event; 0: the link breaks */
+        uint8_t kind; /* kind of the event; 0: the link breaks */
     } rows[] = {{0, 0, EVENT_REMOTE},
                 {WIRE_NOTIFY, 0, EVENT_NOTIFY},
                 {0, 8, EVENT_REMOTE},

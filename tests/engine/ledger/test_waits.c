@@ -16,7 +16,7 @@
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
 
-#define BYTES 8192u /* of the second segment */
+#define BYTES 8192u /* bytes of the second segment */
 #define FLOW  0u
 #define WAITS 1u /* number of the second segment */
 

@@ -68,10 +68,10 @@ static inline uint64_t scene_got_plan(uint32_t got)
 
 struct scene_message {
     uint64_t plan;
-    uint32_t length; /* of a put or a Long */
+    uint32_t length; /* bytes of a put or a Long */
     bool sent;
     bool wants_reply;
-    uint32_t ends; /* local events */
+    uint32_t ends; /* how many local events it has had */
     int status;
     uint32_t replies;        /* replies that ran a handler at the asker */
     uint32_t events[16];     /* the owner's events, by enum offload_event; 0: the message itself */
@@ -88,10 +88,10 @@ struct scene {
     uint32_t first;       /* number in the world of the scene's client 0 */
     uint32_t remote;      /* client 0's remote, to client 1 */
     uint32_t long_remote; /* client 0's remote with a key, in a scene of Longs */
-    uint64_t loops;       /* loops of the messages that are sent next */
+    uint64_t loops;       /* turns of a loop, for messages that are sent from now on */
     bool puts;            /* the offload takes puts */
     int program, offload;
-    uint32_t silent; /* a bit for each client that does not probe */
+    uint32_t silent; /* a bit for each client that takes no events */
     uint32_t count;
     struct scene_message messages[SCENE_MESSAGES];
     char failure[400];
@@ -149,7 +149,7 @@ void scene_finish(struct scene *s);
 
 /* Other events of a random run: in how many of 100 rounds each happens. */
 struct scene_troubles {
-    uint32_t breaks; /* of the link */
+    uint32_t breaks; /* breaks of the link */
     uint32_t deaths; /* deaths of a node, which comes back some rounds later */
     uint32_t sleeps; /* the owner or the target stops looking at its events, or begins to */
 };

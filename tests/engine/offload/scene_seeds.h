@@ -1,5 +1,5 @@
 /*
- * Random runs of a scene, each by its seed: within a suite, or on their own.
+ * Random runs of a scene, each from its seed: within a suite, or on their own.
  *
  *     test_NAME                                 the suite
  *     test_NAME --seeds N [--first S]           N random runs alone

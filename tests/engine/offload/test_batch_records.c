@@ -1,6 +1,7 @@
 /*
- * Batches of small puts to an offload's region, from a peer that is the test: which ones do not
- * fit, how each put ends, and what comes again. Each case says which rule it guards. Thread: one.
+ * Batches of small puts to an offload's region, from a peer that is the test: which batches do not
+ * fit, how each put ends, and what happens when a batch comes again. Each case says which rule it
+ * guards. Thread: one.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * Longs to an offload's index, in the simulated world: handlers deal with the payload where it
  * stands in the region, packet by packet, over as many steps as it takes, and may reply when all of
- * it has been seen. They run exactly once on each packet, however links break and daemons are
+ * it has been seen. Handlers run exactly once on each packet, however links break and daemons are
  * restarted.
  *
  *     test_longs                              the cases, and 60 random runs

@@ -19,7 +19,7 @@
 
 #define COUNT(a)  (sizeof(a) / sizeof *(a))
 #define INDEX     5u
-#define MS        100   /* steps of the bench */
+#define MS        100   /* a millisecond, in steps of the bench */
 #define NO_CHUNKS 1000u /* more than the bench has: no chunk is left for sends */
 
 /* ---- programs -------------------------------------------------------------------------------- */

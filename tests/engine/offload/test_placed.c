@@ -1,8 +1,8 @@
 /*
- * Puts that an offload's region stores, in the simulated world: handlers deal with them where they
- * stand, over as many steps as it takes. They run once on each packet, however links break and
- * daemons are restarted, and keep records of other clients back no longer than a turn.
- * test_regions.c says what each return of a handler means.
+ * Puts that an offload's region stores, in the simulated world: handlers deal with the bytes where
+ * these stand in the region, over as many steps as that takes. Handlers run once on each packet,
+ * however links break and daemons are restarted, and keep records of other clients back no longer
+ * than a turn. test_regions.c says what each return of a handler means.
  *
  *     test_placed                              the cases, and 30 random runs
  *     test_placed --seeds N [--first S]        random runs alone

@@ -69,7 +69,7 @@ static void refused(void)
     static const struct {
         uint32_t client, bytes;
     } rows[] = {{1, BYTES}, /* no such client */
-                {4, BYTES}, /* is past the table */
+                {4, BYTES}, /* the number is past the table */
                 {UINT32_MAX, BYTES}, {0, 0}, {0, HANDLER_IMAGE_MAX + 1}, {0, UINT32_MAX}};
     struct bench *b = unbound_bench(false);
 

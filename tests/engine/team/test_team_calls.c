@@ -77,7 +77,7 @@ static void submissions_out_of_turn_break_the_team(void)
         uint64_t first, second;
         uint32_t length;
     } rows[] = {
-        {0, 0, 8},          /* twice */
+        {0, 0, 8},          /* the same instance twice */
         {0, 2 * WINDOW, 8}, /* beyond any window */
         {0, UINT64_MAX, 8}, /* after the floor */
         {0, WINDOW, 8},     /* in a row whose instance has not ended */

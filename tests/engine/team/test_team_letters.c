@@ -425,7 +425,7 @@ static void unknown_teams_are_answered(void)
 static void letters_out_of_turn_break_the_team(void)
 {
     static const struct {
-        uint64_t ended, held, sent; /* UINT64_MAX: none */
+        uint64_t ended, held, sent; /* instances; UINT64_MAX: none */
     } rows[] = {
         {0, UINT64_MAX, 0}, /* after the floor */
         {1, UINT64_MAX, 1}, /* the instance is over, although an earlier one is not */

@@ -1,8 +1,8 @@
 /*
  * An owner of the tests: node 0's engine submits on its own (daemon/engine/ops/submit.h) to a
- * context of a client. The owner keeps its state where a real one would: in the arena, as one word
- * of its bind, in the transactions of its operations. So after a death of the process the word says
- * which operations were submitted and which have ended.
+ * context of a client. The owner keeps its state where a real owner would: in the arena, as the
+ * word of its bind, which changes in the transactions of its operations. So after a death of the
+ * process the word says which operations were submitted and which have ended.
  *
  * Thread: one.
  */

@@ -368,7 +368,7 @@ static void combine(struct teams *t, uint32_t rank, uint64_t sequence)
         }
     }
     if (!lines && (spec->kind == TEAM_SCAN || spec->kind == TEAM_EXSCAN))
-        to += (place->members - 1) * team_stride(used); /* the last member's part */
+        to += (place->members - 1) * team_stride(used); /* writes the last member's part */
     memcpy(to, gifts, used);
 }
 

@@ -1,6 +1,7 @@
 /*
  * Teams over the world's nodes: control's part of opening and closing them, and members that call
- * collectives through the area, each at its own pace, and check each result against a plain loop.
+ * collectives through the area, each at its own pace, and compare each result with that of a plain
+ * loop.
  *
  * Every member calls the same list of collectives, which a seed gives. Thread: one.
  */
@@ -15,7 +16,7 @@
 /* One call of the list. */
 struct teams_spec {
     uint32_t kind; /* enum team_kind */
-    uint32_t root; /* rank */
+    uint32_t root; /* rank of the root */
     uint32_t length;
 };
 
@@ -25,7 +26,7 @@ struct teams_place {
     size_t bytes;
     struct team_area area;
     uint32_t handle;
-    bool open, closed; /* closed: its area may go */
+    bool open, closed; /* closed: the area may be unmapped */
     uint32_t members;
     uint32_t first; /* number of members of the places before it */
 };
@@ -33,7 +34,7 @@ struct teams_place {
 struct teams_member {
     uint32_t client;
     uint32_t place, index;
-    uint64_t called, taken; /* instances */
+    uint64_t called, taken; /* how many instances it has called, and taken */
     bool counted; /* `called` counts the member's arrival, but its submission is still to come */
     bool left, dead;
     int32_t status; /* why its team is broken, as the member has seen */
@@ -50,7 +51,7 @@ struct teams {
     uint64_t count; /* length of the list */
     struct teams_place place[WORLD_NODES_MAX];
     struct teams_member member[TEAM_RANKS_MAX];
-    uint32_t order[TEAM_RANKS_MAX]; /* ranks by place, then by member */
+    uint32_t order[TEAM_RANKS_MAX]; /* ranks in the order of places, then of members */
     uint64_t submitted;
 };
 

@@ -1,6 +1,6 @@
 /*
  * A whole cluster in one process, in virtual time: nodes with an engine each over the simulated
- * fabric, a control layer that only does what the real one does between engines and clients
+ * fabric, a control layer that does only what the real control does between engines and clients
  * (handshakes, notices), and clients that map their sessions and segments.
  *
  * Everything random comes from one seed. The first thing that goes wrong is kept in `failure` and
@@ -155,7 +155,7 @@ struct world_area {
 struct world_client {
     bool live;    /* the engine knows the client, which has not ended */
     bool open;    /* the client's end is not confirmed */
-    bool hostile; /* may be quarantined */
+    bool hostile; /* its quarantine is no failure of the world */
     bool quarantined;
     const char *reason; /* reason of the quarantine, in words */
     bool faulted;       /* the next answer of host->faulted, given once */

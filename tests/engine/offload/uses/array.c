@@ -38,7 +38,7 @@ static void raid5_open(struct uses *u)
         pairs[i - 1] = (struct uses_pair){i, 0};
     uses_bind(u, pairs, a->data, true);
     for (uint32_t to = 1; to <= a->data; to++) {
-        u->client[to].targets = 1; /* client 0 */
+        u->client[to].targets = 1; /* the only target is client 0 */
         uses_offload(u, to, true, sizeof(struct raid5));
         for (uint32_t from = a->data + 1; from < u->nodes; from++)
             pairs[count++] = (struct uses_pair){from, to};

@@ -18,7 +18,7 @@ struct transaction_log {
 };
 
 struct server {
-    uint64_t taken[WORLD_NODES_MAX]; /* bytes of each client's slice */
+    uint64_t taken[WORLD_NODES_MAX]; /* bytes of each client's slice that are used */
     uint32_t length;                 /* length of the longest puts */
     uint32_t count;                  /* entries that client 0 has read */
     struct entry entries[USES_OPS];

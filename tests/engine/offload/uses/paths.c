@@ -27,7 +27,7 @@ struct graph {
     struct {
         uint32_t client, vertex, weight;
     } edge[WORLD_NODES_MAX][VERTICES][DEGREE];
-    uint64_t distance[WORLD_NODES_MAX][VERTICES]; /* by the plain computation */
+    uint64_t distance[WORLD_NODES_MAX][VERTICES]; /* results of the plain computation */
 };
 
 static struct graph *graph_of(struct uses *u)

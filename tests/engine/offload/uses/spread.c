@@ -13,7 +13,7 @@ struct broadcast {
 
 struct spreading {
     uint64_t number;    /* number of the broadcast that has begun last, from 1 on */
-    uint32_t next;      /* target of client 0 that gets it next */
+    uint32_t next;      /* target of client 0 that gets the broadcast next */
     uint32_t length;    /* length of its bytes */
     uint32_t dead, may; /* how many clients have died, and may die */
 };

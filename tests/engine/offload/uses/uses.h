@@ -35,7 +35,7 @@ struct use_op {
     uint32_t from, to; /* clients */
     uint64_t place;    /* place of a put, in the region */
     uint32_t length;
-    uint64_t word[3]; /* for the use */
+    uint64_t word[3]; /* words that the use gives it */
     uint32_t ends;
     int status;
     uint32_t arrivals; /* for the use: how often its effect has arrived */
@@ -112,7 +112,7 @@ struct uses {
     uint32_t replies;
     struct use_reply reply[USES_OPS];
     struct {
-        uint32_t breaks, cuts, deaths, sleeps; /* in how many of 1000 rounds */
+        uint32_t breaks, cuts, deaths, sleeps; /* each happens in so many of 1000 rounds */
         bool crowded;                          /* clients have other work, so handlers take turns */
         bool cut;
         uint32_t ends[2];    /* nodes of the link that is cut */

@@ -46,7 +46,7 @@ struct chaos {
     struct chaos_plan plan;
     uint32_t ends, clients, nodes; /* the upper half of the ends are second contexts */
     bool opened[MODEL_ENDS_MAX];
-    int withdrawal[MODEL_ENDS_MAX]; /* request, or -1 */
+    int withdrawal[MODEL_ENDS_MAX]; /* request that withdraws its key, or -1 */
     struct chaos_remote remotes[MODEL_ENDS_MAX][MODEL_ENDS_MAX];
     uint32_t slots[MODEL_ENDS_MAX][2][SLOTS]; /* the operation that last used the slot, plus 1 */
     uint32_t silent;

@@ -16,8 +16,8 @@ struct crash_scenario {
     uint64_t ordered_write_max;
     uint32_t protocol;
     uint32_t rails;
-    void (*messages)(struct flood *f); /* instead of `run` */
-    uint32_t nodes;                    /* 0: two, for the four clients */
+    void (*messages)(struct flood *f); /* runs a scenario of messages, instead of `run` */
+    uint32_t nodes;                    /* nodes for the four clients; 0: two */
 };
 
 extern const struct crash_scenario crash_control_scenarios[];

@@ -20,7 +20,7 @@ struct crash_guard {
     uint32_t victim;
     bool armed;
     bool forking;     /* forks at every store; otherwise the node stops at store number `stop` */
-    uint64_t stop;    /* 0: never */
+    uint64_t stop;    /* number of the store at which the node dies; 0: never */
     uint64_t every;   /* with forks: only at each n-th store */
     uint64_t first;   /* with forks: from this store on; below `every` */
     uint64_t again;   /* stores until the process that took over dies; 0: by second_stop */

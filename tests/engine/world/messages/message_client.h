@@ -38,7 +38,7 @@ struct message_send {
     uint32_t count; /* number of arguments */
     uint64_t arguments[SESSION_ARGUMENTS_MAX];
     const void *payload; /* bytes of a Medium, or of an inline Long */
-    uint32_t length;     /* of the payload */
+    uint32_t length;     /* bytes of the payload */
     uint64_t offset;     /* for a Long: place in the remote region */
     uint64_t local_offset;
 };

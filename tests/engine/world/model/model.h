@@ -38,7 +38,7 @@ struct model_op {
 struct model_flush {
     uint64_t number;
     uint32_t from, to;
-    uint32_t count; /* operations of the pair before it */
+    uint32_t count; /* how many operations of the pair are before it */
 };
 #define MODEL_FLUSHES_MAX 64u
 
@@ -70,12 +70,12 @@ struct model {
     uint32_t count;
     struct model_op *ops;
     uint32_t op_count, op_room;
-    struct model_pair *pairs; /* count x count */
+    struct model_pair *pairs; /* a matrix of count x count */
     struct model_flush flushes[MODEL_FLUSHES_MAX];
     uint32_t flush_count;
     uint64_t flush_numbers;
     uint64_t counters_at; /* offset of the counters at each end; 0: there are no counters */
-    bool orders_kinds;    /* PATH_ORDERS_KINDS */
+    bool orders_kinds;    /* the path has PATH_ORDERS_KINDS */
     bool failed;
     char failure[300];
 };

@@ -20,7 +20,7 @@
 enum path_kind {
     PATH_PUT = 1,
     PATH_GET = 2,
-    PATH_FLUSH = 3,  /* only by `flush` */
+    PATH_FLUSH = 3,  /* submitted by `flush` only */
     PATH_ATOMIC = 4, /* adds one to a word of 8 bytes */
     PATH_SIGNAL = 5, /* a put with signal: PWC_NO_RCE changes nothing */
 };
@@ -65,7 +65,7 @@ struct path_signal {
 struct path_op {
     enum path_kind kind;
     uint32_t from;
-    uint32_t remote; /* from bind */
+    uint32_t remote; /* as `bind` has returned it */
     unsigned flags;  /* PWC_NO_LCE, ... */
     uint64_t remote_offset, local_offset, length;
     uint32_t pieces; /* 2 or more: a vector of this many pieces, which path_piece gives */
@@ -136,7 +136,7 @@ struct path {
     const struct path_calls *calls;
     void *context;
     uint32_t ends;
-    unsigned lacks; /* enum path_ability */
+    unsigned lacks; /* abilities that it lacks, enum path_ability */
     uint64_t packed_max;
     uint64_t message_max;
 };

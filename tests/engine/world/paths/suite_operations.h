@@ -14,7 +14,7 @@
 struct suite_case {
     const char *name;
     void (*run)(struct driver *s);
-    unsigned needs; /* enum path_ability */
+    unsigned needs; /* abilities that the case needs, enum path_ability */
 };
 
 extern const struct suite_case suite_cases[];

@@ -12,8 +12,8 @@ struct world_path {
     struct path path;
     struct world *world;
     uint32_t clients;
-    int withdrawal[WORLD_CLIENTS_MAX]; /* request, or -1 */
-    uint32_t cut[2];                   /* nodes */
+    int withdrawal[WORLD_CLIENTS_MAX]; /* request that withdraws the key, or -1 */
+    uint32_t cut[2];                   /* the two nodes whose link is cut */
     uint64_t restore_at;               /* round at which the link works again; 0: the link is up */
 };
 
