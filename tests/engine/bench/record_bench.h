@@ -85,7 +85,7 @@ void bench_bound(struct bench *b, uint32_t remote, int32_t status, uint32_t righ
         .node = 1, .slot = 2, .generation = 9                                                      \
     }
 void bench_remote(struct bench *b);
-/* Acknowledges all records that the engine has sent to us. */
+/* Acknowledges all records that the engine has sent to node 1. */
 void bench_ack(struct bench *b);
 /* Submits as the client; only the bytes that the record's size states are written. */
 void bench_submit(struct bench *b, const struct submit_record *record);
@@ -93,7 +93,7 @@ void bench_submit(struct bench *b, const struct submit_record *record);
 void bench_submit_unseen(struct bench *b, const struct submit_record *record);
 /* Consumes the next local event. Returns false if there is none. */
 bool bench_local_event(struct bench *b, struct event_record *out);
-/* The flow of the first bind. */
+/* The inflow of the first bind (bench_bind). */
 uint32_t bench_inflow(const struct bench *b);
 /* Bytes of remote events that the client has been shown. */
 uint64_t bench_events(const struct bench *b);
