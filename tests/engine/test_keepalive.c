@@ -289,8 +289,8 @@ static void finish_alone(struct alone *a)
     free(a->session);
 }
 
-/* Guards that an engine which is linked to two thousand peers, with no operation under way, asks
- * none of them and sets no time to wake. */
+/* Guards that an engine which is linked to two thousand peers asks none of them, and sets no time
+ * to wake, while no operation is under way. */
 static void many_idle(void)
 {
     static struct alone a;

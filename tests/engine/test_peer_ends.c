@@ -1,6 +1,6 @@
 /*
- * Contexts of the peer that end: which of its notes bring an event, and which event, and what
- * happens to the event when there is no room. One engine over a fabric that only remembers; the
+ * Contexts of the peer that end: which of the peer's notes bring an event, with which contents, and
+ * where the event waits when there is no room. One engine over a fabric that only remembers; the
  * test is the peer. One thread.
  */
 #include <errno.h>

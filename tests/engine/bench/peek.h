@@ -175,8 +175,8 @@ void poke_unmapped(struct engine *e, uint32_t segment);
 void poke_unregistered(struct engine *e, uint32_t segment);
 /* Lets another client seem to have had other work than handlers just now. */
 void poke_other_work(struct engine *e);
-/* Makes the client's handlers have this many gets under way, without entries in the table of gets;
- * or makes them owe this many units. */
+/* poke_gets makes the client's handlers have this many gets under way, without entries in the table
+ * of gets. poke_handler_debt makes the handlers owe this many units. */
 void poke_gets(struct engine *e, uint32_t client, uint32_t gets);
 void poke_handler_debt(struct engine *e, uint32_t client, uint32_t units);
 void poke_uid(struct engine *e, uint32_t client, uint32_t uid);

@@ -534,7 +534,7 @@ static void test_reply_space(void)
 }
 
 /* Guards that a reply gets through where the requests of both clients are held and neither client
- * has a free operation: a reply needs neither. */
+ * has a free operation: a reply waits for no held flow, and takes no free operation. */
 static void test_replies_pass_held_requests(void)
 {
     static const uint8_t payload[1000];

@@ -372,8 +372,9 @@ static void fails_at_submission(void)
     bench_free(b);
 }
 
-/* Guards that a payload which the fabric refuses makes the last record fail, whether that one is
- * submitted before the refusal or after it. The payload of the first piece is under way. */
+/* Guards that a payload which the fabric refuses makes the last record fail, whether the last
+ * record is submitted before the refusal or after it. The payload of the first piece is under way.
+ */
 static void fails_at_start(void)
 {
     for (int later = 0; later < 2; later++) {

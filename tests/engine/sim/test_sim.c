@@ -66,8 +66,8 @@ static void test_unordered(void)
     CU_ASSERT(sum.pieces > SEEDS * OPS);
 }
 
-/* Guards that a write which asks for `placed` never completes before it has landed. A plain write
- * may. Returns how often a write did. */
+/* Guards that a write with `placed` never completes before its bytes have landed, which a plain
+ * write may do. Returns how often a write completed before. */
 static uint32_t completions_before_landing(bool placed)
 {
     static struct fabric_pair p;

@@ -263,8 +263,9 @@ static void a_team_keeps_its_algorithms(void)
     free_pair(&p);
 }
 
-/* Guards that of a context whose calls move much data only a few are taken in a step, so that
- * others need not wait until all are begun; calls that move little are not held up. */
+/* Guards that a step takes only a few calls from a context whose calls move much data, so that
+ * other contexts need not wait until all of these have begun; calls that move little data are all
+ * taken. */
 static void large_calls_take_turns(void)
 {
     static const struct {

@@ -107,8 +107,8 @@ struct path_calls {
     int (*flush)(void *context, uint32_t from, uint32_t remote, uint64_t number);
     uint64_t (*flushed)(void *context, uint32_t from);
     int (*probe)(void *context, uint32_t end, struct pwc_event *out);
-    /* Lets time pass. Returns false when nothing will happen any more before a call submits or
-     * probes. */
+    /* Lets time pass. Returns false when nothing more will happen until the next submission or
+     * probe. */
     bool (*progress)(void *context);
     /* Whether everything that this end has submitted has ended. */
     bool (*idle)(void *context, uint32_t end);
