@@ -7,9 +7,11 @@
  *     test_crash [--every K] [--first F] [--again M]    all
  *     test_crash [--every K] [--first F] [--again M] --scenario S --victim V [--store N [--trace]]
  *
- * With --every, a death only before each K-th store; which one is the first follows from the day,
- * or from --first, so that all stores have their turn in K days. With --again, each second death M
- * stores after the first. With --store, one death again.
+ * With --every, the node dies only before each K-th store; the first of these follows from the day,
+ * or from --first, so that all stores have their turn in K days. With --again, each second death is
+ * M stores after the first. With --store, one death is run again.
+ *
+ * Thread: one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -56,7 +58,7 @@ static void run_row(struct driver *d)
                                       .flags = i == 0 ? PWC_NO_LCE : 0});
 }
 
-/* As above, while end 1 does not look: the last events spill. */
+/* As run_row, while end 1 takes no events: the last events spill. */
 static void run_row_spill(struct driver *d)
 {
     d->silent = 1u << 1;
@@ -83,7 +85,7 @@ static void run_get(struct driver *d)
                     .from = 0, .to = 1, .kind = PATH_GET, .length = 300, .flags = PWC_NO_RCE});
 }
 
-/* Short pieces in blocks, a long one with them, and reads. */
+/* Vectors: short pieces in blocks, a long one with them, and reads. */
 static void run_vectors(struct driver *d)
 {
     static const unsigned flags[] = {0, PWC_UNORDERED};
@@ -150,7 +152,8 @@ static void run_errors(struct driver *d)
     driver_finish(d);
 }
 
-/* End 1 does not look: spill, STOP, refusal, and GO when it looks again. */
+/* End 1 takes no events: this leads to spill, STOP and refusal, and to GO when it takes events
+ * again. */
 static void run_spill(struct driver *d)
 {
     d->silent = 1u << 1;
@@ -204,8 +207,8 @@ static void run_death(struct driver *d)
     driver_finish(d);
 }
 
-/* Atomics in rows and alone, with and without values: none is done twice, and one that a death
- * leaves in doubt is reported so. */
+/* Atomics in rows and alone, with and without values: none is done twice, and an atomic that a
+ * death leaves in doubt is reported so. */
 static void run_atomics(struct driver *d)
 {
     static const unsigned flags[] = {0, PWC_NO_LCE, PWC_NO_RCE, PWC_FENCE};
@@ -219,7 +222,7 @@ static void run_atomics(struct driver *d)
                               .remote_offset = 64 + i % MODEL_COUNTERS * 8,
                               .length = 8,
                               .fetch = i / 6 % 2,
-                              .shaken = true}; /* its daemon may die when it has changed the word */
+                              .shaken = true}; /* the node may die when it has changed the word */
 
         driver_submit_over(d, driver_remote(d, op.from, op.to), &op);
         if (i % 8 == 7)
@@ -228,7 +231,7 @@ static void run_atomics(struct driver *d)
     driver_finish(d);
 }
 
-/* As above, while end 1 does not look: events spill, and refused operations are done later,
+/* As run_atomics, while end 1 takes no events: events spill, and refused operations are done later,
  * once. */
 static void run_atomics_spill(struct driver *d)
 {
@@ -252,8 +255,8 @@ static void run_atomics_spill(struct driver *d)
     driver_finish(d);
 }
 
-/* Signals with each kind of payload: none is done twice, and one whose addition a death leaves in
- * doubt is reported so. */
+/* Signals with each kind of payload: none is done twice, and a signal whose addition a death leaves
+ * in doubt is reported so. */
 static void run_signals(struct driver *d)
 {
     static const uint64_t lengths[] = {0, 8, 60, 700};
@@ -268,7 +271,7 @@ static void run_signals(struct driver *d)
     driver_finish(d);
 }
 
-/* The engine submits on its own, to a client of the other node. */
+/* The engine submits operations of its own, to a client of the other node. */
 static void run_own(struct driver *d)
 {
     struct world *w = ((struct world_path *)d->path->context)->world;
@@ -321,7 +324,8 @@ static const struct crash_scenario scenarios[] = {
     {"the engine's own", run_own, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 
-/* The scenarios of messages and of control follow ours. */
+/* The number of all scenarios: those of messages, control, teams and offloads follow the ones here.
+ */
 static size_t scenario_count(void)
 {
     return COUNT(scenarios) + crash_message_count + crash_control_count + crash_team_count +
@@ -347,8 +351,8 @@ struct deaths {
     uint64_t every, first, again;
 };
 
-/* Runs one scenario: with a fork at every store (stop 0), or with a stop at one. A child does not
- * return. NULL or what failed. */
+/* Runs one scenario: with a fork at every store (stop 0), or with a stop at one store. A child does
+ * not return. Returns NULL, or what failed. */
 static const char *run(size_t number, uint32_t victim, uint64_t stop, struct deaths deaths,
                        FILE *trace, struct crash_guard *g, const char *name, char failure[400])
 {
@@ -423,7 +427,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
     return driver.failed ? failure : NULL;
 }
 
-/* All crashes of one scenario and victim. Returns how many went wrong. */
+/* Runs all crashes of one scenario and victim. Returns how many went wrong. */
 static uint64_t run_all_stores(size_t number, uint32_t victim, struct deaths deaths,
                                const char *name)
 {

@@ -1,5 +1,5 @@
-/* The use as a RAID-5 array (uses.h): client 0 has the parity, some have data, the others write.
- * Thread: one. */
+/* The use as a RAID-5 array (uses.h): client 0 keeps the parity, some clients keep data, and the
+ * others write. Thread: one. */
 #include "tests/engine/offload/uses/uses.h"
 
 #include <errno.h>
@@ -7,14 +7,14 @@
 
 enum { DATA_MAX = 8, WRITE_MAX = 3000 };
 
-/* As examples/handlers/raid5.c has it. */
+/* The state of the handlers, as in examples/handlers/raid5.c. */
 struct raid5 {
     uint64_t parity;
     uint8_t difference[4096];
 };
 
 struct array {
-    uint32_t data; /* servers 1 to this have data */
+    uint32_t data; /* clients 1 to this one keep data */
 };
 
 static struct array *array_of(struct uses *u)
@@ -22,7 +22,7 @@ static struct array *array_of(struct uses *u)
     return (struct array *)u->own;
 }
 
-/* The parity's server has its offload before the data servers bind it. */
+/* Gives the server of the parity its offload before the data servers bind it. */
 static void raid5_open(struct uses *u)
 {
     struct uses_pair pairs[WORLD_NODES_MAX * DATA_MAX];
@@ -38,7 +38,7 @@ static void raid5_open(struct uses *u)
         pairs[i - 1] = (struct uses_pair){i, 0};
     uses_bind(u, pairs, a->data, true);
     for (uint32_t to = 1; to <= a->data; to++) {
-        u->client[to].targets = 1; /* client 0 */
+        u->client[to].targets = 1; /* the only target is client 0 */
         uses_offload(u, to, true, sizeof(struct raid5));
         for (uint32_t from = a->data + 1; from < u->nodes; from++)
             pairs[count++] = (struct uses_pair){from, to};
@@ -46,7 +46,8 @@ static void raid5_open(struct uses *u)
     uses_bind(u, pairs, count, true);
 }
 
-/* Each client writes to a slice of its own of each server, to the same places again and again. */
+/* Each client writes to a slice of its own at each data server, to the same places again and again.
+ */
 static bool raid5_submit(struct uses *u)
 {
     uint32_t data = array_of(u)->data, slice = USES_PART / u->nodes & ~63u;
@@ -55,7 +56,7 @@ static bool raid5_submit(struct uses *u)
                         .length = 8 * uses_below(u, (uses_below(u, 3) ? 300 : WRITE_MAX) / 8)};
     uint8_t *bytes;
 
-    op.length += uses_below(u, 10) == 0 ? 4 : 0; /* such a put is refused */
+    op.length += uses_below(u, 10) == 0 ? 4 : 0; /* a put of such a length is refused */
     bytes = uses_room(u, op.from, op.length);
     if (!bytes)
         return false;
@@ -70,7 +71,8 @@ static int raid5_status(const struct uses *u, const struct use_op *op)
     return op->length % 8 == 0 ? 0 : -EREMOTEIO;
 }
 
-/* The data of a server are what was written last. Returns how many packets have come to it. */
+/* Checks that a server's data are what was written last. Returns how many packets have arrived
+ * there. */
 static uint64_t check_data(struct uses *u, uint32_t server, uint8_t *parity)
 {
     static uint8_t expected[USES_PART];
@@ -99,7 +101,7 @@ static uint64_t check_data(struct uses *u, uint32_t server, uint8_t *parity)
     return packets;
 }
 
-/* Each packet at a data server has sent its difference to the parity once. */
+/* Checks that each packet at a data server has sent its difference to the parity once. */
 static void raid5_check(struct uses *u)
 {
     static uint8_t parity[USES_PART];

@@ -9,9 +9,9 @@
 enum { SERVERS_MAX = 4 };
 
 struct servers {
-    uint32_t count;     /* the first clients */
-    uint64_t slots;     /* of each table */
-    uint32_t keys;      /* of each client, at each server */
+    uint32_t count;     /* the first clients are servers */
+    uint64_t slots;     /* slots of each server's table */
+    uint32_t keys;      /* keys of each client, at each server */
     uint32_t done[256]; /* for checks: replies of a pair that have been seen */
 };
 
@@ -20,7 +20,7 @@ static struct servers *servers_of(struct uses *u)
     return (struct servers *)u->own;
 }
 
-/* Some servers; all others bind them. */
+/* Opens some servers, which all other clients bind. */
 static void open_servers(struct uses *u, uint32_t state_bytes)
 {
     struct servers *s = servers_of(u);
@@ -50,7 +50,7 @@ static struct use_op draw_request(struct uses *u)
                            .to = uses_below(u, s->count)};
 }
 
-/* The next of the replies that handlers of this operation's target gave to its origin. */
+/* Returns the next of the replies that handlers of this operation's target gave to its origin. */
 static const struct use_reply *next_reply(struct uses *u, const struct use_op *op)
 {
     struct servers *s = servers_of(u);
@@ -58,7 +58,7 @@ static const struct use_reply *next_reply(struct uses *u, const struct use_op *o
     return uses_reply(u, op->from, op->to, s->done[op->from * SERVERS_MAX + op->to]++);
 }
 
-/* Which operations their target's own client has had. */
+/* Marks the operations that their target's own client has had. */
 static void mark_deferred(struct uses *u)
 {
     for (uint32_t i = 0; i < u->replies && !u->world->failed; i++) {
@@ -73,7 +73,7 @@ static void mark_deferred(struct uses *u)
     }
 }
 
-/* Each server's handlers have run once on each of its requests that has not failed. */
+/* Checks that each server's handlers have run once on each of its requests that has not failed. */
 static void check_counts(struct uses *u)
 {
     const struct servers *s = servers_of(u);
@@ -96,7 +96,7 @@ static void check_counts(struct uses *u)
 
 enum { VALUE_MAX = 48, KEYS = 8, KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2, USED = 1 };
 
-/* As examples/handlers/key_value.c has them. */
+/* An entry of the table, as in examples/handlers/key_value.c. */
 struct slot {
     uint64_t key;
     uint32_t use, length;
@@ -107,10 +107,10 @@ struct key_value {
     uint64_t slots, used;
 };
 
-/* The plain table: at each server, for each client, its keys. */
+/* An entry of the plain table: for each server, for each client, its keys. */
 struct known {
     bool used;
-    uint32_t length, number; /* of the insert */
+    uint32_t length, number; /* number of the insert, and length of its value */
 };
 
 static void key_value_open(struct uses *u)
@@ -119,7 +119,7 @@ static void key_value_open(struct uses *u)
 
     s->count = draw_servers(u);
     s->keys = 1 + uses_below(u, KEYS);
-    s->slots = 8u << uses_below(u, 6); /* walks may be too long for handlers */
+    s->slots = 8u << uses_below(u, 6); /* many walks may be too long for handlers */
     u->flags = uses_below(u, 2) * ENGINE_OFFLOAD_QUIET;
     for (uint32_t i = 0; i < s->count; i++) {
         struct key_value state = {.slots = s->slots};
@@ -129,7 +129,8 @@ static void key_value_open(struct uses *u)
     open_servers(u, sizeof(struct key_value));
 }
 
-/* Each client has keys of its own, so what a request finds depends on its own requests alone. */
+/* Submits a request. Each client has keys of its own, so what a request finds depends on its own
+ * requests alone. */
 static bool key_value_submit(struct uses *u)
 {
     struct use_op op = draw_request(u);
@@ -151,7 +152,8 @@ static int key_value_status(const struct uses *u, const struct use_op *op)
     return op->length > VALUE_MAX ? -EREMOTEIO : 0;
 }
 
-/* A request that handlers have answered: the answer is that of the plain table. */
+/* Takes a request that handlers have answered, and checks that the answer is that of the plain
+ * table. */
 static void key_value_step(struct uses *u, uint32_t number, struct known *k)
 {
     const struct use_op *op = &u->op[number];
@@ -177,7 +179,7 @@ static void key_value_step(struct uses *u, uint32_t number, struct known *k)
         k->used = false;
 }
 
-/* The table has these keys alone, each with its value. */
+/* Checks that the server's table has just these keys, each with its value. */
 static void check_table(struct uses *u, uint32_t server, const struct known *known, uint64_t used)
 {
     const struct slot *slots = (const void *)uses_region(u, server);
@@ -242,7 +244,7 @@ const struct use use_key_value = {.name = "keys and values",
 
 enum { ROWS = 1024, ROWS_READ = 200, REPLY_ROWS = 16, NAME = 24 };
 
-/* As examples/handlers/conditional_read.c has it. */
+/* As in examples/handlers/conditional_read.c. */
 struct row {
     uint64_t id;
     uint8_t name[NAME];
