@@ -156,7 +156,8 @@ static void flags(void)
     config_free(&config);
 }
 
-/* A daemon for a single task waits for no other task, and looks up no other node. */
+/* A daemon that only checks its configuration (`alone`) waits for no other task, and asks no other
+ * node. */
 static void looked_at_alone(void)
 {
     static const char *const settings[SETTINGS_MAX] = {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a",
