@@ -107,8 +107,7 @@ static void clients_are_spread(void)
     close(s[1]);
     close(s[4]);
     CU_ASSERT_TRUE(becomes(3, 0, 2));
-    for (uint32_t i = 0; i < 2;
-         i++) { /* an attached rank is refused, though another engine is emptier */
+    for (uint32_t i = 0; i < 2; i++) { /* an attached rank, whose engine is not the emptiest */
         refused = join(2, &status);
         CU_ASSERT_EQUAL(status, -EADDRINUSE);
         close(refused);

@@ -24,8 +24,9 @@ static struct daemon d;
 static struct holdings quiet;
 static const char *program, *threads = "1";
 
-/* Starts the daemon. Engines of one node link when they first need each other, and those
- * descriptors stay; so a first team is formed before the test counts what the daemon holds. */
+/* Starts the daemon, and notes what it holds. With several engines the number of descriptors is not
+ * compared later: engines of a node link when they first need each other, and keep those
+ * descriptors. */
 static bool start(const char *const *options)
 {
     if (daemon_start(&d, program, options) < 0 || !look_holdings(&d, &quiet))
