@@ -202,7 +202,7 @@ class Nodes:
             time.sleep(0.05)
 
     def wrong(self):
-        """Returns, as text, what no attacker may cause: a daemon that has ended, or given up a node."""
+        """Returns, as text, what no attacker may cause: a daemon has ended, or has given up a node."""
         found = []
         for daemon in self.daemons:
             if daemon.process.poll() is not None:
