@@ -180,10 +180,10 @@ static const char *const elsewhere[] = {
     "rank_is.rank",          /* test_peer_ranks */
     "rank_is.instance",      /* test_peer_ranks */
     "rank_is.uid",           /* test_peer_ranks */
-    "rank_at.instance",      /* of an open job: test_peer_ranks */
+    "rank_at.instance",      /* only open jobs have one: test_peer_ranks */
     "publication.cookie",    /* any number, which the answer repeats */
     "look_for.cookie",       /* any number, which the answer repeats */
-    "rank_at.uid",           /* whose job it is: any */
+    "rank_at.uid",           /* the user whose job it is: any */
     "rank_at.gone",          /* either */
     "rank_at.cookie",        /* any number, which the answer repeats */
     "where_is.cookie",       /* any number, which the answer repeats */
@@ -191,11 +191,11 @@ static const char *const elsewhere[] = {
     "contribution.give_up",  /* either */
     "greeting.release",      /* text for a message: versions */
     "offer.incarnation",     /* compared only */
-    "offer.consumed",        /* for a state that both know: tests/engine */
+    "offer.consumed",        /* matters for a state that both sides know: tests/engine */
     "offer.peer_state_id",   /* compared only */
     "offer.ring_address",    /* theirs, given back to them */
     "offer.ring_key",        /* theirs, given back to them */
-    "offer.flags",           /* none is known yet */
+    "offer.flags",           /* no flag is defined yet */
 };
 
 static bool is_covered(const char *path)
@@ -235,7 +235,7 @@ static void expect_refusal(struct raw_peer *p, int status, const char *says)
     CU_ASSERT_TRUE(raw_hangs_up(p->socket));
 }
 
-/* The frames that must come before the one that a row is about. */
+/* Sends the frames that must come before the frame of a row. */
 static void prepare(struct raw_peer *p, const struct row *row)
 {
     Pwc__PeerFrame frame;

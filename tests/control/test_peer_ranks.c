@@ -322,7 +322,8 @@ static void home_is_older(void)
     raw_peer_close(&p);
 }
 
-/* The daemon announces a rank of an open job with its instance, and the names behind it. */
+/* On a new link the daemon announces a rank of an open job with its instance, and then its
+ * names. */
 static void announces_its_names(void)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -469,7 +470,7 @@ static void not_announced_again(void)
     raw_peer_close(&p);
 }
 
-/* The daemon names its own ranks, then the one that attaches, then the end of the list. */
+/* On a new link the daemon announces its own ranks, and then the end of the list. */
 static void announces_its_ranks(void)
 {
     struct holdings before;

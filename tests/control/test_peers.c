@@ -33,7 +33,7 @@ static bool start(struct daemon *d, const char *node, const char *secret, const 
     return plan_start(d, program, node, secret, list);
 }
 
-/* Names a job whose directory is on this node, counting from `i` on. */
+/* Finds the name of a job whose home is this node; the search begins with number `i`. */
 static const char *job_from(uint32_t node, int i)
 {
     static char name[16];
@@ -224,7 +224,7 @@ static void one_job_by_munge(void)
 static void refused_by_munge(void)
 {
     static const struct {
-        const char *munge, *says; /* of node 1; NULL: node 1 uses the secret */
+        const char *munge, *says; /* MUNGE of node 1 (NULL: the secret), and a text for the logs */
         /* The node that connects: it receives a refusal before either side has proven itself. */
         uint32_t from;
     } rows[] = {

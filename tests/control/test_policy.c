@@ -42,7 +42,7 @@ struct user {
 /* The outcome of a child that ran as another user. */
 struct outcome {
     int connected; /* result of connect: 0 or a negative errno */
-    int status;    /* of Hello, and of a context */
+    int status;    /* result of Hello, and then of opening a context */
     char text[512];
 };
 

@@ -171,7 +171,8 @@ static void reports_its_status(void)
     stop();
 }
 
-/* Signs of life come from an engine that always sleeps, and from one that never does. */
+/* The daemon gives signs of life with an engine that sleeps whenever it can, and with one that
+ * never sleeps. */
 static void idle_and_busy_live(void)
 {
     static const char *const modes[] = {"sleep", "dedicated"};

@@ -50,7 +50,7 @@ struct player {
     uint64_t begun[STAGE_RANKS], ended[STAGE_RANKS]; /* operations towards each rank */
     uint64_t heard[STAGE_RANKS];                     /* remote events from each rank */
     bool lost;                                       /* an operation has failed so */
-    pwc_team *world;                                 /* of all, in ROLE_MEMBER; NULL: none made */
+    pwc_team *world;                                 /* in ROLE_MEMBER: the team of all, or NULL */
     struct player_offload offload;                   /* the victim's offload, in ROLE_HANDLERS */
     char why[200];                                   /* the first error that was found, or "" */
 };

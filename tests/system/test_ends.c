@@ -423,8 +423,8 @@ static void test_calls_that_wait(void)
     rank_detach(&r);
 }
 
-/* Restarts the cluster with a short deadline for peers. The other tests need a long one, because a
- * busy machine may delay a daemon. */
+/* Restarts the cluster with a short deadline for peers. The other tests need the longer default,
+ * because a busy machine may delay a daemon. */
 static void be_impatient(void)
 {
     static const char *const keys[] = {"--peer-deadline-ms", "1000", NULL};

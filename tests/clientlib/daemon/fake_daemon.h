@@ -102,10 +102,10 @@ void fake_daemon_stop(struct fake_daemon *daemon);
 /* Wakes the daemon, so that it looks at `hold` again. */
 void fake_daemon_kick(struct fake_daemon *daemon);
 
-/* For hooks: send a reply, with descriptors. */
+/* For hooks: sends a reply, with descriptors. */
 void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, const int *fds,
                        int fd_count);
-/* For hooks: what happens to a request that no hook takes. */
+/* For hooks: handles a request as the daemon does without a hook. */
 void fake_daemon_handle(struct fake_daemon *daemon, const Pwc__ClientRequest *request);
 /* Whether replies come without their descriptors from now on. */
 void fake_lose_descriptors(struct fake_daemon *daemon, bool lose);

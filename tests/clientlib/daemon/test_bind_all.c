@@ -31,11 +31,11 @@ static struct {
     _Atomic unsigned binds, unbinds;
     _Atomic int refuse;   /* the next bind: a negative errno; 0: nothing */
     _Atomic bool late;    /* the next bind waits for its answer until this is false again */
-    _Atomic int delay_ms; /* of each bind */
+    _Atomic int delay_ms; /* delay of each bind */
     size_t no_memory;     /* allocating an array of elements of this size fails; 0: none fails */
     _Atomic unsigned exchanges;
     _Atomic int exchanged; /* the number that this rank has given as `regions` */
-    int32_t other_regions; /* of rank 1 */
+    int32_t other_regions; /* `regions` of rank 1 */
     uint64_t longer;       /* by so many bytes rank 1 exaggerates its region's length */
 } script;
 

@@ -28,11 +28,11 @@ enum { BATCH = 8, MANY = 900 };
 static struct {
     _Atomic unsigned binds, unbinds;
     _Atomic bool shut;       /* the daemon waits in the next bind until this is false */
-    _Atomic int delay_us;    /* of each bind */
+    _Atomic int delay_us;    /* delay of each bind */
     _Atomic int refuse;      /* the next bind: a negative errno; 0: nothing */
     _Atomic unsigned batch;  /* answers so many binds at once, last one first */
     uint8_t *kept[BATCH];    /* packed requests of these binds */
-    size_t kept_size[BATCH]; /* and their lengths */
+    size_t kept_size[BATCH]; /* lengths of these requests */
     unsigned kept_count;
 } script;
 
@@ -84,7 +84,7 @@ static bool hook(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
 struct stage {
     struct world *w;
     pwc_ctx *a, *b;
-    struct pwc_key key; /* of the world's region */
+    struct pwc_key key; /* key of the world's region */
     unsigned handled;
 };
 

@@ -568,8 +568,8 @@ struct user {
     bool good;
 };
 
-/* A thread with a context and memory of its own opens and closes regions beside those of the
- * others. */
+/* A thread with a context and memory of its own, which opens and closes regions while other threads
+ * do so, too. */
 static void *use_from_thread(void *argument)
 {
     enum { ROUNDS = 200 };

@@ -343,7 +343,7 @@ static void *let_answers_go(void *argument)
     struct world *w = argument;
     struct doorbell_word *bell = &w->daemon.contexts[1].session.shared->event_bell;
 
-    while (atomic_load(&bell->armed) == 0) /* until the main thread sleeps, or will in a moment */
+    while (atomic_load(&bell->armed) == 0) /* waits until the main thread sleeps, or is about to */
         usleep(100);
     w->daemon.hold_answers = false;
     fake_daemon_kick(&w->daemon);
@@ -451,7 +451,7 @@ static void *release_later(void *argument)
     struct world *w = argument;
     struct doorbell_word *bell = &w->daemon.contexts[0].session.shared->event_bell;
 
-    while (atomic_load(&bell->armed) == 0) /* until the main thread sleeps, or will in a moment */
+    while (atomic_load(&bell->armed) == 0) /* waits until the main thread sleeps, or is about to */
         usleep(100);
     w->daemon.hold = false;
     fake_daemon_kick(&w->daemon);

@@ -1,6 +1,6 @@
 /*
- * Operations over loose memory, which stands in no region: every kind, on both paths, with lengths
- * around all bounds, from memory of every sort. Against a daemon on a thread.
+ * Operations over loose memory, which is in no region: every kind of operation, on both paths, with
+ * lengths around all bounds, and from every kind of memory. Against a daemon on a thread.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -286,7 +286,7 @@ static int go(struct path *p, bool get, uint8_t *here, pwc_cid lid, pwc_cid rid,
                : pwc_put(p->to_b, THERE, here, MOST, lid, rid, flags);
 }
 
-/* Each flag means for a long operation what it means for others. */
+/* Each flag has its usual meaning for a long operation, too. */
 static void flags(struct path *p)
 {
     uint8_t *here = calloc(1, MOST);
@@ -319,8 +319,8 @@ static void test_flags(void)
     on_both(flags);
 }
 
-/* A small ring: a payload that is short enough to be packed does not fit beside the longest ids,
- * and goes another way; long payloads do as ever. */
+/* A small ring: a payload that is short enough to be packed does not fit beside the longest ids, so
+ * it is not packed; long payloads work as with large rings. */
 static void test_small_rings(void)
 {
     struct world *w = world_new_sized(SESSION_RING_MIN, NULL);

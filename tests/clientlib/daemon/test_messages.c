@@ -17,7 +17,7 @@ enum {
     OTHER = 64, /* an index without a handler */
     COUNT = PWC_AM_ARGUMENTS_MAX,
     AT = 1 << 19,             /* where Longs land in the region */
-    REPLY_AT = 3 * (1 << 18), /* and replies */
+    REPLY_AT = 3 * (1 << 18), /* where replies land in the region */
 };
 
 static const pwc_cid none;

@@ -100,8 +100,8 @@ static void expect_at_b(struct two *t, uint64_t id)
 /* ---- answers --------------------------------------------------------------------------------- */
 
 struct answering {
-    pwc_remote *to; /* of a Long */
-    unsigned index; /* to which */
+    pwc_remote *to; /* the remote for a Long as reply; NULL: replies with a Short */
+    unsigned index; /* index of the reply's handler */
     unsigned flags;
     int rc;
     unsigned asked;

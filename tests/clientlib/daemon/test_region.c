@@ -57,7 +57,7 @@ static void test_local_only(void)
 
     CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, BIG, 0, &regions[0]), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, 0, PWC_MOVE, &regions[1]), 0);
-    CU_ASSERT_EQUAL(w->daemon.regions_open, 1); /* of the world */
+    CU_ASSERT_EQUAL(w->daemon.regions_open, 1); /* the world's region */
     for (int i = 0; i < 2; i++) {
         uint8_t *at = pwc_region_addr(regions[i]);
 
@@ -205,7 +205,7 @@ static void test_moved_region(void)
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
     CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
 
-    /* Moved memory stays when the client goes. */
+    /* Moved memory stays when the client ends. */
     CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_REMOTE_RW, PWC_MOVE, &region), 0);
     world_free(w);
     CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);

@@ -226,7 +226,8 @@ static void test_beside_events(void)
     two_free(t);
 }
 
-/* The destination of a get that stands in a registered region is filled when its request ends. */
+/* A get into memory that is registered through a copy: the destination is filled when the request
+ * has ended. */
 static void test_get_through_a_copy(void)
 {
     static uint8_t destination[8192];

@@ -13,7 +13,8 @@
 
 enum { PAGES = 8 };
 
-/* The last region that the daemon was asked for, and what it refuses. */
+/* The last region that the daemon was asked for, and the errors with which it refuses segments and
+ * regions. */
 static struct {
     _Atomic uint32_t segment;
     _Atomic uint64_t offset, length;
@@ -79,18 +80,18 @@ static void test_overlaps(void)
     static const struct {
         long from, to; /* bytes from the start of page 2, in eighths of a page */
         int result;
-        unsigned segments; /* of the daemon */
+        unsigned segments; /* open segments of the daemon */
         long offset;       /* in its segment, in eighths */
     } rows[] = {
         {4, 20, 0, 2, 4},        /* the first range again: its tract is pages 2 to 4 */
         {0, 24, 0, 2, 0},        /* all of the tract */
         {1, 2, 0, 2, 1},         /* bytes beside the first range, in its first page */
-        {23, 24, 0, 2, 23},      /* and in its last page */
+        {23, 24, 0, 2, 23},      /* bytes beside the range, in its last page */
         {8, 16, 0, 2, 8},        /* the page between */
         {-1, 4, -EEXIST, 2, 0},  /* begins before */
-        {20, 25, -EEXIST, 2, 0}, /* ends behind */
+        {20, 25, -EEXIST, 2, 0}, /* ends after the tract */
         {-8, 32, -EEXIST, 2, 0}, /* more on both sides */
-        {-1, 0, 0, 3, 7},        /* up to the tract: a page of its own */
+        {-1, 0, 0, 3, 7},        /* ends where the tract begins: a page of its own */
         {24, 25, 0, 3, 0},       /* from its end */
         {30, 40, 0, 3, 6},       /* apart */
     };

@@ -15,14 +15,14 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
-    END = 1 << 20,     /* of the region */
+    END = 1 << 20,     /* end of the region */
     HERE = 512 * 1024, /* from here on the region is the local side, before it the remote side */
     LID = 5,
     RID = 6,
     SOME = 2 * PWC_PIECES_MAX,
 };
 
-static struct pwc_piece list[SOME]; /* of the test that runs */
+static struct pwc_piece list[SOME]; /* the pieces of the running test */
 
 static uint8_t *here(const struct path *p)
 {

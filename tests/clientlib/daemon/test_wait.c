@@ -14,7 +14,7 @@ static void *release_later(void *argument)
     struct world *w = argument;
     struct doorbell_word *bell = &w->daemon.contexts[0].session.shared->event_bell;
 
-    while (atomic_load(&bell->armed) == 0) /* until the main thread sleeps, or will in a moment */
+    while (atomic_load(&bell->armed) == 0) /* waits until the main thread sleeps, or is about to */
         usleep(100);
     w->daemon.hold = false;
     fake_daemon_kick(&w->daemon);

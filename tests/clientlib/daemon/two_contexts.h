@@ -19,7 +19,7 @@ struct two {
     struct world *w;
     pwc_ctx *a, *b;
     pwc_remote *to_b;
-    pwc_request *request; /* of a */
+    pwc_request *request; /* a request of context a */
     unsigned handled;     /* messages, by b's handler */
 };
 

@@ -23,7 +23,7 @@ struct pair {
     struct message last;
     uint8_t payload[MEDIUM];
     bool inside_ring;
-    int result; /* of the next delivery */
+    int result; /* result that the next delivery returns */
     int status;
     bool reply; /* reply to each request that may be replied to, without a payload */
 };

@@ -20,7 +20,7 @@ struct hall {
     struct mapping mapping, pairs[2];
     struct channel channel;
     struct pair_writer hostile, honest; /* write requests to us */
-    struct pair_writer answers;         /* of the hostile neighbour, as our target */
+    struct pair_writer answers;         /* writes the hostile neighbour's replies to us */
     struct direct_pair *ours;           /* our pair to the hostile neighbour */
     unsigned delivered;                 /* number of messages */
 };

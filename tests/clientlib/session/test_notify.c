@@ -16,7 +16,7 @@
 
 enum {
     RING = SESSION_RING_MIN,
-    FAR = 1,  /* the peer behind the remote ring */
+    FAR = 1,  /* the peer whose events come in the remote ring */
     NEAR = 2, /* the neighbour */
     SPACE = 7,
     STEPS = 200000,

@@ -116,7 +116,7 @@ static void values(void)
     }
 }
 
-/* The longest text that a key takes, and the first one that is too long. */
+/* The longest text that a key accepts, and a text of one byte more. */
 static void lengths(void)
 {
     const size_t most = CONFIG_TEXT_MAX * 256;
@@ -427,7 +427,7 @@ static void node_lists(void)
         const char *text;
         char separator;
         int expected;     /* number of nodes, or the error */
-        const char *host; /* of the last node */
+        const char *host; /* host of the last node */
     } rows[] = {
         {"a:1", ',', 1, "a"},
         {"a:1,b.example:65535", ',', 2, "b.example"},

@@ -356,8 +356,8 @@ static void shares_of_jobs(void)
     directory_clear(&d);
 }
 
-/* Bytes are shared out in the same way: those of tables, and those that exchanges gather, which are
- * charged when they are given. */
+/* Users share bytes in the same way: the bytes of tables, and the bytes that exchanges gather,
+ * which are charged when a rank contributes them. */
 static void shares_of_bytes(void)
 {
     static const struct directory_shares others = {0};
@@ -638,7 +638,7 @@ static void a_rank_leaves(void)
     part = (struct directory_part){.rank = 2, .size = 3, .sequence = 2, .node = 2};
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -EHOSTDOWN);
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
-    CU_ASSERT_EQUAL(g->odd_rank, 1); /* the one that has left */
+    CU_ASSERT_EQUAL(g->odd_rank, 1); /* the rank that has left */
     directory_gather_close(&d, at, g);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 3, 0), 0);
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);

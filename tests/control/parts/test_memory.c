@@ -521,7 +521,7 @@ static void withdrawals_refused(void)
     ask_region_close(QUESTION);
     come_back(-EINVAL);
     expect_answer(-EINVAL, "region 3 is not yours, or not open");
-    /* The client has left meanwhile, and what waited for it is gone. */
+    /* The client has ended meanwhile, and with it the request that waited for the answer. */
     for (int result = -1; result <= 1; result++) {
         ask_region_close(QUESTION);
         cookie = t.posted->region.cookie;

@@ -9,7 +9,7 @@
 
 enum { LOOKS = 8 };
 
-/* The rounds of one or two engines at each look, and what the watchdog does then. */
+/* The rounds of one or two engines at each look, and what the watchdog then does. */
 static const struct trace {
     const char *what;
     uint32_t engines;
