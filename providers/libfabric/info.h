@@ -36,7 +36,7 @@ extern struct fi_provider info_provider;
 int info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
              const struct fi_info *hints, struct fi_info **out);
 
-/* Whether the memory mode is FI_MR_BASIC, or has all bits that this stands for. */
+/* Whether the memory mode is FI_MR_BASIC, as older applications ask for it. */
 bool info_is_basic(int mr_mode);
 
 void info_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
