@@ -7,8 +7,8 @@
  *
  * Thread: the progress thread. Its close closes both fabrics.
  */
-#ifndef PWC_CONTROL_ROUTER_H
-#define PWC_CONTROL_ROUTER_H
+#ifndef PWC_FABRIC_ROUTER_H
+#define PWC_FABRIC_ROUTER_H
 
 #include "daemon/fabric/fabric.h"
 

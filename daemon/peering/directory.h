@@ -15,8 +15,8 @@
  * trusts its arguments, which come from other nodes. Thread: the thread that owns the struct
  * (control).
  */
-#ifndef PWC_ENGINE_DIRECTORY_H
-#define PWC_ENGINE_DIRECTORY_H
+#ifndef PWC_PEERING_DIRECTORY_H
+#define PWC_PEERING_DIRECTORY_H
 
 #include <assert.h>
 #include <stdatomic.h>

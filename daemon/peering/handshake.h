@@ -23,8 +23,8 @@
  *
  * Pure: no clock, socket or allocation. Thread: the thread that owns the struct (control).
  */
-#ifndef PWC_ENGINE_HANDSHAKE_H
-#define PWC_ENGINE_HANDSHAKE_H
+#ifndef PWC_PEERING_HANDSHAKE_H
+#define PWC_PEERING_HANDSHAKE_H
 
 #include <assert.h>
 #include <stdint.h>

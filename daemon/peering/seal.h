@@ -11,8 +11,8 @@
  *
  * Pure: no clock, socket or allocation. Thread: the thread that owns the struct (control).
  */
-#ifndef PWC_ENGINE_SEAL_H
-#define PWC_ENGINE_SEAL_H
+#ifndef PWC_PEERING_SEAL_H
+#define PWC_PEERING_SEAL_H
 
 #include <stddef.h>
 #include <stdint.h>
