@@ -1,8 +1,8 @@
 /*
- * The cost of a handler on a packet: in the interpreter, from clang's object file, and native, the
- * same C file compiled for the host. A line for each handler: ns of processor time a packet, the
- * median of 5 rounds that alternate, and the units that it takes. The windows are set again for
- * each packet, as a daemon does; a send copies its payload.
+ * The cost of a handler on a packet: in the interpreter, from clang's object file, and native, from
+ * the same C file compiled for the host. Prints a line for each handler: ns of processor time for a
+ * packet, the median of 5 rounds that alternate, and the units of a run. The windows are set again
+ * for each packet, as in a daemon; a send copies its payload.
  *
  *     handler_cost OBJECT...
  */
@@ -24,7 +24,7 @@ extern handler empty_payload, answer_payload, sums_payload, own_loop_payload, bl
 
 static const struct {
     const char *title, *object;
-    handler *native; /* NULL: it never ends there */
+    handler *native; /* NULL: the native handler would never end */
     uint64_t bytes;
 } rows[] = {
     {"empty", "empty.o", empty_payload, 4096},
@@ -58,7 +58,7 @@ static void run_here(struct cost *c)
     bench_run_image(b, HANDLER_PAYLOAD);
 }
 
-/* Time of this thread on a processor: other programs do not count. */
+/* Processor time of this thread: other programs do not count. */
 static uint64_t cpu_ns(void)
 {
     struct timespec now;
@@ -67,7 +67,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* ns of one packet, over a round. */
+/* Runs a round. Returns the ns for one packet. */
 static double round_of(struct cost *c, handler *native)
 {
     uint64_t begun = cpu_ns(), now = begun, runs = 0;

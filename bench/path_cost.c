@@ -1,8 +1,9 @@
 /*
- * The cost of an operation on its way: submission, the origin's daemon, the target's daemon, the
- * receiver, each on its own. Two engines over the simulated fabric and two clients in one process,
+ * The cost of each part of an operation's way: submission, the origin's daemon, the target's
+ * daemon, the receiver. Two engines over the simulated fabric and two clients run in one process,
  * without any system call, so that instructions can be counted (bench/instructions) and a change
- * that adds work is seen. Time is printed too: that of one thread whose caches hold everything.
+ * that adds work is noticed. Prints times, too; these are of one thread whose caches hold
+ * everything.
  *
  *     path_cost [--size N] [--batch N] [--ops N]
  *
@@ -25,7 +26,7 @@ struct options {
     uint64_t ops;
 };
 
-/* One way through, and the time of each of its parts. */
+/* One run, and the time of each part of the way. */
 struct run {
     struct world *world;
     const struct options *options;
@@ -41,7 +42,7 @@ static uint64_t step_ns[2], step_work[2];
 int __real_engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 int __wrap_engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 
-/* Functions of their own, so that a count of instructions shows each apart. */
+/* These are separate functions, so that instructions can be counted for each. */
 int path_origin_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 int path_target_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline);
 int path_submit(struct run *run);
@@ -86,7 +87,7 @@ static struct channel *channel_of(struct run *run, uint32_t client)
     return &run->world->clients[client].contexts[0].channel;
 }
 
-/* A batch, or as much of it as there is room for: 0 or what was wrong. */
+/* Submits a batch, or as much of it as there is room for. 0, or a negative errno. */
 __attribute__((noinline)) int path_submit(struct run *run)
 {
     for (uint32_t i = 0; i < run->options->batch && run->submitted < run->options->ops; i++) {

@@ -1,7 +1,7 @@
 /*
- * The cost of the library's calls for a program that sees the local end of each put: by an event,
- * or by a request. One context, and a daemon on a thread, which is held back while the program
- * submits; so instructions can be counted by part (bench/instructions).
+ * The cost of the library's calls for a program that waits for the local end of each put: by
+ * events, or by a request. There is one context, and a daemon on a thread, which is held back while
+ * the program submits; so instructions can be counted by part (bench/instructions).
  *
  *     request_cost events|requests ROUNDS
  *
@@ -23,7 +23,7 @@ struct world {
     pwc_remote *remote;
 };
 
-/* Functions of their own, so that a count of instructions shows each apart. */
+/* These are separate functions, so that instructions can be counted for each. */
 int cost_submit(struct world *w, pwc_cid lid);
 int cost_ends(struct world *w, pwc_request *request);
 

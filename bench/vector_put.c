@@ -1,6 +1,6 @@
 /*
- * A block of a matrix, put from rank 0 to rank 1: rows of 64 bytes, 64 KiB in all, from rows of 1
- * KiB to rows of 1 KiB. As one shape, or row by row:
+ * Rank 0 puts blocks of a matrix to rank 1. A block has 64 KiB: rows of 64 bytes, out of a matrix
+ * with rows of 1 KiB into another such matrix. A block is put as one shape, or row by row:
  *
  *     pwcrun --nodes 2 -n 2 --pin -- vector_put shape|puts WINDOW [BLOCKS]
  *
@@ -49,7 +49,7 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-/* A local event, which says that a block is placed. */
+/* Waits for a local event, which says that a block is placed. */
 static void await_block(struct bench *b)
 {
     struct pwc_event event;
@@ -59,7 +59,8 @@ static void await_block(struct bench *b)
     check("a block", event.status);
 }
 
-/* Each puts one block; -EAGAIN: nothing of it, or of its next row, has been submitted. */
+/* This function and the next put one block. -EAGAIN: nothing more of the block was submitted; call
+ * again. */
 static int put_shape(struct bench *b)
 {
     static const struct pwc_shape shape = {.dims = 1,
@@ -84,7 +85,7 @@ static int put_rows(struct bench *b)
     return rc;
 }
 
-/* Microseconds for each block of a window. */
+/* Puts a window of blocks. Returns the microseconds for one block. */
 static double run_window(struct bench *b, int (*put)(struct bench *b))
 {
     double start = now_us();

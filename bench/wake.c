@@ -1,5 +1,5 @@
 /*
- * The cost of waking a client, against bare wakes of the same kind, alternated in one run.
+ * The cost of waking a client, compared with bare wakes of the same kind; both alternate in a run.
  *
  *     pwcrun --daemon-arg --direct --daemon-arg off --pin -- wake [ROUNDS]
  *
@@ -11,17 +11,19 @@
  *     sleeper   pwc_wait, in futex                   futex
  *
  * One hop: the relay is awake, and only the sleeper is woken. A chain: the relay sleeps too. Before
- * each wake all are left alone for longer than anybody polls. The sleeper is on the relay's
+ * each wake the program pauses until no side polls any more. The sleeper is on the relay's
  * processor, as ranks are with --pin, or on the waker's, which then has nothing else to do.
  *
- * By the daemon: neighbours that reach each other's memory put without it, and it is asleep then
- * when one of them has to be woken, so that each hop is a chain.
+ * Puts must go by the daemon (--direct off): neighbours that reach each other's memory put without
+ * it, and then the daemon would be asleep when one of them has to be woken: each hop would be a
+ * chain.
  *
- * Our times have a put's way in them: two rings and the engine. Exit status 1 where a hop from one
- * processor to another takes more than 1.3 times as long as the bare one; on one processor a wake
- * takes no longer than the put's way, so that ratio says little of it.
+ * Our times include a put's way: two rings and the engine. The exit status is 1 if a hop from one
+ * processor to another takes more than 1.3 times as long as the bare one. On one processor a wake
+ * takes no longer than the put's way, so there the ratio says little about the wake.
  *
- * Threads: main is the waker; relay and sleeper. Words between them are atomic.
+ * Threads: main is the waker; the other two are the relay and the sleeper. Words between them are
+ * atomic.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -42,8 +44,8 @@
 #define BOUND       1.3
 #define ROUNDS      501
 #define ROUNDS_MOST 100000
-#define ALONE_US    2000  /* longer than anybody polls */
-#define AWAKE_NS    30000 /* an awake relay has settled down */
+#define ALONE_US    2000  /* longer than any side polls */
+#define AWAKE_NS    30000 /* until an awake relay has found nothing more to do */
 #define STOP        UINT64_MAX
 #define SIDES       2
 #define WAKER_CPU   1
@@ -59,8 +61,8 @@ struct bench {
     int doorbell, epoll;
     enum side side;           /* how the sleeper sleeps next; written before `turn` */
     _Atomic uint32_t turn;    /* futex: counts up when the sleeper shall sleep again */
-    _Atomic uint32_t bell;    /* futex: what the bare sleeper sleeps on */
-    _Atomic uint64_t stamp;   /* when the waker began; the bare relay takes it */
+    _Atomic uint32_t bell;    /* futex: the bare sleeper sleeps on it */
+    _Atomic uint64_t stamp;   /* when the waker began; the bare relay passes it on */
     _Atomic bool relay_awake; /* the relay yields instead of sleeping */
     _Atomic uint32_t woken;   /* futex: turns that have ended */
     uint64_t took;            /* written before `woken` */
@@ -172,7 +174,7 @@ static int put(struct bench *b, uint64_t lid, uint64_t rid, unsigned flags)
     return pwc_put(b->remote, 0, NULL, 0, pwc_cid_u64(lid), pwc_cid_u64(rid), flags);
 }
 
-/* Wakes the relay, and nobody else. */
+/* Wakes only the relay. */
 static int wake_relay(struct bench *b, enum side side)
 {
     struct pwc_event event;
@@ -193,7 +195,7 @@ static int wake_relay(struct bench *b, enum side side)
     return rc < 0 ? rc : 0;
 }
 
-/* One wake: how long, or a negative errno. */
+/* Does one wake. Returns its time in ns, or a negative errno. */
 static int64_t wake_once(struct bench *b, enum side side, bool chain)
 {
     uint32_t turn = atomic_load(&b->turn);
@@ -247,7 +249,7 @@ static int compare(struct bench *b, const char *name, bool chain, uint32_t round
     return us[OURS] / us[BARE] > BOUND;
 }
 
-/* Measures with the sleeper on that processor. 1 where the hop is over the bound. */
+/* Measures with the sleeper on that processor. Returns 1 if the hop is over the bound. */
 static int compare_on(struct bench *b, int cpu, const char *hop, const char *chain, uint32_t rounds)
 {
     struct sleeper s = {b, cpu, 2 * SIDES * rounds};

@@ -1,4 +1,5 @@
-/* pwcd: reads flags, environment and file, then hands over to the control room. */
+/* pwcd: reads flags, environment and file, then runs the daemon (control.h), the keeper (keeper.h),
+ * or a check. Thread: main, which becomes the control thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -62,7 +63,7 @@ static void help(void)
     config_help(stdout);
 }
 
-/* The flags of keys have the numbers of the table, from 0. */
+/* The flag of a key has the key's index in the table as its number. */
 static void make_flags(struct option flags[FLAGS_MAX])
 {
     static const struct option own[] = {
@@ -224,8 +225,8 @@ static int check(const struct config *config, const struct arguments *arguments)
     return control_check(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* Whether the keeper, or the daemon whose place we take, has started us. Both pass their own
- * arguments. */
+/* Whether this process was started by the keeper, or by a daemon whose place it takes. Each of them
+ * passes on its own arguments. */
 static bool is_kept(void)
 {
     const char *keeper = getenv("PWCD_KEEPER");
@@ -233,8 +234,8 @@ static bool is_kept(void)
     return handover_is_next() || (keeper && strtol(keeper, NULL, 10) == (long)getppid());
 }
 
-/* Raises the limit of descriptors. Each connection takes some for as long as it stands, and so does
- * what a keeper holds. */
+/* Raises the limit of descriptors: each open connection takes some, and so do the descriptors that
+ * a keeper holds. */
 static void raise_limits(void)
 {
     struct rlimit limit;
@@ -245,8 +246,8 @@ static void raise_limits(void)
     }
 }
 
-/* Opens descriptors 0, 1 and 2 if they are closed. Otherwise a client's socket, say, could get one
- * of these numbers, and our log. */
+/* Opens descriptors 0, 1 and 2 if they are closed. Otherwise a client's socket, for example, could
+ * get one of these numbers, and our log would be written to it. */
 static void open_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -260,8 +261,8 @@ int main(int argc, char **argv)
     struct config config;
     int rc, status = EXIT_USAGE;
 
-    /* A dial is given up after 3 s. Bound the lookup of the name likewise, so that the daemon's end
-     * does not wait for it. */
+    /* A connection attempt is given up after 3 s. Bound the lookup of the name likewise, so that
+     * the daemon's end does not wait for a lookup. */
     setenv("RES_OPTIONS", "timeout:1 attempts:2", 0);
     open_standard();
     raise_limits();

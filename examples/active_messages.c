@@ -1,20 +1,19 @@
 /*
  * Active messages: every rank asks every other to work for it, and handlers do the work.
- * Argument: how many requests each rank sends to each.
+ * Argument: how many requests each rank sends to each rank.
  *
  *     requester                              target
  *     SQUARE  a Short, a number     --->     replies with its square
  *     ADD     a Medium, numbers     --->     replies with their sum
  *     CHECK   a Long, numbers       --->     placed in its region, replies with their sum
- *     RESULT  <--- the reply to each: what was asked for is checked
+ *     RESULT  <--- the reply to each request; the requester checks the result
  *
- * Meanwhile CHAIN requests go from each rank to its next, from there to a third one, and home. They
- * need no reply. A handler must not wait, for room or for a first bind: it keeps the next request
- * of a chain, and the loop sends that.
+ * Meanwhile each rank starts chains. A chain is three CHAIN requests without a reply: to the next
+ * rank, from there to a third rank, and back. A handler must not wait, neither for room nor until a
+ * remote is bound, so it only keeps the chain's next request, and the loop sends that request.
  *
- * The end of a rank's work is a message too (FINISHED): until it has arrived from everybody,
- * somebody may still want something of us. A barrier would run handlers, but not send what they
- * have kept.
+ * The end of a rank's work is a message too (FINISHED): a rank that has not yet sent it may still
+ * send us requests. A barrier instead would run handlers, but not send the requests that they keep.
  */
 #include <pwc/am.h>
 #include <errno.h>
@@ -23,24 +22,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define REQUESTS   999u /* from each rank to each, a third of each kind, without an argument */
+#define REQUESTS   999u /* default: from each rank to each rank, a third of them of each kind */
 #define WINDOW     12u  /* requests that a rank may have unanswered at a time */
-#define SLOTS      4u   /* where Longs of one rank land: as many as stand in a window */
+#define SLOTS      4u   /* for the Longs of one rank: a third of WINDOW */
 #define WORDS      64u  /* in a payload */
 #define PAYLOAD    (WORDS * sizeof(uint64_t))
-#define CHAINS     100u /* that each rank starts */
+#define CHAINS     100u /* chains that each rank starts */
 #define TIMEOUT_MS 30000
 #define ONE_WAY    (PWC_NO_LCE | PWC_AM_NO_REPLY | PWC_WAIT)
 
 enum index { SQUARE, ADD, CHECK, RESULT, CHAIN, FINISHED };
 
-/* A CHAIN that has to continue. */
+/* The next request of a chain, which the loop has to send. */
 struct link {
     uint32_t to;
     uint64_t arguments[2]; /* the rank where it started, and hops that are left */
 };
 
-/* One rank. Region: for each rank SLOTS payloads that come, then SLOTS that go. */
+/* One rank. Its region has SLOTS payloads from each rank, and after these SLOTS payloads to each.
+ */
 struct here {
     pwc_client *client;
     pwc_ctx *ctx;
@@ -48,19 +48,19 @@ struct here {
     pwc_remote **peers;        /* by rank */
     uint32_t *sent, *answered; /* requests, by rank */
     uint32_t rank, size;
-    uint32_t requests;             /* of ours to each rank */
+    uint32_t requests;             /* that we send to each rank */
     struct link links[3 * CHAINS]; /* our chains, and those of two other ranks that pass here */
     uint32_t first_link, link_count;
     uint32_t home;     /* chains of ours that are back */
-    uint32_t finished; /* ranks that want nothing more */
-    uint32_t notified; /* ranks that have sent FINISHED */
+    uint32_t finished; /* ranks that have sent us FINISHED */
+    uint32_t notified; /* ranks to which we have sent FINISHED */
     int error;
 };
 
-/* Nothing of ours waits for a local event, unless it fails. */
+/* No local id: with PWC_NO_LCE a message has a local event only if it fails. */
 static const pwc_cid no_id;
 
-/* ---- what is asked for, and what the answer must be ------------------------------------------ */
+/* ---- the numbers of a request, and its right result ------------------------------------------ */
 
 static size_t place(uint32_t rank, uint32_t slot)
 {
@@ -115,7 +115,7 @@ static void on_result(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     struct here *here = argument;
     uint32_t from = pwc_peer_rank(am->from);
-    /* Replies of one rank come in the order of its requests. */
+    /* Replies of one rank arrive in the order of our requests to it. */
     if (am->arguments[0] != here->answered[from] ||
         am->arguments[1] != expected((uint32_t)am->arguments[0]))
         note(here, -EBADMSG);
@@ -165,7 +165,7 @@ static int send_links(struct here *here)
     return rc;
 }
 
-/* A Medium, written where it leaves from. */
+/* Sends a Medium whose payload is written directly into the submit ring. */
 static int send_numbers(struct here *here, uint32_t to, uint32_t i)
 {
     uint64_t argument = i;
@@ -202,7 +202,7 @@ static int send_request(struct here *here, uint32_t to, uint32_t i)
     }
 }
 
-/* Sends what windows and rings allow. */
+/* Sends as much as the windows of requests and the submit ring allow. */
 static int send_some(struct here *here)
 {
     bool all = here->home == CHAINS;
@@ -229,7 +229,7 @@ static int loop(struct here *here)
         add_link(here, (here->rank + 1) % here->size, here->rank, 2);
     int rc = send_some(here);
     while (rc == 0 && (here->finished < here->size || here->notified < here->size)) {
-        /* Each handler that has run may have made room. */
+        /* Each handler that has run may have made room in a window. */
         rc = pwc_wait(here->ctx, PWC_ANY, PWC_LOCAL | PWC_MESSAGE, &event, TIMEOUT_MS);
         if (rc == 0)
             return -ETIMEDOUT;
@@ -271,14 +271,14 @@ static int here_open(struct here *here)
         rc = pwc_ctx_create(here->client, NULL, &here->ctx);
     if (rc == 0)
         rc = pwc_alloc(here->client, place(2 * here->size, 0), PWC_REMOTE_WRITE, &here->region);
-    /* Handlers first: ranks that have bound us may send. */
+    /* Handlers come before the remotes: ranks that have a remote for us may send. */
     if (rc == 0)
         rc = register_handlers(here);
     return rc == 0 ? pwc_bind_all(here->ctx, here->region, here->peers) : rc;
 }
 
-/* Our own last words may still be on their way when everybody else's have arrived. pwc_finalize
- * completes them, and returns how many it could not. */
+/* Our last messages may still be on their way when those of all other ranks have arrived.
+ * pwc_finalize completes ours, and returns how many it could not complete. */
 static int here_close(struct here *here)
 {
     int lost = here->client != NULL ? pwc_finalize(here->client) : 0;

@@ -14,7 +14,7 @@
 
 enum { TABLE };                   /* the index of requests, and of the handlers' replies */
 enum { GET, INSERT };             /* operations of key_value.c */
-enum { SLOTS = 4096, SLOT = 64 }; /* of the table; a slot's bytes */
+enum { SLOTS = 4096, SLOT = 64 }; /* slots of the table; bytes of a slot */
 enum { KEYS = 500, ELF_MAX = 65536 };
 
 #define CHECK(call) check(#call, call)
@@ -77,7 +77,7 @@ static void own_the_table(pwc_client *client, pwc_ctx *ctx, const char *path)
     CHECK(pwc_program_unload(attr.program));
 }
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/* ---- the other ranks ------------------------------------------------------------------------- */
 
 struct answer {
     int here;
@@ -95,7 +95,7 @@ static void on_answer(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
         memcpy(&answer->value, am->payload, sizeof(answer->value));
 }
 
-/* Asks, and waits for the answer, or for an event that says why there is none. */
+/* Sends a request, and waits for its answer, or for an event that says why there is none. */
 static void ask(pwc_ctx *ctx, pwc_remote *table, struct answer *answer, uint64_t op, uint64_t key,
                 uint64_t value)
 {

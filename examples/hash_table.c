@@ -1,8 +1,8 @@
 /*
- * A hash table over the memory of all ranks. A key's hash says at which rank and in which slot it
- * stands; the slots after are tried where that one is taken. Insert claims a slot by
- * compare-and-swap of its key, so that ranks insert at the same time, and puts the value; look_up
- * gets both. The owner of the memory needs no code for that.
+ * A hash table over the memory of all ranks. The hash of a key gives a rank and a first slot; where
+ * another key has this slot, the next slots are tried. `insert` claims a slot by compare-and-swap
+ * of the slot's key, so that ranks may insert at the same time, and then puts the value; `look_up`
+ * gets key and value. The rank that owns the memory runs no code to serve the others.
  *
  * Run: pwcrun --nodes 2 -n 4 -- ./hash_table
  */
@@ -35,7 +35,7 @@ struct table {
     pwc_request *request;
 };
 
-/* Where the n-th slot to try for a key is. */
+/* Returns the rank of the n-th slot to try for a key, and the slot's offset there. */
 static pwc_remote *place(const struct table *t, uint64_t key, uint64_t n, uint64_t *off)
 {
     uint64_t h = key * UINT64_C(0x9e3779b97f4a7c15) >> 20;
@@ -44,7 +44,7 @@ static pwc_remote *place(const struct table *t, uint64_t key, uint64_t n, uint64
     return t->ranks[h % t->size];
 }
 
-/* Returns what has stood in the slot's key; 0: it is this key's now. */
+/* Claims a slot for the key if the slot is free. Returns the slot's key from before: 0 if free. */
 static uint64_t claim(const struct table *t, pwc_remote *rank, uint64_t off, uint64_t key)
 {
     const uint64_t none = 0;
@@ -106,7 +106,7 @@ int main(void)
         insert(&t, key, key * key);
     CHECK(pwc_barrier(ctx)); /* each rank has waited for the ends of its own inserts */
     for (uint64_t i = 0, key; i < KEYS; i++) {
-        key = (mine + i * 7) % all + 1; /* of all ranks */
+        key = (mine + i * 7) % all + 1; /* a key of any rank */
         wrong += look_up(&t, key) != key * key;
     }
     wrong += look_up(&t, all + 1) != 0;

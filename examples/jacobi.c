@@ -1,14 +1,14 @@
 /*
- * Jacobi's method for heat in a rod: each rank has a part of it, and puts its border cells into the
- * ghost cells of its neighbours, step after step. The parts of all ranks are one memory: pwc_alloc,
- * pwc_bind_all, pwc_put.
+ * Jacobi's method for heat in a rod. Each rank has a part of the rod, and in each step puts its
+ * border cells into the ghost cells of its neighbours. Three calls do this: pwc_alloc makes a
+ * rank's ghost cells, pwc_bind_all lets each rank reach those of all others, and pwc_put writes.
  *
  *     rank 0   | 1 | . . . | g |          g: ghost cells, which neighbours write
  *     rank 1           | g | . . . | g |
  *     rank 2                   | g | . . . | 0 |
  *
- * A notification says that a ghost cell has arrived. A neighbour may be a step ahead, so each ghost
- * cell has two places, for even and odd steps.
+ * The remote event of a put says that a ghost cell has arrived. A neighbour may be a step ahead, so
+ * each ghost cell has two places, for even and odd steps.
  *
  * Run: pwcrun --nodes 2 -n 4 -- ./jacobi
  */
@@ -36,7 +36,7 @@ static int check(const char *call, int rc)
     return rc;
 }
 
-/* Puts a border cell to a neighbour, whose side it comes from. */
+/* Puts a border cell into a neighbour's ghost cell, at the neighbour's left or right side. */
 static void give(pwc_remote *to, int side, unsigned step, double cell)
 {
     size_t off = sizeof(double) * (2 * (size_t)side + step % 2);
@@ -45,7 +45,7 @@ static void give(pwc_remote *to, int side, unsigned step, double cell)
                   PWC_NO_LCE | PWC_WAIT));
 }
 
-/* Waits for that step's event of a neighbour. */
+/* Waits for the event of a neighbour's put of this step. */
 static void await(pwc_ctx *ctx, uint32_t rank, unsigned step)
 {
     struct pwc_event event;

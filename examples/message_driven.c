@@ -40,8 +40,8 @@ struct here {
     pwc_remote **peers;        /* by rank */
     uint32_t *sent, *answered; /* numbers, by rank */
     uint32_t rank, size;
-    uint32_t finished; /* ranks that send us no more */
-    uint32_t done;     /* ranks that we send no more */
+    uint32_t finished; /* ranks that send us no more numbers */
+    uint32_t done;     /* ranks to which we send no more numbers */
     uint64_t sum, squares;
 };
 
@@ -115,7 +115,7 @@ static int rid_handler(struct here *here, const struct pwc_event *event)
     return action_table[op](here, pwc_peer_rank(event->peer), slot);
 }
 
-/* Takes events until there are none; waits for the first. */
+/* Waits for an event, and then handles all events that are there. */
 static int progress(struct here *here)
 {
     struct pwc_event event;
@@ -130,7 +130,7 @@ static int progress(struct here *here)
     return rc;
 }
 
-/* Sends what the slots allow. A slot is free when the answer to its last number has arrived. */
+/* Sends as many numbers as slots are free. A slot is free when its last number was answered. */
 static int send_numbers(struct here *here)
 {
     int rc = 0;
@@ -140,7 +140,7 @@ static int send_numbers(struct here *here)
             rc = send_parcel(here, to, OP_ADD, i % SLOTS, i);
         }
         if (rc == 0 && here->sent[to] == NUMBERS && here->answered[to] == NUMBERS) {
-            here->sent[to]++; /* once */
+            here->sent[to]++; /* so that FINISHED is sent once */
             here->done++;
             rc = send_parcel(here, to, OP_FINISHED, 0, 0);
         }
@@ -183,8 +183,8 @@ static int here_open(struct here *here)
     return rc;
 }
 
-/* Our own last words may still be on their way when everybody else's have arrived. pwc_finalize
- * completes them, and returns how many it could not. */
+/* Our last puts may still be on their way when those of all other ranks have arrived. pwc_finalize
+ * completes ours, and returns how many it could not complete. */
 static int here_close(struct here *here)
 {
     int lost = here->client != NULL ? pwc_finalize(here->client) : 0;

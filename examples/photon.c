@@ -1,7 +1,7 @@
 /*
- * The two listings of the paper on LibPhotonNBC (docs/photon.md), with the calls of this library: a
- * sum over all ranks that is under way while they compute, whose end comes as a local event, and
- * the same again with a request that is waited for.
+ * The two listings of the paper on LibPhotonNBC (docs/photon.md), with the calls of libpwc. The
+ * ranks compute while a sum over all ranks is under way. First a local event reports the end of the
+ * sum; then the program sums again with a request, and waits for the request.
  *
  *     photon [ROUNDS]
  */
@@ -22,7 +22,7 @@ static int check(const char *call, int rc)
     return rc;
 }
 
-/* A piece of the work that needs no sum. */
+/* A piece of work that does not need the sum. */
 static uint64_t compute(uint64_t seed)
 {
     for (unsigned i = 0; i < 1000; i++)
@@ -65,7 +65,7 @@ int main(int argc, char **argv)
         wrong += out != expected;
     }
 
-    /* A call with its parameters kept, as a Photon request keeps them. */
+    /* A persistent request keeps the parameters of the call, as a Photon request does. */
     CHECK(pwc_team_allreduce_init(team, &in, &out, 1, PWC_I64, PWC_ADD, PWC_CID_NONE, &request));
     for (unsigned round = 0; round < rounds; round++) {
         in = rank * round;

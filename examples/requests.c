@@ -1,7 +1,7 @@
 /*
- * Sums of blocks that stand at other ranks, fetched while the last ones are added up: rank 0 gets a
- * block of each other rank into one of two buffers, and a request says when a buffer is full. The
- * gets of a block, one for each half, share a request.
+ * Rank 0 adds up the numbers of all other ranks, and fetches the next block while it adds up the
+ * last one. Rank 0 gets a block of each other rank into one of two buffers, and a request says when
+ * a buffer is full. The two gets of a block, one for each half, share a request.
  *
  *     rank 0        gets of rank 1 -> buffer 0 (request 0)
  *                   gets of rank 2 -> buffer 1 (request 1)
@@ -60,7 +60,7 @@ static uint64_t sum_all(pwc_client *client, pwc_ctx *ctx, pwc_remote **remotes)
     }
     for (uint32_t blocks = 1; blocks < size; blocks++) {
         CHECK(pwc_wait_any(requests, BUFFERS, &which, &status, -1));
-        CHECK(status.status); /* the first error of both gets */
+        CHECK(status.status); /* the first error of the two gets */
         sum += sum_of(numbers + which * NUMBERS);
         if (next < size)
             get_block(remotes[next++], numbers + which * NUMBERS, requests[which]);
@@ -84,7 +84,7 @@ int main(void)
 
     uint32_t size = pwc_size(client);
     pwc_remote **remotes = calloc(size, sizeof(*remotes));
-    CHECK(pwc_bind_all(ctx, region, remotes)); /* the numbers stand there, too */
+    CHECK(pwc_bind_all(ctx, region, remotes)); /* returns when all blocks are filled */
     if (pwc_rank(client) == 0) {
         sum = sum_all(client, ctx, remotes);
         for (uint64_t rank = 1; rank < size; rank++)
@@ -93,7 +93,7 @@ int main(void)
         printf("requests: the blocks of %u ranks add up to %llu%s\n", size - 1,
                (unsigned long long)sum, wrong ? ": wrong" : "");
     }
-    CHECK(pwc_barrier(ctx)); /* the blocks stay until rank 0 has read them */
+    CHECK(pwc_barrier(ctx)); /* each rank keeps its block until rank 0 has read it */
     free(remotes);
     CHECK(pwc_finalize(client));
     return wrong;

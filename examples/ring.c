@@ -1,6 +1,7 @@
 /*
- * A token goes round a ring of ranks: each adds its part and puts it on to the next. What moves is
- * a row of counters, one a rank; after the last round each has been raised once a round.
+ * A token goes round a ring of ranks: each rank adds its part to the token, and puts the token into
+ * the memory of the next rank. The token is a row of counters, one for each rank. Each round adds 1
+ * to every counter.
  *
  *     rank 0 --put--> rank 1 --put--> ... --put--> rank n-1 --put--> rank 0
  */
@@ -48,12 +49,12 @@ static int ring_open(struct ring *ring)
         rc = pwc_bind_all(ring->ctx, ring->region, ranks);
     if (rc < 0)
         return fail("setting up", rc);
-    ring->next = ranks[(ring->rank + 1) % ring->size]; /* the others are never bound */
+    ring->next = ranks[(ring->rank + 1) % ring->size]; /* remotes without use are never bound */
     ring->token = pwc_region_addr(ring->region);
     return 0;
 }
 
-/* The event of the put that brings the token: its id is the round. */
+/* Waits for the event of the put that brings the token. The event's id is the round. */
 static int await_token(struct ring *ring, uint32_t round)
 {
     struct pwc_event event;
@@ -67,8 +68,8 @@ static int await_token(struct ring *ring, uint32_t round)
 
 static int pass_token(struct ring *ring, uint32_t round)
 {
-    /* The row of counters has the same place at every rank, so what came is put on. No local event
-     * is asked for; when the token comes again, this put has long been placed. */
+    /* The token has the same offset in the region of every rank, so it is put on as it arrived. No
+     * local event is needed: when the token is back, this put has been placed. */
     int rc = pwc_put(ring->next, 0, ring->token, ring->size * sizeof(*ring->token), pwc_cid_u64(0),
                      pwc_cid_u64(round), PWC_NO_LCE);
     return rc < 0 ? fail("passing the token on", rc) : 0;
@@ -104,7 +105,7 @@ int main(void)
         if (sum != (uint64_t)ring.size * ROUNDS)
             rc = fail("wrong sum", -EBADMSG);
     }
-    /* This completes the last put, which may still be on its way. */
+    /* pwc_finalize completes the last put, which may still be on its way. */
     if (ring.client != NULL && pwc_finalize(ring.client) != 0)
         rc = fail("not all that was put has arrived", -EIO);
     return rc < 0;

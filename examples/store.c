@@ -30,7 +30,7 @@ static void check(const char *call, int rc)
     }
 }
 
-/* Shows each line that comes. A client's rank is its own, so its line has a place of its own. */
+/* Prints each line that arrives. The event's id says at which place the line is. */
 static void serve(pwc_client *client, pwc_ctx *ctx, int lines)
 {
     struct pwc_event event;
@@ -50,7 +50,7 @@ static void serve(pwc_client *client, pwc_ctx *ctx, int lines)
     }
 }
 
-/* Finds the server, and puts a line into the place of this client's rank. */
+/* Finds the server, and puts a line at the place that belongs to this client's rank. */
 static void put(pwc_client *client, pwc_ctx *ctx, const char *text)
 {
     uint64_t place = pwc_rank(client) % LINES;

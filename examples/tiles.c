@@ -1,6 +1,7 @@
 /*
  * Each rank has a tile of a matrix; rank 0 has all of the matrix, the tiles side by side. Every
- * rank puts its tile there, row by row, as one shape: rank 0 gets one event a tile.
+ * rank puts its tile into rank 0's matrix by one call: the rows of the tile are the elements of a
+ * shape (pwc/vector.h). Rank 0 gets one event for each tile.
  *
  *     rank 0's matrix      | tile 0 | tile 1 | ... |      a row: size * COLUMNS numbers
  *                          | tile 0 | tile 1 | ... |

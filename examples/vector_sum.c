@@ -1,11 +1,11 @@
 /*
- * A vector is spread over the ranks; each sums its part and puts the result into a place of its own
- * at rank 0, round after round. The event of the put says that the number is there; a put without
- * bytes says to the others that rank 0 has used it.
+ * A vector is spread over the ranks. In each round, each rank sums its part and puts the result
+ * into its own place in rank 0's memory. The event of the put says that the number is there; then
+ * rank 0 answers each rank with a put without bytes, which says that the number was used.
  *
  *     vector_sum [ROUNDS [SLOW_RANK]]    the slow rank computes a hundred times as long
  *
- * docs/first-hour.md goes through it, and finds the slow rank from outside.
+ * docs/first-hour.md explains this program, and finds the slow rank from outside.
  */
 #include <pwc/pwc.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ struct gathering {
     pwc_client *client;
     pwc_ctx *ctx;
     pwc_remote *others[RANKS_MAX]; /* by rank; each is bound when it is first used */
-    uint64_t *places; /* at rank 0 one for each rank; elsewhere the first is what is put from */
+    uint64_t *places; /* rank 0: a number for each rank; elsewhere: the first is the put's source */
     uint32_t rank, size;
 };
 
@@ -46,7 +46,7 @@ static int await(const struct gathering *g, struct pwc_event *event)
     return event->status;
 }
 
-/* Rank 0: a number from each of the others, and its own; then all may continue. */
+/* Rank 0 adds a number from each other rank to its own; then it lets all continue. */
 static int gather(const struct gathering *g, unsigned round, uint64_t own, uint64_t *sum)
 {
     struct pwc_event event;
@@ -63,7 +63,7 @@ static int gather(const struct gathering *g, unsigned round, uint64_t own, uint6
     return rc;
 }
 
-/* The others: put, and wait until rank 0 has the sum. */
+/* Each other rank puts its number, and waits until rank 0 has the sum. */
 static int contribute(const struct gathering *g, unsigned round, uint64_t part)
 {
     struct pwc_event event;
@@ -114,8 +114,8 @@ int main(int argc, char **argv)
     unsigned rounds = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 1;
     uint32_t slow = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : UINT32_MAX;
     char why[256] = "";
-    /* Takes socket, job, rank and size from the environment, and prints which of them is
-     * missing. */
+    /* pwc_init takes socket, job, rank and size from the environment, and writes into `why` which
+     * of them is missing. */
     struct pwc_attr attr = {.error = why, .error_size = sizeof(why)};
     struct gathering g = {0};
     int rc = pwc_init(&attr, &g.client);
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
         rc = run(&g, rounds, slow);
     if (rc < 0)
         fprintf(stderr, "vector_sum: %s\n", *why ? why : pwc_strerror(rc));
-    if (g.client && pwc_finalize(g.client) != 0) /* this completes what was submitted */
+    if (g.client && pwc_finalize(g.client) != 0) /* pwc_finalize completes what was submitted */
         rc = -EIO;
     return rc < 0;
 }

@@ -1,7 +1,7 @@
 /*
  * A task pool without a master: the number of the next task is a word in rank 0's memory. Each
- * rank draws tasks by fetch-and-add, from any node, until there are none left, and adds what it has
- * found to a second word. Rank 0 needs no code for that.
+ * rank, on any node, takes task numbers by fetch-and-add until there are none left, and adds its
+ * result to a second word. Rank 0 runs no code to serve the others.
  *
  * Run: pwcrun --nodes 2 -n 4 -- ./work_queue
  */
@@ -15,7 +15,7 @@ enum { TASKS = 1000 };
 
 /* The region of rank 0. */
 struct queue {
-    uint64_t next; /* task */
+    uint64_t next; /* number of the next task */
     uint64_t sum;  /* of results */
 };
 
@@ -28,7 +28,7 @@ static void check(const char *call, int rc)
     }
 }
 
-/* Adds to a word of the queue, and returns its value from before. */
+/* Adds to a word of the queue, and returns the value that the word had before. */
 static uint64_t fetch_add(pwc_remote *queue, pwc_request *request, uint64_t off, uint64_t value)
 {
     struct pwc_status status;

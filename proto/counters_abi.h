@@ -1,15 +1,15 @@
 /*
- * The counters file: what pwcd counts, in a file beside its socket that pwcctl maps read-only, so
- * that it can be read while the daemon is stuck or stopped.
+ * The counters file: pwcd writes its counts to a file beside its socket. pwcctl maps the file
+ * read-only, so that counts can be read while the daemon is stuck or stopped.
  *
  *     header and global counters | session rows | peer rows
  *
- * The control thread writes it by relaxed stores: some ten times a second while the daemon works,
- * once more after the last work, and before it answers a view. Each value is whole; a row is not a
- * snapshot: its values may be of moments some microseconds apart. Sizes and offsets stand in the
- * header; a reader takes rows by them, so that later versions can append to rows and, before the
- * first of them, to the header. Each progress thread has its part of the rows, and the header has
- * the sums over all threads. Values only grow unless said otherwise; views/fields.c describes them.
+ * The control thread writes the file by relaxed stores: some ten times a second while the daemon
+ * works, once more after the last work, and before it answers a view. Each value is whole, but a
+ * row is not a snapshot: its values may be some microseconds apart. The header has the sizes and
+ * offsets by which readers find rows, so that later versions can append fields to rows and to the
+ * header. Each progress thread has its part of the rows, and the header has the sums over all
+ * threads. Values only grow unless said otherwise; views/fields.c describes them.
  */
 #ifndef PWC_PROTO_COUNTERS_ABI_H
 #define PWC_PROTO_COUNTERS_ABI_H
@@ -35,7 +35,7 @@ struct counters_header {
 
     _Atomic uint64_t updated_ns; /* CLOCK_MONOTONIC of the last writing */
     _Atomic uint64_t heartbeat;  /* rounds of the progress threads */
-    _Atomic uint64_t cpu_ns;     /* used by them */
+    _Atomic uint64_t cpu_ns;     /* CPU time of the progress threads */
     _Atomic uint64_t work;       /* records and events handled */
     _Atomic uint64_t sleeps;
     _Atomic uint64_t commands;
@@ -57,28 +57,29 @@ struct counters_header {
 
     _Atomic uint64_t atomic_ops, atomic_bytes; /* as put_ops and put_bytes */
 
-    /* Teams; calls of those that several engines share. */
+    /* Teams; collectives of teams that several engines share. */
     _Atomic uint64_t teams;                 /* parts of teams that engines have now */
-    _Atomic uint64_t teams_broken;          /* of these, so far */
+    _Atomic uint64_t teams_broken;          /* teams that broke, so far */
     _Atomic uint64_t collectives;           /* calls that have ended */
-    _Atomic uint64_t collective_bytes;      /* of one member in each of them */
+    _Atomic uint64_t collective_bytes;      /* of one member in each call */
     _Atomic uint64_t collective_errors;     /* calls under way when their team broke */
     _Atomic uint64_t collectives_under_way; /* now */
-    _Atomic uint64_t collective_oldest_ns;  /* of these: since when the oldest is */
+    _Atomic uint64_t collective_oldest_ns;  /* when the oldest of these began */
 
-    /* Offloads now; what handlers have done, also of offloads that are gone. */
+    /* Offloads now; then counts of handlers' work, which include offloads that are gone. */
     _Atomic uint64_t offloads, offloads_disabled;
     _Atomic uint64_t handler_runs, handler_units;
     _Atomic uint64_t handler_messages, handler_bytes,
-        handler_dropped;                               /* payload, and dropped of it */
+        handler_dropped;                               /* bytes of payload, and how many of them
+                                                          were dropped */
     _Atomic uint64_t handler_deferred, handler_failed; /* messages */
     _Atomic uint64_t handler_faults;
     _Atomic uint64_t handler_sends, handler_sends_failed;
 };
 
-/* Rows are read and written word by word (counters_word). */
+/* Rows are read and written in words of 64 bits (counters_word). */
 
-/* One context. A row is in use while `session` is not 0; rows are taken again by later ones. */
+/* One context. A row is in use while `session` is not 0; a later session may use it again. */
 struct counters_session {
     uint64_t session; /* engine << 32 | handle + 1; 0: the row is free */
     uint64_t client, rank, context;
@@ -91,23 +92,25 @@ struct counters_session {
     uint64_t replies_expected, replies_owed; /* now */
     uint64_t waits;                          /* enum session_wait, as the client reports it */
     uint64_t submit_size, local_size, remote_size, reply_size;
-    uint64_t pairs; /* now; what passes them (pair_abi.h) the client counts: */
+    uint64_t pairs; /* now; the client counts what passes through them (pair_abi.h): */
     uint64_t direct_put_ops, direct_put_bytes, direct_get_ops, direct_get_bytes;
     uint64_t direct_am_ops, direct_am_bytes;
     uint64_t atomic_ops, atomic_bytes; /* bytes of the words */
-    /* As the client counts them: requests started and notifications unexpected, now; matched. */
+    /* Counted by the client: started requests and unexpected notifications now, and matched
+     * notifications so far. */
     uint64_t requests_started, notices_unexpected, notices_matched;
-    uint64_t handler_units; /* that handlers of its offloads have taken */
-    /* The fullest ring that a neighbour writes for the context: bytes in all and now, and the
-     * neighbour's rank. */
+    uint64_t handler_units; /* used by handlers of its offloads */
+    /* The fullest ring that a neighbour writes for the context: its size and the bytes in use now,
+     * and the neighbour's rank. */
     uint64_t pair_size, pair_used, pair_rank;
-    /* In calls that wait, and asleep in them, as the client reports it, until this moment. */
+    /* Time in calls that wait, and the part of it asleep, up to now, as the client reports it. */
     uint64_t waited_ns, asleep_ns;
-    /* The counts of pwc/counter.h, as far as the daemon sees them: a part is the client's own. */
+    /* The counts of pwc/counter.h, as far as the daemon sees them; the client reports a part of
+     * them. */
     uint64_t ops_ended, ops_failed, ops_arrived;
 };
 
-/* One peer of an engine. Its number is node + nodes * its own engine. */
+/* One peer of an engine. A peer's number is its node + nodes * its engine. */
 struct counters_peer {
     uint64_t node;  /* engine << 32 | number + 1; 0: the row is free */
     uint64_t state; /* 0 none, 1 wanted, 2 up, 3 down */
@@ -116,7 +119,7 @@ struct counters_peer {
     uint64_t rx_consumed, rx_acked;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown, sent_pending;
     uint64_t incarnation;
-    /* Operations whose time was taken, by step, and these times together. */
+    /* For each step of an operation: how many operations were timed, and the sum of the times. */
     uint64_t queued_count, queued_ns, fabric_count, fabric_ns, local_count, local_ns;
 };
 

@@ -1,6 +1,6 @@
 /*
- * Handlers: programs of clients that the daemon runs on packets. This file has the part of
- * the machine that a program sees, and the image in which a program goes to the daemon.
+ * Handlers: programs of clients that the daemon runs on packets. This file has the part of the
+ * machine that a program sees, and the image in which a program is sent to the daemon.
  * pwc/handler.h has the same numbers for programs; clientlib/handlers/program.c compares the two.
  *
  * An address is a window and an offset, never a pointer:
@@ -24,10 +24,10 @@
  *     | functions            |  32 bytes each: struct handler_function
  *     +----------------------+
  *
- * The daemon runs nothing by the functions' names: they are for people who look at a fault's place.
- * The longest image fits one request of the control protocol.
+ * The daemon does not use the functions' names: they are for people who look for the place of a
+ * fault. The longest image fits one request of the control protocol.
  *
- * The interpreter fetches a stop wherever it must not continue, so both ends have one.
+ * A stop ends the interpreter: so there is one before the first and one after the last instruction.
  */
 #ifndef PWC_PROTO_HANDLER_ABI_H
 #define PWC_PROTO_HANDLER_ABI_H
@@ -42,12 +42,12 @@
 
 enum handler_window {
     HANDLER_NOTHING = 0,   /* every access faults */
-    HANDLER_STACK = 1,     /* HANDLER_FRAME_BYTES a call */
+    HANDLER_STACK = 1,     /* HANDLER_FRAME_BYTES for each call */
     HANDLER_CONTEXT = 2,   /* struct handler_packet, read only */
     HANDLER_PACKET = 3,    /* header bytes and data, read only */
     HANDLER_STATE = 4,     /* memory of the client */
     HANDLER_HOST = 5,      /* the offload's region */
-    HANDLER_SCRATCH = 6,   /* a second region of the client's, or none */
+    HANDLER_SCRATCH = 6,   /* a second region of the client, or none */
     HANDLER_CONSTANTS = 7, /* of the program, read only */
     HANDLER_WINDOWS = 8,
 };
@@ -90,9 +90,9 @@ enum handler_kind {
 enum handler_flag {
     HANDLER_FIRST = 1 << 0,  /* packet of the message */
     HANDLER_LAST = 1 << 1,   /* packet of the message */
-    HANDLER_PLACED = 1 << 2, /* the data stands in the region already */
-    HANDLER_RERUN = 1 << 3,  /* the handler has run on this packet before, and said AGAIN; or it may
-                                have run when the daemon died */
+    HANDLER_PLACED = 1 << 2, /* the data is in the region already */
+    HANDLER_RERUN = 1 << 3,  /* the handler has run on this packet before, and returned AGAIN; or it
+                                may have run when the daemon died */
     HANDLER_CUT = 1 << 4,    /* the message can't end */
     HANDLER_FAILED = 1 << 5, /* a handler has returned FAIL, or the get has failed */
 };
@@ -113,7 +113,7 @@ struct handler_packet {
     uint64_t id;            /* completion id by value; index of a message; id of a handler's get */
     uint64_t header;        /* address of the completion id's bytes, or the message's arguments */
     uint64_t data;          /* address of this packet's bytes */
-    uint64_t length;        /* how many */
+    uint64_t length;        /* bytes at `data` */
     uint64_t offset;        /* of this packet in its message */
     uint64_t total;         /* bytes of the message */
     uint64_t place;         /* of this packet in the region */
@@ -191,19 +191,19 @@ enum handler_number_op {
     NUMBER_DIV = 3,
     NUMBER_MIN = 4,
     NUMBER_MAX = 5,
-    NUMBER_SQRT = 6,        /* of a */
+    NUMBER_SQRT = 6,        /* the square root of a */
     NUMBER_LESS = 7,        /* 1 where a < b, else 0 */
     NUMBER_EQUAL = 8,       /* 1 where a == b, else 0 */
     NUMBER_FROM_SIGNED = 9, /* a is an integer of 64 bits */
     NUMBER_FROM_UNSIGNED = 10,
-    NUMBER_TO_SIGNED = 11, /* towards 0; the nearest integer there is; a NaN gives 0 */
+    NUMBER_TO_SIGNED = 11, /* rounds towards 0; out of range: the nearest integer; a NaN gives 0 */
     NUMBER_TO_UNSIGNED = 12,
     NUMBER_CONVERT = 13, /* f64: a is an F32; f32: a is an F64 */
     NUMBER_OPS = 14,
 };
 
-/* Blocks of a window, `stride` bytes from start to start; `skip` bytes of the whole row of blocks
- * stand in front of the first byte that is meant (where a packet begins). */
+/* Blocks of a window, `stride` bytes from start to start. `skip` bytes, counted along the blocks,
+ * come before the first byte to use (where a packet begins). */
 struct handler_vector {
     uint64_t start;
     uint64_t block;
@@ -212,7 +212,7 @@ struct handler_vector {
 };
 static_assert(sizeof(struct handler_vector) == 32, "programs are compiled against this");
 
-/* The helper hash: over words of 64 bits, the last one filled with 0. Not for secrets. */
+/* The helper hash: over words of 64 bits, the last word filled up with 0. Not for secrets. */
 static inline uint64_t handler_hash_begin(uint64_t bytes)
 {
     return bytes ^ UINT64_C(0x9e3779b97f4a7c15);
@@ -239,19 +239,19 @@ struct handler_image {
     uint32_t instructions;          /* 1 to HANDLER_INSTRUCTIONS_MAX */
     uint32_t constants;             /* bytes, 0 to HANDLER_CONSTANTS_MAX */
     uint32_t entry[HANDLER_STAGES]; /* the handlers' first instructions, or HANDLER_NONE */
-    uint32_t functions;             /* with a name, 0 to HANDLER_FUNCTIONS_MAX */
+    uint32_t functions;             /* functions with a name, 0 to HANDLER_FUNCTIONS_MAX */
     uint32_t zero;
 };
 static_assert(sizeof(struct handler_image) == 32, "behind it stand instructions");
 
-/* A function's name, in the order of places. */
+/* A function's name. Entries are in the order of places. */
 struct handler_function {
     uint32_t place;              /* its first instruction */
     char name[HANDLER_NAME_MAX]; /* letters, digits and any of "_.$"; the rest is 0 */
 };
 static_assert(sizeof(struct handler_function) == 32, "a multiple of 8, as all of an image");
 
-/* The stop in front of an image's instructions. Instruction i is the i + 1st from there. */
+/* The stop before an image's instructions. Instruction i is at index i + 1 from there. */
 static inline const struct handler_instruction *image_code(const struct handler_image *image)
 {
     return (const struct handler_instruction *)(image + 1);

@@ -13,7 +13,8 @@
  *     |  code  | X/K | class |                 | mode | size | class |
  *     +--------+-----+-------+                 +------+------+-------+
  *
- * LD of 64 bits takes two: the second has the upper half of the number as imm, all else is 0.
+ * LD of 64 bits takes two instructions: the second has the upper half of the number as imm, and is
+ * 0 elsewhere.
  */
 #ifndef PWC_PROTO_HANDLER_CODE_H
 #define PWC_PROTO_HANDLER_CODE_H
@@ -46,24 +47,25 @@ enum code_class {
     CODE_CLASS = 7, /* the mask */
 };
 
-/* X: the second operand is the register src. Else (K) it is imm. */
+/* X: the second operand is the register src. Without X (K): the second operand is imm. */
 #define CODE_X 0x08
 
 enum code_alu {
     CODE_ADD = 0x00,
     CODE_SUB = 0x10,
     CODE_MUL = 0x20,
-    CODE_DIV = 0x30, /* with offset 1: with sign */
+    CODE_DIV = 0x30, /* offset 1: signed */
     CODE_OR = 0x40,
     CODE_AND = 0x50,
     CODE_LSH = 0x60,
     CODE_RSH = 0x70,
     CODE_NEG = 0x80,
-    CODE_MOD = 0x90, /* with offset 1: with sign */
+    CODE_MOD = 0x90, /* offset 1: signed */
     CODE_XOR = 0xa0,
-    CODE_MOV = 0xb0, /* X, with offset 8, 16, 32: this many bits, the sign extended */
+    CODE_MOV = 0xb0, /* X, with offset 8, 16, 32: sign-extends this many bits */
     CODE_ARSH = 0xc0,
-    CODE_END = 0xd0, /* bytes of a number turned: ALU K to little, X to big endian, ALU64 always */
+    CODE_END = 0xd0, /* byte order: ALU with K to little, with X to big endian; ALU64 always
+                        swaps */
 };
 
 enum code_jump {
@@ -93,30 +95,30 @@ enum code_size {
 
 enum code_mode {
     CODE_IMM = 0x00,
-    CODE_ABS = 0x20, /* these two are packets of classic BPF: refused */
+    CODE_ABS = 0x20, /* ABS and IND are for packets of classic BPF: refused */
     CODE_IND = 0x40,
     CODE_MEM = 0x60,
-    CODE_MEMSX = 0x80, /* the sign extended */
+    CODE_MEMSX = 0x80, /* sign-extended */
     CODE_ATOMIC = 0xc0,
     CODE_MODE = 0xe0, /* the mask */
 };
 
 /* imm of an atomic. */
 enum code_atomic {
-    CODE_FETCH = 0x01, /* the value from before goes to src */
+    CODE_FETCH = 0x01, /* src gets the earlier value */
     CODE_XCHG = 0xe1,
-    CODE_CMPXCHG = 0xf1, /* against register 0, which gets the value from before */
+    CODE_CMPXCHG = 0xf1, /* compares with register 0, which gets the earlier value */
 };
 
 /* src of a call. */
 enum code_call {
-    CODE_CALL_HELPER = 0, /* imm is its number */
+    CODE_CALL_HELPER = 0, /* imm is the helper's number */
     CODE_CALL_LOCAL = 1,  /* to the instruction imm after the next one */
 };
 
 enum {
     CODE_REGISTERS = 11,
-    CODE_FRAME = 10, /* the register that points after the call's own part of the stack */
+    CODE_FRAME = 10, /* the register that points to the end of the function's own stack */
     CODE_LD_DW = CODE_LD | CODE_IMM | CODE_DW,
     CODE_DO_CALL = CODE_JMP | CODE_CALL,
     CODE_DO_EXIT = CODE_JMP | CODE_EXIT,

@@ -1,7 +1,7 @@
 /*
  * The socket of a job's own daemon, and the names of sockets. A name that begins with @ is
- * abstract. An abstract socket has no file, so nothing is left when the daemon ends; and it has no
- * mode, so anybody may take its name, and each end checks the other end's user with the kernel.
+ * abstract. An abstract socket has no file, so nothing is left when the daemon ends. It has no mode
+ * either, so any user may take its name, and each end asks the kernel for the other end's user.
  */
 #ifndef PWC_JOB_SOCKET_H
 #define PWC_JOB_SOCKET_H
@@ -29,7 +29,8 @@ static inline int job_socket_name(char *to, size_t size, uid_t uid, const char *
     return length > 0 && (size_t)length < size ? 0 : -EINVAL;
 }
 
-/* The length of the address of a path or @name, which fits sun_path with its terminator. */
+/* Makes the address of a path or @name, which must fit into sun_path with its terminator. Returns
+ * the address's length. */
 static inline socklen_t job_socket_address(const char *name, struct sockaddr_un *out)
 {
     size_t length = strlen(name);
@@ -54,7 +55,7 @@ static inline uid_t job_socket_peer(int socket)
 
 /*
  * Whether `owner`, the user of the serving end (job_socket_peer), may serve at this name. At an
- * abstract name that is our own user, root, or the user whose number stands in the name.
+ * abstract name these are our own user, root, and the user whose number is in the name.
  */
 static inline bool job_socket_trusted(const char *name, uid_t owner)
 {

@@ -1,8 +1,8 @@
 /*
- * A pair: the shared memory of two contexts of one node, user and job, which need no daemon for
- * what passes through it. A pair has one direction. Its origin writes requests: records of its
- * puts, gets and atomics in the target's memory, and active messages. Its target answers active
- * messages. docs/same-node.md says why this is right.
+ * A pair: memory shared by two contexts of one node, user and job, by which one reaches the other
+ * without the daemon. A pair has one direction. Its origin writes requests: active messages, and
+ * records of its puts, gets and atomics, which it has done in the target's memory. Its target
+ * answers active messages. docs/same-node.md says why this is right.
  *
  * The daemon creates the pair (a sealed memfd) and passes it to both sides. The pair holds two
  * single-producer single-consumer rings of cache lines (shm_ring/pair.h says how they work):
@@ -16,24 +16,26 @@
  *     +--------+------+----------+---------+--------+--------+----------------+---------------+
  *     0        64     128        256       384      512
  *
- * A record is one line; the bytes of a long completion id go on in the lines behind it:
+ * A record is one line; the bytes of a long completion id continue in the lines after it:
  *
  *     0          4      5       6        8       16     24
  *     +----------+------+-------+--------+-------+------+------------------------+
  *     | sequence | kind | flags | id_len | bytes | id   | id bytes, 40           |  the first
  *     +----------+------+-------+--------+-------+------+------------------------+
- *     | sequence | PAIR_MORE    | -      | id bytes, 56                          |  those behind
+ *     | sequence | PAIR_MORE    | -      | id bytes, 56                          |  the others
  *     +----------+--------------+--------+---------------------------------------+
  *
- * `sequence` is the line's position, counted from 1, in 32 bits: a new line differs by it from a
- * line of an earlier lap, so that the reader sees arrival in the line itself. The writer writes the
- * first eight bytes of the first line last. An id of length 0 is the eight bytes by value in `id`.
+ * `sequence` is the line's position, counted from 1, in 32 bits. By this number a new line differs
+ * from a line of an earlier lap, so the reader sees in the line itself that it is new. The writer
+ * writes the first eight bytes of the first line last. An id of length 0 is the eight bytes by
+ * value in `id`.
  *
  * The id of a message is its block (struct message, session_abi.h): a block with one argument takes
  * one line. The sender fills in slot, generation and offset. The token of a request is WIRE_NONE
  * where the request asks for no reply, else 0. Each request that asks for a reply gets one answer:
- * a message, or PAIR_UNANSWERED, which says that no reply will come. The origin has no more such
- * requests under way than the ring of answers has room for, if each answer is the longest possible.
+ * a message, or PAIR_UNANSWERED, which says that no reply will come. The origin has at most so many
+ * such requests under way that the ring of answers has room for all answers, even if each is the
+ * longest possible.
  *
  * Each side treats the other as hostile: it copies a line once, checks the copy, and uses that.
  */
@@ -52,22 +54,22 @@
 #define PAIR_LINES       2048u /* of each ring; a power of two; 108 records with ids of 1 KiB */
 #define PAIR_RECORD_MAX  (PAIR_LINES / 4) /* lines */
 
-#define PAIR_ID_FIRST 40u /* bytes of an id in the first line, and in each behind it */
+#define PAIR_ID_FIRST 40u /* bytes of an id in the first line, and in each further line */
 #define PAIR_ID_MORE  56u
 
 enum pair_kind {
     PAIR_PUT = 1,        /* of requests */
     PAIR_GET = 2,        /* of requests */
     PAIR_ATOMIC = 3,     /* of requests */
-    PAIR_MESSAGE = 4,    /* of both */
+    PAIR_MESSAGE = 4,    /* of requests and of answers */
     PAIR_UNANSWERED = 5, /* of answers */
     PAIR_MORE = 6,       /* continues the id of the line before */
 };
 
 enum pair_flags {
-    PAIR_AFTER = 1 << 0,  /* earlier operations of the origin went through the daemon: show their
-                             events first */
-    PAIR_NOTIFY = 1 << 1, /* of a put, get or atomic: a notification, its id by value */
+    PAIR_AFTER = 1 << 0,  /* earlier operations of the origin went through the daemon: the target
+                             shows their events first */
+    PAIR_NOTIFY = 1 << 1, /* a put, get or atomic with a notification, its id by value */
 };
 
 struct pair_line {
@@ -88,7 +90,7 @@ static inline uint64_t pair_head(uint64_t position, enum pair_kind kind, uint32_
            (uint64_t)id_len << 48;
 }
 
-/* The head of a notification: the first record behind operations through the daemon has another. */
+/* Whether this is the head of a notification without PAIR_AFTER. */
 static inline bool pair_heads_notification(uint64_t head)
 {
     return (uint8_t)(head >> 32) - 1u < PAIR_ATOMIC && head >> 40 == PAIR_NOTIFY;
@@ -99,43 +101,42 @@ enum pair_gone {
     PAIR_TARGET_GONE = 1 << 1,
 };
 
-/* The words by which the two sides of one ring signal to each other. */
+/* The words by which the two sides of one ring notify each other. */
 struct pair_ring {
     _Alignas(64) _Atomic uint64_t consumed; /* lines; written by the reader */
-    /* The writer sleeps until there is room (enum doorbell_mode); the reader has the daemon wake
-     * it. This word shares a line with the reader's count: the writer reads that line only when the
-     * ring is full.
+    /* Armed while the writer sleeps until there is room (enum doorbell_mode); the reader asks the
+     * daemon to wake it. This word shares a cache line with the reader's count, because the writer
+     * reads that line only when the ring is full.
      */
     _Atomic uint32_t room_bell;
-    /* The reader sleeps; the writer has the daemon wake the reader, or, with DOORBELL_QUIET, sets
-     * its bit on the reader's board. In a new pair the bell of `requests` is armed, because the
-     * target may not have the pair yet. */
+    /* Armed while the reader sleeps: the writer asks the daemon to wake it. With DOORBELL_QUIET the
+     * writer sets its bit on the reader's board instead. In a new pair the bell of `requests` is
+     * armed, because the target may not have the pair yet. */
     struct doorbell_word bell;
 };
 static_assert(sizeof(struct pair_ring) == 128, "pair_ring");
 static_assert(offsetof(struct pair_ring, bell) == 64, "pair_ring.bell");
 
-/* The operations of a side through this pair, by its own count; puts include atomics. pwcctl shows
- * them. */
+/* A side's own counts of its operations through this pair, for pwcctl; puts include atomics. */
 struct pair_counts {
     _Atomic uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
-    /* The origin alone counts here its operations that have changed the target's memory
-     * (pwc/counter.h). Each is counted behind its data, and before its record. */
+    /* Written by the origin only: its operations that have changed the target's memory
+     * (pwc/counter.h). Each is counted after its data, and before its record. */
     _Atomic uint64_t arrived;
 };
 
 /* Written by one side. */
 struct pair_side {
-    /* Bit i % 64 of word i / 64: there is a handler at index i. No message to an index without a
-     * handler goes by this pair: a request goes to the daemon, which reports the error, and the
-     * replier's library reports that of a reply. */
+    /* Bit i % 64 of word i / 64: there is a handler at index i. A message to an index without a
+     * handler does not use the pair: the sender submits a request to the daemon, which reports the
+     * error; for a reply the replier's library reports it. */
     _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
     /* In the target's part, 1: the target has mapped the pair and reads its records; until then the
      * origin writes none. In the origin's part, 1: the origin has mapped the target's board
-     * (board_abi.h), and may be left quiet. */
+     * (board_abi.h), so the target may make the pair quiet. */
     _Atomic uint32_t mapped;
-    /* In the target's part, 1: a sleeper waits for `arrived`, so that the origin looks at the bell
-     * also behind an operation that has no record. */
+    /* In the target's part, 1: a sleeper waits for `arrived`, so the origin must look at the bell
+     * also after an operation without a record. */
     _Atomic uint32_t counts_awaited;
     _Alignas(64) struct pair_counts counts;
 };

@@ -1,8 +1,8 @@
 /*
  * The session: the shared memory between one context of a client and the daemon.
  *
- * The daemon creates it (a sealed memfd) and passes it over the control socket. It holds five
- * single-producer single-consumer rings (shm_ring/ring.h says how a ring works):
+ * The daemon creates the session (a sealed memfd) and passes it over the control socket. The
+ * session holds five single-producer single-consumer rings (shm_ring/ring.h says how a ring works):
  *
  *   offset 0                                                                4096
  *   +--------+-------+--------+-------+--------+--------+--------+-------+-------------------+
@@ -22,8 +22,8 @@
  * Replies have rings of their own so that they never wait for requests: docs/active-messages.md
  * says why that keeps everything draining.
  *
- * The client is hostile until shown otherwise: the daemon takes nothing from here but what passes
- * shm_ring's checks, and keeps its own indices in private memory. Sizes are powers of two.
+ * Clients count as hostile: the daemon uses nothing from here that has not passed shm_ring's
+ * checks, and keeps its own indices in private memory. Sizes of rings are powers of two.
  */
 #ifndef PWC_PROTO_SESSION_ABI_H
 #define PWC_PROTO_SESSION_ABI_H
@@ -52,11 +52,11 @@
 /* The values of `session_shared.state`. A futex wakes sleepers when the state changes. */
 enum session_state {
     SESSION_LIVE = 1,
-    SESSION_CLOSED = 2,      /* the daemon ended it in order */
+    SESSION_CLOSED = 2,      /* the daemon ended the session in order */
     SESSION_QUARANTINED = 3, /* the client broke the protocol; pwcctl shows the reason */
 };
 
-/* One ring's indices. Counters of bytes that only grow; the low bits index the data area. */
+/* One ring's indices: counters of bytes that only grow; their low bits index the data area. */
 struct ring_control {
     _Alignas(64) _Atomic uint64_t tail; /* written by the producer only */
     _Alignas(64) _Atomic uint64_t head; /* written by the consumer only */
@@ -82,47 +82,49 @@ struct session_sizes {
 struct session_notices {
     _Alignas(64) _Atomic uint64_t started; /* requests for notifications that are under way */
     _Atomic uint64_t
-        unexpected;           /* notifications that are kept, since none has asked for them yet */
+        unexpected;           /* notifications that are kept because no request matches them yet */
     _Atomic uint64_t matched; /* notifications that requests have taken; only grows */
 };
 
-/* The call that a context's thread waits in; EXCHANGE also stands for calls that make a window or
- * free a team. */
+/* The call that a context's thread waits in; EXCHANGE includes calls that make a window or free a
+ * team. */
 enum session_wait {
     SESSION_WAITS_NOT = 0,
-    SESSION_WAITS_EVENT = 1, /* or for a request, a word or a count */
+    SESSION_WAITS_EVENT = 1, /* also for a request, a word or a count */
     SESSION_WAITS_FLUSH = 2,
     SESSION_WAITS_BARRIER = 3,
     SESSION_WAITS_EXCHANGE = 4,
-    SESSION_WAITS_ROOM = 5, /* for what it submits: PWC_WAIT, or a call that waits for the end */
+    SESSION_WAITS_ROOM = 5, /* room to submit: PWC_WAIT, or a call that waits for the operation's
+                               end */
     SESSION_WAIT_KINDS
 };
 
-/* How a context's thread has waited, as its client says, for pwcctl; 0 from older libraries. A call
- * counts as soon as it lets time pass: its first looks do not. */
+/* How a context's thread has waited, as its client reports it for pwcctl; 0 from older libraries. A
+ * call's time counts from its first yield or sleep on, not its first looks. */
 struct session_waits {
     _Alignas(64) _Atomic uint32_t call; /* enum session_wait: the call that waits now */
-    _Atomic uint64_t waited_ns;         /* in such calls in all; only grows */
-    _Atomic uint64_t asleep_ns;         /* of these, asleep; only grows */
-    _Atomic uint64_t asleep_since;      /* of the monotonic clock; 0: awake */
+    _Atomic uint64_t waited_ns;         /* time in all such calls; only grows */
+    _Atomic uint64_t asleep_ns;         /* the part of that time asleep; only grows */
+    _Atomic uint64_t asleep_since;      /* by the monotonic clock; 0: awake */
 };
 
 /*
- * The counts of a context (pwc/counter.h); each word only grows, and has one writer. `arrived`
- * stands behind the data that it counts. `failed` is a part of `ended`, and written before it.
+ * The counts of a context (pwc/counter.h); each word only grows, and has one writer. `arrived` is
+ * written after the data that it counts. `failed` counts a part of `ended`, and is written before
+ * it.
  */
 struct session_counts {
     _Atomic uint64_t ended;   /* operations of the context, whether they failed or not */
-    _Atomic uint64_t failed;  /* of these */
+    _Atomic uint64_t failed;  /* operations of `ended` that failed */
     _Atomic uint64_t arrived; /* operations of peers that have changed the context's memory */
 };
 
 /* The part of the counts that the library writes. */
 struct session_client_counts {
-    /* Operations to neighbours, those whose local event the library rewrites (SUBMIT_SLOT), and
-     * what has arrived by pairs that are gone (pair_abi.h). */
+    /* Ended and failed: operations to neighbours, and operations whose local event the library
+     * rewrites (SUBMIT_SLOT). Arrived: what has arrived by pairs that are gone (pair_abi.h). */
     _Alignas(64) struct session_counts counts;
-    /* 1: a sleeper waits for `arrived`. Else an arrival without an event rings no bell. */
+    /* 1: a sleeper waits for `arrived`. 0: an arrival without an event rings no bell. */
     _Atomic uint32_t awaited;
 };
 
@@ -132,26 +134,29 @@ struct session_shared {
     uint32_t context; /* number of this context at its client */
     struct session_sizes sizes;
     uint32_t rank;
-    uint32_t message_max; /* bytes of an active message's block: struct message and what follows */
+    uint32_t message_max; /* bytes of an active message's longest block: struct message and what
+                             follows it */
     /* 1: the daemon fences for a client that rings submit_bell (shm_ring/doorbell.h). */
     uint32_t fences;
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
     /* Counts the daemon's news of neighbours: pairs made or gone (pair_abi.h). When the count
      * changes, a note may be in the wake socket, and a pair's `gone` may have changed. */
     _Atomic uint32_t neighbours;
-    _Atomic uint32_t spilled; /* 1: remote events wait in the daemon, behind those in the ring */
-    /* How this context's last call over the world has ended, for the daemons that follow one
-     * another (daemon/control/teams/team_answers.h). Not the library's. */
+    _Atomic uint32_t spilled; /* 1: remote events wait in the daemon, after the events in the
+                                 ring */
+    /* How this context's last call over the world has ended, for the next process of the daemon
+     * (daemon/control/teams/team_answers.h). The library does not use it. */
     _Atomic uint64_t world_answer;
-    /* Where the daemon's progress thread runs: the number of the processor plus 1, or 0, unknown,
-     * as from daemons before 0.7. Written by the daemon. */
+    /* The processor on which the daemon's progress thread runs: its number plus 1; 0: unknown
+     * (daemons before 0.7). Written by the daemon. */
     _Atomic uint32_t processor;
     _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
     _Atomic uint64_t released;       /* bytes of local event space given back without an event */
     _Atomic uint64_t reply_released; /* bytes of reply event space given back without an event */
-    /* The daemon's part: without flushes, and without what session_client_counts has. */
+    /* The daemon's part of the counts: without flushes, and without the part in
+     * session_client_counts. */
     struct session_counts counts;
-    /* Bit i % 64 of word i / 64: a handler stands at index i. Written by the client. */
+    /* Bit i % 64 of word i / 64: the client has a handler at index i. Written by the client. */
     _Alignas(64) _Atomic uint64_t handlers[SESSION_HANDLERS / 64];
     struct ring_control submit;
     struct ring_control local;
@@ -160,12 +165,13 @@ struct session_shared {
     struct ring_control reply_event;
     struct doorbell_word submit_bell; /* the daemon sleeps, the client rings (its eventfd) */
     /* The client sleeps, the daemon rings (futex or socket): when it has shown events, and when it
-     * has made room without one, that is taken submissions or replies, or given event space back.
+     * has made room without an event, by taking submissions or replies or by giving event space
+     * back.
      */
     struct doorbell_word event_bell;
-    /* Bit i % 64 of word i / 64: operations over the remotes whose handles are i modulo
-     * SESSION_REMOTES go through the daemon, which reports why they fail: of one of them the region
-     * is withdrawn, or the peer is gone. */
+    /* Bit i % 64 of word i / 64: operations over the remotes whose handle modulo SESSION_REMOTES is
+     * i must go through the daemon, because one of these remotes has lost its region or its peer.
+     * The daemon then reports why an operation fails. */
     _Alignas(64) _Atomic uint64_t ended_remotes[SESSION_REMOTES / 64];
     struct session_notices notices;      /* written by the client */
     struct session_waits waits;          /* written by the client */
@@ -211,57 +217,59 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  *     48       50       52         56             64   each padded to 8 bytes
  *
  * A completion id of length 0 is the eight bytes by value in `lid` or `rid`; otherwise its bytes
- * follow. With SUBMIT_INLINE the payload follows too, else it stands in `segment` at
- * `local_offset`. Only an inline payload of 1, 2, 4 or 8 bytes is placed by one store.
+ * follow. With SUBMIT_INLINE the payload follows too, else it is in `segment` at `local_offset`.
+ * Only an inline payload of 1, 2, 4 or 8 bytes is placed by one store.
  *
  * An active message is such a record whose rid bytes are a block (struct message below, its
  * arguments, a Medium's payload): rid_len is the block's length, up to session_shared.message_max,
  * and rid 0. The reply_submit ring holds active messages only, each a reply: rid is the token of
- * the request, and but for a Long, whose remote must lead to the requester, remote is not looked
- * at. A reply with SUBMIT_NO_RCE runs no handler: it says that none will come.
+ * the request, and `remote` is ignored, except for a Long, whose remote must lead to the requester.
+ * A reply with SUBMIT_NO_RCE runs no handler: it says that the request gets no reply.
  *
- * SUBMIT_ATOMIC changes words of the remote region where they stand. `code` names operation and
- * type (proto/word_abi.h), elements stand side by side from `offset` on, naturally aligned. Their
- * operands follow inline, packed, and `length` is the bytes of these:
+ * SUBMIT_ATOMIC changes words of the remote region in place. `code` is operation and type
+ * (proto/word_abi.h); the elements are adjacent from `offset` on, naturally aligned. Their operands
+ * follow inline, packed, and `length` is the bytes of the operands:
  *
  *     SET ADD PROD MIN MAX AND OR XOR    | operand | operand | ...
  *     READ                               | 0       | 0       | ...   as long as the words, unused
  *     COMPARE_SWAP                       | expected, desired | expected, desired | ...
  *     MASKED_SWAP                        | mask, desired     | mask, desired     | ...
  *
- * With SUBMIT_FETCH, which a READ always has, the local event brings the values from before: of one
- * element in its `bytes`; of 2 to SUBMIT_FETCH_MAX, packed, in `segment` at `local_offset`. Where
- * the status is -EBUSY, `bytes` counts the elements that are done; the others are unchanged.
+ * With SUBMIT_FETCH, which a READ always has, the earlier values come back: the value of one
+ * element in the local event's `bytes`; the values of 2 to SUBMIT_FETCH_MAX elements packed in
+ * `segment` at `local_offset`. Where the status is -EBUSY, `bytes` is the number of elements that
+ * are done; the others are unchanged.
  *
  * SUBMIT_VECTOR ends a vector: a series of records over one remote, all with SUBMIT_MORE but the
- * last one. The series holds long pieces, which are puts or gets by themselves, and blocks of short
- * pieces of a put, which are SUBMIT_VECTOR with SUBMIT_INLINE. `code` is SUBMIT_PUT or SUBMIT_GET,
- * `total` the bytes of the whole vector in its last record, and of the block before. The block:
+ * last one. The series holds long pieces, each a put or get record, and blocks of short pieces of a
+ * put, each a SUBMIT_VECTOR with SUBMIT_INLINE. `code` is SUBMIT_PUT or SUBMIT_GET. `total` is, in
+ * the last record, the bytes of the whole vector, in earlier records those of the block. The block:
  *
  *     0       2         8
  *     +-------+---------+---------------------+-------+---------+-----
  *     | bytes | offset  | bytes, padded to 8  | bytes | offset  | ...
  *     +-------+---------+---------------------+-------+---------+-----
  *
- * A series may also end with a SUBMIT_SIGNAL or a SUBMIT_LONG of no bytes, behind pieces that are
- * puts and have carried its payload; `placed` of the Long says how much that is. The records of a
- * series need not come at once, but no other record over a remote of the same peer comes between.
+ * A series may also end with a SUBMIT_SIGNAL or a SUBMIT_LONG of no bytes, whose payload the puts
+ * before it have carried; `placed` of the Long is the payload's length. The records of a series
+ * need not be submitted at once, but no other record over a remote of the same peer may come
+ * between them.
  *
- * Each record has an end of its own. Where one fails at its origin, the last one fails too, so that
- * there is no remote event. Where one fails at its target, that is because the region or the
- * context has ended, and the last one finds that too.
+ * Each record has an end of its own. When a record fails at its origin, the last record fails too,
+ * so that there is no remote event. A record fails at its target only because the region or the
+ * context has ended, so the last record fails there, too.
  *
  * SUBMIT_SIGNAL is the record of a put whose rid bytes are a block (struct signal below); rid is 0.
  * A signal has no remote event: its target sees the word.
  *
- * SUBMIT_WAKE is no operation and has no end: it wakes a context of this node that sleeps, that of
- * `remote`, or, where this is SUBMIT_NO_REMOTE, that of `rid` (rank in the low, context in the high
- * 32 bits) if it has bound this one. All else is 0.
+ * SUBMIT_WAKE is no operation and has no end: it wakes a sleeping context of this node. That is the
+ * context of `remote`; or, where `remote` is SUBMIT_NO_REMOTE, the context that `rid` names (rank
+ * in the low, context in the high 32 bits), if that has bound this one. All other fields are 0.
  *
  * SUBMIT_COLLECTIVE and SUBMIT_TEAM_WAKE are no operations either, and have no end. `remote` is the
- * handle of a team that this context is a member of, and lengths of ids, flags and reserve are 0.
- * A TEAM_WAKE wakes the members of its area that sleep (team_abi.h); all else is 0. A COLLECTIVE
- * says that this engine's part of one call of the team stands in the area, and fields mean:
+ * handle of a team that this context is a member of, and lengths of ids, flags and reserve are 0. A
+ * TEAM_WAKE wakes the sleeping members of the team's area (team_abi.h); its other fields are 0. A
+ * COLLECTIVE says that this engine's part of one call of the team is in the area. Its fields are:
  *
  *     code           enum team_kind, or TEAM_MISMATCH
  *     offset         the instance's sequence
@@ -271,23 +279,24 @@ static inline uint64_t session_bytes(const struct session_sizes *sizes)
  *     segment        the participant of the root, or 0
  *     local_offset   0
  *
- * There is one such record for an instance, from whichever member comes last (of a bcast and a
- * scatter, at the engine of the root: from the root). A second one, or one for an instance outside
- * of the team's window, is never an honest library's. Records for a team that this context has left
+ * Each instance has one such record at an engine: from the member that comes last; except that for
+ * a bcast or a scatter the root sends it at its own engine. An honest library sends no second one,
+ * and none for an instance outside the team's window. Records for a team that this context has left
  * are dropped.
  */
 enum submit_kind {
     SUBMIT_PAD = 0,
     SUBMIT_PUT = 1,
     SUBMIT_GET = 2,
-    SUBMIT_FLUSH = 3,   /* no record: ends when everything before it towards that peer has ended */
-    SUBMIT_SHORT = 4,   /* active message: its block alone */
-    SUBMIT_MEDIUM = 5,  /* active message: its payload stands in the block */
-    SUBMIT_LONG = 6,    /* active message: a put of its payload, then its block */
-    SUBMIT_WAKE = 7,    /* no operation: see above */
-    SUBMIT_ATOMIC = 8,  /* of the words of `code` */
-    SUBMIT_SIGNAL = 9,  /* a put that changes a word of its region when its payload is placed */
-    SUBMIT_VECTOR = 10, /* short pieces of a vector, or its end: see above */
+    SUBMIT_FLUSH = 3,       /* never a record: ends when everything before it towards that peer has
+                               ended */
+    SUBMIT_SHORT = 4,       /* active message: its block alone */
+    SUBMIT_MEDIUM = 5,      /* active message: its payload is in the block */
+    SUBMIT_LONG = 6,        /* active message: a put of its payload, then its block */
+    SUBMIT_WAKE = 7,        /* no operation: see above */
+    SUBMIT_ATOMIC = 8,      /* operation and type are in `code` */
+    SUBMIT_SIGNAL = 9,      /* a put that changes a word of its region when its payload is placed */
+    SUBMIT_VECTOR = 10,     /* short pieces of a vector, or its end: see above */
     SUBMIT_COLLECTIVE = 11, /* no operation: a part of a collective is ready, see above */
     SUBMIT_TEAM_WAKE = 12,  /* no operation: wakes members of a team */
     SUBMIT_KINDS
@@ -327,11 +336,12 @@ enum submit_flags {
     SUBMIT_LCE_SOURCE = 1 << 2,
     SUBMIT_FENCE = 1 << 3,
     SUBMIT_UNORDERED = 1 << 4,
-    SUBMIT_PROTOCOL = 3 << 5, /* of a payload that travels by itself: 0 the daemon's, or as below */
-    SUBMIT_NO_REPLY = 1 << 7, /* a request that is not replied to: holds no reply event space */
+    SUBMIT_PROTOCOL = 3 << 5, /* how a separate payload travels: enum submit_protocol; 0: as the
+                                 daemon chooses */
+    SUBMIT_NO_REPLY = 1 << 7, /* a request without a reply: holds no reply event space */
     SUBMIT_NOTIFY = 1 << 8,   /* the remote event is a notification, its rid by value */
     SUBMIT_SLOT = 1 << 9,     /* lid is a number of the library's own: the local event says so */
-    SUBMIT_FETCH = 1 << 10,   /* an atomic brings back what stood there before */
+    SUBMIT_FETCH = 1 << 10,   /* an atomic brings back the earlier values */
     SUBMIT_MORE = 1 << 11,    /* the next record belongs to the same series */
     SUBMIT_INLINE = 1 << 15,
 };
@@ -349,15 +359,16 @@ enum submit_protocol {
 struct submit_record {
     uint32_t size;
     uint8_t kind;
-    uint8_t code; /* of an atomic: proto/word_abi.h; of a vector: the kind of its pieces; else 0 */
+    uint8_t code; /* for an atomic: proto/word_abi.h; for a vector: the kind of its pieces; else
+                     0 */
     uint16_t flags;
-    uint32_t remote; /* handle that bind gave */
+    uint32_t remote; /* the handle from the bind */
     uint32_t
         reserve; /* bytes of local event space that this operation holds: event_bytes(lid_len) */
     union {
         uint64_t offset;   /* in the remote region */
-        uint64_t total;    /* of a SUBMIT_VECTOR: bytes that its remote event shows */
-        uint64_t instance; /* of a SUBMIT_COLLECTIVE: its sequence in the team */
+        uint64_t total;    /* for a SUBMIT_VECTOR: bytes that its remote event shows */
+        uint64_t instance; /* for a SUBMIT_COLLECTIVE: its sequence in the team */
     };
     uint64_t length; /* bytes to move; 0 is a pure notification */
     union {
@@ -378,8 +389,8 @@ struct submit_record {
     };
     union {
         uint64_t local_offset;
-        /* The bytes from `offset` on that the series of a Long of no bytes has placed, and that the
-         * Long's handler gets. */
+        /* For a Long of no bytes that ends a series: the bytes from `offset` on that the series has
+         * placed, which are the payload that the Long's handler gets. */
         uint64_t placed;
     };
 };
@@ -387,8 +398,8 @@ static_assert(sizeof(struct submit_record) == 64, "submit_record");
 static_assert(offsetof(struct submit_record, code) == 5, "submit_record.code");
 static_assert(offsetof(struct submit_record, lid_len) == 48, "submit_record.lid_len");
 
-/* A short piece: offset in the region and length, with its bytes behind it. In a submission's
- * block, and on the wire. */
+/* A short piece, in a submission's block and on the wire: its offset in the region and its length;
+ * its bytes follow. */
 struct vector_piece {
     uint64_t place;
 };
@@ -412,9 +423,9 @@ static inline uint32_t submit_inline_max(uint8_t kind, uint32_t packed_max)
  *     +-------+------+-----------+------+--------+------------+-------+-------------+---+------
  *     of each argument, then the payload_len bytes of a Medium, padded to 8
  *
- * The sender's library fills in index, kind, arguments and payload_len; daemons the rest. slot,
- * generation and offset name the place where a Long landed, in the target's own region. d
- * (deferred) says that a handler in the daemon leaves the work to the client. token, in the event
+ * The sender's library fills in index, kind, arguments and payload_len; the daemons fill in the
+ * rest. slot, generation and offset say where in the target's regions a Long's payload was placed.
+ * d (deferred) says that a handler in the daemon leaves the work to the client. token, in the event
  * of a request, is the number that a reply must name (WIRE_NONE: no reply is possible).
  */
 struct message {
@@ -426,7 +437,8 @@ struct message {
     uint32_t generation;
     uint32_t token;
     uint32_t payload_len; /* of a Medium; else 0 */
-    uint32_t deferred;    /* in the event of a request: 1: a handler has left it to the client */
+    uint32_t deferred;    /* 1, in the event of a request: a handler in the daemon leaves the work
+                             to the client */
 };
 static_assert(sizeof(struct message) == 32, "message");
 
@@ -438,7 +450,7 @@ static_assert(sizeof(struct message) == 32, "message");
  *     | offset | value | slot | generation | code | -    |
  *     +--------+-------+------+------------+------+------+
  *
- * The library fills in offset, value and code, the origin's daemon the region's slot and
+ * The library fills in offset, value and code; the origin's daemon fills in the region's slot and
  * generation.
  */
 struct signal {
@@ -452,7 +464,7 @@ struct signal {
 static_assert(sizeof(struct signal) == 32, "signal");
 static_assert(offsetof(struct signal, code) == 24, "signal.code");
 
-/* The longest block where Mediums carry up to `medium_max` bytes. */
+/* Bytes of the longest block when a Medium's payload has up to `medium_max` bytes. */
 static inline uint32_t message_bytes_max(uint32_t medium_max)
 {
     return (uint32_t)sizeof(struct message) + 8u * SESSION_ARGUMENTS_MAX + medium_max;
@@ -471,22 +483,22 @@ enum event_kind {
     EVENT_LOCAL = 1,
     EVENT_REMOTE = 2,
     EVENT_REQUEST = 3, /* an active message: in the remote ring, its block as the id */
-    EVENT_REPLY = 4,   /* the same, in the reply_event ring */
-    EVENT_NOTIFY = 5,  /* of an operation with SUBMIT_NOTIFY: in the remote ring, its id by value */
-    EVENT_OFFLOAD = 6, /* of an offload: in the remote ring, struct offload_word as its id */
-    EVENT_PEER = 7,    /* of the context at the other end of a flow: in the remote ring, id 0 */
+    EVENT_REPLY = 4,   /* a reply: in the reply_event ring, its block as the id */
+    EVENT_NOTIFY = 5,  /* a notification (SUBMIT_NOTIFY): in the remote ring, its id by value */
+    EVENT_OFFLOAD = 6, /* from an offload: in the remote ring, struct offload_word as its id */
+    EVENT_PEER = 7,    /* about the context at the other end of a flow: in the remote ring, id 0 */
 };
 
 /* `op` of an EVENT_PEER. */
 enum peer_event {
     PEER_ENDED = 0, /* status 0: its client has closed it, -EHOSTDOWN: it was lost */
-    PEER_BACK = 1,  /* a context with the number of one that has ended has bound this one; may come
-                     * where none has ended. Status 0 */
+    PEER_BACK = 1,  /* a context has bound this one, with the number of a context that has ended
+                     * (but this event may also appear when none has). Status 0 */
 };
 
-/* An offload's handlers run on one of these. */
+/* The operations that an offload's handlers run on. */
 enum offload_takes {
-    OFFLOAD_MESSAGES = 0, /* active messages at an index of the context's */
+    OFFLOAD_MESSAGES = 0, /* active messages at one index of the context */
     OFFLOAD_PUTS = 1,     /* puts to a region */
 };
 
@@ -495,9 +507,10 @@ enum offload_event {
     OFFLOAD_OWN = 1,    /* a handler has posted it: id and value are the handler's */
     OFFLOAD_ENDED = 2,  /* handlers have dealt with a message; id: its first argument, or 0; value:
                          * bytes of its payload that were not dropped */
-    OFFLOAD_FAILED = 3, /* the same, with the status that its origin gets: a handler has returned
-                         * FAIL, or a crash of the daemon has cut it */
-    OFFLOAD_FAULT = 4,  /* a handler has ended by a fault; value: the address */
+    OFFLOAD_FAILED = 3, /* as OFFLOAD_ENDED, but failed with the status that the origin gets: a
+                         * handler has returned FAIL, or a crash of the daemon has cut the
+                         * message */
+    OFFLOAD_FAULT = 4,  /* a handler has ended by a fault; value: the faulting address */
 };
 
 /*
@@ -512,7 +525,7 @@ struct offload_word {
     uint64_t cookie; /* of the offload */
     uint64_t id;
     uint64_t value;
-    uint32_t place; /* of a fault: the instruction */
+    uint32_t place; /* for a fault: the instruction */
     uint16_t stage; /* the handler, enum handler_stage */
     uint16_t fault; /* enum run_fault, or 0 */
 };
@@ -528,7 +541,7 @@ struct event_record {
     int32_t status;    /* 0 or a negative errno */
     uint32_t origin;   /* node of the origin */
     uint64_t peer;     /* rank in the low, context in the high 32 bits: the other side */
-    uint64_t bytes;    /* moved; of an atomic's local event see SUBMIT_ATOMIC */
+    uint64_t bytes;    /* moved; for an atomic's local event see SUBMIT_ATOMIC */
     uint64_t sequence; /* of the operation at its origin */
     uint64_t id;       /* by value when id_len is 0 */
 };
@@ -555,9 +568,9 @@ static inline uint32_t event_bytes(uint32_t id_len)
 
 /*
  * Local event space: the sum of event_bytes over operations in flight and events not yet consumed
- * never exceeds this, so an event always finds its slot, wrap padding included.
- * The library keeps to `session_local_limit`; the daemon quarantines a client that passes it by
- * more than the padding (EVENT_BYTES_MAX).
+ * never exceeds session_local_limit, so an event always finds its slot, wrap padding included. The
+ * library keeps to this limit; the daemon quarantines a client that exceeds it by more than the
+ * padding (EVENT_BYTES_MAX).
  */
 static inline uint32_t session_local_limit(uint32_t local_size)
 {
@@ -567,8 +580,8 @@ static inline uint32_t session_local_limit(uint32_t local_size)
 /*
  * Reply event space: each request without SUBMIT_NO_REPLY holds event_bytes(message_max) of the
  * reply_event ring from submission until its reply's event has been consumed, or until the daemon
- * gives the bytes back without one (`reply_released`: the request failed, or was answered by a
- * reply that runs no handler). Limits as above, with the longest reply in EVENT_BYTES_MAX's place.
+ * gives the bytes back without an event (`reply_released`: the request failed, or its reply runs no
+ * handler). The limit is as above, with the longest reply in place of EVENT_BYTES_MAX.
  */
 static inline uint32_t session_reply_limit(uint32_t reply_size, uint32_t message_max)
 {

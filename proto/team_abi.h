@@ -1,6 +1,6 @@
 /*
- * A team area: the shared memory of those members of a team that one engine serves. By it they
- * take part in collectives without asking the daemon.
+ * A team area: memory shared by those members of a team that one engine serves. Through the area
+ * they take part in collectives without a request to the daemon.
  *
  * The daemon creates the area (a sealed memfd) and passes it to each member. The area has a row for
  * each collective that may be under way, its *instance* s in row s mod window, and 8 data rows:
@@ -22,17 +22,17 @@
  *            +---------------------------------------+------------------+
  *
  * A member that calls writes its line, and, where the call needs more than the 40 bytes of a line,
- * its part of the inputs of a data row; then it counts itself in `arrived`. The member that
- * makes this count (s / window + 1) * members is the last to come and does the work: it combines
- * what the members gave. Where one engine has the whole team it then writes the result and `done`.
- * Else it submits SUBMIT_COLLECTIVE, and the engine alone writes result and `done` of this team's
- * rows, always, also when no member here receives anything. A member that has taken its result
- * counts itself in `taken`; the row is free for the next lap when that is (s / window + 1) *
- * members, and `done` s + 1. Data rows are used in turn by the calls that need one, which all
- * members count alike, and have a `taken` of their own.
+ * its part of the inputs of a data row; then it counts itself in `arrived`. The member that makes
+ * this count (s / window + 1) * members is the last to come and does the work: it combines the
+ * members' inputs. Where one engine has the whole team, the last to come then writes the result and
+ * `done`. Else it submits SUBMIT_COLLECTIVE, and only the engine writes the result and `done` of
+ * this team's rows, also when no member here receives anything. A member that has taken its result
+ * counts itself in `taken`; the row is free for the next lap when `taken` is (s / window + 1) *
+ * members and `done` is s + 1. The calls that need a data row use the 8 rows in turn, and all
+ * members count these calls alike. A data row has a `taken` of its own.
  *
- * N is the size of the team, M the members here. Data between engines is ordered by
- * participant, then by member: "N blocks". For a call with `length` L:
+ * N is the size of the team, M the number of members here. Data between engines is ordered by
+ * participant, then by member: so are "N blocks". For a call with `length` L:
  *
  *     kind               L is            a member gives    the engine gives   the engine gets
  *     BARRIER            0               -                 -                  -
@@ -46,29 +46,31 @@
  *     ALLGATHER          one block       L                 M blocks           N blocks
  *     ALLTOALL           one block       N blocks          M times N blocks   M times N blocks
  *
- * REDUCE, ALLREDUCE and REDUCE_SCATTER are folded by the last to come, by order of members, so that
- * the engine gives one operand. For SCAN and EXSCAN the last to come makes each member's part the
- * fold of all parts up to it, so that the engine gives the last one. For ALLTOALL the engine gives,
- * and gets, for each member in turn N blocks. A call goes by the lines when none of its columns has
- * more than 40 bytes at any engine, else by a data row (team_way in shm_ring/team.h). In lines,
- * what the engine gives stands packed in `node`, and what it gets in `result`. In a data row the
- * engine gives what stands in the inputs: of GATHER, ALLGATHER and ALLTOALL each member's part,
- * each from its own multiple of 64 bytes; for SCAN and EXSCAN the last member's part; else from the
- * first byte on. The data that the engine gets stands packed in the row's result.
+ * For REDUCE, ALLREDUCE and REDUCE_SCATTER the last to come folds the inputs, in the order of
+ * members, so that the engine gives one operand. For SCAN and EXSCAN the last to come replaces each
+ * member's part by the fold of all parts up to it, so that the engine gives the last part. For
+ * ALLTOALL the engine gives, and gets, N blocks for each member in turn. A call uses the lines when
+ * none of its columns has more than 40 bytes at any engine, else a data row (team_way in
+ * shm_ring/team.h). With lines, the data that the engine gives is packed in `node`, and the data
+ * that it gets in `result`. With a data row, the data that the engine gives is in the inputs: for
+ * GATHER, ALLGATHER and ALLTOALL it is each member's part, which begins at a multiple of 64 bytes;
+ * for SCAN and EXSCAN the last member's part; else it begins at the first byte. The data that the
+ * engine gets is packed in the row's result.
  *
- * BCAST and SCATTER are submitted by the root, as soon as it calls, on its own engine; the last to
- * come does so on the others. So `done` may be written before all members have come.
+ * At the root's engine, the root submits a BCAST or SCATTER as soon as it calls; at other engines
+ * the last to come submits it. So `done` may be written before all members have arrived.
  *
- * SUBMIT_COLLECTIVE (session_abi.h): remote = team's handle, code = kind (of SCAN and EXSCAN over
- * ranks that do not stand in blocks by engine, and of USER: TEAM_ALLGATHER), offset = sequence,
+ * SUBMIT_COLLECTIVE (session_abi.h): remote = team's handle, code = kind (TEAM_ALLGATHER for USER,
+ * and for SCAN and EXSCAN where an engine's team ranks are not consecutive), offset = sequence,
  * length = L, lid = signature, rid = number of the data row or TEAM_LINES, segment = participant of
  * the root (0 without one), local_offset = 0. With code TEAM_MISMATCH: offset = sequence, segment
  * and local_offset = the team ranks of two members that called differently, lid and rid = their
  * signatures. An instance that was submitted before, or whose row is not free, breaks the team with
- * -EBADMSG: members can be made to submit it by what another one has written here.
+ * -EBADMSG, and quarantines no client: a member can cause an honest one to submit it by what it has
+ * written here.
  *
- * All members belong to one user and one job: a member that lies here spoils its own job's
- * collectives, and nothing else. Each side reads a word once, checks it, and uses the copy.
+ * All members belong to one user and one job: a member that writes wrong values here spoils its own
+ * job's collectives, and nothing else. Each side reads a word once, checks it, and uses the copy.
  * shm_ring/team.h has the barriers.
  */
 #ifndef PWC_PROTO_TEAM_ABI_H
@@ -87,10 +89,10 @@
 #define TEAM_WINDOW_MAX   4096u
 #define TEAM_LINE_BYTES   40u /* of data in a line */
 #define TEAM_DATA_ROWS    8u
-#define TEAM_DATA_BYTES   (64u << 10)          /* of the inputs of a data row, and of its result */
-#define TEAM_INPUT_MAX    TEAM_DATA_BYTES      /* that a member may give of one operand or block */
-#define TEAM_SCAN_MAX     (TEAM_INPUT_MAX / 2) /* the same of scans, which engines have twice */
-#define TEAM_LINES        UINT64_MAX /* in place of a data row: the call goes by the lines */
+#define TEAM_DATA_BYTES   (64u << 10)          /* of a data row's inputs, and of its result */
+#define TEAM_INPUT_MAX    TEAM_DATA_BYTES      /* bytes of one operand or block of a member */
+#define TEAM_SCAN_MAX     (TEAM_INPUT_MAX / 2) /* for scans, of which engines hold two operands */
+#define TEAM_LINES        UINT64_MAX           /* as number of a data row: the call uses lines */
 #define TEAM_ROWS_OFFSET  256u
 #define TEAM_DATA_ALIGNED 4096u
 
@@ -107,7 +109,7 @@ enum team_kind {
     TEAM_SCATTER = 9,
     TEAM_ALLGATHER = 10,
     TEAM_ALLTOALL = 11,
-    TEAM_GATHERV = 12, /* from here on in signatures only */
+    TEAM_GATHERV = 12, /* kinds from here on are in signatures only */
     TEAM_SCATTERV = 13,
     TEAM_ALLGATHERV = 14,
     TEAM_ALLTOALLV = 15,
@@ -146,11 +148,11 @@ static inline const char *team_kind_name(uint32_t kind)
  *
  *     63     56     48     40         16        0
  *     +------+------+------+----------+---------+
- *     | kind | op   | type | root     | count   |    0 in what does not apply
+ *     | kind | op   | type | root     | count   |    a field that does not apply is 0
  *     +------+------+------+----------+---------+
  *
- * `count` is that of the call, of elements or else bytes, up to 32767; a larger one is folded into
- * 15 bits and has the high bit.
+ * `count` is the call's count of elements, or else of bytes, up to 32767; a larger count is hashed
+ * into 15 bits, and the high bit is set.
  */
 static inline uint64_t team_count_folded(uint64_t count)
 {
@@ -203,9 +205,9 @@ static inline uint16_t team_signature_count(uint64_t signature)
 struct team_broken {
     _Alignas(64) _Atomic int32_t status; /* 0, -EHOSTDOWN or -EBADMSG */
     uint32_t unused;
-    uint32_t rank[2];  /* -EHOSTDOWN: the first has ended, or, where it is no rank of the team, a
-                          node is lost;  -EBADMSG: the two called differently */
-    uint64_t sequence; /* -EBADMSG: of the instance, and what they called */
+    uint32_t rank[2];  /* -EHOSTDOWN: rank[0] has ended; if it is no rank of the team, a node is
+                          lost. -EBADMSG: the two ranks called differently */
+    uint64_t sequence; /* -EBADMSG: the instance's; `signature`: the two ranks' calls */
     uint64_t signature[2];
 };
 static_assert(sizeof(struct team_broken) == 64, "team_broken");
@@ -216,8 +218,8 @@ struct team_shared {
     uint32_t members;
     uint32_t window;
     struct team_broken broken;
-    /* Bit m % 64 of word m / 64: member m sleeps. Set by the member; taken by it, or by the daemon
-     * when it wakes the member. */
+    /* Bit m % 64 of word m / 64: member m sleeps. Set by the member; cleared by the member, or by
+     * the daemon when it wakes the member. */
     _Alignas(64) _Atomic uint64_t sleepers[TEAM_MEMBERS_MAX / 64];
 };
 static_assert(offsetof(struct team_shared, broken) == 64, "team.broken");
@@ -234,13 +236,13 @@ static_assert(sizeof(struct team_counts) == 64, "team_counts");
 struct team_result {
     _Alignas(64) _Atomic uint64_t done; /* sequence + 1, written last */
     int32_t status;                     /* 0 or a negative errno */
-    uint32_t length;                    /* of what the engine got */
-    uint8_t data[TEAM_LINE_BYTES];      /* where the call goes by the lines */
+    uint32_t length;                    /* bytes that the engine got */
+    uint8_t data[TEAM_LINE_BYTES];      /* if the call uses the lines */
 };
 static_assert(sizeof(struct team_result) == 64, "team_result");
 static_assert(offsetof(struct team_result, data) == 16, "team_result.data");
 
-/* This engine's data for the others, where the call goes by the lines. */
+/* This engine's data for the others, if the call uses the lines. */
 struct team_node {
     _Alignas(64) uint32_t length;
     uint32_t unused;
@@ -249,9 +251,9 @@ struct team_node {
 static_assert(sizeof(struct team_node) == 64, "team_node");
 static_assert(offsetof(struct team_node, data) == 8, "team_node.data");
 
-/* A member's call, with its data where the call goes by the lines. */
+/* A member's call, with its data if the call uses the lines. */
 struct team_line {
-    _Alignas(64) _Atomic uint64_t sequence; /* + 1 */
+    _Alignas(64) _Atomic uint64_t sequence; /* the instance's + 1 */
     uint64_t signature;
     uint32_t length;
     uint32_t unused;
@@ -264,11 +266,11 @@ struct team_row {
     struct team_counts counts;
     struct team_result result;
     struct team_node node;
-    struct team_line lines[]; /* one a member */
+    struct team_line lines[]; /* one for each member */
 };
 static_assert(offsetof(struct team_row, lines) == 192, "team_row.lines");
 
-/* How often the result of a data row has been taken, over all laps. */
+/* How often members have taken the result of a data row, over all laps. */
 struct team_data_counts {
     _Alignas(64) _Atomic uint64_t taken;
 };
@@ -310,7 +312,7 @@ static inline uint64_t team_data_offset(uint32_t members, uint32_t window)
     return (end + TEAM_DATA_ALIGNED - 1) & ~(uint64_t)(TEAM_DATA_ALIGNED - 1);
 }
 
-/* Bytes of an area; 0 where no area may have this many members and rows of lines. */
+/* Bytes of an area; 0 where no area may have this many members, or this window. */
 static inline uint64_t team_area_bytes(uint32_t members, uint32_t window)
 {
     if (!team_shape_valid(members, window))
@@ -318,7 +320,7 @@ static inline uint64_t team_area_bytes(uint32_t members, uint32_t window)
     return team_data_offset(members, window) + TEAM_DATA_ROWS * sizeof(struct team_data);
 }
 
-/* From one member's part of the inputs of a data row to the next one's. */
+/* Bytes from one member's part of a data row's inputs to the next member's part. */
 static inline uint64_t team_stride(uint64_t given)
 {
     return (given + 63) & ~UINT64_C(63);

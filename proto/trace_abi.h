@@ -3,8 +3,8 @@
  * this machine's byte order. Times are CLOCK_MONOTONIC's.
  *
  * An operation is named by the number of its origin, the number of its flow there, and its sequence
- * in that flow; a target has the low 32 bits of the sequence. Small puts that travel as one are one
- * operation, with a count. Numbers of nodes are those of engines: node + nodes * engine.
+ * in that flow; records of a target have only the low 32 bits of the sequence. A batch is one
+ * operation, with a count. A number of a node here is that of its engine: node + nodes * engine.
  */
 #ifndef PWC_PROTO_TRACE_ABI_H
 #define PWC_PROTO_TRACE_ABI_H
@@ -14,25 +14,28 @@
 
 /* The steps, and the meaning of `position` in each. */
 enum trace_kind {
-    TRACE_SUBMITTED = 1, /* taken from the client's ring; the target: context << 32 | rank */
-    TRACE_STAGED,        /* its record stands in the ledger to `node`; the position after it */
+    TRACE_SUBMITTED = 1, /* taken from the client's ring; position: the target, a pwc_peer */
+    TRACE_STAGED,        /* its record is in the ledger to `node`; position: the record's end */
     TRACE_POSTED,        /* the fabric has its payload or read */
-    TRACE_COMPLETED,     /* the payload or read has ended there */
+    TRACE_COMPLETED,     /* the fabric has ended the payload or read */
     TRACE_PLACED,        /* its target has consumed its record */
-    TRACE_LOCAL,         /* its local event is posted; the ring's position after it, 0: no event */
-    TRACE_REMOTE,        /* at the target: its event; that ring's position, 0: spilled */
-    TRACE_REPLY,         /* as TRACE_REMOTE, for a reply, which has another ring */
-    TRACE_DRAINED,       /* a client has read its ring `op` (enum trace_ring_name) up to here */
-    TRACE_RUN,           /* records up to this position of the ledger to `node` left in one write,
-                            the sequence its number, the length its bytes */
-    TRACE_RUN_ENDED,     /* that write has ended */
+    TRACE_LOCAL,         /* its local event is posted; position: the event's end in the ring, 0: no
+                            event */
+    TRACE_REMOTE,        /* at the target: its event is posted; position: in that ring, 0:
+                            spilled */
+    TRACE_REPLY,         /* as TRACE_REMOTE, for a reply in its own ring */
+    TRACE_DRAINED,       /* a client has read its ring `op` (enum trace_ring_name) up to
+                            `position` */
+    TRACE_RUN,           /* records up to `position` of the ledger to `node` left as one run;
+                            sequence: its number; length: its bytes */
+    TRACE_RUN_ENDED,     /* that run's write has ended */
     TRACE_PEER_UP,
     TRACE_PEER_DOWN,
     TRACE_CLIENT_ATTACHED,
     TRACE_CLIENT_DETACHED,
-    TRACE_QUARANTINED, /* the status is the reason's number */
-    TRACE_HANDLER, /* a handler has run, from at_ns on; for this many ns. The sequence: units; the
-                      flow: its offload's handle; op: enum handler_stage; the status: its fault */
+    TRACE_QUARANTINED, /* status: the reason's number */
+    TRACE_HANDLER, /* a handler has run, from at_ns on; position: for how many ns; sequence: units;
+                      flow: its offload's handle; op: enum handler_stage; status: its fault */
     TRACE_KINDS
 };
 
@@ -41,16 +44,16 @@ enum trace_ring_name { TRACE_RING_LOCAL = 0, TRACE_RING_REMOTE = 1, TRACE_RING_R
 #define TRACE_NONE UINT32_MAX
 
 struct trace_record {
-    uint64_t index; /* from 1, of all that the engine has recorded */
+    uint64_t index; /* number among all records of the engine, from 1 */
     uint64_t at_ns;
     uint64_t sequence;
     uint64_t position;
     uint32_t length; /* bytes */
     int32_t status;
     uint32_t uid; /* the user of the operation; TRACE_NONE: of several users, or the daemon's own */
-    uint32_t client; /* here; TRACE_NONE: of none */
+    uint32_t client; /* number of the client on this node; TRACE_NONE: no client */
     uint32_t session;
-    uint32_t node; /* the other side's number */
+    uint32_t node; /* number of the other side */
     uint32_t flow; /* at the operation's origin */
     uint16_t count;
     uint8_t kind;

@@ -32,8 +32,8 @@ enum word_type {
     FOLD_C64 = WORD_TYPES, /* complex: two F32, the real part first */
     FOLD_C128 = 11,        /* two F64 */
     FOLD_BOOL = 12,        /* a byte, true if not 0 */
-    FOLD_F64_AT = 13,      /* an F64, then the I64 that says where it was */
-    FOLD_I64_AT = 14,      /* an I64, and such an I64 */
+    FOLD_F64_AT = 13,      /* an F64, then its index, an I64 */
+    FOLD_I64_AT = 14,      /* an I64, then its index, an I64 */
     FOLD_TYPES
 };
 
@@ -75,8 +75,7 @@ static inline enum word_type word_type(uint8_t code)
     return (enum word_type)(code >> 4);
 }
 
-/* Whether there is such an atomic. The functions below, and those of word.h, ask for a valid
- * code. */
+/* Whether there is such an atomic. The functions below, and those of word.h, need a valid code. */
 static inline bool word_code_valid(uint8_t code)
 {
     enum word_op op = word_op(code);
@@ -87,7 +86,7 @@ static inline bool word_code_valid(uint8_t code)
            (op != WORD_AND && op != WORD_OR && op != WORD_XOR && op != WORD_MASKED_SWAP);
 }
 
-/* Bytes of an element: 1 << this. */
+/* The logarithm (base 2) of an element's bytes. */
 static inline uint32_t word_shift(uint8_t code)
 {
     enum word_type type = word_type(code);
@@ -106,14 +105,14 @@ static inline bool word_is_swap_if(uint8_t code)
     return word_op(code) == WORD_COMPARE_SWAP || word_op(code) == WORD_MASKED_SWAP;
 }
 
-/* Bytes of the elements that operands of this many bytes are for, in a submission and on the
+/* How many bytes of elements belong to operands of this many bytes, in a submission and on the
  * wire. */
 static inline uint64_t word_reach(uint8_t code, uint64_t operands)
 {
     return operands >> word_is_swap_if(code);
 }
 
-/* Whether an element may stand at this address or offset: naturally aligned. An operation across
+/* Whether this address or offset is naturally aligned, as an element's must be: an operation across
  * cache lines would lock the bus of the whole node. */
 static inline bool word_aligned(uint64_t at, uint8_t code)
 {
@@ -154,7 +153,7 @@ static inline bool fold_code_valid(uint8_t code)
     return ops >> word_op(code) & 1;
 }
 
-/* Bytes of an element of a valid code: 1 << this. */
+/* The logarithm (base 2) of an element's bytes, for a valid code of a fold. */
 static inline uint32_t fold_shift(uint8_t code)
 {
     switch (word_type(code)) {

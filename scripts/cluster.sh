@@ -1,16 +1,16 @@
 # shellcheck shell=sh
 # A real Slurm on this machine, for scripts/slurm-trial and scripts/openshmem-trial, which read this file
 # from the top of the tree: slurmctld and munged here, and a slurmd for each node, in further namespaces.
-# The script that reads it stands in namespaces of its own (mounts, processes, network), as root: no file,
-# port or service of the system is touched, and the kernel takes down what is left.
+# The script that reads this file runs in namespaces of its own (mounts, processes, network), as root: no
+# file, port or service of the system is touched, and the kernel removes everything that is left.
 #
-# Needs: build, the folder of the build; nodes, their names ("n1 n2"); kept, folders that all nodes see
-# as they are, although they may lie under /tmp. Gives: work, a folder in memory with bin, which is in
-# everybody's PATH; the users alice, bob, olga and pwcd; and the functions below.
+# Variables to set before: build, the folder of the build; nodes, their names ("n1 n2"); kept, folders that
+# all nodes see as they are, although they may lie under /tmp. This file sets: work, a folder in memory with
+# bin, which is in every user's PATH; the users alice, bob, olga and pwcd; and the functions below.
 
 work=/mnt # of this namespace, in memory
 
-# Until a command succeeds; at most so many seconds.
+# Waits until a command succeeds, at most so many seconds.
 within() { # seconds, command
     left=$((10 * $1))
     shift
@@ -21,7 +21,7 @@ within() { # seconds, command
     done
 }
 
-# The scripts of a page, into work/bin: each an indented block whose second line is its name.
+# Copies the scripts of a page into work/bin: each is an indented block whose second line is its name.
 take_scripts() { # page
     awk -v to="$work/bin" '
         /^    #!/ { first = substr($0, 5); next }
@@ -32,7 +32,7 @@ take_scripts() { # page
         { file = "" }' "$1"
 }
 
-# Folders in memory in the place of those that are written to, and what every job needs.
+# Makes folders in memory in place of folders that are written to, and copies programs for every job.
 make_folders() {
     mount -t tmpfs -o mode=0755 none "$work"
     mkdir -p "$work/etc" "$work/bin" "$work/state" "$work/kept"
@@ -55,7 +55,7 @@ make_folders() {
     show_kept
 }
 
-# After the mounts above: what is kept, in its own place.
+# Shows the kept folders in their own places again, after the mounts above.
 show_kept() {
     kept_number=0
     for folder in $kept; do
@@ -65,7 +65,7 @@ show_kept() {
     done
 }
 
-# Users, names and key of the cluster.
+# Makes users, host names and the key of the cluster.
 make_users() {
     cp /etc/passwd /etc/group "$work/etc"
     cat >>"$work/etc/passwd" <<END
@@ -141,8 +141,8 @@ start_munged() {
     runuser -u munge -- /usr/sbin/munged --num-threads=2
 }
 
-# In a node, which waits for its end of the cable: its own network, name, and everything that programs
-# write into.
+# Turns this shell into a node: waits for its end of the cable, and takes its own network, name, and folders
+# that programs write into.
 become_node() { # name
     until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
     hostname "$1"
@@ -200,7 +200,7 @@ job_is_gone() {
     [ -z "$(squeue -h)" ] && nodes_are_idle
 }
 
-# Everything that a job may have left on any node; empty is right.
+# Prints everything that a job has left on any node; it should print nothing.
 left_over() {
     for user in 61101 61102; do
         pgrep -l -u $user || true

@@ -1,4 +1,4 @@
-"""Test suites of a build folder: what they hold, running one of them, and results as rows of text.
+"""Test suites of a build folder: lists their tests, runs a suite, and gives results as rows of text.
 
 A row is "RESULT<tab>FOLDER<tab>SUITE<tab>TEST<tab>WHY" with the result passed, failed or skipped.
 """
@@ -28,8 +28,8 @@ def wanted(tests, suite, only):
 
 
 def build_needed(build, tests):
-    """Builds the programs that the tests' commands name, by a path from the folder or whole, and
-    what else the tests depend on."""
+    """Builds the programs that the tests' commands name, by a path that begins at the folder or at the
+    root, and everything else that the tests depend on."""
     root = os.path.abspath(build)
     listed = introspect(build, "--targets")
     targets = {name for target in listed for name in target["filename"]}
@@ -43,7 +43,7 @@ def build_needed(build, tests):
 
 
 def reason_of(text):
-    """The reason of a test that is skipped: what its launcher says after it is none."""
+    """The reason why a test is skipped: its last line that is not a line of pwcrun."""
     lines = [line.strip() for line in text.splitlines()]
     reasons = [line for line in lines if line and not line.startswith("pwcrun: ")]
     return reasons[-1] if reasons else "no reason given"

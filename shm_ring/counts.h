@@ -8,9 +8,9 @@
  *        reader: count loaded (acquire), then the data read
  *
  * A sleeper that waits for a count arms a bell and looks again, as doorbell.h says; the writer
- * looks at that bell behind the store.
+ * looks at that bell after the store.
  *
- * Thread: a word has one thread that writes it.
+ * Thread: each word is written by one thread, and read by any.
  */
 #ifndef PWC_SHM_RING_COUNTS_H
 #define PWC_SHM_RING_COUNTS_H

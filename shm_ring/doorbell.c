@@ -23,7 +23,8 @@
 
 #if defined(PWC_MUTANT_NO_FENCE)
 
-/* The broken doorbell that the litmus test must catch: no fence for the processor. */
+/* A broken doorbell that the litmus test must catch: only the compiler is fenced, not the
+ * processor. */
 static void store_then_fence(struct doorbell_word *word, uint32_t mode)
 {
     atomic_store_explicit(&word->armed, mode, memory_order_relaxed);
@@ -38,7 +39,8 @@ static uint32_t fence_then_load(struct doorbell_word *word)
 
 #elif defined(THREAD_SANITIZER)
 
-/* ThreadSanitizer does not understand fences. Two read-modify-writes of one word order the same. */
+/* ThreadSanitizer does not understand fences. Two read-modify-writes of one word give the same
+ * order. */
 static void store_then_fence(struct doorbell_word *word, uint32_t mode)
 {
     (void)atomic_exchange_explicit(&word->armed, mode, memory_order_seq_cst); /* C */
@@ -90,7 +92,7 @@ int doorbell_register(void)
 
 #elif defined(THREAD_SANITIZER)
 
-/* The kernel does not support this call either. */
+/* ThreadSanitizer does not understand membarrier either. */
 int doorbell_fence_others(void)
 {
     return -ENOSYS;
@@ -128,10 +130,10 @@ void doorbell_disarm(struct doorbell_word *word)
     atomic_store_explicit(&word->armed, DOORBELL_AWAKE, memory_order_relaxed);
 }
 
-/* The arm has been seen. */
+/* Takes an arm that this waker has seen. */
 static uint32_t take(struct doorbell_word *word)
 {
-    /* Several wakers may have seen the arm: one of them takes it. */
+    /* Several wakers may have seen the arm: the exchange gives it to one of them. */
     uint32_t mode = atomic_exchange_explicit(&word->armed, DOORBELL_AWAKE, memory_order_acq_rel);
 
     return mode == DOORBELL_FUTEX || mode == DOORBELL_FD ? mode : DOORBELL_AWAKE;
@@ -158,12 +160,12 @@ int doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)
     if (syscall(SYS_futex, &word->armed, FUTEX_WAIT, DOORBELL_FUTEX, timeout_ns < 0 ? NULL : &limit,
                 NULL, 0) == 0)
         return 0;
-    return errno == EAGAIN ? 0 : -errno; /* EAGAIN: rung before we slept */
+    return errno == EAGAIN ? 0 : -errno; /* EAGAIN: a waker rang before we slept */
 }
 
 void doorbell_wake(struct doorbell_word *word)
 {
-    /* Wakes one sleeper. Other sleepers that a client parks on this word cost the daemon nothing
+    /* Wakes one sleeper. A client may put more sleepers on this word: they cost the daemon nothing
      * and are not woken. */
     (void)syscall(SYS_futex, &word->armed, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

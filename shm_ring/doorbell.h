@@ -9,23 +9,24 @@
  *     else sleep
  *
  * The two full fences pair: either the sleeper's second look sees the record, or the waker's load
- * sees the arm. One sleeper, any number of wakers. The daemon never sleeps on, nor reads, anything
- * that a client can block.
+ * sees the arm. One sleeper, any number of wakers. The daemon never sleeps on anything that a
+ * client can block, and never reads it.
  *
- * A waker rings after every record, a sleeper sleeps seldom. So where the kernel can fence for
- * other processes (membarrier), the sleeper does it for both sides, and the wakers keep to program
- * order:
+ * A waker rings after every record, but a sleeper sleeps seldom. So where the kernel can fence for
+ * other processes (membarrier), the sleeper fences for both sides, and the wakers only keep the
+ * program's order:
  *
  *     doorbell_announce: store armed = mode      (C)      write record, publish
  *     doorbell_fence_others: fence, here and     (C)      keep the compiler's order    (D)
  *       on each thread of the registered                  load armed, as above
  *     look again, as above
  *
- * An arm that no waker has taken stays valid: a sleeper that sleeps again needs neither store nor
- * fence for it, since only a waker takes it away, and that waker has woken the sleeper.
+ * An arm that no waker has taken stays valid: a sleeper that sleeps again needs neither a store nor
+ * a fence, because only a waker takes the arm away, and that waker wakes the sleeper.
  *
- * Each waker's thread passes through a full fence somewhere between its instructions while the call
- * lasts: if before its load, the load sees the arm; if after it, the record stands.
+ * During doorbell_fence_others each waker's thread passes a full fence somewhere between its
+ * instructions. If the fence is before the waker's load, the load sees the arm; if it is after the
+ * load, the sleeper's second look sees the record.
  */
 #ifndef PWC_SHM_RING_DOORBELL_H
 #define PWC_SHM_RING_DOORBELL_H
@@ -41,22 +42,22 @@ enum doorbell_mode {
     DOORBELL_QUIET = 3, /* pairs only: the reader is awake, but looks at its board (board_abi.h) */
 };
 
-/* Sleeper: announce, with the full fence (C). Then look again, and only then sleep. */
+/* Sleeper: arm, with the full fence (C). Then look again, and only then sleep. */
 void doorbell_arm(struct doorbell_word *word, uint32_t mode);
-/* Sleeper: announce without a fence. Before the second look: doorbell_fence_others. */
+/* Sleeper: arm without a fence. Call doorbell_fence_others before the second look. */
 void doorbell_announce(struct doorbell_word *word, uint32_t mode);
-/* Sleeper, after any number of announcements: fences for all processes that have registered. 0, or
- * -errno where the kernel cannot: then each side has to fence on its own. One system call. */
+/* Sleeper, after any number of announcements: fences for all registered processes, by one system
+ * call. 0, or -errno where the kernel cannot: then each side has to fence for itself. */
 int doorbell_fence_others(void);
-/* Waker's process, once: it may be fenced by others. 0 or -errno. */
+/* Waker's process, once: allows sleepers to fence for this process. 0 or -errno. */
 int doorbell_register(void);
-/* Sleeper: whether what it announced, and fenced, still stands: nobody has rung since. */
+/* Sleeper: whether its fenced arm is still there: no waker has rung since. */
 bool doorbell_stands(const struct doorbell_word *word, uint32_t mode);
-/* Sleeper: take the announcement back. */
+/* Sleeper: take the arm back. */
 void doorbell_disarm(struct doorbell_word *word);
 /*
- * Waker, after publishing: the full fence (D), then the mode that the sleeper armed (it is now
- * disarmed), or 0 when nobody sleeps. Values that are no mode count as 0.
+ * Waker, after publishing: the full fence (D), then returns the mode that the sleeper armed (the
+ * word is now disarmed), or 0 when nobody sleeps. A value that is no mode counts as 0.
  */
 uint32_t doorbell_ring(struct doorbell_word *word);
 /* doorbell_ring without the fence, for a registered process, where the sleeper fences for

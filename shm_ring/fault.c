@@ -67,7 +67,7 @@ static const char *const names[FAULT_POINTS] = {
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static struct fault_board *board; /* of the process; NULL: no test looks */
+static struct fault_board *board; /* shared with the test; NULL: there is no test */
 
 static void find_board(void)
 {
@@ -82,7 +82,8 @@ static void find_board(void)
     board = base == MAP_FAILED ? NULL : base;
 }
 
-/* Returns when it is dead, so that all that follows happens after its death. */
+/* Returns when the victim is dead, so that everything the caller does next happens after its
+ * death. */
 static void kill_victim(pid_t victim)
 {
     struct pollfd exited = {.fd = (int)syscall(SYS_pidfd_open, victim, 0), .events = POLLIN};

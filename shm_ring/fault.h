@@ -5,9 +5,9 @@
  *     rc = FAULT(SEGMENT_REGISTER);               a call: 0, or the error to return
  *
  * Only a build with -Dfaults=true has the points; in any other build FAULT is the constant 0 and
- * leaves no code. A test shares one page with the process, the board, by a file whose path stands
- * in PWC_FAULT_BOARD: each passing of a point is counted there, and the board holds the action and
- * the passing of a point at which the action happens. So a test counts first, and then takes the
+ * leaves no code. A test and the process share one page, the board, in a file whose path is in
+ * PWC_FAULT_BOARD. The board counts how often each point was passed, and says which action happens
+ * at which passing of which point. So a test first runs with counts only, and then goes through
  * points and passings one by one. A daemon that is started again finds the same board.
  *
  * Points of the library come first, in the order of a client's life, then those of the daemon.
@@ -23,42 +23,42 @@ enum fault_point {
     FAULT_REQUEST_SENT,   /* any request is in the socket */
     FAULT_REPLY_RECEIVED, /* a part of a reply, with its descriptors, is out of the socket */
     FAULT_ATTACH_WELCOMED,
-    FAULT_CONTEXT_OPENED, /* its descriptors are here, not mapped yet */
+    FAULT_CONTEXT_OPENED, /* the context's descriptors are here, not mapped yet */
     FAULT_CONTEXT_MAPPED,
     FAULT_SEGMENT_OPENED,
     FAULT_SEGMENT_MAPPED,
     FAULT_REGION_OPENED,
-    FAULT_EXCHANGE_PIECE, /* a part of what all gave is copied */
+    FAULT_EXCHANGE_PIECE, /* a part of the exchange's data is copied */
     FAULT_BIND_ANSWERED,
-    FAULT_BIND_MAPPED, /* the neighbour's pages and ring too, where there are any */
+    FAULT_BIND_MAPPED, /* also the neighbour's pages and ring, where there are any */
     FAULT_UNBOUND,
     FAULT_REGION_CLOSED,
     FAULT_CONTEXT_LEFT,
-    FAULT_DETACH_SHUT, /* the daemon sees the hang-up, all is still mapped */
+    FAULT_DETACH_SHUT, /* the daemon sees the hang-up; everything is still mapped */
     FAULT_DETACHED,
     /* ---- library: rings ---- */
-    FAULT_SUBMIT_WRITTEN, /* the record stands in the ring, its tail does not say so */
+    FAULT_SUBMIT_WRITTEN, /* the record is in the ring, but not yet published by the tail */
     FAULT_SUBMIT_PUBLISHED,
     FAULT_DOORBELL_RUNG,
     FAULT_WAIT_ARMED,
-    FAULT_EVENT_READ, /* copied, its place not given back */
+    FAULT_EVENT_READ, /* the event is copied, its place not given back */
     FAULT_EVENT_RELEASED,
     FAULT_SLOT_SETTLED,
-    FAULT_MESSAGE_FOUND, /* its handler has not run */
-    FAULT_MESSAGE_RUN,   /* its handler has run, the record still stands there */
-    /* ---- library: past the daemon ---- */
+    FAULT_MESSAGE_FOUND, /* the message's handler has not run */
+    FAULT_MESSAGE_RUN,   /* the message's handler has run, the record is still in the ring */
+    /* ---- library: direct operations ---- */
     FAULT_DIRECT_COPIED, /* bytes of an operation that the target has not seen */
     FAULT_PAIR_HALF,     /* the lines of a record, but not the head that shows it */
     FAULT_PAIR_SHOWN,
-    FAULT_PAIR_BELL,  /* the neighbour's bell is taken, its wake-up not asked for */
+    FAULT_PAIR_BELL,  /* the neighbour's bell is taken, its wake-up not yet requested */
     FAULT_PAIR_READ,  /* a neighbour's record is read, not given back */
     FAULT_PAIR_NOTED, /* a new neighbour's ring is mapped here */
     /* ---- library: teams ---- */
-    FAULT_TEAM_ANSWERED, /* its area is here, not mapped yet */
+    FAULT_TEAM_ANSWERED, /* the team's area is here, not mapped yet */
     FAULT_TEAM_BUILT,
-    FAULT_STEP_WRITTEN,   /* the line and the input stand there, the member is not counted */
-    FAULT_STEP_COUNTED,   /* the last to come has not looked at the others' */
-    FAULT_STEP_COMBINED,  /* neither shown nor submitted */
+    FAULT_STEP_WRITTEN,   /* the line and the input are written, the member is not counted */
+    FAULT_STEP_COUNTED,   /* the last to come has not looked at the others' lines */
+    FAULT_STEP_COMBINED,  /* the result is neither shown nor submitted */
     FAULT_STEP_SUBMITTED, /* to the engine */
     FAULT_STEP_ENDED,     /* the result is shown, members that sleep are not woken */
     FAULT_STEP_READ,      /* the result is read, the member not counted as one that took it */
@@ -82,11 +82,11 @@ enum fault_point {
     FAULT_CLIENT_ENDS,
     FAULT_SESSION_DETACHED,
     FAULT_SEGMENT_DETACHED,
-    FAULT_CLIENT_SETTLED, /* nothing is left of it but its socket */
+    FAULT_CLIENT_SETTLED, /* nothing is left of the client but its socket */
     /* ---- daemon: teams ---- */
     FAULT_TEAM_CALLED,   /* a member's call is on its way to the home */
     FAULT_TEAM_GROUPED,  /* at the home: all have called, no node knows of the teams */
-    FAULT_TEAM_PREPARED, /* the area is there, the engine does not have it */
+    FAULT_TEAM_PREPARED, /* the area is made, the engine does not have it */
     FAULT_TEAM_OPENED,   /* the engines have it, the home does not know */
     FAULT_TEAM_ENDS,     /* at the home: this node does not know of the end, others may */
     FAULT_TEAM_STARTED,  /* the node's teams have started, no answer is noted */
@@ -97,24 +97,25 @@ enum fault_point {
     FAULT_PROGRAM_LOADED,   /* the engine has it, its client does not know */
     FAULT_OFFLOAD_MADE,     /* the offload is not open yet */
     FAULT_OFFLOAD_OPENED,   /* its client does not know */
-    FAULT_OFFLOAD_GONE,     /* its program and regions are free, its client does not know */
+    FAULT_OFFLOAD_GONE,     /* the offload's program and regions are free, its client does not
+                               know */
     FAULT_PROGRAM_UNLOADED, /* its client does not know */
     /* ---- daemon: engine ---- */
-    FAULT_RECORD_READ,      /* copied, not looked at */
+    FAULT_RECORD_READ,      /* the record is copied, not checked */
     FAULT_OPERATION_QUEUED, /* taken from the ring */
     FAULT_FABRIC_BEGUN,
     FAULT_FABRIC_ENDED,
-    FAULT_LOCAL_EVENT, /* written, not shown */
+    FAULT_LOCAL_EVENT, /* the event is written, not shown */
     FAULT_REMOTE_EVENT,
     FAULT_REPLY_EVENT,
     FAULT_EVENTS_SHOWN,
-    FAULT_BIND_RESOLVED,   /* at the owner of the key */
+    FAULT_BIND_RESOLVED,   /* at the node of the key's owner */
     FAULT_INSTANCE_CALLED, /* the members here have arrived, the arena does not say so */
-    FAULT_LETTER_POSTED,   /* written for a round, not in a ledger */
-    FAULT_LETTER_KEPT,     /* a part has arrived, its round not gone on */
+    FAULT_LETTER_POSTED,   /* the letter is written for a round, not in a ledger */
+    FAULT_LETTER_KEPT,     /* the letter's part has arrived, its round has not continued */
     FAULT_INSTANCE_SHOWN,  /* the result is in the area, members that sleep are not woken */
     FAULT_REVOKE_BEGUN,
-    FAULT_REVOKE_TAKEN, /* at a peer that had resolved the key */
+    FAULT_REVOKE_TAKEN, /* at the node of a peer that had resolved the key */
     FAULT_REGION_FREED,
     FAULT_SEGMENT_DROPPED,
     FAULT_SESSION_LEFT,
@@ -138,16 +139,16 @@ enum fault_point {
 
 enum fault_action {
     FAULT_DIE = 1, /* this process, by SIGKILL */
-    FAULT_KILL,    /* the process `victim`, and continues when that process is dead */
+    FAULT_KILL,    /* the process `victim`, and this one continues when that is dead */
     FAULT_FAIL,    /* the call gives `error` */
-    FAULT_FAIL_ON, /* and so all that follow */
+    FAULT_FAIL_ON, /* the call gives `error` from here on */
 };
 
 /* The page that a test and one process share. The test writes all of the page except the counts. */
 struct fault_board {
     _Atomic uint64_t passed[FAULT_POINTS];
-    _Atomic uint64_t at;     /* the passing, from 1 */
-    _Atomic uint32_t point;  /* of these */
+    _Atomic uint64_t at;     /* the passing at which the action happens, from 1 */
+    _Atomic uint32_t point;  /* enum fault_point */
     _Atomic uint32_t action; /* 0: only count */
     _Atomic int32_t victim;
     _Atomic int32_t error;

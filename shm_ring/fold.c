@@ -1,9 +1,10 @@
 /*
  * Owns nothing: the folds (fold.h). Thread: any.
  *
- * There is a loop for each width. Its operation is an argument that all callers give as a constant:
- * the compiler makes a copy for each, without branches and mostly of vector instructions. Integers
- * are computed in 64 bits without sign, where C defines what an overflow does, and cut afterwards.
+ * There is one loop for each width. All callers pass the operation as a constant, so the compiler
+ * makes a copy of the loop for each operation, without branches and mostly with vector
+ * instructions. Integers are computed as unsigned 64 bits, whose overflow C defines, and then
+ * truncated.
  */
 #include "shm_ring/fold.h"
 
@@ -23,7 +24,8 @@ typedef double __attribute__((may_alias, aligned(1))) fold_f64;
 
 /* ---- integers -------------------------------------------------------------------------------- */
 
-/* `sign` is the bit of a type's sign, or 0: with it flipped, negative numbers are less. */
+/* `sign` is the type's sign bit, or 0: when this bit is flipped, unsigned comparison puts negative
+ * numbers first. */
 FOLD_INLINE uint64_t integer(enum word_op op, uint64_t sign, uint64_t a, uint64_t b)
 {
     switch (op) {
@@ -83,7 +85,8 @@ FOLD_INLINE void integers(enum word_op op, enum word_type type, void *restrict i
 {
     bool ordered = op == WORD_MIN || op == WORD_MAX;
 
-    switch (ordered ? type : type | 1) { /* the others do not see signs: all as without */
+    switch (ordered ? type : type | 1) { /* other operations give the same bits for both: use the
+                                            unsigned type */
     case WORD_I8:
         integers_8(op, UINT64_C(1) << 7, into, from, count);
         break;
@@ -148,7 +151,7 @@ static void fold_integers(enum word_op op, enum word_type type, void *restrict i
 
 /* ---- floating point -------------------------------------------------------------------------- */
 
-/* The one NaN that comes out of a fold. */
+/* Replaces any NaN by the one that a fold gives. */
 FOLD_INLINE float settled_f32(float value)
 {
     return value == value ? value : NAN;
@@ -159,11 +162,12 @@ FOLD_INLINE double settled_f64(double value)
     return value == value ? value : (double)NAN;
 }
 
-/* minimumNumber, except for the NaN of two NaNs. Selections and comparisons that trap on no NaN,
- * for the compiler makes vector instructions of these. */
+/* minimumNumber, except for the NaN of two NaNs. Only selections, and comparisons that do not trap
+ * on a NaN: the compiler turns these into vector instructions. */
 FOLD_INLINE float lesser_f32(float a, float b)
 {
-    float zero = __builtin_isless(__builtin_copysignf(1, a), 0) ? a : b; /* where they are equal */
+    float zero = __builtin_isless(__builtin_copysignf(1, a), 0) ? a : b; /* the result where a ==
+                                                                            b */
     float value = __builtin_isless(a, b) ? a : b;
 
     value = a == b ? zero : value;
@@ -279,9 +283,9 @@ static void products_c128(fold_f64 *restrict into, const fold_f64 *restrict from
     }
 }
 
-/* ---- values and where they were -------------------------------------------------------------- */
+/* ---- values with an index -------------------------------------------------------------- */
 
-/* Whether `a` is really less in the order of MIN, in which no number is above a NaN. */
+/* Whether `a` is strictly less than `b` in the order of MIN, which puts NaNs after all numbers. */
 static bool before(double a, double b)
 {
     return __builtin_isless(a, b) || (a == b && signbit(a) && !signbit(b)) || (a == a && b != b);

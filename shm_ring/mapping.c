@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,7 +32,7 @@ static int open_memfd(const char *name)
     unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
     int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL);
 
-    if (fd < 0 && errno == EINVAL) /* an older kernel; fchmod takes the mode bits away there too */
+    if (fd < 0 && errno == EINVAL) /* an older kernel; fchmod below takes the mode bits away */
         fd = memfd_create(name, flags);
     return fd < 0 ? -errno : fd;
 }
@@ -45,7 +47,7 @@ static int map_shared(struct mapping *m, int fd, size_t size)
     return 0;
 }
 
-/* While the mode bits still allow it. */
+/* Call this while the mode bits still allow reading. */
 static int open_reader(int fd)
 {
     char path[32];
@@ -54,18 +56,34 @@ static int open_reader(int fd)
     return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Keeps the shared pages out of our core dumps. A failure does no harm. */
+/* Keeps the shared pages out of our core dumps. A failure is harmless. */
 static void leave_core(const struct mapping *m)
 {
     (void)madvise(m->base, m->size, MADV_DONTDUMP);
 }
 
-int mapping_create(struct mapping *m, const char *name, size_t size)
+/* The mark against holes (mapping.h). */
+static int mark_immutable(int fd)
 {
-    return mapping_create_with_reader(m, name, size, NULL);
+    unsigned flags = FS_IMMUTABLE_FL; /* the kernel reads an int, whatever FS_IOC_SETFLAGS says */
+
+    if (ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0)
+        return 0;
+    return errno == ENOTTY ? -EOPNOTSUPP : -errno;
 }
 
-int mapping_create_with_reader(struct mapping *m, const char *name, size_t size, int *reader)
+int mapping_probe_mark(void)
+{
+    int fd = open_memfd("pwc-probe");
+    int rc = fd < 0 ? fd : mark_immutable(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Sealed and mapped. */
+static int create_sealed(struct mapping *m, const char *name, size_t size, int *reader)
 {
     if (!size_fits(size))
         return -EINVAL;
@@ -94,6 +112,25 @@ close_fd:
         close(*reader);
     if (reader)
         *reader = -1;
+    return rc;
+}
+
+int mapping_create_own(struct mapping *m, const char *name, size_t size)
+{
+    return create_sealed(m, name, size, NULL);
+}
+
+int mapping_create(struct mapping *m, const char *name, size_t size)
+{
+    return mapping_create_with_reader(m, name, size, NULL);
+}
+
+int mapping_create_with_reader(struct mapping *m, const char *name, size_t size, int *reader)
+{
+    int rc = create_sealed(m, name, size, reader);
+
+    if (rc == 0)
+        (void)mark_immutable(m->fd);
     return rc;
 }
 

@@ -62,12 +62,13 @@ int pair_look_at_consumed(struct pair_writer *w)
     return 0;
 }
 
-/* The next line after the first. */
+/* A further line of a record, after its first: marks it so, and returns it for writing. */
 static struct pair_line *next_line(struct pair_writer *w, uint64_t at)
 {
     struct pair_line *line = &w->lines[at & w->mask];
 
-    /* The sequence too: an earlier line must not pass for a record. */
+    /* The head has the new sequence, so that the line's earlier contents cannot pass for a
+     * record. */
     atomic_store_explicit(&line->head, pair_head(at, PAIR_MORE, 0, 0), memory_order_relaxed);
     return line;
 }
@@ -106,7 +107,7 @@ void pair_id_add(struct pair_id *id, const void *bytes, uint32_t n)
 bool pair_ring_bell(struct pair_writer *w)
 {
     /* One wake-up is enough: the reader looks at everything before it arms again. The mode may be
-     * newer than the one that we saw: a reader that left us quiet may have gone to sleep. */
+     * newer than the one that we saw: a reader whose bell was QUIET may sleep meanwhile. */
     uint32_t mode =
         atomic_exchange_explicit(&w->ring->bell.armed, DOORBELL_AWAKE, memory_order_acq_rel);
 

@@ -3,9 +3,9 @@
  * reader, which consumes. The origin writes requests and the target reads them; the target writes
  * answers and the origin reads them.
  *
- * Each side keeps its position in private memory. The writer knows the free space by its last sight
- * of the reader's count. The reader sees arrival in the line itself, so that one line moves between
- * the processors for each record.
+ * Each side keeps its position in private memory. The writer derives the free space from the
+ * reader's count as it last read it. The reader sees in the line itself that a record has arrived,
+ * so only one cache line moves between the processors for each record.
  *
  * Paired barriers (each atomic here, in pair.c and in clientlib/neighbours/neighbours.c cites its
  * letter):
@@ -23,10 +23,10 @@
  *        reader: bits taken (acquire), then the heads of their pairs loaded. Before, as in G,
  *          `bell` set to DOORBELL_QUIET, then the barrier, then a look at the head
  *
- * G and H need a barrier only in the sleeper, which is on its slow path. A barrier in the other
- * side would make every put wait until the line is its own. Between arming and looking, the kernel
- * runs a full barrier on each processor that runs a registered process. So either the look sees the
- * head (the count), or the load, which comes after, sees the bell. Each process that is a side has
+ * For G and H only the sleeper needs a barrier, on its slow path. A barrier on the other side would
+ * make every put wait until its processor owns the cache line. Between arming and looking, the
+ * kernel runs a full barrier on each processor that runs a registered process. So either the look
+ * sees the head (the count), or the later load sees the bell. Both processes of a pair have
  * registered for that (doorbell_register); where the kernel cannot do it, there are no pairs.
  *
  * Thread: one thread a side; nothing here blocks, allocates or makes a system call.
@@ -43,8 +43,8 @@
 #include "shm_ring/fault.h"
 #include "proto/pair_abi.h"
 
-/* Lines, as measured: fewer hide less of the latency between the processors, more take lines that
- * the reader still reads. */
+/* Distances in lines, as measured: a smaller distance hides less of the latency between processors,
+ * a larger one takes away lines that the reader still reads. */
 #define PAIR_FETCH_AHEAD 4u
 #define PAIR_READ_AHEAD  2u
 
@@ -53,7 +53,7 @@ struct pair_writer {
     struct pair_ring *ring;
     struct pair_line *lines;
     uint64_t tail;            /* lines written */
-    uint64_t consumed_seen;   /* last valid sight of the consumer's count */
+    uint64_t consumed_seen;   /* the consumer's count when it was last read and valid */
     _Atomic uint64_t *called; /* the word on the reader's board, and our bit there; or NULL */
     uint64_t bit;
     uint32_t mask;
@@ -64,9 +64,9 @@ struct pair_reader {
     struct pair_ring *ring;
     const struct pair_line *lines;
     uint64_t head;     /* lines read */
-    uint64_t released; /* of these, given back */
+    uint64_t released; /* lines given back to the writer */
     uint32_t mask;
-    uint32_t block_max; /* the longest message that is taken; 0: none */
+    uint32_t block_max; /* the longest message that is accepted; 0: none */
 };
 
 /* The contents of a record, in private memory. */
@@ -97,9 +97,9 @@ static inline uint32_t pair_lines(uint32_t id_len)
 
 /* ---- writer ---------------------------------------------------------------------------------- */
 
-/* Looks at the consumer's count: it only grows, and never passes our tail, else -EPROTO. */
+/* Reads the consumer's count, which only grows and never passes our tail, else -EPROTO. */
 int pair_look_at_consumed(struct pair_writer *w);
-/* The lines after the first. */
+/* Writes the lines of a record after its first: the rest of its id. */
 void pair_write_more(struct pair_writer *w, const uint8_t *id, uint32_t left);
 
 /* 0 when there is room for this many lines, -EAGAIN, or -EPROTO when the consumer's count is out of
@@ -115,13 +115,13 @@ static inline int pair_room(struct pair_writer *w, uint32_t lines)
     return after - w->consumed_seen <= PAIR_LINES ? 0 : -EAGAIN;
 }
 
-/* Asks the processor for a line that will be written, so that a later record need not wait for
- * it. */
+/* Asks the processor for a line that will be written, so that a later record need not wait for the
+ * line. */
 static inline void pair_fetch(const struct pair_line *line)
 {
 #if defined(__x86_64__)
-    /* A processor without this instruction does nothing. The compiler's builtin emits it only for
-     * processors that are known to have it. */
+    /* On a processor without this instruction it does nothing. The compiler's builtin emits
+     * prefetchw only for processors that are known to have it. */
     __asm__ volatile("prefetchw %0" : : "m"(*line));
 #else
     __builtin_prefetch(line, 1);
@@ -159,8 +159,9 @@ static inline void pair_write(struct pair_writer *w, const struct pair_record *r
 }
 
 /*
- * pair_write with an id in pieces: pair_id_begin, pair_id_add for each, multiples of 8 bytes except
- * for the last, together id_len or a padding less; then pair_show.
+ * pair_write with an id in pieces: call pair_id_begin, pair_id_add for each piece, then pair_show.
+ * All pieces but the last are multiples of 8 bytes; together they have id_len bytes, or less by the
+ * padding.
  */
 struct pair_id {
     struct pair_writer *to;
@@ -180,11 +181,11 @@ static inline struct pair_id pair_id_begin(struct pair_writer *w)
 }
 void pair_id_add(struct pair_id *id, const void *bytes, uint32_t n);
 
-/* Takes an armed bell. True: the reader sleeps, and is to be woken; false: our bit on its board is
- * set, or the reader is awake after all. */
+/* Takes an armed bell. True: the reader sleeps, and must be woken; false: our bit on its board is
+ * now set, or the reader was already awake. */
 bool pair_ring_bell(struct pair_writer *w);
 
-/* After a record: true once for a reader that sleeps; the caller has it woken. No fence: see
+/* After a record: true once for a reader that sleeps; the caller then wakes it. No fence: see
  * above. */
 static inline bool pair_reader_sleeps(struct pair_writer *w)
 {
@@ -196,7 +197,8 @@ static inline bool pair_reader_sleeps(struct pair_writer *w)
     return pair_ring_bell(w);
 }
 
-/* By a fresh look: the reader has read everything, is gone, or its count makes no sense. */
+/* Whether nothing is left to wait for: the reader has read everything, is gone, or its count makes
+ * no sense. Looks afresh. */
 bool pair_drained(struct pair_writer *w);
 
 /* ---- reader ---------------------------------------------------------------------------------- */
@@ -228,9 +230,9 @@ static inline bool pair_writer_sleeps(struct pair_reader *r)
 }
 
 /*
- * The next record, copied; its id's bytes to `id`, which has room for SESSION_ID_MAX, and for
- * block_max. 1; 0 when there is none (what was read before has been given back by pair_pass);
- * -EPROTO when it makes no sense. The record stays until pair_pass.
+ * Copies the next record to *out, and its id's bytes to `id`, which has room for SESSION_ID_MAX,
+ * and for block_max. 1; 0 when there is none (pair_pass has given all earlier lines back then);
+ * -EPROTO when the record makes no sense. The record stays in the ring until pair_pass.
  */
 static inline int pair_look(struct pair_reader *r, struct pair_record *out, void *id)
 {
@@ -258,7 +260,7 @@ static inline int pair_look(struct pair_reader *r, struct pair_record *out, void
     return 1;
 }
 
-/* A record has arrived. */
+/* Whether a record has arrived. */
 static inline bool pair_pending(const struct pair_reader *r)
 {
     uint64_t head =
@@ -273,7 +275,7 @@ static inline void pair_pass(struct pair_reader *r, const struct pair_record *re
 
     r->head += record->lines;
     more = pair_pending(r);
-    /* The last one too: a writer that waits for room may be waiting for just that line. */
+    /* Also after the last record: a writer that waits for room may wait for just these lines. */
     if (r->head - r->released >= PAIR_LINES / 4 || !more)
         pair_release(r);
     /* A writer that is ahead does not wait for us: its next lines may come while we work. */

@@ -1,7 +1,8 @@
-/* Decides by the length of yields (patience.h). Thread: the one that waits. */
+/* Decides whether yields pay off, by how long they take (patience.h). Thread: the one that
+ * waits. */
 #include "shm_ring/patience.h"
 
-/* Yields do not pay for a while, and four times as long as last time. */
+/* Yields do not pay off: stop them for a while, four times as long as last time. */
 static void block(struct patience *p, uint64_t now)
 {
     p->block_ns = p->block_ns == 0 ? PATIENCE_BLOCK_NS : 4 * p->block_ns;
@@ -11,7 +12,7 @@ static void block(struct patience *p, uint64_t now)
     p->calm_ns = 0;
 }
 
-/* A short yield: the thread has polled since the last one, or slept in between. */
+/* After a short yield. Since the last yield the thread has polled, or slept in between. */
 static void grow_calm(struct patience *p, uint64_t after)
 {
     uint64_t since = after - p->yielded_at;
@@ -37,7 +38,8 @@ void patience_yielded(struct patience *p, uint64_t before, uint64_t after)
 
 void patience_lost(struct patience *p, uint64_t lost, uint64_t now)
 {
-    /* A thread that sleeps at once also loses its core at times, and can't sleep sooner. */
+    /* While yields are blocked the thread sleeps at once. Such a thread loses its core at times,
+     * too, but cannot sleep sooner. */
     if (lost > p->long_ns && now >= p->blocked_until)
         block(p, now);
 }

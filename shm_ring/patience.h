@@ -1,6 +1,6 @@
 /*
- * Patience: the next action of a thread that waits. Owns the time of the last work, and a measure
- * of how busy the thread's core is.
+ * Patience: the next action of a thread that waits. The struct holds the time of the last work, and
+ * a measure of how busy the thread's core is.
  *
  *               no work                    none for `window_ns`
  *     work ---------------> yield, again ------------------------> sleep
@@ -11,21 +11,21 @@
  *
  * Polling with a yield is the fastest way to wait where all others on the core yield or sleep soon,
  * and the slowest where one of them computes: a computing thread keeps the core for a scheduler's
- * slice, while a sleeper would be woken at once. A long yield shows such a thread. Each new try
- * costs another long yield, so tries become rarer.
+ * slice, while a sleeper would be woken at once. A long yield is the sign of such a thread. Each
+ * new try costs another long yield, so tries become rarer.
  *
- * A short yield does not show that nobody computes. Kernels since 6.6 yield within the scheduler's
- * group alone (a control group, or a session where autogroups are on), and the threads of a daemon
- * and of its clients are often in different ones. A thread of another group takes the core in the
- * middle of the work instead (patience_lost). So the computing thread is forgotten only when the
- * waiting thread has polled for the time of two slices, and kept the core.
+ * A short yield does not show that nobody computes. Since Linux 6.6 a thread yields only to threads
+ * of its own scheduler group (a control group, or a session where autogroups are on), and the
+ * threads of a daemon and of its clients are often in different ones. A thread of another group
+ * takes the core in the middle of work instead (patience_lost). So the waiting thread trusts yields
+ * again only when it has polled for the time of two slices and kept the core.
  *
- * A yield takes longer than a look. Where one has brought nothing, the others on the core wait,
- * too, and what they wait for may come to this thread. So a thread on which others wait looks on
- * its own for as long as the yield took, and yields again then: nobody waits much longer than with
- * yields alone, and what comes is seen sooner.
+ * A yield takes longer than a look. When a yield has brought no work, the other threads on the core
+ * wait, too, perhaps for this thread. So a thread that others wait for (a daemon's) polls alone for
+ * as long as the yield took, and then yields again: nobody waits much longer than with yields
+ * alone, and new work is seen sooner.
  *
- * Pure: it is handed times in ns, of one clock. Thread: the one that waits.
+ * Pure: the caller passes times in ns, of one clock. Thread: the one that waits.
  */
 #ifndef PWC_SHM_RING_PATIENCE_H
 #define PWC_SHM_RING_PATIENCE_H
@@ -42,21 +42,22 @@ enum patience_mode {
 enum patience_step {
     PATIENCE_POLL,
     PATIENCE_YIELD,  /* and poll again; call patience_yielded */
-    PATIENCE_HASTEN, /* do what is due at the deadline: sleeping until then takes longer */
+    PATIENCE_HASTEN, /* do now what is due at the deadline: a sleep would end too late */
     PATIENCE_SLEEP_NOW,
 };
 
-/* The first value is a guess that proved right; the second was 100 us before: docs/lab/daemon.md,
- * "Waiting". */
+/* The window is a guess that proved right; the limit of a long yield was 100 us earlier:
+ * docs/lab/daemon.md, "Waiting". */
 #define PATIENCE_WINDOW_NS UINT64_C(200000)
 #define PATIENCE_LONG_NS   UINT64_C(400000)
-/* For a client, on which others do not wait: where many clients poll on few cores, a round takes
- * longer than that, since a process that computes keeps its slice of 2.8 ms or more. */
+/* The limit for a client, which others do not wait for. Where many clients poll on few cores,
+ * yields to all of them take longer than PATIENCE_LONG_NS; a process that computes keeps its slice
+ * of 2.8 ms or more. */
 #define PATIENCE_SLICE_NS UINT64_C(2500000)
-/* A sleep of less than this costs all processes more than it gives. */
+/* A sleep shorter than this costs more than it saves. */
 #define PATIENCE_WAKE_NS UINT64_C(30000)
-#define PATIENCE_LOOK_NS UINT64_C(10000) /* looks between two yields take no longer */
-#define PATIENCE_POLL_NS UINT64_C(20000) /* from yield to yield of a thread that polls */
+#define PATIENCE_LOOK_NS UINT64_C(10000) /* at most so long are looks between two yields */
+#define PATIENCE_POLL_NS UINT64_C(20000) /* at most so much counts as polled between two yields */
 /* Two slices: a program that computes would have taken the core from a thread that polls for so
  * long. */
 #define PATIENCE_CALM_NS       UINT64_C(8000000)
@@ -65,14 +66,15 @@ enum patience_step {
 
 struct patience {
     enum patience_mode mode;
-    uint64_t window_ns;     /* after work, yielding pays off for this long */
-    uint64_t long_ns;       /* a yield that took longer ran a program that computes */
+    uint64_t window_ns;     /* how long after work yields pay off */
+    uint64_t long_ns;       /* a longer yield means that a program that computes has run */
     uint64_t worked;        /* when there was work last */
     uint64_t blocked_until; /* do not yield before */
-    uint64_t block_ns;      /* how long that was last believed; 0: never, or forgotten */
+    uint64_t block_ns;      /* length of the last block of yields; 0: none, or trusted again */
     uint64_t calm_ns;       /* polled since `blocked_until` without losing the core */
     uint64_t yielded_at;    /* when the last yield ended */
-    uint64_t look_until;    /* where the last yield has brought nothing */
+    uint64_t look_until;    /* look without yields until then; set by a yield that brought no
+                               work */
 };
 
 static inline void patience_init(struct patience *p, enum patience_mode mode, uint64_t long_ns)
@@ -93,13 +95,14 @@ static inline bool patience_may_yield(const struct patience *p, uint64_t now)
     return p->mode == PATIENCE_ADAPTIVE && now >= p->blocked_until;
 }
 
-/* Whether it yields when there is no work, as long as the window is open; else it sleeps. */
+/* Whether the thread yields or polls without work, as long as the window is open; else it
+ * sleeps. */
 static inline bool patience_yields(const struct patience *p, uint64_t now)
 {
     return p->mode == PATIENCE_DEDICATED || patience_may_yield(p, now);
 }
 
-/* Instead of a yield: whether to look again first. For a thread on which others wait. */
+/* Whether to look again before the next yield. For a thread that others wait for. */
 static inline bool patience_looks(const struct patience *p, uint64_t now)
 {
     return now < p->look_until;

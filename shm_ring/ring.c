@@ -24,7 +24,8 @@ void ring_producer_init(struct ring_producer *p, struct ring_control *shared, vo
         .shared = shared,
         .data = data,
         .tail = tail,
-        /* The furthest back that the consumer can be: the first reservation takes a real look. */
+        /* The lowest head that the consumer can have: so the first reservation reads the real
+         * one. */
         .head_seen = tail < size ? 0 : tail - size,
         .size = size,
         /* Differs from tail when an earlier view died before it published. */
@@ -44,7 +45,7 @@ void ring_consumer_init(struct ring_consumer *c, struct ring_control *shared, co
     };
 }
 
-/* Looks at the consumer's head: it only grows, and never passes our tail. */
+/* Reads the consumer's head, which only grows and never passes our tail. */
 static int look_at_head(struct ring_producer *p)
 {
     uint64_t head = atomic_load_explicit(&p->shared->head, memory_order_acquire); /* B */
@@ -55,7 +56,7 @@ static int look_at_head(struct ring_producer *p)
     return 0;
 }
 
-/* Looks at the producer's tail: it only grows, and is at most a ring ahead of our head. */
+/* Reads the producer's tail, which only grows and is at most a ring ahead of our head. */
 static int look_at_tail(struct ring_consumer *c)
 {
     uint64_t tail = atomic_load_explicit(&c->shared->tail, memory_order_acquire); /* A */
@@ -91,7 +92,7 @@ int ring_reserve_anew(struct ring_producer *p, uint32_t size, void **out)
     if (pad != 0) {
         struct ring_record_head head = {.size = (uint32_t)pad, .kind = PAD_KIND};
         memcpy(p->data + offset, &head, sizeof(head));
-        p->tail += pad; /* padding alone may be published: it says nothing */
+        p->tail += pad; /* padding alone may be published: the consumer passes over it */
         offset = 0;
     }
     *out = p->data + offset;
@@ -105,7 +106,8 @@ int64_t ring_used(struct ring_producer *p)
     return rc != 0 ? rc : (int64_t)(p->tail - p->head_seen);
 }
 
-/* One load, so that what is checked is what is kept, whatever the other side writes meanwhile. */
+/* One load, so that the checked value is the one that is used, whatever the other side writes
+ * meanwhile. */
 static struct ring_record_head load_head(const uint8_t *record)
 {
     uint64_t word =
@@ -124,7 +126,7 @@ static void copy_record(uint8_t *to, const uint8_t *record, struct ring_record_h
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* The next record where it stands, its head checked: 1, 0 when there is none, -EPROTO. */
+/* Finds the next record in the ring, and checks its head: 1, 0 when there is none, -EPROTO. */
 static int find_record(struct ring_consumer *c, const uint8_t **out, struct ring_record_head *head)
 {
     for (;;) {
@@ -147,7 +149,7 @@ static int find_record(struct ring_consumer *c, const uint8_t **out, struct ring
             return -EPROTO;
         if (head->kind != PAD_KIND)
             return 1;
-        /* Padding ends where the area ends, and never follows itself: so this loop ends too. */
+        /* Padding ends where the area ends, and never follows itself, so this loop ends. */
         if (head->size != to_end || offset == 0)
             return -EPROTO;
         c->head += head->size;
@@ -184,6 +186,6 @@ int ring_look(struct ring_consumer *c, const void **out, uint32_t *size_out)
 
 int ring_pending(struct ring_consumer *c)
 {
-    /* A tail out of range counts as something there: ring_copy then says what is wrong. */
+    /* A tail out of range counts as a record: ring_copy then reports what is wrong. */
     return look_at_tail(c) != 0 || c->tail_seen != c->head; /* A */
 }

@@ -3,8 +3,9 @@
  *
  * The shared part is a `struct ring_control` (two counters, each on its own line, each with one
  * writer) and a data area of a power of two. The types below are the private views: each side keeps
- * its own counter, and its last sight of the other's, in memory that the other cannot reach. The
- * counter in shared memory is only published, and values read from shared memory are checked.
+ * its own counter, and the last value that it read of the other side's, in memory that the other
+ * side cannot reach. The counter in shared memory is only published, and values read from shared
+ * memory are checked.
  *
  *     data area      head                      tail
  *     +--------------+-------------------------+---------------+-----+
@@ -21,7 +22,7 @@
  *        consumer: tail loaded (acquire), then records read
  *     B  consumer: records read, then head stored (release)
  *        producer: head loaded (acquire), then the space written again
- *     C, D are the doorbell's (doorbell.h)
+ *     C and D are used by the doorbell (doorbell.h)
  *
  * Thread: one thread a side; nothing here blocks, allocates or makes a system call.
  */
@@ -44,21 +45,21 @@ struct ring_record_head {
 struct ring_producer {
     struct ring_control *shared;
     uint8_t *data;
-    uint64_t tail;      /* private truth; published by ring_publish */
-    uint64_t head_seen; /* last valid sight of the consumer's head */
+    uint64_t tail;      /* the true value; ring_publish shows it */
+    uint64_t head_seen; /* the consumer's head when it was last read and valid */
     uint64_t size;
-    uint64_t published; /* the value of shared->tail, as far as we wrote it */
+    uint64_t published; /* the value of shared->tail that we wrote last */
 };
 
 struct ring_consumer {
     struct ring_control *shared;
     const uint8_t *data;
-    uint64_t head;      /* private truth; published by ring_release */
-    uint64_t tail_seen; /* last valid sight of the producer's tail */
+    uint64_t head;      /* the true value; ring_release shows it */
+    uint64_t tail_seen; /* the producer's tail when it was last read and valid */
     uint64_t size;
 };
 
-/* Views over a ring whose private counter stands at `tail` or `head` (0 for a new ring). */
+/* Views of a ring whose private counter begins at `tail` or `head` (0 for a new ring). */
 void ring_producer_init(struct ring_producer *p, struct ring_control *shared, void *data,
                         uint64_t size, uint64_t tail);
 void ring_consumer_init(struct ring_consumer *c, struct ring_control *shared, const void *data,
@@ -66,13 +67,13 @@ void ring_consumer_init(struct ring_consumer *c, struct ring_control *shared, co
 
 /*
  * Room for one record of `size` bytes (multiple of 8, at least 8, at most a quarter of the ring),
- * contiguous, padding written where the end of the area comes first. 0 with *out set, -EAGAIN when
- * the ring is full, -EPROTO when the consumer's head is out of range. Nothing is visible before
- * ring_advance and ring_publish; a reservation that is not advanced is simply made again. -EINVAL
- * on a size that is none of these.
+ * contiguous; padding is written where the area ends before. 0 with *out set, -EAGAIN when the ring
+ * is full, -EPROTO when the consumer's head is out of range. Nothing is visible before ring_advance
+ * and ring_publish; a reservation may be dropped, and the next call makes it again. -EINVAL on any
+ * other size.
  */
 static inline int ring_reserve(struct ring_producer *p, uint32_t size, void **out);
-/* Takes the reserved record into the private tail. */
+/* Moves the private tail past the reserved record. */
 static inline void ring_advance(struct ring_producer *p, uint32_t size)
 {
     p->tail += size;
@@ -96,16 +97,17 @@ int64_t ring_used(struct ring_producer *p);
 /*
  * Copies the next record, whole, into private memory. 1 with *size_out set, 0 when there is none,
  * -EPROTO when tail or size is out of range, -EMSGSIZE when it is longer than `room`. Padding is
- * passed over. The record stays until ring_consume. This, and ring_word, are the daemon's ways to
- * read a client's ring: each shared word is read once.
+ * passed over. The record stays in the ring until ring_consume. The daemon reads clients' rings
+ * only by this and ring_word: each shared word is read once.
  */
 int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_out);
 /*
- * Peeks without a copy: the record where it stands, until ring_release after its ring_consume. For
- * a consumer that trusts the producer, which could change the record while it is read.
+ * Peeks without a copy: *out points to the record in the ring, and is valid until the ring_release
+ * after its ring_consume. For a consumer that trusts the producer, which could change the record
+ * while it is read.
  */
 int ring_look(struct ring_consumer *c, const void **out, uint32_t *size_out);
-/* Passes over the record that ring_copy or ring_look gave, in the private head. */
+/* Moves the private head past the record that ring_copy or ring_look gave. */
 static inline void ring_consume(struct ring_consumer *c, uint32_t size)
 {
     c->head += size;
@@ -115,9 +117,10 @@ static inline void ring_release(struct ring_consumer *c)
 {
     atomic_store_explicit(&c->shared->head, c->head, memory_order_release); /* B */
 }
-/* 1 if a record is there, by a fresh look at tail; for the second look after arming. */
+/* 1 if a record is there; reads the tail afresh, for the second look after arming. */
 int ring_pending(struct ring_consumer *c);
-/* Whether ring_copy would find nothing: what is wrong with a tail is for it to say. */
+/* Whether ring_copy would find no record. A tail out of range counts as one: ring_copy reports
+ * it. */
 static inline bool ring_empty(const struct ring_consumer *c)
 {
     return c->tail_seen == c->head &&
@@ -125,8 +128,8 @@ static inline bool ring_empty(const struct ring_consumer *c)
 }
 
 /*
- * Where records may be looked at a word at a time: *out at the next one, and the bytes that stand
- * there in one piece, by the last sight of the producer. The first word of each record shows
+ * For reading records word by word: sets *out to the next record, and returns how many bytes are
+ * contiguous there, by the producer's tail as it was last read. The first word of each record shows
  * whether it has the wanted size and is no padding. The caller consumes records with ring_consume.
  */
 static inline uint64_t ring_piece(const struct ring_consumer *c, const _Atomic uint64_t **out)
@@ -137,13 +140,15 @@ static inline uint64_t ring_piece(const struct ring_consumer *c, const _Atomic u
     *out = (const _Atomic uint64_t *)(const void *)(c->data + offset);
     return there < to_end ? there : to_end;
 }
-/* Word i from there. The other side may write it meanwhile: load each once, and keep that. */
+/* Word i of a piece. The other side may write it meanwhile: load each word once, and keep the
+ * value. */
 static inline uint64_t ring_word(const _Atomic uint64_t *piece, uint32_t i)
 {
     return atomic_load_explicit(piece + i, memory_order_relaxed);
 }
 
-/* ring_reserve where the last sight of the consumer is not enough, or the area's end is near. */
+/* The rest of ring_reserve, for a wrong size, for too little room by the head last read, and near
+ * the area's end. */
 int ring_reserve_anew(struct ring_producer *p, uint32_t size, void **out);
 
 static inline int ring_reserve(struct ring_producer *p, uint32_t size, void **out)

@@ -1,8 +1,8 @@
 /*
  * Owns the process's SIGBUS handler and the table of ranges that it may replace by zero pages.
  *
- * The table is the one piece of global state here: a signal's disposition belongs to the process,
- * and its handler is given no context.
+ * The table is the only global state here: a signal's disposition belongs to the process, and its
+ * handler gets no context.
  *
  * Thread: the handler runs on the thread that faulted; add, hit, any and remove on any thread.
  */
@@ -17,7 +17,8 @@
 #define SLOT_FREE    ((uintptr_t)0)
 #define SLOT_CLAIMED ((uintptr_t)1) /* being filled: no mapping starts here */
 
-/* Claimed by one thread, which alone fills and frees it; the handler only reads the range. */
+/* A slot of the table. The thread that claimed the slot fills and frees it; the handler only reads
+ * it, and counts. */
 struct range {
     _Atomic uintptr_t base; /* SLOT_FREE, SLOT_CLAIMED, or the start of a live range */
     _Atomic size_t size;
@@ -26,12 +27,12 @@ struct range {
 
 static struct range ranges[SIGBUS_RANGES_MAX];
 static _Atomic uint64_t faults_total;
-static _Atomic uint32_t first_free; /* no slot before is free, as a rule */
+static _Atomic uint32_t first_free; /* slots before this one are rarely free */
 
 static_assert(ATOMIC_POINTER_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
               "the handler may not meet a lock");
 
-/* The range that holds `address`, or NULL; *base and *size as they stood together. */
+/* The range that holds `address`, or NULL; *base and *size belong together. */
 static struct range *find_range(uintptr_t address, uintptr_t *base, size_t *size)
 {
     for (uint32_t i = 0; i < SIGBUS_RANGES_MAX; i++) {
@@ -62,7 +63,8 @@ static void on_sigbus(int signal_number, siginfo_t *info, void *context)
     struct range *r =
         info->si_code <= 0 ? NULL : find_range((uintptr_t)info->si_addr, &base, &size);
 
-    /* Private and writable: the daemon's own stores into this client's memory continue as well. */
+    /* The pages are private and writable, so that the daemon's own stores into this client's memory
+     * continue as well. */
     if (r != NULL &&
         mmap((void *)base, size, PROT_READ | PROT_WRITE,
              MAP_FIXED | MAP_ANONYMOUS | MAP_PRIVATE | MAP_NORESERVE, -1, 0) != MAP_FAILED) {
@@ -105,7 +107,7 @@ int sigbus_add(void *base, size_t size)
     uint32_t from = atomic_load(&first_free);
     int range = add_from(from, base, size);
 
-    if (range >= 0) /* unless one before has become free meanwhile */
+    if (range >= 0) /* unless an earlier slot has become free meanwhile */
         (void)atomic_compare_exchange_strong(&first_free, &from, (uint32_t)range + 1);
     else
         range = add_from(0, base, size);

@@ -1,11 +1,11 @@
 /*
- * Surviving SIGBUS: a client may punch a hole in what we share, or the kernel may be out of memory
- * for it, and then a touch of that page faults in the daemon.
+ * Surviving SIGBUS: a client may punch a hole in shared memory, or the kernel may have no memory
+ * for it, and then an access to that page faults in the daemon.
  *
- * One handler for the process. It finds the registered range at fault, maps zero pages over the
- * whole range (the daemon's private ones: work continues, what is read is zero), and counts the hit
- * in the range. A fault outside every range goes on to the default action. The handler uses only
- * async-signal-safe calls. The table is fixed in size and changed by one thread at a time per slot.
+ * The process has one handler. The handler finds the registered range of the fault, maps private
+ * zero pages over the whole range (work continues, and reads give zeros), and counts the fault in
+ * the range. For a fault outside every range the default action follows. The handler uses only
+ * async-signal-safe calls. The table has a fixed size, and one thread at a time changes a slot.
  */
 #ifndef PWC_SHM_RING_SIGBUS_H
 #define PWC_SHM_RING_SIGBUS_H
@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As many contexts, segments and pairs as 16 engines have: what one user may have of these leaves
- * room to the others, so the table does. */
+/* As many ranges as 16 engines have contexts, segments and pairs. What one user may have of these
+ * leaves room for others, so the table leaves room, too. */
 #define SIGBUS_RANGES_MAX (16u * (512u + 1024u + 4096u))
 
 /* Installs the handler. Called once by the daemon's main, before any range is added. */
@@ -24,8 +24,8 @@ int sigbus_install(void);
 int sigbus_add(void *base, size_t size);
 /* Whether the range has faulted since it was added. Any thread; no system call. */
 bool sigbus_hit(int range);
-/* Any range at all has faulted since the last call with the same `*seen` (starts at 0): a cheap
- * test. */
+/* Whether any range has faulted since the last call with the same `*seen` (which begins with 0): a
+ * cheap test. */
 bool sigbus_any(uint64_t *seen);
 void sigbus_remove(int range);
 

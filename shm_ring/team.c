@@ -1,5 +1,5 @@
 /*
- * Owns nothing: the protocol of a team area (team.h says which barriers pair), and the bytes that a
+ * Owns nothing: the protocol of a team area (team.h says which barriers pair), and how many bytes a
  * collective moves. Thread: any.
  */
 #include "shm_ring/team.h"
@@ -38,8 +38,8 @@ int team_area_view(struct team_area *a, void *base, size_t size, uint32_t member
 
 /* ---- a member's call ------------------------------------------------------------------------- */
 
-/* Whether a count has come to the end of this many laps: 0, -EAGAIN, -EPROTO. Members that only
- * give may be counted in the lap after it already. */
+/* Whether a count has reached the end of this many laps: 0, -EAGAIN, -EPROTO. Members that only
+ * give may already be counted in the next lap. */
 static int complete(const struct team_area *a, uint64_t count, uint64_t laps)
 {
     uint64_t whole = laps * a->members;
@@ -131,7 +131,7 @@ void team_end(const struct team_area *a, uint64_t sequence, int32_t status, uint
     atomic_store_explicit(&result->done, sequence + 1, memory_order_seq_cst); /* K M */
 }
 
-/* Adds one to a count; true: that completes a lap. */
+/* Adds one to a count. True: the count has completed lap number `laps`. */
 static bool count(const struct team_area *a, _Atomic uint64_t *taken, uint64_t laps)
 {
     return atomic_fetch_add_explicit(taken, 1, memory_order_seq_cst) + 1 == /* L M */

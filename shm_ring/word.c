@@ -94,8 +94,8 @@ static inline uint64_t word_fetch_add(void *at, uint32_t width, uint64_t value)
     }
 }
 
-/* Without the value before these are one instruction, with it a loop of the compiler's, which has
- * no end. So only callers that fetch nothing come here. */
+/* When the earlier value is not used, each of these is one instruction; else the compiler makes a
+ * loop without a bound. So only operations that fetch nothing use these. */
 static inline void word_and(void *at, uint32_t width, uint64_t value)
 {
     switch (width) {
@@ -147,7 +147,8 @@ static inline void word_xor(void *at, uint32_t width, uint64_t value)
     }
 }
 
-/* One compare and swap: whether it took place; *expected becomes what stood there. */
+/* One compare and swap: returns whether it took place; *expected becomes the word's earlier
+ * value. */
 static inline bool word_swap(void *at, uint32_t width, uint64_t *expected, uint64_t desired)
 {
     uint8_t was_8 = (uint8_t)*expected;
@@ -214,7 +215,7 @@ static bool integer_less(uint64_t a, uint64_t b, enum word_type type)
     }
 }
 
-/* The one of the two that MIN or MAX leaves in the word. */
+/* Which of the two values MIN or MAX leaves in the word. */
 static uint64_t chosen(enum word_op op, enum word_type type, uint64_t old, uint64_t operand)
 {
     uint64_t low = op == WORD_MIN ? operand : old, high = op == WORD_MIN ? old : operand;
@@ -251,7 +252,7 @@ static uint64_t computed_f64(enum word_op op, uint64_t old, uint64_t operand)
     return bits;
 }
 
-/* The value after the operation, for those that are loops. `mask` is MASKED_SWAP's. */
+/* The value after the operation, for operations that are loops. `mask` is for MASKED_SWAP. */
 static uint64_t computed(uint8_t code, uint64_t old, uint64_t operand, uint64_t mask)
 {
     enum word_type type = word_type(code);

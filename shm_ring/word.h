@@ -1,8 +1,8 @@
 /*
  * Words: atomic operations on 1, 2, 4 or 8 bytes of shared memory, and placement by one store.
  *
- * This is the one place with these instructions. The daemon of the memory's owner, neighbours on
- * the owner's node, and the owner itself all call the functions here, so their operations are
+ * Only this module has these instructions. The daemon of the memory's owner, neighbours on the
+ * owner's node, and the owner itself all call the functions here, so that their operations are
  * atomic to one another. All are sequentially consistent.
  *
  * proto/word_abi.h has the code of an operation. Its operands are packed, `width` being the bytes
@@ -14,15 +14,15 @@
  *     MASKED_SWAP                       mask, then desired: 2 * width for each element
  *
  * Integers wrap around. AND, OR, XOR and MASKED_SWAP are for integers only. MASKED_SWAP takes the
- * bits of `desired` where the mask has ones, and leaves the others.
+ * bits of `desired` where the mask has ones, and leaves the other bits unchanged.
  *
  * Floating point:
  *   - ADD and PROD are IEEE 754's, in the rounding mode of the thread that computes: a word that
  *     has become NaN stays NaN, and -0.0 + 0.0 is 0.0. The order of additions decides the last
  *     bits of a sum.
  *   - MIN and MAX are IEEE 754-2019's minimumNumber and maximumNumber: a number beats a NaN, and
- *     -0.0 is less than 0.0. So their result does not depend on the order of operations. Where both
- *     are NaN, the word keeps its own.
+ *     -0.0 is less than 0.0. So their result does not depend on the order of operations. Where word
+ *     and operand are NaN, the word keeps its value.
  *   - COMPARE_SWAP compares bits: -0.0 differs from 0.0, and a NaN equals itself.
  *
  * MIN, MAX, PROD, MASKED_SWAP, fetching AND, OR and XOR, and all arithmetic on floating point are
@@ -58,14 +58,13 @@ static inline uint32_t word_operand_bytes(uint8_t code)
 /* ---- operations ------------------------------------------------------------------------------ */
 
 /*
- * One element at `at`, which is aligned and stays mapped, for READ readable, else writable. The
- * element's earlier value goes to `fetched`, unless that is NULL. 0, or -EBUSY with nothing
- * changed.
+ * Changes one element at `at`, which must be aligned, and mapped readable (READ) or writable.
+ * `fetched` gets the element's earlier value, unless it is NULL. 0, or -EBUSY with nothing changed.
  */
 int word_apply(void *at, uint8_t code, const void *operands, void *fetched);
 
 /* `count` elements in a row, each changed by an atomic operation of its own. Stops at the first
- * -EBUSY: how many are done. */
+ * -EBUSY. Returns how many elements are done. */
 uint32_t word_apply_all(void *at, uint8_t code, uint32_t count, const void *operands,
                         void *fetched);
 
@@ -86,8 +85,9 @@ static inline bool word_is_one_store(uint64_t at, uint64_t length)
 void word_place_other(void *to, const void *from, size_t length);
 
 /*
- * Copies `length` bytes: 1, 2, 4 or 8 naturally aligned ones by one store, after which all earlier
- * stores are visible (release); others as memcpy does. Most are 8, so they go without a call.
+ * Copies `length` bytes: 1, 2, 4 or 8 naturally aligned bytes by one store that is a release (so
+ * all earlier stores are visible first), others as memcpy does. Most copies have 8 bytes, which
+ * need no call.
  */
 static inline void word_place(void *to, const void *from, size_t length)
 {

@@ -1,4 +1,4 @@
-/* Owns nothing: the placement of bytes that are not a word of eight (word.h). Thread: any. */
+/* Owns nothing: word_place for lengths other than eight aligned bytes (word.h). Thread: any. */
 #include "shm_ring/word.h"
 
 #include <string.h>

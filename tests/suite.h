@@ -1,4 +1,5 @@
-/* Runs one CUnit suite as a test program's main: 0 when all passed, 1 otherwise. */
+/* Runs one CUnit suite, for a test program's main. Returns 0 when all tests have passed, otherwise
+ * 1. */
 #ifndef PWC_TESTS_SUITE_H
 #define PWC_TESTS_SUITE_H
 

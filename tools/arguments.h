@@ -19,7 +19,7 @@ enum argument_kind {
 };
 
 struct argument {
-    const char *name; /* without dashes; NULL: after the last row */
+    const char *name; /* without dashes; NULL: the end of the table */
     const char
         *takes; /* as --help shows the value: "N"; "[=N]": 1 if left out; NULL: there is none */
     const char *help; /* lines */

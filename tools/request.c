@@ -1,4 +1,5 @@
-/* Connects, asks, and reads the answer; each step bounded in time and size. */
+/* Owns how a tool asks the daemon: connects, asks, and reads the answer; time and size of each step
+ * have bounds. */
 #include "tools/request.h"
 #include <endian.h>
 #include <errno.h>
@@ -71,8 +72,8 @@ static int open_connection(const char *path, int seconds)
     return fd;
 }
 
-/* Connects to a daemon of ours, of root or of the user in its name, as the library does; or writes
- * why there is none. */
+/* Connects to a daemon that runs as this user, as root or as the user in the socket's name, as the
+ * library does; else writes the reason. */
 static int connect_to(const char *path, int seconds, const struct reason *reason)
 {
     int fd = open_connection(path, seconds);

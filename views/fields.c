@@ -5,7 +5,7 @@
 #include <string.h>
 #include "views/rows.h"
 
-/* Each line of a table begins with these: the key, and the place in the row. */
+/* Each line of a table begins with the key and the place in the row. */
 #define DAEMON(member)      #member, offsetof(struct counters_header, member)
 #define SESSION(member)     #member, offsetof(struct counters_session, member)
 #define PEER(member)        #member, offsetof(struct counters_peer, member)

@@ -1,11 +1,11 @@
 /*
- * The fields of the views: each described once.
+ * The fields of the views, each described once.
  *
  *     engine, control --rows (rows.h, counters_abi.h)--> JSON (json.h) --> pwcctl, pwcctl top
  *                                                              \--> pwc-exporter --> Prometheus
  *
- * A new counter is a word in its row, the place that counts it, a line in its table in fields.c,
- * and its key in docs/inspect.md (with its metric in docs/metrics.md); tests compare them.
+ * A new counter needs a word in its row, a place that counts it, a line in its table in fields.c,
+ * and its key in docs/inspect.md (with its metric in docs/metrics.md); tests compare these.
  *
  * Thread: any; constants.
  */
@@ -21,10 +21,10 @@ enum field_kind {
     FIELD_NOW = 0, /* uint64_t that rises and falls */
     FIELD_COUNT,   /* uint64_t that only grows */
     FIELD_FLAG,    /* uint64_t: 0 or not */
-    FIELD_WORD,    /* uint64_t: which of `words` */
+    FIELD_WORD,    /* uint64_t: an index into `words` */
     FIELD_TEXT,    /* const char *, NULL for none */
     FIELD_CHARS,   /* char [] */
-    FIELD_OTHER,   /* not at all: the document gets it otherwise */
+    FIELD_OTHER,   /* not in the row: other code adds it to the document */
 };
 
 /* How people read the value. */
@@ -38,12 +38,13 @@ enum field_unit {
     UNIT_RANKS, /* ranks of a job; UINT32_MAX: "open" */
 };
 
-/* A metric of pwc-exporter, without "pwcd_" in front and "_total" behind; its name ends with its
- * unit. Fields of one metric differ by a label, which their names include: "operations kind=put".
+/* A metric of pwc-exporter, without its prefix "pwcd_" and its suffix "_total"; the name ends with
+ * its unit. Fields of one metric differ by a label, which their names include: "operations
+ * kind=put".
  * */
 struct field_metric {
     const char *name; /* NULL: none */
-    const char *help; /* of the first field of a metric */
+    const char *help; /* set in the first field of a metric */
 };
 
 struct field {
@@ -51,16 +52,17 @@ struct field {
     size_t offset;   /* in the row */
     enum field_kind kind;
     enum field_unit unit;
-    const char *title;        /* of pwcctl's column, no other's of its table; NULL: not shown */
+    const char *title;        /* of pwcctl's column, unique in its table; NULL: not shown */
     const char *const *words; /* for FIELD_WORD: its words, NULL after the last */
     struct field_metric each; /* a sample for each row */
     struct field_metric sum;  /* one sample for all rows */
-    bool names; /* the field names a row: in front, and repeated where a table stands in parts */
+    bool names; /* the field names the row: its column is first, and is repeated where a table is
+                   shown in parts */
 };
 
 /* An array of a document, and the fields of its rows. */
 struct view_rows {
-    const char *key; /* of the array; NULL: after the last one */
+    const char *key; /* of the array; NULL: after the last array */
     const struct field *fields;
 };
 
@@ -74,7 +76,7 @@ struct view {
 extern const struct view views[];
 
 extern const struct field fields_daemon[];  /* struct counters_header */
-extern const struct field fields_step[];    /* also, in status too */
+extern const struct field fields_step[];    /* struct counters_header too; shown also in status */
 extern const struct field fields_session[]; /* struct counters_session */
 extern const struct field fields_peer[];    /* struct counters_peer */
 extern const struct field fields_engine[];

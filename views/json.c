@@ -1,4 +1,4 @@
-/* Owns how rows become JSON (json.h). */
+/* Owns nothing: writes rows as JSON (json.h). Thread: any. */
 #include "views/json.h"
 #include "proto/clock.h"
 

@@ -1,7 +1,7 @@
 /*
  * The ranks of bench/alltoall_pairs: each attaches, binds all others, puts eight bytes to each of
  * them, waits for as many events, and ends. Rank 0 prints a line for each phase: the longest time
- * of any rank, on its own, and the memory of all processes of this launcher after it.
+ * that any rank took, and the memory of all processes of this launcher after the phase.
  */
 #include <pwc/pwc.h>
 #include <ctype.h>
@@ -22,8 +22,8 @@ struct pairs {
     pwc_region *region;
     pwc_remote **remotes; /* by rank */
     uint32_t rank, size;
-    uint64_t *came;  /* in the region, by rank */
-    uint64_t *times; /* of all ranks */
+    uint64_t *came;  /* bytes that other ranks have put; in the region, by rank */
+    uint64_t *times; /* of a phase, by rank */
 };
 
 static uint64_t now_us(void)
@@ -47,10 +47,10 @@ static void die(const struct pairs *p, const char *what, int rc)
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 struct usage {
-    uint64_t daemons_kib, ranks_kib; /* Pss: what several map counts once */
+    uint64_t daemons_kib, ranks_kib; /* Pss: memory that several map counts once */
 };
 
-/* A process's parent, and whether it is a daemon. */
+/* Returns the number of a process's parent, and whether the process is a daemon. */
 static long parent_of(const char *pid, int *daemon)
 {
     char path[300], line[512] = "", *end;
@@ -85,7 +85,7 @@ static uint64_t pss_kib(const char *pid)
     return kib;
 }
 
-/* Sums over the children of our own parent, the launcher. */
+/* Adds up the memory of all children of our parent, the launcher. */
 static struct usage look_around(void)
 {
     struct usage sum = {0};
@@ -105,7 +105,7 @@ static struct usage look_around(void)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
-/* Prints the longest time of any rank, and their mean. All ranks wait meanwhile. */
+/* Prints the longest time of any rank, and the mean over all. All ranks wait meanwhile. */
 static void report(const struct pairs *p, const char *phase, uint64_t us)
 {
     uint64_t most = 0, sum = 0;
@@ -173,7 +173,7 @@ static void await(struct pairs *p, uint32_t *got)
     (*got)++;
 }
 
-/* One message to each other rank, and one from each. */
+/* Puts to each other rank, and waits for a put of each. */
 static void talk(struct pairs *p)
 {
     uint64_t mine = (uint64_t)p->rank + 1;

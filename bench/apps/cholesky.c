@@ -3,11 +3,11 @@
  *
  *     cholesky send|ring|fence|pscw [--cpu A,B] [--size ROWS_OF_TILES] [--rounds N]
  *
- *   send    a tile is a message whose tag is the tile's; receivers probe for any source and tag
- *   ring    a tile is put, and flushed; then its tag is put into the next place of a ring at the
- *           target, which a fetch-and-add has given, and which the target polls
- *   fence   the tiles of a column are put to all ranks; a fence stands after its diagonal tile
- *   pscw    the same with post, start, complete and wait in place of the fence
+ *   send    a tile is a message with the tile's tag; receivers probe for any source and tag
+ *   ring    a tile is put, and flushed; then its tag is put into a place of a ring at the target,
+ *           which polls the ring; a fetch-and-add gives the place
+ *   fence   the tiles of a column are put to all ranks; a fence follows each diagonal tile
+ *   pscw    as fence, but with post, start, complete and wait instead of fences
  *
  * With send and ring a tile spreads along a binary tree, and is forwarded as soon as it has
  * arrived.
@@ -22,23 +22,23 @@
 struct cholesky {
     struct app app;
     struct tiles tiles;
-    MPI_Win window; /* with the tiles */
-    /* send: messages under way from even and from odd rounds' tiles */
+    MPI_Win window; /* of the tiles */
+    /* send: messages under way, from tiles of even and of odd rounds */
     MPI_Request *sent[2];
     int sent_count[2];
-    /* ring: at its target a counter, and after it tags, plus 1 */
+    /* ring: a counter, and after it tags plus 1, in the target's memory */
     MPI_Win ring_window;
     volatile uint32_t *ring;
     uint32_t ring_places, taken;
 };
 
-/* The steps that differ between the ways of learning by a notification alone what has arrived. */
+/* The steps that differ between `send` and `ring`, in which each tile announces itself. */
 struct courier {
     void (*send)(struct cholesky *c, uint32_t to, uint32_t tag);
-    uint32_t (*receive)(struct cholesky *c); /* waits for a tile; its tag */
+    uint32_t (*receive)(struct cholesky *c); /* waits for a tile, returns its tag */
 };
 
-/* Sends to the next ranks of the tree of the tile's owner. */
+/* Sends a tile to this rank's children in the tree whose root is the tile's owner. */
 static void forward(struct cholesky *c, const struct courier *courier, uint32_t owner, uint32_t tag)
 {
     uint32_t children[2], count = tiles_children(&c->tiles, owner, children);
@@ -54,7 +54,7 @@ static void receive(struct cholesky *c, const struct courier *courier)
     forward(c, courier, tiles_arrived(&c->tiles, tag), tag);
 }
 
-/* A tile of this rank is computed. */
+/* Sends a tile that this rank has computed. */
 static void spread(struct cholesky *c, const struct courier *courier, uint32_t m, uint32_t tag)
 {
     if (m < c->tiles.rows - 1)
@@ -113,12 +113,13 @@ static void run_send(void *state)
     struct cholesky *c = state;
 
     for (int odd = 0; odd < 2; odd++) {
-        /* Two for each tile, of a round that has ended and one that others have begun. */
+        /* At most two messages for each tile, of two rounds: one that has ended, and one that other
+         * ranks have begun. */
         c->sent[odd] = calloc(2ul * tiles_tags(&c->tiles), sizeof(MPI_Request));
         apps_demand(c->sent[odd] != NULL, "no memory");
     }
     for (uint32_t round = 0; round < c->app.rounds; round++) {
-        end_sends(c, round % 2); /* from the places that this round computes into */
+        end_sends(c, round % 2); /* this round computes into the places of their tiles */
         tiles_begin(&c->tiles, round);
         factor(c, &courier);
         app_round(&c->app, round);
@@ -173,7 +174,7 @@ static void run_ring(void *state)
     static const struct courier courier = {put_in_ring, take_from_ring};
     struct cholesky *c = state;
 
-    c->ring_places = tiles_tags(&c->tiles); /* no more are under way to a rank */
+    c->ring_places = tiles_tags(&c->tiles); /* no more tags are under way to a rank */
     c->ring = apps_window((1 + c->ring_places) * sizeof(uint32_t), &c->ring_window);
     MPI_Win_lock_all(MPI_MODE_NOCHECK, c->window);
     MPI_Win_lock_all(MPI_MODE_NOCHECK, c->ring_window);
@@ -197,7 +198,7 @@ static void put_to_all(struct cholesky *c, uint32_t m, uint32_t tag)
             put_tile(c, to, tag);
 }
 
-/* When `turn` returns, what all ranks have put before is there, and they may put again. */
+/* When `turn` returns, all that other ranks have put before is there, and they may put again. */
 static void factor_in_epochs(struct cholesky *c, void (*turn)(struct cholesky *, MPI_Group),
                              MPI_Group others)
 {

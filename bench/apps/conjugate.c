@@ -6,7 +6,7 @@
  *   blocking     MPI_Allreduce, then the product with the matrix
  *   overlapped   MPI_Iallreduce, waited for after the product
  *
- * Edge rows are messages, whose receives are posted before.
+ * Edge rows travel as messages; receives are posted before the messages are sent.
  */
 #include "bench/apps/ranks.h"
 #include "examples/apps/poisson.h"

@@ -38,7 +38,8 @@ void *apps_window(size_t bytes, MPI_Win *window)
 {
     void *memory;
 
-    /* With 84 bytes in each of two ranks, MPICH 4.0 puts 4 bytes before the place that is meant. */
+    /* MPICH 4.0, with a window of 84 bytes in each of two ranks, puts 4 bytes before the right
+     * place; so the length is rounded up. */
     bytes = (bytes + 63) & ~(size_t)63;
     MPI_Win_allocate((MPI_Aint)bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, window);
     memset(memory, 0, bytes);

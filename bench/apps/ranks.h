@@ -11,28 +11,29 @@
 #include <mpi.h>
 #include <stddef.h>
 
-/* One way to move the data; a row of a program's table, whose last one has no name. */
+/* One way to move the data: a row of a program's table. The last row has no name. */
 struct way {
     const char *name;
     void (*run)(void *state);
 };
 
 /*
- * Starts MPI, reads `WAY [OPTION]...`, and returns the way. `app` has the defaults. Ends the job
- * where the command line is wrong.
+ * Starts MPI, reads `WAY [OPTION]...`, and returns the way. `app` holds the defaults. Ends the job
+ * if the command line is wrong.
  */
 const struct way *apps_start(struct app *app, const struct way *ways, int argc, char **argv);
 
 /* Ends the job unless `right`. */
 void apps_demand(bool right, const char *what);
 
-/* Memory that other ranks may put to, and the window that they put by: displacements in bytes. */
+/* Makes memory that other ranks may put to, and its window; displacements are in bytes. */
 void *apps_window(size_t bytes, MPI_Win *window);
 
 /* A group of these ranks, for post and start. */
 MPI_Group apps_group(const uint32_t *ranks, uint32_t count);
 
-/* Every rank has checked its part: rank 0 reports, and all end. The exit status. */
+/* Every rank calls this when it has checked its part. Rank 0 reports if all parts are right.
+ * Returns the exit status. */
 int apps_end(const struct app *app, bool right, const char *unit, double work);
 
 #endif

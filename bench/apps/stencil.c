@@ -4,8 +4,8 @@
  *     stencil send|fence|pscw [--cpu A,B] [--size COLUMNS] [--rounds N]
  *
  *   send    a message with the last cell of each row
- *   fence   a put of it, and a fence of all ranks after each row
- *   pscw    a put of it between start and complete; its target posts, and waits
+ *   fence   a put of this cell, and a fence of all ranks after each row
+ *   pscw    a put of this cell between start and complete; its target posts, and waits
  *
  * A rank computes a row when the cell at its left has arrived, so a fence lets a row start only in
  * the rank that is next: the ranks work in turns, one row apart.
@@ -18,7 +18,7 @@
 struct stencil {
     struct app app;
     struct grid grid;
-    MPI_Win window;    /* with the column `left` */
+    MPI_Win window;    /* of the column `left` */
     int before, after; /* the ranks at the left and at the right */
 };
 

@@ -3,10 +3,10 @@
  *
  *     tree send|fence|pscw|reduce [--cpu A,B] [--size NUMBERS] [--rounds N]
  *
- *   send    each child sends its vector, rank 0 releases all by a message down the tree
- *   fence   each child puts its vector; a fence of all ranks ends each stage, another one releases
- *   pscw    the same between start and complete; parents post, and wait; released by a message
- *   reduce  MPI_Reduce, and MPI_Bcast of a byte
+ *   send    each child sends its vector; a message from rank 0 down the tree releases all
+ *   fence   each child puts its vector; a fence of all ranks ends each stage; one more releases all
+ *   pscw    each child puts its vector between start and complete; parents post, and wait; a
+ * message releases all reduce  MPI_Reduce, and MPI_Bcast of a byte
  */
 #include "bench/apps/ranks.h"
 #include "examples/apps/sums.h"
@@ -17,7 +17,7 @@
 struct tree {
     struct app app;
     struct sums sums;
-    MPI_Win window; /* with the inbox */
+    MPI_Win window; /* of the inbox */
     bool right;
 };
 
@@ -26,7 +26,7 @@ static bool root(const struct tree *t)
     return t->sums.rank == 0;
 }
 
-/* Every round ends with this check; rank 0 has the sum. */
+/* Ends a round; rank 0 checks the sum. */
 static void end_round(struct tree *t, uint32_t round)
 {
     if (root(t))
@@ -34,7 +34,7 @@ static void end_round(struct tree *t, uint32_t round)
     app_round(&t->app, round);
 }
 
-/* A message without bytes down the tree. */
+/* Sends a message without bytes down the tree. */
 static void release(const struct tree *t)
 {
     if (!root(t))
@@ -74,7 +74,7 @@ static void put_up(const struct tree *t)
             (MPI_Aint)(sums->place * bytes), (int)sums->count, MPI_DOUBLE, t->window);
 }
 
-/* How many stages are below a rank: it has its children's sums after as many fences. */
+/* Returns how many stages are below a rank, which has its children's sums after as many fences. */
 static uint32_t stages(uint32_t rank, uint32_t ranks)
 {
     uint32_t first = rank * SUMS_ARITY + 1;
@@ -99,7 +99,7 @@ static void run_fence(void *state)
         }
         if (root(t))
             sums_add(&t->sums);
-        MPI_Win_fence(0, t->window); /* until then nobody puts into an inbox that is read */
+        MPI_Win_fence(0, t->window); /* no rank puts into an inbox that is still read */
         end_round(t, round);
     }
 }

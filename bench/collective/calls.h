@@ -12,18 +12,18 @@ struct calls;
 
 enum kind { BARRIER, BCAST, ALLREDUCE };
 
-/* Starts the library; ends the program where that fails, as all of these do. */
+/* Starts the library. This call and all others below end the program if they fail. */
 struct calls *calls_start(int *argc, char ***argv);
 uint32_t calls_rank(const struct calls *calls);
 uint32_t calls_size(const struct calls *calls);
 
-/* Begins a collective: a bcast of rank 0, an allreduce that adds doubles. `bytes` is a multiple of
- * 8, up to those that calls_memory was asked for. */
+/* calls_begin begins a collective: a barrier, a bcast of rank 0, or an allreduce that adds doubles.
+ * `bytes` is a multiple of 8, and at most the bytes that calls_memory was called with. */
 void calls_memory(struct calls *calls, size_t bytes);
 void calls_begin(struct calls *calls, enum kind kind, size_t bytes);
 void calls_wait(struct calls *calls);
 
-/* The sum of all ranks' values, at all ranks. */
+/* Returns the sum of all ranks' values, at all ranks. */
 double calls_sum(struct calls *calls, double value);
 
 void calls_end(struct calls *calls);

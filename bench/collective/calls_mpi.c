@@ -81,7 +81,8 @@ static void leave(int number)
     _exit(0);
 }
 
-/* MPICH 4.0 over UCX's tcp hangs in MPI_Finalize at times; all has been measured by then. */
+/* MPICH 4.0 over UCX's tcp sometimes hangs in MPI_Finalize. Everything is measured by then, so the
+ * process leaves after FINALIZE_SECONDS. */
 void calls_end(struct calls *c)
 {
     (void)signal(SIGALRM, leave);

@@ -70,7 +70,7 @@ static int begin(struct calls *c, enum kind kind, size_t bytes, const double *in
     }
 }
 
-/* Begins the call, and makes room first where there is none. */
+/* Begins the call; if there is no room, makes room first. */
 static void begin_surely(struct calls *c, enum kind kind, size_t bytes, const double *in,
                          double *out)
 {

@@ -1,19 +1,20 @@
 /*
- * Collectives: how long they take, how far they continue while the program computes, and what they
- * add to its computing.
+ * Collectives: how long they take, how far they continue while the program computes, and how much
+ * longer the program computes because of them.
  *
  *     collective latency|overlap|added KIND BYTES ITERATIONS [RANKS_A_PROCESSOR]
  *
- * KIND is barrier, bcast or allreduce. Ranks are pinned: RANKS_A_PROCESSOR of them in turn to each
- * of the processors 0 and 1. One JSON line of rank 0, with means over all ranks:
+ * KIND is barrier, bcast or allreduce. Ranks are pinned to the processors 0 and 1 in turn,
+ * RANKS_A_PROCESSOR at a time. Rank 0 prints one JSON line, with means over all ranks:
  *
  *     latency   us            begin and wait, one after the other
- *     overlap   percent       OSU's formula: of a collective's time alone, the part that is not
- *                             added when the program computes for as long between begin and wait.
+ *     overlap   percent       OSU's formula: the part of a collective's own time that is not added
+ *                             when the program computes for as long between begin and wait.
  *                             Computing is a fixed amount of work here, measured without
- *                             collectives. (OSU's computes for a fixed time, and so does not see
- *                             what others take from its processor.)
- *     added     us            what a collective adds to 1 ms of computing between begin and wait
+ *                             collectives. (OSU's programs compute for a fixed time, and so do not
+ *                             notice processor time that others take.)
+ *     added     us            the time that a collective adds to 1 ms of computing between begin
+ *                             and wait
  */
 #include "bench/collective/calls.h"
 
@@ -41,9 +42,8 @@ static double now_us(void)
 
 /* ---- computing ------------------------------------------------------------------------------- */
 
-/* Some nanoseconds for each unit. The empty statement may change x, for all that the compiler
- * knows: else a loop that comes to the same x again, or that nobody asks for its x, would be left
- * out. */
+/* Computes for some nanoseconds in each unit. The compiler must assume that the empty statement
+ * changes x: else it would leave the loop out, because x is not used. */
 static void compute(long units)
 {
     uint64_t x = 1;
@@ -54,7 +54,7 @@ static void compute(long units)
     }
 }
 
-/* Units of work in a microsecond of this processor: the most of some tries. */
+/* Returns how many units of work this processor does in a microsecond: the most of some tries. */
 static double units_a_us(void)
 {
     const long units = 1000000;
@@ -80,8 +80,8 @@ struct bench {
     long iterations; /* of each block */
 };
 
-/* Other work of the machine comes and goes. So what is compared alternates in BLOCKS blocks, and
- * the middle one counts. */
+/* Other work on the machine comes and goes. So measurements that are compared alternate in BLOCKS
+ * blocks, and the median counts. */
 enum { BLOCKS = 5 };
 
 static int by_value(const void *a, const void *b)
@@ -115,9 +115,9 @@ static void together(const struct bench *b)
     calls_wait(b->calls);
 }
 
-/* Runs this many collectives with that much work between begin and wait, and returns the mean time
- * of one. All ranks start the end together: otherwise a rank that has had more than its share of
- * its processor would end early. */
+/* Runs `count` collectives with `units` of work between begin and wait, and returns the mean time
+ * of one. All ranks end together: otherwise a rank that has had more than its share of its
+ * processor would end early. */
 static double in_a_row(const struct bench *b, long count, long units)
 {
     double start;
@@ -130,7 +130,7 @@ static double in_a_row(const struct bench *b, long count, long units)
     return mean(b, (now_us() - start) / (double)count);
 }
 
-/* Does this much work without collectives. The work takes its nominal time, or longer where ranks
+/* Does this much work without collectives. Returns its time: the nominal one, or longer where ranks
  * share a processor. */
 static double work_alone(const struct bench *b, double wanted_us, long units)
 {
@@ -149,7 +149,8 @@ static double work_alone(const struct bench *b, double wanted_us, long units)
     return took;
 }
 
-/* As in_a_row, but each one starts when all ranks are there, and the barrier is not in the time. */
+/* As in_a_row, but each collective starts when all ranks are there, after a barrier that is not in
+ * the time. */
 static double each_alone(const struct bench *b, long units)
 {
     double sum = 0;

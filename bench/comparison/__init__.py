@@ -1,1 +1,1 @@
-"""What bench/compare is made of; one noun a module."""
+"""The modules of bench/compare, one for each noun."""

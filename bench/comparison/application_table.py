@@ -1,4 +1,4 @@
-"""The table and the plot of bench/applications: a column a side, a line a row."""
+"""The table and the plot of bench/applications: one column for each side, one line for each row."""
 from . import mpi
 from .applications import (APPS, BOUNDS, CASES, OUR_BLOCKING, OUR_NAME, PLACES, WAYS,
                            verdicts)
@@ -60,7 +60,7 @@ def markdown(facts, figures):
 
 
 def draw(axis, app, place, figures):
-    """A line a side over the sizes; False where nothing was measured."""
+    """Draws one line for each side over the sizes. False: nothing was measured."""
     cases = [case for case in CASES if (case.app, case.place) == (app, place)]
     drawn = False
     for name in columns(app, figures):
@@ -91,7 +91,7 @@ def draw(axis, app, place, figures):
 
 
 def plot(facts, figures, path):
-    """False where matplotlib is missing, or there is nothing to draw."""
+    """Draws the plot. False: matplotlib is missing, or there is nothing to draw."""
     try:
         import matplotlib
     except ImportError:

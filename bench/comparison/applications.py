@@ -1,4 +1,4 @@
-"""The applications: pwcd's in examples/apps, MPI's in bench/apps, over the same computations."""
+"""The applications: over pwcd in examples/apps, over MPI in bench/apps, with the same computations."""
 import os
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class Case:
 
     @property
     def along(self):
-        """What rows of an application differ in."""
+        """The number in which an application's rows differ: ranks, or the size."""
         return self.ranks if self.app == TREE else self.size
 
     @property
@@ -43,7 +43,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Bound:
-    """Ours against `factor` times the best of the MPIs' sides that move data in one of `ways`."""
+    """Our figure must keep to `factor` times the best MPI's that moves data in one of `ways`."""
     app: str
     places: tuple
     sizes: tuple
@@ -74,8 +74,8 @@ BOUNDS = [
     Bound(CHOLESKY, (TCP, NODE), (4, 8, 16), 1.5, PUTS),
 ]
 
-# Rounds, so that a run takes about half a second; MPICH's ranks never give up a processor, so a
-# tree of more ranks than processors takes it a thousand times as long.
+# Rounds, chosen so that a run takes about half a second. MPICH's ranks never yield a processor, so
+# a tree of more ranks than processors takes MPICH a thousand times as long.
 ROUNDS = {
     (STENCIL, TCP): {"send": 60, "fence": 6, "pscw": 10, OUR_NAME: 200},
     (STENCIL, NODE): {"send": 400, "fence": 150, "pscw": 200, OUR_NAME: 400},
@@ -97,7 +97,7 @@ def rounds(case, way, which=""):
 
 
 def commands(bench, out):
-    """For each program over MPI: the compiler, and the command. As meson builds ours: -O3."""
+    """Yields the compiler and the command for each program over MPI; -O3, as meson builds ours."""
     shared = os.path.join(os.path.dirname(bench), "examples", "apps")
     for which in mpi.NAMES:
         compiler = f"mpicc.{which}"
@@ -115,7 +115,7 @@ def options(setting, case, count):
 
 
 def launcher(which, ranks):
-    """With more ranks than processors they yield, where an MPI can."""
+    """The launcher's words. With more ranks than processors the ranks yield, if the MPI can."""
     words = [*mpi.LAUNCHER[which][:-1], str(ranks)]
     if ranks > 2 and which == "openmpi":
         words[words.index("mpi_yield_when_idle") + 1] = "1"
@@ -156,7 +156,7 @@ def sides(setting):
                     yield peer(setting, case, which, way)
 
 
-# ---- what a table and a plot say of them -------------------------------------------------------
+# ---- figures for the table and the plot --------------------------------------------------------
 
 
 def better(case, one, other):
@@ -164,7 +164,7 @@ def better(case, one, other):
 
 
 def hardest(case, figures, ways):
-    """The figure of ours / theirs for the best of the sides in one of `ways`, and that side's name."""
+    """The ratio of our figure to the best other side's in one of `ways`, and this side's name."""
     found = []
     for name in mpi.NAMES.values():
         for way in ways:
@@ -178,7 +178,7 @@ def hardest(case, figures, ways):
 
 
 def verdicts(figures):
-    """(case, bound, measured, the other side, met) for each bound of each row that was measured."""
+    """Yields (case, bound, ratio, other side, met) for each bound of each row that was measured."""
     for case in CASES:
         for bound in BOUNDS:
             if (bound.app != case.app or case.place not in bound.places

@@ -1,4 +1,4 @@
-"""What is asked of us, and whether it is met."""
+"""The bounds that pwcd's figures must keep, and whether they do."""
 from dataclasses import asdict, dataclass
 from typing import Optional
 
@@ -10,12 +10,12 @@ MAPPED = "the fastest mapped put"
 
 @dataclass(frozen=True)
 class Bound:
-    """Ours against `factor` times the other's, or against `factor` itself where there is no other."""
+    """Our figure must keep to `factor` times the other side's, or without another side to `factor`."""
     row: str
     factor: float
     other: str = ""
     note: str = ""
-    ours: str = ""  # the side of ours that is judged, where it is not the row's
+    ours: str = ""  # our side that is judged, if not the row's own
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ BOUNDS = [
     Bound("tcp.gups", 2.0, "Open MPI accumulate"),
     Bound("tcp.gups", 2.0, "MPICH accumulate"),
     Bound("node.fetch", 2.0, "bare instruction"),
-    # A figure typed as a newcomer would is within a tenth of the row's.
+    # A figure by the short command that a newcomer types is within a tenth of the row's figure.
     *[Bound(row, 1.1, OUR_PUT, ours=OUR_PUT_TYPED)
       for row in ("node.latency", "tcp.latency", "tcp.completion")],
     *[Bound(row, 0.9, OUR_PUT, ours=OUR_PUT_TYPED)
@@ -61,7 +61,7 @@ BOUNDS = [
 
 
 def resolve(bound, sides, figures):
-    """The side that is meant; None where there is none."""
+    """The side that the bound names; None: there is none."""
     if bound.other != MAPPED:
         return next((s for s in sides if s.row == bound.row and s.name == bound.other), None)
     mapped = [(figures.of(s.row, s.name), s) for s in sides if s.row == bound.row and s.mapped]

@@ -1,5 +1,5 @@
-"""Figures of libraries that Debian does not have, measured once on such a machine, cores near each
-other. They stand beside the table; they are not of its run."""
+"""Figures of libraries that Debian does not have, measured once on a machine of this kind, in the state
+"near". The table shows these figures, too, although they are not of its run."""
 from .row import CITED, Side
 
 FIGURES = [

@@ -1,7 +1,7 @@
 """Medians, spread and ratios of the repetitions that were kept.
 
 Repetitions in different states are never mixed: a row's figures are those of the state that has more
-of them. A ratio is taken within each repetition, and its median is reported.
+repetitions. A ratio is taken within each repetition, and the median of the ratios is reported.
 """
 import statistics
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ def figure(values):
 
 
 class Figures:
-    """`repetitions` are dicts, as they stand in the JSON file."""
+    """`repetitions` are dicts, as in the JSON file."""
 
     def __init__(self, repetitions):
         self.repetitions = repetitions
@@ -34,7 +34,7 @@ class Figures:
         return counts
 
     def state(self, row):
-        """The state whose figures are printed: the one with more repetitions; near, where they are equal."""
+        """The state whose figures are printed: the one with more repetitions, or near if equal."""
         counts = self.states(row)
         return max(counts, key=lambda state: (counts[state], state == "near"), default=None)
 
@@ -43,12 +43,12 @@ class Figures:
         return [r["values"] for r in self.repetitions if r["row"] == row and r["state"] == state]
 
     def of(self, row, side):
-        """None where the side has no value."""
+        """The figure of a side; None: the side has no value."""
         found = [values[side] for values in self.kept(row) if side in values]
         return figure(found) if found else None
 
     def ratio(self, row, side, other):
-        """side / other; None where no repetition has both."""
+        """The ratio side / other; None: no repetition has both."""
         ratios = [values[side] / values[other] for values in self.kept(row)
                   if side in values and values.get(other)]
         return figure(ratios) if ratios else None

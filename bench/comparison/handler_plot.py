@@ -7,18 +7,18 @@ COLUMNS = 2
 
 
 def panel_of(name):
-    """The use that a row belongs to: its name has the words."""
+    """The panel of a row: the row's name contains the panel's."""
     return next((panel for panel in PANELS if panel in name), "others")
 
 
 def paper_ratio(words):
-    """The number that the paper's column begins with, or None where it has words alone."""
+    """The number at the beginning of the paper's column, or None if there is none."""
     found = re.match(r"\d+(\.\d+)?", words)
     return float(found.group()) if found else None
 
 
 def draw(axis, panel, rows, colors):
-    """Rows are drawn from below, so the last one comes first."""
+    """Draws a panel. The axis grows upwards, so rows are drawn in reverse order."""
     labels = []
     for place, (row, found) in enumerate(reversed(rows)):
         axis.barh(place + 0.2, found.theirs, 0.38, color=colors[0])
@@ -40,7 +40,7 @@ def draw(axis, panel, rows, colors):
 
 
 def panels(summaries):
-    """[(panel, [(row, summary)])] of what was measured, in the order of PANELS."""
+    """[(panel, [(row, summary)])] of the measured rows, in the order of PANELS."""
     shown = {}
     for row, found in summaries:
         if found:
@@ -49,7 +49,7 @@ def panels(summaries):
 
 
 def plot(facts, summaries, path):
-    """False where matplotlib is missing, or there is nothing to draw."""
+    """Draws the plot. False: matplotlib is missing, or there is nothing to draw."""
     try:
         import matplotlib
     except ImportError:

@@ -1,4 +1,4 @@
-"""libfabric itself: fi_writedata, which its target learns of (bench/direct)."""
+"""libfabric itself: fi_writedata, which notifies its target (bench/direct)."""
 from . import process
 from .row import Side
 from .setting import CPUS, NODE, TCP

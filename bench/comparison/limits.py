@@ -1,4 +1,4 @@
-"""The bare limits: what the machine gives to programs that do nothing else (bench/limits)."""
+"""The bare limits: the best figures that the machine gives to any program (bench/limits)."""
 from . import process
 from .row import LIMIT, Side
 from .setting import CPUS

@@ -1,7 +1,8 @@
-"""The machine: what it is, and which state it is in.
+"""The machine: its description, and the state that it is in.
 
-Its two processors are near each other or far, as the host decides, for minutes at a time: a cache
-line's round trip takes about 0.1 us or 0.25 to 0.5 us, and every figure moves with it.
+The machine is virtual, and its host moves its two processors: for minutes at a time they are near each
+other, or far. Then a cache line's round trip takes about 0.1 us, or 0.25 to 0.5 us, and every figure
+changes with this time.
 """
 import datetime
 import os
@@ -13,8 +14,8 @@ from . import process
 from .setting import CPUS
 
 NEAR, FAR = "near", "far"
-FAR_FROM = 0.2      # us, a cache line's round trip
-CHANGED_BY = 2.0    # between two probes of one repetition
+FAR_FROM = 0.2      # us: from this round trip of a cache line on, the processors are far
+CHANGED_BY = 2.0    # factor between two probes of one repetition that shows a change of state
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ def runnable():
 
 
 def probe(setting):
-    """The median of 64 short batches, few of which are delayed by others that run."""
+    """Probes by the median of 64 short batches: other programs delay only few of them."""
     others = runnable()
     said = process.run([setting.ours("bench", "memory_limits"), "cache_line", "--cpu", CPUS,
                         "--iters", "12800"])
@@ -37,7 +38,7 @@ def probe(setting):
 
 
 def state(trips):
-    """What the probes of a repetition show: near or far; None where they differ."""
+    """The state that the probes of a repetition show: near or far; None: they differ."""
     states = {NEAR if trip < FAR_FROM else FAR for trip in trips}
     if len(states) > 1 or max(trips) > CHANGED_BY * min(trips):
         return None

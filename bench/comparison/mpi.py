@@ -5,8 +5,8 @@ from . import process
 from .row import Side
 from .setting import CPUS, NODE, TCP
 
-# Without osc pt2pt, Open MPI's puts between two processes of a machine use shared memory whatever
-# the btl is; without NOLOCAL, MPICH's too.
+# Between two processes of a machine, Open MPI's puts use shared memory with any btl, unless osc is
+# pt2pt; MPICH's puts do so without NOLOCAL.
 LAUNCH = {
     ("openmpi", NODE): ["--mca", "pml", "ob1", "--mca", "btl", "vader,self"],
     ("openmpi", TCP): ["--mca", "pml", "ob1", "--mca", "osc", "pt2pt", "--mca", "btl", "tcp,self",

@@ -1,7 +1,7 @@
 """Nodes as network namespaces, for MPI: memory within a node, TCP over veth between nodes.
 
-Each node has a name of its own for the host, by which MPI's launchers and libraries take it for
-another machine. pwcrun --netns makes the same for us. Needs root.
+Each node has its own host name, so MPI's launchers and libraries believe that it is another machine.
+pwcrun --netns makes such nodes for pwcd. Needs root.
 """
 import os
 import signal
@@ -10,14 +10,14 @@ import tempfile
 
 from . import process
 
-# What the launchers call in place of rsh. Options of ssh are passed over.
+# The launchers call this script in place of rsh. It ignores options of ssh.
 AGENT = """#!/bin/sh
 while [ "${1#-}" != "$1" ]; do
     shift
 done
 exec ip netns exec "$1" unshare --uts sh -c 'hostname "$0"; exec sh -c "$*"' "$@"
 """
-# MPI_Wait polls; with more ranks than processors its parameter makes it yield in between.
+# MPI_Wait polls; with more ranks than processors, a parameter makes it yield between polls.
 OPEN_MPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca",
             "pml", "ob1", "--mca", "btl", "vader,tcp,self", "--mca", "btl_tcp_if_include", "eth0",
             "--mca", "oob_tcp_if_include", "eth0"]
@@ -30,7 +30,7 @@ def ip(*words):
 
 
 class Nodes:
-    """With `with`: there are so many nodes inside the block."""
+    """So many nodes, which exist inside a block of `with`."""
 
     def __init__(self, count):
         self.bridge = f"pwcbench-{os.getpid()}-bridge"
@@ -67,7 +67,7 @@ class Nodes:
         return os.path.join(self.folder.name, "agent")
 
     def leftovers(self):
-        """Ends what a launcher has left in a node."""
+        """Ends processes that a launcher has left in a node."""
         for name in self.names:
             listed = subprocess.run(["ip", "netns", "pids", name], capture_output=True, text=True,
                                     check=False)

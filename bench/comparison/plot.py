@@ -1,4 +1,4 @@
-"""The PNG: for each row a bar a side, medians with least and most."""
+"""The PNG: in each row a bar for each side, with the median, the least and the most."""
 from .row import CITED, LIMIT, OURS, PEER, ROWS
 from .table import number, order
 
@@ -7,7 +7,7 @@ COLUMNS = 2
 
 
 def bars(row, sides, figures):
-    """(name, kind, median, least, most), the best last: bars are drawn from below."""
+    """(name, kind, median, least, most) of each bar, the best last: bars are drawn from below."""
     found = []
     for side in order(row, figures, [s for s in sides if s.row == row.name]):
         figure = figures.of(row.name, side.name)
@@ -35,7 +35,7 @@ def draw(axis, row, shown):
 
 
 def plot(facts, sides, figures, path):
-    """False where matplotlib is missing, or there is nothing to draw."""
+    """Draws the plot. False: matplotlib is missing, or there is nothing to draw."""
     try:
         import matplotlib
     except ImportError:

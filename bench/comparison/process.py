@@ -1,4 +1,5 @@
-"""Programs that are run and measured: each in a session of its own, which never outlives it."""
+"""Programs that are run and measured. Each runs in a session of its own, whose processes are ended with
+the program."""
 import json
 import os
 import shlex
@@ -7,7 +8,7 @@ import socket
 import subprocess
 import time
 
-TIMEOUT = 25  # seconds; none takes 10
+TIMEOUT = 25  # seconds; no program takes 10
 
 
 class Failure(Exception):
@@ -28,7 +29,7 @@ def start(command, env=None):
 
 
 def session(leader):
-    """Its processes. Launchers put ranks into groups of their own, but keep the session."""
+    """The processes of a session. Launchers put ranks into groups of their own, but keep the session."""
     for name in os.listdir("/proc"):
         try:
             if name.isdigit() and os.getsid(int(name)) == leader:
@@ -38,7 +39,7 @@ def session(leader):
 
 
 def stop(process):
-    """First politely, so that launchers tidy up; then the whole session. May be called again."""
+    """Sends SIGTERM first, so that launchers clean up; then kills the whole session. May be repeated."""
     if process.poll() is None:
         process.terminate()
         try:
@@ -54,7 +55,7 @@ def stop(process):
 
 
 def finish(process, command, timeout=TIMEOUT):
-    """What the program printed."""
+    """Waits for the program, and returns what it has printed."""
     try:
         out, err = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
@@ -80,7 +81,8 @@ def free_port():
 
 
 def wait_listening(process, port, timeout=10):
-    """Until somebody listens on the port, as /proc/net/tcp has it: connecting would be an answer."""
+    """Waits until a process listens on the port. Looks into /proc/net/tcp: a test connection would be
+    taken for the client."""
     wanted = f":{port:04X} 00000000:0000 0A"
     deadline = time.monotonic() + timeout
     while time.monotonic() < deadline:
@@ -103,7 +105,7 @@ def json_field(text, key):
 
 
 def shown(command, env=None, hide=None):
-    """As one would type it; `hide` maps paths to shorter words."""
+    """The command as a user would type it; `hide` maps paths to shorter words."""
     text = " ".join([f"{key}={shlex.quote(value)}" for key, value in (env or {}).items()] +
                     [shlex.quote(word) for word in command])
     for path, word in (hide or {}).items():

@@ -1,4 +1,4 @@
-"""The small programs that peers' users must write, built by the peers' own compilers."""
+"""The small programs that users of other libraries must write, built by these libraries' compilers."""
 import os
 import shutil
 import subprocess
@@ -7,7 +7,7 @@ FLAGS = ["-D_GNU_SOURCE", "-std=gnu11", "-O2"]
 
 
 def commands(source, out):
-    """For each program: the compiler, and the command."""
+    """Yields the compiler and the command for each program."""
     mpi = os.path.join(source, "mpi")
     for compiler in ("mpicc.openmpi", "mpicc.mpich"):
         for name in ("atomics", "one_sided", "two_sided", "vector_put"):
@@ -23,7 +23,7 @@ def commands(source, out):
 
 
 def build(source, out, wanted=commands):
-    """Builds what can be built; the texts say what could not, and why."""
+    """Builds the programs that can be built. Returns texts that say which could not, and why."""
     os.makedirs(out, exist_ok=True)
     missing = []
     for compiler, command in wanted(source, out):

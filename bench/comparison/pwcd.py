@@ -1,4 +1,4 @@
-"""Ourselves: pwcperf, started by pwcrun with its daemons."""
+"""The sides of pwcd: pwcperf, which pwcrun starts with its daemons."""
 import shlex
 
 from . import process
@@ -74,8 +74,8 @@ def tests_known(setting):
 
 
 def launch(setting, place, provider, arguments):
-    """Two nodes: each daemon shares a processor with its rank. One node: each rank has one, and the
-    daemon is where the system puts it."""
+    """The command. On two nodes each daemon shares a processor with its rank. On one node each rank has
+    a processor, and the kernel places the daemon."""
     pwcperf = setting.ours("tools", "pwcperf", "pwcperf")
     command = [setting.ours("tools", "pwcrun", "pwcrun"), "--bind", "none", "--daemon",
                setting.ours("daemon", "pwcd"), "--provider", provider, "-n", "2"]
@@ -86,7 +86,7 @@ def launch(setting, place, provider, arguments):
 
 
 def typed(setting, words):
-    """The words with the programs of the build; what a rank prints as a table it prints as JSON."""
+    """The typed command with the programs of the build, and with --json."""
     programs = [setting.ours("tools", "pwcperf", "pwcperf") if word == "pwcperf" else word
                 for word in words]
     return [setting.ours("tools", "pwcrun", "pwcrun"), "--daemon", setting.ours("daemon", "pwcd"),

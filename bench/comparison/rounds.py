@@ -1,9 +1,11 @@
-"""Rounds: every row's sides in turn, again and again, with the machine's state probed in between.
+"""Rounds: the sides of every row are measured in turn, again and again, and the machine's state is probed
+before and after each.
 
-A repetition is one row's sides, one after the other, the order turned by one each time. All of its
-probes say the state that the first three agree on. A state lasts for minutes, but flickers for some
-milliseconds: a side after which it is another is measured again when it is soon back, and otherwise the
-whole repetition is thrown away and made up for later, within twice the repetitions that were asked for.
+A repetition measures the sides of one row, one after the other; the next one begins with the next side.
+The first three probes of a repetition must agree on a state, and all others must show it, too. A state
+lasts for minutes, but may change for some milliseconds. So if the state is another after a side, and
+soon is as before, this side is measured again. Otherwise the whole repetition is discarded, and repeated
+later; at most twice as many repetitions are tried as were asked for.
 """
 import time
 from dataclasses import asdict, dataclass, field
@@ -13,9 +15,9 @@ from .process import Failure
 
 FAILURES = 2  # in a row, after which a side is left out
 AGREEING = 3  # probes, before a repetition starts
-TRIES = 3     # of a side, until it stands between two equal probes
-LOOKS = 10    # for a state that settles, or comes back
-PAUSE = 0.05  # seconds between them
+TRIES = 3     # of a side, until the probes before and after it agree
+LOOKS = 10    # probes until a state must be steady, or be back
+PAUSE = 0.05  # seconds between these probes
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Repetition:
 
 
 class Rounds:
-    """`probe()`, `pause(seconds)` and the sides' `measure()` are all that touches the machine."""
+    """Measures in rounds. Only `probe()`, `pause(seconds)` and `measure()` of sides touch the machine."""
 
     def __init__(self, sides, probe, report=lambda text: None, pause=time.sleep):
         self.sides = {}
@@ -45,7 +47,7 @@ class Rounds:
         self.failures = {}
 
     def run(self, rounds):
-        """At least `rounds` repetitions of each row in one state, or twice as many attempts."""
+        """Runs until each row has `rounds` repetitions in one state, or twice as many attempts."""
         for number in range(2 * rounds):
             missing = [row for row in self.sides if self.in_one_state(row) < rounds]
             if not missing:
@@ -56,7 +58,7 @@ class Rounds:
                       f"{len(self.discarded)} discarded")
 
     def in_one_state(self, row):
-        """Kept repetitions, in the state that has more of them."""
+        """The number of kept repetitions in the state that has more of them."""
         states = [r.state for r in self.kept if r.row == row]
         return max((states.count(state) for state in set(states)), default=0)
 
@@ -74,7 +76,7 @@ class Rounds:
                   ("" if steady else ": discarded"))
 
     def settle(self, repetition):
-        """Some probes in a row that agree; the last one stands before the first side."""
+        """Probes until some probes in a row agree; the last one is the probe before the first side."""
         for _ in range(LOOKS):
             if not self.look(repetition):
                 repetition.round_trips = []
@@ -92,7 +94,7 @@ class Rounds:
         return False
 
     def look(self, repetition):
-        """Probes; False, and nothing noted, where the state is another than before."""
+        """Probes and notes the result. False, and nothing noted: the state is not the repetition's."""
         probe = self.probe()
         repetition.others = max(repetition.others, probe.others)
         if machine.state(repetition.round_trips + [probe.round_trip]) is None:
@@ -101,7 +103,7 @@ class Rounds:
         return True
 
     def take(self, repetition, side):
-        """Measures a side between two probes of the repetition's state; False where there is none."""
+        """Measures a side between two probes of the repetition's state. False: the state has changed."""
         for _ in range(TRIES):
             value = self.measured(side)
             if self.look(repetition):
@@ -114,7 +116,7 @@ class Rounds:
         return False
 
     def measured(self, side):
-        """None where a side has failed; it is tried again until it has failed in a row."""
+        """The value of a side; None: it has failed. A side that fails FAILURES times in a row is left out."""
         before, why = self.failures.get(side.key, (0, ""))
         if before >= FAILURES:
             return None

@@ -1,10 +1,10 @@
-"""A row is one question asked of everybody; a side is one answer, and how to get it."""
+"""A row is one question to all libraries; a side is the answer of one, and how to measure it."""
 from dataclasses import dataclass, field
 from typing import Callable, Optional
 
 
 OUR_PUT = "pwcd put"
-OUR_PUT_TYPED = "pwcd put, as typed"  # by the short command that the documents have
+OUR_PUT_TYPED = "pwcd put, as typed"  # by the short command that the documents show
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Row:
     title: str
     unit: str
     lower_is_better: bool
-    ours: str = OUR_PUT  # the side of ours that the others are compared with
+    ours: str = OUR_PUT  # our side, with which the others are compared
 
 
 ROWS = [

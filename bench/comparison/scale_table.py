@@ -1,7 +1,7 @@
 """Tables and the plot of bench/scale, and how fast each figure may grow."""
 import math
 
-# Figure, its words, and the tables' title.
+# Rows of (title of the table, figure, words for it).
 TIME, MESSAGES, MEMORY = "Time, us", "Messages a node", "Memory, KiB"
 SHOWN = [
     (TIME, "us", ""),
@@ -20,7 +20,7 @@ SHOWN = [
     (MEMORY, "kib_linked", ", with N"),
     (MEMORY, "kib_a_link", ", each link"),
 ]
-# What a figure of a row may grow with, as a power of the nodes: an exponent of 1 doubles with them.
+# How fast a figure of a row may grow: the exponent of a power of the number of nodes.
 CONSTANT, LOGARITHM, LINEAR = 0.1, 0.3, 1.1
 MAY_GROW = {
     "neighbours": CONSTANT, "peers-8": CONSTANT, "peers-64": CONSTANT, "all-to-all": LINEAR,
@@ -33,8 +33,8 @@ MAY_GROW = {
     "outlive-8": LOGARITHM, "product-16": LINEAR, "product-4k": LINEAR,
 }
 FREE = {"kib_linked", "us_by_rank", "us_by_client", "messages_a_node_by_rank",
-        "messages_a_node_by_client"}  # a sum, and what is not ours
-MANY = 128  # nodes, from which on a logarithm looks like one
+        "messages_a_node_by_client"}  # a sum, and figures of other ways than ours
+MANY = 128  # from so many nodes on, growth is judged: with fewer, a logarithm grows too fast
 PANELS = [
     ("Exchanges", ["neighbours", "peers-8", "peers-64", "all-to-all", "hub"], ["us"]),
     ("Attaching", ["attach-1", "attach-64"], ["us"]),
@@ -52,13 +52,13 @@ UNITS = {"us": "us", "messages_a_node": "messages a node", "kib_a_node": "KiB"}
 
 
 def series(facts, row, figure):
-    """{nodes: value} of a figure; empty where the row has none."""
+    """{nodes: value} of a figure; empty: the row does not have this figure."""
     return {run["nodes"]: run[figure] for run in facts["figures"]
             if run["row"] == row and figure in run}
 
 
 def exponent(values):
-    """The exponent of the growth from the last but one number of nodes to the last; None where there is none."""
+    """The exponent of the growth between the two greatest numbers of nodes; None: it cannot be computed."""
     if len(values) < 2 or 0 in values.values():
         return None
     (few, before), (many, after) = sorted(values.items())[-2:]
@@ -93,7 +93,7 @@ def markdown(facts):
 
 
 def too_fast(facts):
-    """A line of words for each figure that grows faster than it may, among many nodes."""
+    """A line of text for each figure that grows faster than it may, with MANY nodes or more."""
     found = []
     for row in facts["words"]:
         for _, figure, _ in SHOWN:
@@ -126,7 +126,7 @@ def draw(axis, facts, panel):
 
 
 def plot(facts, path):
-    """False where matplotlib is missing."""
+    """Draws the plot. False: matplotlib is missing."""
     try:
         import matplotlib
     except ImportError:

@@ -1,4 +1,4 @@
-"""Where everything is, and how much is measured: what every peer is asked with."""
+"""The folders and the amount of work of a comparison, the same for every side."""
 import os
 from dataclasses import dataclass
 

@@ -1,9 +1,9 @@
-"""The Markdown: the machine and the command, bounds, where we are behind, and a table a row."""
+"""The Markdown: machine and command, bounds, rows where pwcd is behind, and a table for each row."""
 from .row import CITED, LIMIT, OURS, PEER, ROWS
 
 
 def number(value):
-    """Three digits that mean something."""
+    """Formats a number with about three significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}" if value >= 1 else f"{value:.3f}"
@@ -57,7 +57,7 @@ def behind(sides, figures):
 
 
 def order(row, figures, sides):
-    """Limits first, then everybody from best to worst, then what was not measured."""
+    """The order of sides: limits, then the measured ones from best to worst, then the others."""
     def place(side):
         found = figures.of(row.name, side.name)
         value = found.median if found else side.cited

@@ -1,4 +1,4 @@
-"""UCX: ucx_perftest, and bench/ucx/put_flag.c for what it has no test of."""
+"""UCX: ucx_perftest, and bench/ucx/put_flag.c where ucx_perftest has no such test."""
 import os
 import shutil
 
@@ -46,7 +46,7 @@ def environment(place):
 
 
 def column(text, number):
-    """A field of the last line with figures that ucx_perftest -f -v prints."""
+    """Field `number` of the last line with figures in the output of ucx_perftest -f -v."""
     for line in reversed(text.splitlines()):
         fields = line.strip().rstrip(",").split(",")
         if len(fields) > number and fields[0].isdigit():
@@ -58,7 +58,7 @@ def column(text, number):
 
 
 def perftest(client, env, number, scale):
-    """Both ends: the server learns from the client which test it is."""
+    """Runs server and client; the client sends the server the name of the test."""
     port = str(process.free_port())
     first, second = CPUS.split(",")
     server = process.start(["ucx_perftest", "-c", second, "-p", port], env)

@@ -4,11 +4,11 @@
  *     direct_writedata [--provider P] [--bind ADDRESS] [--size N] [--iters N] [--cpu A,B]
  *                      [--window N] [--yield] [--inject]
  *
- * Prints one JSON line. Without --window they take turns, and times are half a round trip. With it
- * the first process keeps N writes in flight, and the clock stops when the second has seen the last
- * one arrive and has said so. Each process spins on its completion queue; with --yield it gives the
- * processor away whenever the queue is empty, as it must where both share one. The child is forked
- * before libfabric is first used.
+ * Prints one JSON line. Without --window the processes take turns, and times are half a round trip.
+ * With --window the first process keeps N writes in flight, and the clock stops when the second has
+ * reported that the last one has arrived. Each process spins on its completion queue; with --yield
+ * it yields the processor whenever the queue is empty, which it must do where both share a
+ * processor. The child is forked before libfabric is first used.
  */
 #include "bench/direct/end.h"
 
@@ -101,7 +101,7 @@ static int respond(struct end *end, const struct options *o)
 
 /* ---- streaming ------------------------------------------------------------------------------- */
 
-/* The second answers twice: after the warm-up, and after the last. */
+/* Writes all; the second process answers twice: after the warm-up, and after the last write. */
 static int stream_out(struct end *end, const struct options *o)
 {
     uint32_t parts[] = {o->iterations / 10 + 1, o->iterations};
@@ -153,7 +153,7 @@ static void pin(int cpu)
         perror("direct_writedata: sched_setaffinity");
 }
 
-/* One whole side. Ends only after the other has all it waits for. */
+/* Runs one side. Returns only after the other side has all answers that it waits for. */
 static int run(const struct options *options, int socket, bool first)
 {
     struct end *end;
@@ -170,7 +170,7 @@ static int run(const struct options *options, int socket, bool first)
         rc = first ? initiate(end, options) : respond(end, options);
     if (!rc)
         rc = end_drain(end);
-    /* The last answer leaves this process only while it polls. */
+    /* The last answer leaves this process only while this process polls. */
     if (!first) {
         while (!rc && recv(socket, &done, 1, MSG_DONTWAIT) < 0)
             rc = end_progress(end);

@@ -34,11 +34,11 @@ struct end {
     struct fid_ep *endpoint;
     struct fid_mr *registration;
     void *descriptor;
-    uint8_t *memory; /* the first half is written by the other, the second is our source */
+    uint8_t *memory; /* the other end writes the first half; the second half is our source */
     fi_addr_t peer;
     struct card theirs;
     struct fi_context2 *contexts; /* of the window */
-    struct fi_context2 **free;    /* a stack of free ones, which no write uses */
+    struct fi_context2 **free;    /* a stack of the contexts that no write uses */
     uint32_t free_count;
     uint64_t arrived;
 };
@@ -90,7 +90,7 @@ static int open_endpoint(struct end *s)
     if (!rc)
         rc = fi_domain(s->fabric, s->info, &s->domain, NULL);
     if (!rc && fi_cq_open(s->domain, &queue, &s->queue, NULL)) {
-        queue.wait_obj = FI_WAIT_NONE; /* not all providers have one; we spin in any case */
+        queue.wait_obj = FI_WAIT_NONE; /* not all providers have another; we spin anyway */
         rc = fi_cq_open(s->domain, &queue, &s->queue, NULL);
     }
     if (!rc)

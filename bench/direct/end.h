@@ -13,18 +13,19 @@ struct end;
 
 struct end_options {
     const char *provider;
-    const char *bind; /* an IPv4 address, where the provider has such */
+    const char *bind; /* an IPv4 address, if the provider uses such addresses */
     size_t size;      /* of each write */
     uint32_t window;  /* writes in flight, at least 1 */
-    bool yield;       /* whenever the queue is empty */
+    bool yield;       /* yield the processor whenever the queue is empty */
     bool inject;
 };
 
-/* Opens, and trades addresses over a connected socket. Says what failed; returns NULL then. */
+/* Opens an end, and exchanges addresses over a connected socket. NULL after a message: it failed.
+ */
 struct end *end_open(const struct end_options *options, int socket);
 void end_close(struct end *end);
 
-/* All below return 0 or a negative libfabric error, having said which. */
+/* All calls below return 0, or a negative libfabric error after a message. */
 
 int end_progress(struct end *end);
 
@@ -34,7 +35,7 @@ int end_send(struct end *end);
 /* Waits until all writes have completed, except injected ones, which report no completion. */
 int end_drain(struct end *end);
 
-/* Returns whether this many writes have arrived since the opening. */
+/* Waits until this many writes have arrived since end_open. */
 int end_await(struct end *end, uint64_t arrivals);
 
 #endif

@@ -1,4 +1,4 @@
-/* A count in the state, a decision, one put. */
+/* Counts in the state, decides, and puts once. */
 #include <pwc/handler.h>
 
 PWC_HANDLER int payload(const struct pwc_h_packet *p, uint64_t *state)

@@ -1,4 +1,4 @@
-/* Blocks of 64 bytes, 128 apart, by one helper. */
+/* Spreads a packet over blocks of 64 bytes, 128 apart, by one helper. */
 #include <pwc/handler.h>
 
 PWC_HANDLER int payload(const struct pwc_h_packet *p, uint64_t *state)

@@ -1,4 +1,4 @@
-/* Stopped by its limit: 25,000 units. */
+/* Never ends by itself: its limit of 25,000 units stops it. */
 #include <pwc/handler.h>
 
 PWC_HANDLER int payload(const struct pwc_h_packet *p, uint64_t *state)

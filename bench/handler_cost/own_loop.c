@@ -1,4 +1,4 @@
-/* 64-bit integers added to the region by the program's own loop. */
+/* Adds 64-bit integers to the region by the program's own loop. */
 #include <pwc/handler.h>
 
 PWC_HANDLER int payload(const struct pwc_h_packet *p, uint64_t *state)

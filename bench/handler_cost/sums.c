@@ -1,4 +1,4 @@
-/* Doubles added to the region. */
+/* Adds doubles to the region by a helper. */
 #include <pwc/handler.h>
 
 PWC_HANDLER int payload(const struct pwc_h_packet *p, uint64_t *state)

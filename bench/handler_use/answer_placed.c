@@ -1,4 +1,4 @@
-/* As answer_stored.c, of a put that is placed: it stands in the region already. */
+/* As answer_stored.c, for puts that are placed: the bytes are in the region already. */
 #include <pwc/handler.h>
 
 PWC_HANDLER int completion(const struct pwc_h_packet *p, void *state)

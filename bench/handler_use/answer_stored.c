@@ -1,5 +1,5 @@
-/* Answers each put when all of it stands in the region, from there (the paper's ping-pong, stored).
- */
+/* Answers each put with its bytes out of the region, when all of them are there (the sPIN paper's
+ * ping-pong, stored). */
 #include <pwc/handler.h>
 
 PWC_HANDLER int payload(const struct pwc_h_packet *p, void *state)

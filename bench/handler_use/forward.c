@@ -1,5 +1,6 @@
-/* A broadcast, packet by packet (the paper's, streamed): each goes into the region and to the
- * children, targets 1 and on. With the last one target 0, the root, gets an answer. */
+/* A broadcast, packet by packet (the sPIN paper's, streamed): each packet is copied into the region
+ * and put to the children, which are the targets from 1 on. After the last packet, target 0, the
+ * root, gets an answer. */
 #include <pwc/handler.h>
 
 struct forward {

@@ -1,4 +1,4 @@
-/* As forward.c, of puts that are placed: each continues when all of it stands in the region. */
+/* As forward.c, for puts that are placed: each is forwarded when all of it is in the region. */
 #include <pwc/handler.h>
 
 struct forward {

@@ -1,5 +1,5 @@
-/* A server of an array as examples/handlers/raid5.c: the parity's answers target 0 when a server's
- * block is in the parity. */
+/* A server of an array, as in examples/handlers/raid5.c. In addition the parity server answers
+ * target 0 when a server's block is in the parity. */
 #include <pwc/handler.h>
 
 struct parity {

@@ -1,8 +1,8 @@
 /*
- * As parity.c, of puts that are placed.
+ * As parity.c, for puts that are placed.
  *
- *     a server's region     | block | what comes | difference |
- *     the parity's          | parity | difference of server 1 | of server 2 | ...
+ *     a data server's region    | block | new block, put here | difference |
+ *     the parity server's       | parity | difference of server 1 | of server 2 | ...
  */
 #include <pwc/handler.h>
 

@@ -1,5 +1,5 @@
-/* Multiplies the front of the region, complex numbers of two doubles, by those that are placed
- * behind. */
+/* Multiplies the complex numbers at the front of the region, two doubles each, by the numbers that
+ * are placed after them. */
 #include <pwc/handler.h>
 
 PWC_HANDLER int payload(const struct pwc_h_packet *p, void *state)

@@ -1,5 +1,5 @@
-/* As examples/handlers/strided.c, a copy for each block. Packets are whole blocks, or parts of one.
- */
+/* As examples/handlers/strided.c, but with one copy for each block. A packet has whole blocks, or a
+ * part of one block. */
 #include <pwc/handler.h>
 
 struct strided {

@@ -1,13 +1,13 @@
 /*
- * What handlers are for, done by the target's daemon or by its client, for bench/handlers:
+ * Uses of handlers, carried out by the target's daemon or by its client, for bench/handlers:
  *
  *     handler_use USE SIDE MANNER SIZE ITERATIONS [BLOCK [placed]]
  *
  * USE is a row of the table in uses.c. SIDE is "client", or the object file of the handlers. MANNER
  * says what the target's client does: "polls" (it waits in pwc_wait), "sleeps" (the same, and the
  * origin pauses before each request for longer than pwc_wait polls) or "computes" (20 ms without a
- * call, again and again). Rank 0 is the origin; it takes the time from its request until it knows
- * that all is done, and prints the median in a JSON line.
+ * call, again and again). Rank 0 is the origin. Rank 0 measures the time from its request until it
+ * knows that all is done, and prints the median in a JSON line.
  *
  *     rank 0 --put, message--> data of rank 1 ... --answer, without bytes mostly--> answers of 0
  */
@@ -83,7 +83,7 @@ static pwc_program *load(struct bench *b, const char *path)
     return program;
 }
 
-/* Targets: rank 0, then those that this rank sends to. */
+/* Makes the offload. Its targets are rank 0, then the ranks that this one sends to. */
 static void offload(struct bench *b, const char *path)
 {
     pwc_remote *targets[1 + DOWN_MAX] = {b->home};
@@ -102,7 +102,8 @@ static void offload(struct bench *b, const char *path)
     CHECK(pwc_offload_create(b->ctx, &attr, &b->offload));
 }
 
-/* Senders have lower ranks; a region's offload must be there before it is bound. */
+/* The ranks bind in turn, the highest first, each the ranks that it sends to: a region's offload
+ * must be there before the region is bound, and senders have lower ranks. */
 static void bind_in_turn(struct bench *b, const struct keys *keys, const char *side)
 {
     uint32_t ranks[DOWN_MAX];
@@ -162,7 +163,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Rank 0. */
+/* Rank 0 runs all requests. Returns the median time. */
 static double run(struct bench *b)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_US * 1000};
@@ -199,7 +200,7 @@ static void show_fault(const struct pwc_event *event)
     exit(1);
 }
 
-/* All others. With handlers only STOP comes, and faults. */
+/* All other ranks serve until STOP. With handlers only STOP and faults reach the client. */
 static void serve(struct bench *b)
 {
     unsigned kinds = PWC_REMOTE | PWC_OFFLOAD | PWC_LOCAL;

@@ -1,4 +1,4 @@
-/* The parts that use.c and uses.c share: a rank of handler_use, and a use. */
+/* Declarations that use.c and uses.c share: a rank of handler_use, and a use. */
 #ifndef BENCH_HANDLER_USE_H
 #define BENCH_HANDLER_USE_H
 
@@ -12,7 +12,7 @@ enum { INDEX = 7, STATE = 65536, DOWN_MAX = 8 };
 struct bench {
     const struct use *use;
     bool handled, sleeps, computes;
-    bool placed; /* handlers find what is put in the region, where a client does */
+    bool placed; /* puts are placed in the region before handlers run, as for a client */
     size_t size, block;
     uint64_t iterations, seen;
     pwc_client *client;
@@ -20,24 +20,24 @@ struct bench {
     uint32_t me, ranks;
     pwc_region *data, *answers;
     pwc_offload *offload;
-    pwc_remote *home;           /* answers of rank 0 */
-    pwc_remote *down[DOWN_MAX]; /* data of those that this rank sends to */
+    pwc_remote *home;           /* the region of rank 0 for answers */
+    pwc_remote *down[DOWN_MAX]; /* the data of the ranks that this one sends to */
     uint32_t downs;
-    uint64_t state[STATE / 8]; /* of the handlers, as they find it */
+    uint64_t state[STATE / 8]; /* the handlers' state at the start */
     unsigned char value[64];   /* of the only key, at rank 1 */
 };
 
-/* Rank 0 asks, all others serve. */
+/* One use: rank 0 asks, all others serve. */
 struct use {
     const char *name;
     size_t (*bytes)(const struct bench *b); /* of data */
-    /* The ranks that this one sends to, all higher; how many. */
+    /* Fills in the ranks that this one sends to, all higher ones. Returns how many. */
     uint32_t (*downs)(const struct bench *b, uint32_t *ranks);
-    void (*fill)(struct bench *b); /* the state */
+    void (*fill)(struct bench *b); /* fills in the state */
     void (*ask)(struct bench *b);
     uint32_t (*answers)(const struct bench *b); /* events that end a request */
     void (*serve)(struct bench *b, uint64_t id);
-    bool at_index; /* handlers of messages, not of puts */
+    bool at_index; /* the handlers are for messages, not for puts */
 };
 
 extern const struct use uses[];
@@ -47,7 +47,7 @@ extern const size_t use_count;
 int checked(const char *call, int rc);
 #define CHECK(call) checked(#call, call)
 
-/* Whether what is put is never in the region, unless handlers write it. */
+/* Whether bytes that are put come into the region only if handlers write them. */
 static inline bool is_streamed(const struct bench *b)
 {
     return b->handled && !b->placed;
@@ -55,12 +55,12 @@ static inline bool is_streamed(const struct bench *b)
 
 unsigned char *data_at(const struct bench *b, size_t offset);
 
-/* Makes room where there is none. Events that are taken meanwhile are local ones alone. */
+/* Puts; waits for room where there is none, and takes only local events meanwhile. */
 void put(struct bench *b, pwc_remote *to, size_t offset, const void *from, size_t size, uint64_t id,
          unsigned flags);
 
-/* The handler of messages at INDEX, with the struct bench: at rank 0 of the reply, at rank 1 of
- * the request: of a key, or of a rendezvous. */
+/* The client's handler of messages at INDEX; `argument` is the struct bench. At rank 0 it takes
+ * replies, at rank 1 requests: for a key, or of a rendezvous. */
 void on_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument);
 
 #endif

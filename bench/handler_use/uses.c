@@ -59,7 +59,7 @@ static void serve_pong(struct bench *b, uint64_t id)
     put(b, b->home, 0, data_at(b, 0), b->size, ANSWER, PWC_NO_LCE);
 }
 
-/* ---- accumulate: complex doubles, multiplied. By the client: put after them, then multiplied --
+/* ---- accumulate: multiplies complex doubles. A client finds the factors after its numbers -----
  */
 
 static size_t bytes_twice(const struct bench *b)
@@ -119,7 +119,7 @@ static void serve_flood(struct bench *b, uint64_t id)
         answer(b);
 }
 
-/* ---- strided: blocks with as much room between them. By the client: put behind, then copied ----
+/* ---- strided: blocks with as much room between them. A client finds the bytes after them -------
  */
 
 static size_t bytes_spread(const struct bench *b)
@@ -234,8 +234,9 @@ static void exclusive_or(unsigned char *to, const unsigned char *a, const unsign
     }
 }
 
-/* A server's memory: what it has, what comes, the difference. The parity's: the parity, and a
- * difference of each server, whose rank is the event's id above REQUEST. */
+/* Serves by a client. A data server's memory has its block, then the new block that is put, then
+ * the difference. The parity server's memory has the parity, then a difference of each data server;
+ * the event's id minus REQUEST is this server's rank. */
 static void serve_array(struct bench *b, uint64_t id)
 {
     size_t block = block_of(b);
@@ -304,7 +305,7 @@ static void serve_none(struct bench *b, uint64_t id)
     (void)b, (void)id;
 }
 
-/* ---- rendezvous: rank 1 gets what a request of rank 0 names. Each request has its receive -------
+/* ---- rendezvous: rank 1 gets the bytes that a request names. Each request has its receive -------
  */
 
 struct slot { /* as examples/handlers/rendezvous.c */
@@ -330,7 +331,7 @@ static void ask_rendezvous(struct bench *b)
     CHECK(pwc_am_short(b->down[0], &send));
 }
 
-/* The client has all its receives in one place, and need not look for them. */
+/* A client gets the bytes. All its receives have the same place, so it need not look one up. */
 static void get_message(struct bench *b, const struct pwc_am *am)
 {
     CHECK(pwc_get(b->home, am->arguments[1], data_at(b, 0), am->arguments[2], pwc_cid_u64(REQUEST),

@@ -1,14 +1,14 @@
 /*
- * The rates of memory between two processors: the limit of everything on one node:
+ * The rates of memory between two processors, which limit all communication on one node:
  *
  *     memory_limits cache_line|slot_stream|copy|shared_word [--cpu A,B] [--iters N] [--between N]
  *
- *   cache_line   one cache line goes to and fro; half a round trip. It also shows which state the
- *                machine is in: other programs delay few of the short batches.
+ *   cache_line   half a round trip of one cache line. This also shows how busy the machine is:
+ *                other programs delay only few of the short batches.
  *   slot_stream  8-byte slots in a ring of 64 KiB, one writer and one reader
  *   copy         memcpy of 1 MiB between two mappings by one process
  *   shared_word  fetch-and-add on a word to which another process adds all the time; with --between
- *                N multiplications stand between two of ours, as the code of a call would
+ *                N multiplications are done between two of our additions, in place of a call's code
  *
  * Prints one JSON line. Both processes spin without yielding, each on a processor of its own.
  */
@@ -32,13 +32,14 @@ struct options {
     uint64_t between;    /* multiplications between two additions to the shared word */
 };
 
-/* One line for each way. */
+/* One cache line for each direction. */
 struct line_pair {
     _Alignas(64) _Atomic uint64_t there;
     _Alignas(64) _Atomic uint64_t back;
 };
 
-/* A slot holds the number of its turn, from 1; so it is never taken for that of the turn before. */
+/* A slot holds the number of its turn, from 1, so that a slot of the turn before is not mistaken
+ * for a new one. */
 struct slot_ring {
     _Alignas(64) _Atomic uint64_t consumed;
     _Alignas(64) _Atomic uint64_t slots[SLOTS];
@@ -147,7 +148,7 @@ static int copies(void *shared, const void *options)
     return 0;
 }
 
-/* A word, and on another line the end. */
+/* A word, and on another cache line the flags of begin and end. */
 struct shared_word {
     _Alignas(64) _Atomic uint64_t word;
     _Alignas(64) atomic_bool begun, ended;
@@ -164,7 +165,7 @@ static int word_contended(void *shared, const void *options)
     return 0;
 }
 
-/* Multiplications, each of which needs the previous one. */
+/* Multiplies `count` times; each multiplication needs the result of the one before. */
 static uint64_t word_between(uint64_t value, uint64_t count)
 {
     for (uint64_t i = 0; i < count; i++)
@@ -172,7 +173,7 @@ static uint64_t word_between(uint64_t value, uint64_t count)
     return value;
 }
 
-/* How long these take, ns. */
+/* Returns how long these multiplications take, in ns. */
 static double word_between_time(uint64_t count)
 {
     enum { TIMES = 100000 };
@@ -198,7 +199,7 @@ static int word_added(void *shared, const void *options)
         for (uint64_t n = 0; n < batch; n++) {
             uint64_t before = atomic_fetch_add(&s->word, 1);
 
-            if (before < last || word_between(before, o->between) == 0) /* so they are needed */
+            if (before < last || word_between(before, o->between) == 0) /* used, so not left out */
                 return 1;
             last = before;
         }

@@ -1,6 +1,6 @@
 /*
- * The bare limits share this: two processes or four on two processors, a mapping between them, the
- * clock, and medians. Each process is single-threaded.
+ * Code that the programs of bare limits share: two or four processes on two processors, a mapping
+ * between them, the clock, and medians. Each process is single-threaded.
  */
 #ifndef BENCH_LIMITS_PAIR_H
 #define BENCH_LIMITS_PAIR_H
@@ -13,7 +13,7 @@ typedef int (*pair_role)(void *shared, const void *options);
 
 uint64_t pair_now(void); /* nanoseconds */
 
-/* Stay on a processor; a negative number leaves the process where it is. */
+/* Pins this process to a processor; a negative number leaves the process where it is. */
 void pair_pin(int cpu);
 
 /* Zeroed memory that children inherit, page-aligned and touched; NULL where there is none. */
@@ -25,10 +25,10 @@ void *pair_memory(size_t length);
  */
 int pair_run(const pair_role *roles, const int *cpus, int count, void *shared, const void *options);
 
-/* Sorts; count is at least 1. */
+/* Returns the median, and sorts the values; count is at least 1. */
 double pair_median(double *values, size_t count);
 
-/* "A,B": returns -1, having said so, where the text is not two numbers. */
+/* Parses "A,B". Returns -1 after a message if the text is not two numbers. */
 int pair_parse_cpus(const char *program, const char *text, int cpus[2]);
 
 #endif

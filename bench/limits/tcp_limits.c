@@ -1,16 +1,17 @@
 /*
- * The rates of TCP over loopback: the limit of everything between two nodes on one machine:
+ * The rates of TCP over loopback, which limit all communication between two nodes on one machine:
  *
  *     tcp_limits latency|stream [--chain] [--cpu A,B] [--iters N]
  *
  * Two processes, each on a processor of its own, spin on their sockets. With --chain there are
- * four, as with a daemon on each node: a rank and its relay share a processor, meet in rings of
- * shared memory, and yield whenever there is nothing to do.
+ * four, as with a daemon on each node: a rank and its relay share a processor, exchange records by
+ * rings in shared memory, and yield whenever there is nothing to do.
  *
  *     rank -> ring -> relay -> TCP -> relay -> ring -> rank      (and the same way back)
  *
- * Each message is 64 bytes: the size of the record of an 8-byte put. latency: half a round trip;
- * stream: records a second, one write carries all records that are ready. Prints one JSON line.
+ * Each message is a record of 64 bytes, as that of an 8-byte put. `latency` is half a round trip;
+ * `stream` is the number of records in a second, where one write carries all records that are
+ * ready. Prints one JSON line.
  */
 #include "bench/limits/pair.h"
 
@@ -32,7 +33,7 @@
 #define RECORDS 1024u /* of a ring: 64 KiB */
 #define WARM_UP 1000u
 
-/* Bytes that count from the beginning; one writer, one reader. */
+/* A ring of bytes, numbered from the beginning; one writer, one reader. */
 struct byte_ring {
     _Alignas(64) _Atomic uint64_t head; /* written so far */
     _Alignas(64) _Atomic uint64_t tail; /* read so far */
@@ -55,7 +56,7 @@ struct options {
 
 /* ---- rings --------------------------------------------------------------------------------- */
 
-/* The contiguous bytes that can be read, or written. */
+/* `readable` and `writable` return how many contiguous bytes can be read or written, and where. */
 static size_t readable(struct byte_ring *ring, uint8_t **at)
 {
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);

@@ -3,10 +3,10 @@
  *
  *     atomics fetch|overlap|gups [options]
  *
- *   fetch    MPI_Fetch_and_op (MPI_SUM) on a word of the other, and flush; it waits in a barrier
- *   overlap  the same while the other computes for --compute-us without a call
- *   gups     MPI_Accumulate (MPI_BXOR) of 64-bit words at random places of a table of 16 MiB,
- *            windows of --window, each ended by a flush; a second
+ *   fetch    MPI_Fetch_and_op (MPI_SUM) on a word of the target, which waits in a barrier; and
+ * flush overlap  the same while the target computes for --compute-us without a call gups     the
+ * rate of MPI_Accumulate (MPI_BXOR) of 64-bit words at random places of a table of 16 MiB, in
+ * windows of --window, each ended by a flush
  *
  * Each rank is one process with one thread. In the end the target compares the counter, or the
  * table after a second pass with the same values, with what it should be.
@@ -106,7 +106,7 @@ static uint64_t draw(uint64_t *state)
     return x ^ x >> 31;
 }
 
-/* Million updates a second. */
+/* Returns million updates in a second. */
 static double update(struct table *t, int count)
 {
     int window = t->ranks.options.window;

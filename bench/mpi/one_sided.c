@@ -3,12 +3,12 @@
  *
  *     one_sided latency|completion|rate|bandwidth|inject|overlap [options]
  *
- * MPI has no put that notifies its target, so latency is put, flush, flag, and back; half of it.
- * The flag is another put, flushed, which the target polls (making progress now and then, which
- * some MPIs need), or with --flag send a message of no bytes.
+ * MPI has no put that notifies its target. So `latency` is half of: put, flush, flag, and the same
+ * back. The flag is another put, flushed, which the target polls (and makes progress now and then,
+ * which some MPIs need); with --flag send it is a message without bytes.
  *
  *   completion  put and flush
- *   rate        windows of --window puts, each ended by a flush; a second
+ *   rate        puts in a second, in windows of --window puts, each ended by a flush
  *   bandwidth   the same in bytes
  *   inject      the time of MPI_Put alone in such windows
  *   overlap     put and flush while the target computes for --compute-us without a call
@@ -132,7 +132,7 @@ static void completion(struct put *p)
     ranks_report(&p->ranks, "p50_us", ranks_median(p->samples, measured));
 }
 
-/* Whole windows; the time of the submissions alone, too. */
+/* Puts whole windows; also measures the time of the submissions alone. */
 static void windows(struct put *p, int count, double *whole, double *inject)
 {
     double start = ranks_now();
@@ -166,7 +166,7 @@ static void throughput(struct put *p)
         ranks_report(&p->ranks, "bw_mbps", puts * o->size / whole);
 }
 
-/* The target leaves the barrier and computes; the origin waits until it surely does. */
+/* The target leaves the barrier and computes; the origin waits until it surely computes. */
 static void overlap(struct put *p)
 {
     const struct ranks_options *o = &p->ranks.options;

@@ -3,9 +3,9 @@
  *
  *     two_sided latency|rate|bandwidth [options]
  *
- * latency is half a round trip; rate and bandwidth are of windows of --window messages, and the
- * clock stops when the receiver has said that it has the last one. Each rank is one process, one
- * thread.
+ * `latency` is half a round trip. `rate` and `bandwidth` send windows of --window messages, and the
+ * clock stops when the receiver has answered that it has the last one. Each rank is one process
+ * with one thread.
  */
 #include "bench/mpi/ranks.h"
 

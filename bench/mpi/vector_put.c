@@ -1,7 +1,7 @@
 /*
- * MPI_Put of a block of a matrix with a vector type on both sides: rows of 64 bytes, 64 KiB in all,
- * from rows of 1 KiB to rows of 1 KiB. Windows of --window blocks, each ended by a flush; the
- * target waits in a barrier, where it makes progress, and learns nothing.
+ * MPI_Put of blocks of a matrix with a vector type on both sides. A block has 64 KiB: rows of 64
+ * bytes, out of a matrix with rows of 1 KiB into another such matrix. A flush ends each window of
+ * --window blocks. The target waits in a barrier, where it makes progress, and is not notified.
  *
  *     vector_put block [options]
  *

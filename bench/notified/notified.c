@@ -3,13 +3,13 @@
  *
  *     notified WAY SIZE ITERATIONS [started|unexpected DEPTH]
  *
- * Each turn rank 0 moves SIZE bytes and rank 1 learns of it, then the other way round; the figure
- * is half of that, the median, in one JSON line of rank 0.
+ * In each turn rank 0 moves SIZE bytes and rank 1 is notified, then the other way round. Rank 0
+ * prints half of the turn's time, the median over all turns, in one JSON line.
  *
  *     put         a put with a remote event, and a wait for the event
  *     put_notify  a notified put, and a wait for the request that was started for it
- *     get         a get with a remote event: the owner learns that its data has been read
- *     get_notify  the same, notified
+ *     get         a get with a remote event, which says to the owner that its data has been read
+ *     get_notify  a notified get
  *
  * Beside these, each rank may have DEPTH other started requests, or DEPTH unexpected notifications,
  * each with a tag of its own.
@@ -26,7 +26,7 @@ enum { TAG = 1, OTHER_TAGS = 1000, WARM_UP = 10 /* a tenth */ };
 struct bench {
     pwc_client *client;
     pwc_ctx *ctx;
-    pwc_region *region; /* the lower half is the other's to write and read */
+    pwc_region *region; /* the other rank writes and reads the lower half */
     pwc_window *window;
     pwc_remote *remote;
     pwc_request *request;
@@ -141,7 +141,7 @@ static const struct way {
     {"get_notify", get_notify, await_request},
 };
 
-/* ---- what stands beside ------------------------------------------------------------------------
+/* ---- other started requests, and unexpected notifications --------------------------------------
  */
 
 static void add_started(struct bench *b, uint32_t depth)
@@ -154,7 +154,8 @@ static void add_started(struct bench *b, uint32_t depth)
     }
 }
 
-/* A notification alone. The other may wait for this rank to read what it has sent. */
+/* Sends a notification without bytes. Takes events while there is no room: the other rank may wait
+ * for this one to take the events that it has sent. */
 static void notify(struct bench *b, uint32_t tag)
 {
     struct pwc_event event;
@@ -170,7 +171,7 @@ static void add_unexpected(struct bench *b, uint32_t depth)
 {
     for (uint32_t i = 0; i < depth; i++)
         notify(b, OTHER_TAGS + i);
-    /* The last of them comes to a request, so all others have arrived. */
+    /* The last notification goes to a request; when it has come, all others have arrived. */
     notify(b, TAG);
     await_request(b);
 }

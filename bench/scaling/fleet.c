@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STEP_BUDGET     256   /* as a progress thread's */
+#define STEP_BUDGET     256   /* as a progress thread has */
 #define OUTSTANDING_MAX 4096u /* posts to one peer that a card's queue holds */
 
 void fleet_fail(struct fleet *f, const char *format, ...)
@@ -26,7 +26,7 @@ void fleet_fail(struct fleet *f, const char *format, ...)
 
 /* ---- engines --------------------------------------------------------------------------------- */
 
-/* Clients here never sleep: they look when the engine has shown them something. */
+/* Does nothing: clients here never sleep, but look whenever the engine has worked. */
 static void host_wake(void *context, uint32_t session, uint32_t mode)
 {
 }
@@ -38,7 +38,7 @@ static void host_random(void *context, void *to, size_t size)
     sim_random_fill(&n->random, to, size);
 }
 
-/* Only touched pages exist. */
+/* Maps memory; only touched pages take room. */
 static void *pages(size_t bytes)
 {
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -197,13 +197,13 @@ static void perform(struct fleet *f, const struct sim_entry *entry)
 
     if (entry->what != FLEET_DUE) {
         fleet_link_step(f, entry);
-    } else if (n->due == entry->time) { /* else it has another deadline by now */
+    } else if (n->due == entry->time) { /* else the node has another deadline by now */
         n->due = UINT64_MAX;
         fleet_rouse(f, entry->subject);
     }
 }
 
-/* False: nothing is left to come. */
+/* Advances the clock to the next event. False: there is none. */
 static bool pass_time(struct fleet *f)
 {
     uint64_t next = sim_next(f->sim), agenda = sim_timeline_next(&f->agenda);

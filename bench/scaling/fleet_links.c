@@ -3,8 +3,8 @@
  *
  *     wanted -> three frames -> both offers -> up at both ends
  *
- * An engine may have to register its ring before it offers: then the handshake goes on with
- * ENGINE_OFFER_READY.
+ * An engine may have to register its ring before it can offer; then the handshake continues at the
+ * notice ENGINE_OFFER_READY.
  *
  * Thread: one.
  */
@@ -56,7 +56,7 @@ void fleet_later(struct fleet *f, uint32_t node, uint64_t ns)
     add(f, sim_now(f->sim) + ns, FLEET_FRAME, node, 0, 0);
 }
 
-/* A frame is there: when the control thread has read it. */
+/* A frame has arrived: enters into the agenda when the control thread will have read it. */
 static void arrives(struct fleet *f, const struct sim_entry *entry)
 {
     uint64_t at =

@@ -9,7 +9,7 @@
 
 #define ELF_MAX (1u << 16)
 
-/* Loads the handlers: their handle. */
+/* Loads the handlers. Returns the program's handle, or a negative errno. */
 static int load(struct engine *engine, uint32_t client, const char *object)
 {
     static const struct program_names names = {{"header", "payload", "completion"}};

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include "bench/scaling/fleet.h"
 
-#define SEGMENT_BYTES 4096u   /* where the row asks for nothing */
+#define SEGMENT_BYTES 4096u   /* if the row does not ask for a size */
 #define RING_BYTES    262144u /* as by default */
 
 static const struct session_sizes sizes = {.submit = RING_BYTES,

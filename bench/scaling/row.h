@@ -1,9 +1,9 @@
 /*
- * A row of bench/scale: what many nodes do together, and its figures. A row is one function and one
- * line in the table of rows.c.
+ * A row of bench/scale: something that many nodes do together, and its figures. A row is one
+ * function and one line in the table of rows.c.
  *
- * Figures in virtual time, messages, bytes and steps are the same in every run; those whose names
- * begin with `real_` or are resident memory are the machine's.
+ * Figures of virtual time, messages, bytes and steps are the same in every run. Figures whose names
+ * begin with `real_`, and those of resident memory, depend on the machine.
  *
  * Thread: one.
  */
@@ -43,30 +43,30 @@ struct row {
     const char *what; /* in words */
     uint32_t most_nodes;
     row_function *run;
-    uint32_t parameter; /* the function's own, as are those that follow */
+    uint32_t parameter; /* this and the next two are for the function */
     enum team_kind kind;
     uint64_t bytes;
 };
 
 const struct row *row_named(const char *name);
-/* All of them, in the order of the table. */
+/* Returns all rows, in the order of the table. */
 const struct row *rows_all(uint32_t *count);
 
 void figure_add(struct figures *figures, const char *name, double value);
-/* 0 where there is none of that name. */
+/* Returns a figure, or 0 if there is none of that name. */
 double figure_of(const struct figures *figures, const char *name);
 
 /* ---- the rows -------------------------------------------------------------------------------- */
 
 row_function row_exchange; /* parameter: peers of each rank; 0: all */
-row_function row_hub;      /* none */
+row_function row_hub;      /* no parameter */
 row_function row_pairs;    /* ranks a node */
 row_function row_attach;   /* ranks a node */
 row_function row_memory;   /* peers that the node's tables have room for */
-/* Ranks a node; the collective, and the bytes of each rank, in an alltoall to each other rank. */
+/* Ranks a node; `kind` is the collective; `bytes` are each rank's, in an alltoall for each rank. */
 row_function row_collective, row_team;
-row_function row_forward; /* the bytes of a broadcast */
-row_function row_outlive; /* the same */
-row_function row_product; /* bytes of what each puts */
+row_function row_forward; /* `bytes`: of a broadcast */
+row_function row_outlive; /* `bytes`: of a broadcast */
+row_function row_product; /* `bytes`: of the numbers that each node puts */
 
 #endif

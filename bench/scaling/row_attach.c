@@ -2,7 +2,7 @@
  * A job attaches: all ranks of all nodes at once. A rank's daemon opens a client, a context, a
  * segment and a region, and claims the rank at the job's home node; the rank is attached when the
  * home has answered. Engines and the home's directory are real; frames between control threads take
- * what the network's model says.
+ * as long as the network's model says.
  *
  * Thread: one.
  */
@@ -30,7 +30,7 @@ struct attach {
     uint32_t count, a_node, home;
     uint32_t attached;
     struct directory directory;
-    uint64_t real_ns; /* that the directory took */
+    uint64_t real_ns; /* real time that the directory took */
 };
 
 static void *take(void *context, size_t size)

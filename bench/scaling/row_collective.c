@@ -1,16 +1,16 @@
 /*
- * A collective of a job with a given number of ranks a node, by schedules alone: rank by rank, as
- * MPI does it, and node by node, as daemons do it. Both sides take the algorithm from the same
- * table.
+ * A collective of a job with a given number of ranks a node, computed from schedules alone: rank by
+ * rank, as MPI does it, and node by node, as daemons do it. Both ways take the algorithm from the
+ * same table.
  *
  *     rank by rank    each rank is a participant; ranks of a node write to each other's memory
  *     node by node    the ranks of a node meet in the team area, the last one hands over to the
  *                     daemon, daemons are the participants, and the daemon gives out the result
  *
- * In the team area each rank costs the last one two lines of other cores, one after the other: its
- * arrival at the count, and its contribution. The daemon alone
- * combines a reduction of more data than a line, rank after rank, and copies its result out to
- * each; what goes to other ranks is copied in and out by each rank for itself.
+ * In the team area the last rank reads two cache lines of other cores for each rank, one after the
+ * other: the rank's arrival at the count, and its contribution. A reduction of more data than a
+ * line is combined by the daemon alone, rank after rank, which copies the result out to each rank.
+ * Data that goes to other ranks is copied in and out by each rank itself.
  *
  * Thread: one.
  */
@@ -22,19 +22,20 @@
 
 #define LINE 64u
 
-/* Within a node: a line of another core takes 100 ns, a letter 50 ns of each side's processor, and
- * copying and combining 10 GB/s. */
+/* Within a node, reading a line of another core takes 100 ns, and a letter 50 ns of each side's
+ * processor; data is copied and combined at 10 GB/s. */
 static const struct loggp memory = {.latency_ps = 100000, .overhead_ps = 50000, .byte_fs = 100000};
 
 static const struct coll_choices by_table;
 
-/* Data of each participant that the schedule cuts, where each stands for this many ranks. */
+/* Returns the bytes of each participant that the schedule cuts into blocks; a participant stands
+ * for `ranks` ranks. */
 static uint64_t bytes_of(const struct row *row, uint32_t participants, uint32_t ranks)
 {
     return row->kind == TEAM_ALLTOALL ? row->bytes * ranks * ranks * participants : row->bytes;
 }
 
-/* The cost of the ranks of one node, beside the daemons' schedule. */
+/* Returns the time within one node, which is added to that of the daemons' schedule. */
 static uint64_t within_node_ps(const struct row *row, uint32_t nodes)
 {
     uint64_t ranks = row->parameter, each = row->bytes, copied = 2 * ranks * each;

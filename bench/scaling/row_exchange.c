@@ -1,7 +1,7 @@
 /*
- * Exchanges: one rank a node puts 8 bytes to each of its peers, awaits as many, and begins the next
- * round on its own. The peers of rank r are r - k/2 to r + k/2; or all; or, around a hub, the hub
- * alone, whose peers are all others.
+ * Exchanges: one rank on each node puts 8 bytes to each of its peers, waits for a put of each, and
+ * then begins the next round, without a barrier. The peers of rank r are r - k/2 to r + k/2; or
+ * all; or, around a hub, the hub alone, whose peers are all other ranks.
  *
  * Thread: one.
  */
@@ -21,8 +21,8 @@ struct talker {
     struct fleet_rank rank;
     uint32_t peers;
     struct fleet_bind *binds; /* one for each peer */
-    uint32_t round;           /* that it is in */
-    uint32_t next;            /* peer that it puts to next */
+    uint32_t round;           /* the round that it is in */
+    uint32_t next;            /* the peer that it puts to next */
     uint32_t arrived[2];      /* in this round and the next, by the round's parity */
 };
 
@@ -30,14 +30,14 @@ struct exchange {
     struct fleet *fleet;
     struct talker *talkers;
     uint32_t count;
-    uint32_t puts;  /* of all ranks, a round */
-    uint32_t bound; /* talkers whose binds have been seen to be done, from the first on */
-    uint32_t until; /* rounds that all are to end */
-    uint32_t ended; /* talkers that have */
+    uint32_t puts;  /* of all ranks in a round */
+    uint32_t bound; /* talkers, from the first on, whose binds are known to be done */
+    uint32_t until; /* the round up to which all talkers work */
+    uint32_t ended; /* talkers that have reached it */
     uint32_t (*peer)(const struct exchange *x, uint32_t self, uint32_t i); /* the i-th */
 };
 
-/* Alternately to the right and to the left, the nearest first. */
+/* Returns the i-th peer: alternately to the right and to the left, the nearest first. */
 static uint32_t peer_around(const struct exchange *x, uint32_t self, uint32_t i)
 {
     uint32_t distance = i / 2 + 1;
@@ -100,7 +100,7 @@ static bool all_ended(void *context)
     return x->ended == x->count;
 }
 
-/* Runs `rounds` more, and takes how long they last, and their cost until nothing is under way any
+/* Runs `rounds` more rounds. Measures their time, and their cost until nothing is under way any
  * more. */
 static bool run_rounds(struct exchange *x, uint32_t rounds, struct fleet_count *cost)
 {
@@ -137,7 +137,7 @@ static int open_ranks(struct exchange *x)
     return rc == 0 && !fleet_run(x->fleet, NULL, NULL) ? -EPROTO : rc;
 }
 
-/* Looks at those that were not bound before. */
+/* Whether all are bound; looks only at talkers that were not bound before. */
 static bool all_bound(void *context)
 {
     struct exchange *x = context;
@@ -201,7 +201,7 @@ static void close_ranks(struct exchange *x)
     free(x->talkers);
 }
 
-/* `hub_peers` of the hub, `peers` of each other one. */
+/* Runs exchanges, in which the hub has `hub_peers` peers, and each other rank `peers`. */
 static int exchange(struct exchange *x, const struct row_run *run, uint32_t hub_peers,
                     uint32_t peers, struct figures *out)
 {

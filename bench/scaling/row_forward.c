@@ -1,14 +1,14 @@
 /*
- * A broadcast of node 0 down a binomial tree, until all nodes have all of it. Handlers in the
- * engines forward each packet as it comes (bench/handler_use/forward.c), or each client forwards
- * what it has got, WAKE_NS after it has all.
+ * A broadcast of node 0 down a binomial tree, until all nodes have all bytes. Either handlers in
+ * the engines forward each packet as it arrives (bench/handler_use/forward.c), or each client
+ * forwards the bytes, WAKE_NS after it has all of them.
  *
  *     0 --> 1 --> 3 --> 7        a node's children are 2^k further on, for all 2^k above its own
  *     |     +---> 5              number
  *     +---> 2 --> 6
  *     +---> 4
  *
- * Handlers take no virtual time, as all work of an engine.
+ * Handlers take no virtual time, like all work of an engine.
  *
  * Thread: one.
  */
@@ -36,7 +36,7 @@ struct passer {
 struct passing {
     struct fleet *fleet;
     struct passer *passers;
-    uint32_t count, ended; /* nodes; those that have all of this round */
+    uint32_t count, ended; /* nodes; nodes that have all bytes of this round */
     uint64_t bytes, until; /* bytes of a round; bytes that each node is to have */
     bool handled;
 };
@@ -70,7 +70,7 @@ static void pass_on(struct passing *p, struct passer *from)
     fleet_rouse(p->fleet, from->rank.node);
 }
 
-/* The bytes that an event says have arrived. */
+/* Returns how many bytes have arrived according to an event. */
 static uint64_t bytes_of(struct passing *p, uint32_t node, const struct pwc_event *event)
 {
     struct offload_word word;
@@ -102,7 +102,7 @@ static void look(void *context, struct fleet *f, uint32_t node)
         fleet_later(f, node, WAKE_NS);
 }
 
-/* The client is awake. */
+/* Runs when the client is awake. */
 static void awake(void *context, struct fleet *f, const struct sim_entry *frame)
 {
     struct passing *p = context;
@@ -117,7 +117,7 @@ static bool all_ended(void *context)
     return p->ended == p->count;
 }
 
-/* One broadcast more: how long until all have it, ns. */
+/* Runs one more broadcast; *ns is the time until all nodes have it. */
 static bool run_round(struct passing *p, uint64_t *ns, struct fleet_count *cost)
 {
     struct fleet_count from = fleet_counted(p->fleet), to;
@@ -157,8 +157,8 @@ static int bind_children(struct passing *p, struct passer *from)
     return rc;
 }
 
-/* The image that real daemons run has a root that wants answers: target 0, and a size that says
- * where the end is. Here there is no such size. */
+/* Makes the offload. In bench/handlers the root wants an answer, so the state has a size that shows
+ * the last packet. Here this size is 0: no packet is the last, and no answer is sent. */
 static int forwards(struct passing *p, struct passer *here)
 {
     const uint64_t state[2] = {here->children};
@@ -174,7 +174,8 @@ static int forwards(struct passing *p, struct passer *here)
     return fleet_offload(p->fleet, &here->rank, &h, &here->offload);
 }
 
-/* The last one first: a region's offload must be there before it is bound. */
+/* Opens the nodes, the last one first: a region's offload must be there before the region is bound.
+ */
 static int open_passers(struct passing *p)
 {
     int rc = 0;

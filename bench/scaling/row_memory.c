@@ -1,6 +1,6 @@
 /*
- * The memory of one node that is linked to some of the peers that its tables have room for. The
- * peers are engines too; those that it is not linked to do not exist.
+ * The memory of one node that has links to some of the peers that its tables have room for. These
+ * peers are engines, too; peers without a link do not exist.
  *
  * Thread: one.
  */
@@ -13,7 +13,7 @@
 
 #define HUB 0u
 
-/* Links the hub to every other node, by a bind without use. */
+/* Links the hub to every other node, by binds that are not used. */
 static int link_all(struct fleet *f, struct fleet_rank *ranks, struct fleet_bind *binds)
 {
     int rc = 0;

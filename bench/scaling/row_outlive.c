@@ -1,13 +1,13 @@
 /*
- * A broadcast of node 0 that outlives dead nodes, until all others have it. Each node has the nodes
- * 1, 2, 4, ... further on as targets, passes on the first copy that it gets to all of them, and
- * drops the others: by handlers in the engines (examples/handlers/broadcast.c), or by its client,
- * WAKE_NS after the copy has come.
+ * A broadcast of node 0 that reaches all live nodes although some are dead. The targets of each
+ * node are the nodes 1, 2, 4, ... further on. A node passes on the first copy that it gets to all
+ * its targets, and drops other copies: by handlers in the engines (examples/handlers/broadcast.c),
+ * or by its client, WAKE_NS after the copy has come.
  *
  *     0 --> 1, 2 and 4 (dead) and 8        of 16 nodes; 8 passes it on to 9, 10, 12 and 0
  *
- * All targets of node 0 but the last one are dead: they are bound, and pass nothing on. So a copy
- * comes to the others by one way at first, and by many later.
+ * All targets of node 0 except the last one are dead: they are bound, but pass nothing on. So a
+ * copy leaves node 0 by one way only, and later arrives by many ways.
  *
  * Thread: one.
  */
@@ -29,14 +29,14 @@ struct member {
     uint32_t targets;
     struct fleet_bind binds[TARGETS_MAX];
     struct fleet_bind offload;
-    uint64_t last; /* broadcast that it has got */
+    uint64_t last; /* number of the last broadcast that it has got */
 };
 
 struct spreading {
     struct fleet *fleet;
     struct member *members;
-    uint32_t count, alive, ended; /* nodes; those that have this broadcast */
-    uint64_t bytes, number;       /* of this broadcast, from 1 on */
+    uint32_t count, alive, ended; /* nodes; live ones; nodes that have this broadcast */
+    uint64_t bytes, number;       /* of this broadcast; numbers begin with 1 */
     bool handled;
 };
 
@@ -47,7 +47,7 @@ static bool is_dead(const struct spreading *s, uint32_t node)
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/* To all targets. */
+/* Puts to all targets. */
 static void pass_on(struct spreading *s, struct member *from)
 {
     for (uint32_t i = 0; i < from->targets; i++) {
@@ -93,7 +93,7 @@ static void look(void *context, struct fleet *f, uint32_t node)
     }
 }
 
-/* The client is awake. */
+/* Runs when the client is awake. */
 static void awake(void *context, struct fleet *f, const struct sim_entry *frame)
 {
     struct spreading *s = context;
@@ -108,7 +108,7 @@ static bool all_ended(void *context)
     return s->ended == s->alive;
 }
 
-/* One broadcast more: how long until all that live have it, ns. */
+/* Runs one more broadcast; *ns is the time until all live nodes have it. */
 static bool run_round(struct spreading *s, uint64_t *ns, struct fleet_count *cost)
 {
     struct fleet_count from = fleet_counted(s->fleet), to;
@@ -164,7 +164,7 @@ static int passes_on(struct spreading *s, struct member *here)
     return fleet_offload(s->fleet, &here->rank, &h, &here->offload);
 }
 
-/* The offload that was there when the region was bound gives way to the one with targets. */
+/* Replaces the offload that was there when the region was bound by one with targets. */
 static int renew(struct spreading *s, struct member *here)
 {
     int rc = engine_offload_destroy(s->fleet->nodes[here->rank.node].engine, here->rank.session,
@@ -173,8 +173,8 @@ static int renew(struct spreading *s, struct member *here)
     return rc < 0 ? rc : passes_on(s, here);
 }
 
-/* Contexts that bind a region must know that it is an offload's, and each node's targets lead back
- * to it: so each region has an offload without targets before all binds. */
+/* A context that binds a region must learn that the region is an offload's. Each node is a target
+ * of others and has targets, so each region gets an offload without targets before all binds. */
 static int open_members(struct spreading *s)
 {
     int rc = 0;

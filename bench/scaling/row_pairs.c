@@ -1,7 +1,7 @@
 /*
- * All pairs: each rank binds all ranks of all other nodes, puts 8 bytes to each, and gets as many.
- * The time of a bind, from the first ranks to the last, and a node's memory after each
- * phase.
+ * All pairs: each rank binds all ranks of all other nodes, puts 8 bytes to each, and waits for a
+ * put of each. Figures: the time of a bind, for the first ranks and for the last, and a node's
+ * memory after each phase.
  *
  * Thread: one.
  */
@@ -22,10 +22,10 @@ struct pairs {
     struct fleet_bind *binds; /* of the rank that binds now */
     uint32_t *remotes;        /* of all ranks, by rank and by target */
     uint32_t *next;           /* by rank: the target that it puts to next */
-    uint32_t *came;           /* by rank */
+    uint32_t *came;           /* by rank: puts that have arrived */
     uint32_t each, count;     /* ranks: of a node, of all */
     uint32_t others;          /* ranks of all other nodes */
-    uint32_t bound;           /* of `binds`, from the first on */
+    uint32_t bound;           /* how many of `binds` are done, from the first on */
 };
 
 static uint64_t cpu_ns(void)

@@ -1,7 +1,7 @@
 /*
- * All other nodes put numbers to node 0, which multiplies what it has by them, until each of them
- * knows that its numbers are in the product. Handlers in node 0's engine do so
- * (examples/handlers/accumulate.c), and a put's own end is the answer; or node 0's client does,
+ * All other nodes put numbers to node 0, which multiplies its own numbers by them, until each node
+ * knows that its numbers are in the product. Either handlers in node 0's engine multiply
+ * (examples/handlers/accumulate.c), and the end of a put is the answer; or node 0's client does,
  * WAKE_NS after each put has come, and answers by a put.
  *
  *     1, 2, 3, ... --numbers--> 0 --answer--> 1, 2, 3, ...
@@ -38,14 +38,14 @@ struct reducing {
     struct party *parties;
     uint32_t *waiting; /* nodes whose puts the client has not seen, circular */
     uint32_t first, waits;
-    uint32_t count, ended;   /* nodes; those that have their answer */
-    uint64_t bytes, numbers; /* of a put; that have been multiplied into each place so far */
+    uint32_t count, ended;   /* nodes; nodes that have their answer */
+    uint64_t bytes, numbers; /* of a put; numbers multiplied into each place so far */
     bool handled;
 };
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-/* The product of so many numbers, each of which is i. */
+/* Returns the product of so many numbers, each of which is i, the imaginary unit. */
 static struct complex product_of(uint64_t numbers)
 {
     static const struct complex turns[] = {{1, 0}, {0, 1}, {-1, 0}, {0, -1}};
@@ -85,7 +85,8 @@ static void check(struct reducing *r)
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/* The place of a node's numbers at node 0: each has its own where a client multiplies. */
+/* Returns the place of a node's numbers at node 0. Where a client multiplies, each node has its own
+ * place. */
 static uint64_t place_of(const struct reducing *r, uint32_t node)
 {
     return r->handled ? 0 : node * r->bytes;
@@ -137,7 +138,7 @@ static void look(void *context, struct fleet *f, uint32_t node)
     }
 }
 
-/* Node 0's client has seen the next put. */
+/* Runs when node 0's client has seen the next put. */
 static void awake(void *context, struct fleet *f, const struct sim_entry *frame)
 {
     struct reducing *r = context;
@@ -160,7 +161,7 @@ static bool all_ended(void *context)
     return r->ended == r->count - 1;
 }
 
-/* Each node's numbers once more: how long until each has its answer, ns. */
+/* Each node puts its numbers once more; *ns is the time until each has its answer. */
 static bool run_round(struct reducing *r, uint64_t *ns, struct fleet_count *cost)
 {
     struct fleet_count from = fleet_counted(r->fleet), to;

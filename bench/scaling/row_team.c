@@ -1,10 +1,11 @@
 /*
- * A collective by real engines and real team areas: all members of a node call, the last one hands
- * over to the engine, engines send letters, and all members take the result, which is checked. A
- * node begins its next call when its members have taken the result of the previous one.
+ * A collective by real engines and real team areas: all members of a node call, the last member
+ * hands the call over to the engine, engines send letters, and all members take the result, which
+ * is checked. A node begins its next call when its members have taken the result of the previous
+ * one.
  *
- * A call of more than a line is an allreduce of one member a node. As the library does it, slices
- * of 64 KiB are instances of their own, and up to 8 of a call are under way at once.
+ * A call of more data than a line is an allreduce with one member on each node. As in the library,
+ * slices of 64 KiB are instances of their own, and up to 8 slices of a call are under way at once.
  *
  * The members' work in the area takes no virtual time.
  *
@@ -31,7 +32,7 @@ struct hall {
     void *base;
     size_t bytes;
     uint32_t handle;
-    uint64_t called, instance; /* that it calls next, and that it takes next */
+    uint64_t called, instance; /* instances: the one to call next, and the one to take next */
 };
 
 struct assembly {
@@ -41,8 +42,8 @@ struct assembly {
     uint32_t nodes, members; /* of each */
     uint64_t bytes;          /* of an instance */
     uint64_t slices;         /* instances of a call */
-    uint64_t until;          /* instances that all are to end */
-    uint32_t ended;          /* halls that have */
+    uint64_t until;          /* the instance up to which all halls work */
+    uint32_t ended;          /* halls that have reached it */
 };
 
 static bool by_lines(const struct assembly *a)
@@ -50,7 +51,7 @@ static bool by_lines(const struct assembly *a)
     return a->bytes <= TEAM_LINE_BYTES;
 }
 
-/* A member's operand, and the sum over all. */
+/* gift_of returns a member's operand; the function after it, the sum over all members. */
 static uint64_t gift_of(uint32_t rank, uint64_t instance)
 {
     return rank * instance + 1;
@@ -63,7 +64,7 @@ static uint64_t sum_of(const struct assembly *a, uint64_t instance)
     return ranks * (ranks - 1) / 2 * instance + ranks;
 }
 
-/* The engine's operand, whose word i is `sum` + i. */
+/* Writes the engine's operand, whose word i is `sum` + i. */
 static void give(struct assembly *a, struct hall *h, uint64_t sum)
 {
     struct team_node *node = &team_row(&h->area, h->called)->node;
@@ -74,7 +75,7 @@ static void give(struct assembly *a, struct hall *h, uint64_t sum)
         memcpy(to + i * sizeof sum, &sum, sizeof sum);
 }
 
-/* The last to come combines what the others gave, and submits. */
+/* The last member to come combines the operands of all, and submits. */
 static void hand_over(struct assembly *a, struct hall *h, uint64_t signature, uint64_t sum)
 {
     struct fleet_rank *last = &h->ranks[a->members - 1];
@@ -118,8 +119,8 @@ static void call(struct assembly *a, struct hall *h)
                    strerror(-last));
 }
 
-/* Begins the slices that may be under way: of the present call if its first slice has not ended,
- * else of the next call. */
+/* Begins as many slices of a call as may be under way. A call begins when all slices of the call
+ * before it were taken. */
 static void begin(struct assembly *a, struct hall *h)
 {
     uint64_t end = h->instance - h->instance % a->slices + a->slices;
@@ -182,7 +183,7 @@ static bool all_ended(void *context)
     return a->ended == a->nodes;
 }
 
-/* Runs this many more calls, as run_rounds of exchanges does. */
+/* Runs this many more calls, and measures them as run_rounds in row_exchange.c does. */
 static bool run_calls(struct assembly *a, uint32_t count, struct fleet_count *cost)
 {
     struct fleet_count from = fleet_counted(a->fleet), to;

@@ -1,10 +1,10 @@
 /*
- * One row of bench/scale with one number of nodes: its figures as a line of JSON.
+ * Runs one row of bench/scale with one number of nodes, and prints its figures as a line of JSON.
  *
- * usage: scale_rows [--network NAME] [--latency NS] [--overhead NS] [--gap NS] [--byte NS] ROW
- * NODES scale_rows --list
+ *     scale_rows [--network NAME] [--latency NS] [--overhead NS] [--gap NS] [--byte NS] ROW NODES
+ *     scale_rows --list
  *
- * --list: the rows, a line each: name, most nodes, words.
+ * --list prints a line for each row: its name, the most nodes, and a description.
  *
  * Thread: one.
  */
@@ -26,7 +26,7 @@ static void list(void)
         printf("%s\t%u\t%s\n", rows[i].name, rows[i].most_nodes, rows[i].what);
 }
 
-/* A time in ns, not negative: in units of which one ns has `parts`. */
+/* Parses a time in ns, not negative, into units of 1/`parts` ns. */
 static int parse_time(const char *text, double parts, uint64_t *out)
 {
     char *end;

@@ -1,5 +1,5 @@
 /*
- * A schedule over the LogGP clock (schedule_run.h). A letter's way:
+ * Runs a schedule over the LogGP clock (schedule_run.h). The way of a letter:
  *
  *     sent -> ARRIVES at the node's card -> LANDED -> SEEN by the participant's processor
  *     sent -> HANDED within a node ----------------> SEEN
@@ -24,8 +24,8 @@ enum step {
 };
 
 struct participant {
-    uint64_t processor; /* is free from then on */
-    uint64_t at;        /* when it has ended its last round */
+    uint64_t processor; /* time from which its processor is free */
+    uint64_t at;        /* time at which it has ended its last round */
     uint32_t round;
     uint8_t seen[AHEAD]; /* letters, by the round's low bits */
 };
@@ -102,7 +102,7 @@ static void begin(struct run *run, uint32_t me)
         send(run, me, &round.to[i]);
 }
 
-/* Ends rounds whose letters have all come, and begins those after them. */
+/* Ends each round whose letters have all come, and begins the next one. */
 static void go_on(struct run *run, uint32_t me)
 {
     struct participant *p = &run->of[me];
@@ -119,7 +119,7 @@ static void go_on(struct run *run, uint32_t me)
     }
 }
 
-/* The processor looks at the letter, and combines or copies its data where that is not in place. */
+/* The processor looks at the letter, and combines its data, or copies data that is not in place. */
 static uint64_t see(struct run *run, const struct sim_entry *entry)
 {
     const struct schedule_shape *s = run->shape;

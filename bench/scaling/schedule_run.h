@@ -1,10 +1,10 @@
 /*
- * A collective by its schedule alone (daemon/engine/coll/schedule.h), over the LogGP clock, with
- * participants that do nothing else: how long it takes, and how many letters.
+ * Runs a collective by its schedule alone (daemon/engine/coll/schedule.h), over the LogGP clock,
+ * with participants that do nothing else, and returns its time and its number of letters.
  *
  * Participants of one node share its card; each has a processor of its own. Letters within a node
- * go through memory, by a model of the same form. Combining what has arrived costs as much a byte
- * as copying does within a node.
+ * go through memory, with a model of the same form. To combine a byte costs as much as to copy one
+ * within a node.
  *
  * Pure. Thread: one.
  */
@@ -30,8 +30,8 @@ struct schedule_cost {
     uint32_t rounds;
 };
 
-/* 0; -ENOMEM; -E2BIG: more letters than a run of some seconds has; -EPROTO: a participant waits for
- * a letter that nobody sends, or is too far ahead of another. */
+/* Returns 0; -ENOMEM; -E2BIG: more letters than fit into a run of some seconds; -EPROTO: a
+ * participant waits for a letter that no other sends, or is too far ahead of another. */
 int schedule_run(const struct schedule_shape *shape, struct schedule_cost *out);
 
 #endif

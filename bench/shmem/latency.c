@@ -2,7 +2,7 @@
  * The time of single OpenSHMEM calls between two PEs, for bench/openshmem: one line a row, in
  * microseconds.
  *
- *     put          half a round trip: each PE puts a word and waits for the other's
+ *     put          half a round trip: each PE puts a word and waits for the other PE's word
  *     put_quiet    a put of 8 bytes and shmem_quiet
  *     fetch_add    shmem_long_atomic_fetch_add
  *     get          a get of 8 bytes
@@ -10,7 +10,7 @@
  *                  put_quiet and fetch_add while the target computes for 20 ms without a call, 1 ms
  *                  after it has begun; each is the median of its repetitions
  *     cold_put, cold_add
- *                  the same 10 ms after the target has begun, with nothing on the way until then
+ *                  the same 10 ms after the target has begun, without any call before that
  *
  * PE 0 measures and prints; both check every word. Ends with status 1 where a word is wrong.
  */
@@ -25,7 +25,7 @@ enum {
     REPETITIONS = 2000,
     COMPUTING = 15,
     COMPUTE_NS = 20000000,
-    SOON_NS = 1000000, /* into the computing of the target */
+    SOON_NS = 1000000, /* after the target has begun to compute; as LATE_NS */
     LATE_NS = 10000000,
 };
 
@@ -90,7 +90,7 @@ static void get(long i)
     expect(answer, WARM_UP + REPETITIONS, "what get gave");
 }
 
-/* The mean of one call after the other. PE 0 calls, PE 1 waits in a barrier. */
+/* Measures the mean over calls, one after the other. PE 0 calls, PE 1 waits in a barrier. */
 static void measure(const char *row, void (*call)(long i), long before, long after)
 {
     int64_t began = 0;
@@ -125,7 +125,7 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* PE 1 computes without a call; PE 0, too, but for `before_ns`, and calls then. */
+/* PE 1 computes without a call. PE 0 computes, too, but only for `before_ns`, and then calls. */
 static void measure_computing(const char *row, void (*call)(long i), int64_t before_ns)
 {
     static long begun; /* when PE 1 begins to compute, ns */

@@ -1,18 +1,18 @@
 /*
- * A put that its target learns of, as a user of UCX has to write it: UCX has none of its own, so it
- * is ucp_put, flush (or fence), and a second put of a flag that the target polls while it
- * progresses.
+ * A put that its target notices, as a user of UCX has to write it. UCX has no such put, so there
+ * are a ucp_put, a flush (or fence), and a second put of a flag that the target polls while it
+ * makes progress.
  *
  *     put_flag latency|completion|overlap [--order flush|fence] [--cpu A,B] [--iters N] [--size N]
  *              [--compute-us N]
  *
- *   latency     put, order, flag, and back: half of it. A fence only orders, for users who need
- *               not know that the data is placed; after a flush the origin knows.
- *   completion  put and flush, the target progressing
+ *   latency     half of: put, flush or fence, flag, and the same back. A fence only orders; after a
+ *               flush the origin also knows that the data is placed.
+ *   completion  put and flush, while the target makes progress
  *   overlap     put and flush while the target computes for --compute-us without a call
  *
- * Two processes, each single-threaded, each on a processor; the transport is named by UCX_TLS.
- * Prints one JSON line.
+ * Two processes, each single-threaded, each on its processor; UCX_TLS names the transport. Prints
+ * one JSON line.
  */
 #include <getopt.h>
 #include <sched.h>
@@ -40,7 +40,7 @@ struct options {
     bool fence;
 };
 
-/* The addresses and keys that each side sends the other before it starts. */
+/* The address and the key that each side sends the other before it starts. */
 struct card {
     uint64_t memory;
     uint32_t address_size;
@@ -93,7 +93,7 @@ static void open_worker(struct side *s)
     check(ucp_worker_create(s->context, &worker, &s->worker), "ucp_worker_create");
 }
 
-/* UCX allocates, so that neighbours can map it. */
+/* UCX allocates the memory, so that processes of the same node can map it. */
 static void open_memory(struct side *s)
 {
     size_t length = ((s->options->size + 63) & ~(size_t)63) + 64;
@@ -205,7 +205,7 @@ static void await_flag(struct side *s, uint64_t turn)
         (void)ucp_worker_progress(s->worker);
 }
 
-/* Waits until both sides have arrived here; progresses meanwhile. */
+/* Waits until both sides have arrived here; makes progress meanwhile. */
 static void meet(struct side *s)
 {
     char mark = 0;
@@ -319,7 +319,7 @@ static int run(const struct options *options, int me, int socket)
     (void)ucp_mem_unmap(s.context, s.registration);
     free(s.source);
     free(s.samples);
-    /* The endpoint, whose other end may be gone, goes with the process. */
+    /* The endpoint, whose other end may be gone, is closed with the process. */
     return 0;
 }
 

@@ -1,12 +1,12 @@
 /*
- * Addresses of contexts (pwc/open.h). Owns nothing. Thread: any; of pwc_address the context's.
+ * Addresses of contexts (pwc/open.h). Owns nothing. Thread: any; for pwc_address the context's.
  *
  *     offset  0        4       8           16      20         24
  *             | magic, | node  | instance  | rank  | context  | check of the bytes before |
  *             | version|       |           |       |          |                           |
  *
- * Numbers are little-endian. The check finds bytes that are no address; it proves nothing, and need
- * not: an address gives no right that its reader does not have.
+ * Numbers are little-endian. The check detects bytes that are no address. It proves nothing, which
+ * is not needed: an address gives no right that its reader does not have.
  */
 #include <errno.h>
 #include <string.h>

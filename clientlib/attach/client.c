@@ -53,7 +53,7 @@ static int connect_until(int fd, const struct sockaddr_un *address, socklen_t si
 
     do {
         int left = deadline_poll_ms(deadline);
-        int ms = left > 0 ? left : left == 0 ? 1 : 0; /* for the kernel 0 means no limit */
+        int ms = left > 0 ? left : left == 0 ? 1 : 0; /* to the kernel 0 means no limit */
         struct timeval limit = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
 
         if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
@@ -97,8 +97,8 @@ static int connect_socket(const char *path, int64_t deadline, char *why, size_t 
 }
 
 /*
- * A job's daemon (pwcd --job) is started beside its ranks, and may listen later than they connect.
- * So they try until the deadline, or until the node's own daemon answers.
+ * A job's daemon (pwcd --job) is started together with its ranks, and may begin to listen after
+ * they connect. So each rank tries until the deadline, or until the node's own daemon answers.
  */
 static int connect_daemon(const struct environment *environment, char *why, size_t why_size)
 {
@@ -119,7 +119,7 @@ static int connect_daemon(const struct environment *environment, char *why, size
     }
 }
 
-/* The contents of a Welcome, and the client that they are for. */
+/* What accept_welcome takes out of a Welcome: `client` gets the limits. */
 struct accepted {
     struct pwc_client *client;
     uint32_t version, rings;
@@ -141,12 +141,12 @@ static int accept_welcome(void *context, const Pwc__ClientReply *reply, int *fds
     client->message_max = welcome->message_max;
     client->node = welcome->node;
     client->instance = welcome->instance;
-    if (client->size == PWC_OPEN) /* else the rank is the caller's */
+    if (client->size == PWC_OPEN) /* else the caller gave the rank */
         client->rank = welcome->rank;
     return 1;
 }
 
-/* 0, or -EPROTONOSUPPORT with a sentence. */
+/* 0, or -EPROTONOSUPPORT with its text. */
 static int check_versions(struct pwc_client *client, const struct accepted *daemon)
 {
     bool daemon_is_older = daemon->version < VERSION_MIN || daemon->rings < SESSION_VERSION;
@@ -185,7 +185,7 @@ static int say_hello(struct pwc_client *client, const struct environment *enviro
     return rc == 0 ? check_versions(client, &accepted) : rc;
 }
 
-/* Everything of an attachment but the greeting. Takes `fd` on success. */
+/* Makes a client, without the greeting. Owns `fd` on success. */
 static int client_open(const struct environment *environment, int fd, struct pwc_client **out)
 {
     struct pwc_client *client = calloc(1, sizeof(*client));
@@ -238,8 +238,8 @@ static void client_close(struct pwc_client *client)
     free(client);
 }
 
-/* Connects and sends this process's identity. -EAGAIN: the daemon has too many connections just
- * now. */
+/* Connects and sends this process's identity. -EAGAIN: the daemon has too many connections at
+ * present. */
 static int attach(const struct environment *environment, char *why, size_t why_size,
                   struct pwc_client **out)
 {
@@ -263,8 +263,8 @@ static int attach(const struct environment *environment, char *why, size_t why_s
     return rc;
 }
 
-/* Many ranks attach at once. A daemon takes a bounded number of a user's connections that have not
- * said who they are; the others try again. */
+/* Many ranks attach at once. A daemon accepts a bounded number of a user's connections that have
+ * not sent a Hello; the others try again. */
 static int attach_until(const struct environment *environment, char *why, size_t why_size,
                         struct pwc_client **out)
 {
@@ -300,8 +300,8 @@ int pwc_init(const struct pwc_attr *attr, pwc_client **out)
     return rc;
 }
 
-/* Closes the contexts one after the other, so that peers see them end in order; a hang-up looks
- * like a death. */
+/* Closes the contexts one after the other, so that peers see an orderly end; a hang-up alone would
+ * look like a killed process. */
 static void leave_in_order(struct pwc_client *client, int64_t deadline)
 {
     int rc = 0;

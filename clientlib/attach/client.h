@@ -28,13 +28,13 @@ struct pwc_client {
     struct span_table spans;
     struct landing_table landings;
     uint32_t node;
-    uint64_t instance; /* of the job; 0: the job's home does not say */
+    uint64_t instance; /* of the job; 0: the job's home is too old to send it */
     uint32_t rank;
-    uint32_t size; /* PWC_OPEN: of an open job */
+    uint32_t size; /* PWC_OPEN in an open job */
     uint32_t packed_max;
     uint64_t bounce_max;
     uint64_t message_max;
-    _Atomic uint32_t exchanges; /* that this rank has begun */
+    _Atomic uint32_t exchanges; /* exchanges that this rank has begun */
 
     pthread_mutex_t lock;
     struct segments segments;
@@ -43,11 +43,11 @@ struct pwc_client {
     struct pwc_ctx *contexts;
     struct pwc_program *programs;
     struct pwc_offload *offloads;
-    uint32_t *world_joins; /* by context number: its calls of pwc_team_world */
+    uint32_t *world_joins; /* by context number: how often the context has called pwc_team_world */
     uint32_t world_joins_count;
 };
 
-/* We are a child made by fork: nothing here is ours. */
+/* Whether this is a child made by fork, which owns nothing of the client. */
 static inline bool client_is_forked(const struct pwc_client *client)
 {
     return fork_guard_in_child(&client->guard);

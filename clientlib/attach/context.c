@@ -20,7 +20,7 @@
 
 enum {
     RING_DEFAULT = 256 << 10,
-    SUBMIT_MIN = 16 << 10, /* two ids of full length fit in a quarter of it */
+    SUBMIT_MIN = 16 << 10, /* two ids of full length fit into a quarter of this */
     MESSAGES_MIN = 32 << 10,
     STAGED_NS = 1000000000,
 };
@@ -30,7 +30,7 @@ enum { FD_SESSION, FD_DOORBELL, FD_WAKE, FD_COUNT };
 struct opened {
     uint32_t session, context;
     struct session_sizes sizes;
-    int fds[FD_COUNT]; /* -1, the last ones first: this process can open no more */
+    int fds[FD_COUNT]; /* -1: missing, the last ones first, because this process can open no more */
 };
 
 static int accept_opened(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
@@ -87,7 +87,7 @@ static int request_close(struct daemon_link *link, uint32_t session)
     return daemon_end(link, &request);
 }
 
-/* The next power of two from `min` on; -EINVAL above the largest. */
+/* The first power of two from `min` on that is enough; -EINVAL: over the largest ring. */
 static int ring_size(uint32_t wanted, uint32_t min, uint32_t *size)
 {
     *size = min;
@@ -232,8 +232,8 @@ void context_free(struct pwc_ctx *ctx)
     free(ctx);
 }
 
-/* The daemon reads the staging, and writes into it, until what goes through it has ended: waits for
- * that, but not for long. */
+/* The daemon reads and writes the staging until the operations that use it have ended: waits for
+ * them, up to STAGED_NS. */
 static void end_staged(struct pwc_ctx *ctx)
 {
     int64_t now = clock_now(), deadline = now + STAGED_NS;
@@ -283,7 +283,8 @@ int context_end(struct pwc_ctx *ctx)
     binds_withdraw(ctx);
     rc = request_close(&client->link, ctx->session);
     FAULT(CONTEXT_LEFT);
-    /* Operations that were given up may still write there: the memory then goes with the client. */
+    /* Operations that were given up may still write into the staging: then it is freed with the
+     * client. */
     if (rc == 0 && !grains_in_use(&ctx->channel.pending.grains))
         staging_close(&ctx->staging, client);
     context_free(ctx);

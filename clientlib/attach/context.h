@@ -25,38 +25,38 @@ struct pwc_remote {
     uint64_t length;
     uint32_t handle;     /* the daemon's */
     uint32_t rights;     /* PWC_REMOTE_* */
-    uint32_t slot;       /* the slot of the region, part of its key */
-    uint32_t generation; /* the generation of the region, part of its key */
+    uint32_t slot;       /* of the region, part of its key */
+    uint32_t generation; /* of the region, part of its key */
     bool way; /* the remote has a pair: operations on it need not go through the daemon */
     struct direct_pair *pair; /* shared by all remotes of this peer; or NULL */
-    uint8_t *memory;          /* with a way: the region, where its rights allow */
-    struct mapping mapping;   /* of its pages */
+    uint8_t *memory;          /* with a way: the region's memory, if its rights allow access */
+    struct mapping mapping;   /* of the pages of `memory` */
     uint64_t flush;     /* local id of the last SUBMIT_FLUSH that pwc_flush submitted for it */
-    uint64_t flush_at;  /* channel.submitted after that */
-    struct pwc_key key; /* these three: for a remote that is to be bound at its first use */
+    uint64_t flush_at;  /* channel.submitted after that SUBMIT_FLUSH */
+    struct pwc_key key; /* key and keyed: for a remote that is not bound yet */
     bool keyed;         /* the remote is bound with that key; else the peer alone */
     struct pwc_remote *previous; /* in the same list as `next` */
     struct pwc_remote *beside;   /* in a bucket of pwc_ctx.bound */
     struct bind *bind;           /* under way (memory/bind_start.c); or NULL */
-    int error;                   /* why it could not be bound */
+    int error;                   /* why the remote could not be bound */
 };
 
-/* A Medium whose payload the caller writes: begun in the submission ring (channel.submit.open). */
+/* A Medium whose payload the caller writes into the submission ring (channel.submit.open). */
 struct prepared {
     struct message block;
     uint8_t *at; /* where the block goes */
-    /* The request that was given to the message, which it counts already; or NULL. */
+    /* The message's request, which counts the message already; or NULL. */
     struct pwc_request *request;
 };
 
 /* Operations over loose memory that are not wholly submitted (calls/series.h). */
 struct series_queue {
-    struct series *pool; /* memory of all; NULL before the first one */
+    struct series *pool; /* memory of all series; NULL before the first */
     struct series *free;
     struct series *first, *last;
 };
 
-/* The teams that a context is in, and what persistent collectives do, by number of their request.
+/* The teams that a context is in, and its persistent collectives, by number of their request.
  */
 struct context_teams {
     struct pwc_team *all;
@@ -78,15 +78,17 @@ struct context_events {
 struct context_binds {
     struct bind *first, *last; /* in the order of their deadlines */
     uint32_t count;
-    struct daemon_mailbox mailbox; /* open from the first one on */
+    struct daemon_mailbox mailbox; /* open from the first bind on */
 };
 
 /* The call that waits now. */
 struct context_wait {
     uint32_t call;  /* enum session_wait */
     uint32_t shown; /* the value in session_waits */
-    int64_t at;     /* time up to which its wait is counted; 0: it has let no time pass yet */
-    bool unheard;   /* the last yield has not reached the daemon, which has work to do here */
+    int64_t at;     /* time up to which the call's wait is counted; 0: the call has not paused
+                       yet */
+    bool unheard;   /* the last yield has not let the daemon run, which has work to do on this
+                       processor */
 };
 
 struct pwc_ctx {
@@ -96,9 +98,9 @@ struct pwc_ctx {
     uint32_t number;
     struct mapping mapping;
     int doorbell_fd;   /* eventfd: wakes the daemon */
-    int wake_fd;       /* socket: bytes from the daemon wake us; hangs up with it */
+    int wake_fd;       /* socket: bytes from the daemon wake us; hangs up when the daemon dies */
     int descriptor;    /* of pwc_fd (attach/descriptor.h); -1: pwc_fd has not been called */
-    int64_t health_at; /* when to look next whether the daemon still lives */
+    int64_t health_at; /* when to check next whether the daemon still lives */
     struct patience patience;
     struct context_wait wait;
     struct context_events events;
@@ -115,12 +117,12 @@ struct pwc_ctx {
     struct series_queue series;
     struct handlers handlers;
     struct prepared prepared;
-    uint32_t left_behind; /* number of the first request of a blocking call that has not ended */
+    uint32_t left_behind; /* number of the first request that a blocking call has left under way */
     struct channel channel;
 };
 
-/* Closes the context in order, and frees it in any case. Returns 0, or why the daemon may still
- * have it. */
+/* Closes the context in order, and frees it in any case. Returns 0, or the error because of which
+ * the daemon may still have it. */
 int context_end(struct pwc_ctx *ctx);
 /* Frees what the context holds in this process, and asks the daemon for nothing. */
 void context_free(struct pwc_ctx *ctx);

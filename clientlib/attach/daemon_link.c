@@ -19,7 +19,7 @@
 enum {
     CLOSE_WAIT_MS = 1000,
     ERRNO_MAX = 4095,
-    REQUEST_MAX = 8192, /* the longest carries PWC_EXCHANGE_MAX bytes */
+    REQUEST_MAX = 8192, /* the longest has PWC_EXCHANGE_MAX bytes of data */
 };
 
 int daemon_link_open(struct daemon_link *link, int fd, int timeout_ms)
@@ -98,7 +98,7 @@ static int send_request(struct daemon_link *link, const Pwc__ClientRequest *requ
         return -EMSGSIZE;
     pwc__client_request__pack(request, body);
     rc = frames_send(&link->frames, body, length, deadline);
-    /* A daemon that has hung up may have sent the reason before: wait_done reads that. */
+    /* A daemon that has hung up may have sent the reason first: wait_done reads it. */
     return rc == -ESHUTDOWN ? 0 : rc;
 }
 
@@ -108,8 +108,9 @@ int daemon_link_send(struct daemon_link *link, Pwc__ClientRequest *request, int6
     return send_request(link, request, deadline);
 }
 
-/* The answer to a call whose caller has given up: nobody will use what it has brought. Where the
- * socket takes no request now, that stays until the client, or its context, ends. */
+/* For the answer to a call whose caller has given up: asks the daemon to end the thing that the
+ * answer has brought. Where the socket takes no request now, the thing stays until the client, or
+ * its context, ends. */
 static void give_back(struct daemon_link *link, const Pwc__ClientReply *reply)
 {
     struct late_end end;
@@ -122,7 +123,7 @@ static void give_back(struct daemon_link *link, const Pwc__ClientReply *reply)
 /* ---- replies --------------------------------------------------------------------------------
  */
 
-/* The status of an Error, whose text is kept. */
+/* Keeps the text of an Error, and returns its status. */
 static int note_error(struct daemon_link *link, const Pwc__Error *error)
 {
     snprintf(link->text, sizeof(link->text), "%s", error->text ? error->text : "");
@@ -178,14 +179,15 @@ static void handle_frame(struct daemon_link *link, const uint8_t *body, size_t l
     pwc__client_reply__free_unpacked(reply, NULL);
 }
 
-/* A frame that this thread has read may be what the caller at work waits for. The lock is held. */
+/* Wakes the caller at work, which may wait for the frame that this thread has read. The lock is
+ * held. */
 static void ring(struct daemon_link *link)
 {
     if (link->at_work > 0 && link->bell >= 0 && !link->rung)
         link->rung = eventfd_write(link->bell, 1) == 0;
 }
 
-/* With the lock held. */
+/* Undoes ring. The lock is held. */
 static void silence(struct daemon_link *link)
 {
     eventfd_t count;
@@ -282,7 +284,7 @@ int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request)
     return rc;
 }
 
-/* `meanwhile` NULL: the caller has no work. */
+/* The three forms of daemon_call. `meanwhile` NULL: the caller has no work. */
 static int call_by(struct daemon_link *link, Pwc__ClientRequest *request,
                    Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context,
                    const struct daemon_meanwhile *meanwhile, int64_t deadline)
@@ -337,8 +339,8 @@ int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
     return call_by(link, request, expected, accept, context, meanwhile, meanwhile->deadline);
 }
 
-/* The connection is over, and the daemon has hung up, which it does after it has freed all that the
- * client had. */
+/* Whether the connection is over and the daemon has hung up: then it has freed all that the client
+ * had. */
 static bool all_is_gone(struct daemon_link *link)
 {
     struct pollfd hang_up = {.fd = link->frames.fd, .events = POLLRDHUP};
@@ -363,7 +365,7 @@ int daemon_end(struct daemon_link *link, Pwc__ClientRequest *request)
 void daemon_link_begin(struct daemon_link *link)
 {
     pthread_mutex_lock(&link->lock);
-    if (link->over == 0) /* the reason why all is over stays */
+    if (link->over == 0) /* else keep the reason why the connection is over */
         link->text[0] = '\0';
     pthread_mutex_unlock(&link->lock);
 }

@@ -1,6 +1,6 @@
 /*
- * Owns the posts that a link holds back and those that are answered (daemon_post.h). Threads: any,
- * with the link's lock; an mailbox is one thread's.
+ * Owns the posts that a link holds back, and the answered posts (daemon_post.h). Threads: any, with
+ * the link's lock; a mailbox belongs to one thread.
  */
 #include "clientlib/attach/daemon_post.h"
 
@@ -58,8 +58,9 @@ static void deliver(struct daemon_post *post)
         mailbox->rung = eventfd_write(mailbox->bell, 1) == 0;
 }
 
-/* Sends what is held back, as much as may be under way. What finds no room in the socket stays: the
- * daemon has then much to answer, and the next answer leads here again. */
+/* Sends held posts, as many as may be under way. A post for which the socket has no room stays
+ * held: the daemon then has requests to answer, and after each answer this function is called
+ * again. */
 static void send_held(struct daemon_link *link)
 {
     while (link->held.first && link->posted < link->posted_max && link->over == 0) {
@@ -84,7 +85,7 @@ static void send_held(struct daemon_link *link)
     }
 }
 
-/* A post is under way no longer. */
+/* A post has ended: it is no longer under way. */
 static void leave(struct daemon_link *link, struct daemon_post *post)
 {
     daemon_link_forget(link, &post->call);
@@ -93,8 +94,8 @@ static void leave(struct daemon_link *link, struct daemon_post *post)
         link->posted_max = DAEMON_POSTED_MAX;
 }
 
-/* Whether the post is to be sent again. Where the daemon has no room, fewer are under way from now
- * on, until none is. */
+/* Whether to send the post again. If the daemon has no room, posted_max is lowered until no post is
+ * under way. */
 static bool is_to_be_sent_again(struct daemon_link *link, int result)
 {
     if (link->over != 0)

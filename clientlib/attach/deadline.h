@@ -1,5 +1,6 @@
 /*
- * Deadlines: points of the monotonic clock in nanoseconds. DEADLINE_NEVER has no end.
+ * Deadlines: points of the monotonic clock in nanoseconds. DEADLINE_NEVER never passes. Thread:
+ * any.
  */
 #ifndef PWC_CLIENTLIB_DEADLINE_H
 #define PWC_CLIENTLIB_DEADLINE_H
@@ -17,13 +18,14 @@ static inline int64_t clock_now(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* A negative timeout never ends. */
+/* A negative timeout gives DEADLINE_NEVER. */
 static inline int64_t deadline_after_ms(int timeout_ms)
 {
     return timeout_ms < 0 ? DEADLINE_NEVER : clock_now() + timeout_ms * INT64_C(1000000);
 }
 
-/* The time left, for poll: milliseconds rounded up, 0 when it has passed, -1 without an end. */
+/* The time left, for poll: milliseconds rounded up, 0 when the deadline has passed, -1 for
+ * DEADLINE_NEVER. */
 static inline int deadline_poll_ms(int64_t deadline)
 {
     int64_t left = deadline - clock_now();

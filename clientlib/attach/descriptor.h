@@ -1,7 +1,7 @@
 /*
  * The descriptor of pwc_fd: an epoll descriptor over the wake socket and, while binds are under way
- * (pwc_bind_start), over what brings their answers: the socket to the daemon, and the bell of the
- * context's mailbox for those that another thread has read.
+ * (pwc_bind_start), over the two sources of their answers: the socket to the daemon, and the bell
+ * of the context's mailbox, for answers that another thread has read.
  *
  * Thread: the one that owns the context.
  */
@@ -12,8 +12,8 @@ struct pwc_ctx;
 
 /* The descriptor, made at the first call; -EMFILE, -ENFILE, -ENOMEM, -ENOSPC. */
 int descriptor_of(struct pwc_ctx *ctx);
-/* Binds begin, or none is under way any more. Nothing to do where there is no descriptor. 0, or an
- * error as above. */
+/* Called when the first bind begins, and when no bind is under way any more. Without a descriptor
+ * these do nothing. 0, or an error as above. */
 int descriptor_watch_answers(struct pwc_ctx *ctx);
 void descriptor_forget_answers(struct pwc_ctx *ctx);
 

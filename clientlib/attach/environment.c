@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "proto/job_socket.h"
 
-/* In order of precedence; the first that is set counts. */
+/* Variables in order of precedence: the first that is set counts. */
 static const char *const rank_names[] = {"PWC_RANK", "PMIX_RANK", "SLURM_PROCID"};
 static const char *const size_names[] = {"PWC_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS",
                                          "SLURM_NTASKS"};
@@ -83,7 +83,7 @@ static int resolve_socket(const struct pwc_attr *attr, struct environment *out, 
         length = 0;
         if (geteuid() != 0 && runtime)
             length = snprintf(out->socket, sizeof(out->socket), "%s/pwcd/pwcd.sock", runtime);
-        /* A path that is too long stays, and is refused below. */
+        /* A path that is too long is kept here, and refused below. */
         if (length == 0 || ((size_t)length < sizeof(out->socket) && access(out->socket, F_OK) != 0))
             length = snprintf(out->socket, sizeof(out->socket), "%s", SYSTEM_SOCKET);
     }
@@ -114,7 +114,8 @@ static int resolve_job(const struct pwc_attr *attr, struct environment *out, cha
     return fits(length, sizeof(out->job), "job's name", why, why_size);
 }
 
-/* The name of an open job is the program's to choose: that of a launcher's job is a fixed job's. */
+/* The program must give the name of an open job: a launcher's job name belongs to a job of fixed
+ * size. */
 static int check_open(const struct pwc_attr *attr, char *why, size_t why_size)
 {
     if (attr->rank != 0) {

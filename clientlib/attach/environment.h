@@ -1,5 +1,5 @@
 /* This process's job and rank, and the socket of its daemon: from the attributes of pwc_init, else
- * from the environment. */
+ * from the environment. Thread: the caller of pwc_init. */
 #ifndef PWC_CLIENTLIB_ENVIRONMENT_H
 #define PWC_CLIENTLIB_ENVIRONMENT_H
 
@@ -11,7 +11,7 @@
 #define ENVIRONMENT_TIMEOUT_MS 30000
 
 struct environment {
-    char socket[ENVIRONMENT_SOCKET_MAX]; /* "@name": an abstract one (job_socket.h) */
+    char socket[ENVIRONMENT_SOCKET_MAX]; /* "@name": an abstract socket (job_socket.h) */
     char other[ENVIRONMENT_SOCKET_MAX];  /* to try when `socket` does not answer; or empty */
     char job[ENVIRONMENT_JOB_MAX];
     uint32_t rank;

@@ -1,6 +1,6 @@
 /*
- * Owns the control socket, the frame that is coming in, and its descriptors. Threads: one reader
- * and one writer at a time.
+ * Owns the control socket, the frame that is being received, and its descriptors. Threads: one
+ * reader and one writer at a time.
  */
 #include "clientlib/attach/frames.h"
 
@@ -42,7 +42,7 @@ void frames_close(struct frames *frames)
     *frames = (struct frames){.fd = -1};
 }
 
-/* 0 when the socket is ready, or has hung up, which the next call on it finds; -ETIMEDOUT. */
+/* 0 when the socket is ready, or has hung up (the next call on it fails then); -ETIMEDOUT. */
 static int wait_ready(int fd, short events, int64_t deadline)
 {
     struct pollfd poll_fd = {.fd = fd, .events = events};
@@ -98,7 +98,8 @@ int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64
                 continue;
             if (!begun)
                 return -ETIMEDOUT;
-            shutdown(frames->fd, SHUT_WR); /* after half a frame the other side cannot read on */
+            shutdown(frames->fd, SHUT_WR); /* after half a frame the daemon cannot find the next
+                                              one */
             return -ESHUTDOWN;
         }
         if (sent < 0)
@@ -117,9 +118,9 @@ int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64
     return 0;
 }
 
-/* Takes a message's descriptors into the frame: 0; -EPROTO where there are too many, and the rest
- * is closed. The kernel drops those that this process has no room for, so fewer may come than were
- * sent. */
+/* Takes a message's descriptors into the frame: 0; -EPROTO: there are too many, and the rest is
+ * closed. The kernel drops descriptors that this process has no room for, so fewer may arrive than
+ * were sent. */
 static int take_descriptors(struct frames *frames, struct msghdr *message)
 {
     int rc = 0;
@@ -161,7 +162,7 @@ static int grow(struct frames *frames, size_t want)
     return 0;
 }
 
-/* Reads on until `want` bytes of the frame are there. */
+/* Reads until `want` bytes of the frame are there. */
 static int read_to(struct frames *frames, size_t want, int64_t deadline)
 {
     _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE((FRAME_FDS_MAX + 1) * sizeof(int))];

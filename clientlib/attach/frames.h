@@ -1,7 +1,7 @@
 /*
- * Frames on the control socket: a 32-bit little-endian length, then that many bytes; descriptors
- * ride on a frame's bytes. The reader never reads past the end of a frame, so the descriptors
- * that come with the bytes belong to that frame.
+ * Frames on the control socket: a 32-bit little-endian length, then that many bytes. Descriptors
+ * are sent together with a frame's bytes. The reader never reads past the end of a frame, so
+ * descriptors that arrive with its bytes belong to that frame.
  *
  * Thread: one reader and one writer at a time, as daemon_link.c ensures.
  */
@@ -17,9 +17,9 @@
 
 struct frames {
     int fd;          /* a nonblocking stream socket; owned */
-    uint8_t *buffer; /* length word and body of the frame that is coming in */
+    uint8_t *buffer; /* length word and body of the frame that is being received */
     size_t capacity;
-    size_t have; /* bytes of it that have arrived */
+    size_t have; /* bytes of the frame that have arrived */
     int fds[FRAME_FDS_MAX];
     int fd_count;
 };
@@ -27,15 +27,15 @@ struct frames {
 void frames_init(struct frames *frames, int fd);
 void frames_close(struct frames *frames);
 
-/* Writes one frame whole. -ETIMEDOUT: not a byte has left. -ESHUTDOWN: the other side hung up, or
- * the deadline passed within the frame, and the stream cannot be used any more. */
+/* Writes one whole frame. -ETIMEDOUT: not a byte was sent. -ESHUTDOWN: the other side hung up, or
+ * the deadline passed within the frame: the stream cannot be used any more. */
 int frames_send(struct frames *frames, const uint8_t *body, size_t length, int64_t deadline);
 
 /*
  * Waits for one frame: 0 with *body and *length, valid until the next receive; its descriptors are
  * in frames->fds, and closed by the next receive unless they were taken (set to -1). -ETIMEDOUT:
- * the next call continues from here. -ESHUTDOWN: hung up. -EPROTO: a length or a number of
- * descriptors out of bounds.
+ * the next call continues with the same frame. -ESHUTDOWN: the other side hung up. -EPROTO: a
+ * length or a number of descriptors out of bounds.
  */
 int frames_receive(struct frames *frames, const uint8_t **body, size_t *length, int64_t deadline);
 

@@ -34,8 +34,8 @@ void fork_guard_close(struct fork_guard *guard)
     guard->word = NULL;
 }
 
-/* A handler may call on any client and context, so the mark belongs to the thread. With this TLS
- * model it is read without a call. */
+/* A handler may make calls on any client and context, so the mark belongs to the thread. This TLS
+ * model allows reading the mark without a function call. */
 static _Thread_local bool inside __attribute__((tls_model("initial-exec")));
 
 bool handler_on_this_thread(void)

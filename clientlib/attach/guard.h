@@ -1,11 +1,12 @@
 /*
- * Where a call must not run: in a child made by fork, and, where it may block, inside a handler.
+ * Checks where a call must not run: in a child made by fork, and, if the call may block, inside a
+ * handler.
  *
- * A forked child is recognised without a system call: the kernel wipes a page in the
- * child (MADV_WIPEONFORK), which in the process that made it holds a nonzero word.
+ * A forked child is recognised without a system call: the kernel clears a page in the child
+ * (MADV_WIPEONFORK), whose word is not 0 in the process that made it.
  *
- * Threads: any. The word never changes after fork_guard_open. Whether a handler runs is a state of
- * each thread on its own.
+ * Threads: any. The word never changes after fork_guard_open. The mark that a handler runs belongs
+ * to each thread.
  */
 #ifndef PWC_CLIENTLIB_GUARD_H
 #define PWC_CLIENTLIB_GUARD_H
@@ -25,9 +26,9 @@ static inline bool fork_guard_in_child(const struct fork_guard *guard)
     return *guard->word == 0;
 }
 
-/* This thread is inside a handler, of any context. */
+/* Whether this thread is inside a handler, of any context. */
 bool handler_on_this_thread(void);
-/* Around the call of a handler. */
+/* Called before and after a handler runs. */
 void handler_enter(void);
 void handler_leave(void);
 

@@ -6,10 +6,11 @@
 struct late {
     struct late *next;
     uint32_t id;
-    uint32_t session; /* the session of the context that the thing belongs to, if any */
+    uint32_t session; /* of the context that the thing belongs to; 0: none */
 };
 
-/* Whether the answer brings a thing, and the context that the thing belongs to. */
+/* Whether the answer will bring a thing, and the session of the context that the thing belongs
+ * to. */
 static bool asks_for_a_thing(const Pwc__ClientRequest *request, uint32_t *session)
 {
     *session = 0;
@@ -44,7 +45,8 @@ void late_note(struct late **list, const Pwc__ClientRequest *request)
     *list = late;
 }
 
-/* False: the answer brings nothing, as an error does. */
+/* Makes the request that ends the thing. False: the answer brings nothing: an error, for
+ * example. */
 static bool end_of(const Pwc__ClientReply *reply, uint32_t session, struct late_end *end)
 {
     pwc__client_request__init(&end->request);

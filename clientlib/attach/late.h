@@ -1,6 +1,6 @@
 /*
- * Owns what the library gives back unseen: things that the daemon makes after the caller that has
- * asked for them has given up.
+ * Things (contexts, segments, regions, remotes, programs, offloads) that the daemon makes after
+ * their caller has given up: the library gives them back. Owns the list of such requests.
  *
  *     request sent --> -ETIMEDOUT: late_note --> the answer comes: late_answer --> a request that
  *                                                                                  ends the thing
@@ -17,7 +17,7 @@
 /* A request whose caller has given up, until its answer comes. */
 struct late;
 
-/* The request that ends what an answer has brought; `request` points into it. */
+/* The request that ends what an answer has brought; `request` points into `what`. */
 struct late_end {
     Pwc__ClientRequest request;
     union {
@@ -30,10 +30,10 @@ struct late_end {
     } what;
 };
 
-/* Notes the request if its answer brings a thing that has to be given back. Without memory for that
- * the daemon keeps the thing until the client, or its context, ends. */
+/* Notes the request if its answer will bring a thing. Without memory for the note, the daemon keeps
+ * the thing until the client, or its context, ends. */
 void late_note(struct late **list, const Pwc__ClientRequest *request);
-/* An answer that no caller waits for. True: `end` is to be sent, without an id yet. */
+/* For an answer that no caller waits for. True: the caller gives `end` an id and sends it. */
 bool late_answer(struct late **list, const Pwc__ClientReply *reply, struct late_end *end);
 void late_destroy(struct late **list);
 

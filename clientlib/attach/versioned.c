@@ -1,4 +1,4 @@
-/* Owns sorted tables, and the views of them that contexts have. Threads: see versioned.h. */
+/* Owns sorted tables, and the views that contexts have of them. Threads: see versioned.h. */
 #include "clientlib/attach/versioned.h"
 
 #include <errno.h>

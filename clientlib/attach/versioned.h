@@ -1,11 +1,11 @@
 /*
- * A sorted table that any thread changes and contexts look into without a lock: each through a view
- * of its own, copied again when the table's generation has changed.
+ * A sorted table that any thread may change, and that contexts read without a lock: each context
+ * has a view of its own, a copy that is made again when the table's generation has changed.
  *
- * Every entry starts with a 64-bit key, by which they are sorted.
+ * Every entry starts with a 64-bit key, by which entries are sorted.
  *
- * Threads: a table, any, under its own lock, which is held for a copy at most; a view, its
- * context's.
+ * Threads: any for a table, under its lock, which is held for a copy at most; its context's for a
+ * view.
  */
 #ifndef PWC_CLIENTLIB_VERSIONED_H
 #define PWC_CLIENTLIB_VERSIONED_H
@@ -33,20 +33,20 @@ struct versioned_view {
     uint64_t generation;
 };
 
-/* Two neighbours, by key, that cannot both be in the table. */
+/* Whether two entries, adjacent by key, cannot both be in the table. */
 typedef bool versioned_clash(const void *left, const void *right);
 
 void versioned_init(struct versioned_table *table, size_t entry_bytes);
 void versioned_destroy(struct versioned_table *table);
-/* -EEXIST: it clashes with a neighbour; -ENOMEM. */
+/* -EEXIST: the entry clashes with an adjacent one; -ENOMEM. */
 int versioned_add(struct versioned_table *table, const void *entry, versioned_clash *clash);
-/* Nothing when no entry has this key. */
+/* Does nothing when no entry has this key. */
 void versioned_remove(struct versioned_table *table, uint64_t key);
 
 void versioned_view_destroy(struct versioned_view *view);
 int versioned_copy(struct versioned_view *view, struct versioned_table *table);
 
-/* Makes the view as new as the table: 0 or -ENOMEM. */
+/* Brings the view up to date with the table: 0 or -ENOMEM. */
 static inline int versioned_refresh(struct versioned_view *view, struct versioned_table *table)
 {
     if (atomic_load_explicit(&table->generation, memory_order_acquire) == view->generation)

@@ -15,7 +15,7 @@ void wake_daemon(struct pwc_ctx *ctx)
     FAULT(DOORBELL_RUNG);
 }
 
-/* Whether the wake-up is still due: it cannot be submitted while the submission ring is full, or a
+/* Submits a wake-up. Returns whether it is still due, because the submission ring is full, or a
  * Medium is being prepared in it. */
 static bool submit_wake(struct pwc_ctx *ctx, uint32_t remote, uint64_t peer)
 {

@@ -1,7 +1,7 @@
 /*
- * Wake-ups that a context asks for: the daemon's, by its eventfd, and those of neighbours, by a
- * SUBMIT_WAKE that the daemon carries out. A wake-up of a neighbour that cannot be submitted now is
- * due (neighbours.wakes_due) until wake_retry has submitted it.
+ * Wake-ups by a context: of the daemon, by its eventfd, and of neighbours, by a SUBMIT_WAKE that
+ * the daemon carries out. A neighbour's wake-up that cannot be submitted now is due
+ * (neighbours.wakes_due) until wake_retry has submitted it.
  *
  * Thread: the one that owns the context.
  */
@@ -11,11 +11,11 @@
 struct direct_pair;
 struct pwc_ctx;
 
-/* The daemon sleeps, and a submission for it is published. */
+/* Called when the daemon sleeps and a submission is published. */
 void wake_daemon(struct pwc_ctx *ctx);
-/* The target of a pair sleeps, and a record for it is shown. */
+/* Called when the target of a pair sleeps and a record for it is shown. */
 void wake_target(struct pwc_ctx *ctx, struct direct_pair *pair);
-/* Asks for all wake-ups that are due. */
+/* Tries again to submit all wake-ups that are due. */
 void wake_retry(struct pwc_ctx *ctx);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Reads the wake socket. A plain byte wakes the context; a note announces a new neighbour and
- * carries one descriptor. Thread: the one that owns the context.
+ * Owns nothing: reads the wake socket. A plain byte only wakes the context; a note announces a new
+ * neighbour, and has the descriptors of its pair and board. Thread: the one that owns the context.
  */
 #include "clientlib/attach/wake_socket.h"
 
@@ -20,7 +20,7 @@ static void take_descriptors(struct msghdr *message, int *fds)
     fds[PAIR_FD] = fds[BOARD_FD] = -1;
     if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS)
         memcpy(fds, CMSG_DATA(head),
-               head->cmsg_len - CMSG_LEN(0)); /* as many as `room` holds at most */
+               head->cmsg_len - CMSG_LEN(0)); /* at most as many as `room` holds */
 }
 
 /* Reads one message: the result of recvmsg. */
@@ -40,8 +40,8 @@ static ssize_t read_one(struct pwc_ctx *ctx)
 
     if (got > 0)
         take_descriptors(&message, fds);
-    /* Without its descriptor (this process can open no more) a note is dropped, and the origin goes
-     * on through the daemon. */
+    /* A note without its descriptor (this process can open no more) is dropped, and the origin
+     * continues through the daemon. */
     if (fds[PAIR_FD] >= 0 && got == sizeof(note)) {
         neighbours_add(&ctx->channel.neighbours, &note, fds[PAIR_FD], fds[BOARD_FD]);
         channel_peer_is_back(&ctx->channel, note.peer);

@@ -1,6 +1,6 @@
 /*
  * The wake socket: the daemon writes bytes that only wake, and a note with descriptors for each new
- * neighbour. session_shared.neighbours counts what there is to learn about neighbours.
+ * neighbour. session_shared.neighbours counts the changes among neighbours.
  *
  * Thread: the one that owns the context.
  */
@@ -9,7 +9,7 @@
 
 #include "clientlib/attach/context.h"
 
-/* Reads all that stands in the socket. Its hang-up ends the session. */
+/* Reads all that is in the socket. Its hang-up ends the session. */
 void wake_socket_read(struct pwc_ctx *ctx);
 
 /* The daemon's count of changes among the neighbours. */
@@ -17,7 +17,7 @@ static inline uint32_t neighbour_changes(const struct pwc_ctx *ctx)
 {
     return atomic_load_explicit(&ctx->channel.shared->neighbours, memory_order_acquire);
 }
-/* Neighbours have appeared or gone since neighbours_update. */
+/* Whether neighbours have appeared or gone since neighbours_update. */
 static inline bool neighbours_have_changed(const struct pwc_ctx *ctx)
 {
     return neighbour_changes(ctx) != ctx->neighbour_changes_seen;

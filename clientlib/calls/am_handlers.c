@@ -67,8 +67,8 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
         .arguments = arguments,
     };
     if (block->kind == SUBMIT_MEDIUM) {
-        /* The payload stands in the ring, which is the library's to write until the record is
-         * consumed; that of a neighbour's message stands in the copy. */
+        /* The payload is in the ring, and the library may write there until the record is consumed;
+         * for a neighbour's message it is in the library's copy. */
         am->payload = (void *)(uintptr_t)(arguments + block->arguments);
         am->length = block->payload_len;
     } else if (block->kind == SUBMIT_LONG) {
@@ -80,8 +80,9 @@ static int describe(struct pwc_ctx *ctx, const struct event_record *event, struc
     return rc;
 }
 
-/* Shows the requester's library that no reply will come. There is room for that. On failure the
- * session is over, and nothing is owed any more; a neighbour gets the answer in any case. */
+/* Shows the requester's library that no reply will come. There is always room for this. It can fail
+ * only when the session is over, and then no answer is needed; a neighbour gets the answer in any
+ * case. */
 static void reply_nothing(struct pwc_ctx *ctx, uint32_t token)
 {
     static const struct pwc_am_send empty = {.flags = PWC_NO_RCE | PWC_NO_LCE};

@@ -1,5 +1,5 @@
 /*
- * A context's handlers, and the one that is running.
+ * A context's handlers of active messages, and the state of the one that is running.
  *
  * Thread: the one that owns the context.
  */
@@ -18,7 +18,7 @@ struct handler {
 
 enum running {
     RUNNING_NONE = 0,
-    RUNNING_ONE_WAY, /* for a reply, or a request that is not replied to */
+    RUNNING_ONE_WAY, /* for a reply, or a request without a reply */
     RUNNING_REQUEST, /* for a request whose handler has not replied yet */
     RUNNING_REPLIED,
 };

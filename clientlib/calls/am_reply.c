@@ -1,6 +1,7 @@
 /*
- * Replies: to the request whose handler is running, once, the way that it came: through the answer
- * ring, or a pair. There is room: channel_route.c and direct_am.c say why.
+ * Replies to the request whose handler is running, at most one. A reply goes back the way that the
+ * request came: through the reply_submit ring, or a pair. There is always room: channel_route.c and
+ * direct_am.c say why.
  *
  * Thread: the one that owns the context.
  */
@@ -32,7 +33,8 @@ static int send_reply(struct pwc_ctx *ctx, uint64_t token, struct am_outgoing *m
     if (rc == 0 && m->dst && (m->dst->ctx != ctx || m->dst->peer != ctx->handlers.from))
         rc = -EINVAL;
     if (rc == 0 && m->dst && remote_is_unbound(m->dst))
-        rc = remote_make_ready(m->dst); /* -EDEADLK for a late one: inside a handler */
+        rc = remote_make_ready(m->dst); /* a late remote gives -EDEADLK, because this is inside a
+                                           handler */
     am_take_request(ctx, m, &own);
     if (rc == 0)
         rc = am_check(ctx, m, REPLY_FLAGS);

@@ -1,6 +1,6 @@
 /*
- * Requests: pwc_am_short, pwc_am_medium, pwc_am_long, and the Medium whose payload the caller
- * writes into the submission ring itself.
+ * Requests: pwc_am_short, pwc_am_medium, pwc_am_long, and a Medium whose payload the caller writes
+ * into the submission ring itself. Owns nothing.
  *
  * Thread: the one that owns the context.
  */

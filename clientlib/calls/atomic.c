@@ -31,7 +31,7 @@ static_assert((int)PWC_FETCH_MAX == (int)SUBMIT_FETCH_MAX &&
 
 enum { ATOMIC_FLAGS = PWC_NO_LCE | PWC_NO_RCE | PWC_FENCE | PWC_UNORDERED | PWC_NOTIFY };
 
-/* Operands of a READ, which mean nothing. */
+/* The operands of a READ, which have no meaning. */
 static const uint8_t no_operands[8 * SUBMIT_FETCH_MAX];
 
 static unsigned rights_needed(const struct atomic_call *a)
@@ -168,7 +168,7 @@ static int run_waiting(struct atomic_call *a)
 
     if (rc < 0)
         return rc;
-    room.event = true; /* in any case, because it may fail */
+    room.event = true; /* also with PWC_NO_LCE, because the operation may fail */
     a->flags &= ~(unsigned)PWC_WAIT;
     do {
         struct atomic_call again = *a;

@@ -1,4 +1,4 @@
-/* One call of pwc/atomic.h, as it goes through the library. Thread: the one that owns the context.
+/* One call of pwc/atomic.h, as the library passes it on. Thread: the one that owns the context.
  */
 #ifndef PWC_CLIENTLIB_ATOMIC_H
 #define PWC_CLIENTLIB_ATOMIC_H

@@ -7,11 +7,12 @@
  *     pair_counts of each pair    its origin writes                  |    arrived
  *                                                                    +----- when the pair goes
  *
- * Each word has one writer and only grows. Reading and the fold of a pair that goes are done by the
- * same thread, so the sum never falls. Letter P of shm_ring/counts.h puts data before its count.
+ * Each word has one writer and only grows. One thread reads the words, and adds the count of a pair
+ * that is going to `client`, so the sum never falls. Letter P of shm_ring/counts.h puts data before
+ * its count.
  *
- * A sleeper arms the bells of session and pairs as every wait does, then looks at the sum again.
- * An arrival without an event rings only where the sleeper has said that it waits for counts.
+ * A sleeper arms the bells of session and pairs as every wait does, then looks at the sum again. An
+ * arrival without an event rings a bell only where the sleeper has set `awaited`.
  *
  * Thread: the one that owns the context.
  */
@@ -26,7 +27,8 @@
 #include "shm_ring/doorbell.h"
 
 enum {
-    LOOK_NS = 1000000, /* between two looks of a sleeper that owes somebody a wake-up */
+    LOOK_NS = 1000000, /* between two looks of a sleeper whose wake-ups of neighbours are still
+                          due */
 };
 
 /* The condition of one wait. */
@@ -56,7 +58,7 @@ static uint64_t sum_of(struct pwc_ctx *ctx, enum pwc_counter which)
     return 0;
 }
 
-/* Whether local events must be looked at: some bring ends that the library counts. */
+/* Whether local events must be collected, because the library counts operations by their events. */
 static bool counts_by_events(const struct pwc_ctx *ctx, enum pwc_counter which)
 {
     const struct channel *ch = &ctx->channel;
@@ -72,7 +74,8 @@ int pwc_counter_read(pwc_ctx *ctx, enum pwc_counter which, uint64_t *out)
         return -EOWNERDEAD;
     if (!is_counter(which))
         return -EINVAL;
-    /* A handler runs while a neighbour's ring is being read: the list stays as it is until then. */
+    /* Inside a handler a neighbour's ring is being read, so the list of neighbours must not
+     * change. */
     if (neighbours_have_changed(ctx) && client_may_block(ctx->client) == 0)
         neighbours_update(ctx, neighbour_changes(ctx));
     rc = counts_by_events(ctx, which) ? channel_collect(&ctx->channel) : 0;
@@ -105,8 +108,8 @@ static unsigned kinds_of(const struct pwc_ctx *ctx, const struct until *u)
     return counts_by_events(ctx, u->which) ? PWC_LOCAL | PWC_MESSAGE : PWC_MESSAGE;
 }
 
-/* Does the work of this context that others may wait for. Returns 0, or the error for which no
- * further wait is of use. */
+/* Does the work of this context that others may wait for. Returns 0, or the error that makes
+ * waiting useless. */
 static int progress(struct pwc_ctx *ctx, const struct until *u)
 {
     int rc = wait_collect(ctx, kinds_of(ctx, u));
@@ -114,7 +117,7 @@ static int progress(struct pwc_ctx *ctx, const struct until *u)
     return rc == 0 ? channel_state(&ctx->channel) : rc;
 }
 
-/* Arrivals without an event ring from here on, or no longer. */
+/* Sets whether arrivals without an event ring a bell from now on. */
 static void await_counts(struct pwc_ctx *ctx, bool awaited)
 {
     struct neighbours *n = &ctx->channel.neighbours;

@@ -22,11 +22,11 @@ enum {
     NAP_MS = 1,
 };
 
-/* How long to wait for the answer to a rank that has given up: a busy home may need a while. */
+/* How long a rank that has given up waits for the answer: a busy home may need time. */
 #define ANSWER_NS INT64_C(5000000000)
 
 struct gathering {
-    uint8_t *all; /* NULL: this rank has no use for them */
+    uint8_t *all; /* NULL: the call is a barrier */
     uint64_t total;
     uint64_t received;
 };
@@ -55,7 +55,7 @@ struct waiting {
     bool given_up;
 };
 
-/* Makes the exchange fail for all ranks; the answer names the ranks that have not come. */
+/* Makes the exchange fail for all ranks; the answer names the missing ranks. */
 static void give_up(struct waiting *w)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -69,7 +69,8 @@ static void give_up(struct waiting *w)
     (void)daemon_send(&w->ctx->client->link, &request);
 }
 
-/* Sleeps until an event, or something on the link, or the deadline. poll skips what is -1. */
+/* Sleeps until an event, a frame on the link, or the deadline. poll ignores descriptors that are
+ * -1. */
 static void sleep_beside(struct pwc_ctx *ctx, int fd, int bell, int64_t deadline)
 {
     struct pollfd polled[] = {{.fd = ctx->wake_fd, .events = POLLIN},
@@ -80,7 +81,7 @@ static void sleep_beside(struct pwc_ctx *ctx, int fd, int bell, int64_t deadline
     wake_socket_read(ctx);
     if (wait_arm_drained(ctx, DOORBELL_FD, PWC_MESSAGE) != 0)
         return;
-    /* No bell rings when there is room for a reply. */
+    /* No bell rings when a reply gets room. */
     if ((bell < 0 || channel_holds_request(&ctx->channel)) && (ms < 0 || ms > NAP_MS))
         ms = NAP_MS;
     wait_asleep(ctx, clock_now());
@@ -90,7 +91,7 @@ static void sleep_beside(struct pwc_ctx *ctx, int fd, int bell, int64_t deadline
     teams_disarm(ctx);
 }
 
-/* Runs handlers and keeps events, since the ranks that we wait for may wait for these. */
+/* Runs handlers and keeps events, because the ranks that we wait for may wait for that. */
 static void work(void *context, int fd, int bell, int64_t deadline)
 {
     struct waiting *w = context;
@@ -130,7 +131,7 @@ static int exchange_all(pwc_ctx *ctx, const void *mine, size_t len, void *all)
     request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
     request.exchange = &exchange;
     limit = deadline_after_ms(client->link.timeout_ms);
-    /* A restarted daemon knows nothing of the call, and asking once more does no harm. */
+    /* A restarted daemon does not know the call. Asking again is harmless. */
     do {
         struct waiting waiting = {.ctx = ctx, .sequence = exchange.sequence, .give_up_at = limit};
         const struct daemon_meanwhile meanwhile = {
@@ -144,7 +145,7 @@ static int exchange_all(pwc_ctx *ctx, const void *mine, size_t len, void *all)
         rc = daemon_call_meanwhile(&client->link, &request, PWC__CLIENT_REPLY__BODY_EXCHANGED,
                                    accept_piece, &gathering, &meanwhile);
     } while (rc == -ECONNABORTED);
-    /* Origins may have bound us before they came here too. */
+    /* Ranks may have bound us before they called the exchange. */
     if (neighbours_have_changed(ctx))
         neighbours_update(ctx, neighbour_changes(ctx));
     return rc;

@@ -1,8 +1,8 @@
 /*
  * Owns nothing: completes what the contexts of a client have submitted, before the client detaches.
  *
- * Nobody takes events any more, so they are taken and dropped here. Peers whose operations wait for
- * room in our rings continue, and handlers of messages still run.
+ * The program takes no more events, so they are taken and dropped here. So peers whose operations
+ * wait for room in our rings continue; handlers of messages still run.
  *
  * Thread: the caller of pwc_finalize, alone with the client.
  */
@@ -30,8 +30,8 @@ static int drop_events(struct pwc_ctx *ctx, unsigned kinds, uint64_t *failed)
     return n;
 }
 
-/* Looks at each context once. Returns whether one of them has still to wait; *idle is the last of
- * these that had no event. */
+/* Looks at each context once. Returns whether one of them must still wait; *idle is the last of the
+ * waiting contexts that had no event. */
 static bool look(struct pwc_client *client, uint64_t *failed, struct pwc_ctx **idle)
 {
     bool waits = false;
@@ -49,7 +49,7 @@ static bool look(struct pwc_client *client, uint64_t *failed, struct pwc_ctx **i
     return waits;
 }
 
-/* An operation that was given a request has no event: its failure stands in the request. */
+/* An operation with a request has no event: its failure is noted in the request. */
 static uint64_t failed_requests(const struct pwc_client *client)
 {
     uint64_t count = 0;

@@ -1,11 +1,12 @@
 /*
- * Flush: until everything, or everything towards one peer, has ended, or the timeout has passed.
+ * Flush: waits until everything, or everything towards one peer, has ended, or the timeout has
+ * passed.
  *
- * Local events that come meanwhile are kept for later probes, so that gets whose data comes through
- * a copy are really done. Handlers of messages run, and remote events are kept before they fill
- * their ring, since peers may wait for us as we wait for them. For one peer a SUBMIT_FLUSH goes
- * along its queue, whose own event the channel swallows; for all peers the session's count of ended
- * operations shows the end.
+ * Local events that arrive meanwhile are kept for later probes; collecting them also copies the
+ * data of gets to its destination. Handlers of messages run, and remote events are kept before they
+ * fill their ring, because peers may wait for us as we wait for them. For one peer a SUBMIT_FLUSH
+ * follows the peer's operations, and the channel takes its event itself; for all peers the
+ * session's count of ended operations shows the end.
  *
  * Thread: the one that owns the context.
  */
@@ -39,15 +40,15 @@ static int flush_all(struct pwc_ctx *ctx, int64_t deadline)
         wait_for_due_wakes(ctx);
     if (rc == -ETIMEDOUT && flush_has_ended(ctx))
         rc = 0;
-    /* After a request was used in this context, one may still be under way, since operations of a
-     * request end with their events. */
+    /* Operations with a request end when their events are collected. So if this context has used
+     * requests, collect once more. */
     if (rc == 0 && ctx->channel.requests.chunk_count > 0)
         rc = channel_collect(&ctx->channel);
     return rc < 0 ? rc : 0;
 }
 
-/* Submits the SUBMIT_FLUSH to wait for. The last one serves again where it has not ended and
- * nothing was submitted since, so that a caller that only looks does not fill the ring. */
+/* Submits the SUBMIT_FLUSH to wait for, unless the last one has not ended and nothing was submitted
+ * since: so a caller that polls with timeout 0 does not fill the ring. */
 static int begin_flush(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline)
 {
     struct channel *ch = &ctx->channel;
@@ -87,7 +88,7 @@ int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline)
     begin_waiting(ctx);
     rc = begin_flush(ctx, remote, deadline);
     if (rc < 0)
-        return rc; /* nothing was submitted whose end the caller could await */
+        return rc; /* no SUBMIT_FLUSH was submitted */
     while (rc == 0 && ctx->channel.flushed < remote->flush)
         rc = wait_pass(ctx, deadline);
     return rc == -ETIMEDOUT && ctx->channel.flushed >= remote->flush ? 0 : rc;

@@ -8,8 +8,8 @@
  * passed: as pwc_flush. */
 int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline);
 
-/* All that this context has submitted, and each bind that it has started, has ended. The end of an
- * operation with a slot is seen when its event is collected. */
+/* Whether all that this context has submitted, and each bind that it has started, has ended. An
+ * operation with a slot ends when its event is collected. */
 bool flush_has_ended(const struct pwc_ctx *ctx);
 
 #endif

@@ -16,7 +16,7 @@ static bool name_valid(const char *name)
     return length > 0 && length <= PWC_NAME_MAX && name[length] == '\0';
 }
 
-/* 0, or the error with its text, at the start of a call. */
+/* Checks at the start of a call: 0, or the error with its text. */
 static int begin(struct pwc_client *client, const char *name)
 {
     int rc = client_may_ask(client);
@@ -49,7 +49,7 @@ int pwc_publish(pwc_client *client, const char *name, const void *data, size_t l
     publish.data.len = len;
     request.body_case = PWC__CLIENT_REQUEST__BODY_PUBLISH;
     request.publish = &publish;
-    do /* a daemon that was started anew may have published it or not: once more does no harm */
+    do /* a restarted daemon may or may not have published it; publishing again is harmless */
         rc = daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
     while (rc == -ECONNABORTED);
     return rc;
@@ -71,10 +71,10 @@ int pwc_unpublish(pwc_client *client, const char *name)
     while ((rc = daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL)) ==
            -ECONNABORTED)
         again = true;
-    return rc == -ENOENT && again ? 0 : rc; /* the daemon that was started anew had done it */
+    return rc == -ENOENT && again ? 0 : rc; /* the daemon had done it before its restart */
 }
 
-/* Where what was found goes. */
+/* Where accept_found copies the data. */
 struct finding {
     void *data;
     size_t room, length;
@@ -92,7 +92,7 @@ static int accept_found(void *context, const Pwc__ClientReply *reply, int *fds, 
     return 1;
 }
 
-/* Waits no longer for the answer to a lookup. */
+/* Asks the daemon to end a lookup that waits. */
 static void give_up(struct pwc_client *client, uint32_t lookup_id)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;

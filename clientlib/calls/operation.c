@@ -75,7 +75,7 @@ int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, co
     return rc;
 }
 
-/* A reply is submitted at once or not at all, and cannot wait for staging. */
+/* Submits a payload from loose memory. A reply cannot use staging, because it may not wait. */
 static __attribute__((noinline, cold)) int submit_loose(struct pwc_ctx *ctx,
                                                         const struct operation *op, const void *src)
 {

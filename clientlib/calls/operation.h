@@ -1,5 +1,5 @@
 /*
- * One operation on its way into a ring: what puts, gets and active messages have in common.
+ * One operation before its submission: the common part of puts, gets and active messages.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
  * lock (except a copy of the span table when a region was added or removed).
@@ -14,11 +14,12 @@
 struct operation {
     struct channel_outbox *outbox;
     struct submit_record record;
-    const void *lid; /* its bytes, where lid_len is not 0 */
-    const void *rid; /* its bytes, where rid_len is not 0; NULL for a message, which has a block */
+    const void *lid; /* the id's bytes, if lid_len is not 0 */
+    const void *rid; /* the id's bytes, if rid_len is not 0; NULL for a message, which has a
+                        block */
     const struct message *block; /* head of a message's block */
-    const uint64_t *arguments;   /* as many as it says */
-    const void *payload;         /* packed, or a Medium's */
+    const uint64_t *arguments;   /* as many as the block says */
+    const void *payload;         /* of a packed put or a Medium */
 };
 
 /* Checks the local id and the flags: 0, -EINVAL, -EOWNERDEAD. */
@@ -32,7 +33,7 @@ static inline int operation_check(const struct pwc_ctx *ctx, const pwc_cid *lid,
     return 0;
 }
 
-/* A notification is what a program asked for, so it is never suppressed, and its id is by value. */
+/* The id of a notification is by value, and its event cannot be switched off. */
 static inline bool operation_rid_valid(const pwc_cid *rid, unsigned flags)
 {
     return rid->size <= PWC_CID_MAX &&
@@ -50,8 +51,8 @@ static inline struct pwc_request *operation_request(struct pwc_ctx *ctx, const p
                : NULL;
 }
 
-/* The flags of an operation through the daemon that has a request: such an operation always reports
- * its end. */
+/* The flags of an operation through the daemon that has a request, which must always report its
+ * end. */
 static inline unsigned operation_request_flags(unsigned flags)
 {
     return (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_SLOT;
@@ -84,17 +85,17 @@ static inline void operation_set_rid(struct operation *op, const pwc_cid *rid)
 
 /* Checks that a whole range lies in a region of this client: 0, -EFAULT, -ENOMEM. */
 int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length);
-/* Names the source of record->length bytes by segment and offset, and brings its copy, if it has
- * one, up to date: 0, -EFAULT, -ENOMEM. */
+/* Sets segment and offset of a source of record->length bytes; if its region is a copy, copies the
+ * bytes there. 0, -EFAULT, -ENOMEM. */
 int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src);
 /* Submits an operation as it is: 0, or as channel_submit. */
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
-/* Makes the submission that has begun in this ring visible. */
+/* Publishes the submission that was begun in this ring. */
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox);
 /*
- * Submits an operation with record.length bytes from `src`: packed behind the record up to
- * packed_max, else from a region of ours, else through staging (series.h). Only a reply fails where
- * its source is in no region: -EFAULT; -EMSGSIZE: too long to be packed in a ring so small.
+ * Submits an operation with record.length bytes from `src`: packed after the record up to
+ * packed_max, else from a region of ours, else through staging (series.h). A reply whose source is
+ * in no region fails: -EFAULT; or -EMSGSIZE: its payload may be packed, but the ring is too small.
  */
 int operation_submit_payload(struct pwc_ctx *ctx, struct operation *op, const void *src);
 

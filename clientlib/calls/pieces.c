@@ -14,7 +14,8 @@ static void drop_dimension(struct pwc_shape *s, uint32_t d)
     }
 }
 
-/* Removes dimensions of one index; joins the innermost contiguous dimensions to the element. */
+/* Removes dimensions with one index; merges the innermost dimensions, where contiguous, into the
+ * element. */
 static int fold(struct pwc_shape *s)
 {
     for (uint32_t d = s->dims; d-- > 0;)
@@ -95,7 +96,7 @@ int pieces_extent(const struct pieces *p, struct pieces_extent *out)
     return rc;
 }
 
-/* Addresses wrap, as unsigned numbers do: each piece is checked for itself. */
+/* Addresses may wrap around as unsigned numbers: each piece is checked on its own. */
 static void move(struct pwc_piece *piece, ptrdiff_t remote, ptrdiff_t local, size_t times)
 {
     piece->off += (uint64_t)remote * times;

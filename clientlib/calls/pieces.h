@@ -1,10 +1,10 @@
 /*
- * The pieces of a vector or a shape, one after the other, without those of no bytes. Pieces of a
- * list are joined where they are adjacent on both sides, pieces of a shape where its dimensions are
+ * The pieces of a vector or a shape, one after the other, without empty pieces. Pieces of a list
+ * are joined where they are adjacent on both sides, pieces of a shape where its dimensions are
  * contiguous. The pieces of a shape are made one at a time, by pieces_next. To go over the pieces
- * again, copy the struct before.
+ * again, copy the struct first.
  *
- * Thread: any, each struct with its caller.
+ * Thread: any; a struct belongs to its caller.
  */
 #ifndef PWC_CLIENTLIB_PIECES_H
 #define PWC_CLIENTLIB_PIECES_H
@@ -13,34 +13,36 @@
 #include "pwc/vector.h"
 
 struct pieces {
-    const struct pwc_piece *list; /* the next of a vector, or NULL: a shape */
+    const struct pwc_piece *list; /* for a vector, the rest of its list; NULL: a shape */
     size_t left;           /* pieces left in the list, or in the innermost dimension of a shape */
-    struct pwc_piece next; /* for a list, a piece taken and not joined yet */
+    struct pwc_piece next; /* for a list, a piece that was taken, and may be joined with later
+                              ones */
     ptrdiff_t local_stride, remote_stride; /* of a shape's innermost dimension */
     struct pwc_shape outer;                /* the other dimensions of a shape */
-    size_t index[4];                       /* in these */
+    size_t index[4];                       /* position in the dimensions of `outer` */
 };
 
-/* Describes all pieces of a shape together, without making any. */
+/* Describes all pieces of a shape together, without making them. */
 struct pieces_extent {
     uint64_t count;
-    size_t length;      /* of each */
+    size_t length;      /* of each piece */
     uint64_t from, end; /* offsets in the region: start of the lowest piece, end of the highest */
 };
 
 void pieces_of_vector(struct pieces *p, const struct pwc_piece *list, size_t n);
-/* 0; -EINVAL: it is no shape; -EMSGSIZE: its elements have more bytes than there are addresses. */
+/* 0; -EINVAL: `shape` is not valid; -EMSGSIZE: its elements have more bytes than there are
+ * addresses. */
 int pieces_of_shape(struct pieces *p, uint64_t off, void *local, const struct pwc_shape *shape);
 
 /* Checks a shape with elements, before its first piece is taken: 0; -E2BIG: over PWC_PIECES_MAX
- * pieces; -ERANGE: offsets that no region has. */
+ * pieces; -ERANGE: offsets overflow. */
 int pieces_extent(const struct pieces *p, struct pieces_extent *out);
 
 /* The steps of pieces_next for a list, and for the end of a shape's innermost dimension. */
 bool pieces_next_listed(struct pieces *p, struct pwc_piece *out);
 void pieces_carry(struct pieces *p);
 
-/* False: there are no more. */
+/* Gives the next piece. False: there are no more. */
 static inline bool pieces_next(struct pieces *p, struct pwc_piece *out)
 {
     if (p->list)

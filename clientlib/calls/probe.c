@@ -1,9 +1,10 @@
 /*
  * Probe, wait, and the descriptor that becomes readable.
  *
- * Two ways to be woken: in pwc_wait by a futex on the session's event bell; through pwc_fd, and
- * while binds are under way, by a byte on the wake socket, which an empty probe arms once pwc_fd
- * has been called. The wake socket also hangs up when the daemon dies, for which no bell rings.
+ * A context is woken in one of two ways: in pwc_wait by a futex on the session's event bell;
+ * through pwc_fd, or while binds are under way, by a byte on the wake socket. Once pwc_fd has been
+ * called, an empty probe arms the wake socket. No bell rings when the daemon dies, but the wake
+ * socket hangs up.
  *
  * Thread: the one that owns the context.
  */
@@ -24,8 +25,9 @@ enum {
     KINDS_ALL = PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE | PWC_NOTIFICATION | PWC_OFFLOAD | PWC_PEER,
 };
 
-/* The work that is due at the end of a probe that gave `rc`, and has room for `max` events. Pieces
- * that go on may bring events, so that the probe finds some after all: as channel_probe_n. */
+/* The work that is due at the end of a probe, whose result was `rc`. When this submits pieces,
+ * events may have been kept: an empty probe then looks again, for up to `max` events, as
+ * channel_probe_n. */
 static __attribute__((noinline)) int do_due(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
                                             struct pwc_event *events, unsigned max, int rc)
 {
@@ -36,7 +38,8 @@ static __attribute__((noinline)) int do_due(struct pwc_ctx *ctx, pwc_peer peer, 
     return rc;
 }
 
-/* As channel_probe_n, after the daemon's news of neighbours, and before the wake-ups that are due.
+/* channel_probe_n; first takes changes among neighbours, and afterwards submits wake-ups that are
+ * due.
  */
 static inline int probe_batch(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
                               struct pwc_event *events, unsigned max)
@@ -71,7 +74,8 @@ static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
     return rc;
 }
 
-/* After an empty probe: makes the descriptor readable when something comes. */
+/* After an empty probe: arms the bell, so that the descriptor becomes readable when something
+ * arrives. */
 static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
     int rc = 0;
@@ -123,11 +127,11 @@ static int probe_awhile(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
 }
 
 /*
- * For a wait on one peer that has found nothing: 0, and it may continue; 1, and it has an event
- * after all; or -EHOSTDOWN: the peer has ended, and nothing is left that could bring one.
+ * For a wait on one peer that has found no event. 0: it may continue; 1: *out is an event after
+ * all; -EHOSTDOWN: the peer has ended, and no event can come any more.
  *
- * The search for the end takes what has come since the last probe from the ring, and keeps it. No
- * bell rings for that any more, so it is probed for at once.
+ * The search for the peer's end moves events that arrived since the last probe from the ring to the
+ * kept ones. No bell rings for these, so they are probed for at once.
  */
 static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
@@ -143,7 +147,7 @@ static int look_for_end(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, stru
     if (rc != 0 || !over || binds_await(ctx, peer))
         return rc;
     remote = bound_of_peer(&ctx->bound, peer);
-    /* The ends of operations may come after the end of their peer. */
+    /* Operations may end after their peer has ended. */
     if (remote && (kinds == 0 || kinds & PWC_LOCAL) && flush_peer(ctx, remote, 0) != 0)
         return 0;
     rc = probe_once(ctx, peer, kinds, out);

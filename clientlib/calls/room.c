@@ -27,7 +27,8 @@ void room_asks(struct room *room)
         room->deadline = deadline_after_ms(room->ctx->client->link.timeout_ms);
 }
 
-/* Only the caller's own probes make room for the ends of operations to neighbours. */
+/* Whether the room for ends of operations to neighbours is full: only the caller's own probes make
+ * room there. */
 static bool is_full_of_ends(const struct room *room)
 {
     const struct channel *ch = &room->ctx->channel;
@@ -36,12 +37,13 @@ static bool is_full_of_ends(const struct room *room)
            channel_own_room(ch, room->id_bytes + ch->set_aside) < 0;
 }
 
-/* Where the id of the event that the last probe has shown may stand. */
+/* Copies of the two places that may hold the id of the last probe's event. */
 struct shown {
     uint8_t session[EVENT_BYTES_MAX], neighbour[EVENT_BYTES_MAX];
 };
 
-/* Whether the ids of the operation that is to be tried again, or its source, stand in that id. */
+/* Lets time pass. Afterwards these places are as before, because the ids or the source of the
+ * operation that is tried again may point there. */
 static int pass(struct pwc_ctx *ctx, int64_t deadline)
 {
     struct channel *ch = &ctx->channel;

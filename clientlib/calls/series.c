@@ -6,9 +6,9 @@
 #include "clientlib/attach/wake.h"
 
 enum {
-    SERIES_MAX = 64, /* in the queue of a context */
+    SERIES_MAX = 64, /* operations in the queue of a context */
     PIECE_BYTES = GRAINS_PIECE * GRAIN_BYTES,
-    ID_BYTES = SESSION_ID_MAX, /* of a remote id, or of a block */
+    ID_BYTES = SESSION_ID_MAX, /* bytes of a remote id, or of a block */
 };
 
 static_assert(ID_BYTES >= sizeof(struct message) + 8 * SESSION_ARGUMENTS_MAX &&
@@ -18,13 +18,13 @@ static_assert(ID_BYTES >= sizeof(struct message) + 8 * SESSION_ARGUMENTS_MAX &&
 /* An operation in the queue. */
 struct series {
     struct series *next;
-    struct submit_record record; /* as it was asked for; but of `whole` its lid is the slot */
+    struct submit_record record; /* as the caller asked; with `whole`, lid is the slot */
     uint8_t *memory;             /* source or destination */
     uint64_t done;               /* bytes in pieces that are submitted */
-    pwc_peer peer;               /* that is held */
-    uint32_t slot;               /* pending.h: of its end */
-    bool whole;                  /* the operation goes as one record */
-    bool is_short;               /* a get that may use the grains for those */
+    pwc_peer peer;               /* the peer that is held */
+    uint32_t slot;               /* slot of its end (pending.h) */
+    bool whole;                  /* the operation is one record */
+    bool is_short;               /* a short get, which may use the grains for short gets */
     bool dropped;                /* its destination is not filled any more */
     bool queued;
     uint8_t id[ID_BYTES]; /* bytes of the remote id, or the block, padded to 8 */
@@ -32,12 +32,12 @@ struct series {
 
 enum step {
     STEP_ON,   /* a piece is submitted */
-    STEP_OVER, /* so is the last record */
+    STEP_OVER, /* the last record is submitted */
     STEP_FULL, /* staging has no room */
-    STEP_WAITS /* rings have none; or the session is over */
+    STEP_WAITS /* rings have no room, or the session is over */
 };
 
-/* Its target has no handlers, so that an active message, too, is led off its way. */
+/* This pair's target has no handlers, so that active messages, too, take the slow way. */
 static struct pair_shared no_target;
 const struct direct_pair series_pair = {.by_daemon = true, .writer.shared = &no_target};
 
@@ -66,8 +66,8 @@ static pwc_peer peer_of(const struct pwc_ctx *ctx, uint32_t handle)
     return remote ? remote->peer : PWC_ANY;
 }
 
-/* All remotes of a peer leave their fast way, or take it again. Those with a pair of their own ask
- * for their path in any case, since it is the daemon's. */
+/* Makes all remotes of a peer leave their fast way, or return to it. Remotes with a pair of their
+ * own are not marked: their calls choose a path each time, and it is the daemon's now. */
 static void mark_remotes(struct pwc_ctx *ctx, pwc_peer peer, const struct direct_pair *from,
                          const struct direct_pair *to)
 {
@@ -86,7 +86,8 @@ void series_adopt(struct pwc_ctx *ctx, struct pwc_remote *remote)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* Flags of a record that is not the end; a fence holds back the first one, and so all. */
+/* Flags of a record that is not the end. Only the first record has the fence, which so holds back
+ * all. */
 static uint16_t piece_flags(const struct series *s)
 {
     uint32_t flags = s->record.flags &
@@ -97,7 +98,7 @@ static uint16_t piece_flags(const struct series *s)
     return (uint16_t)(flags | SUBMIT_NO_RCE | SUBMIT_SLOT | SUBMIT_MORE);
 }
 
-/* Room for the record in the ring, to be committed: 0 with the place behind the record in *at. */
+/* Reserves room for the record in the ring: 0, with *at the place after the record; or -EAGAIN. */
 static int begin(struct pwc_ctx *ctx, const struct submit_record *record, uint8_t **at)
 {
     return channel_begin(&ctx->channel, &ctx->channel.submit, record, at) < 0 ? -EAGAIN : 0;
@@ -111,8 +112,8 @@ static void commit(struct pwc_ctx *ctx, const struct series *s, const struct sub
         wake_daemon(ctx);
 }
 
-/* Submits a record whose payload of record->length bytes goes through staging, from or to `memory`.
- * Its lid is its slot. */
+/* Submits a record whose payload of record->length bytes passes through staging, from or to
+ * `memory`. record->lid is its slot. */
 static enum step submit_payload(struct pwc_ctx *ctx, const struct series *s,
                                 struct submit_record *record, uint8_t *memory)
 {
@@ -176,7 +177,7 @@ static enum step submit_piece(struct pwc_ctx *ctx, struct series *s)
     return STEP_ON;
 }
 
-/* The end of a series, which brings what the operation shows its target. */
+/* The last record of a series, which has the event, signal or message for the target. */
 static struct submit_record end_record(const struct series *s)
 {
     struct submit_record record = s->record;
@@ -194,7 +195,7 @@ static struct submit_record end_record(const struct series *s)
     return record;
 }
 
-/* The end of a series that has failed: nothing of it is shown to the target. */
+/* The last record of a series that has failed: the target gets no event. */
 static struct submit_record failed_record(const struct series *s)
 {
     return (struct submit_record){
@@ -232,7 +233,7 @@ static enum step step(struct pwc_ctx *ctx, struct series *s)
 
 /* ---- the queue ------------------------------------------------------------------------------ */
 
-/* Puts `list`, up to its `last`, in front of what is queued. */
+/* Puts `list`, up to its `last`, at the front of the queue. */
 static void put_in_front(struct series_queue *q, struct series *list, struct series *last)
 {
     if (!last)
@@ -338,7 +339,7 @@ void series_drop(struct pwc_ctx *ctx)
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-/* Before the first one of a context: memory for all. */
+/* Before the first series of a context: gets memory for all, and staging. */
 static int prepare(struct pwc_ctx *ctx)
 {
     struct series_queue *q = &ctx->series;
@@ -378,7 +379,7 @@ static void keep_id(struct series *s, const struct operation *op)
     }
 }
 
-/* The slot for the end: its number, or -EAGAIN. */
+/* Takes the slot for the operation's end: its number, or -EAGAIN. */
 static int64_t begin_slot(struct pwc_ctx *ctx, const struct series *s, const pwc_cid *lid,
                           unsigned flags)
 {
@@ -390,7 +391,7 @@ static int64_t begin_slot(struct pwc_ctx *ctx, const struct series *s, const pwc
                     : pending_begin_vector(p, lid, flags, record->kind, record->length);
 }
 
-/* The record of an operation that goes as one. */
+/* Sets the slot in the record of an operation that is one record. */
 static void settle_on_slot(struct series *s)
 {
     s->record.flags =
@@ -398,7 +399,7 @@ static void settle_on_slot(struct series *s)
     s->record.lid = s->slot;
 }
 
-/* Short gets find their place at once, or are refused: so no peer is held for them. */
+/* A short get is submitted at once or refused, so that it never holds its peer. */
 static int submit_short(struct pwc_ctx *ctx, struct series *s)
 {
     if (submit_whole(ctx, s) == STEP_OVER) {

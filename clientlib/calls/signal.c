@@ -1,5 +1,5 @@
 /*
- * Put with signal: checks what can be checked here, finds the memory, submits.
+ * Put with signal: checks the arguments, finds the memory, submits. Owns nothing.
  *
  * Thread: the one that owns the context. No system call unless the daemon or the target sleeps, no
  * allocation, no lock (except a copy of the span table when a region was added or removed).
@@ -17,7 +17,7 @@ enum {
         PWC_NO_LCE | PWC_LCE_SOURCE | PWC_FENCE | PWC_UNORDERED | (unsigned)SUBMIT_PROTOCOL,
 };
 
-/* Payload and word need the right to write, also where there is no payload. */
+/* The word needs the right to write, so the call does, even without a payload. */
 static int check(const struct pwc_ctx *ctx, const struct pwc_remote *dst, uint64_t off, size_t len,
                  const struct signal *s, const pwc_cid *lid, unsigned flags)
 {
@@ -51,7 +51,7 @@ static int signal_by_daemon(struct pwc_ctx *ctx, const struct pwc_remote *dst, u
     return operation_submit_payload(ctx, &op, src);
 }
 
-/* `lid` is that of an event. */
+/* `lid` is an event's id. */
 static int put_signal(pwc_remote *dst, uint64_t off, const void *src, size_t len,
                       const struct signal *s, const pwc_cid *lid, unsigned flags)
 {
@@ -88,7 +88,7 @@ static int put_signal_for_request(pwc_remote *dst, uint64_t off, const void *src
     return rc;
 }
 
-/* `lid` is that of an event, or a request. */
+/* `lid` is an event's id or a request. */
 static int put_signal_now(pwc_remote *dst, uint64_t off, const void *src, size_t len,
                           const struct signal *s, const pwc_cid *lid, unsigned flags)
 {

@@ -1,5 +1,5 @@
 /*
- * The meanings of results and statuses here.
+ * The meanings of results and statuses. Owns constants. Thread: any.
  */
 #include <errno.h>
 #include <limits.h>

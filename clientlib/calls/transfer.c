@@ -1,8 +1,8 @@
 /*
- * Put and get: check what can be checked here, find the memory, submit.
+ * Put and get: check the arguments, find the memory, submit. Owns nothing.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (except a copy of the span table when a region has come or gone).
+ * lock (except a copy of the span table when a region was added or removed).
  */
 #include <errno.h>
 #include "clientlib/attach/wake.h"
@@ -17,7 +17,7 @@ enum {
     PUT_FLAGS = GET_FLAGS | SUBMIT_PROTOCOL,
 };
 
-/* A remote range of no bytes asks for no right. */
+/* A remote range of no bytes needs no right. */
 static inline int check(const struct pwc_ctx *ctx, const struct pwc_remote *remote, uint64_t off,
                         uint64_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags,
                         unsigned flags_allowed, unsigned right)
@@ -50,7 +50,8 @@ static struct operation make(struct pwc_ctx *ctx, uint8_t kind, const struct pwc
     return op;
 }
 
-/* A put whose payload goes packed, if the submission ring can hold that: 0, or as channel_put. */
+/* Submits a put with a packed payload, if the submission ring is large enough: 0, or as
+ * channel_put. */
 static inline int put_packed(struct pwc_ctx *ctx, const struct pwc_remote *dst, uint64_t off,
                              const void *src, size_t len, uint64_t lid, uint64_t rid,
                              unsigned flags)
@@ -73,7 +74,7 @@ static __attribute__((noinline)) int put_any(pwc_ctx *ctx, pwc_remote *dst, uint
     return operation_submit_payload(ctx, &op, src);
 }
 
-/* A small put with ids by value, as most are, goes without the steps that others need. */
+/* Most puts are small with ids by value: these skip the steps that others need. */
 static inline int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, const void *src,
                                 size_t len, const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
@@ -81,7 +82,7 @@ static inline int put_by_daemon(pwc_ctx *ctx, pwc_remote *dst, uint64_t off, con
 
     if (len > 0 && len <= ctx->client->packed_max && lid->size == 0 && rid->size == 0)
         rc = put_packed(ctx, dst, off, src, len, lid->value, rid->value, flags);
-    if (rc != -EMSGSIZE) /* a small ring: from a region, then */
+    if (rc != -EMSGSIZE) /* -EMSGSIZE: the ring is too small to pack it */
         return rc;
     return put_any(ctx, dst, off, src, len, lid, rid, flags);
 }
@@ -168,7 +169,7 @@ int transfer_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, con
         if (rc == 1)
             return direct_put(ctx, dst, off, src, len, lid, rid, flags);
     }
-    if (rc < 0) /* no check lets PWC_WAIT pass */
+    if (rc < 0) /* check refuses PWC_WAIT, so an operation with it arrives here */
         return flags & PWC_WAIT ? put_waiting(dst, off, src, len, lid, rid, flags) : rc;
     return put_by_daemon(ctx, dst, off, src, len, lid, rid, flags);
 }
@@ -195,7 +196,7 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
         if (rc < 0)
             return rc == -EFAULT ? series_get(ctx, &op, lid, flags, dst) : rc;
     }
-    if (flags & SUBMIT_SLOT && !shadow) { /* the id is a request's already */
+    if (flags & SUBMIT_SLOT && !shadow) { /* the id is a request's, so no slot is needed */
         op.record.lid = lid->value;
         return operation_submit(ctx, &op);
     }

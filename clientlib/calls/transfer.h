@@ -1,4 +1,5 @@
-/* Puts and gets for calls that make their ids themselves. Thread: the one that owns the context. */
+/* Puts and gets for calls of the library that make the ids themselves. Thread: the one that owns
+ * the context. */
 #ifndef PWC_CLIENTLIB_TRANSFER_H
 #define PWC_CLIENTLIB_TRANSFER_H
 
@@ -12,7 +13,8 @@ int transfer_put(pwc_remote *dst, uint64_t off, const void *src, size_t len, con
 int transfer_get(pwc_remote *src, uint64_t off, void *dst, size_t len, const pwc_cid *lid,
                  const pwc_cid *rid, unsigned flags);
 
-/* Before a put of so many bytes that waits, or a get (UINT64_MAX): it may have to ask for staging.
+/* Called before a waiting put of `len` bytes, or a waiting get (UINT64_MAX), which may have to ask
+ * the daemon for staging.
  */
 void transfer_asks(struct room *room, uint64_t len);
 

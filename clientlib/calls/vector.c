@@ -1,6 +1,6 @@
 /*
  * Vectors and shapes: their pieces are checked and counted, then copied to a neighbour, or
- * submitted as one series (channel_vector.h). Each of these goes over the pieces again.
+ * submitted as one series (channel_vector.h). Each of these steps goes over the pieces again.
  *
  * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
  * lock (except a copy of the span table when a region was added or removed).
@@ -20,7 +20,7 @@ enum {
     PUTV_FLAGS = GETV_FLAGS | SUBMIT_PROTOCOL,
 };
 
-/* A vector as it was asked for, and what a look at all of its pieces has found. */
+/* A vector as the caller asked for it, and the result of a first look at all its pieces. */
 struct vector {
     struct pwc_ctx *ctx;
     struct pwc_remote *remote;
@@ -89,7 +89,8 @@ static int check_piece(struct vector *v, const struct pwc_piece *piece, unsigned
     return v->total > v->ctx->client->message_max ? -EMSGSIZE : 0;
 }
 
-/* Records of pieces that are alike. A block is full when less than a piece is left. */
+/* Counts the records of pieces of one length. A block is full when it has no room for another
+ * piece. */
 static void count_alike(struct vector *v, const struct pieces_extent *all)
 {
     uint64_t size = sizeof(struct vector_piece) + ((all->length + 7) & ~(uint64_t)7), step;
@@ -106,7 +107,7 @@ static void count_alike(struct vector *v, const struct pieces_extent *all)
     v->ring += v->records * sizeof(struct submit_record);
 }
 
-/* All pieces of a shape are as long, and the outermost are within bounds or not. */
+/* All pieces of a shape have the same length, so it is enough to check the two outermost. */
 static int check_shape(struct vector *v, unsigned right)
 {
     struct pieces_extent all;
@@ -145,8 +146,8 @@ static int survey(struct vector *v, unsigned flags_allowed, unsigned right)
     return rc;
 }
 
-/* Whether empty rings have room for the vector. Half of a ring is left for the end, and for padding
- * where the ring wraps. */
+/* Whether half of each ring has room for the vector's pieces. The other half is left for the end,
+ * and for padding where the ring wraps. */
 static int check_room(const struct vector *v)
 {
     const struct channel *ch = &v->ctx->channel;
@@ -227,7 +228,7 @@ static int get_pieces(struct vector *v, struct channel_vector *out)
     return rc;
 }
 
-/* Submits all of it, or nothing: `add` writes the records of the pieces. */
+/* Submits the whole vector, or nothing: `add` writes the records of the pieces. */
 static int by_daemon(struct vector *v, uint8_t kind,
                      int (*add)(struct vector *v, struct channel_vector *out))
 {
@@ -259,7 +260,7 @@ static int by_daemon(struct vector *v, uint8_t kind,
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The local id that the session sees, where `request` has been found by the caller's. */
+/* The local id for the session: that of `request`, if the caller's id is a request. */
 static pwc_cid id_of(const struct pwc_request *request, const pwc_cid *lid)
 {
     return request ? request_cid(request) : *lid;
@@ -279,7 +280,7 @@ static int submit(struct vector *v, struct pwc_request *request, uint8_t kind,
     return rc;
 }
 
-/* Whether all pieces that are longer than `any` stand in regions of this client. */
+/* Whether all pieces that are longer than `any` are in regions of this client. */
 static int check_memory(const struct vector *v, size_t any)
 {
     struct pieces pieces = v->pieces;

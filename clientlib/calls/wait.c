@@ -1,8 +1,8 @@
 /*
- * Owns nothing: yields, sleeps and looks whether the daemon lives. A sleep ends by the session's
- * event bell (a futex), or, while binds are under way, by one of the descriptors that are polled.
- * The hang-up of a daemon that died rings no bell, so the wake socket is polled for it after each
- * whole nap. Thread: the one that owns the context.
+ * Owns nothing: yields, sleeps, and checks that the daemon lives. The session's event bell (a
+ * futex) ends a sleep; while binds are under way, a readable descriptor does. No bell rings when
+ * the daemon dies, so the wake socket is polled for its hang-up after a sleep that nothing has
+ * ended early. Thread: the one that owns the context.
  */
 #include "clientlib/calls/wait.h"
 
@@ -19,11 +19,13 @@
 #include "shm_ring/doorbell.h"
 
 enum {
-    HEALTH_NS = 1000000000, /* between two looks whether the daemon lives */
-    HELD_NS = 1000000, /* no bell rings when there is room for the reply to a waiting request */
-    NAP_NS = 1000000,  /* nor when there is room in a ring, nor for an end without an event */
+    HEALTH_NS = 1000000000, /* between two checks that the daemon lives */
+    HELD_NS = 1000000, /* longest sleep while a request waits for room for its reply: no bell rings
+                          then */
+    NAP_NS = 1000000,  /* longest sleep for room in a ring, or for an end without an event: no bell
+                          rings either */
     WAKES_NS = 100000000,
-    ALONE_NS = 1500, /* a yield that took less ran nobody else */
+    ALONE_NS = 1500, /* in a shorter yield no other thread has run */
     DRAINED = 64,    /* events at a time */
 };
 
@@ -34,9 +36,9 @@ static bool daemon_hung_up(struct pwc_ctx *ctx)
     return poll(&wake, 1, 0) > 0 && (wake.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-/* ---- for people who look -------------------------------------------------------------------- */
+/* ---- shown to pwcctl -------------------------------------------------------------------- */
 
-/* This thread alone writes these words. */
+/* Only this thread writes these words. */
 static void grow(_Atomic uint64_t *word, int64_t by)
 {
     uint64_t value = atomic_load_explicit(word, memory_order_relaxed);
@@ -59,7 +61,7 @@ static void pause_begins(struct pwc_ctx *ctx, int64_t now)
     w->at = now;
 }
 
-/* A pause ends. Where its call goes on waiting, the time up to the next pause counts, too. */
+/* A pause ends. If its call waits on, the time up to the next pause counts, too. */
 static void pause_ends(struct pwc_ctx *ctx, int64_t now)
 {
     grow(&ctx->channel.shared->waits.waited_ns, now - ctx->wait.at);
@@ -86,7 +88,8 @@ void wait_awake(struct pwc_ctx *ctx, int64_t now)
     struct session_waits *shown = &ctx->channel.shared->waits;
     int64_t since = ctx->wait.at;
 
-    /* In this order a look in between may miss the nap, but never counts it twice. */
+    /* In this order a reader that looks between the two stores may miss the nap, but never counts
+     * it twice. */
     atomic_store_explicit(&shown->asleep_since, 0, memory_order_relaxed);
     atomic_store_explicit(&shown->asleep_ns,
                           atomic_load_explicit(&shown->asleep_ns, memory_order_relaxed) +
@@ -108,7 +111,7 @@ int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
     bool pieces = ctx->channel.neighbours.pieces_due;
     int rc;
 
-    /* The end of a piece lets the next one go, whatever is asked for. */
+    /* The end of a piece allows the next one, so wake for local events, too. */
     if (pieces && channel_can_collect(&ctx->channel))
         kinds = PWC_LOCAL | (kinds ? kinds : PWC_LOCAL | PWC_REMOTE);
     rc = channel_arm(&ctx->channel, mode, kinds);
@@ -139,8 +142,8 @@ int wait_arm_drained(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
     return wait_arm(ctx, mode, kinds);
 }
 
-/* No futex is woken for the answer to a bind. So while one is under way the bell is the wake
- * socket, and the sleep ends for the answer, too. */
+/* An answer to a bind wakes no futex. So while a bind is under way, the context sleeps on the wake
+ * socket and the sources of answers. */
 static bool sleeps_on_descriptors(const struct pwc_ctx *ctx)
 {
     return ctx->binds.first != NULL;
@@ -154,7 +157,8 @@ int wait_arm_sleep(struct pwc_ctx *ctx, unsigned kinds)
     return wait_arm_drained(ctx, DOORBELL_FD, kinds);
 }
 
-/* Sleeps until a byte comes, or an answer, or the time is over: 0, or -ETIMEDOUT. */
+/* Sleeps until the daemon writes to the wake socket, or an answer arrives, or the time is over: 0,
+ * or -ETIMEDOUT. */
 static int sleep_on_descriptors(struct pwc_ctx *ctx, int64_t nap)
 {
     struct pollfd polled[] = {{.fd = ctx->wake_fd, .events = POLLIN},
@@ -189,7 +193,7 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
     teams_disarm(ctx);
 }
 
-/* The daemon waits for this processor: it runs here, and has submissions to take. */
+/* Whether the daemon waits for this processor: it runs here, and has submissions to take. */
 static bool daemon_waits_here(struct pwc_ctx *ctx)
 {
     uint32_t processor =
@@ -212,8 +216,8 @@ bool wait_yield(struct pwc_ctx *ctx, int64_t now)
     int64_t after = clock_now();
 
     pause_ends(ctx, after);
-    /* Without autogroups and control groups the daemon would have run now (patience.h). Where it
-     * has not, only a sleep gives it the processor. */
+    /* A yield lets only threads of the same scheduler group run (patience.h). If the daemon has not
+     * run, only a sleep gives it the processor. */
     ctx->wait.unheard = owed && after - now < ALONE_NS;
     patience_yielded(&ctx->patience, (uint64_t)now, (uint64_t)after);
     return true;

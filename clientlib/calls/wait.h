@@ -1,5 +1,5 @@
 /*
- * How a context lets time pass where a probe has found nothing.
+ * How a context lets time pass when a probe has found nothing.
  *
  * Thread: the one that owns the context.
  */
@@ -10,9 +10,9 @@
 #include "clientlib/teams/teams.h"
 
 /*
- * A call that waits shows its kind to people who look (session_waits): wait_begin, then any of the
- * pauses below, then wait_end. wait_begin and wait_end cost nothing where there is no pause. The
- * time from the first pause to the last one counts as waited, with the handlers that ran meanwhile.
+ * A call that waits shows its kind to pwcctl (session_waits): it calls wait_begin, then any of the
+ * pauses below, then wait_end. Without a pause, nothing is written to shared memory. The time from
+ * the first pause to the last counts as waited, including handlers that ran meanwhile.
  */
 static inline void wait_begin(struct pwc_ctx *ctx, enum session_wait call)
 {
@@ -27,23 +27,23 @@ static inline void wait_end(struct pwc_ctx *ctx)
     ctx->wait.call = SESSION_WAITS_NOT;
 }
 
-/* Called around a sleep other than wait_sleep: notes that the context sleeps, and that it is
- * awake. */
+/* Called before and after a sleep other than wait_sleep: note that the context sleeps, and that it
+ * is awake. */
 void wait_asleep(struct pwc_ctx *ctx, int64_t now);
 void wait_awake(struct pwc_ctx *ctx, int64_t now);
 
-/* As channel_arm; a change among the neighbours also counts as something to probe, since it may
- * precede the arm and then rings no bell. */
+/* As channel_arm. A change among the neighbours also counts as something to probe: if it happened
+ * before the arm, no bell rings for it. */
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
-/* As wait_arm, for a call that waits: events for the function of pwc_set_handler count, too, and
- * the caller drains them. */
+/* As wait_arm, for a call that waits: events for the function of pwc_set_handler count, too; the
+ * caller then calls wait_drain. */
 int wait_arm_drained(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
 /* As wait_arm_drained, before wait_sleep. */
 int wait_arm_sleep(struct pwc_ctx *ctx, unsigned kinds);
 
-/* Looks to take before letting time pass: a neighbour, or a member of a team, answers within less
- * time than a yield takes, and this many looks take a few microseconds. A daemon may need this
- * core. */
+/* How often to look before letting time pass. A neighbour, or a member of a team, answers in less
+ * time than a yield takes, so the context looks 100 times, for a few microseconds. Else once,
+ * because the daemon may need this core. */
 static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 {
     const struct neighbours *n = &ctx->channel.neighbours;
@@ -51,10 +51,10 @@ static inline unsigned wait_spins(const struct pwc_ctx *ctx)
     return n->count > 0 || n->awaited > 0 || teams_await_members(ctx) ? 100 : 1;
 }
 
-/* Yields, if ctx->patience says so. False: the context is to sleep. */
+/* Yields, if ctx->patience says so. False: the context should sleep. */
 bool wait_yield(struct pwc_ctx *ctx, int64_t now);
-/* Between wait_arm_sleep, which gave 0, and the disarming that this call does: sleeps until the
- * bell rings, until the deadline, or for a moment, to check that the daemon still lives. */
+/* Called after wait_arm_sleep gave 0. Sleeps until the bell rings or the deadline passes, or
+ * shorter, to check that the daemon still lives; then disarms. */
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
 
 /*
@@ -64,21 +64,21 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
  */
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
 
-/* For a caller that waits for these kinds and takes no events: learns of neighbours, keeps what has
- * arrived, local events only where it waits for them, runs handlers, and asks for the wake-ups that
- * are due. 0; -ENOBUFS: no more can be kept; -ENOMEM; -EPROTO. */
+/* For a caller that waits for these kinds and takes no events: takes changes among neighbours,
+ * keeps events that have arrived (local events only if `kinds` has PWC_LOCAL), runs handlers, and
+ * submits wake-ups that are due. 0; -ENOBUFS: no more can be kept; -ENOMEM; -EPROTO. */
 int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
 
-/* Gives events that have come to the function of pwc_set_handler, some at a time, except those that
- * a running pwc_wait asks for: how many. wait_collect does this, too. */
+/* Gives events that have arrived to the function of pwc_set_handler, some at a time, except those
+ * that a running pwc_wait asks for. Returns how many. wait_collect does this, too. */
 unsigned wait_drain(struct pwc_ctx *ctx);
 
 /* Lets time pass until the deadline or for a moment, then keeps what has arrived: 0, -ETIMEDOUT
- * when the deadline had passed before, or the error that makes waiting useless. */
+ * when the deadline had already passed, or the error that makes waiting useless. */
 int wait_pass(struct pwc_ctx *ctx, int64_t deadline);
 
-/* Asks for the wake-ups that are due, for 100 ms at most: the caller may make no later call that
- * would ask. */
+/* Submits the wake-ups that are due, for 100 ms at most, because the program may make no later call
+ * that would submit them. */
 void wait_for_due_wakes(struct pwc_ctx *ctx);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Waiting for a word of memory: polls it, then sleeps by the session's event bell, which rings for
- * signals, atomics and events of this context. The arm stands before the last look at the word, so
- * no change that rings is missed. Others are found by looking again.
+ * signals, atomics and events of this context. The bell is armed before the last look at the word,
+ * so no change that rings is missed. Other changes are found by looking again.
  *
  * Thread: the one that owns the context.
  */
@@ -55,8 +55,8 @@ static bool holds_soon(const struct pwc_ctx *ctx, const struct until *u)
     return yes;
 }
 
-/* Does the work of this context that others may wait for. Returns 0, or the error for which no
- * further wait is of use. */
+/* Does the work of this context that others may wait for. Returns 0, or the error that makes
+ * waiting useless. */
 static int progress(struct pwc_ctx *ctx)
 {
     int rc = wait_collect(ctx, 0);
@@ -64,8 +64,8 @@ static int progress(struct pwc_ctx *ctx)
     return rc == 0 ? channel_state(&ctx->channel) : rc;
 }
 
-/* Yields, or sleeps until the bell rings or it is time to look again. Only messages are worth
- * staying awake for: events stay for probes. */
+/* Yields, or sleeps until the bell rings or it is time to look again. Only messages keep it awake:
+ * events stay for probes. */
 static void pause_until(struct pwc_ctx *ctx, const struct until *u, int64_t now, int64_t deadline)
 {
     int64_t look = deadline - now < LOOK_NS ? deadline : now + LOOK_NS;

@@ -1,6 +1,6 @@
 /*
- * Owns a context's private view of its session: the views of its rings, whether it lives, and the
- * event bell. Thread: the one that owns the context.
+ * Owns a context's private view of its session: the views of its rings, its state, and the event
+ * bell. Thread: the one that owns the context.
  */
 #include "clientlib/channel/channel_route.h"
 
@@ -27,15 +27,15 @@ static void outbox_init(struct channel_outbox *outbox, struct ring_control *cont
     outbox->record_max = size / 4;
 }
 
-/* 0 where the ring is too small for any message. */
+/* The limit of reply event space; 0 where the ring is too small for any message. */
 static uint64_t reply_limit(uint32_t reply_size, uint32_t message_max)
 {
     return reply_size / 4 < event_bytes(message_max) ? 0
                                                      : session_reply_limit(reply_size, message_max);
 }
 
-/* No reply is longer: its block, which holds a Medium's payload, or else a Long's packed payload
- * stands after it; and a local id. */
+/* The bytes of the longest reply: a record, a local id, and a block with a Medium's payload, or a
+ * block and a Long's packed payload. */
 static uint32_t reply_bytes_max(uint32_t block_max, uint64_t record_max)
 {
     uint32_t bytes = (uint32_t)sizeof(struct submit_record) + SESSION_ID_MAX + abi_pad8(block_max);
@@ -100,7 +100,7 @@ void channel_destroy(struct channel *ch)
 
 int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context)
 {
-    /* A reply to a neighbour ends here, and we may be the origin of no pair. */
+    /* Replies to neighbours need this, even where this context is the origin of no pair. */
     int rc = channel_own_prepare(ch);
 
     if (rc == 0)
@@ -149,8 +149,8 @@ bool channel_awaits_reply(const struct channel *ch)
 
 /* ---- sleeping -------------------------------------------------------------------------------- */
 
-/* Something in the remote ring is worth a probe: not an event that was left there, unless that may
- * be taken now. */
+/* Whether the remote ring has an event that a probe could take: an event that was left there counts
+ * only if it can be taken now. */
 static bool remote_pending(struct channel *ch)
 {
     switch (ch->hold) {

@@ -1,9 +1,10 @@
 /*
- * The data path of one context over its mapped session: records in, events and messages out.
+ * The data path of one context over its mapped session: it writes submissions, and takes events and
+ * messages.
  *
- * A channel knows no socket and makes no system call: where the daemon sleeps, channel_submit
- * returns 1 and the caller rings. So a channel works over any mapping, in tests also over one that
- * an engine in the same process serves.
+ * A channel uses no socket and makes no system call: where the daemon sleeps, channel_submit
+ * returns 1 and the caller rings. So a channel works over any mapping, in tests also over a mapping
+ * that an engine in the same process serves.
  *
  *     channel_submit.c    into the submit and the reply_submit ring
  *     channel_vector.c    the same for the records of a vector, all at once
@@ -15,8 +16,8 @@
  *     channel_own.c       ends of what went to neighbours, without the daemon
  *     channel_requests.c  ends of persistent requests
  *
- * Event space (inbox.h): every operation holds event_bytes(its id) of the local ring, and every
- * request that may be replied to event_bytes(the longest block) of the reply_event ring.
+ * Event space (inbox.h): every operation holds event_bytes(its id) of the local ring. Every request
+ * that may be replied to holds event_bytes(the longest block) of the reply_event ring.
  *
  * Thread: the one that owns the context; each call is short and never blocks.
  */
@@ -38,69 +39,71 @@
 #include "shm_ring/ring.h"
 #include "proto/session_abi.h"
 
-/* Bytes of ids that the events of one channel_probe_n may have: at least one of the longest. */
+/* Room for the ids of the events of one channel_probe_n: at least one of the longest ids. */
 #define CHANNEL_IDS_BYTES 8192
 
-/* Bytes of events that filters may keep; a flush may keep a local ring's worth more. */
+/* Bytes of events that filters may keep. A flush may keep more: as much as a local ring holds. */
 #define CHANNEL_KEPT_BYTES (UINT64_C(1) << 20)
 
-/* The kinds whose events stand in the remote ring, and in the rings of neighbours. */
+/* The kinds whose events may be in the remote ring and in the rings of neighbours. */
 #define CHANNEL_REMOTE_KINDS ((unsigned)PWC_REMOTE | (unsigned)PWC_NOTIFICATION)
-/* The kinds above, and the kinds that stand in the remote ring alone. */
+/* The kinds above, and the kinds that are in the remote ring only. */
 #define CHANNEL_RING_KINDS (CHANNEL_REMOTE_KINDS | (unsigned)PWC_OFFLOAD | (unsigned)PWC_PEER)
 
 /*
  * Runs the handler of an active message, which has been checked and whose block follows the event,
- * and makes sure that a request gets its reply. *status goes into the event of the message. 0; or a
- * negative errno, and the message stays for a later call.
+ * and makes sure that a request gets its reply. *status becomes the status of the message's event.
+ * Returns 0; or a negative errno, and the message stays for a later call.
  */
 typedef int channel_deliver(void *context, const struct event_record *event, int32_t *status);
 
-/* A ring for submissions, seen as its producer. */
+/* The producer's view of a ring for submissions. */
 struct channel_outbox {
     struct ring_producer ring;
     uint64_t record_max;        /* longest submission */
-    struct submit_record *open; /* begun, neither committed nor cancelled */
+    struct submit_record *open; /* a submission that was begun, and is neither committed nor
+                                   cancelled; or NULL */
 };
 
-/* Why the last pass over the remote ring left what stands there. */
+/* Why the last pass over the remote ring left a record there. */
 enum channel_hold {
     HOLD_NONE,
-    HOLD_REPLY, /* a request, for whose reply there is no room */
-    HOLD_KEPT,  /* an event that no probe asks for, and no more can be kept */
+    HOLD_REPLY, /* the record is a request for whose reply there is no room */
+    HOLD_KEPT,  /* the record is an event that no probe asks for, and no more can be kept */
 };
 
-#define CHANNEL_SPACES_OWN 65536u /* lower: the program's own; higher: windows */
+#define CHANNEL_SPACES_OWN 65536u /* lower spaces belong to the program, higher ones to windows */
 
-/* The space of a window, in whose memory the struct stands; the channel uses it while the space is
+/* The space of a window. The struct is part of the window; the channel uses it while the space is
  * open. */
 struct channel_space {
     struct channel_space *next;
     uint32_t number;
 };
 
-/* Notifications: what is asked for, what is unexpected. */
+/* Notifications: started requests, and the unexpected. */
 struct channel_notify {
     struct matcher matcher;
     uint64_t matched;       /* notifications that requests have taken */
-    uint32_t highest_space; /* the highest that this context has had, or the program uses */
+    uint32_t highest_space; /* the highest number of a space that this context has opened; at first
+                               the program's highest */
     struct channel_space *spaces;
-    bool held; /* at the last look a neighbour's ring held one for which there was no room */
+    bool held; /* at the last look a neighbour's ring held a notification that could not be kept */
 };
 
-/* A peer that has ended, by its daemon's word. */
+/* A peer that has ended, as the daemon has reported. */
 struct channel_end {
     uint64_t peer;
     int32_t status; /* of the event */
     bool taken;     /* a probe has shown the event */
-    bool back;      /* another context with its number came back before that */
+    bool back;      /* a new context with its number has come before the event was shown */
 };
 
-/* Owned by the channel. */
+/* The ends of peers that are not forgotten yet. Owned by the channel. */
 struct channel_ends {
     struct channel_end *list;
     uint32_t count, room, untaken;
-    uint64_t seen; /* bit i: there may be an entry whose number is i modulo 64 */
+    uint64_t seen; /* bit i: there may be an entry whose peer is i modulo 64 */
 };
 
 static inline uint64_t channel_end_bit(uint64_t peer)
@@ -108,7 +111,7 @@ static inline uint64_t channel_end_bit(uint64_t peer)
     return UINT64_C(1) << peer % 64;
 }
 
-/* False: this peer has not ended, or is back, and nothing is left to be shown of that. */
+/* False: the list has no entry of this peer. */
 static inline bool channel_may_have_ended(const struct channel_ends *ends, uint64_t peer)
 {
     return ends->seen & channel_end_bit(peer);
@@ -121,67 +124,70 @@ struct channel {
     struct inbox local;
     struct inbox remote;
     struct inbox reply_event;
-    uint32_t message_max; /* bytes of a block, as the daemon counts reply event space */
-    uint32_t block_max;   /* the same, and no more than a record's length field can say */
+    uint32_t message_max; /* bytes of the longest block, by which the daemon counts reply event
+                             space */
+    uint32_t block_max;   /* the same, but at most what a record's length field can hold */
     uint32_t reply_max;   /* bytes of the longest reply in the reply_submit ring */
-    uint32_t set_aside;   /* local event space that is left to replies */
-    uint64_t submitted;   /* operations; compare with session_shared.ended */
-    uint64_t flushed;     /* highest lid of those SUBMIT_FLUSHes that have ended */
-    bool unfenced;        /* the daemon fences for us when it goes to sleep */
+    uint32_t set_aside;   /* local event space that only replies may use */
+    uint64_t submitted;   /* number of operations; compare with session_shared.ended */
+    uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
+    bool unfenced;        /* the daemon fences for us before it sleeps */
     int over;             /* a negative errno once the session is known to be over */
-    unsigned turn;        /* the event rings take turns */
+    unsigned turn;        /* which of the event rings is next */
     unsigned
         direct_run; /* handlers run for events of neighbours since the last look into the rings */
-    uint64_t asked_peer; /* by the last probe */
+    uint64_t asked_peer; /* the peer that the last probe asked for */
     struct neighbours neighbours;
     enum channel_hold hold;
-    struct pending_slots pending; /* the caller's to open */
+    struct pending_slots pending; /* the caller opens them */
     struct request_pool requests;
     struct channel_notify notify;
-    uint64_t own_limit; /* bytes of ends without the daemon: less what started requests hold */
+    uint64_t own_limit; /* bytes that ends without the daemon may take, less the room that started
+                           requests hold */
     channel_deliver *deliver;
     void *deliver_context;
     struct kept kept;
     struct channel_ends ends;
     _Alignas(8) uint8_t event[EVENT_BYTES_MAX]; /* the bytes that pwc_event.data points to */
-    uint8_t ids[CHANNEL_IDS_BYTES];             /* the same, for the events of channel_probe_n */
+    uint8_t ids[CHANNEL_IDS_BYTES];             /* the bytes that pwc_event.data points to after
+                                                   channel_probe_n */
 };
 
-/* Makes a view over a fresh session, whose mapping at `base` stays the caller's. -EPROTO: the
- * header makes no sense. */
+/* Makes a view of a new session. The caller keeps its mapping at `base`. -EPROTO: the header makes
+ * no sense. */
 int channel_init(struct channel *ch, void *base, size_t size);
 void channel_destroy(struct channel *ch);
-/* This process has registered (doorbell_register): it need not fence where the daemon fences for
- * it. */
+/* Called when this process has registered (doorbell_register): then it need not fence if the daemon
+ * fences for it. */
 void channel_set_registered(struct channel *ch);
-/* The bound of unexpected notifications, before the first. */
+/* Sets the bound of unexpected notifications, before the first one arrives. */
 void channel_set_unexpected(struct channel *ch, uint32_t max);
-/* From now on messages are looked for, and some local event space is set aside for replies: 0 or
+/* From now on the channel takes messages, and sets some local event space aside for replies: 0 or
  * -ENOMEM. */
 int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *context);
 
 /* ---- submission ------------------------------------------------------------------------------ */
 
 /*
- * Submits one operation. The caller fills in `record` except size and reserve; `lid` and `rid`
- * are read where their lengths are not 0, `payload` with SUBMIT_INLINE. 0; 1 when the daemon sleeps
- * and its descriptor must be written to; -EAGAIN: no room now, probe and try again; -EMSGSIZE:
- * longer than record_max; -EBUSY: another has begun; -ESHUTDOWN, -EPROTO: the session is over.
+ * Submits one operation. The caller fills in `record` except size and reserve; `lid` and `rid` are
+ * read where their lengths are not 0, `payload` with SUBMIT_INLINE. 0; 1 when the daemon sleeps and
+ * its descriptor must be written to; -EAGAIN: no room now, probe and try again; -EMSGSIZE: longer
+ * than record_max; -EBUSY: another submission was begun; -ESHUTDOWN, -EPROTO: the session is over.
  */
 int channel_submit(struct channel *ch, const struct submit_record *record, const void *lid,
                    const void *rid, const void *payload);
 
 /*
- * A put of `length` bytes (1 to packed_max) whose ids are by value: the shortest way. `flags` as
- * the record's, without SUBMIT_INLINE.
+ * The fast way to submit a put of `length` bytes (1 to packed_max) whose ids are by value. `flags`
+ * are the record's, without SUBMIT_INLINE.
  */
 int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,
                 uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags);
 
 /*
- * A submission in two steps, into either ring: the caller writes what follows the record, from *at
- * on, then commits; it may shorten the record before (size), or cancel. Ids and an inline payload
- * are padded to 8 bytes each: channel_append.
+ * A submission in two steps, into either ring: the caller writes ids and payload from *at on, after
+ * the record, then commits or cancels. Before the commit it may shorten the record (size). Ids and
+ * an inline payload are padded to 8 bytes each: channel_append.
  */
 int channel_begin(struct channel *ch, struct channel_outbox *outbox,
                   const struct submit_record *record, uint8_t **at);
@@ -189,11 +195,11 @@ int channel_begin(struct channel *ch, struct channel_outbox *outbox,
 int channel_commit(struct channel *ch, struct channel_outbox *outbox);
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox);
 
-/* Makes visible what stands in the submit ring, the records of this many operations; otherwise as
+/* Publishes the records of this many operations that were written to the submit ring: 0 or 1 as
  * above. */
 int channel_publish(struct channel *ch, uint32_t records);
 
-/* `length` bytes with their padding: where the next go. */
+/* Copies `length` bytes, and pads them. Returns where the next bytes go. */
 static inline uint8_t *channel_append(uint8_t *at, const void *bytes, uint32_t length)
 {
     uint8_t *end = at + abi_pad8(length);
@@ -206,14 +212,14 @@ static inline uint8_t *channel_append(uint8_t *at, const void *bytes, uint32_t l
 }
 
 /*
- * Has the daemon wake a context of this node: that of `remote`, or, with SUBMIT_NO_REMOTE, `peer`
- * that has bound us. As channel_submit, but no operation.
+ * Asks the daemon to wake a context of this node: the peer of `remote`, or, with SUBMIT_NO_REMOTE,
+ * `peer`, which has bound us. Results as channel_submit; this is no operation.
  */
 int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer);
 
-/* Submits a note to the daemon, which is no operation and has no end: a record alone, whose size is
- * filled in. Errors as channel_submit. The second call returns whether there is room for two notes,
- * so that they do not fail. */
+/* channel_note submits a record that is no operation and has no end, and fills in its size. Results
+ * as channel_submit. channel_note_room checks that there is room for two such records, so that
+ * these do not fail. */
 int channel_note(struct channel *ch, const struct submit_record *record);
 int channel_note_room(struct channel *ch);
 
@@ -224,26 +230,26 @@ uint64_t channel_record_bytes(const struct submit_record *record);
 
 /* As pwc_probe, but without system calls. */
 int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
-/* As channel_probe, up to `max` events, fewer where their ids would take more than
- * CHANNEL_IDS_BYTES: how many, or an error that came before the first. */
+/* As channel_probe, for up to `max` events, fewer where their ids would take more than
+ * CHANNEL_IDS_BYTES. Returns how many, or an error that occurred before the first. */
 int channel_probe_n(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *events,
                     unsigned max);
 
 /* Moves all local events in the ring to the kept ones. Returns how many, or -ENOBUFS, -EPROTO. */
 int channel_collect(struct channel *ch);
-/* One more of them can be kept. */
+/* Whether one more local event can be kept. */
 bool channel_can_collect(struct channel *ch);
 
 /* For a caller that waits and takes no events: runs the handlers of messages that are there, and
- * keeps remote events before they fill their ring, since their senders may wait for us as we wait
+ * keeps remote events before they fill their ring, because their senders may wait for us as we wait
  * for them. 0; -ENOBUFS: no more can be kept, and the ring is filling. */
 int channel_run(struct channel *ch);
-/* The part of channel_run that looks into the rings of neighbours. True: a request has ended by it;
- * then the session's rings may be left to the next call, but not forever. */
+/* The part of channel_run that looks into the rings of neighbours. True: a request has ended by
+ * this; then the caller may leave the session's rings to the next call, but not forever. */
 bool channel_run_direct(struct channel *ch);
-/* Also for a caller that waits and takes no events: keeps the events of neighbours' rings that are
- * filling, which channel_run leaves alone if nothing in them is for the library. 0; -ENOBUFS: no
- * more can be kept. */
+/* Also for a caller that waits and takes no events: keeps the events in neighbours' rings that are
+ * filling, because channel_run looks into such a ring only for the library's own records. 0;
+ * -ENOBUFS: no more can be kept. */
 int channel_relieve(struct channel *ch);
 
 /* How many submitted operations have not ended. */
@@ -252,9 +258,9 @@ static inline bool channel_idle(const struct channel *ch)
 {
     return channel_unended(ch) == 0;
 }
-/* The daemon has taken all that stands in the submit ring. */
+/* Whether the daemon has taken all records of the submit ring. */
 bool channel_is_taken(struct channel *ch);
-/* A reply is still to come through the daemon, or waits in its ring for its handler. */
+/* Whether a reply is still to come through the daemon, or waits in its ring for its handler. */
 bool channel_awaits_reply(const struct channel *ch);
 
 /* The error of a session that has ended. */
@@ -269,15 +275,17 @@ static inline int channel_state(const struct channel *ch)
         return ch->over;
     return state == SESSION_LIVE ? 0 : channel_end_error(state);
 }
-/* The daemon broke the protocol: gives -EPROTO, from now on. */
+/* Called when the daemon broke the protocol: returns -EPROTO, which is the channel's state from now
+ * on. */
 int channel_break(struct channel *ch);
-/* The caller has found out that the session is over, for example by a socket's hang-up. */
+/* Called when the session is found to be over, for example by a socket's hang-up. */
 void channel_end(struct channel *ch, int status);
 
 /*
  * Arms the event bell (enum doorbell_mode) and looks again into the rings of these kinds, and for
- * messages: 0 when it is safe to sleep; 1, and disarmed, when there is something to probe.
- * channel_disarm after waking. While a request is held, sleep for moments only.
+ * messages. 0: it is safe to sleep, and channel_disarm must follow; 1: there is something to probe,
+ * and the bell is disarmed. While a request is held (channel_holds_request), sleep only for
+ * moments.
  */
 int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds);
 void channel_disarm(struct channel *ch);
@@ -289,14 +297,16 @@ static inline bool channel_holds_request(const struct channel *ch)
 
 /* ---- peers that have ended (channel_ends.c) -------------------------------------------------- */
 
-/* A context with this number has attached again, after one that may have ended. */
+/* Called when a new context with this rank and number has bound this one; an earlier one may have
+ * ended. */
 void channel_peer_is_back(struct channel *ch, uint64_t peer);
-/* The peer has ended, and all that it has sent has left the rings. Looks into the remote ring for
- * that, and keeps events that stand there. */
+/* Whether the peer has ended, and nothing that it sent is left in the rings. Moves events from the
+ * remote ring to the kept ones to find out. */
 bool channel_peer_is_over(struct channel *ch, uint64_t peer);
 void channel_ends_destroy(struct channel_ends *ends);
 
-/* ---- ends of what went without the daemon ---------------------------------------------------- */
+/* ---- ends of operations without the daemon
+ * ---------------------------------------------------- */
 
 /* Call this once before the others: 0 or -ENOMEM. */
 int channel_own_prepare(struct channel *ch);
@@ -309,14 +319,14 @@ static inline int channel_own_room(const struct channel *ch, uint32_t id_len)
  * -ENOMEM. */
 int channel_own_hold(struct channel *ch, uint32_t id_len);
 void channel_own_release(struct channel *ch, uint32_t id_len);
-/* Adds the local event of an operation (enum submit_kind) that has ended, after the kept ones,
+/* Adds the local event of an operation (enum submit_kind) that has ended, after the kept events,
  * where a probe finds it. */
 void channel_own(struct channel *ch, uint8_t op, uint64_t peer, uint64_t bytes, const pwc_cid *id,
                  int32_t status);
 
-/* ---- what is counted (pwc/counter.h) --------------------------------------------------------- */
+/* ---- counts (pwc/counter.h) --------------------------------------------------------- */
 
-/* An operation has ended that the daemon does not count: it went without the daemon, or with
+/* Counts the end of an operation that the daemon does not count: one without the daemon, or with
  * SUBMIT_SLOT. */
 static inline void channel_count_end(struct channel *ch, int32_t status)
 {
@@ -329,11 +339,12 @@ static inline void channel_count_end(struct channel *ch, int32_t status)
 
 /* ---- persistent requests (request.h) -------------------------------------------------------- */
 
-/* Posts the local event of a request whose round has ended, into the room that it holds. */
+/* Posts the local event of a request whose round has ended; uses the room that the request
+ * holds. */
 void channel_post_event(struct channel *ch, const struct pwc_request *r);
 
-/* Begins a round of a request that is not under way, whose local event then has room: 0; -EAGAIN:
- * take local events first; -ENOMEM; -ESHUTDOWN, -EPROTO: the session is over. */
+/* Begins a round of a request that is not under way, and holds room for its local event: 0;
+ * -EAGAIN: take local events first; -ENOMEM; -ESHUTDOWN, -EPROTO: the session is over. */
 static inline int channel_start_request(struct channel *ch, struct pwc_request *r)
 {
     int rc = channel_state(ch);
@@ -349,9 +360,9 @@ static inline int channel_start_request(struct channel *ch, struct pwc_request *
     r->left = r->wanted;
     return 0;
 }
-/* The round has not begun after all. */
+/* Undoes channel_start_request. */
 void channel_unstart_request(struct channel *ch, struct pwc_request *r);
-/* The round of a request has ended: everything about it is settled, and its status stays. */
+/* Called when the round of a request has ended and its status is final. */
 static inline void channel_ended_request(struct channel *ch, struct pwc_request *r)
 {
     if (request_has_lid(r))
@@ -359,7 +370,7 @@ static inline void channel_ended_request(struct channel *ch, struct pwc_request 
     request_show(&ch->requests, r);
 }
 /* Ends the round of a request that is under way, with its local event. An earlier error of the
- * round stays its status. */
+ * round stays the status. */
 void channel_end_request(struct channel *ch, struct pwc_request *r, int status);
 
 /* ---- notifications (pwc/notify.h) ------------------------------------------------------------ */
@@ -370,26 +381,26 @@ void channel_notify_destroy(struct channel *ch);
 /* Sets the pattern of a request before its first start: 0 or -ENOMEM. */
 int channel_notify_open(struct channel *ch, struct pwc_request *r,
                         const struct matcher_pattern *pattern);
-/* After channel_start_request: takes what has arrived before, and waits for the rest: 0 or
- * -ENOMEM. */
+/* Called after channel_start_request: takes notifications that have already arrived, and starts the
+ * request for the rest: 0 or -ENOMEM. */
 int channel_notify_start(struct channel *ch, struct pwc_request *r);
-/* Takes the request back: nothing is given to it any more. The request is under way. */
+/* Stops a request that is under way: it gets no more notifications. */
 void channel_notify_stop(struct channel *ch, struct pwc_request *r);
 
-/* Opens a space with a number that no member of its window has had; and closes it: what is
- * unexpected there, or still to come, is dropped. */
+/* Open a space, with a number that no member of its window has used; and close it: its unexpected
+ * and later notifications are dropped. */
 void channel_space_open(struct channel *ch, struct channel_space *space);
 void channel_space_close(struct channel *ch, struct channel_space *space);
 
-/* Every look into a ring sorts what stands there: messages may run handlers, and notifications may
- * end requests. */
+/* Whether each look into a ring must route what is there, because messages may run handlers, or
+ * notifications may end requests. */
 static inline bool channel_sorts(const struct channel *ch)
 {
     return ch->deliver || ch->notify.matcher.started > 0;
 }
 
-/* The last pass over the rings left an event there, since no more could be kept: after it may stand
- * what a request for notifications waits for. */
+/* Whether the last pass over the rings left an event there because no more could be kept. A
+ * notification that a request waits for may be after it. */
 static inline bool channel_is_full(const struct channel *ch)
 {
     return ch->hold == HOLD_KEPT || ch->notify.held;

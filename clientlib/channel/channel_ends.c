@@ -1,11 +1,12 @@
 /*
- * Owns what a context knows of peers that have ended: contexts that it has bound, or that have
- * bound it.
+ * Owns a context's list of peers that have ended: contexts that it has bound, or that have bound
+ * it.
  *
- * The daemon's event stands in the remote ring after all events of that peer that came through the
- * daemon. Records that a neighbour has written to its own ring are shown before the event, too. A
- * context may come back with the rank and number of one that has ended: it is then a peer like
- * others. Where that one ends, too, before a probe has shown the first end, both are one event.
+ * The daemon's event of an end is in the remote ring after all events of that peer that came
+ * through the daemon. Records that a neighbour has written to its own ring are shown before the
+ * event, too. A new context may have the rank and number of one that has ended: it is then an
+ * ordinary peer. If the new context ends, too, before a probe has shown the first end, both ends
+ * are one event.
  *
  * Thread: the one that owns the context.
  */
@@ -65,7 +66,7 @@ void channel_peer_is_back(struct channel *ch, uint64_t peer)
         ends->seen |= channel_end_bit(ends->list[i].peer);
 }
 
-/* Its neighbour's ring still holds records. */
+/* Whether the peer is a neighbour whose ring still holds records. */
 static bool still_speaks(const struct channel *ch, uint64_t peer)
 {
     const struct neighbours *n = &ch->neighbours;
@@ -110,7 +111,7 @@ bool channel_take_end(struct channel *ch, uint64_t peer, unsigned kinds, struct 
 
     if (!end)
         return false;
-    /* Kept events of this peer go first. */
+    /* Kept events of this peer are shown first. */
     if (!(kinds & PWC_NOTIFICATION && channel_take_unexpected(ch, end->peer, out)) &&
         !channel_take_kept(ch, end->peer, kinds, out))
         show(ch, end, out);

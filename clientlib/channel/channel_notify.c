@@ -1,5 +1,5 @@
 /*
- * Owns what the requests for notifications ask for, and the spaces of windows. Gives each
+ * Owns the patterns of requests for notifications, and the spaces of windows. Gives each
  * notification to the request that it matches, to the probe that asks for it, or to the unexpected.
  *
  * Thread: the one that owns the context.
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include "clientlib/channel/channel_route.h"
 
-/* The notifications that one request asks for, on a cache line of its own, at the same place as the
- * request in its chunk. */
+/* The pattern of one request for notifications. It has a cache line of its own, with the same index
+ * as the request in its chunk. */
 struct channel_posting {
     _Alignas(64) struct matcher_request asks; /* first: the matcher returns a pointer to it */
     struct pwc_request *request;
@@ -42,7 +42,7 @@ static struct channel_posting *posting_of(const struct pwc_request *r)
     return &request_head(r)->postings[request_place(r)];
 }
 
-/* The entries that belong to the requests of this one's chunk. */
+/* Allocates the patterns for all requests of this request's chunk. */
 static int make_places(const struct pwc_request *r)
 {
     struct request_chunk_head *head = request_head(r);
@@ -62,7 +62,8 @@ int channel_notify_open(struct channel *ch, struct pwc_request *r,
     return rc;
 }
 
-/* Shows how many requests are started, and what they have taken, for pwcctl (session_notices). */
+/* Publishes for pwcctl how many requests are started, and how many notifications were matched
+ * (session_notices). */
 static inline void publish_matched(struct channel *ch)
 {
     struct session_notices *notices = &ch->shared->notices;
@@ -72,7 +73,7 @@ static inline void publish_matched(struct channel *ch)
     atomic_store_explicit(&notices->matched, n->matched, memory_order_relaxed);
 }
 
-/* Shows this, and how many are unexpected. */
+/* publish_matched, and how many notifications are unexpected. */
 static void publish(struct channel *ch)
 {
     publish_matched(ch);
@@ -80,7 +81,7 @@ static void publish(struct channel *ch)
                           memory_order_relaxed);
 }
 
-/* One of the notifications that the request waits for has arrived. */
+/* Notes a notification that the request has been waiting for. */
 static inline void note(struct channel *ch, struct pwc_request *r, uint64_t peer, uint64_t id,
                         uint32_t bytes)
 {
@@ -141,9 +142,9 @@ void channel_space_close(struct channel *ch, struct channel_space *space)
     publish(ch);
 }
 
-/* The window of this space is gone: nothing can ask for its notifications any more. A space with
- * a higher number than this context has had may belong to a window that other members know
- * already. */
+/* Whether the window of this space is gone, so that no request can match its notifications any
+ * more. A space with a higher number than this context has had may belong to a window that other
+ * members have already made. */
 static bool space_is_over(const struct channel_notify *n, uint64_t number)
 {
     const struct channel_space *space = n->spaces;

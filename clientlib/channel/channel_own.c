@@ -1,7 +1,7 @@
 /*
- * Ends of operations that went to a neighbour without the daemon. These events stand among
- * those that are kept, in the order of submission: all that went through the daemon before, towards
- * the same peer, has ended and been collected.
+ * Ends of operations to neighbours without the daemon. Owns nothing: their events are added to the
+ * kept ones, in the order of submission, because all earlier operations to the same peer through
+ * the daemon have ended and been collected.
  *
  * Thread: the one that owns the context.
  */
@@ -16,7 +16,7 @@ int channel_own_hold(struct channel *ch, uint32_t id_len)
 {
     int rc = channel_own_prepare(ch);
 
-    /* Replies keep what is set aside for them. */
+    /* Leave the space that is set aside for replies. */
     if (rc == 0)
         rc = channel_own_room(ch, id_len + ch->set_aside);
     if (rc == 0)

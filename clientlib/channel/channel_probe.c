@@ -29,7 +29,7 @@ static bool event_valid(const struct inbox *inbox, const struct event_record *ev
             event->id_len == sizeof(struct offload_word));
 }
 
-/* The event at the head of a ring into `to`, which has EVENT_BYTES_MAX bytes: 1 or -EPROTO. */
+/* Copies the event at the head of a ring to `to`, which has EVENT_BYTES_MAX bytes: 1 or -EPROTO. */
 static int copy_event(const struct inbox *inbox, const struct event_record *event, uint32_t size,
                       struct event_record *to)
 {
@@ -42,7 +42,7 @@ static int copy_event(const struct inbox *inbox, const struct event_record *even
     return event_valid(inbox, to, size) ? 1 : -EPROTO;
 }
 
-/* `space` is the event space that goes back with the record. */
+/* `space` is the event space that is returned with the record. */
 static inline void consume(struct inbox *inbox, uint32_t size, uint64_t space)
 {
     FAULT(EVENT_READ);
@@ -51,9 +51,9 @@ static inline void consume(struct inbox *inbox, uint32_t size, uint64_t space)
 }
 
 /*
- * The record at the head of a ring: an event is copied to `to`, which has EVENT_BYTES_MAX bytes, a
- * message is routed where it stands, for the ring is ours to write until it is consumed. As
- * channel_route; ROUTE_STAYS also where there is none.
+ * Routes the record at the head of a ring. An event is copied to `to`, which has EVENT_BYTES_MAX
+ * bytes; a message is routed in the ring, where the daemon does not write until the message is
+ * consumed. Results as channel_route; ROUTE_STAYS also where there is no record.
  */
 static int take(struct channel *ch, struct inbox *inbox, struct event_record *to,
                 const struct asked *asked, struct pwc_event *out)
@@ -83,8 +83,8 @@ static unsigned shown_from(const struct channel *ch, const struct inbox *inbox)
     return inbox == &ch->remote ? CHANNEL_RING_KINDS : event_shown_as(inbox->event_kind);
 }
 
-/* Continues until something is shown: 1; 0 when there is nothing more or the next event has to
- * wait; or an error. */
+/* Routes records until one is shown: 1; 0 when no record is left or the next one must wait; or an
+ * error. */
 static int take_until_shown(struct channel *ch, struct inbox *inbox, const struct asked *asked,
                             struct pwc_event *out)
 {
@@ -104,7 +104,7 @@ static int take_until_shown(struct channel *ch, struct inbox *inbox, const struc
     return rc > ROUTE_SHOWN ? 0 : rc;
 }
 
-/* The first word of the most frequent event: that of a put, with an id by value. */
+/* The first word of the most frequent event: a put's, with an id by value. */
 static inline uint64_t plain_head(uint8_t event_kind)
 {
     const struct ring_record_head head = {
@@ -120,9 +120,9 @@ static inline uint64_t plain_head(uint8_t event_kind)
 }
 
 /*
- * Takes the most frequent kind of event, if it comes from the peer that the caller asks for, from
- * the head of a ring to the caller, without the steps that others need. Each word of it is loaded
- * once. False: it is no such event, or there is none, or it may say that a peer is back.
+ * Takes the most frequent kind of event from the head of a ring without the steps that others need,
+ * if it is from the peer that the caller asks for. Loads each of its words once. False: the ring is
+ * empty, or the event is another one, or its peer may have ended before.
  */
 static inline bool take_plain(const struct channel_ends *ends, struct inbox *inbox, uint64_t peer,
                               uint64_t space, struct pwc_event *out)
@@ -150,8 +150,7 @@ static inline bool take_plain(const struct channel_ends *ends, struct inbox *inb
     return true;
 }
 
-/* The one ring that may hold events of these kinds, and no messages; NULL: more have to be looked
- * into. */
+/* The only ring that must be looked into for these kinds; NULL: several must be. */
 static inline struct inbox *only_ring(struct channel *ch, unsigned kinds)
 {
     if (channel_sorts(ch))
@@ -159,7 +158,7 @@ static inline struct inbox *only_ring(struct channel *ch, unsigned kinds)
     return kinds == PWC_REMOTE ? &ch->remote : kinds == PWC_LOCAL ? &ch->local : NULL;
 }
 
-/* Takes an event of these kinds from all rings, or from one alone, into `out`. */
+/* Takes an event of these kinds from all rings, or from `only`. */
 static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbox *only,
                                                  uint64_t peer, unsigned kinds,
                                                  struct pwc_event *out)
@@ -197,7 +196,8 @@ static __attribute__((noinline)) int probe_rings(struct channel *ch, struct inbo
     return rc;
 }
 
-/* Ends without the daemon are local events: a probe for other kinds need not search among them. */
+/* Whether kept events may have one of these kinds. Ends without the daemon are local events, so a
+ * probe for other kinds need not search among them. */
 static bool may_be_kept(const struct channel *ch, unsigned kinds)
 {
     return ch->kept.bytes > 0 && (kinds & PWC_LOCAL || ch->kept.bytes > ch->kept.own);
@@ -212,15 +212,16 @@ __attribute__((noinline)) bool channel_take_kept(struct channel *ch, uint64_t pe
     return true;
 }
 
-/* Whether the probe asks for events from neighbours, or they would run handlers. */
+/* Whether neighbours' rings may have events that the probe asks for, or records that must be
+ * routed. */
 static bool neighbours_may_have(const struct channel *ch, unsigned kinds)
 {
     return ch->neighbours.awaited > 0 ||
            (ch->neighbours.count > 0 && (kinds & CHANNEL_REMOTE_KINDS || channel_sorts(ch)));
 }
 
-/* Where a probe has found nothing: takes an end that a handler, or the match of a request, has
- * added meanwhile. */
+/* For a probe that has found nothing: takes an end that a handler, or a matched request, has added
+ * meanwhile. */
 static int take_added(struct channel *ch, uint64_t own_before, uint64_t peer, unsigned kinds,
                       struct pwc_event *out)
 {
@@ -228,7 +229,7 @@ static int take_added(struct channel *ch, uint64_t own_before, uint64_t peer, un
            channel_take_kept(ch, peer, kinds, out);
 }
 
-/* As channel_probe, where more than one ring has to be looked into. Neighbours go first, but not
+/* channel_probe when several rings must be looked into. Neighbours' rings are first, but not
  * forever. */
 static __attribute__((noinline)) int probe_all(struct channel *ch, uint64_t peer, unsigned kinds,
                                                struct pwc_event *out)
@@ -276,7 +277,7 @@ int channel_probe(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_
     return probe_rings(ch, only, peer, kinds, out);
 }
 
-/* Plain events from the head of the one ring that may hold what is asked for: how many. */
+/* Takes plain events from the head of the only ring that must be looked into. Returns how many. */
 static unsigned take_plain_run(struct channel *ch, uint64_t peer, unsigned kinds,
                                struct pwc_event *events, unsigned max)
 {
@@ -328,7 +329,8 @@ bool channel_can_collect(struct channel *ch)
     return kept_room(&ch->kept, collect_quota(ch)) == 0;
 }
 
-/* The first word of the local event of an operation that was given a request; of any kind. */
+/* Whether this is the first word of the local event of an operation, of any kind, with a
+ * request. */
 static inline bool heads_request_end(uint64_t word)
 {
     const struct ring_record_head any_kind = {.byte5 = (uint8_t)~EVENT_SLOT};
@@ -342,7 +344,8 @@ static inline bool heads_request_end(uint64_t word)
 }
 
 /* Takes such events from the head of the local ring, without the steps that others need, and
- * returns how many. Each word of them is loaded once. A senseless record is left to take(). */
+ * returns how many. Loads each of their words once. Leaves a record that makes no sense to
+ * take(). */
 static int take_request_ends(struct channel *ch)
 {
     struct inbox *inbox = &ch->local;
@@ -384,8 +387,8 @@ int channel_collect(struct channel *ch)
     return rc < 0 ? rc : collected;
 }
 
-/* The next remote events may find no room, and the daemon then stops their senders. With less
- * in the ring even the longest event fits, wrap padding included. */
+/* Whether the next remote events may find no room, so that the daemon would stop their senders.
+ * While at most half of the ring is used, even the longest event fits, wrap padding included. */
 static bool is_crowded(struct channel *ch)
 {
     const struct ring_consumer *ring = &ch->remote.ring;

@@ -1,6 +1,6 @@
 /*
- * Owns nothing: rounds of persistent requests, and the local events of their ends, which stand
- * among the ends of what went without the daemon. A round holds the room for its event from its
+ * Owns nothing: rounds of persistent requests, and the local events of their ends, which are kept
+ * among the ends of operations without the daemon. A round holds the room for its event from its
  * start on.
  *
  * Thread: the one that owns the context.

@@ -2,11 +2,11 @@
  * Owns nothing: routes events and messages (channel_route.h).
  *
  * A request that may be replied to waits in its ring, with all after it, until there is room for
- * any reply. For a request from the daemon that is room in the reply_submit ring, which the daemon
- * always drains, and local event space, some of which is set aside for replies. That space comes
- * back as the daemon ends earlier replies, and no handler is needed for that: local events that are
- * in the way are kept. So requests stop only for a caller that leaves more local events untaken
- * than can be kept.
+ * any reply. For a request through the daemon, that means room in the reply_submit ring, which the
+ * daemon always drains, and local event space, some of which is set aside for replies. The daemon
+ * returns that space by ending earlier replies, without help of a handler; local events in the way
+ * are kept. So requests stop only for a program that leaves more local events untaken than can be
+ * kept.
  *
  * Thread: the one that owns the context.
  */
@@ -18,7 +18,7 @@
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* The block makes sense in itself, and fills the id. */
+/* Whether the block is consistent, and fills the id. */
 static bool block_valid(const struct channel *ch, const struct event_record *event)
 {
     const struct message *block = (const struct message *)(event + 1);
@@ -88,7 +88,7 @@ int channel_reply_room(struct channel *ch, struct neighbour *from, const struct 
     return 0;
 }
 
-/* Runs the handler; *ended gets the event of its end. Returns 1, or as channel_deliver. */
+/* Runs the handler; *ended gets the event of the message. Returns 1, or as channel_deliver. */
 static int run_message(struct channel *ch, struct neighbour *from, const struct event_record *event,
                        struct event_record *ended)
 {
@@ -135,7 +135,7 @@ static int settle_slot(struct channel *ch, struct event_record *event)
     return rc;
 }
 
-/* 1: for the user; 0: it was for the library alone; -EPROTO. */
+/* Handles a local event. 1: it is for the program; 0: it was only for the library; -EPROTO. */
 static int settle(struct channel *ch, struct event_record *event)
 {
     if (event->op & EVENT_SLOT)
@@ -149,7 +149,8 @@ static int settle(struct channel *ch, struct event_record *event)
 
 static const struct {
     bool message, replied_to;
-    bool in_order; /* in the remote ring: after the end of an earlier context of its peer */
+    bool in_order; /* in the remote ring after the end of an earlier context with its peer's
+                      number */
     int (*settle)(struct channel *ch, struct event_record *event);
 } kinds[] = {
     [EVENT_LOCAL] = {.settle = settle},

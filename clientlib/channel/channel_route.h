@@ -1,10 +1,10 @@
 /*
- * Routes each event and message to its end, from any ring. Only the channel's own files include
- * this header.
+ * Routes each event and message of any ring to its destination. Only the channel's own files
+ * include this header.
  *
- *     a message     its handler runs, if there is room for the reply; an event of that is shown,
+ *     a message     its handler runs, if there is room for the reply; its event is shown,
  *                   where the probe asks for it
- *     a local event is settled first: ends of the library's own operations go no further
+ *     a local event is settled first: ends of the library's own operations stop here
  *     a notification goes to the started request that it matches; else it is shown, where the probe
  *                   asks for notifications; else it is unexpected, within the bound
  *     the end of a peer is noted, and shown by a later probe that asks for it
@@ -26,18 +26,19 @@ struct asked {
 };
 
 enum route {
-    ROUTE_STAYS = 0, /* nothing has happened: the record must wait in its ring */
-    ROUTE_SHOWN = 1, /* in *out */
-    ROUTE_KEPT = 2,  /* for a later probe; or it was for the library alone */
-    ROUTE_RAN = 3,   /* its handler ran, and no probe asks for an event of that */
+    ROUTE_STAYS = 0, /* nothing was done: the record must wait in its ring */
+    ROUTE_SHOWN = 1, /* the event is in *out */
+    ROUTE_KEPT = 2,  /* the event is kept for a later probe; or it was only for the library */
+    ROUTE_RAN = 3,   /* a message's handler ran, and no probe asks for its event */
 };
 
 /*
- * Routes a record: an enum route, after all but ROUTE_STAYS of which the caller drops the record
- * from its ring. -EPROTO: it makes no sense; -ENOBUFS, -ENOMEM: it cannot be kept, and stays.
+ * Routes a record. Returns an enum route; unless it is ROUTE_STAYS, the caller drops the record
+ * from its ring. -EPROTO: the record makes no sense; -ENOBUFS, -ENOMEM: it cannot be kept, and
+ * stays.
  *
- * `event` is valid and of its ring's kinds, the id after it: for a message its block, which may
- * stand in the ring itself. `from` is the neighbour that a request has arrived from, else NULL.
+ * `event` is valid and of a kind of its ring. Its id follows it: for a message the block, which may
+ * be in the ring itself. `from` is the neighbour that a request has arrived from, else NULL.
  */
 int channel_route(struct channel *ch, struct neighbour *from, struct event_record *event,
                   const struct asked *asked, struct pwc_event *out);
@@ -47,7 +48,7 @@ bool channel_match(struct channel *ch, uint64_t peer, uint64_t id, uint32_t byte
 /* Routes a notification: as channel_route. */
 int channel_notified(struct channel *ch, const struct event_record *event,
                      const struct asked *asked, struct pwc_event *out);
-/* The notification with this id would not stay in its ring, whatever a probe asks for. */
+/* Whether a notification with this id would leave its ring, whatever a probe asks for. */
 bool channel_may_notify(struct channel *ch, uint64_t peer, uint64_t id);
 /* Shows the oldest unexpected notification of this peer (or PWC_ANY): false where there is none. */
 bool channel_take_unexpected(struct channel *ch, uint64_t peer, struct pwc_event *out);
@@ -56,15 +57,16 @@ bool channel_take_unexpected(struct channel *ch, uint64_t peer, struct pwc_event
 int channel_peer_ended(struct channel *ch, const struct event_record *event);
 /* The end of a peer that a probe with this filter would show now, or NULL. */
 struct channel_end *channel_end_to_show(struct channel *ch, uint64_t peer, unsigned kinds);
-/* Shows that end, or an event that was kept of the same peer. False: there is none. */
+/* Shows that end, or first a kept event of the same peer. False: there is none. */
 bool channel_take_end(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
-/* Shows the oldest kept event of this filter: false where there is none. */
+/* Shows the oldest kept event that this filter accepts: false where there is none. */
 bool channel_take_kept(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
 /* Moves events from the remote ring to the kept ones, as long as there is room. */
 void channel_learn(struct channel *ch);
 
-/* There is room for any reply to the request with this block, and for the end of that reply: 1; 0:
- * it must wait; -EPROTO: a neighbour sends more requests than it has left room to answer. */
+/* Whether there is room for any reply to the request with this block, and for the end of that
+ * reply. 1: yes; 0: the request must wait; -EPROTO: a neighbour sends more requests than it has
+ * left room for answers. */
 int channel_reply_room(struct channel *ch, struct neighbour *from, const struct message *block);
 
 static inline bool channel_asks(const struct asked *asked, unsigned kind, uint64_t peer)
@@ -72,7 +74,7 @@ static inline bool channel_asks(const struct asked *asked, unsigned kind, uint64
     return asked->kinds & kind && (asked->peer == PWC_ANY || asked->peer == peer);
 }
 
-/* The one place that fills in a pwc_event. `id` is where the bytes of its id stand. */
+/* Fills in a pwc_event: only this function does. `id` points to the bytes of its id. */
 static inline void channel_show(const struct event_record *event, const void *id,
                                 struct pwc_event *out)
 {
@@ -87,16 +89,18 @@ static inline void channel_show(const struct event_record *event, const void *id
     out->reserved[0] = out->reserved[1] = 0;
 }
 
-/* ---- the rings that it comes by -------------------------------------------------------------- */
+/* ---- the rings of events -------------------------------------------------------------- */
 
-/* Events of neighbours before the rings of the session have their turn. */
+/* How many events of neighbours are taken before the rings of the session have their turn. */
 #define CHANNEL_DIRECT_MAX 16
 
-/* The next event of neighbours: 1 or 0, as channel_probe; runs the handlers of their messages. */
+/* Takes the next event of neighbours: 1 or 0, as channel_probe. Runs the handlers of their
+ * messages. */
 int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out);
-/* Whether there may be an event, or something else is worth a probe. */
+/* Whether there may be an event of neighbours, or another reason for a probe. */
 bool channel_direct_pending(struct channel *ch, uint64_t peer, unsigned kinds);
-/* There is room for any reply to the daemon, or there will be when local events are collected. */
+/* Whether there is room for any reply through the daemon, or there will be when local events are
+ * collected. */
 bool channel_may_reply(struct channel *ch);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Submissions: room for a record in the submit or the reply_submit ring, with the event space that
- * it holds. Thread: the one that owns the context.
+ * Submissions: reserves room for a record in the submit or reply_submit ring, and the event space
+ * that the record holds. Owns nothing. Thread: the one that owns the context.
  */
 #include <errno.h>
 #include "clientlib/channel/channel_route.h"
@@ -63,7 +63,7 @@ int channel_begin(struct channel *ch, struct channel_outbox *outbox,
     return 0;
 }
 
-/* Makes the record that was written last visible: 1 when the daemon sleeps. */
+/* Publishes the record that was written last: 1 when the daemon sleeps. */
 static inline int publish(struct channel *ch, struct channel_outbox *outbox, uint32_t size)
 {
     FAULT(SUBMIT_WRITTEN);
@@ -89,8 +89,8 @@ int channel_publish(struct channel *ch, uint32_t records)
     return publish(ch, &ch->submit, 0);
 }
 
-/* Makes room for this many bytes of records that are no operations. Returns 0, or an error as
- * channel_submit does. */
+/* Reserves room for this many bytes of records that are no operations. Returns 0, or an error as
+ * channel_submit. */
 static int note_room(struct channel *ch, uint32_t bytes, void **room)
 {
     int rc = channel_state(ch);

@@ -1,4 +1,5 @@
-/* Vectors into the submit ring (channel_vector.h). Thread: the one that owns the context. */
+/* Owns nothing: writes vectors into the submit ring (channel_vector.h). Thread: the one that owns
+ * the context. */
 #include "clientlib/channel/channel_vector.h"
 
 #include <errno.h>
@@ -26,8 +27,8 @@ int channel_vector_begin(struct channel_vector *v, struct channel *ch,
     return rc < 0 ? rc : ch->submit.open ? -EBUSY : 0;
 }
 
-/* Reserves room for a record of up to `bytes`, to be written and then added: 0, with the record in
- * *out, or negative. */
+/* Reserves room for a record of up to `bytes`, which the caller writes and then adds: 0, with the
+ * record in *out, or an error. */
 static int reserve(struct channel_vector *v, uint64_t bytes, struct submit_record **out)
 {
     struct channel *ch = v->ch;
@@ -45,7 +46,8 @@ static int reserve(struct channel_vector *v, uint64_t bytes, struct submit_recor
     return 0;
 }
 
-/* The flags of a record before the end; a fence holds back the first record, and so all. */
+/* Flags of a record that is not the end. Only the first record has the fence, which so holds back
+ * all. */
 static uint16_t piece_flags(const struct channel_vector *v)
 {
     uint32_t flags = v->like.flags & ~(uint32_t)(SUBMIT_NO_LCE | SUBMIT_FENCE | SUBMIT_NOTIFY);
@@ -55,7 +57,7 @@ static uint16_t piece_flags(const struct channel_vector *v)
     return (uint16_t)(flags | SUBMIT_NO_RCE | SUBMIT_SLOT | SUBMIT_MORE);
 }
 
-/* The record is complete except for its size, and part of the series from now on. */
+/* Adds a record, complete except for its size, to the series. */
 static void add(struct channel_vector *v, struct submit_record *record, uint64_t size)
 {
     record->size = (uint32_t)size;
@@ -127,7 +129,7 @@ int channel_vector_short(struct channel_vector *v, uint64_t offset, const void *
     return 0;
 }
 
-/* The end's own record, where no block can be the end. */
+/* Adds a record that is only the end, where the last block cannot be it. */
 static int add_end(struct channel_vector *v, const void *rid)
 {
     uint64_t size = sizeof(*v->last) + abi_pad8(v->like.rid_len);
@@ -156,7 +158,7 @@ int channel_vector_end(struct channel_vector *v, const void *rid)
     int rc = 0;
 
     close_block(v);
-    /* Without an event a vector of gets ends with its last get. */
+    /* A vector of gets without an event needs no end: its last get is the last record. */
     if (!block && (event || v->like.kind == SUBMIT_PUT))
         rc = add_end(v, rid);
     if (rc < 0)

@@ -1,5 +1,5 @@
 /*
- * A vector on its way into the submit ring: a series of records (session_abi.h) that become visible
+ * Writes a vector into the submit ring: a series of records (session_abi.h) that are published
  * together, or not at all. Short pieces of a put are packed into blocks, each long piece is a put
  * or a get of its own, and the end has the remote event. The caller adds the long pieces first.
  *
@@ -18,9 +18,10 @@ struct channel_vector {
     struct submit_record *last;  /* the record that was written last, or NULL */
     struct submit_record *block; /* the block that is not full, or NULL */
     uint8_t *block_end;          /* where its next piece goes */
-    uint32_t block_max;          /* bytes of pieces in one */
-    uint64_t begun;              /* the ring's tail before */
-    uint32_t slot;               /* pending.h: the id of all records but those of copied pieces */
+    uint32_t block_max;          /* the most bytes of pieces in one block */
+    uint64_t begun;              /* the ring's tail before the first record */
+    uint32_t slot;               /* the vector's slot (pending.h), the id of all records except
+                                    those of copied pieces */
     uint32_t records;
 };
 
@@ -35,21 +36,21 @@ static inline bool channel_piece_short(uint32_t block_max, uint64_t offset, uint
 
 /*
  * Begins the records of a vector. `like` has the kind (SUBMIT_PUT or SUBMIT_GET), remote, flags and
- * remote id of the operation, and its whole length; `slot` is the one for its end. Returns 0, or an
- * error as channel_submit.
+ * remote id of the operation, and its whole length; `slot` is the slot for its end. Returns 0, or
+ * an error as channel_submit.
  */
 int channel_vector_begin(struct channel_vector *v, struct channel *ch,
                          const struct submit_record *like, uint32_t slot, uint32_t packed_max);
-/* A piece that travels on its own: `piece` has its offset, length, segment, local offset, and its
- * own slot in lid, or the vector's. 0, -EAGAIN, -EPROTO. */
+/* Adds a long piece: `piece` has its offset, length, segment, local offset, and as lid its own slot
+ * or the vector's. 0, -EAGAIN, -EPROTO. */
 int channel_vector_long(struct channel_vector *v, const struct submit_record *piece);
-/* A short piece, of a put. As above. */
+/* Adds a short piece of a put. Results as above. */
 int channel_vector_short(struct channel_vector *v, uint64_t offset, const void *bytes,
                          uint32_t length);
-/* The end, with the bytes of a remote id; then all is submitted: 0 or 1 as channel_submit, or as
- * above. */
+/* Adds the end, with the bytes of a remote id, and submits all: 0 or 1 as channel_submit, or an
+ * error as above. */
 int channel_vector_end(struct channel_vector *v, const void *rid);
-/* After an error of the calls above: nothing has been submitted. */
+/* Called after an error of the calls above: takes all records back. */
 void channel_vector_cancel(struct channel_vector *v);
 
 #endif

@@ -17,15 +17,15 @@
 enum {
     GRAIN_BYTES = 4096,
     GRAINS = 128,
-    GRAINS_SHORT = 16, /* for short gets alone, so that no series holds them all up */
-    GRAINS_PIECE = 16, /* the longest run that is taken at once */
+    GRAINS_SHORT = 16, /* for short gets only, so that series cannot stop all of them */
+    GRAINS_PIECE = 16, /* the longest run that may be taken at once */
 };
 
 struct grains {
     uint64_t used[GRAINS / 64]; /* bit i % 64 of word i / 64: grain i is in use */
 };
 
-/* Grains side by side. */
+/* Adjacent grains. */
 struct grains_run {
     uint8_t first;
     uint8_t count; /* 0: none */
@@ -36,7 +36,8 @@ static inline uint32_t grains_of(uint64_t bytes)
     return (uint32_t)((bytes + GRAIN_BYTES - 1) / GRAIN_BYTES);
 }
 
-/* Takes `count` grains, at least 1, between the grains `from` and `to`. False: no run is as long.
+/* Takes `count` adjacent grains, at least 1, from the grains `from` up to before `to`. False: no
+ * free run is long enough.
  */
 bool grains_take(struct grains *g, uint32_t from, uint32_t to, uint32_t count,
                  struct grains_run *out);

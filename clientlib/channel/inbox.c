@@ -13,7 +13,8 @@ void inbox_init(struct inbox *inbox, struct ring_control *control, const void *d
     ring_consumer_init(&inbox->ring, control, data, size, 0);
 }
 
-/* Event space counts as returned only now: the daemon holds us to what it can see. */
+/* Event space counts as returned only now, because the daemon, which checks the limit, sees only
+ * released space. */
 void inbox_release(struct inbox *inbox)
 {
     if (inbox->unreleased == 0)

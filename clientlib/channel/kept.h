@@ -2,9 +2,9 @@
  * Events that a filter passed over, kept in order until a later probe asks for them.
  *
  * A flat buffer of event records between `start` and `end`; a record that has been taken is marked
- * and skipped, and the buffer is packed when its end is reached. The buffer is twice the quota, so
- * packing costs less than the copying that led to it. Nothing is allocated before the first event
- * is kept.
+ * and skipped, and the buffer is packed when it is full to its end. The buffer is twice the quota,
+ * so packing copies less than was added since the last time. Nothing is allocated before the first
+ * event is kept.
  *
  * Thread: the one that owns the context.
  */
@@ -33,28 +33,29 @@ struct kept {
     uint64_t capacity; /* of `records`, once allocated */
     uint64_t start;
     uint64_t end;
-    uint64_t bytes; /* of records not yet taken */
-    uint64_t own;   /* how many of these are ends of operations without the daemon, which are not in
-                       the quota of filters */
-    /* Where the last search ended without a find, so that a spinning caller searches only what is
-     * new. Valid for this filter alone. */
+    uint64_t bytes; /* bytes of records not yet taken */
+    uint64_t own;   /* the part of `bytes` for ends of operations without the daemon, which the
+                       quota of filters does not count */
+    /* Where the last unsuccessful search ended, so that a spinning caller searches only new events.
+     * Valid only for the same filter. */
     uint64_t searched_to;
     uint64_t searched_peer;
     unsigned searched_kinds;
 };
 
-/* `quota_max` is the largest quota that kept_add will be called with, and what may be our own. */
+/* `quota_max` is the largest quota that kept_room will be called with, plus the most that `own` may
+ * be. */
 void kept_init(struct kept *kept, uint64_t quota_max);
 void kept_destroy(struct kept *kept);
 
-/* 0 when one more event of any size may be kept; -ENOBUFS when that would pass `quota` bytes;
+/* 0 when one more event of any size may be kept; -ENOBUFS when that would exceed `quota` bytes;
  * -ENOMEM. Call this before an event leaves its ring. */
 int kept_room(struct kept *kept, uint64_t quota);
 /* Keeps an event, after kept_room allowed it. */
 void kept_add(struct kept *kept, const struct event_record *event);
 
-/* Adds an event of our own, after kept_prepare; the caller fills in all but its size and origin,
- * and bounds `own`. */
+/* Adds the end of an operation without the daemon, after kept_prepare. The caller fills in all but
+ * size and origin, and keeps `own` within its bound. */
 struct event_record *kept_add_own(struct kept *kept, uint32_t size);
 int kept_prepare(struct kept *kept);
 

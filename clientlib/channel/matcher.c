@@ -98,8 +98,8 @@ static void insert(struct matcher *m, struct matcher_request *r)
     m->hashed += !is_wild(r);
 }
 
-/* The sole request enters the hash together with the next one. With fewer buckets than entries the
- * hash is slower, but still right. */
+/* The sole request enters the hash together with the next one. If there is no memory for more
+ * buckets, the hash is slower, but still correct. */
 int matcher_prepare_more(struct matcher *m)
 {
     if (m->buckets && m->hashed + 2 <= UINT32_C(1) << m->bucket_bits)
@@ -174,7 +174,7 @@ static void chain_append(struct matcher *m, uint32_t number)
     chain->last = number;
 }
 
-/* Moves to twice the chains, by the order of arrival. */
+/* Doubles the chains, and adds the entries again in the order of arrival. */
 static int grow_chains(struct matcher *m)
 {
     uint32_t bits = m->chains ? m->chain_bits + 1 : BITS_FIRST;
@@ -247,7 +247,7 @@ int matcher_keep(struct matcher *m, const struct matcher_notice *notice)
     return 0;
 }
 
-/* Takes the entry out of its chain; `before` precedes it there, or is MATCHER_NONE. */
+/* Takes the entry out of its chain. `before` is the entry before it there, or MATCHER_NONE. */
 static void chain_remove(struct matcher *m, uint32_t number, uint32_t before)
 {
     const struct matcher_unexpected *e = &m->entries[number];

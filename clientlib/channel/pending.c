@@ -176,8 +176,8 @@ void pending_cancel_piece(struct pending_slots *p, uint32_t number)
     free_slot(p, number);
 }
 
-/* The operation of this slot has ended: the number of the slot whose caller sees that, which for a
- * piece is its vector's. */
+/* Called when the operation of this slot has ended. Returns the slot whose caller sees the end: for
+ * a piece, its vector's. */
 static uint32_t piece_settle(struct pending_slots *p, uint32_t number,
                              const struct event_record *event)
 {
@@ -215,7 +215,7 @@ int pending_settle(struct pending_slots *p, struct event_record *event, bool *en
     if (!slot->request)
         event->op &= (uint8_t)~EVENT_SLOT;
     event->status = slot->status;
-    if (slot->status == 0 && slot->destination && !slot->shadow) /* a value stood there */
+    if (slot->status == 0 && slot->destination && !slot->shadow) /* `bytes` was the fetched value */
         event->bytes = slot->length;
     if (slot->op)
         event->bytes = slot->status == 0 ? slot->length : 0;

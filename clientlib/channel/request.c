@@ -1,6 +1,5 @@
 /*
- * Owns the requests of a context, and the memory that they stand in. Thread: the one that owns the
- * context.
+ * Owns the requests of a context, and their memory. Thread: the one that owns the context.
  */
 #include "clientlib/channel/request.h"
 
@@ -87,7 +86,7 @@ int request_pool_take(struct request_pool *pool, enum request_kinds kind, struct
     return 0;
 }
 
-/* The running wait is for this request alone, has marked it, or has it on its list. */
+/* Whether the running wait waits for this request alone, has marked it, or has it on its list. */
 static bool is_awaited(const struct request_pool *pool, const struct pwc_request *r)
 {
     uint32_t listed = pool->ended > 0 ? pool->ended_first : REQUEST_NONE;
@@ -148,7 +147,7 @@ int request_set_lid(struct pwc_request *r, const pwc_cid *lid)
 
 /* ---- waits ---------------------------------------------------------------------------------- */
 
-/* Before numbers of waits are used again: removes the marks of earlier waits from all requests. */
+/* Removes the marks of earlier waits from all requests, before numbers of waits are used again. */
 static void begin_anew(struct request_pool *pool)
 {
     for (uint32_t i = 0; i < pool->chunk_count * REQUESTS_A_CHUNK; i++) {

@@ -1,4 +1,4 @@
-# find_package(pwc): the imported library pwc::pwc. Places are relative, so that an installation may
+# find_package(pwc): the imported library pwc::pwc. Paths are relative, so that an installation may
 # be moved.
 get_filename_component(pwc_libdir "${CMAKE_CURRENT_LIST_DIR}/../.." ABSOLUTE)
 get_filename_component(pwc_prefix "${pwc_libdir}/@up@" ABSOLUTE)

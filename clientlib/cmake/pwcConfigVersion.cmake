@@ -1,4 +1,4 @@
-# What is asked for is there when it is not newer. Before 1.0 a minor release may break programs.
+# Accepts a requested version that is not newer. Before 1.0 a minor release may break programs.
 set(PACKAGE_VERSION "@version@")
 set(PACKAGE_VERSION_COMPATIBLE FALSE)
 set(PACKAGE_VERSION_EXACT FALSE)

@@ -1,6 +1,6 @@
 /*
- * The helpers of handlers on the host, for tests (pwc/handler.h): plain C on plain pointers. The
- * world is the calling thread's, since a helper has no argument for it.
+ * The helpers of handlers on the host, for tests (pwc/handler.h): plain C on plain pointers. Each
+ * thread has its own world, because a helper has no argument for it.
  *
  * Owns: the thread's pointer to its world.
  */
@@ -240,7 +240,7 @@ uint64_t pwc_h_f32(enum pwc_h_number_op op, uint64_t x, uint64_t y)
 /* ---- sends ------------------------------------------------------------------------------------
  */
 
-/* The next send, cleared, or NULL when there is no room. */
+/* Takes the next send, zeroed; NULL: there is no room. */
 static struct pwc_h_sent *next_send(uint32_t helper)
 {
     struct pwc_h_sent *s;
@@ -290,7 +290,7 @@ int pwc_h_put_(uint64_t target, uint64_t off, const void *from, uint64_t n, uint
     return 0;
 }
 
-/* A put or a get of the region. */
+/* Notes a put from the region, or a get into it. */
 static int take_range(uint32_t helper, uint64_t target, uint64_t off, uint64_t host_off, uint64_t n,
                       uint64_t id)
 {

@@ -1,4 +1,4 @@
-/* Loads programs from ELF (pwc/offload.h). Owns nothing. Thread: any. */
+/* Loads programs from ELF files (pwc/offload.h). Owns nothing. Thread: any. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Programs and offloads of a client, and what libpwc gives to libpwc-handlers alone, since both
- * libraries always have one version. Thread: any; the client's lock guards its lists. */
+/* Programs and offloads of a client, and the calls that libpwc exports only for libpwc-handlers,
+ * which always has the same version. Thread: any; the client's lock guards its lists. */
 #ifndef PWC_CLIENTLIB_LOADED_H
 #define PWC_CLIENTLIB_LOADED_H
 
@@ -10,20 +10,20 @@
 /* Owned by the caller of pwc_program_load until pwc_program_unload, or the client's end. */
 struct pwc_program {
     struct pwc_client *client;
-    struct pwc_program *next; /* of the client */
+    struct pwc_program *next; /* in the client's list */
     uint32_t number;          /* the daemon's */
 };
 
 /* Owned by the caller of pwc_offload_create until pwc_offload_destroy, or the client's end. */
 struct pwc_offload {
     struct pwc_client *client;
-    struct pwc_offload *next; /* of the client */
+    struct pwc_offload *next; /* in the client's list */
     uint32_t session;
     uint32_t number; /* the daemon's */
 };
 
-/* Frees what is left of both; the daemon drops its part with the client. Thread: the one that ends
- * the client, alone with it. */
+/* Frees the programs and offloads that are left; the daemon drops its part with the client. Thread:
+ * the one that ends the client. */
 void loaded_free(struct pwc_client *client);
 
 /* Loads an image (proto/handler_abi.h); errors as pwc_program_load. */

@@ -20,7 +20,8 @@ static int accept_created(void *context, const Pwc__ClientReply *reply, int *fds
     return fd_count == 0 ? 1 : -EPROTO;
 }
 
-/* Fills a window in with a part of a region that has a key. False: the region has none. */
+/* Describes a part of a region, which must have a key, for the daemon. False: the region has no
+ * key. */
 static bool window_of(const struct pwc_region *region, uint64_t offset, uint64_t length,
                       Pwc__OffloadRange *out)
 {
@@ -49,8 +50,8 @@ static bool attr_valid(const struct pwc_ctx *ctx, const struct pwc_offload_attr 
     return true;
 }
 
-/* The daemon's handles of the targets, each of which has to be bound for that: 0, or why one is
- * not.
+/* Gets the daemon's handles of the targets, and binds targets that are not bound yet: 0, or why one
+ * cannot be bound.
  */
 static int handles_of(const struct pwc_offload_attr *attr, uint32_t *handles)
 {

@@ -1,4 +1,4 @@
-/* Owns nothing but what it builds: images out of ELF files (program.h). Thread: any. */
+/* Owns nothing: builds images from ELF files (program.h). Thread: any. */
 #include "clientlib/handlers/program.h"
 
 #include <errno.h>
@@ -27,7 +27,8 @@ struct section {
     GElf_Shdr header;
     const char *name;
     enum section_use use;
-    uint64_t place; /* for code, its first instruction; for constants, the first byte */
+    uint64_t place; /* for code: number of its first instruction; for constants: offset of its first
+                       byte */
 };
 
 struct program {
@@ -189,7 +190,7 @@ static const char *name_of(const struct program *p, const GElf_Sym *symbol)
     return name ? name : "?";
 }
 
-/* The section of a symbol; NULL: it has none, or one that no program has. */
+/* The section of a symbol; NULL: it has none, or one of another use. */
 static const struct section *section_of(const struct program *p, const GElf_Sym *symbol,
                                         enum section_use use)
 {
@@ -234,7 +235,7 @@ static int by_place(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
-/* The name as an image may have it: cut to length, with other characters replaced. */
+/* Copies a name in the form that an image allows: cut to length, with other characters replaced. */
 static void take_name(char to[HANDLER_NAME_MAX], const char *name)
 {
     for (size_t i = 0; i < HANDLER_NAME_MAX - 1 && name[i] != 0; i++) {
@@ -274,7 +275,7 @@ static uint32_t name_functions(struct program *p, struct handler_function *funct
 /* ---- relocations ------------------------------------------------------------------------------
  */
 
-/* Relocates a call of a function: imm becomes the distance to it. */
+/* Relocates a call of a function: imm becomes the distance to the function. */
 static int resolve_call(struct program *p, uint64_t place, const GElf_Sym *symbol)
 {
     const struct section *s = section_of(p, symbol, SECTION_CODE);
@@ -287,7 +288,7 @@ static int resolve_call(struct program *p, uint64_t place, const GElf_Sym *symbo
     if (in->opcode != CODE_DO_CALL || code_src(in) != CODE_CALL_LOCAL)
         return refuse(p, "instruction %llu names the function %.40s, but does not call it",
                       (unsigned long long)place, name_of(p, symbol));
-    /* The distance from the symbol stands there in advance, less 1. */
+    /* Before relocation imm is the distance from the symbol, less 1. */
     if (symbol->st_value % 8 != 0 || symbol->st_value / 8 >= p->instructions)
         return refuse(p, "the function %.40s begins at byte %llu, where no instruction does",
                       name_of(p, symbol), (unsigned long long)symbol->st_value);

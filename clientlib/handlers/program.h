@@ -1,15 +1,15 @@
 /*
- * Programs of handlers from ELF: an object file of clang's becomes an image for the daemon
- * (proto/handler_abi.h).
+ * Makes programs of handlers from ELF: turns an object file that clang has made into an image for
+ * the daemon (proto/handler_abi.h).
  *
  *     .text and other code --> instructions, one section after the other
  *     .rodata and its like --> constants, joined; their addresses are numbers of window 7
  *     calls between functions, addresses of constants --> numbers in instructions
  *
- * The file may be any bytes: what is not understood is refused with a text. Whether the
- * instructions are ones that the daemon accepts is the daemon's to check.
+ * The file may be any bytes: what is not understood is refused with a text. The instructions are
+ * not checked here: the daemon does that.
  *
- * Thread: any. Blocks for nothing; allocates.
+ * Thread: any. Never blocks; allocates.
  */
 #ifndef PWC_CLIENTLIB_PROGRAM_H
 #define PWC_CLIENTLIB_PROGRAM_H

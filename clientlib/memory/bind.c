@@ -1,4 +1,5 @@
-/* Owns nothing: binds remotes, and waits for that (bind.h). Thread: the one that owns the context.
+/* Owns nothing: binds remotes, and waits for the answers (bind.h). Thread: the one that owns the
+ * context.
  */
 #include "clientlib/memory/bind.h"
 
@@ -7,8 +8,8 @@
 #include "clientlib/memory/bind_request.h"
 #include "clientlib/memory/bind_start.h"
 
-/* Asks, and waits. What the daemon has answered before, to binds that were started, comes first: a
- * pair is sent with the first answer that leads to it. */
+/* Sends a bind, and waits. Then takes earlier answers to binds that were started before this one's,
+ * because the daemon sends a pair only with the first answer that needs it. */
 static int ask(struct pwc_remote *remote, struct bind_answer *out)
 {
     struct bind_request r;
@@ -67,12 +68,12 @@ static int bind_late(struct pwc_remote *remote)
 
     if (rc < 0)
         return rc;
-    do /* a daemon that was started anew may have bound it or not: what it has bound goes later */
+    do /* a restarted daemon may have bound it; such a remote ends with the context */
         rc = ask(remote, &answer);
     while (rc == -ECONNABORTED);
     if (rc < 0)
         return rc;
-    /* The call that needs it has checked its range against these. */
+    /* The operation was checked against the length and rights of the late remote. */
     if (answer.length != remote->length || answer.rights != remote->rights) {
         bind_give_back(ctx, &answer);
         return -EKEYREJECTED;

@@ -1,5 +1,6 @@
 /*
- * pwc_bind_all: an exchange of what each rank contributes, and a late remote for each.
+ * pwc_bind_all: exchanges what each rank contributes, then makes a late remote for each rank. Owns
+ * nothing.
  *
  * Thread: the one that owns the context.
  */
@@ -14,11 +15,12 @@ struct member {
     struct pwc_key key;
     uint64_t length;
     uint32_t rights;
-    int32_t regions; /* 1, or 0: it passes none; a negative errno: it cannot take part */
+    int32_t regions; /* 1, or 0: the rank passes none; a negative errno: the rank cannot take
+                        part */
 };
 static_assert(sizeof(struct member) == 56, "member");
 
-/* Fills in this rank's contribution: 0, or why it has no part. */
+/* Fills in this rank's contribution: 0, or why this rank cannot take part. */
 static int contribute(struct pwc_ctx *ctx, const pwc_region *region, struct member *mine)
 {
     int rc = 0;
@@ -86,8 +88,8 @@ int pwc_bind_all(pwc_ctx *ctx, pwc_region *region, pwc_remote **remotes)
     unable = contribute(ctx, region, &mine);
     if (unable == 0 && !room)
         unable = mine.regions = -ENOMEM;
-    /* A rank that has no part takes part in the exchange, so that no other waits for it, and the
-     * next exchange is the same one for all. */
+    /* A rank that fails still makes the exchange, so that no other waits for it, and the ranks'
+     * next exchanges match. */
     rc = pwc_exchange(ctx, &mine, sizeof(mine), room ? members : NULL);
     if (rc == 0 && unable == 0 && !all_take_part(members, size))
         rc = -ECANCELED;

@@ -1,5 +1,5 @@
-/* Owns nothing: asks for binds, and takes their answers (bind_request.h). Thread: the one that owns
- * the context. */
+/* Owns nothing: makes requests for binds, and takes their answers (bind_request.h). Thread: the one
+ * that owns the context. */
 #include "clientlib/memory/bind_request.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
- * A Bind that the daemon is asked for, and its answer: what all ways of binding have in common.
+ * The request Bind and its answer: the common part of all ways of binding.
  *
- * Thread: the one that owns the context, but for bind_accept, which the reader of the socket runs.
+ * Thread: the one that owns the context; bind_accept runs on the thread that reads the socket.
  */
 #ifndef PWC_CLIENTLIB_BIND_REQUEST_H
 #define PWC_CLIENTLIB_BIND_REQUEST_H
@@ -15,25 +15,25 @@ struct bind_answer {
     struct direct_way way;
 };
 
-/* Points into itself, and at the remote's key. */
+/* Has pointers into itself and to the remote's key, so it must not be copied. */
 struct bind_request {
     Pwc__ClientRequest request;
     Pwc__Bind bind;
     Pwc__Key key;
 };
 
-/* A remote that is not bound, and in no list; `key` may be NULL. NULL: no memory. */
+/* Makes a remote that is not bound, and in no list; `key` may be NULL. Returns NULL: no memory. */
 struct pwc_remote *bind_make_remote(struct pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key);
-/* 0, or -EINVAL with words: it is no key. `key` may be NULL. */
+/* 0, or -EINVAL with its text: `key` is no key. `key` may be NULL. */
 int bind_check_key(struct pwc_ctx *ctx, const struct pwc_key *key);
 
 void bind_request_fill(struct bind_request *request, const struct pwc_remote *remote);
 /* Takes PWC__CLIENT_REPLY__BODY_BOUND into a struct bind_answer: a daemon_accept. */
 int bind_accept(void *answer, const Pwc__ClientReply *reply, int *fds, int fd_count);
 
-/* The daemon has bound the remote, which is in no list: it is one of its context's from now on. */
+/* Called when the daemon has bound the remote, which is in no list: adds it to its context. */
 void bind_adopt(struct pwc_remote *remote, struct bind_answer *answer);
-/* Ends a remote at the daemon that is not wanted after all. Blocks. */
+/* Ends a remote at the daemon that is not needed. Blocks. */
 void bind_give_back(struct pwc_ctx *ctx, struct bind_answer *answer);
 
 #endif

@@ -19,8 +19,8 @@ struct bind {
     struct pwc_remote *remote;
     struct bind *next, *previous; /* in context_binds */
     int64_t deadline;
-    bool event;   /* its end is an event, for which room is held; else that of a request */
-    pwc_cid lid;  /* of the event, or request_cid */
+    bool event;   /* the bind ends with an event, for which room is held; else with a request */
+    pwc_cid lid;  /* the event's id, or request_cid */
     uint8_t id[]; /* the bytes of `lid` */
 };
 
@@ -82,7 +82,8 @@ static struct bind *make(struct pwc_remote *remote, const pwc_cid *lid, struct p
     return b;
 }
 
-/* The preparation of the first bind, and of the first of several that are under way at once. */
+/* Opens the mailbox for the context's first bind, and watches for answers when no other bind is
+ * under way. */
 static int prepare(struct pwc_ctx *ctx)
 {
     struct context_binds *binds = &ctx->binds;
@@ -156,7 +157,7 @@ int pwc_bind_start(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_c
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* Shows the end to the program. */
+/* Adds the event of the bind's end, or notes the end in its request. */
 static void report(struct pwc_ctx *ctx, const struct bind *b, int status)
 {
     uint64_t length = status == 0 ? b->remote->length : 0;
@@ -195,14 +196,14 @@ static struct bind *bind_of(struct daemon_post *post)
     return (struct bind *)(void *)((uint8_t *)post - offsetof(struct bind, post));
 }
 
-/* Ends those that are too late. */
+/* Ends binds whose deadline has passed. */
 static void end_late(struct pwc_ctx *ctx)
 {
     struct context_binds *binds = &ctx->binds;
     int64_t now = clock_now();
     char why[DAEMON_TEXT_MAX];
 
-    /* One that has been answered just now comes in the next look. */
+    /* A bind that has just been answered is left to the next call. */
     while (binds->first && binds->first->deadline <= now && daemon_withdraw(&binds->first->post)) {
         snprintf(why, sizeof(why), "the daemon has not answered a bind within %d ms",
                  ctx->client->link.timeout_ms);

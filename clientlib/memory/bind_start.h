@@ -5,8 +5,8 @@
  *                            |                                                             ^
  *                            +--> pwc_unbind: -ECANCELED ----------------------------------+
  *
- * An end is a local event of the library's own, or it is noted in the request that the bind was
- * given. Until then the remote is one of those that are not bound (unbound.h).
+ * The library adds a local event for the end of a bind, or notes the end in the bind's request.
+ * Until then the remote is unbound (unbound.h).
  *
  * Thread: the one that owns the context.
  */
@@ -15,25 +15,26 @@
 
 #include "clientlib/attach/context.h"
 
-/* Ends the binds that have been answered, or are too late: a system call at least. */
+/* Ends the binds that have been answered, or whose time is over. Makes at least one system call. */
 void binds_take(struct pwc_ctx *ctx);
 
-/* In each look of a context at what has come; no cost where no bind is under way. */
+/* Called whenever a context takes what has arrived; costs nothing while no bind is under way. */
 static inline void binds_progress(struct pwc_ctx *ctx)
 {
     if (__builtin_expect(ctx->binds.first != NULL, 0))
         binds_take(ctx);
 }
 
-/* When the next bind will be too late; DEADLINE_NEVER: none will. */
+/* The first deadline of a bind under way; DEADLINE_NEVER: there is none. */
 int64_t binds_deadline(const struct pwc_ctx *ctx);
 /* Whether a bind of this peer is under way. */
 bool binds_await(const struct pwc_ctx *ctx, pwc_peer peer);
-/* Ends a bind that is under way now, with -ECANCELED where no answer has come. */
+/* Ends a bind that is under way, with -ECANCELED if no answer has arrived. */
 void binds_cancel(struct pwc_remote *remote);
-/* The context is about to end: what the daemon makes for it is given back. No bind ends. */
+/* Called before the context ends: remotes that the daemon still makes are given back. The program
+ * sees no end of these binds. */
 void binds_withdraw(struct pwc_ctx *ctx);
-/* Frees what is left, when nothing is under way any more, or the link is closed. */
+/* Frees the binds that are left, when none is under way any more, or the link is closed. */
 void binds_free(struct pwc_ctx *ctx);
 
 #endif

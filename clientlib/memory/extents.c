@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* n ranges given out leave at most n + 1 free ones between them. */
+/* Room for this many free ranges: n taken ranges have at most n + 1 free ones between them. */
 static int make_room(struct extents *extents, uint32_t count)
 {
     uint32_t room = extents->room ? extents->room : 8;

@@ -14,20 +14,20 @@ struct extent {
 };
 
 struct extents {
-    struct extent *free; /* by offset, never touching one another */
+    struct extent *free; /* by offset; no two are adjacent */
     uint32_t count;
     uint32_t room;
-    uint32_t taken; /* ranges given out */
+    uint32_t taken; /* number of ranges that are taken */
 };
 
-/* Over a segment of `length` bytes, all of them free. */
+/* For a segment of `length` bytes, all of them free. */
 int extents_init(struct extents *extents, uint64_t length);
 void extents_destroy(struct extents *extents);
 
 /* The lowest free range of `length` bytes at a multiple of `align` (a power of two): 0 with
  * *offset, or -ENOMEM. */
 int extents_take(struct extents *extents, uint64_t length, uint64_t align, uint64_t *offset);
-/* Gives back exactly what was taken. Cannot fail: extents_take has made room. */
+/* Gives back exactly a range that was taken. Cannot fail: extents_take has made room for it. */
 void extents_give(struct extents *extents, uint64_t offset, uint64_t length);
 
 #endif

@@ -1,12 +1,13 @@
 /*
- * Owns the table of regions by number, and the contexts' views of it. Threads: see landings.h.
+ * Owns the table of regions by slot and generation, and the contexts' views of it. Threads: see
+ * landings.h.
  */
 #include "clientlib/memory/landings.h"
 
 #include <errno.h>
 
 struct landing {
-    uint64_t key; /* the region's slot and generation: a slot is used again */
+    uint64_t key; /* the region's slot and generation, because slots are used again */
     uint8_t *base;
     uint64_t length;
 };

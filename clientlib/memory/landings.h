@@ -1,11 +1,11 @@
 /*
- * From a region's number to its memory: where a Long's payload has landed.
+ * Finds the memory of a region by its slot and generation: where a Long's payload was placed.
  *
- * The table is the client's: its regions that have a key. Each context looks into a view of its own
+ * The table has all regions of the client that have a key. Each context reads a view of its own
  * (versioned.h), without a lock. The program must not end a region while a handler works on its
  * memory.
  *
- * Threads: a table, any; a view, its context's.
+ * Threads: any for a table; its context's for a view.
  */
 #ifndef PWC_CLIENTLIB_LANDINGS_H
 #define PWC_CLIENTLIB_LANDINGS_H
@@ -23,13 +23,13 @@ struct landing_view {
 
 void landing_table_init(struct landing_table *landings);
 void landing_table_destroy(struct landing_table *landings);
-/* -EEXIST: slot and generation are there; -ENOMEM. */
+/* -EEXIST: the table has this slot and generation already; -ENOMEM. */
 int landing_table_add(struct landing_table *landings, uint32_t slot, uint32_t generation,
                       uint8_t *base, uint64_t length);
 void landing_table_remove(struct landing_table *landings, uint32_t slot, uint32_t generation);
 
 void landing_view_destroy(struct landing_view *view);
-/* 0 with *at, -EKEYREJECTED when there is no such range of a region, or -ENOMEM. */
+/* 0 with *at; -EKEYREJECTED: there is no such region, or no such range in it; or -ENOMEM. */
 int landing_view_find(struct landing_view *view, struct landing_table *landings, uint32_t slot,
                       uint32_t generation, uint64_t offset, uint64_t length, uint8_t **at);
 

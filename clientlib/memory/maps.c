@@ -1,4 +1,4 @@
-/* Owns the reading of /proc/self/maps (maps.h). Thread: any. */
+/* Owns readers of /proc/self/maps (maps.h). Thread: any. */
 #include "clientlib/memory/maps.h"
 
 #include <errno.h>
@@ -41,7 +41,8 @@ static bool parse(const char *text, struct maps_line *line)
     return true;
 }
 
-/* More of the list behind what is left of it: how much, 0 at the end, or a negative errno. */
+/* Moves the unread rest to the start of the buffer and reads more after it: how much, 0 at the end,
+ * or a negative errno. */
 static ssize_t fill(struct maps *maps)
 {
     ssize_t got;
@@ -75,7 +76,8 @@ int maps_next(struct maps *maps, struct maps_line *line)
                 return 1;
             continue;
         }
-        if (left == sizeof(maps->buffer)) { /* all but the end of its name is here */
+        if (left == sizeof(maps->buffer)) { /* the buffer has all of the line except the end of its
+                                               name */
             maps->at = maps->filled;
             maps->skipping = true;
             maps->buffer[sizeof(maps->buffer) - 1] = '\0';

@@ -18,12 +18,12 @@ struct maps_line {
     uint64_t offset, inode;
     dev_t device;
     bool readable, writable, executable, shared;
-    char name[MAPS_NAME_MAX]; /* cut where it is longer; "" without one */
+    char name[MAPS_NAME_MAX]; /* cut if it is longer; "": the mapping has none */
 };
 
 struct maps {
     int fd;
-    bool skipping; /* the rest of a line that is longer than the buffer */
+    bool skipping; /* the rest of a too long line is being skipped */
     uint32_t at, filled;
     char buffer[2048];
 };

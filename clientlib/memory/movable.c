@@ -1,4 +1,4 @@
-/* Owns nothing: judges ranges of memory (movable.h). Thread: any. */
+/* Owns nothing: decides whether ranges of memory can be moved (movable.h). Thread: any. */
 #include "clientlib/memory/movable.h"
 
 #include <errno.h>
@@ -43,12 +43,12 @@ static int refuse(char *why, uintptr_t from, uintptr_t to, const char *fault)
     return -EINVAL;
 }
 
-/* Goes through the mappings of the range, without a gap. */
+/* Checks all mappings of the range, and that there is no gap between them. */
 static int check(enum movable what, const struct stacks *stacks, struct maps *maps, uintptr_t start,
                  uintptr_t end, char *why)
 {
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    uintptr_t covered = start; /* up to here all is movable */
+    uintptr_t covered = start; /* everything before this address is movable */
     struct maps_line line;
     int rc = 0;
 

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 enum movable {
-    MOVABLE_ANONYMOUS, /* as mmap returns it: no heap break, no file */
+    MOVABLE_ANONYMOUS, /* anonymous memory as mmap returns it: no heap break, no file */
     MOVABLE_PRIVATE,   /* also the heap break, and files that are mapped private: .data */
 };
 
@@ -17,7 +17,7 @@ enum { MOVABLE_WHY_MAX = 160 };
 
 /*
  * Whether all of [start, start + length), whole pages, may be moved: 0; -EINVAL with the reason in
- * `why` (MOVABLE_WHY_MAX bytes); or why the mappings could not be read, with "" there.
+ * `why` (MOVABLE_WHY_MAX bytes); or the error of reading the mappings, with "" in `why`.
  */
 int movable_check(enum movable what, const void *start, size_t length, char *why);
 

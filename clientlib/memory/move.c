@@ -1,4 +1,4 @@
-/* Owns nothing: puts other pages under a range of addresses, and back (move.h). Thread: the
+/* Owns nothing: replaces the pages of a range of addresses, and restores them (move.h). Thread: the
  * caller's, which keeps all others away from the range. */
 #include "clientlib/memory/move.h"
 
@@ -20,11 +20,12 @@
 
 enum { ATTEMPTS = 16 };
 
-/* ---- on the stack alone ---------------------------------------------------------------------- */
+/* ---- using only the stack
+ * ---------------------------------------------------------------------- */
 
-/* Copies what is not zero, so that memory which was never touched takes no pages. No call of
- * memcpy: the compiler must not make one of it, and sanitizers must not look at memory that the
- * program has between its variables. */
+/* Copies words that are not zero, so that memory which was never touched takes no pages. The
+ * compiler must not turn this into a call of memcpy, and sanitizers must not check it, because the
+ * range includes the gaps between the program's variables. */
 __attribute__((no_sanitize("address", "undefined", "thread"), noinline)) static void
 copy_words(uint64_t *to, const uint64_t *from, size_t length)
 {
@@ -50,7 +51,8 @@ static intptr_t put_in_place(void *pages, uintptr_t start, size_t length)
     return raw_call(SYS_mremap, arguments);
 }
 
-/* The kernel has unmapped the place, and then found no memory for its own list of mappings. */
+/* Whether the kernel has unmapped the place, and then had no memory for its own list of
+ * mappings. */
 static bool is_hole(uintptr_t start)
 {
     unsigned char resident;
@@ -59,7 +61,8 @@ static bool is_hole(uintptr_t start)
     return raw_call(SYS_mincore, arguments) == -ENOMEM;
 }
 
-/* Has the kernel read pages, so that one which cannot be read is an error and no signal. */
+/* Lets the kernel read the pages first, so that an unreadable page gives an error instead of a
+ * signal. */
 static int read_pages(const struct touched_run *run)
 {
     const intptr_t arguments[5] = {(intptr_t)run->from, (intptr_t)(run->to - run->from),
@@ -84,7 +87,7 @@ static int copy_touched(void *pages, uintptr_t start, size_t length, struct touc
     return rc;
 }
 
-/* Gives the contents of a place to zeroed pages, and puts them there. */
+/* Copies the contents of a place to zeroed pages, and maps these at the place. */
 static int replace(void *pages, uintptr_t start, size_t length, struct touched *touched)
 {
     const uint64_t all = UINT64_MAX;
@@ -102,7 +105,8 @@ static int replace(void *pages, uintptr_t start, size_t length, struct touched *
     return rc < 0 ? (int)rc : 0;
 }
 
-/* ---- there ----------------------------------------------------------------------------------- */
+/* ---- moving in
+ * ----------------------------------------------------------------------------------- */
 
 int move_in(struct moved *moved, int fd, void *start, size_t length)
 {
@@ -131,7 +135,8 @@ int move_in(struct moved *moved, int fd, void *start, size_t length)
     return rc;
 }
 
-/* ---- and back -------------------------------------------------------------------------------- */
+/* ---- moving out
+ * -------------------------------------------------------------------------------- */
 
 static bool is_of(const struct moved *moved, const struct maps_line *line)
 {
@@ -177,7 +182,7 @@ int move_out(const struct moved *moved)
     int rc;
 
     while ((rc = find_part(moved, &line)) > 0) {
-        /* The program has taken its own right to read. */
+        /* The program has removed its own right to read. */
         if (!line.readable && mprotect((void *)line.start, line.end - line.start, PROT_READ) != 0)
             return -errno;
         rc = part_back(moved, line.start, line.end - line.start);

@@ -1,15 +1,15 @@
 /*
- * Other pages under a range of addresses: the same contents, at the same place.
+ * Replaces the pages of a range of addresses by others with the same contents, at the same place.
  *
- * The range may hold anything of the process, the C library's own data and this library's
- * included. So between the copy of the contents and the change of the pages the code has its stack
- * alone: it calls the kernel past the C library (raw.h), with all signals of its thread blocked.
+ * The range may hold any memory of the process, also the data of the C library and of this library.
+ * So between copying the contents and replacing the pages, the code writes only to its stack: it
+ * calls the kernel without the C library (raw.h), with all signals of its thread blocked.
  *
  * Thread: any; the caller promises that no other thread touches the range meanwhile. The kernel may
- * write into the range: in a program that is linked statically the first thread's variables stand
- * in the heap, with the area of restartable sequences. The kernel writes the number of the
- * processor there, and again whenever it takes the processor from the thread, so nothing is lost.
- * It writes to the list of robust mutexes only when a thread ends.
+ * write into the range: in a statically linked program the first thread's variables are in the
+ * heap, with the area of restartable sequences. The kernel writes the processor's number into that
+ * area, and writes it again whenever the thread was preempted, so nothing is lost. The kernel
+ * writes to the list of robust mutexes only when a thread ends.
  */
 #ifndef PWC_CLIENTLIB_MOVE_H
 #define PWC_CLIENTLIB_MOVE_H
@@ -18,34 +18,34 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The pages of a file that stand at a place: how /proc/self/maps shows them. */
+/* The pages of a file that are mapped at a place, as /proc/self/maps shows them. */
 struct moved {
     uintptr_t start;
     size_t length;
     dev_t device;
     ino_t inode;
-    int fd; /* the file's, and the caller's */
+    int fd; /* of the file; owned by the caller */
 };
 
 /*
  * Copies the contents of whole pages into the descriptor's file, which is sealed and all zero, and
- * maps the file in their place. Pages that were never touched (touched.h) are not read, and none of
- * the file is taken for them. The descriptor stays the caller's, and should be open until move_out:
- * without it the file is read as a whole. On failure the range is as before: -EPROTO (the file has
- * no seals, or another length) or an error of the kernel.
+ * maps the file in their place. Pages that were never touched (touched.h) are not read, and take no
+ * pages of the file. The caller keeps the descriptor, which should be open until move_out: without
+ * it move_out reads the whole file. On failure the range is unchanged: -EPROTO (the file has no
+ * seals, or another length) or an error of the kernel.
  */
 int move_in(struct moved *moved, int fd, void *start, size_t length);
 
 /*
- * Puts private anonymous memory with the contents back in the place of the file. Pages that are no
- * longer the file's stay as they are: the program has unmapped them, or malloc has given them back
- * to the kernel and taken others there. On failure what is still shared stays so, and a second call
- * goes on with it.
+ * Replaces the file's pages by private anonymous memory with the same contents. Pages that are no
+ * longer the file's are left alone: the program has unmapped them, or malloc has returned them to
+ * the kernel and got others there. After a failure the pages that are still shared stay shared, and
+ * a second call continues with them.
  */
 int move_out(const struct moved *moved);
 
-/* Whether [start, start + length) still is of the file, at its place: 0, -EINVAL, or why the
- * mappings could not be read. */
+/* Whether [start, start + length) is still mapped from the file, at its place: 0, -EINVAL, or the
+ * error of reading the mappings. */
 int move_holds(const struct moved *moved, uintptr_t start, size_t length);
 
 #endif

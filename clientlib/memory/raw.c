@@ -1,4 +1,4 @@
-/* Owns nothing: calls the kernel past the C library (raw.h). Thread: any. */
+/* Owns nothing: calls the kernel without the C library (raw.h). Thread: any. */
 #include "clientlib/memory/raw.h"
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
@@ -33,7 +33,7 @@ intptr_t raw_call(intptr_t number, const intptr_t arguments[5])
                      : "memory");
     return first;
 #else
-    /* errno is written after a failure alone, and then the memory stays where it was. */
+    /* errno is written only after a failure, and then the memory is not moved. */
     long result =
         syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]);
 

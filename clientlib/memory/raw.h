@@ -1,6 +1,6 @@
 /*
- * System calls that write nothing but what the kernel writes: no errno, which stands in memory that
- * may be under way to another place (move.h).
+ * System calls without the C library, which write only what the kernel writes: not errno, whose
+ * memory may be the range that is being moved (move.h).
  *
  * Thread: any.
  */

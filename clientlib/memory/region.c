@@ -1,6 +1,6 @@
 /*
- * Owns regions from their key to their withdrawal, and those that pwc_alloc makes. Thread: any; the
- * client's lock is held throughout.
+ * Owns regions: their keys until these are withdrawn, and the regions of pwc_alloc. Thread: any;
+ * the client's lock is held throughout.
  */
 #include "clientlib/memory/region.h"
 
@@ -24,8 +24,8 @@ static int accept_key(void *context, const Pwc__ClientReply *reply, int *fds, in
     return 1;
 }
 
-/* Blocks until no peer can use the key any more: 0; after an error a peer may still reach the
- * memory. */
+/* Withdraws the key, and blocks until no peer can use it any more: 0. After an error a peer may
+ * still reach the memory. */
 static int region_withdraw(struct pwc_region *region)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;

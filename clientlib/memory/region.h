@@ -25,7 +25,7 @@ struct pwc_region {
     struct pwc_region *next;
     enum region_kind kind;
     unsigned rights; /* enum pwc_rights; 0: local only, as each REGION_COPIED is */
-    unsigned count;  /* registrations not yet ended by pwc_region_free */
+    unsigned count;  /* registrations that pwc_region_free has not ended yet */
     void *addr;
     size_t len;
     struct segment_range range; /* only for REGION_ALLOCATED and REGION_COPIED */
@@ -33,8 +33,9 @@ struct pwc_region {
     struct pwc_key key;         /* set only for a region with rights */
 };
 
-/* Asks the daemon for a key to [offset, offset + len) of a segment, which is at `addr`. A region
- * without rights is local only: the daemon is not asked, and there is no key. */
+/* Gets a key from the daemon for [offset, offset + region->len) of a segment, which is the memory
+ * at region->addr. A region without rights is local only: it gets no key, and the daemon is not
+ * asked. */
 int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset);
 
 #endif

@@ -24,7 +24,7 @@ static int refuse_overlap(struct pwc_client *client)
                               "region: free that one first, or register no page of it");
 }
 
-/* The daemon reaches a shadow of this memory, in a segment. */
+/* Makes a region through a copy: the daemon reaches a shadow of the memory, in a segment. */
 static int register_copied(struct pwc_region *region)
 {
     struct pwc_client *client = region->client;
@@ -57,7 +57,7 @@ static int register_copied(struct pwc_region *region)
     return rc == -EEXIST ? refuse_overlap(client) : rc;
 }
 
-/* Why memory cannot be moved, in words; `rc` where it is another error. */
+/* Returns `rc`; if it is -EINVAL, sets the text that says why the memory cannot be moved. */
 static int refuse_move(struct pwc_region *region, int rc, const char *fault)
 {
     char why[WHY_MAX];
@@ -72,7 +72,7 @@ static int refuse_move(struct pwc_region *region, int rc, const char *fault)
     return daemon_link_refuse(&region->client->link, -EINVAL, why);
 }
 
-/* Whole pages that no tract has become one. */
+/* Makes a tract of whole pages that belong to no tract yet. */
 static int make_tract(struct pwc_region *region, uintptr_t start, size_t length)
 {
     struct pwc_client *client = region->client;
@@ -97,7 +97,7 @@ static int refuse_partly(struct pwc_region *region, const struct tract *tract)
     return daemon_link_refuse(&region->client->link, -EEXIST, why);
 }
 
-/* The region's tract: one that is there, or a new one of the pages that have its bytes. */
+/* Finds the region's tract, or makes a new one of the pages that hold its bytes. */
 static int take_tract(struct pwc_region *region)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -106,7 +106,7 @@ static int take_tract(struct pwc_region *region)
     size_t length = ((end + page - 1) & ~(page - 1)) - start;
     struct tract *tract;
 
-    if (start + length < start) /* the last page there is, which no process has */
+    if (start + length < start) /* the last page of the address space, which no process has */
         return refuse_move(region, -EINVAL, "it is not mapped");
     if (region->kind == REGION_MOVED)
         return start == first && length == region->len
@@ -133,13 +133,14 @@ static int register_moved(struct pwc_region *region)
         return rc;
     rc = region_publish(region, region->tract->segment,
                         (uintptr_t)region->addr - region->tract->moved.start);
-    /* Where the tract cannot be moved back, the next region in it may have it. */
+    /* If the tract cannot be moved back, it stays without a region, for the next region in its
+     * pages. */
     if (rc < 0 && tract_give(&client->tracts, region->tract) < 0)
         region->tract->regions--;
     return rc;
 }
 
-/* One registration more of a region, whose pages must still be those that were moved. */
+/* Counts one more registration of a region, whose pages must still be the moved ones. */
 static int count_again(struct pwc_region *region)
 {
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -154,8 +155,9 @@ static int count_again(struct pwc_region *region)
 }
 
 /*
- * A region of this very range, of another kind or other rights (0 or -EEXIST), or the same one
- * again (1, with *out): it is counted once more. Regions of PWC_SHARE may have a range in common.
+ * Looks for a region of exactly this range. 1: *out has the same kind and rights, and is counted
+ * once more; -EEXIST: a region of another kind or other rights is in the way; 0: none is. Regions
+ * of PWC_SHARE may share a range.
  */
 static int find_again(const struct pwc_region *asked, struct pwc_region **out)
 {
@@ -179,7 +181,7 @@ static enum region_kind kind_of(unsigned flags)
     return flags == 0 ? REGION_COPIED : flags == PWC_MOVE ? REGION_MOVED : REGION_SHARED;
 }
 
-/* A region as it was asked for, and new: 0 with *out. */
+/* Makes a new region as asked: 0 with *out. */
 static int register_new(const struct pwc_region *asked, struct pwc_region **out)
 {
     struct pwc_client *client = asked->client;

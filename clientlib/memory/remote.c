@@ -1,5 +1,5 @@
 /*
- * The end of remotes: pwc_unbind.
+ * The end of remotes: pwc_unbind, and their length. Owns nothing.
  *
  * Thread: the one that owns the context.
  */
@@ -44,7 +44,7 @@ int pwc_unbind(pwc_remote *remote)
     unbind.remote = remote->handle;
     request.body_case = PWC__CLIENT_REQUEST__BODY_UNBIND;
     request.unbind = &unbind;
-    /* If it fails, as in pwc_ctx_destroy. */
+    /* If this fails, the daemon ends the remote later, at the latest with the client. */
     (void)daemon_end(&ctx->client->link, &request);
     FAULT(UNBOUND);
     free(remote);

@@ -1,6 +1,6 @@
 /*
- * Owns the client's segments: their mappings and what is free in them. Thread: the one that
- * holds the client's lock.
+ * Owns the client's segments: their mappings and their free ranges. Thread: the one that holds the
+ * client's lock.
  */
 #include "clientlib/memory/segments.h"
 #include "shm_ring/fault.h"
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define FIRST_LENGTH (UINT64_C(4) << 20)
-#define LENGTH_MAX   (UINT64_C(64) << 20) /* a longer segment is opened for one region alone */
+#define LENGTH_MAX   (UINT64_C(64) << 20) /* a longer segment is for one region only */
 
 enum { CACHE_LINE = 64 };
 
@@ -193,7 +193,7 @@ int segments_take(struct segments *segments, uint64_t length, struct segment_ran
         rc = open_segment(segments, segments->next_length);
         if (rc == 0 && segments->next_length < LENGTH_MAX)
             segments->next_length *= 2;
-        /* Near the quota, a segment for this range alone may still fit. */
+        /* Near the quota a segment that has only this range may still fit. */
         if (rc == -EDQUOT || rc == -ENOMEM)
             rc = open_segment(segments, open_length);
     } else {

@@ -3,8 +3,8 @@
  * regions and shadows are cut.
  *
  * The first segment has 4 MiB, and each later one twice as much, up to 64 MiB; a range that needs
- * more gets a segment of its own length. A segment that is empty again goes back to the daemon,
- * except the last one.
+ * more gets a segment of its own length. A segment that has become empty is given back to the
+ * daemon, unless it is the only one left.
  *
  * Thread: the one that holds the client's lock.
  */
@@ -26,10 +26,10 @@ struct client_segment {
 };
 
 struct segments {
-    struct daemon_link *link; /* not ours */
+    struct daemon_link *link; /* owned by the client */
     struct span_table *spans;
     struct client_segment *list;
-    uint64_t next_length; /* of the segment that is opened next */
+    uint64_t next_length; /* of the next segment to open */
 };
 
 /* A range of a segment. */

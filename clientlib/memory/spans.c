@@ -39,7 +39,7 @@ void span_view_destroy(struct span_view *view)
 
 static bool holds(const struct span *span, uint64_t start, uint64_t length)
 {
-    uint64_t from = start - span->start; /* wraps to a large number below the span */
+    uint64_t from = start - span->start; /* an address below the span gives a large number */
 
     return from <= span->length && length <= span->length - from;
 }

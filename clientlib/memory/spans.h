@@ -1,12 +1,12 @@
 /*
- * From an address to (segment, offset): which ranges of this process's memory the daemon reaches.
+ * Finds segment and offset of an address: the ranges of this process's memory that the daemon
+ * reaches.
  *
- * The table is the client's: whole segments, and ranges that go through a copy. Each context looks
- * addresses up in a view of its own (versioned.h): so the hot path takes no lock. A lookup may
- * still find a range that another thread withdraws at that moment; the program must not use memory
- * that it withdraws.
+ * The client's table has whole segments, and ranges with a copy. Each context looks up addresses in
+ * a view of its own (versioned.h), so the hot path takes no lock. A lookup may still find a range
+ * that another thread is withdrawing; the program must not use memory that it withdraws.
  *
- * Threads: a table, any; a view, its context's.
+ * Threads: any for a table; its context's for a view.
  */
 #ifndef PWC_CLIENTLIB_SPANS_H
 #define PWC_CLIENTLIB_SPANS_H
@@ -18,7 +18,7 @@
 struct span {
     uint64_t start; /* the address; the key of the table, whose spans never overlap */
     uint64_t length;
-    uint64_t offset; /* of the start, in the segment */
+    uint64_t offset; /* of `start`, in the segment */
     uint32_t segment;
     uint8_t *shadow; /* not NULL: the daemon reaches this copy instead */
 };
@@ -33,7 +33,7 @@ struct span_view {
 
 void span_table_init(struct span_table *spans);
 void span_table_destroy(struct span_table *spans);
-/* -EEXIST: overlaps another; -ENOMEM. */
+/* -EEXIST: the span overlaps another; -ENOMEM. */
 int span_table_add(struct span_table *spans, const struct span *span);
 void span_table_remove(struct span_table *spans, uintptr_t start);
 

@@ -59,8 +59,8 @@ bool stacks_touch(const struct stacks *stacks, const struct maps_line *line, uin
     for (uint32_t i = 0; i < stacks->count; i++) {
         uintptr_t head = stacks->heads[i];
         uintptr_t top = (head | (page - 1)) + 1;
-        /* A guard page keeps a stack of the C library's apart from the mapping below. A stack that
-         * the program has cut from its heap has no such lower end. */
+        /* The C library puts a guard page below each stack that it makes. A stack that the program
+         * has cut from its heap has no such lower end. */
         uintptr_t bottom = line->name[0] == '\0' ? line->start : top - page;
 
         if (head >= line->start && head < line->end && start < top && end > bottom)

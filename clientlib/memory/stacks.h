@@ -1,7 +1,7 @@
 /*
- * Where the other threads' stacks are, as far as it can be recognised: the kernel knows of each
- * thread the head of its list of robust mutexes, which the C library keeps at the top of the stack,
- * beside the thread's own variables.
+ * Finds the stacks of other threads, where this is possible: the kernel knows for each thread the
+ * head of its list of robust mutexes, which the C library keeps at the top of the thread's stack,
+ * beside its thread-local variables.
  *
  * Thread: any; a list belongs to its caller.
  */
@@ -17,12 +17,12 @@ struct stacks {
     uint32_t count;
 };
 
-/* The threads of this process but its first one, whose stack has a name. 0 or -ENOMEM. Where the
- * kernel does not list the threads there are none. */
+/* Lists the threads of this process except the first, whose stack has a name in the mappings. 0 or
+ * -ENOMEM. Where the kernel does not list threads, the list is empty. */
 int stacks_open(struct stacks *stacks);
 void stacks_close(struct stacks *stacks);
 
-/* Whether [start, end) has pages of a stack that stands in this mapping. */
+/* Whether [start, end) has pages of a stack that is in this mapping. */
 bool stacks_touch(const struct stacks *stacks, const struct maps_line *line, uintptr_t start,
                   uintptr_t end);
 

@@ -11,7 +11,7 @@ int staging_take(struct staging *staging, struct pwc_client *client)
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&client->lock);
-    do /* once more where the daemon was started anew */
+    do /* again, if the daemon was restarted */
         rc = segments_take(&client->segments, (uint64_t)GRAINS * GRAIN_BYTES, &staging->range);
     while (rc == -ECONNABORTED);
     pthread_mutex_unlock(&client->lock);

@@ -1,7 +1,7 @@
 /*
- * Staging of a context: memory of a segment, through which the daemon reads and fills loose memory,
- * that is memory in no region (calls/series.h). Taken when the first such operation needs it. The
- * grains that are in use stand in pending_slots.
+ * Staging of a context: memory of a segment through which the daemon reads and fills loose memory
+ * (calls/series.h). The memory is taken for the first operation that needs it. pending_slots notes
+ * which grains are in use.
  *
  * Thread: the one that owns the context.
  */
@@ -23,7 +23,7 @@ struct pwc_client;
 /* Takes the memory, and blocks: 0; -EDEADLK: inside a handler; -ENOMEM, -EDQUOT, and errors of
  * daemon_call. */
 int staging_take(struct staging *staging, struct pwc_client *client);
-/* Gives the memory back, when the daemon neither reads it nor writes into it any more. */
+/* Gives the memory back. The daemon must not use it any more. */
 void staging_close(struct staging *staging, struct pwc_client *client);
 
 static inline uint8_t *staging_at(const struct staging *staging, struct grains_run run)
@@ -31,7 +31,7 @@ static inline uint8_t *staging_at(const struct staging *staging, struct grains_r
     return segment_range_base(&staging->range) + (uint64_t)run.first * GRAIN_BYTES;
 }
 
-/* Where the run stands in its segment. */
+/* Offset of the run in its segment. */
 static inline uint64_t staging_offset(const struct staging *staging, struct grains_run run)
 {
     return staging->range.offset + (uint64_t)run.first * GRAIN_BYTES;

@@ -1,5 +1,4 @@
-/* Owns the reading of /proc/self/pagemap, and of what a file has of its pages (touched.h). Thread:
- * any. */
+/* Owns readers of /proc/self/pagemap, and of a file's holes (touched.h). Thread: any. */
 #include "clientlib/memory/touched.h"
 
 #include <errno.h>
@@ -10,13 +9,13 @@
 #include "clientlib/memory/maps.h"
 #include "clientlib/memory/raw.h"
 
-/* Bits of an entry of pagemap: the page is in memory, or swapped out, or the kernel notes something
- * else of it. Anybody may see these bits of its own pages. */
+/* Bits of an entry of pagemap: the page is in memory, or swapped out, or the kernel keeps other
+ * information about it. Each process may see these bits of its own pages. */
 #define ENTRY_THERE (UINT64_C(3) << 62)
 
 /* ---- private memory -------------------------------------------------------------------------- */
 
-/* The entry of a page, with those behind it. False: it cannot be read. */
+/* Reads the entry of a page, and the entries after it. False: they cannot be read. */
 static bool read_entries(struct touched *t, uintptr_t page, uintptr_t end)
 {
     uintptr_t count = (end - page) / t->page;
@@ -46,7 +45,8 @@ static bool is_touched(struct touched *t, uintptr_t page, uintptr_t end)
     return t->entries[(page - t->known_from) / t->page] & ENTRY_THERE;
 }
 
-/* From the first private page of a file to the last one; all where the mappings cannot be read. */
+/* Finds the range from the first private page of a file to the last; it is everything if the
+ * mappings cannot be read. */
 static void find_files(struct touched *t, uintptr_t start, uintptr_t end)
 {
     struct maps_line line;
@@ -70,7 +70,7 @@ static void find_files(struct touched *t, uintptr_t start, uintptr_t end)
     }
 }
 
-/* Whether the list shows a page that is there: this one, of the stack. */
+/* Whether pagemap is reliable: it must show a page that exists, here one of the stack. */
 static bool is_true(struct touched *t)
 {
     volatile uint8_t here = 1;
@@ -103,11 +103,11 @@ void touched_of_file(struct touched *t, uintptr_t origin, int fd, dev_t device, 
     t->origin = origin;
     t->fd = fd;
     if (fd >= 0 && (fstat(fd, &file) != 0 || file.st_dev != device || file.st_ino != inode))
-        t->fd = -1; /* the program has closed it, and has another file there now */
+        t->fd = -1; /* the program has closed it, and opened another file with its number */
 }
 
-/* The next data of the file, or the next hole, as an address; `end` where there is none. False: it
- * cannot be judged. */
+/* Finds the next data of the file, or the next hole, as an address; `end` if there is none. False:
+ * the kernel gives no answer. */
 static bool seek(const struct touched *t, uintptr_t from, uintptr_t end, int what, uintptr_t *out)
 {
     const intptr_t arguments[5] = {t->fd, (intptr_t)(from - t->origin), what};
@@ -136,12 +136,12 @@ static bool next_of_file(const struct touched *t, uintptr_t from, uintptr_t end,
     if (t->fd < 0 || !seek(t, out->from, end, SEEK_HOLE, &out->to))
         out->to = end;
     out->to = (out->to + last) & ~last;
-    if (out->to == out->from) /* a peer makes a hole at this moment */
+    if (out->to == out->from) /* a peer is making a hole */
         out->to += t->page;
     return true;
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- private and shared memory --------------------------------------------------------------- */
 
 bool touched_next(struct touched *t, uintptr_t from, uintptr_t end, struct touched_run *out)
 {

@@ -1,10 +1,10 @@
 /*
- * Tracts: ranges of whole pages of the program's own memory that stand in a segment each, moved in
- * place (move.h), and that regions of PWC_MOVE and PWC_SHARE are cut from.
+ * Tracts: ranges of whole pages of the program's own memory, each moved in place into a segment
+ * (move.h). Regions of PWC_MOVE and PWC_SHARE are cut from tracts.
  *
- * A tract is counted: it is made for its first region, and moved back with its last one. Tracts
- * never overlap. Each keeps its segment's descriptor, which shows what of the segment has contents
- * when it is moved back.
+ * A tract counts its regions: it is made for the first one, and moved back with the last one.
+ * Tracts never overlap. Each keeps its segment's descriptor, which shows when the tract is moved
+ * back which parts have contents.
  *
  * Thread: the one that holds the client's lock.
  */
@@ -22,41 +22,41 @@ struct tract {
     struct tract *next;
     struct moved moved;
     uint32_t segment;
-    uint32_t regions; /* that stand in it; 0: it could not be moved back */
+    uint32_t regions; /* regions in the tract; 0: it could not be moved back */
 };
 
 struct tracts {
-    struct daemon_link *link; /* not ours */
-    struct span_table *spans; /* not ours */
+    struct daemon_link *link; /* owned by the client */
+    struct span_table *spans; /* owned by the client */
     struct tract *list;
 };
 
 enum tract_overlap {
     TRACT_NONE,   /* no tract has a page of the range */
     TRACT_INSIDE, /* one tract has all of them */
-    TRACT_PARTLY, /* some of its pages are a tract's */
+    TRACT_PARTLY, /* tracts have some of the pages */
 };
 
 void tracts_init(struct tracts *tracts, struct daemon_link *link, struct span_table *spans);
-/* After the connection is closed: moves everything back, and asks the daemon for nothing. */
+/* Called after the connection is closed: moves everything back, and asks the daemon for nothing. */
 void tracts_destroy(struct tracts *tracts);
 
-/* How whole pages lie to the tracts; *out is the first tract with one of them, or NULL. */
+/* Whether tracts have these whole pages; *out is the first tract that has one, or NULL. */
 enum tract_overlap tracts_overlap(const struct tracts *tracts, uintptr_t start, size_t length,
                                   struct tract **out);
 
 /*
  * Moves whole pages, which the caller has checked (movable.h) and which no tract has, and counts
- * one region. On failure all is as before: -EEXIST (they overlap a region that goes through a
- * copy), -ENOMEM, errors of segment_request and move_in. Blocks.
+ * one region. On failure nothing has changed: -EEXIST (the pages overlap a region with a copy),
+ * -ENOMEM, errors of segment_request and move_in. Blocks.
  */
 int tract_make(struct tracts *tracts, uintptr_t start, size_t length, struct tract **out);
 
-/* Counts one region more in a tract. -EINVAL: its pages in the range are other memory now. */
+/* Counts one more region in a tract. -EINVAL: the pages in the range are no longer the tract's. */
 int tract_take(struct tract *tract, uintptr_t start, size_t length);
 
-/* Counts one region less, and with the last one moves the tract back. On failure the tract stays as
- * it is, with the region counted. Blocks. */
+/* Counts one region less; with the last region, moves the tract back. On failure nothing changes,
+ * and the region stays counted. Blocks. */
 int tract_give(struct tracts *tracts, struct tract *tract);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * Remotes that are not bound: late ones, which their first use binds (pwc_bind_all), those that are
- * being bound (pwc_bind_start), and those that could not be.
+ * Remotes that are not bound: late ones, which their first use binds (pwc_bind_all), remotes that
+ * are being bound (pwc_bind_start), and remotes that could not be bound.
  *
- * Such a remote has a constant of its state in the place of a pair, which leads each call off its
- * fast way (direct_choose, direct_leave); there the call binds the remote, or ends with an error. A
- * late one has the length and the rights that its owner has given, so that calls check ranges as
- * ever. One that is being bound, or could not be, has all rights and no end, so that these checks
- * pass.
+ * Such a remote has a constant in place of a pair, one for each state. This makes each call leave
+ * its fast way (direct_choose, direct_leave); there the call binds the remote, or ends with an
+ * error. A late remote has the length and rights that its owner gave, so calls can check ranges as
+ * usual. A remote that is being bound, or could not be, has all rights and unlimited length, so
+ * that these checks pass.
  *
  * Thread: the one that owns the context.
  */
@@ -30,11 +30,11 @@ static inline bool remote_is_unbound(const struct pwc_remote *remote)
     return (uintptr_t)remote->pair - (uintptr_t)unbound_pairs < sizeof(unbound_pairs);
 }
 
-/* Gives a remote its state; of the second and the third one, also its length and rights. */
+/* Sets a remote's state; for UNBOUND_UNDER_WAY and UNBOUND_FAILED also its length and rights. */
 void unbound_set(struct pwc_remote *remote, enum unbound_state state);
-/* Puts a remote with a state among those of its context that are not bound. */
+/* Adds a remote with a state to the context's list of unbound remotes. */
 void unbound_add(struct pwc_remote *remote);
-/* Takes it out, without a state; it is then the caller's to free, or to be bound. */
+/* Takes a remote off that list, and clears its state; the caller then frees it, or binds it. */
 void unbound_forget(struct pwc_remote *remote);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Owns windows: what their ranks contribute, and the remotes that are bound so far. Creating and
- * freeing one is an exchange of all ranks, or an allreduce and an allgather, and a barrier, of a
- * team. Thread: the one that owns the context.
+ * Owns windows: their ranks' contributions, and the remotes that are bound so far. A window over
+ * the job is created by an exchange, one over a team by an allreduce and an allgather; freeing a
+ * window takes a barrier. Thread: the one that owns the context.
  */
 #include "clientlib/memory/window.h"
 
@@ -11,7 +11,7 @@
 #include "clientlib/teams/describe.h"
 #include "clientlib/teams/team.h"
 
-/* The number of a new window's space: above all that a member has had. */
+/* Chooses the number of a new window's space: above all spaces that a member has had. */
 static int choose_space(const struct pwc_window *w, uint32_t *number)
 {
     uint32_t highest = 0;
@@ -50,7 +50,7 @@ static int by_peer(const void *left, const void *right)
     return a->peer < b->peer ? -1 : a->peer > b->peer;
 }
 
-/* Fills in this rank's contribution: 0, or why it has no part. */
+/* Fills in this rank's contribution: 0, or why this rank cannot take part. */
 static int contribute(struct pwc_ctx *ctx, const pwc_region *mine, struct window_member *member)
 {
     int rc = 0;
@@ -67,7 +67,7 @@ static int contribute(struct pwc_ctx *ctx, const pwc_region *mine, struct window
     return rc;
 }
 
-/* Another rank cannot take part, for this reason. */
+/* Sets the text that another rank cannot take part for this reason; returns -ECANCELED. */
 static int refused_by(struct pwc_ctx *ctx, uint32_t rank, int why)
 {
     char text[128];
@@ -79,8 +79,8 @@ static int refused_by(struct pwc_ctx *ctx, uint32_t rank, int why)
 
 /* ---- over all ranks of the job --------------------------------------------------------------- */
 
-/* Exchanges what all ranks contribute. A rank that has no part, or no memory (`w` is NULL), takes
- * part in the exchange, so that no other waits for it. */
+/* Exchanges all ranks' contributions. A rank that cannot take part, or has no memory (`w` is NULL),
+ * still makes the exchange, so that no other rank waits for it. */
 static int exchange(struct pwc_ctx *ctx, struct pwc_window *w, const struct window_member *mine)
 {
     int rc = pwc_exchange(ctx, mine, sizeof(*mine), w ? w->members : NULL);
@@ -95,7 +95,7 @@ static int exchange(struct pwc_ctx *ctx, struct pwc_window *w, const struct wind
 
 /* ---- over a team ----------------------------------------------------------------------------- */
 
-/* Puts the reason for a team's break where pwc_error_text finds it, too. */
+/* Copies the reason for a team's break to pwc_error_text, too. */
 static int explained(struct pwc_team *t, int rc)
 {
     char text[256];
@@ -105,8 +105,8 @@ static int explained(struct pwc_team *t, int rc)
     return daemon_link_refuse(&t->ctx->client->link, rc, text);
 }
 
-/* Whether all members have a part: before a member needs memory for it. The vote stands in the
- * team, for a call that is not waited for to its end. */
+/* Whether all members can take part; done before they allocate memory. The vote's memory is in the
+ * team, because a call that times out still writes there. */
 static int vote(struct pwc_team *t, int mine)
 {
     const struct team_spec spec =
@@ -122,7 +122,7 @@ static int vote(struct pwc_team *t, int mine)
                : refused_by(t->ctx, (uint32_t)t->vote[1].at, (int)t->vote[1].value);
 }
 
-/* Gathers what all members contribute. */
+/* Gathers all members' contributions. */
 static int gather(struct pwc_window *w)
 {
     const struct team_spec spec =
@@ -136,9 +136,9 @@ static int gather(struct pwc_window *w)
     return explained(w->team, rc);
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- windows of a job or a team -------------------------------------------------------------- */
 
-/* Waits until all ranks have come here. */
+/* Waits until all ranks have called this. */
 static int meet(struct pwc_window *w)
 {
     const struct team_spec barrier = {.kind = TEAM_BARRIER};
@@ -146,7 +146,8 @@ static int meet(struct pwc_window *w)
     return w->team ? explained(w->team, team_call_to_end(w->team, &barrier)) : pwc_barrier(w->ctx);
 }
 
-/* Frees a window that was not made. A call that is under way still writes into its members. */
+/* Frees a window that could not be made; later, if a collective under way still writes into
+ * `members`. */
 static void give_up(struct pwc_window *w)
 {
     if (w->team && w->team->called > w->team->over) {

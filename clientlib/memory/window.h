@@ -11,12 +11,13 @@
 #include "clientlib/attach/context.h"
 #include "pwc/notify.h"
 
-/* A rank's contribution to a new window; plain data, exchanged as it is. */
+/* A rank's contribution to a new window: plain data, exchanged as it is. */
 struct window_member {
     pwc_peer peer;          /* the context that it passes */
     struct pwc_key key;     /* of its region */
-    uint32_t highest_space; /* that its context has had */
-    int32_t regions;        /* 1, or 0: it passes none; a negative errno: it cannot take part */
+    uint32_t highest_space; /* the highest space that its context has had */
+    int32_t regions;        /* 1, or 0: the rank passes none; a negative errno: the rank cannot take
+                               part */
 };
 static_assert(sizeof(struct window_member) == 48, "window_member");
 
@@ -47,7 +48,7 @@ static inline void window_release(struct pwc_window *w)
     free(w);
 }
 
-/* Frees what the window holds in this process. Its remotes stay the context's. */
+/* Frees the window in this process. The context keeps its remotes. */
 void window_free(struct pwc_window *w);
 
 #endif

@@ -9,14 +9,14 @@
 #include "clientlib/channel/channel_route.h"
 #include "shm_ring/fault.h"
 
-enum { RUN_MAX = 16 }; /* records of one neighbour before the next has its turn */
+enum { RUN_MAX = 16 }; /* records of one neighbour before the next neighbour has its turn */
 
 static uint8_t *id_room(const struct neighbours *n)
 {
     return n->event + sizeof(struct event_record);
 }
 
-/* Events of this origin that came through the daemon before have not been shown yet. */
+/* Whether earlier events of this origin that came through the daemon have not been shown yet. */
 static bool must_wait(struct channel *ch, struct neighbour *of)
 {
     if (!of->waits) {
@@ -29,7 +29,7 @@ static bool must_wait(struct channel *ch, struct neighbour *of)
     return (int64_t)(ch->remote.ring.head - of->until) < 0;
 }
 
-/* The record at the head, where it may be shown: 1, 0, or -EPROTO. */
+/* Reads the record at the head, if it may be shown now: 1, 0, or -EPROTO. */
 static inline int look(struct channel *ch, struct neighbour *from, struct pair_record *record)
 {
     int rc = pair_look(&from->ring, record, id_room(&ch->neighbours));
@@ -49,8 +49,8 @@ static inline void drop(struct neighbours *n, struct neighbour *from,
         n->wakes_due = from->wake_due = true;
 }
 
-/* A record that is an event, with its id by value or after it. A message's operation stands in its
- * block. */
+/* Turns a record into an event, with its id by value or after it. For a message, `op` is set later
+ * from its block. */
 static inline struct event_record as_event(const struct pair_record *record, uint64_t peer,
                                            uint8_t kind)
 {
@@ -70,8 +70,8 @@ static inline struct event_record as_event(const struct pair_record *record, uin
     };
 }
 
-/* As channel_route, for a record whose id stands in id_room. A record that cannot be kept stays in
- * its ring. */
+/* As channel_route, for a record whose id is in id_room. A record that cannot be kept stays in its
+ * ring. */
 static __attribute__((noinline)) int route(struct channel *ch, struct neighbour *from,
                                            struct event_record event, uint64_t peer, unsigned kinds,
                                            struct pwc_event *out)
@@ -123,7 +123,7 @@ static inline int take_record(struct channel *ch, struct neighbour *from, bool a
     } else if (record.flags & PAIR_NOTIFY) {
         rc = route_notification(ch, from, &record, peer, kinds, out);
     } else if (asked_for && kinds & PWC_REMOTE &&
-               record.kind <= PAIR_ATOMIC) { /* the shortest way */
+               record.kind <= PAIR_ATOMIC) { /* the most frequent case */
         const struct event_record event = as_event(&record, from->peer, EVENT_REMOTE);
 
         channel_show(&event, id_room(n), out);
@@ -139,7 +139,8 @@ static inline int take_record(struct channel *ch, struct neighbour *from, bool a
     return rc;
 }
 
-/* Does this for the neighbour whose turn it is, unless nothing would come of it. */
+/* take_record for the neighbour whose turn it is, if the probe asks for its events, or records must
+ * be routed. */
 static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
     struct neighbour *from = &ch->neighbours.list[ch->neighbours.turn];
@@ -149,7 +150,7 @@ static inline int take(struct channel *ch, uint64_t peer, unsigned kinds, struct
                                           : ROUTE_STAYS;
 }
 
-/* Gives the turn to the next neighbour, and forgets this one where its pair is over. */
+/* Gives the turn to the next neighbour, and forgets this one if its pair is over. */
 static void turn(struct neighbours *n, int rc)
 {
     struct neighbour *from = &n->list[n->turn];
@@ -163,7 +164,7 @@ static void turn(struct neighbours *n, int rc)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* The next answer of one pair: as take. */
+/* Takes the next answer of one pair: as take. */
 static int take_answer(struct channel *ch, struct direct_pair *pair, uint64_t peer, unsigned kinds,
                        struct pwc_event *out)
 {
@@ -182,8 +183,8 @@ static int take_answer(struct channel *ch, struct direct_pair *pair, uint64_t pe
     if (rc <= 0)
         return rc;
     pair_pass(&pair->answers, &record);
-    /* Released at once, because `awaited` no longer counts the answer, and the next one may take
-     * its room. */
+    /* Release the room at once: `awaited` no longer counts this answer, so another answer may need
+     * the room. */
     pair_release(&pair->answers);
     pair->awaited--;
     n->awaited--;
@@ -210,8 +211,9 @@ static __attribute__((noinline)) int take_answers(struct channel *ch, uint64_t p
     return 0;
 }
 
-/* Advances n->turn to the next neighbour with a record, or to forget: with many neighbours this is
- * most of what a probe does. Returns how many of `left` are still to visit, that one included. */
+/* Advances n->turn to the next neighbour that has a record, or whose pair is over. With many
+ * neighbours a probe spends most of its time here. Returns how many of `left` are still to visit,
+ * including that neighbour. */
 static inline uint32_t next_pending(struct neighbours *n, uint32_t left)
 {
     const struct neighbour *from, *end;
@@ -232,10 +234,10 @@ static inline uint32_t next_pending(struct neighbours *n, uint32_t left)
     return left;
 }
 
-/* ---- notifications that are asked for -------------------------------------------------------- */
+/* ---- notifications that match -------------------------------------------------------- */
 
-/* Takes one from the head of a neighbour's ring, without the steps that others need, if a started
- * request matches it. Each word of it is loaded once. */
+/* Takes a notification from the head of a neighbour's ring, without the steps that others need, if
+ * a started request matches it. Loads each of its words once. */
 static inline bool take_notification(struct channel *ch, struct neighbour *from)
 {
     const struct pair_line *line = &from->ring.lines[from->ring.head & from->ring.mask];
@@ -250,7 +252,7 @@ static inline bool take_notification(struct channel *ch, struct neighbour *from)
     return true;
 }
 
-/* ---- both ------------------------------------------------------------------------------------ */
+/* ---- all records ----------------------------------------------------------------------------- */
 
 int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struct pwc_event *out)
 {
@@ -276,7 +278,7 @@ int channel_take_direct(struct channel *ch, uint64_t peer, unsigned kinds, struc
     return 0;
 }
 
-/* One notification that is asked for, or whatever else has arrived. */
+/* Takes one notification that matches, or whatever else has arrived. */
 static void take_some(struct channel *ch)
 {
     struct neighbours *n = &ch->neighbours;
@@ -304,7 +306,7 @@ bool channel_run_direct(struct channel *ch)
     return false;
 }
 
-/* Half of the ring's lines hold records. */
+/* Whether half of the ring's lines hold records. */
 static bool is_crowded(const struct neighbour *from)
 {
     const struct pair_reader *r = &from->ring;
@@ -329,13 +331,13 @@ int channel_relieve(struct channel *ch)
 {
     struct neighbours *n = &ch->neighbours;
 
-    if (channel_sorts(ch)) /* channel_run has looked */
+    if (channel_sorts(ch)) /* channel_run has looked into these rings */
         return 0;
     for (uint32_t i = n->active; i-- > 0;) {
         struct neighbour *from = &n->list[i];
         int rc = is_crowded(from) ? relieve(ch, from) : 0;
 
-        if (rc == 0 && from->waits) { /* for events that came through the daemon before */
+        if (rc == 0 && from->waits) { /* waits for earlier events that came through the daemon */
             channel_learn(ch);
             rc = is_crowded(from) ? relieve(ch, from) : 0;
         }
@@ -347,7 +349,7 @@ int channel_relieve(struct channel *ch)
     return 0;
 }
 
-/* The record at the head is worth a probe for these kinds. */
+/* Whether the record at the head is a reason for a probe for these kinds. */
 static bool worth_a_probe(struct channel *ch, struct neighbour *from, uint64_t peer, unsigned kinds)
 {
     const struct message *block = (const struct message *)(void *)id_room(&ch->neighbours);

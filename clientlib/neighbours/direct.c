@@ -1,4 +1,4 @@
-/* Owns nothing: chooses the path of operations to neighbours, and carries them out by their pairs
+/* Owns nothing: chooses the path of operations to neighbours, and carries out direct ones
  * (direct.h). Thread: the context's. */
 #include "clientlib/neighbours/direct.h"
 
@@ -42,9 +42,10 @@ int direct_leave(struct pwc_ctx *ctx, struct pwc_remote *remote)
     return 0;
 }
 
-/* 1: back to the direct path, since the target has mapped the pair, all operations have ended, and
- * their events are kept; 0; or -EAGAIN: the peer is held. An operation without a record may go
- * directly to a target that has not mapped the pair: 1 too, but the path stays the daemon's. */
+/* Tries to return to the direct path. 1: the target has mapped the pair, all operations have ended,
+ * and their events are kept; 0: not yet; -EAGAIN: the peer is held. An operation without a record
+ * may be direct even if the target has not mapped the pair: that is also 1, but the path stays the
+ * daemon's. */
 static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair, bool record)
 {
     bool mapped =
@@ -60,7 +61,7 @@ static int come_back(struct pwc_ctx *ctx, struct direct_pair *pair, bool record)
     return 1;
 }
 
-/* direct_choose where something has changed, or may have to. */
+/* direct_choose where the path may change. */
 static __attribute__((noinline)) int choose_anew(struct pwc_ctx *ctx, struct pwc_remote *remote,
                                                  bool record)
 {
@@ -97,19 +98,20 @@ bool direct_idle(const struct pwc_remote *remote)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* Only the target learns of it, by an id by value: the most frequent way has code of its own. */
+/* Whether only the target gets an event, with an id by value: this most frequent case has code of
+ * its own. */
 static inline bool is_short(const pwc_cid *rid, unsigned flags)
 {
     return rid->size == 0 && (flags & (PWC_NO_LCE | PWC_NO_RCE)) == PWC_NO_LCE;
 }
 
-/* The flags that an operation to a neighbour may have, as constants for the compiler. */
+/* The flags of a short operation, partly as constants for the compiler. */
 static inline unsigned short_flags(unsigned flags)
 {
     return (flags & PWC_NOTIFY) | PWC_NO_LCE;
 }
 
-/* Room for both events. */
+/* Checks that there is room for both events. */
 static inline int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_cid *lid,
                        const pwc_cid *rid, unsigned flags)
 {
@@ -120,14 +122,14 @@ static inline int room(struct pwc_ctx *ctx, struct direct_pair *pair, const pwc_
                : channel_own_room(&ctx->channel, (uint32_t)lid->size + ctx->channel.set_aside);
 }
 
-/* The target may sleep until it finds what was written last. */
+/* Wakes the target if it sleeps, after something was written for it. */
 static inline void wake_if_asleep(struct pwc_ctx *ctx, struct direct_pair *pair)
 {
     if (pair_reader_sleeps(&pair->writer))
         wake_target(ctx, pair);
 }
 
-/* Behind an operation without a record: the target may sleep for the count alone. */
+/* After an operation without a record: wakes the target if it sleeps until a count changes. */
 static inline void wake_if_counting(struct pwc_ctx *ctx, struct direct_pair *pair)
 {
     const struct pair_side *target = &pair->writer.shared->target;
@@ -137,13 +139,13 @@ static inline void wake_if_counting(struct pwc_ctx *ctx, struct direct_pair *pai
         wake_if_asleep(ctx, pair);
 }
 
-/* Counts for the target an operation whose bytes are placed. */
+/* Counts an operation for the target, after its bytes are placed. */
 static inline void arrive(struct direct_pair *pair)
 {
     count_show(&pair->writer.shared->origin.counts.arrived, ++pair->arrived); /* P */
 }
 
-/* Writes the record of an operation whose bytes are placed. */
+/* Writes the record of an operation, after its bytes are placed. */
 static inline void show_target(struct pwc_ctx *ctx, struct pwc_remote *remote, enum pair_kind kind,
                                uint64_t len, const pwc_cid *rid, unsigned flags)
 {
@@ -172,7 +174,7 @@ static inline void count_put(struct direct_pair *pair, size_t len)
     atomic_store_explicit(&counts->put_bytes, pair->put_bytes, memory_order_relaxed);
 }
 
-/* The bytes of a put are placed, those of a get are here: shows both sides that, and counts. */
+/* Called when the bytes of a put or get are copied: shows this to both sides, and counts. */
 static inline void put_ends(struct pwc_ctx *ctx, struct pwc_remote *dst, size_t len,
                             const pwc_cid *lid, const pwc_cid *rid, unsigned flags)
 {
@@ -209,7 +211,7 @@ static inline void get_ends(struct pwc_ctx *ctx, struct pwc_remote *src, size_t 
     atomic_store_explicit(&counts->get_bytes, pair->get_bytes, memory_order_relaxed);
 }
 
-/* As direct_put. Compiled into each of the two ways below. */
+/* As direct_put. Inlined into both cases below. */
 static inline __attribute__((always_inline)) int put(struct pwc_ctx *ctx, struct pwc_remote *dst,
                                                      uint64_t off, const void *src, size_t len,
                                                      const pwc_cid *lid, const pwc_cid *rid,
@@ -255,7 +257,7 @@ int direct_signal(struct pwc_ctx *ctx, struct pwc_remote *dst, uint64_t off, con
     if (len > 0)
         word_place(dst->memory + off, src, len);
     FAULT(DIRECT_COPIED);
-    /* An instruction with a full barrier, which the look at the bell must stand after (G). */
+    /* This instruction is a full barrier; the look at the bell must come after it (G). */
     (void)word_apply(word, signal->code, &signal->value, NULL);
     arrive(dst->pair);
     wake_if_asleep(ctx, dst->pair);
@@ -330,8 +332,8 @@ int direct_getv(struct pwc_ctx *ctx, struct pwc_remote *src, const struct pieces
     return 0;
 }
 
-/* Finds what is wrong before the first word is touched. Room for the local event is made sure
- * of in any case, because an atomic may fail. */
+/* Checks everything before the first word is changed. There must be room for the local event in any
+ * case, because an atomic may fail. */
 static int check_atomic(struct pwc_ctx *ctx, const struct atomic_call *a)
 {
     int rc = word_aligned((uintptr_t)a->dst->memory, a->code) ? 0 : -EINVAL;
@@ -341,7 +343,7 @@ static int check_atomic(struct pwc_ctx *ctx, const struct atomic_call *a)
     return rc == 0 ? room(ctx, a->dst->pair, a->lid, a->rid, a->flags & ~(unsigned)PWC_NO_LCE) : rc;
 }
 
-/* Adds the local event, where one is asked for or the atomic has failed; or notes the end in its
+/* Adds the local event, if one is wanted or the atomic has failed; or notes the end in its
  * request. */
 static void end_atomic(struct pwc_ctx *ctx, const struct atomic_call *a, int status, uint64_t bytes)
 {

@@ -1,8 +1,9 @@
 /*
- * Owns nothing: active messages to a neighbour and back to it, without the daemon (direct.h).
+ * Owns nothing: requests to a neighbour, and replies to one, without the daemon (direct.h).
  *
  * A request that may be replied to is only submitted while the ring of answers has room for one
- * more of the longest: so a handler never waits for room for its reply, and answers for no request.
+ * more answer of the longest kind. So a handler never waits for room for its reply, and no answer
+ * waits for a request.
  *
  * Thread: the one that owns the context.
  */
@@ -45,7 +46,7 @@ static void write_message(struct pair_writer *to, struct pair_record *record,
     pair_show(to, record);
 }
 
-/* A Long's payload, to where the memory of its region is mapped. */
+/* Copies a Long's payload to its place in the mapped region. */
 static void place(const struct am_outgoing *m)
 {
     if (m->kind == SUBMIT_LONG && m->send->len > 0)
@@ -53,8 +54,8 @@ static void place(const struct am_outgoing *m)
     FAULT(DIRECT_COPIED);
 }
 
-/* A reply's source stands in a region, or is packed: on this path, too, since a program does not
- * choose its path. */
+/* A reply's source must be in a region, or be packed. This holds on the direct path, too, because a
+ * program does not choose the path. */
 static int check_source(struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
     if (m->kind != SUBMIT_LONG || m->send->len <= ctx->client->packed_max)
@@ -62,7 +63,7 @@ static int check_source(struct pwc_ctx *ctx, const struct am_outgoing *m)
     return operation_check_memory(ctx, m->send->src, m->send->len);
 }
 
-/* Adds the message's local event, where the message asks for one or has failed; or notes the end in
+/* Adds the message's local event, if one is wanted or the message has failed; or notes the end in
  * its request. */
 static void report_end(struct pwc_ctx *ctx, const struct am_outgoing *m, uint64_t peer, int status)
 {
@@ -89,7 +90,7 @@ static bool is_answered(const struct am_outgoing *m)
     return !(m->send->flags & PWC_AM_NO_REPLY);
 }
 
-/* The pair can carry it. */
+/* Whether the pair can carry the message. */
 static bool fits(const struct pwc_ctx *ctx, const struct am_outgoing *m)
 {
     const struct direct_pair *pair = m->dst->pair;
@@ -109,7 +110,7 @@ int direct_choose_message(struct pwc_ctx *ctx, const struct am_outgoing *m)
     return fits(ctx, m) ? direct_choose(ctx, m->dst, true) : direct_leave(ctx, m->dst);
 }
 
-/* For the record, its answer and its local event. */
+/* Checks for room for the record, its answer and its local event. */
 static int request_room(struct pwc_ctx *ctx, const struct am_outgoing *m, uint32_t lines)
 {
     struct direct_pair *pair = m->dst->pair;
@@ -159,7 +160,7 @@ static int reply_status(const struct pwc_ctx *ctx, const struct neighbour *to,
 
     if (atomic_load_explicit(&shared->gone, memory_order_relaxed) & PAIR_ORIGIN_GONE)
         return -EHOSTDOWN;
-    /* Its requester has reached us without the daemon, which knows of no request. */
+    /* The request came without the daemon, so the daemon cannot carry its reply. */
     if (m->kind == SUBMIT_LONG && !m->dst->way)
         return -EHOSTUNREACH;
     if (m->kind == SUBMIT_LONG && direct_has_ended(ctx, m->dst))

@@ -1,4 +1,4 @@
-/* Owns the opening and closing of pairs of which a context is the origin (direct.h). Thread: the
+/* Owns the pairs of which a context is the origin, from opening to closing (direct.h). Thread: the
  * context's. */
 #include <errno.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ static int pair_map(struct direct_pair *pair, struct direct_way *way, int *next)
     return rc;
 }
 
-/* Where this fails, the target never leaves us quiet. */
+/* If this fails, the target never makes the pair quiet. */
 static void map_board(struct direct_pair *pair, struct direct_way *way, int *next)
 {
     struct board_shared *board;
@@ -90,7 +90,8 @@ static struct direct_pair *pair_new(struct pwc_ctx *ctx, uint64_t peer, struct d
     pair->number = way->number;
     pair->peer = peer;
     pair->ring.fd = pair->board.fd = -1;
-    /* Until the target has mapped the pair, and all operations through the daemon have ended. */
+    /* The path is the daemon's until the target has mapped the pair, and all operations through the
+     * daemon have ended. */
     pair->by_daemon = true;
     rc = pair_map(pair, way, next);
     if (rc == 0)
@@ -116,7 +117,7 @@ static struct direct_pair *pair_of_peer(const struct pwc_ctx *ctx, uint64_t peer
     return pair;
 }
 
-/* The pages of the region. */
+/* Maps the pages of the region. */
 static int map_region(struct pwc_remote *remote, struct direct_way *way, int *next)
 {
     struct mapping_part part = {
@@ -141,7 +142,8 @@ static void lead(struct pwc_remote *remote, struct direct_pair *pair)
     pair->remotes++;
 }
 
-/* Remotes of the same peer that were bound before there was a way: one path for all. */
+/* Gives the pair to remotes of the same peer that were bound before there was a pair: all share one
+ * path. */
 static void lead_others(struct pwc_ctx *ctx, struct direct_pair *pair)
 {
     struct pwc_remote *other = bound_of_peer(&ctx->bound, pair->peer);
@@ -184,7 +186,8 @@ void direct_close(struct pwc_ctx *ctx, struct pwc_remote *remote)
     }
 }
 
-/* Only of a target that is gone: while it lives, the next bind leads to the same pair. */
+/* Whether the pair can be freed: only if its target is gone. While the target lives, the next bind
+ * uses the same pair. */
 static bool pair_is_dead(const struct direct_pair *pair)
 {
     uint32_t gone = atomic_load_explicit(&pair->writer.shared->gone, memory_order_relaxed);

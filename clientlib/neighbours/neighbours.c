@@ -27,7 +27,7 @@ void neighbours_destroy(struct neighbours *n)
     free(n->list);
     n->list = NULL;
     n->active = n->count = n->room = 0;
-    if (n->board.base) /* a context that was never opened has no more than zeroes */
+    if (n->board.base) /* in a context that was never opened all is zero */
         mapping_destroy(&n->board);
     while (n->ours)
         neighbours_drop(n, n->ours);
@@ -76,7 +76,7 @@ static int entry_open(const struct neighbours *n, struct neighbour *entry)
     return 0;
 }
 
-/* Each note brings the board, since an earlier note may have lost its descriptor. */
+/* Each note has the board, because an earlier note may have lost its descriptor. */
 static void take_board(struct neighbours *n, int descriptor)
 {
     if (!n->board.base && mapping_adopt(&n->board, descriptor, BOARD_BYTES) == 0)
@@ -92,7 +92,7 @@ void neighbours_add(struct neighbours *n, const struct pair_note *note, int desc
 
     if (board >= 0)
         take_board(n, board);
-    /* Without the pair `mapped` stays 0, and the origin goes through the daemon. */
+    /* If the pair cannot be mapped, `mapped` stays 0, and the origin uses the daemon. */
     if (!entry || mapping_adopt(&mapping, descriptor, PAIR_BYTES) < 0) {
         close(descriptor);
         return;
@@ -108,10 +108,10 @@ void neighbours_add(struct neighbours *n, const struct pair_note *note, int desc
     }
     if (entry->slot != BOARD_NONE && entry->slot / 64 >= n->board_words)
         n->board_words = entry->slot / 64 + 1;
-    neighbours_activate(n, n->count++); /* its bell is armed until we have slept and woken */
+    neighbours_activate(n, n->count++); /* its bell stays armed until our next sleep has ended */
 }
 
-/* A neighbour is hostile: a count that falls is not taken. */
+/* Reads a neighbour's count. A neighbour may be hostile: a count that falls is ignored. */
 static uint64_t arrived_from(struct neighbour *of)
 {
     uint64_t now = count_look(&of->ring.shared->origin.counts.arrived);
@@ -138,7 +138,7 @@ void neighbours_await_counts(struct neighbours *n, bool awaited)
                               memory_order_relaxed); /* G */
 }
 
-/* Neither the active part of the list nor the quiet part may have a gap. */
+/* Fills the gap with the last active entry, and then with the last quiet one. */
 void neighbours_forget(struct neighbours *n, uint32_t i)
 {
     if (n->arrived_before)
@@ -164,7 +164,8 @@ void neighbours_check(struct neighbours *n)
         if (i >= n->active)
             neighbours_activate(n, i);
     }
-    /* An empty ring stays empty: a dead origin wrote its last record before the daemon set `gone`.
+    /* An empty ring stays empty, because a dead origin wrote its last record before the daemon set
+     * `gone`.
      */
     for (uint32_t i = n->count; i-- > 0;)
         if (n->list[i].over && !pair_pending(&n->list[i].ring))
@@ -266,7 +267,7 @@ void neighbours_arm(struct neighbours *n, uint32_t mode)
 {
     neighbours_listen_to_all(n); /* activates quiet neighbours too, since all bells are set below */
     set_bells(n, mode);
-    /* With a pair we have registered: it cannot fail. */
+    /* With a pair this process has registered, so the call cannot fail. */
     if (n->count > 0 || n->ours)
         (void)doorbell_fence_others(); /* G, H */
 }

@@ -1,6 +1,7 @@
 /*
- * Owns which of the neighbours that reach a context are looked at, and which are left quiet until
- * they call (neighbours.h, board_abi.h; barriers G and I in pair.h). Thread: the context's.
+ * Decides which of the neighbours that reach a context are looked at, and which are quiet until
+ * they set their bit on the board (neighbours.h, board_abi.h; barriers G and I in pair.h). Thread:
+ * the context's.
  */
 #include <stdatomic.h>
 #include "clientlib/attach/deadline.h"
@@ -42,7 +43,7 @@ void neighbours_listen_to_all(struct neighbours *n)
     n->active = n->count;
 }
 
-/* Takes each word whole: bits of slots without a quiet neighbour are of no use. */
+/* Takes all bits of each word: bits of slots without a quiet neighbour are ignored. */
 static bool take_calls(struct neighbours *n, uint64_t *calls)
 {
     bool any = false;
@@ -71,7 +72,7 @@ static void activate_callers(struct neighbours *n, const uint64_t *calls)
     }
 }
 
-/* Activates all that have written, whether they have called or not. */
+/* Activates all neighbours that have written, whether they have set their bit or not. */
 static void activate_writers(struct neighbours *n)
 {
     for (uint32_t i = n->active; i < n->count; i++)

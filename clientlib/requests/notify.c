@@ -7,7 +7,7 @@
 #include "clientlib/calls/transfer.h"
 #include "clientlib/memory/window.h"
 
-/* The remote of a rank that is bound already; NULL: it is not, or there is no such rank. */
+/* The remote of a rank, if it is bound already; NULL: it is not, or there is no such rank. */
 static inline pwc_remote *bound(const pwc_window *w, uint32_t rank)
 {
     return rank < w->size ? w->remotes[rank] : NULL;

@@ -30,7 +30,7 @@ int pwc_request_free(pwc_request *request)
     return rc;
 }
 
-/* Ends all that is under way. */
+/* Ends all requests that are under way. */
 static void end_all(struct pwc_ctx *ctx)
 {
     const struct request_pool *pool = &ctx->channel.requests;

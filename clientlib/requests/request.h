@@ -12,17 +12,17 @@ static inline struct pwc_ctx *request_ctx(const struct pwc_request *r)
 }
 
 /*
- * A kind of request: what is different about it. One row each; a plain one has no `start`, and only
- * notifications can be taken back.
+ * The functions of one kind of request. Each kind has a row; plain requests have no `start`, and
+ * only requests for notifications have `take_back`.
  */
 struct request_kind {
     unsigned ended_by; /* enum pwc_kinds: the rings that may bring its end */
-    /* After channel_start_request: looks for what has arrived before, and lets the rest come. 0, or
-     * an error after which nothing comes to it. */
+    /* Called after channel_start_request: takes what has arrived already, and begins to receive the
+     * rest. 0, or an error, after which the request receives nothing. */
     int (*start)(struct pwc_ctx *ctx, struct pwc_request *r);
-    /* Takes a request under way back: from now on nothing comes to it. */
+    /* Stops a request that is under way: from now on it receives nothing. */
     void (*take_back)(struct pwc_ctx *ctx, struct pwc_request *r);
-    /* A request with this number has been freed. */
+    /* Called when a request with this number has been freed. */
     void (*forget)(struct pwc_ctx *ctx, uint32_t number);
 };
 
@@ -37,12 +37,12 @@ static inline const struct request_kind *request_kind_of(const struct pwc_reques
     return request_kinds[r->kind];
 }
 
-/* Takes what has arrived: 0, or why a wait for requests that end by events of these kinds cannot go
- * on. Where the session is over, all requests end. */
+/* Takes what has arrived: 0, or why a wait for requests that end by events of these kinds cannot
+ * continue. When the session is over, all requests end. */
 int request_progress(struct pwc_ctx *ctx, unsigned ended_by);
 
-/* As pwc_request_wait, in a call that may block. `deadline` 0: that of timeout_ms, looked up when
- * the wait begins to let time pass. */
+/* As pwc_request_wait, in a call that may block. `deadline` 0: it is computed from timeout_ms when
+ * the wait first lets time pass. */
 int request_wait_until(struct pwc_request *request, struct pwc_status *out, int timeout_ms,
                        int64_t deadline);
 

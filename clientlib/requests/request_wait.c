@@ -1,9 +1,9 @@
 /*
  * Owns nothing: waits for requests.
  *
- * A wait looks at its requests once and marks those that are under way. A marked one that ends is
- * put on the list of the wait (request.h), so nothing looks at the others again. A context has one
- * wait at a time, for handlers may not wait.
+ * A wait looks at its requests once and marks those that are under way. A marked request that ends
+ * is put on the wait's list (request.h), so the others need not be looked at again. A context has
+ * one wait at a time, because handlers may not wait.
  *
  * Thread: the one that owns the context.
  */
@@ -13,13 +13,13 @@
 #include "clientlib/requests/request.h"
 #include "clientlib/calls/wait.h"
 
-enum { GLANCES = 8 }; /* looks for each one at everything: a power of two */
+enum { GLANCES = 8 }; /* looks at neighbours for each look at everything: a power of two */
 
 struct wait {
-    struct pwc_ctx *ctx; /* NULL before the first request is looked at */
+    struct pwc_ctx *ctx; /* NULL before the first request was looked at */
     struct request_pool *pool;
-    const struct pwc_request *sole; /* the one that is waited for, where it is alone; or NULL */
-    uint32_t marked;                /* and neither reported nor gone */
+    const struct pwc_request *sole; /* the only request of this wait, or NULL: there are several */
+    uint32_t marked;                /* marked requests that are neither reported nor gone */
     unsigned ended_by;              /* enum pwc_kinds */
     int timeout_ms;
     int64_t deadline; /* 0: not yet known */
@@ -37,7 +37,7 @@ static int begin(struct wait *wait, const struct pwc_request *r, int timeout_ms)
     return 0;
 }
 
-/* Marks a request that is under way; one that stands in the array again is marked already. */
+/* Marks a request that is under way, unless an earlier entry of the array has marked it. */
 static void mark(struct wait *wait, struct pwc_request *r, size_t position)
 {
     if (r->waiter == wait->pool->wait)
@@ -47,8 +47,8 @@ static void mark(struct wait *wait, struct pwc_request *r, size_t position)
     wait->ended_by |= request_kind_of(r)->ended_by;
 }
 
-/* Takes the next marked request that has ended off the list, unless a handler has meanwhile started
- * it again, or reported its end; NULL: there is none. */
+/* Takes the next request that has ended off the list. Passes over requests that a handler has
+ * meanwhile started again, or whose end it has reported. NULL: there is none. */
 static struct pwc_request *next_ended(struct wait *wait)
 {
     struct pwc_request *r;
@@ -71,7 +71,7 @@ static inline bool is_over(const struct wait *wait, uint32_t needed)
     return wait->sole ? wait->sole->left == 0 : wait->pool->ended >= needed;
 }
 
-/* A look at what neighbours write alone, which costs a fifth of one at everything. */
+/* Looks only at neighbours' rings, which costs a fifth of a look at everything. */
 static inline void glance(const struct wait *wait)
 {
     (void)channel_run_direct(&wait->ctx->channel);
@@ -79,7 +79,8 @@ static inline void glance(const struct wait *wait)
         wake_retry(wait->ctx);
 }
 
-/* 1: this many of the marked requests have ended; 0: not yet; or why waiting is of no use. */
+/* 1: this many of the marked requests have ended; 0: not yet; or an error that makes waiting
+ * useless. */
 static int progress_awhile(const struct wait *wait, uint32_t needed)
 {
     bool neighbours = wait->ctx->channel.neighbours.count > 0;
@@ -157,13 +158,13 @@ int pwc_request_wait(pwc_request *request, struct pwc_status *out, int timeout_m
 
 /* ---- several --------------------------------------------------------------------------------- */
 
-/* The requests of one wait, and where the ends go that it reports. */
+/* The requests of one wait, and where it reports ends. */
 struct many {
     pwc_request *const *requests;
     size_t n;
     size_t *which;
     struct pwc_status *out; /* or NULL */
-    size_t most;            /* ends */
+    size_t most;            /* the most ends to report */
     size_t count;
 };
 
@@ -174,8 +175,8 @@ static void report(struct many *many, struct pwc_request *r, size_t position)
     many->count++;
 }
 
-/* Looks at all requests: marks those that are under way, and reports those that have ended, where
- * there is room. 0, or an error. */
+/* Looks at all requests: marks the ones under way, and reports ended ones while there is room. 0,
+ * or an error. */
 static int look(struct wait *wait, struct many *many, int timeout_ms)
 {
     *wait = (struct wait){.ctx = NULL};
@@ -197,7 +198,7 @@ static int look(struct wait *wait, struct many *many, int timeout_ms)
     return 0;
 }
 
-/* Reports the ends of requests that have been marked, as many as there is room for. */
+/* Reports the ends of marked requests, as many as there is room for. */
 static void report_ended(struct wait *wait, struct many *many)
 {
     struct pwc_request *r;

@@ -1,9 +1,9 @@
 /*
- * Puts and gets that wait for their end: a request of the library's own is given to the operation,
- * and waited for.
+ * Puts and gets that wait for their end: the library gives the operation a request of its own, and
+ * waits for that.
  *
- * A call that gives up leaves its request behind, on a list of the context, because the operation
- * continues. The next call takes those back that have ended meanwhile.
+ * A call that gives up leaves its request on a list of the context, because the operation
+ * continues. The next call frees listed requests that have ended meanwhile.
  *
  * Thread: the one that owns the context.
  */
@@ -13,7 +13,7 @@
 #include "clientlib/calls/transfer.h"
 #include "clientlib/requests/request.h"
 
-/* A call of one of the two, from its first look to its end. */
+/* One call of pwc_put_wait or pwc_get_wait. */
 struct blocking {
     struct pwc_ctx *ctx;
     struct pwc_request *request;
@@ -53,7 +53,8 @@ static int begin(struct blocking *b, pwc_remote *remote)
     return request_pool_take(&b->ctx->channel.requests, REQUEST_PLAIN, &b->request);
 }
 
-/* After the submission, which gave `rc`: waits for the end. The operation's status, or an error. */
+/* Waits for the end after a submission whose result is `rc`. Returns the operation's status, or an
+ * error. */
 static int finish(struct blocking *b, int rc)
 {
     struct pwc_ctx *ctx = b->ctx;

@@ -1,5 +1,5 @@
 /*
- * Owns what the persistent requests of teams do, each by the number of its request. Thread: the one
+ * Owns the calls of persistent requests of teams, by the number of the request. Thread: the one
  * that owns the context.
  */
 #include <errno.h>

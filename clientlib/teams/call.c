@@ -1,6 +1,6 @@
 /*
- * Owns nothing: takes calls of collectives. A call is taken with all that its end needs, or leaves
- * the team as it was.
+ * Owns nothing: accepts calls of collectives. A call is accepted with all that its end needs, or
+ * leaves the team unchanged.
  *
  * Thread: the one that owns the context.
  */
@@ -10,7 +10,7 @@
 #include "clientlib/calls/operation.h"
 #include "clientlib/teams/team.h"
 
-/* Bytes of all members together that an operation of the program's own takes. */
+/* The most bytes of all members together for an operation of the program's own. */
 #define USER_MAX (UINT64_C(1) << 20)
 
 static bool is_varying(uint8_t kind)
@@ -45,7 +45,8 @@ static int make_ids(struct pwc_team *t)
     return t->ids ? 0 : -ENOMEM;
 }
 
-/* Notes what the end of a call is shown as: 0, or an error after which nothing is held. */
+/* Notes how the end of a call will be shown, and holds room for it: 0, or an error, after which
+ * nothing is held. */
 static int hold_end(struct pwc_team *t, struct team_call *call, const pwc_cid *lid, unsigned flags)
 {
     int rc;
@@ -72,7 +73,7 @@ static int hold_end(struct pwc_team *t, struct team_call *call, const pwc_cid *l
     return 0;
 }
 
-/* Whether the call has its place, and, as the next one, room to begin: 0, or an error. */
+/* Whether there is a place for the call, and, if it is next, room to begin: 0, or an error. */
 static int find_place(struct pwc_team *t, const struct team_call *call)
 {
     int rc;
@@ -89,7 +90,8 @@ static int find_place(struct pwc_team *t, const struct team_call *call)
     return rc;
 }
 
-/* The first part of both kinds of calls: 0, with all but the call's end. */
+/* The common first part of team_call and team_call_again: checks, and fills in all but the call's
+ * end. */
 static int prepare(struct pwc_team *t, const struct team_spec *spec, struct team_call *call)
 {
     int rc;

@@ -1,6 +1,6 @@
 /*
- * Public calls as descriptions (struct team_spec), for the calls that begin at once and for their
- * persistent forms. Lengths of elements are not known to be right yet: spec_settle checks.
+ * Describes public calls as struct team_spec, for calls that begin at once and for their persistent
+ * forms. Nothing is checked here: spec_settle does that.
  *
  * Thread: any.
  */
@@ -10,7 +10,7 @@
 #include "clientlib/teams/team.h"
 #include "proto/word_abi.h"
 
-/* The code of a fold; of what is none, one that spec_settle refuses. */
+/* The code of a fold; for a wrong type or operation, a code that spec_settle refuses. */
 static inline uint8_t describe_code(enum pwc_type type, enum pwc_atomic_op op)
 {
     return (unsigned)type < 16 && (unsigned)op < 16
@@ -18,7 +18,7 @@ static inline uint8_t describe_code(enum pwc_type type, enum pwc_atomic_op op)
                : word_code(WORD_READ, WORD_U64);
 }
 
-/* A reduction; `root` is 0 where there is none. */
+/* A reduction; `root` is 0 if it has no root. */
 static inline struct team_spec describe_fold(enum team_kind kind, const void *in, void *out,
                                              size_t count, enum pwc_type type,
                                              enum pwc_atomic_op op, uint32_t root)
@@ -33,7 +33,7 @@ static inline struct team_spec describe_fold(enum team_kind kind, const void *in
     };
 }
 
-/* Blocks of `len` bytes that move. */
+/* A call that moves blocks of `len` bytes. */
 static inline struct team_spec describe_move(enum team_kind kind, const void *in, void *out,
                                              size_t len, uint32_t root)
 {
@@ -47,7 +47,7 @@ static inline struct team_spec describe_move(enum team_kind kind, const void *in
     };
 }
 
-/* gatherv and allgatherv: blocks of all ranks come out. */
+/* gatherv and allgatherv, whose output is the blocks of all ranks. */
 static inline struct team_spec describe_gatherv(enum team_kind kind, const void *in, size_t len,
                                                 void *out, const size_t *lens,
                                                 const size_t *offsets, uint32_t root)

@@ -1,6 +1,6 @@
 /*
- * Gives up what teams hold in this process, and asks the daemon to forget a member. Thread: the one
- * that owns the context.
+ * Owns nothing: frees teams in this process, and asks the daemon to forget a member. Thread: the
+ * one that owns the context.
  */
 #include <stdlib.h>
 #include "clientlib/memory/window.h"
@@ -41,7 +41,7 @@ void team_leave(struct pwc_ctx *ctx, uint64_t number)
     leave.number = number;
     request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE;
     request.team_leave = &leave;
-    /* If it fails, as in pwc_ctx_destroy. */
+    /* If this fails, the daemon forgets the member later, at the latest with the client. */
     (void)daemon_end(&ctx->client->link, &request);
 }
 

@@ -1,6 +1,6 @@
 /*
- * Makes teams: asks the daemon, with all other members of the parent, and maps the area. Thread:
- * the one that owns the context.
+ * Makes teams: sends this member's part of the call to the daemon, and maps the area. Owns nothing.
+ * Thread: the one that owns the context.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 /* The arguments of a call that forms a team. */
 struct join {
-    struct pwc_ctx *ctx;     /* that is to be a member */
+    struct pwc_ctx *ctx;     /* the context that will be a member */
     struct pwc_team *parent; /* NULL: the world */
     Pwc__TeamKind kind;
     int color, key;
@@ -24,7 +24,7 @@ struct formed {
     struct roster_run *runs;
     uint32_t run_count;
     int fd;
-    int rc; /* of taking it in */
+    int rc; /* result of reading the message */
 };
 
 static int accept_formed(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
@@ -63,8 +63,8 @@ static int accept_formed(void *context, const Pwc__ClientReply *reply, int *fds,
     return 1;
 }
 
-/* The number of this call over its parent; those over the world are counted by context number,
- * because another context may have that number later. */
+/* The number of this call over its parent. Calls over the world are counted by context number,
+ * because a later context may have the same number. */
 static int next_call(const struct join *join, uint32_t *call)
 {
     struct pwc_client *client = join->ctx->client;
@@ -112,7 +112,7 @@ static int ask(const struct join *join, struct formed *formed)
     message.window = join->window;
     request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_JOIN;
     request.team_join = &message;
-    /* A daemon that is restarted knows nothing of it, and the same once more does no harm. */
+    /* A restarted daemon may not know the request. Sending it again is harmless. */
     do {
         rc =
             daemon_call(link, &request, PWC__CLIENT_REPLY__BODY_TEAM_FORMED, accept_formed, formed);
@@ -120,7 +120,7 @@ static int ask(const struct join *join, struct formed *formed)
     return rc;
 }
 
-/* Maps the area, and takes the descriptor. */
+/* Maps the area, and closes the descriptor. */
 static int map_area(struct pwc_team *t, struct formed *formed)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -139,7 +139,8 @@ static int map_area(struct pwc_team *t, struct formed *formed)
     return team_area_view(&t->area, t->mapping.base, t->mapping.size, t->roster.here, t->window);
 }
 
-/* A team out of what the daemon has sent: 0, or an error after which nothing is left of it here. */
+/* Makes a team from the daemon's answer: 0, or an error, after which nothing of it is left in this
+ * process. */
 static int build(struct pwc_ctx *ctx, struct formed *formed, struct pwc_team **out)
 {
     struct pwc_team *t = calloc(1, sizeof(*t));
@@ -176,7 +177,7 @@ static int build(struct pwc_ctx *ctx, struct formed *formed, struct pwc_team **o
     return 0;
 }
 
-/* The team that a member joins; *out is NULL where it joins none. */
+/* Joins a team; *out is NULL where this member joins none. */
 static int join_team(const struct join *join, struct pwc_team **out)
 {
     struct formed formed = {.fd = -1};
@@ -195,12 +196,12 @@ static int join_team(const struct join *join, struct pwc_team **out)
     FAULT(TEAM_BUILT);
     if (formed.fd >= 0)
         close(formed.fd);
-    if (rc < 0) /* this member cannot take part: so the others need not wait for it */
+    if (rc < 0) /* leave, so that the others need not wait for this member */
         team_leave(join->ctx, formed.number);
     return rc;
 }
 
-/* The window that an attr asks for: 0, or -EINVAL with a sentence. */
+/* Gets the window that an attr asks for: 0, or -EINVAL with its text. */
 static int check_attr(struct pwc_client *client, const struct pwc_team_attr *attr, uint32_t *window)
 {
     *window = attr && attr->window > 0 ? attr->window : TEAM_WINDOW;

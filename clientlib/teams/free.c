@@ -1,6 +1,6 @@
 /*
- * Leaves teams: the members of one that is not broken wait for one another. Thread: the one that
- * owns the context.
+ * Leaves teams: the members of a team that is not broken wait for one another. Owns nothing.
+ * Thread: the one that owns the context.
  */
 #include <errno.h>
 #include "clientlib/attach/deadline.h"
@@ -8,10 +8,10 @@
 #include "clientlib/teams/team.h"
 #include "shm_ring/fault.h"
 
-enum { LOOK_NS = 1000000 }; /* no bell rings when the daemon has taken a note */
+enum { LOOK_NS = 1000000 }; /* no bell rings when the daemon has taken a record */
 
-/* Waits until all members have arrived here, which a barrier shows: 0, or an error after which the
- * team stays. A member that comes here again after its time was up waits for the same barrier. */
+/* Waits by a barrier until all members have called pwc_team_free: 0, or an error, after which the
+ * team stays. A member that calls again after a timeout waits for the same barrier. */
 static int meet(struct pwc_team *t)
 {
     int rc = t->leaving ? 0 : pwc_team_barrier(t, PWC_CID_NONE, PWC_NO_LCE);
@@ -25,7 +25,8 @@ static int meet(struct pwc_team *t)
     return t->status < 0 ? 0 : rc;
 }
 
-/* Waits until the daemon has taken what this member has submitted, which is a member's to submit.
+/* Waits until the daemon has taken this member's records, because it accepts them only from a
+ * member.
  */
 static void settle(struct pwc_team *t)
 {

@@ -1,6 +1,5 @@
 /*
- * Waits for collectives, for calls of the library that block. Thread: the one that owns the
- * context.
+ * Owns nothing: waits for collectives, for calls that block. Thread: the one that owns the context.
  */
 #include <errno.h>
 #include "clientlib/attach/deadline.h"
@@ -40,8 +39,8 @@ int team_finish(struct pwc_team *t)
     return rc;
 }
 
-/* Makes a call as soon as there is room for it: what team_call returns, or why waiting is of no
- * use. */
+/* Makes a call as soon as there is room for it. Returns the result of team_call, or an error that
+ * makes waiting useless. */
 static int begin(struct pwc_team *t, const struct team_spec *spec)
 {
     struct pwc_ctx *ctx = t->ctx;

@@ -1,6 +1,6 @@
 /*
- * Ends steps and calls, in the order of calls, and puts members to sleep and awake. Only the oldest
- * step of each team is looked at.
+ * Owns the list of active teams: ends steps and calls, in the order of calls, and notes that a
+ * member sleeps or is awake. Only the oldest step of each team is looked at.
  *
  * Thread: the one that owns the context.
  */
@@ -10,7 +10,7 @@
 #include "clientlib/teams/teams.h"
 #include "shm_ring/fault.h"
 
-enum { ROUNDS_MAX = 8 }; /* of a window of steps each, that one call may end */
+enum { ROUNDS_MAX = 8 }; /* one call ends up to this many windows of steps */
 
 void team_activate(struct pwc_team *t)
 {
@@ -63,7 +63,7 @@ static void end_call(struct pwc_team *t, int status)
         return;
     }
     channel_own_release(ch, call->lid_size);
-    /* After a session nobody looks for events, as of operations. */
+    /* When the session is over, no events are added, as for operations. */
     if (status == -ESHUTDOWN || (call->silent && status == 0))
         return;
     lid = call->lid_size > 0 ? pwc_cid_bytes(team_ids_of(t, call), call->lid_size)
@@ -101,7 +101,7 @@ static int oldest_has_ended(const struct pwc_team *t)
     return work_only_gives(t, team_step_at(t, t->ended)) ? 1 : team_ended(&t->area, t->ended);
 }
 
-/* All that is under way ends with the team's error. */
+/* Ends all calls under way with the team's error. */
 static void end_all(struct pwc_team *t)
 {
     while (t->over < t->called)
@@ -129,7 +129,7 @@ void team_progress(struct pwc_team *t)
     if (t->ending)
         return;
     t->ending = true;
-    /* An instance that has ended stays ended, also where the team broke after it. */
+    /* An instance that has ended counts as ended, even if the team broke afterwards. */
     do {
         while (t->status == 0 && t->ended < t->begun && (rc = oldest_has_ended(t)) == 1)
             end_step(t);
@@ -167,7 +167,7 @@ void teams_progress_active(struct pwc_ctx *ctx)
     }
 }
 
-/* All have come that this engine serves: the rest is the daemon's. */
+/* Whether all members of this engine have arrived, so that only the daemon is awaited. */
 static bool awaits_daemon(const struct pwc_team *t)
 {
     return !team_is_alone(t) && t->ended < t->begun && team_have_come(&t->area, t->ended);
@@ -183,8 +183,8 @@ bool teams_await_members(const struct pwc_ctx *ctx)
 
 /* ---- sleeping -------------------------------------------------------------------------------- */
 
-/* Whether there is something that the member does not know of yet. Room that others have made shows
- * once: a caller that waits for something else may sleep then. */
+/* Whether there is something that the member has not seen yet. New room counts only once, so that a
+ * caller that waits for something else may sleep then. */
 static bool has_news(struct pwc_team *t)
 {
     if (t->ended < t->begun && oldest_has_ended(t) != 0)

@@ -1,6 +1,6 @@
 /*
- * Owns nothing: says in words why a team is broken or a call was refused. Thread: the one that owns
- * the context.
+ * Owns nothing: makes the texts that say why a team is broken or a call was refused. Thread: the
+ * one that owns the context.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -45,7 +45,7 @@ uint32_t roster_member(const struct roster *r, uint32_t member)
     return 0;
 }
 
-/* Numbers ranks: 0, or -EPROTO. */
+/* Numbers the members of all runs: 0, or -EPROTO. */
 static int number_ranks(struct roster *r)
 {
     uint64_t first = 0;
@@ -85,7 +85,7 @@ static bool same_engine(const struct roster_run *a, const struct roster_run *b)
     return a->node == b->node && a->engine == b->engine;
 }
 
-/* Sorts runs by participant, named for now by its lowest rank, and then by rank. */
+/* Sorts runs by participant, whose number is for now its lowest rank, and then by rank. */
 static void sort_runs(struct roster_run **sorted, uint32_t count)
 {
     qsort(sorted, count, sizeof(struct roster_run *), by_engine);
@@ -96,7 +96,7 @@ static void sort_runs(struct roster_run **sorted, uint32_t count)
     qsort(sorted, count, sizeof(struct roster_run *), by_lowest);
 }
 
-/* Numbers the participants, and counts their members, and those of the one that serves `me`. */
+/* Numbers the participants; counts the members of the fullest, and of the one that serves `me`. */
 static void number_participants(struct roster *r, struct roster_run **sorted, uint32_t me)
 {
     const struct roster_run *mine = roster_run(r, me);

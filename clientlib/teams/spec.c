@@ -1,12 +1,12 @@
 /*
- * Owns nothing: checks what a caller of a collective describes, and finds what follows from it.
+ * Owns nothing: checks the description of a collective, and derives lengths and the input from it.
  * Thread: the one that owns the context.
  */
 #include <errno.h>
 #include "clientlib/teams/team.h"
 #include "proto/word_abi.h"
 
-/* Lengths above this are not counted out: nothing of this size can be moved. */
+/* Greater lengths are refused, because nothing of this size can be moved. */
 #define COUNT_MAX (UINT64_C(1) << 40)
 
 static bool is_root(const struct pwc_team *t, const struct team_spec *spec)
@@ -14,7 +14,7 @@ static bool is_root(const struct pwc_team *t, const struct team_spec *spec)
     return spec->root == t->rank;
 }
 
-/* Blocks of all ranks, one after another or where the caller says. */
+/* Bytes of the blocks of all ranks. */
 static uint64_t all_blocks(const struct pwc_team *t, const struct team_spec *spec,
                            const size_t *lens)
 {
@@ -70,7 +70,7 @@ uint64_t spec_received(const struct pwc_team *t, const struct team_spec *spec)
     }
 }
 
-/* Finds input that stands in place of the output. */
+/* Finds the input of a call that is in place. */
 static void find_input(const struct pwc_team *t, struct team_spec *spec)
 {
     uint64_t at = 0;
@@ -105,7 +105,7 @@ static bool has_fold(uint8_t kind)
     return kind >= TEAM_REDUCE && kind <= TEAM_REDUCE_SCATTER;
 }
 
-/* The length of an operand: 0, -EINVAL, -EMSGSIZE. */
+/* Computes the length of an operand: 0, -EINVAL, -EMSGSIZE. */
 static int find_length(struct team_spec *spec)
 {
     if (spec->count > COUNT_MAX || spec->length > COUNT_MAX || spec->own > COUNT_MAX)
@@ -128,7 +128,7 @@ static int find_length(struct team_spec *spec)
     return 0;
 }
 
-/* Lengths and places of blocks, where this member needs them: 0, -EINVAL, -EMSGSIZE. */
+/* Checks the lengths and places of blocks, if this member needs them: 0, -EINVAL, -EMSGSIZE. */
 static int check_blocks(const struct pwc_team *t, const size_t *lens, const size_t *offsets)
 {
     if (!lens || !offsets)

@@ -1,6 +1,6 @@
 /*
- * Owns nothing: cuts calls into steps, and begins these. A step either begins whole, or leaves the
- * area as it was: all that it needs is there before the member counts itself as arrived.
+ * Owns nothing: cuts calls into steps, and begins the steps. A step begins only when it has all
+ * that it needs, before the member counts itself as arrived; else the area stays unchanged.
  *
  * Thread: the one that owns the context.
  */
@@ -71,7 +71,7 @@ int team_has_room(const struct pwc_team *t, uint8_t way)
     return rc;
 }
 
-/* As above, and room for a step's records. */
+/* team_has_room, and room for a step's records. */
 static int step_room(const struct pwc_team *t, const struct team_step *step)
 {
     int rc = team_has_room(t, step->way);
@@ -89,7 +89,7 @@ int team_first_room(struct pwc_team *t, const struct team_call *call)
     return rc;
 }
 
-/* The length of the call is still to come. */
+/* Whether the step that finds the call's length is under way. */
 static bool is_asking(const struct team_call *call)
 {
     return call->asked && call->whole == UINT64_MAX;
@@ -108,7 +108,7 @@ bool team_can_begin(const struct pwc_team *t)
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* Publishes a record for the daemon. Room for it has been found before. */
+/* Submits a record to the daemon. The caller has checked that there is room for it. */
 static void submit(struct pwc_team *t, const struct submit_record *record)
 {
     if (channel_note(&t->ctx->channel, record) == 1)
@@ -133,7 +133,7 @@ static void submit_instance(struct pwc_team *t, uint64_t sequence)
     FAULT(STEP_SUBMITTED);
 }
 
-/* A member here has called something else: the daemon breaks the team for all. */
+/* Reports that a member here has made another call: the daemon then breaks the team for all. */
 static void submit_mismatch(struct pwc_team *t, uint64_t sequence, uint32_t member, uint64_t other)
 {
     struct team_reason reason = {
@@ -167,7 +167,7 @@ static void end_here(struct pwc_team *t, uint64_t sequence)
         team_wake(t);
 }
 
-/* All members here have arrived. */
+/* Called when all members here have arrived. */
 static void finish(struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);
@@ -196,7 +196,7 @@ static void finish(struct pwc_team *t, uint64_t sequence)
         submit_instance(t, sequence);
 }
 
-/* Takes part in the next instance. From here on the step cannot fail, but the team can. */
+/* Takes part in the next instance. From here on the step cannot fail, but the team can break. */
 static void begin(struct pwc_team *t, struct team_call *call, struct team_step *cut_off)
 {
     uint64_t sequence = t->begun++;

@@ -1,5 +1,5 @@
 /*
- * Owns nothing: what a member knows of its team. Thread: the one that owns the context.
+ * Owns nothing: calls that ask about a team. Thread: the one that owns the context.
  */
 #include <errno.h>
 #include "clientlib/teams/team.h"

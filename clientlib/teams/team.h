@@ -1,17 +1,17 @@
 /*
- * A team, as its member sees it: the roster, the area that it shares with the members of its
- * engine, the calls that have not ended, and their *steps*, each of which is one instance of the
- * area. A small call is one step. A longer one is cut into slices, a step each; where members do
- * not share its lengths, a step before finds the longest. Steps begin and end in the order of
- * calls; a call whose turn has not come begins within a later probe.
+ * A team, as a member sees it: the roster, the area that it shares with the members of its engine,
+ * the calls that have not ended, and their *steps*, each of which is one instance of the area. A
+ * small call is one step. A longer call is cut into slices, one step for each; if members have
+ * different lengths, a first step finds the longest. Steps begin and end in the order of calls; a
+ * call that cannot begin yet begins within a later probe.
  *
- *     call.c       takes calls, with all that their end needs
+ *     call.c       accepts calls, with all that their end needs
  *     step.c       cuts calls into steps, and begins these: part, arrival, submission
  *     work.c       moves data: a member's part in, the last one's work, results out
  *     progress.c   ends steps and calls; sleepers
- *     spec.c       what callers describe, checked
+ *     spec.c       checks the callers' descriptions
  *     reason.c     why a team is broken, in words
- *     again.c      what persistent requests do
+ *     again.c      the calls of persistent requests
  *     form.c       makes teams; free.c and drop.c end them
  *     meet.c       waits, for calls that block
  *
@@ -29,30 +29,31 @@
 struct team_spec {
     uint8_t kind;                       /* enum team_kind */
     uint8_t code;                       /* of a fold: proto/word_abi.h */
-    uint32_t root;                      /* team rank; 0 where there is none */
-    uint64_t count;                     /* elements; of kinds without a type, bytes */
-    uint64_t length;                    /* of one operand or block, in bytes; of the kinds in v 0 */
-    uint64_t own;                       /* of the block that is this member's alone */
-    const void *in;                     /* where the input stands, in place or not */
+    uint32_t root;                      /* team rank; 0: the kind has none */
+    uint64_t count;                     /* elements; for kinds without a type, bytes */
+    uint64_t length;                    /* bytes of one operand or block; 0 for gatherv and others
+                                           in v */
+    uint64_t own;                       /* for kinds in v: bytes of this member's own block */
+    const void *in;                     /* the input, in place or not */
     void *out;                          /* NULL: nothing is received */
-    const size_t *in_lens, *in_offsets; /* of blocks by rank, of the kinds in v */
+    const size_t *in_lens, *in_offsets; /* for kinds in v: of blocks, by rank */
     const size_t *out_lens, *out_offsets;
-    pwc_fold *fold; /* TEAM_USER: the program's operation, on elements */
+    pwc_fold *fold; /* TEAM_USER: the program's operation on elements */
     void *arg;
-    size_t element; /* of these */
+    size_t element; /* TEAM_USER: bytes of an element */
 };
 
 /* A call that has not ended. */
 struct team_call {
     struct team_spec spec;
     uint64_t signature;
-    uint64_t whole;    /* bytes to cut: the longest block */
+    uint64_t whole;    /* bytes to cut into slices: the longest block */
     uint64_t next;     /* where the next slice begins */
-    uint64_t lid;      /* by value, where lid_size is 0 */
+    uint64_t lid;      /* by value, if lid_size is 0 */
     uint32_t request;  /* number of the request that it ends; REQUEST_NONE: it has a lid */
-    uint16_t lid_size; /* its bytes stand in pwc_team.ids */
-    bool asks;         /* `whole` is to be found first; */
-    bool asked;        /* the step for that has begun */
+    uint16_t lid_size; /* bytes of the lid in pwc_team.ids */
+    bool asks;         /* a step must find `whole` first */
+    bool asked;        /* that step has begun */
     bool silent;       /* the lid is shown only if the call fails */
     bool persistent;   /* the request is persistent */
 };
@@ -61,51 +62,55 @@ struct team_call {
 struct team_step {
     struct team_call *call;
     uint64_t offset, length; /* of the slice, in each operand or block */
-    uint64_t turn;           /* for a step by a data row: its number among such steps */
-    uint8_t shape;           /* enum team_kind: the columns of team_abi.h that it goes by */
+    uint64_t turn;           /* for a step with a data row: its number among such steps */
+    uint8_t shape;           /* enum team_kind: its row of the table in team_abi.h */
     uint8_t way;             /* enum team_way */
-    bool asks;               /* for the longest block; its result is the call's `whole` */
-    bool last;               /* of its call */
+    bool asks;               /* the step finds the longest block: its result is the call's
+                                `whole` */
+    bool last;               /* the last step of its call */
 };
 
 struct pwc_team {
     struct pwc_ctx *ctx;
-    struct pwc_team *next;        /* of the context */
-    struct pwc_team *next_active; /* links teams in which something is under way */
+    struct pwc_team *next;        /* in the context's list */
+    struct pwc_team *next_active; /* in the list of active teams */
     uint64_t number;
     uint32_t handle; /* the daemon's */
     uint32_t rank;
     uint32_t me; /* member of the area */
     uint32_t window;
     uint32_t joins;      /* team calls that this member has made over this team */
-    uint32_t persistent; /* requests that name this team */
+    uint32_t persistent; /* persistent requests of this team */
     struct roster roster;
     struct mapping mapping;
     struct team_area area;
-    uint32_t slice[TEAM_KINDS];       /* the longest that goes by the area, by shape; 0: none */
-    uint64_t called;                  /* calls; */
-    uint64_t whole;                   /* of these, those whose steps have all begun, */
-    uint64_t over;                    /* and those that have ended */
-    uint64_t begun;                   /* steps, by their instances; */
-    uint64_t ended;                   /* begun - ended are under way */
+    uint32_t slice[TEAM_KINDS];       /* by shape: the longest slice that fits into the area; 0:
+                                         none */
+    uint64_t called;                  /* number of calls made */
+    uint64_t whole;                   /* number of calls whose steps have all begun */
+    uint64_t over;                    /* number of calls that have ended */
+    uint64_t begun;                   /* number of steps (instances) that have begun */
+    uint64_t ended;                   /* number of steps that have ended */
     uint64_t turns;                   /* steps that took a data row */
-    uint64_t used_by[TEAM_DATA_ROWS]; /* by data row: the last instance */
+    uint64_t used_by[TEAM_DATA_ROWS]; /* by data row: the last instance that used it */
     int status;                       /* 0, or why the team is broken */
     bool active;
-    bool lacks_room;     /* the last call has found none, */
-    uint8_t lacking_way; /* for this enum team_way */
-    bool wake_due;       /* sleepers are to be woken: not submitted yet */
-    bool ending;         /* calls are being ended: a fold of the program may run */
+    bool lacks_room;     /* the last call has found no room */
+    uint8_t lacking_way; /* enum team_way of that call */
+    bool wake_due;       /* the wake-up of sleepers could not be submitted yet */
+    bool ending;         /* calls are being ended, and the program's fold may be running */
     bool leaving;        /* the barrier of pwc_team_free is under way */
-    uint8_t *ids;        /* PWC_CID_MAX bytes a call, once a lid of bytes is used */
+    uint8_t *ids;        /* PWC_CID_MAX bytes for each call, once a lid is not by value */
     struct team_call *calls;
-    struct team_step *steps;     /* by instance, as rows */
-    struct pwc_i64_at vote[2];   /* on the last window over the team: this member's, and of all */
-    struct pwc_window *deserted; /* windows whose calls were not waited for to their end */
+    struct team_step *steps;     /* by instance, in the order of rows */
+    struct pwc_i64_at vote[2];   /* on the last window over the team: this member's vote, and the
+                                    result */
+    struct pwc_window *deserted; /* windows that were given up while a call for them was under
+                                    way */
     char text[256];
 };
 
-/* One engine serves all members: the last to come does the work of the daemon as well. */
+/* Whether one engine serves all members: then the last to come also does the daemon's work. */
 static inline bool team_is_alone(const struct pwc_team *t)
 {
     return t->roster.participants == 1;
@@ -126,7 +131,7 @@ static inline uint8_t *team_ids_of(const struct pwc_team *t, const struct team_c
     return t->ids + (uint64_t)(call - t->calls) * PWC_CID_MAX;
 }
 
-/* Kinds whose data comes from the root alone: it passes on without the others. */
+/* Whether only the root gives data, so that the root's part is sent on before the others arrive. */
 static inline bool team_root_gives(uint8_t shape)
 {
     return shape == TEAM_BCAST || shape == TEAM_SCATTER;
@@ -134,27 +139,29 @@ static inline bool team_root_gives(uint8_t shape)
 
 /* ---- work.c ---------------------------------------------------------------------------------- */
 
-/* The member's own part, into the area. */
+/* Copies the member's own part into the area. */
 void work_give(const struct pwc_team *t, uint64_t sequence);
-/* The root's data, which the others need: to where the engine looks for it, or as the result. */
+/* Copies the root's data to where the engine looks for it, or to the result if the engine has all
+ * members. */
 void work_give_root(const struct pwc_team *t, uint64_t sequence);
-/* The last one's: what the engine gives, or the result where it has all members. */
+/* The work of the last to come: makes the data that the engine gives, or the result if the engine
+ * has all members. */
 void work_combine(const struct pwc_team *t, uint64_t sequence);
-/* Nothing comes back to this member: its step has ended when its part is given. */
+/* Whether this member receives nothing: then its step has ended when its part is given. */
 bool work_only_gives(const struct pwc_team *t, const struct team_step *step);
-/* The result, to where the caller wants it. */
+/* Copies the result to the caller's memory. */
 void work_take(const struct pwc_team *t, uint64_t sequence);
 
 /* ---- spec.c ---------------------------------------------------------------------------------- */
 
 /* Bytes that this member receives from one call. */
 uint64_t spec_received(const struct pwc_team *t, const struct team_spec *spec);
-/* Fills in what follows from the rest: 0, -EINVAL, -EMSGSIZE. */
+/* Checks a description, and fills in the members that follow from others: 0, -EINVAL, -EMSGSIZE. */
 int spec_settle(const struct pwc_team *t, struct team_spec *spec);
 uint64_t spec_signature(const struct team_spec *spec);
-/* The longest block that this member knows of, of those that members do not share. */
+/* For kinds in v: the longest block that this member knows of. */
 uint64_t spec_longest(const struct pwc_team *t, const struct team_spec *spec);
-/* The columns of team_abi.h that a kind goes by. */
+/* The row of the table in team_abi.h for a kind. */
 uint8_t spec_shape(const struct pwc_team *t, uint8_t kind);
 
 /* The bytes of a block that the step's slice holds. */
@@ -171,51 +178,51 @@ static inline uint64_t spec_within(uint64_t block, const struct team_step *step)
 void team_find_slices(struct pwc_team *t);
 /* The longest slice of a call, in whole elements; 0: none fits. */
 uint64_t team_slice_max(const struct pwc_team *t, const struct team_spec *spec);
-/* Whether the first step of a new call, which no other is before, has its row, data row, and room
- * for its records: 0, -EAGAIN, -EBUSY, -EPROTO, -ESHUTDOWN. */
+/* Whether a new call, with no other before it, has a row, a data row, and room for the records of
+ * its first step: 0, -EAGAIN, -EBUSY, -EPROTO, -ESHUTDOWN. */
 int team_first_room(struct pwc_team *t, const struct team_call *call);
 /* Whether the next step can begin. */
 bool team_can_begin(const struct pwc_team *t);
-/* Begins all steps that can, in the order of calls. */
+/* Begins all steps that can begin, in the order of calls. */
 void team_begin_steps(struct pwc_team *t);
 /* Whether there is a row, and a data row where this way needs one: 0, -EAGAIN, -EPROTO. */
 int team_has_room(const struct pwc_team *t, uint8_t way);
 
 /* ---- call.c, progress.c, reason.c ------------------------------------------------------------ */
 
-/* Takes a collective that ends by a local event or a plain request, or by the persistent request
- * `r`, which is started. As the public calls. */
+/* Accept a collective. team_call's ends with a local event or a plain request, team_call_again's
+ * with the persistent request `r`, which is started. Results as of the public calls. */
 int team_call(struct pwc_team *t, struct team_spec spec, pwc_cid lid, unsigned flags);
 int team_call_again(struct pwc_team *t, const struct team_spec *spec, struct pwc_request *r);
 
-/* Ends what has ended, and begins what can begin. */
+/* Ends steps and calls that have ended, and begins steps that can begin. */
 void team_progress(struct pwc_team *t);
-/* Has sleeping members woken. */
+/* Asks the daemon to wake sleeping members. */
 void team_wake(struct pwc_team *t);
-/* Something of it is to be looked at from now on. */
+/* Adds the team to the active ones, which progress looks at. */
 void team_activate(struct pwc_team *t);
-/* The team is broken from now on, if it was not before. */
+/* Marks the team as broken, unless it already is. */
 void team_fail(struct pwc_team *t, int status);
 
-/* Keeps a sentence for pwc_team_error_text, and returns `error`. */
+/* Keeps a text for pwc_team_error_text, and returns `error`. */
 int team_refuse(struct pwc_team *t, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Says why the area is broken. */
+/* Makes the text that says why the area is broken. */
 void team_explain(struct pwc_team *t, const struct team_reason *reason);
 
 /* ---- meet.c ---------------------------------------------------------------------------------- */
 
 /* Waits until all calls that this member has made have ended: 0, the team's error, -ETIMEDOUT after
- * the client's timeout, or why waiting is of no use. */
+ * the client's timeout, or an error that makes waiting useless. */
 int team_finish(struct pwc_team *t);
-/* Makes a call, also where it has to wait for room, and waits as team_finish. */
+/* Makes a call, waits for room where needed, and then waits as team_finish. */
 int team_call_to_end(struct pwc_team *t, const struct team_spec *spec);
 
 /* ---- drop.c ---------------------------------------------------------------------------------- */
 
-/* Frees what the team holds in this process. */
+/* Frees the team in this process. */
 void team_drop(struct pwc_team *t);
-/* The daemon: this context is no member any more. */
+/* Reports to the daemon that this context is no longer a member. */
 void team_leave(struct pwc_ctx *ctx, uint64_t number);
 
 /* ---- again.c --------------------------------------------------------------------------------- */

@@ -1,6 +1,5 @@
 /*
- * All teams of a context, as those parts of the library see them that take events and let time
- * pass.
+ * All teams of a context, for the parts of the library that take events and wait.
  *
  * Thread: the one that owns the context.
  */
@@ -18,14 +17,15 @@ static inline void teams_progress(struct pwc_ctx *ctx)
         teams_progress_active(ctx);
 }
 
-/* Whether a member of the same engine is to do what some team waits for, and not the daemon. */
+/* Whether some team waits for a member of the same engine, not for the daemon. */
 bool teams_await_members(const struct pwc_ctx *ctx);
 
-/* Before the context sleeps, its bell armed: 1: something has ended, do not sleep; 0. */
+/* Called before the context sleeps, when its bell is armed. 1: something has ended, do not sleep;
+ * 0. */
 int teams_arm(struct pwc_ctx *ctx);
-/* The context is awake again. */
+/* Called when the context is awake again. */
 void teams_disarm(struct pwc_ctx *ctx);
-/* The session is over: so are all collectives, whose requests end with -ESHUTDOWN. */
+/* Called when the session is over: ends all collectives; their requests end with -ESHUTDOWN. */
 void teams_over(struct pwc_ctx *ctx);
 /* Frees all teams, with the context. */
 void teams_drop(struct pwc_ctx *ctx);

@@ -1,10 +1,10 @@
 /*
  * Owns nothing: moves the data of a step between the caller's memory and the area, and does the
- * work of the last to come. team_abi.h says what stands where. The area holds slices of
- * the blocks that stand in the caller's memory.
+ * work of the last to come. team_abi.h says where data is in the area. The area holds slices of the
+ * blocks in the caller's memory.
  *
- * Other members may write to the area at any time: nothing that is read here but data decides
- * anything.
+ * Other members may write to the area at any time: so only data is read from it, and no length or
+ * address depends on that data.
  *
  * Thread: the one that owns the context.
  */
@@ -26,7 +26,7 @@ static uint64_t part_bytes(const struct pwc_team *t, const struct team_step *ste
     return gives_blocks(step) ? t->roster.size * step->length : step->length;
 }
 
-/* Where the part of a member stands. */
+/* The place of a member's part. */
 static uint8_t *part(const struct pwc_team *t, uint64_t sequence, uint32_t member)
 {
     const struct team_step *step = team_step_at(t, sequence);
@@ -36,7 +36,7 @@ static uint8_t *part(const struct pwc_team *t, uint64_t sequence, uint32_t membe
     return team_data(&t->area, step->turn)->inputs + member * team_stride(part_bytes(t, step));
 }
 
-/* Where this engine's gift stands if it is one piece. */
+/* The place of the data that this engine gives, if it is one piece. */
 static uint8_t *given(const struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);
@@ -59,13 +59,14 @@ static void copy(void *to, const void *from, uint64_t bytes)
         memcpy(to, from, bytes);
 }
 
-/* The slice is all there is of each block, and blocks stand side by side as in the area. */
+/* Whether the slice is the whole of each block, and blocks are adjacent and in the same order as in
+ * the area. */
 static bool is_plain(const struct pwc_team *t, const struct team_step *step, const size_t *lens)
 {
     return !lens && step->length == step->call->spec.length && roster_in_blocks(&t->roster);
 }
 
-/* The slice of a block, by rank, of the caller's memory: where it begins in it, and its bytes. */
+/* The slice of a rank's block in the caller's memory: returns its offset, and sets *bytes. */
 static uint64_t slice_of(const struct team_step *step, const size_t *lens, const size_t *offsets,
                          uint32_t rank, uint64_t *bytes)
 {
@@ -75,7 +76,7 @@ static uint64_t slice_of(const struct team_step *step, const size_t *lens, const
     return (offsets ? offsets[rank] : rank * length) + step->offset;
 }
 
-/* Blocks by rank to slices by place. */
+/* Copies slices of blocks, which are by rank, to their places. */
 static void copy_to_places(const struct pwc_team *t, const struct team_step *step, uint8_t *to)
 {
     const struct team_spec *spec = &step->call->spec;
@@ -113,13 +114,13 @@ static void copy_from_places(const struct pwc_team *t, const struct team_step *s
     }
 }
 
-/* Elements in a slice of an operand. */
+/* Number of elements in a slice of an operand. */
 static uint64_t elements(const struct team_step *step)
 {
     return step->length >> fold_shift(step->call->spec.code);
 }
 
-/* Where the slice stands in the caller's operand, or block of its own. */
+/* The place of the slice in the caller's output operand, or in its own block. */
 static uint8_t *out_slice(const struct team_step *step)
 {
     return (uint8_t *)step->call->spec.out + step->offset;
@@ -177,7 +178,7 @@ static uint8_t code_of(const struct team_step *step)
     return step->asks ? word_code(WORD_MAX, WORD_U64) : step->call->spec.code;
 }
 
-/* All parts into one. */
+/* Folds all parts into one. */
 static void combine_one(const struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);
@@ -192,7 +193,7 @@ static void combine_one(const struct pwc_team *t, uint64_t sequence)
         fold(code, into, part(t, sequence, m), bytes >> fold_shift(code));
 }
 
-/* Each part becomes the fold of all up to it. */
+/* Replaces each part by the fold of all parts up to it. */
 static void combine_up(const struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);
@@ -204,7 +205,7 @@ static void combine_up(const struct pwc_team *t, uint64_t sequence)
         copy(given(t, sequence), part(t, sequence, last), step->length);
 }
 
-/* All parts side by side. */
+/* Copies all parts side by side. */
 static void gather(const struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);
@@ -216,7 +217,7 @@ static void gather(const struct pwc_team *t, uint64_t sequence)
     else if (step->way == TEAM_BY_LINES)
         to = given(t, sequence);
     else
-        return; /* the engine takes them from where they stand */
+        return; /* the engine takes the parts from the inputs */
     for (uint32_t m = 0; m < t->area.members; m++)
         copy(to + m * bytes, part(t, sequence, m), bytes);
 }
@@ -270,12 +271,14 @@ bool work_only_gives(const struct pwc_team *t, const struct team_step *step)
     return !spec->out || (step->shape == TEAM_SCATTER && spec->root == t->rank);
 }
 
-/* By SCAN's and EXSCAN's own shape: what earlier engines give, and the members here up to one. */
+/* For SCAN and EXSCAN with their own shape: combines the result of earlier engines with the parts
+ * of the members here, up to this one. */
 static void take_scan(const struct pwc_team *t, uint64_t sequence)
 {
     const struct team_step *step = team_step_at(t, sequence);
     const struct team_spec *spec = &step->call->spec;
-    uint32_t parts = t->me + (spec->kind == TEAM_SCAN); /* here, that it is made of */
+    uint32_t parts = t->me + (spec->kind == TEAM_SCAN); /* number of parts here that the output
+                                                           combines */
     bool earlier = t->roster.participant > 0;
 
     if (earlier)
@@ -288,7 +291,7 @@ static void take_scan(const struct pwc_team *t, uint64_t sequence)
         copy(out_slice(step), part(t, sequence, parts - 1), step->length);
 }
 
-/* Folds the inputs of ranks 0 to `last`, which are here, in this order. */
+/* Folds the inputs of ranks 0 to `last`, which are in the result, in this order. */
 static void fold_ranks(const struct pwc_team *t, uint64_t sequence, uint32_t last)
 {
     const struct team_step *step = team_step_at(t, sequence);

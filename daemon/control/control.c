@@ -1,4 +1,4 @@
-/* Owns the daemon's start, its loop, and its end (control.h). */
+/* Owns the daemon's start, its loop, and its end (control.h). Thread: control. */
 #include "daemon/control/control.h"
 
 #include <errno.h>
@@ -21,6 +21,7 @@
 #include "daemon/control/nodes/peers.h"
 #include "daemon/control/watch/publisher.h"
 #include "daemon/control/start/secret.h"
+#include "shm_ring/mapping.h"
 #include "shm_ring/sigbus.h"
 #include "daemon/control/survive/takeover.h"
 #include "daemon/control/nodes/munge_async.h"
@@ -49,7 +50,8 @@ static void accept_again(uv_timer_t *timer)
     uv_poll_start(&control->listener, UV_READABLE, on_connection);
 }
 
-/* A listener with connections left stays readable: the loop does not look at it for so long. */
+/* Takes the listener out of the loop for `ms`: as long as connections wait, the listener is
+ * readable, and the loop would call us without end. */
 static void accept_in(struct control *control, uint64_t ms)
 {
     uv_poll_stop(&control->listener);
@@ -104,7 +106,8 @@ static int open_nodes(struct control *control)
     const struct config *config = control->config;
     char why[WHY_MAX] = "";
     int rc = 0;
-    /* A flag overrides the file: then only one of the two keys may count. */
+    /* Each source overrides the lower ones, so the key of the higher source counts. In one source,
+     * only one of the two keys may be given. */
     enum config_source list = config_source_of(config, "nodes"),
                        file = config_source_of(config, "nodes-file");
 
@@ -154,8 +157,8 @@ static int open_auth(struct control *control, char *why, size_t why_size)
     }
     rc = munge_works(munge, sizeof(munge));
     self->auth = HANDSHAKE_AUTH_MUNGE;
-    /* The clients have outlived an earlier process: serve them, and try links until MUNGE answers.
-     */
+    /* Clients of an earlier process are still attached: serve them, and try to link other nodes
+     * until MUNGE answers. */
     if (rc == -ECONNREFUSED && control->inherited) {
         log_line(&control->log, LOG_LEVEL_WARNING, "no other node is linked before MUNGE runs: %s",
                  munge);
@@ -190,8 +193,8 @@ static bool serves_others(const struct config *config)
     return config->allow_users || config->allow_groups;
 }
 
-/* A user's share of an engine's table. 0 means the engine's default if other users are served, else
- * no limit. */
+/* A user's share of an engine's table. The value 0 means the engine's default if other users are
+ * served, else no limit. */
 static uint32_t of_user(const struct config *config, uint64_t value)
 {
     return value == 0 && !serves_others(config) ? UINT32_MAX : (uint32_t)value;
@@ -253,7 +256,7 @@ static int open_engine_config(struct control *control)
         "the defaults");
 }
 
-/* Opens the table of requests under way, which also has our boot id for other nodes. */
+/* Opens the table of requests under way, which also keeps our boot id. */
 static int open_inflight(struct control *control)
 {
     uint32_t connections = 2u * control->engine.clients_max;
@@ -264,7 +267,8 @@ static int open_inflight(struct control *control)
                            "no memory for the table of requests under way");
 }
 
-/* By the boot id, other nodes recognise another process of this daemon as the same daemon. */
+/* Takes over the boot id of an earlier process: by it, other nodes recognise this process as the
+ * same daemon. */
 static int inherit_identity(struct control *control)
 {
     uint8_t *kept = control->inflight.header->boot_id;
@@ -311,7 +315,8 @@ static int open_socket(struct control *control)
     return control_explain(control, rc, why);
 }
 
-/* A keeper that is killed ends this daemon: nothing would start it again. */
+/* Ends this daemon when the keeper was killed: nothing would start the daemon again after a
+ * crash. */
 static void keeper_gone(uv_poll_t *poll, int status, int events)
 {
     struct control *control = poll->data;
@@ -440,8 +445,8 @@ static void close_handle(uv_handle_t *handle, void *context)
         uv_close(handle, NULL);
 }
 
-/* Frees all clients. They learn it from the state in their sessions and from the hang-up. The
- * progress threads have ended. */
+/* Frees all clients, after the progress threads have ended. Each client learns of the end from the
+ * state in its sessions and from the hang-up. */
 static void free_clients(struct control *control)
 {
     while (control->clients) {
@@ -467,7 +472,7 @@ static void free_clients(struct control *control)
     }
 }
 
-/* Closes everything in reverse. Parts that were not opened are skipped. */
+/* Closes everything in reverse order. Parts that were not opened are skipped. */
 static void control_close(struct control *control)
 {
     control->stopping = true;
@@ -480,7 +485,7 @@ static void control_close(struct control *control)
         control_end_at_once(control, CONTROL_STUCK);
     publisher_close(control);
     inspections_close(control);
-    /* Let the close callbacks that are open run, then close the rest. */
+    /* Run the callbacks of handles that are being closed, then close all other handles. */
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
     uv_walk(&control->loop, close_handle, NULL);
@@ -510,8 +515,8 @@ static void control_close(struct control *control)
     sodium_memzero(&control->identity, sizeof(control->identity));
 }
 
-/* Checks texts of the configuration that are used only after an earlier process has gone: if one is
- * wrong, that process stays. */
+/* Checks early the texts of the configuration that are used only after an earlier process has
+ * handed over. Where a text is wrong, the earlier process must go on serving. */
 static int check_words(struct control *control)
 {
     const struct config *config = control->config;
@@ -542,6 +547,22 @@ static int start_workers(struct control *control)
     return rc < 0 ? rc : workers_start(control, &hooks);
 }
 
+/* Where clients of other users can give back pages that the daemon touches, it waits for them. */
+static void report_unmarked(struct control *control)
+{
+    int rc = mapping_probe_mark();
+
+    if (rc == -EPERM)
+        log_line(&control->log, LOG_LEVEL_WARNING,
+                 "a client can hold this node up by holes in shared memory: give the daemon the "
+                 "capability CAP_LINUX_IMMUTABLE, with which it forbids them");
+    else if (rc < 0)
+        log_line(&control->log, LOG_LEVEL_WARNING,
+                 "a client can hold this node up by holes in shared memory, which this kernel "
+                 "cannot forbid (%s): Linux 6.0 and later can",
+                 strerror(-rc));
+}
+
 static int control_open(struct control *control)
 {
     static int (*const steps[])(struct control * control) = {
@@ -553,10 +574,12 @@ static int control_open(struct control *control)
 
     /* Where several users are served, their processes must not read our memory. Do this before
      * there is a secret in it. */
-    if (serves_others(control->config))
+    if (serves_others(control->config)) {
         (void)prctl(PR_SET_DUMPABLE, 0);
-    /* Assumed until the arenas are looked at: a failure before that leaves the state to the next
-     * process. */
+        report_unmarked(control);
+    }
+    /* Assume that there is state to inherit until the arenas have been looked at. A failure before
+     * then leaves this state to the next process. */
     control->inherited = store_has(&control->store, "inflight");
     for (size_t i = 0; rc == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
         rc = steps[i](control);

@@ -1,5 +1,5 @@
 /*
- * The control room: everything that the control thread owns, in one struct.
+ * Everything that the control thread owns, in one struct.
  *
  *     clients (Unix socket) --> requests  --> calls ----> workers: progress thread, engine, fabric
  *     peers (TCP)           --> directory --> calls --/        |
@@ -56,7 +56,7 @@ struct quarantined {
 /* The counters file, and when it is written (publisher.h). */
 struct publisher {
     struct counters counters;
-    uv_async_t nudge; /* to the control thread: write the file soon */
+    uv_async_t nudge; /* asks the control thread to write the file soon */
     uv_timer_t timer;
     uint64_t interval_ms; /* until the next writing, by how long the last one took */
 };
@@ -65,8 +65,8 @@ struct publisher {
 struct handover {
     uint32_t state; /* enum handover_state */
     int socket;     /* to the next process */
-    pid_t next;     /* another child of our parent */
-    int process;    /* its pidfd */
+    pid_t next;     /* the next process: a child of our parent, as we are */
+    int process;    /* pidfd of the next process */
     uint64_t deadline_ns;
     struct client *client; /* the client that asked for it, or NULL */
     uint32_t request;
@@ -81,7 +81,7 @@ struct control {
     uv_loop_t loop;
     struct log log;
     const struct config *config;
-    struct engine_config engine; /* for each worker's engine, except its number */
+    struct engine_config engine; /* of each worker's engine; only the engine's number differs */
     struct node_list nodes;
     uint32_t node;       /* our own number */
     uint32_t node_count; /* of the cluster */
@@ -96,9 +96,9 @@ struct control {
     struct store store;       /* descriptors that outlive this process */
     struct inflight inflight; /* requests of clients under way */
     struct memberships memberships;
-    bool was_next;  /* started by the daemon whose place it takes */
-    bool inherited; /* an earlier process's state is inherited */
-    bool leaving;   /* the next process is to take over: no request is begun */
+    bool was_next;  /* this process was started by the daemon whose place it takes */
+    bool inherited; /* the state of an earlier process is inherited */
+    bool leaving;   /* the next process is to take over: do not begin requests any more */
     struct handover handover;
     char *const *argv;  /* our arguments, for the next process */
     char program[4096]; /* the path of our program at the start */
@@ -124,9 +124,9 @@ struct control {
     uint64_t user_limits[QUOTA_KINDS];
     uint32_t user_connections; /* the most connections that one user may have */
     uv_timer_t paying;         /* a line waits until its user has paid (turns.h) */
-    struct account *charged;   /* the thread's time goes to this account; NULL: to none */
-    uint64_t charged_from;     /* of the thread's clock, ns */
-    struct account strangers;  /* processes outside this node */
+    struct account *charged;   /* the account that the thread's time is charged to; NULL: none */
+    uint64_t charged_from;     /* when this began, on the thread's CPU clock, ns */
+    struct account strangers;  /* the account of processes outside this node */
     uv_check_t turn_end;
     uint64_t turn;                           /* of the loop */
     uint32_t in_line;                        /* connections whose user has had its turn (turns.h) */
@@ -148,7 +148,8 @@ struct control {
     struct directory *directory;
     struct teams *teams; /* teams that form here, because their jobs' home is here */
     struct own_frames own_frames;
-    uint8_t *sent; /* by node: whether it has got the piece that is being sent to all */
+    uint8_t *sent; /* by node: whether the piece that is being sent to all nodes was sent to this
+                    * node */
 
     uv_signal_t terminate, interrupt;
     bool stopping;

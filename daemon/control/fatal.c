@@ -1,4 +1,5 @@
-/* Owns errors of the start and the ends out of order (fatal.h). Thread: control. */
+/* Owns how errors of the start are logged, and the end that is not orderly (fatal.h). Thread:
+ * control. */
 #include "daemon/control/fatal.h"
 
 #include <stdlib.h>

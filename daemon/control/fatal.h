@@ -1,5 +1,5 @@
 /*
- * Errors of the daemon's start, and the ends that are out of order.
+ * Reports errors of the daemon's start, and ends the process where an orderly end is impossible.
  *
  * Thread: control.
  */
@@ -8,14 +8,14 @@
 
 struct control;
 
-/* The call is most likely one into the provider, and does not return. */
+/* A progress thread does not return from a call, most likely one into the provider. */
 #define CONTROL_STUCK                                                                              \
     "the progress thread does not come back from a call: this daemon ends without it"
 
 /* Logs an error if `rc` is one, with the text `why` or, if that is empty, the errno's text. Returns
  * rc. */
 int control_explain(struct control *control, int rc, const char *why);
-/* Ends the process where an end in order is impossible. The descriptors that a keeper holds stay
+/* Ends the process where an orderly end is impossible. The descriptors that a keeper holds stay
  * there, for the process that is started next. */
 _Noreturn void control_end_at_once(struct control *control, const char *why);
 

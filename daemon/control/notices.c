@@ -1,4 +1,4 @@
-/* Owns the way of each notice to the module that it is for (notices.h). Thread: control. */
+/* Owns the choice of the module that handles a notice (notices.h). Thread: control. */
 #include "daemon/control/notices.h"
 
 #include <string.h>

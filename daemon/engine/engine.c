@@ -40,8 +40,8 @@
 #define FABRIC_BATCH 64
 /* Caps the length up to which a fabric keeps writes in order; longer than any write. */
 #define ORDERED_MOST (UINT64_C(1) << 48)
-/* While events wait in a spill, look again at how far the client has got. Where a client may have
- * missed that the daemon sleeps, look again at its rings. */
+/* The time between looks at how far clients with spilled events have read, and at the rings of
+ * clients that may have missed that the daemon sleeps. */
 #define LOOK_NS 1000000u
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -218,7 +218,7 @@ int engine_open(const struct engine_config *config, void *arena, void *memory,
 
 /* ---- the clock ------------------------------------------------------------------------------- */
 
-/* Something has happened, and what follows from it happens now. */
+/* Brings e->now up to date after something has happened, for what follows from it. */
 static void look_at_clock(struct engine *e)
 {
     uint64_t now = e->host->clock ? e->host->clock(e->host->context) : 0;
@@ -227,7 +227,7 @@ static void look_at_clock(struct engine *e)
         e->now = now;
 }
 
-/* A part of the step ends. */
+/* Ends a part of the step, and notes which one was the slowest. */
 static void part_ends(struct engine *e, enum engine_part part)
 {
     uint64_t took;
@@ -249,7 +249,7 @@ enum engine_part engine_slowest(const struct engine *e, uint64_t now, uint64_t *
     *ns = rest > e->slowest_ns ? rest : e->slowest_ns;
     if (rest <= e->slowest_ns)
         return e->slowest;
-    /* After a poll that had events these are worked on; another step ends with its poll. */
+    /* After a poll with events, peers work on these; a step without events ends with its poll. */
     return e->part == ENGINE_POLL ? ENGINE_PEERS : ENGINE_POLL;
 }
 
@@ -300,8 +300,8 @@ static void completed(struct engine *e, const struct fabric_event *event)
     }
 }
 
-/* An announced write has been placed. The immediate value names its writer, which must be that one
- * where the fabric knows it. */
+/* An announced write has been placed. Its immediate data names the writer; where the fabric knows
+ * the writer, both must agree. */
 static void arrived(struct engine *e, const struct fabric_event *event)
 {
     uint32_t peer = wire_immediate_node(event->immediate);
@@ -395,7 +395,7 @@ static int sessions_step(struct engine *e, int budget)
     return work;
 }
 
-/* Advances the active peers, of which there is one at least. */
+/* Advances the active peers; there must be at least one. */
 static int peers_step(struct engine *e, int budget, uint64_t *deadline)
 {
     uint32_t count = e->active_count;
@@ -417,7 +417,7 @@ static int peers_step(struct engine *e, int budget, uint64_t *deadline)
     return work;
 }
 
-/* Peers whose time has come. */
+/* Activates the peers whose time has come. */
 static void peers_wake(struct engine *e)
 {
     while (due_next(&e->resting) <= e->now)
@@ -497,8 +497,10 @@ bool engine_published(const struct engine *e)
     return e->published;
 }
 
-/* Sessions from an arena whose process could not fence fence on their own, which does no harm. The
- * reverse would: so e->unfenced makes the thread look on its own. */
+/* Arms the doorbells that are not armed. Where the process that opened a session could not fence,
+ * its client fences for itself, which does no harm here. In the opposite case clients rely on
+ * fences that this process cannot give: then e->unfenced makes the thread look at the rings from
+ * time to time. */
 static int announce(struct engine *e)
 {
     bool announced = false;

@@ -1,4 +1,4 @@
-/* Configuration and layout (layout.h). Thread: any; nothing is kept. */
+/* Configuration and layout (layout.h). Any thread may call these functions, which keep no state. */
 #include "daemon/engine/layout.h"
 
 #include <errno.h>
@@ -83,7 +83,7 @@ int engine_config_check(struct engine_config *c)
     if (!power_of_two(c->ledger_start) || !power_of_two(c->ledger_max) ||
         c->ledger_max < c->ledger_start || c->ledger_max > 1u << 28 || c->ledger_start < 4096)
         return -EINVAL;
-    /* A record and the padding before it fit beside the room that is kept for control records. */
+    /* A record and the padding before it fit beside the room for control records. */
     if (c->ledger_start - ledger_kept(c->ledger_start) < 2 * record_longest(c))
         return -EINVAL;
     if (c->ledger_bytes < 4ull * c->ledger_start || c->ledger_bytes % c->ledger_max != 0 ||
@@ -204,7 +204,7 @@ uint64_t private_layout(struct engine *e, const struct engine_config *c, void *b
     e->session_live = carve(&carver, sizeof(*e->session_live), c->sessions_max, 64);
     e->segment_live = carve(&carver, sizeof(*e->segment_live), c->segments_max, 64);
     e->flow_live = carve(&carver, sizeof(*e->flow_live), c->flows_max, 64);
-    e->turns_max = 2 * c->flows_max; /* for clients with flows, and for clients with notes alone */
+    e->turns_max = 2 * c->flows_max; /* for clients with flows, and for clients with notes only */
     e->turns = carve(&carver, sizeof(*e->turns), e->turns_max + c->peers, 64);
     e->client_notes = carve(&carver, sizeof(uint32_t), c->clients_max, 64);
     e->flow_next = carve(&carver, sizeof(uint32_t), c->flows_max, 64);

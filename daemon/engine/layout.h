@@ -1,6 +1,6 @@
 /*
- * Where the engine's tables stand in the arena and in private memory, by the configuration. Thread:
- * any; nothing is kept.
+ * Where the engine's tables stand in the arena and in private memory, by the configuration. Any
+ * thread may call these functions, which keep no state.
  */
 #ifndef PWC_ENGINE_LAYOUT_H
 #define PWC_ENGINE_LAYOUT_H
@@ -10,7 +10,7 @@
 /* Sets the engine's pointers and returns the bytes needed; with base NULL it only measures. */
 uint64_t arena_layout(struct engine *e, const struct engine_config *c, void *base);
 uint64_t private_layout(struct engine *e, const struct engine_config *c, void *base);
-/* Another layout is another arena: every count and every entry's size goes into this. */
+/* A hash of all counts and entry sizes: where it differs, an arena has another layout. */
 uint64_t layout_fingerprint(const struct engine_config *c);
 uint32_t table_size(const struct engine_config *c, enum table table);
 /* Bytes of the longest block of an active message, and of the longest record of an operation. */

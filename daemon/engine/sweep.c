@@ -23,13 +23,14 @@
 #include "daemon/engine/team/progress.h"
 #include "daemon/engine/team/team.h"
 
-/* The bounds of one visit: the next one continues. */
+/* Bounds of one visit to an entry; the next visit continues. */
 #define SESSION_FLOWS 256u
 #define FLOW_REMOTES  512u
-/* The REVOKEs of one step. */
+/* REVOKEs that leave in one step. */
 #define STEP_ASKS 1024u
 
-/* Before the first step: what the caller has not attached it did not hear of, or lost. */
+/* In the first sweep: closes what the caller has not attached, because it never knew of the entry
+ * or has lost the mapping. */
 static void orphans_close(struct engine *e)
 {
     e->orphans = false;
@@ -59,7 +60,7 @@ static bool flow_binds_pending(const struct engine *e, uint32_t flow)
     return false;
 }
 
-/* Whether no remote names the flow any more. */
+/* Frees the flow's remotes, a bounded number in one visit. Returns whether none is left. */
 static bool flow_remotes_free(struct engine *e, uint32_t flow)
 {
     const struct flow_live *live = &e->flow_live[flow];
@@ -108,7 +109,7 @@ static void flow_sweep(struct engine *e, uint32_t flow)
     commit(e);
 }
 
-/* A flow of replies goes once its inflow is on its way out and its replies have ended. */
+/* Lets a flow of replies leave once its inflow is on its way out and its replies have ended. */
 static void reply_flow_retire(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
@@ -227,7 +228,7 @@ static bool segment_leaves(struct engine *e, uint32_t segment)
 
 /* ---- sessions and clients -------------------------------------------------------------------- */
 
-/* How a session that is closing ends, for its peers. */
+/* The end of a closing session, as its peers are to see it. */
 static int32_t end_of(const struct session *s)
 {
     return s->in_order ? WIRE_ENDED : -EHOSTDOWN;
@@ -275,7 +276,8 @@ static void departure(struct engine *e)
     __atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* Detaches its flows and frees it. 1 once it is free. */
+/* Detaches the session's flows, closes its inflows, and frees the session. Returns 1 once it is
+ * free. */
 static int session_sweep(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
@@ -347,7 +349,8 @@ static bool session_leaves(struct engine *e, uint32_t session)
     return s->state == SESSION_CLOSING;
 }
 
-/* The client is free when nothing of it is left: regions keep their segment. */
+/* Closes all that the client has, each segment after its regions, and frees the client when nothing
+ * is left. */
 static bool client_leaves(struct engine *e, uint32_t client)
 {
     bool left = false;
@@ -385,7 +388,7 @@ static bool client_leaves(struct engine *e, uint32_t client)
     return false;
 }
 
-/* The tables that each step looks at, in this order: of every table a bounded number of entries. */
+/* The tables that a step looks at, in this order, and how many entries of each at most. */
 static const struct visit {
     enum table table;
     uint32_t most;
@@ -401,7 +404,7 @@ void sweep(struct engine *e)
 {
     if (e->orphans)
         orphans_close(e);
-    if (!e->sweeping) { /* whatever is on a list now is looked at */
+    if (!e->sweeping) { /* a new sweep looks at all entries that are on a list now */
         e->sweep = false;
         rings_drop_again(e);
         for (uint32_t t = 0; t < TABLES; t++)
@@ -409,7 +412,7 @@ void sweep(struct engine *e)
     }
     e->sweeping = false;
     e->asks_left = STEP_ASKS;
-    /* A table comes after those whose entries its own wait for. */
+    /* A table comes after the tables whose entries its own entries wait for. */
     for (const struct visit *v = visits; v < visits + TABLES && v->leaves && !e->sweeping; v++) {
         const struct leaving *leaving = &e->leaving[v->table];
 

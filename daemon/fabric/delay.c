@@ -1,5 +1,6 @@
 /*
- * The delay decorator: a heap of what is held back, by the time when it is due.
+ * Owns the delay decorator (delay.h): a heap of held writes and events, by the time when they are
+ * due.
  *
  * Thread: the progress thread owns all of it.
  */
@@ -12,7 +13,7 @@
 #define DEFAULT_HELD  4096
 #define BATCH         64
 
-/* One event on its way up, or one write on its way down. */
+/* A held item: an event for the caller, or a write for the inner fabric. */
 struct held {
     uint64_t due;
     uint64_t sequence; /* keeps the order of equal times */
@@ -29,10 +30,12 @@ struct delay {
     struct delay_config config;
     uint64_t random;
     uint64_t sequence;
-    uint64_t last_due; /* of an event: later ones are not due before it, unless reordering */
+    uint64_t last_due; /* of the last event: later events are not due before it, unless `reorder` is
+                        * set */
     struct held *heap; /* heap[0] is due first */
     uint32_t count;
-    uint32_t writes; /* writes among them: at most half, since their completions need room too */
+    uint32_t writes; /* writes in the heap: at most half, because their completions need room,
+                      * too */
 };
 
 static struct delay *delay_of(struct fabric *fabric)
@@ -88,7 +91,7 @@ static struct held heap_take(struct delay *d)
 
 /* ---- holding back ---------------------------------------------------------------------------- */
 
-/* splitmix64: small, seeded, good enough to shuffle. */
+/* The generator splitmix64: small, with a seed, good enough for random times. */
 static uint64_t draw(struct delay *d)
 {
     uint64_t z = d->random += UINT64_C(0x9e3779b97f4a7c15);
@@ -137,7 +140,7 @@ static int delay_write(struct fabric *fabric, const struct fabric_write *w)
     return 0;
 }
 
-/* A write whose time has come: posted, or held back a little more, or ended by an error. */
+/* Posts a write that is due. If this is refused, the write is held again, or ends with an error. */
 static void let_go(struct delay *d, struct held *item)
 {
     int rc = fabric_post_write(d->inner, &item->write);
@@ -156,7 +159,7 @@ static void let_go(struct delay *d, struct held *item)
     hold_event(d, &event);
 }
 
-/* Takes in what the inner fabric has, as far as there is room to hold it. */
+/* Takes as many events of the inner fabric as there is room to hold. */
 static int take_in(struct delay *d)
 {
     struct fabric_event events[BATCH];
@@ -220,7 +223,8 @@ static int delay_disconnect(struct fabric *fabric, uint32_t peer)
 
 static int delay_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address)
 {
-    (void)delay_disconnect(fabric, peer); /* as connecting again does, for what we hold */
+    (void)delay_disconnect(fabric, peer); /* a connect ends the operations of an earlier one, also
+                                           * the writes that we hold */
     return fabric_connect(delay_of(fabric)->inner, peer, address);
 }
 

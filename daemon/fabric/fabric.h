@@ -1,15 +1,16 @@
 /*
- * The fabric as the engine sees it: peers, registered memory, one-sided writes and reads, events.
+ * The interface of fabrics, for the engine: peers, registered memory, one-sided writes and reads,
+ * events.
  *
  * Implementations: ofi (libfabric), stream (TCP), sim (virtual time, seeded faults), loop (this
  * node to itself), and decorators (delay) around another fabric.
  *
- * Thread: the progress thread makes every call. mem_add and mem_drop are asynchronous: the work may
- * happen elsewhere, the result comes as an event of poll.
+ * Thread: the progress thread makes every call. mem_add and mem_drop are asynchronous: another
+ * thread may do the work, and poll returns the result as an event.
  *
  * Each write or read that was accepted (0) ends with exactly one event that carries its cookie:
- * success, an error, or, after disconnect, -ECANCELED. -EAGAIN means that nothing was accepted;
- * poll, then try again.
+ * success, an error, or, after disconnect, -ECANCELED. -EAGAIN means that the operation was not
+ * accepted: the caller polls, then tries again.
  */
 #ifndef PWC_FABRIC_FABRIC_H
 #define PWC_FABRIC_FABRIC_H
@@ -19,7 +20,7 @@
 #include <stdint.h>
 
 #define FABRIC_ADDRESS_MAX 192
-#define FABRIC_UNKNOWN     UINT32_MAX /* the fabric does not know which peer it was */
+#define FABRIC_UNKNOWN     UINT32_MAX /* the fabric does not know the peer's number */
 
 struct fabric_address {
     uint32_t size;
@@ -27,16 +28,15 @@ struct fabric_address {
 };
 
 struct fabric_traits {
-    uint64_t message_max; /* longest single write or read */
-    uint64_t
-        ordered_write_max; /* writes to one peer up to this length are placed in the order posted
-                              (write after write), announcements included; 0: not ordered */
-    bool can_sleep;        /* arm gives an honest wait object */
-    bool may_hang;         /* a call may not return once a peer's process has died */
-    uint32_t rails;        /* connections to a peer that carry writes side by side; 0 counts as 1 */
+    uint64_t message_max;       /* most bytes of one write or read */
+    uint64_t ordered_write_max; /* writes to one peer up to this length are placed and announced in
+                                 * the order of their posts; 0: there is no order */
+    bool can_sleep;             /* arm gives a descriptor that becomes readable at each event */
+    bool may_hang;              /* a call may never return after a peer's process has died */
+    uint32_t rails;             /* parallel connections to a peer for writes; 0 counts as 1 */
 };
 
-/* Memory of ours that is registered. The fabric chooses `index`, and finds its own entry by it. */
+/* Our registered memory. The fabric chooses `index`, by which it finds its own entry. */
 struct fabric_memory {
     uint32_t index;
     uint64_t address; /* address by which a peer names the start of this memory */
@@ -52,14 +52,15 @@ enum fabric_access {
 struct fabric_write {
     uint32_t peer;
     uint32_t memory;    /* fabric_memory.index of the source */
-    const void *source; /* inside that memory */
+    const void *source; /* an address in that memory */
     uint64_t length;
     uint64_t remote_address; /* fabric_memory.address of the target plus offset */
     uint64_t remote_key;
     uint64_t cookie;
     uint32_t immediate;
     bool announce; /* the target gets FABRIC_ARRIVED with `immediate`, after the data is placed */
-    bool placed;   /* complete only when placed at the target (delivery complete) */
+    bool placed;   /* the event comes only when the data is placed at the target (delivery
+                    * complete) */
 };
 
 struct fabric_read {
@@ -78,9 +79,9 @@ enum fabric_event_kind {
     FABRIC_ARRIVED = 3, /* immediate: a peer's announced write has been placed here; peer: the
                            writer, or FABRIC_UNKNOWN */
     FABRIC_ADDED = 4,   /* cookie, status, memory */
-    FABRIC_DROPPED = 5, /* cookie, status; nothing that arrived there comes after it */
+    FABRIC_DROPPED = 5, /* cookie, status; no FABRIC_ARRIVED of a write into this memory follows */
     FABRIC_BROKEN =
-        6, /* peer, status: the transport lost it; its operations' events come as well */
+        6, /* peer, status: the transport lost the peer; the events of its operations come, too */
 };
 
 struct fabric_event {
@@ -98,12 +99,12 @@ struct fabric_ops {
     const char *name;
     void (*close)(struct fabric *fabric);
     int (*address)(struct fabric *fabric, struct fabric_address *out);
-    /* The caller chooses the peer's number. Connecting again replaces the address. */
+    /* The caller chooses the peer's number. A second connect replaces the address. */
     int (*connect)(struct fabric *fabric, uint32_t peer, const struct fabric_address *address);
     /*
-     * disconnect, and a connect that replaces an address, give -EOWNERDEAD where the peer died with
-     * operations of ours and the provider will complete nothing posted after them. The fabric is
-     * then of no more use: close it.
+     * disconnect, and a connect that replaces an address, return -EOWNERDEAD where the peer died
+     * during operations of ours, and the provider will not complete any later operation. Then the
+     * fabric is useless, and the caller closes it.
      */
     int (*disconnect)(struct fabric *fabric, uint32_t peer);
     int (*mem_add)(struct fabric *fabric, void *base, uint64_t length, unsigned access,
@@ -111,11 +112,12 @@ struct fabric_ops {
     int (*mem_drop)(struct fabric *fabric, uint32_t memory, uint64_t cookie);
     int (*write)(struct fabric *fabric, const struct fabric_write *write);
     int (*read)(struct fabric *fabric, const struct fabric_read *read);
-    /* Makes progress; the number of events stored in `events`, or a negative errno. */
+    /* Makes progress. Returns the number of events stored in `events`, or a negative errno. */
     int (*poll)(struct fabric *fabric, struct fabric_event *events, int room);
     /*
-     * Before sleeping: -EAGAIN when there is (or may be) work, 0 with *descriptor set when it
-     * becomes readable on the next event, -ENOTSUP when there is no honest wait object. epoll-able.
+     * Called before a sleep. Returns -EAGAIN where there is work or may be; 0 where *descriptor,
+     * which epoll can watch, becomes readable at the next event; -ENOTSUP where there is no such
+     * descriptor.
      */
     int (*arm)(struct fabric *fabric, int *descriptor);
 };

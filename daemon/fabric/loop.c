@@ -1,10 +1,11 @@
 /*
- * The loop fabric: one queue of operations in the order posted, carried out by poll.
+ * Owns the loop fabric (loop.h): one queue of operations in the order of their posts, which poll
+ * carries out.
  *
- * Memory is named as on a real fabric, by address and key, and checked as strictly: a wrong key or
- * a range that leaves its memory ends the operation with -EACCES. The names are the loop's own, or
- * those of another fabric (loop_adopt). There is one peer, ourselves,
- * under the number that it was connected with.
+ * As on a real fabric, memory is named by address and key, and checked strictly: a wrong key, or a
+ * range that leaves its memory, ends the operation with -EACCES. The names are the loop's own, or
+ * those of another fabric (loop_adopt). There is one peer, this node itself, under the number that
+ * connect gave it.
  *
  * Thread: the progress thread owns all of it.
  */
@@ -16,15 +17,15 @@
 #include <unistd.h>
 #include "daemon/fabric/loop.h"
 
-#define PIECE              ((uint64_t)256 << 10) /* copied in one poll, so that others progress */
+#define PIECE              ((uint64_t)256 << 10) /* most bytes that one poll copies */
 #define DEFAULT_OPERATIONS 4096
 #define DEFAULT_MEMORIES   4096
 #define NOBODY             UINT32_MAX
 
 enum loop_stage {
     LOOP_COPYING = 0,
-    LOOP_ANNOUNCING, /* placed; FABRIC_ARRIVED is due */
-    LOOP_ENDING,     /* its own event is due */
+    LOOP_ANNOUNCING, /* the data is placed, and FABRIC_ARRIVED is due */
+    LOOP_ENDING,     /* the operation's own event is due */
 };
 
 struct loop_operation {
@@ -45,10 +46,10 @@ struct loop_operation {
 struct loop_memory {
     uint64_t base;
     uint64_t length;
-    uint64_t address; /* of the name: the base, or what loop_adopt gave */
+    uint64_t address; /* the address by which it is named: the base, or that of loop_adopt */
     uint64_t key;
     uint64_t cookie;
-    uint32_t next; /* of the same hash */
+    uint32_t next; /* the next memory of the same hash */
     uint32_t access;
     uint32_t event; /* FABRIC_ADDED or FABRIC_DROPPED that is due; 0: none */
     bool live;
@@ -58,17 +59,18 @@ struct loop {
     struct fabric fabric; /* first */
     struct loop_operation *operations;
     uint32_t mask;       /* places - 1 */
-    uint32_t head, tail; /* of the queue; they only grow */
+    uint32_t head, tail; /* of the queue; both only grow */
     struct loop_memory *memories;
     uint32_t memory_count;
-    uint32_t *named;     /* by the hash of a key: a live memory, or NOBODY */
-    uint64_t index_mask; /* of a key of our own; the other bits are random */
+    uint32_t *named;     /* by the hash of a key: the first live memory, or NOBODY */
+    uint64_t index_mask; /* the bits of our own keys that are an index; the other bits are random */
     uint32_t named_mask;
     uint32_t *due; /* indices of memories with an event due, in order */
     uint32_t due_mask;
     uint32_t due_head, due_tail;
     uint32_t peer;  /* NOBODY: not connected */
-    int descriptor; /* to sleep on: never readable, since nothing happens while we sleep */
+    int descriptor; /* for the caller to sleep on; never readable, because no event comes during a
+                     * sleep */
 };
 
 static struct loop *loop_of(struct fabric *fabric)
@@ -78,7 +80,7 @@ static struct loop *loop_of(struct fabric *fabric)
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
-/* Whether a range from `offset` lies in the memory; an offset below 0 is a large number. */
+/* Whether a range from `offset` on is in the memory; an offset below 0 is a large number. */
 static bool inside(const struct loop_memory *m, uint64_t offset, uint64_t length)
 {
     return offset <= m->length && length <= m->length - offset;
@@ -199,7 +201,7 @@ static int deliver_memory(struct loop *loop, struct fabric_event *events, int ro
     return n;
 }
 
-/* The memory that a post names by its index. */
+/* Whether a range is in the memory with this index. */
 static bool local_range(const struct loop *loop, uint32_t index, const void *address,
                         uint64_t length)
 {
@@ -207,7 +209,8 @@ static bool local_range(const struct loop *loop, uint32_t index, const void *add
            inside(&loop->memories[index], (uintptr_t)address - loop->memories[index].base, length);
 }
 
-/* The memory that a post names by address and key, as a peer would; NULL: there is none. */
+/* Finds the memory that an operation names by address and key, as a peer would; NULL: there is
+ * none. */
 static const struct loop_memory *remote_range(const struct loop *loop,
                                               const struct loop_operation *o)
 {
@@ -273,7 +276,8 @@ static int loop_read(struct fabric *fabric, const struct fabric_read *r)
     return post(loop, &o);
 }
 
-/* Copies what the budget allows. Each piece's key is checked: memory may be dropped between. */
+/* Copies what the budget allows. The key is checked for each piece, because memory may be dropped
+ * in between. */
 static void copy(struct loop *loop, struct loop_operation *o, uint64_t *budget)
 {
     uint64_t left = o->length - o->done;
@@ -316,7 +320,8 @@ static int loop_poll(struct fabric *fabric, struct fabric_event *events, int roo
         }
         events[n++] = (struct fabric_event){
             .kind = o->kind, .status = o->status, .peer = o->peer, .cookie = o->cookie};
-        /* An empty ring starts from its beginning, so that few of its pages are ever touched. */
+        /* When the ring is empty, start at its beginning again, so that few of its pages are
+         * used. */
         if (++loop->head == loop->tail)
             loop->head = loop->tail = 0;
     }

@@ -1,4 +1,5 @@
-/* Owns nothing (provider.h). Thread: the one that opens the fabric. */
+/* Owns nothing: the choice of the fabric to other nodes (provider.h). Thread: the thread that opens
+ * the fabric. */
 #include "daemon/fabric/provider.h"
 
 #include <errno.h>

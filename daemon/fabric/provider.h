@@ -1,9 +1,9 @@
 /*
- * Which fabric carries what goes to other nodes, by the name in the configuration: one of
- * libfabric's providers (ofi.h), or `stream` (stream.h). Where none is named: the provider of a
- * card, where there is one; over TCP `stream`, which costs less.
+ * Chooses and opens the fabric to other nodes, by the name in the configuration: a provider of
+ * libfabric (ofi.h), or `stream` (stream.h). Where no name is configured: the provider of a network
+ * card, if there is one; otherwise, over TCP, `stream`, which costs less than libfabric.
  *
- * Owns nothing. Thread: the one that opens the fabric.
+ * Owns nothing. Thread: the thread that opens the fabric.
  */
 #ifndef PWC_FABRIC_PROVIDER_H
 #define PWC_FABRIC_PROVIDER_H
@@ -18,13 +18,13 @@
 struct provider_config {
     const char *name;
     const char *bind;   /* IP address or interface; default 127.0.0.1 */
-    uint32_t rails;     /* 1; or 2 or 4 */
+    uint32_t rails;     /* default 1; or 2 or 4 */
     uint32_t peers_max; /* 16384 */
-    char *message;      /* where to say why it failed, or NULL */
+    char *message;      /* where to write why a call failed, or NULL */
     size_t message_size;
 };
 
-/* The name of the provider that provider_open would take. */
+/* Stores the name of the provider that provider_open would choose. */
 int provider_choose(const struct provider_config *config, char name[PROVIDER_NAME_MAX]);
 /* Opens the provider and stores its name. */
 int provider_open(const struct provider_config *config, struct fabric **out,

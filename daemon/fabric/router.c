@@ -1,4 +1,4 @@
-/* The router between the net and the loop. Thread: the progress thread. */
+/* Owns the router between the net and the loop (router.h). Thread: the progress thread. */
 #include "daemon/fabric/router.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include "daemon/fabric/loop.h"
 
 #define MEMORIES_DEFAULT 4096u
-#define TAKEN_BACK       UINT64_MAX /* cookie of a drop that nobody asked for */
+#define TAKEN_BACK       UINT64_MAX /* cookie of a drop that the caller has not asked for */
 
 /* A registration that the net has not answered yet. */
 struct adding {
@@ -21,7 +21,7 @@ struct router {
     struct fabric *net;
     struct fabric *loop;
     uint32_t self;
-    uint32_t first; /* side that is polled first: 0 the net, 1 the loop */
+    uint32_t first; /* the side that the next poll begins with: 0 the net, 1 the loop */
     uint32_t adding_max;
     struct adding *adding;
 };
@@ -60,7 +60,7 @@ static int router_connect(struct fabric *fabric, uint32_t peer,
 
     if (peer != r->self)
         return fabric_connect(r->net, peer, address);
-    status = fabric_address_of(r->loop, &own); /* the engine knows only the net's address */
+    status = fabric_address_of(r->loop, &own); /* the engine has only the net's address */
     return status < 0 ? status : fabric_connect(r->loop, peer, &own);
 }
 
@@ -106,8 +106,8 @@ static int router_read(struct fabric *fabric, const struct fabric_read *read)
     return fabric_post_read(side_of(router_of(fabric), read->peer), read);
 }
 
-/* The net has answered: the loop takes the memory under the net's names. Where it cannot, the net
- * drops the memory again. */
+/* Handles the net's answer to a registration: the loop adopts the memory with the net's names. If
+ * it cannot, the net drops the memory again. */
 static void added(struct router *r, struct fabric_event *event)
 {
     struct adding *a = &r->adding[event->cookie];
@@ -121,7 +121,7 @@ static void added(struct router *r, struct fabric_event *event)
     a->base = NULL;
 }
 
-/* Passes the net's events on; returns how many of them remain. */
+/* Handles the net's events; returns how many of them are for the caller. */
 static int sift(struct router *r, struct fabric_event *events, int n)
 {
     int kept = 0;
@@ -135,8 +135,8 @@ static int sift(struct router *r, struct fabric_event *events, int n)
     return kept;
 }
 
-/* The two sides are polled first in turn, so that neither one that fills all the room nor one that
- * fails keeps the other's events away. */
+/* Polls both sides, each of them first in every second call, so that a side that fills all the
+ * room, or fails, does not keep the other side's events away. */
 static int router_poll(struct fabric *fabric, struct fabric_event *events, int room)
 {
     struct router *r = router_of(fabric);

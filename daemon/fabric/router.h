@@ -1,22 +1,23 @@
 /*
- * The router: one fabric made of two, since the engine knows only one.
+ * The router: makes one fabric of two, because the engine uses only one.
  *
- * Operations to this node itself take the loop, all others the net. Memory is registered with the
- * net, and the loop adopts it under the net's index, address and key: the engine knows one name.
+ * Operations to this node itself use the loop, all others the net. Memory is registered with the
+ * net, and the loop adopts it with the net's index, address and key, so that the engine has only
+ * one name for it.
  *
- * Thread: the progress thread. Closing it closes both.
+ * Thread: the progress thread. Its close closes both fabrics.
  */
-#ifndef PWC_CONTROL_ROUTER_H
-#define PWC_CONTROL_ROUTER_H
+#ifndef PWC_FABRIC_ROUTER_H
+#define PWC_FABRIC_ROUTER_H
 
 #include "daemon/fabric/fabric.h"
 
 struct router_config {
     uint32_t node;         /* number of this node among the peers */
-    uint32_t memories_max; /* 4096: registrations under way at a time */
+    uint32_t memories_max; /* default 4096: most registrations under way */
 };
 
-/* Takes both fabrics over, also when it fails. `loop` is one of loop_open. */
+/* Takes both fabrics over, also where it fails. `loop` comes from loop_open. */
 int router_open(const struct router_config *config, struct fabric *net, struct fabric *loop,
                 struct fabric **out);
 

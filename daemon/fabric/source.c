@@ -1,4 +1,4 @@
-/* Owns nothing (source.h). Any thread. */
+/* Owns nothing: finds the address of a fabric (source.h). Thread: any. */
 #include "daemon/fabric/source.h"
 
 #include <arpa/inet.h>
@@ -17,8 +17,8 @@ static bool is_number(const char *text, struct sockaddr_storage *out)
     return out->ss_family != 0;
 }
 
-/* The interface's first IPv4 address; else its first IPv6 address that other machines can reach (a
- * link-local one would need their interface's number). */
+/* Finds the interface's first IPv4 address; else its first IPv6 address that other machines can
+ * use. They could not use a link-local address without the number of their interface. */
 static int address_of_interface(const char *name, struct sockaddr_storage *out)
 {
     struct ifaddrs *all;

@@ -1,14 +1,15 @@
-/* Owns nothing: the helper accumulate (accumulate.h). Thread: the one that runs handlers. */
+/* Owns nothing: the helper accumulate (accumulate.h). Thread: the thread that runs the handler. */
 #include "daemon/handlers/accumulate.h"
 
 #include "shm_ring/fold.h"
 
-/* The code of a fold, or -1. Where a wrong one is guessed to be right, it becomes 0. */
+/* The code of a fold, or -1. Where the processor wrongly predicts that a wrong code is right, it
+ * computes with code 0. */
 static int fold_code(uint64_t type, uint64_t op)
 {
     uint64_t known = window_index(type, FOLD_TYPES), kind = window_index(op, FOLD_OPS);
     uint8_t code = word_code((enum word_op)kind, (enum word_type)known);
-    /* A wrong operation is 0, which no fold is. */
+    /* A wrong operation became operation 0, which is no fold. */
     uint64_t wrong = window_mask((type ^ known) | !fold_code_valid(code));
 
     code &= (uint8_t)~wrong;
@@ -31,8 +32,8 @@ uint64_t accumulate(struct run *r, const uint64_t *reg)
         run_fail(r, RUN_BAD_ARGUMENT, reg[4] << 8 | (reg[5] & 255));
         return 0;
     }
-    /* Elements have 16 bytes at most, so a unit for two is enough for their bytes; and units are so
-     * few that the bytes can be counted. */
+    /* One unit pays for two elements, because each has 16 bytes at most. Units are so few that the
+     * number of bytes does not overflow. */
     if (count == 0 || !run_take(r, (count - 1) / 2 + 1))
         return 0;
     count = window_index(count, RUN_COUNT_MAX);

@@ -1,5 +1,5 @@
-/* Owns the table of helpers, and the helpers on bytes and words (helpers.h). Thread: the one that
- * runs handlers. */
+/* Owns the table of helpers, and the helpers on bytes and words (helpers.h). Thread: the thread
+ * that runs the handler. */
 #include "daemon/handlers/helpers.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 /* ---- bytes ------------------------------------------------------------------------------------
  */
 
-/* Bytes of a read: takes their units. NULL: the run has failed. A wrong length becomes 0. */
+/* Finds the bytes to read, and takes their units. NULL: the run has failed. A wrong length becomes
+ * 0. */
 static const uint8_t *to_read(struct run *r, uint64_t address, uint64_t *n)
 {
     const uint8_t *at;
@@ -93,7 +94,7 @@ static uint64_t compare(struct run *r, const uint64_t *reg)
     return order == 0 ? 0 : order < 0 ? UINT64_MAX : 1;
 }
 
-/* Words of 64 bits, at any address. */
+/* Finds a word of 64 bits in an array of words, at any alignment. */
 static uint64_t find(struct run *r, const uint64_t *reg)
 {
     uint64_t n = reg[2], found = UINT64_MAX;
@@ -101,7 +102,7 @@ static uint64_t find(struct run *r, const uint64_t *reg)
 
     if (n == 0)
         return UINT64_MAX;
-    /* A unit for two words: so few that their bytes can be counted. */
+    /* One unit pays for two words. Units are so few that the number of bytes does not overflow. */
     if (!run_take(r, (n - 1) / 2 + 1))
         return 0;
     n = window_index(n, RUN_COUNT_MAX);
@@ -147,7 +148,7 @@ static uint64_t hash(struct run *r, const uint64_t *reg)
 /* ---- words ------------------------------------------------------------------------------------
  */
 
-/* The word of an atomic. NULL: the run has failed. */
+/* Finds the word that an atomic changes. NULL: the run has failed. */
 static uint8_t *to_change(struct run *r, uint64_t address)
 {
     uint8_t *at = run_at(r, WINDOW_WRITE, address, 8);

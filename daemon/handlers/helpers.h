@@ -1,23 +1,23 @@
 /*
- * Helpers: the functions that programs call by number. The host never sees a program's address:
- * helpers turn it into bytes of a window first, or the run fails.
+ * Helpers: the functions that programs call by number. The host never gets an address of a program:
+ * a helper first turns it into bytes of a window, or the run fails.
  *
- * Each helper takes its units before it works, copies what it reads of a vector once, and makes a
- * wrong length 0 and a wrong index 0 without a branch before it branches on them (window.h has the
- * reason).
+ * Each helper takes its units before it works, and copies the description of a vector once before
+ * it checks it. A wrong length or index is first made 0 without a branch, and only then does the
+ * helper branch on it (window.h has the reason).
  *
- * Thread: the one that runs handlers.
+ * Thread: the thread that runs the handler.
  */
 #ifndef PWC_HANDLERS_HELPERS_H
 #define PWC_HANDLERS_HELPERS_H
 
 #include "daemon/handlers/run.h"
 
-/* The arguments are registers 1 to 5, at reg[1] and up. The result is register 0's; nothing where
- * the run has failed. */
+/* The arguments are registers 1 to 5, in reg[1] to reg[5]. The result is for register 0, and means
+ * nothing where the run has failed. */
 typedef uint64_t helper_call(struct run *r, const uint64_t *reg);
 
-/* By number; one that does not exist fails the run. */
+/* The helpers by number. A number without a helper fails the run. */
 extern helper_call *const helper_calls[HELPERS];
 
 #endif

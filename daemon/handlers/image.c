@@ -5,12 +5,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The program under check. */
+/* The program that is checked. */
 struct program {
     const struct handler_image *image;
     const struct handler_instruction *code; /* instruction 0 */
     uint32_t count;
-    uint8_t inside[HANDLER_INSTRUCTIONS_MAX / 8]; /* a bit for each second half */
+    uint8_t inside[HANDLER_INSTRUCTIONS_MAX / 8]; /* a bit for each instruction: it is a second
+                                                   * half */
     struct image_error *error;
 };
 
@@ -34,7 +35,7 @@ static bool name_valid(const char name[HANDLER_NAME_MAX])
     return true;
 }
 
-/* The function that an instruction is in, by names that may not be checked yet. */
+/* Finds the function of an instruction; names may not be checked yet. */
 static const char *function_of(const struct handler_image *image, uint32_t place)
 {
     const struct handler_function *functions = image_functions(image);
@@ -61,7 +62,7 @@ static bool is_inside(const struct program *p, uint32_t place)
 
 /* ---- fields --------------------------------------------------------------------------------- */
 
-/* Which fields of an instruction must be 0, and which registers it writes. */
+/* Flags: which fields of an instruction must be 0, and which registers it writes. */
 enum use {
     NO_DST = 1 << 0,
     NO_SRC = 1 << 1,
@@ -98,7 +99,7 @@ static int refuse_opcode(const struct program *p, uint32_t place)
     return refuse_at(p, place, "unknown instruction", p->code[place].opcode);
 }
 
-/* The unused one of the two second operands. */
+/* The second operand is a register or an immediate value: the flag for the unused one. */
 static unsigned use_of_operand(uint8_t opcode)
 {
     return opcode & CODE_X ? NO_IMM : NO_SRC;
@@ -270,7 +271,7 @@ static int check_jump(const struct program *p, uint32_t place)
     }
 }
 
-/* Whether the instruction goes elsewhere, and how far. */
+/* Whether the instruction is a jump or a call in the program, and how far it goes. */
 static bool goes(const struct handler_instruction *in, int64_t *far)
 {
     unsigned class = in->opcode & CODE_CLASS;
@@ -335,7 +336,8 @@ static int check_code(struct program *p)
         if (rc != 0)
             return rc;
     }
-    /* The second half of an instruction has the opcode 0, so it is none of these. */
+    /* The second half of an instruction has the opcode 0, so this also refuses such a half at the
+     * end. */
     if (last != CODE_DO_EXIT && last != (CODE_JMP | CODE_JA) && last != (CODE_JMP32 | CODE_JA))
         return refuse_at(p, p->count - 1, "the last instruction is neither an exit nor a jump",
                          last);
@@ -377,7 +379,7 @@ static int check_functions(const struct program *p, const struct handler_functio
     return 0;
 }
 
-/* The head, the size, and the two stops. */
+/* Checks the head, the size, and the two stop instructions. */
 static int check_frame(const struct handler_image *image, size_t size, struct image_error *error)
 {
     static const struct handler_instruction stop = {0};

@@ -1,4 +1,4 @@
-/* Owns nothing: the helpers f64 and f32 (number.h). Thread: the one that runs handlers. */
+/* Owns nothing: the helpers f64 and f32 (number.h). Thread: the thread that runs the handler. */
 #include "daemon/handlers/number.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static uint64_t bits_of_float(float value)
     return bits;
 }
 
-/* minimumNumber of IEEE 754-2019. */
+/* The operation minimumNumber of IEEE 754-2019. */
 static double lesser(double a, double b)
 {
     if (a != a)
@@ -69,7 +69,8 @@ static uint64_t to_unsigned(double a)
     return a >= 0x1p64 ? UINT64_MAX : (uint64_t)a;
 }
 
-/* The operation, or one past all. Where a wrong one is guessed to be right, it is an addition. */
+/* The operation; NUMBER_OPS where it is wrong. Where the processor wrongly predicts that a wrong
+ * one is right, it computes an addition. */
 static uint64_t operation(struct run *r, uint64_t op)
 {
     uint64_t known = window_index(op, NUMBER_OPS);

@@ -1,4 +1,5 @@
-/* Owns nothing: units, time and faults of a run (run.h). Thread: the one that runs handlers. */
+/* Owns nothing: units, time and faults of a run (run.h). Thread: the thread that runs the
+ * handler. */
 #include "daemon/handlers/run.h"
 
 const char *run_fault_text(enum run_fault fault)
@@ -26,7 +27,7 @@ void run_fail(struct run *r, enum run_fault fault, uint64_t address)
     r->fault_address = address;
 }
 
-/* Whether a run that has used up its time, by now, gets it again. */
+/* Whether a run that has used up its time gets this time again. */
 static bool time_again(struct run *r, uint64_t now)
 {
     uint64_t switched;
@@ -61,7 +62,7 @@ bool run_next_span(struct run *r)
 {
     uint64_t lacking = r->span < 0 ? 0 - (uint64_t)r->span : 0;
 
-    /* Units taken too much come off the next span, which is so much longer. */
+    /* Units that were taken beyond this span are taken from those that are left. */
     if (lacking > r->left || (lacking == r->left && r->span == 0)) {
         run_fail(r, RUN_OUT_OF_UNITS, lacking);
         return false;

@@ -1,5 +1,5 @@
-/* Owns nothing: the helpers that the host carries out (sends.h). Thread: the one that runs
- * handlers. */
+/* Owns nothing: the helpers that the host carries out (sends.h). Thread: the thread that runs the
+ * handler. */
 #include "daemon/handlers/sends.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static uint64_t carry_out(struct run *r, const struct run_send *send)
 /* ---- parts of arguments -----------------------------------------------------------------------
  */
 
-/* False: there is no such target, and the run has failed. */
+/* Checks a target's number. False: there is no such target, and the run has failed. */
 static bool take_target(struct run *r, uint64_t target, struct run_send *send)
 {
     target = (uint32_t)target;
@@ -46,7 +46,7 @@ static bool take_flags(struct run *r, uint64_t flags, struct run_send *send)
     return false;
 }
 
-/* A payload: n bytes in any window, which the host copies. */
+/* Finds a payload: n bytes in any window, which the host copies. */
 static bool take_payload(struct run *r, uint64_t address, uint64_t n, struct run_send *send)
 {
     if (n > SEND_BYTES_MAX) {
@@ -78,7 +78,7 @@ static bool take_arguments(struct run *r, uint64_t address, uint64_t count, stru
     return send->args != NULL;
 }
 
-/* A range of the offload's region, which the host reads or writes later. */
+/* Checks a range of the offload's region, which the host reads or writes later. */
 static bool take_host_range(struct run *r, enum window_access access, uint64_t offset, uint64_t n,
                             struct run_send *send)
 {
@@ -179,7 +179,7 @@ uint64_t send_event(struct run *r, const uint64_t *reg)
 /* ---- counters and questions -------------------------------------------------------------------
  */
 
-/* False: there is no such counter, and the run has failed. */
+/* Checks a counter's number. False: there is no such counter, and the run has failed. */
 static bool take_counter(struct run *r, uint64_t value, uint32_t *counter)
 {
     *counter = (uint32_t)window_index(value, HANDLER_COUNTERS);

@@ -1,18 +1,18 @@
 /*
- * The helpers that the host carries out: puts, gets, atomics, messages, replies and events,
- * counters and the like. Here their arguments are checked, and addresses become bytes; struct
- * run_host (run.h) has what the host does then.
+ * The helpers that the host carries out: puts, gets, atomics, messages, replies, events, counters,
+ * and questions. This module checks their arguments, and turns addresses into bytes; then it calls
+ * the host (struct run_host, run.h).
  *
- * Five registers hold the arguments, so some of them are two numbers:
+ * Only five registers hold the arguments, so some registers have two numbers:
  *
  *     put, put_host, get, atomic     1: target in the low half, flags in the high one
  *     atomic                         3: operation in the low byte, type in the next
  *     message                        1: target in the low half, index in the high one
  *
- *     flags   bits 0 to 3: 0, or 1 + the counter to add 1 to when the operation has ended
+ *     flags   bits 0 to 3: 0, or 1 + the counter to increment when the operation has ended
  *             bit 4: no event at the target
  *
- * Thread: the one that runs handlers.
+ * Thread: the thread that runs the handler.
  */
 #ifndef PWC_HANDLERS_SENDS_H
 #define PWC_HANDLERS_SENDS_H
@@ -20,7 +20,7 @@
 #include "daemon/handlers/run.h"
 
 enum {
-    SEND_BYTES_MAX = 4096, /* of what is copied */
+    SEND_BYTES_MAX = 4096, /* most bytes of a payload, which the host copies */
     SEND_COUNTER = 15,
     SEND_QUIET = 16,
     SEND_FLAGS = SEND_COUNTER | SEND_QUIET,

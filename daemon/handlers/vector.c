@@ -1,18 +1,19 @@
-/* Owns nothing: the helpers scatter and gather (vector.h). Thread: the one that runs handlers. */
+/* Owns nothing: the helpers scatter and gather (vector.h). Thread: the thread that runs the
+ * handler. */
 #include "daemon/handlers/vector.h"
 
 #include <string.h>
 
-/* Where a row of blocks is to be touched. */
+/* Which bytes of a row of blocks are copied. */
 struct walk {
-    uint64_t first;  /* offset of the first byte, from the address that was given */
-    uint64_t left;   /* bytes of the first block from there on */
+    uint64_t first;  /* offset of the first byte, from the given address */
+    uint64_t left;   /* bytes of the first block from its first copied byte on */
     uint64_t into;   /* the first byte's offset in its block */
-    uint64_t blocks; /* that are touched */
-    uint64_t reach;  /* offset behind the furthest byte */
+    uint64_t blocks; /* how many blocks are touched */
+    uint64_t reach;  /* one more than the offset of the furthest byte */
 };
 
-/* Copied once: the program's memory may change. */
+/* Copies the description of the blocks once, because the program's memory may change. */
 static bool read_vector(struct run *r, uint64_t address, struct handler_vector *v)
 {
     const uint8_t *at = run_at(r, WINDOW_READ, address, sizeof(*v));
@@ -26,7 +27,7 @@ static bool read_vector(struct run *r, uint64_t address, struct handler_vector *
     return false;
 }
 
-/* Offset of the byte `into` of block k. False: past 64 bits. */
+/* Offset of byte `into` of block k. False: it has more than 64 bits. */
 static bool offset_of(const struct handler_vector *v, uint64_t k, uint64_t into, uint64_t *offset)
 {
     uint64_t far;
@@ -36,8 +37,8 @@ static bool offset_of(const struct handler_vector *v, uint64_t k, uint64_t into,
            !__builtin_add_overflow(far, into, offset);
 }
 
-/* The walk over n bytes, at least 1. Blocks may overlap, so the end of the last one is not always
- * the furthest. False: an offset is past 64 bits. */
+/* Plans the copy of n bytes, at least 1. Blocks may overlap, so the last block does not always end
+ * furthest. False: an offset has more than 64 bits. */
 static bool plan(const struct handler_vector *v, uint64_t n, struct walk *w)
 {
     uint64_t last, first_block = v->skip / v->block, last_block, full;
@@ -59,7 +60,8 @@ static bool plan(const struct handler_vector *v, uint64_t n, struct walk *w)
     return !__builtin_add_overflow(w->reach, 1, &w->reach);
 }
 
-/* Copies between `row`, blocks from their given address on, and `flat`. `stride` may wrap. */
+/* Copies between `row`, the given address of the blocks, and `flat`. Additions of `stride` may
+ * wrap. */
 static bool go_over(struct run *r, const struct handler_vector *v, const struct walk *w,
                     uint8_t *row, uint8_t *flat, uint64_t n, enum window_access to_row)
 {
@@ -81,7 +83,8 @@ static bool go_over(struct run *r, const struct handler_vector *v, const struct 
             if (!run_in_time(r))
                 return false;
         }
-        /* 0 where nothing is left, for a guess that there is more. */
+        /* Both are 0 where nothing is left, so that a wrong prediction that more follows does no
+         * harm. */
         begin = (begin + v->stride) & window_mask(n);
         at = begin;
         length = run_least(v->block, n);
@@ -109,7 +112,8 @@ static void move(struct run *r, uint64_t row, uint64_t flat, uint64_t n, uint64_
     flat_at = row_at ? run_at(r, to_flat, flat, n) : NULL;
     if (!flat_at)
         return;
-    /* A wrong guess about these two reaches one byte, the first of what the windows give. */
+    /* Where the processor wrongly predicts that both addresses are right, it only touches one byte,
+     * the first that the windows give. */
     wrong = window_wrong(&r->windows, to_row, row, w.reach) |
             window_wrong(&r->windows, to_flat, flat, n);
     n = (n - 1) & ~wrong;

@@ -1,4 +1,4 @@
-/* Owns nothing but the run's registers and frames (vm.h). Thread: the one that runs handlers. */
+/* Owns only the run's registers and frames (vm.h). Thread: the thread that runs the handler. */
 #include "daemon/handlers/vm.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ VM_INLINE uint64_t modulo(uint64_t a, uint64_t b)
     return b == 0 ? a : a % b;
 }
 
-/* The smallest number by -1 would trap. */
+/* The smallest number divided by -1 would trap. */
 VM_INLINE uint64_t divide_signed(int64_t a, int64_t b)
 {
     if (b == -1)
@@ -74,7 +74,7 @@ static uint64_t cut(uint64_t value, int32_t bits)
     }
 }
 
-/* `value` is an integer of `bytes`; for any other number nothing but bytes are lost. */
+/* Loads an integer of `bytes` bytes into a 64-bit one. */
 VM_INLINE uint64_t load(const uint8_t *at, unsigned bytes)
 {
     uint64_t value = 0;
@@ -86,7 +86,7 @@ VM_INLINE uint64_t load(const uint8_t *at, unsigned bytes)
 /* ---- atomics ----------------------------------------------------------------------------------
  */
 
-/* The operation of shm_ring/word.h; any other number is an addition. */
+/* The operation of shm_ring/word.h; for a wrong number it is an addition. */
 static enum word_op atomic_op(int32_t imm)
 {
     static const uint8_t ops[16] = {
@@ -111,7 +111,8 @@ static enum word_op atomic_op(int32_t imm)
     return (enum word_op)ops[imm >> 4 & 15];
 }
 
-/* The word stands at `at`, an address of the program's. False: the run has failed. */
+/* Carries out an atomic on the word at `address`, an address of the program. False: the run has
+ * failed. */
 static bool do_atomic(struct run *r, uint64_t *reg, const struct handler_instruction *in,
                       uint64_t address, enum word_type type)
 {
@@ -149,7 +150,7 @@ static bool do_atomic(struct run *r, uint64_t *reg, const struct handler_instruc
 /* ---- speculation ------------------------------------------------------------------------------
  */
 
-/* No load behind it begins before those in front are done. */
+/* No load after the barrier begins before the loads before it are done. */
 static void barrier(void)
 {
 #if defined(__x86_64__)
@@ -161,8 +162,8 @@ static void barrier(void)
 #endif
 }
 
-/* `at` where it is less than `stop`, else 0: the stop in front of the program. Both are less than
- * 2^33. */
+/* Gives `at` where it is less than `stop`, else 0, the place of the stop before the program. Both
+ * are less than 2^33. */
 VM_INLINE uint64_t fetched_at(uint64_t at, uint64_t stop)
 {
     uint64_t mask = (uint64_t)((int64_t)(at - stop) >> 63);
@@ -171,7 +172,7 @@ VM_INLINE uint64_t fetched_at(uint64_t at, uint64_t stop)
     return at & mask;
 }
 
-/* Where to stop after a jump to `at`: the end of the span, or of the program. */
+/* The place where to stop after a jump to `at`: the end of the span, or of the program. */
 VM_INLINE uint64_t stop_of(uint64_t at, int64_t span, uint64_t end)
 {
     int64_t past = (int64_t)at + span - (int64_t)end;
@@ -182,7 +183,7 @@ VM_INLINE uint64_t stop_of(uint64_t at, int64_t span, uint64_t end)
 /* ---- the interpreter --------------------------------------------------------------------------
  */
 
-/* Runs until the exit of the first function or a fault; register 0 is the result. */
+/* Runs until the first function exits, or a fault; returns register 0. */
 static uint64_t interpret(struct run *r, struct vm *vm, uint32_t entry)
 {
 #pragma GCC diagnostic push
@@ -272,11 +273,12 @@ static uint64_t interpret(struct run *r, struct vm *vm, uint32_t entry)
     };
 #undef CASES
 #pragma GCC diagnostic pop
-    /* Place 0 is the stop in front of instruction 0. */
+    /* Place 0 is the stop before instruction 0. */
     const struct handler_instruction *code = image_code(r->image);
     const uint64_t end = (uint64_t)r->image->instructions + 1;
     uint64_t *const reg = vm->reg;
-    uint32_t at = entry + 1, block = at; /* block: what is not taken of the span begins here */
+    uint32_t at = entry + 1, block = at; /* block: from here on, instructions are not taken from the
+                                          * span yet */
     uint64_t stop = stop_of(at, r->span, end);
     const struct handler_instruction *in;
     uint64_t from, address = 0;
@@ -679,7 +681,7 @@ static bool may_return(const struct run *r, uint64_t value)
 
 static void settle(struct run *r, uint64_t value)
 {
-    /* A program's int has 32 bits; its upper half holds anything. */
+    /* A handler returns an int of 32 bits; the upper half of the register may have any value. */
     value = (uint32_t)value;
     if (r->fault == RUN_NO_FAULT && !may_return(r, value))
         run_fail(r, RUN_BAD_RETURN, value);
@@ -689,8 +691,8 @@ static void settle(struct run *r, uint64_t value)
         r->used = r->units;
 }
 
-/* Sets what a handler finds in its registers. Each is stored by itself: for a block of this size
- * compilers use a string instruction, which takes longer to begin than an empty handler to run. */
+/* Sets a handler's registers, each by a store of its own. For a block of this size compilers would
+ * use a string instruction, which takes longer to start than an empty handler takes to run. */
 static void set_registers(uint64_t *reg)
 {
     for (unsigned i = 0; i < VM_REGISTERS; i++) {
@@ -702,7 +704,8 @@ static void set_registers(uint64_t *reg)
     reg[CODE_FRAME] = handler_address(HANDLER_STACK, HANDLER_FRAME_BYTES);
 }
 
-/* A wrong guess that there is a frame to return to finds none of the client before. */
+/* Clears the frames, so that a processor that wrongly predicts a return finds nothing of the
+ * earlier client. */
 static void change_client(struct vm *vm)
 {
     memset(vm->frames, 0, sizeof(vm->frames));

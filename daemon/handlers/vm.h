@@ -10,45 +10,47 @@
  *       |
  *     exit of the first function: register 0 is the handler's return
  *
- * On entry register 1 is the context's address, 2 the state's, 10 the end of the function's 512
- * bytes of stack; all others are 0. A call keeps 6 to 9 and leaves the others. Division by 0 gives
- * 0, modulo by 0 the value. The smallest number divided by -1 is itself, and its modulo 0. Shifts
- * use the low 5 or 6 bits.
+ * On entry register 1 is the address of the context, register 2 that of the state, and register 10
+ * the end of the function's 512 bytes of stack; all others are 0. A call of a function saves
+ * registers 6 to 9, and does not change the others. Division by 0 gives 0, and modulo by 0 gives
+ * the value. The smallest number divided by -1 is itself, and its modulo is 0. Shifts use the low 5
+ * or 6 bits.
  *
- * Units: each 8 bytes of an instruction that is executed are one, RUN_BEGIN for the run, and what
- * helpers take. The count is exact: a program is stopped in front of the instruction that is one
- * too much, or behind it where that has 16 bytes and only its second half is too much.
+ * Units: each 8 bytes of an executed instruction cost one unit, the run costs RUN_BEGIN, and
+ * helpers take units of their own. The count is exact: a program is stopped before the instruction
+ * that exceeds its units, or after it where it has 16 bytes and only its second half exceeds them.
  *
- * Speculation: no guess of the processor reaches more than the program may (window.h). Each
- * instruction's code is safe for any 8 bytes: there are 16 registers, places in the program are
- * chosen by data between the stops, helpers and frames by masked numbers. So a wrong guess about
- * the next opcode does no harm either. Between two clients stands a barrier.
+ * Speculation: with no prediction does the processor reach more than the program may (window.h).
+ * The code for each opcode is safe for any 8 bytes: there are 16 registers, places in the program
+ * are kept between the stops without a branch, and numbers of helpers and frames are masked. So a
+ * wrong prediction of the next opcode does no harm either. Between runs of two clients there is a
+ * barrier.
  *
- * Thread: one at a time for each struct vm. Nothing here allocates, blocks, or reads a clock but
- * the host's.
+ * Thread: one at a time for each struct vm. No function here allocates, blocks, or reads a clock
+ * other than the host's.
  */
 #ifndef PWC_HANDLERS_VM_H
 #define PWC_HANDLERS_VM_H
 
 #include "daemon/handlers/run.h"
 
-enum { VM_REGISTERS = 16 }; /* as many as an instruction can name */
+enum { VM_REGISTERS = 16 }; /* an instruction can name so many */
 
-/* A call of a function within a handler. */
+/* A call of a function in the program. */
 struct vm_frame {
-    uint64_t kept[4]; /* registers 6 to 9 */
-    uint64_t back;    /* the instruction behind the call */
+    uint64_t kept[4]; /* registers 6 to 9 of the caller */
+    uint64_t back;    /* the instruction after the call */
 };
 
-/* One for each thread that runs handlers; owned by it, zeroed at first. */
+/* Each thread that runs handlers owns one; zeroed at first. */
 struct vm {
     uint64_t reg[VM_REGISTERS];
     struct vm_frame frames[HANDLER_FRAMES];
-    uint64_t client; /* of the last run */
+    uint64_t client; /* the client of the last run */
 };
 
-/* Runs the handler of r->stage, which the image has, to its end: r's result is set. The host has
- * set what is its to set, windows too; vm_run sets that of constants. */
+/* Runs the handler of r->stage, which the image has, to its end, and sets the result in *r. The
+ * host has set its fields, windows included; vm_run sets the window of constants. */
 void vm_run(struct vm *vm, struct run *r);
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * Windows: how a program's address becomes one of the daemon's, or none.
+ * Windows: how an address of a program becomes an address of the daemon, or is refused.
  *
  *     window   w = address >> 61            offset   o = address & (2^61 - 1)
  *     there    o + bytes <= size[w]  --->   base[w] + o
- *     not so                         --->   window_nowhere, a line of zeros
+ *     else                           --->   window_nowhere, a line of zeros
  *
- * The choice has no branch: where the processor guesses a branch wrongly and runs on, the address
- * is chosen by data all the same, so a guess reaches no more than a program does. Sizes are below
- * 2^61.
+ * The address is chosen without a branch. So, where the processor predicts a later branch wrongly
+ * and continues, the address is still right, and a wrong prediction reaches no more than the
+ * program may. Sizes are below 2^61.
  *
- * Thread: the one that runs handlers. Owner of what bases point to: the host, which keeps it mapped
- * during a run.
+ * Thread: the thread that runs the handler. The host owns the memory of windows, and keeps it
+ * mapped during a run.
  */
 #ifndef PWC_HANDLERS_WINDOW_H
 #define PWC_HANDLERS_WINDOW_H
@@ -25,25 +25,26 @@ enum window_access {
     WINDOW_ACCESSES = 2,
 };
 
-/* One client's windows, filled by the host for each run. */
+/* One client's windows, which the host fills for each run. */
 struct windows {
-    uint8_t *base[HANDLER_WINDOWS]; /* multiples of 64 where atomics may be: state, host, scratch */
+    uint8_t *base[HANDLER_WINDOWS]; /* state, host and scratch are multiples of 64, because of
+                                     * atomics */
     uint64_t size[WINDOW_ACCESSES][HANDLER_WINDOWS];
 };
 
-/* Nobody writes it: an access that ends here is a fault. */
+/* The line of zeros, which nobody writes: an access that is sent here is a fault. */
 extern const uint8_t window_nowhere[64];
 
-/* All empty: every access is a fault. */
+/* Makes all windows empty, so that every access is a fault. */
 void windows_clear(struct windows *w);
-/* Memory that programs may read and write. */
+/* Sets memory that programs may read and write. */
 void window_set(struct windows *w, enum handler_window window, void *base, uint64_t size);
-/* Memory that programs may only read. */
+/* Sets memory that programs may only read. */
 void window_set_constant(struct windows *w, enum handler_window window, const void *base,
                          uint64_t size);
 
-/* All ones where `wrong` is not 0, else 0; the compiler can't see that there are only two values,
- * so it makes no branch of what follows. */
+/* All ones where `wrong` is not 0, else 0. The compiler can't see that there are only two values,
+ * so it does not make a branch of the code that uses the mask. */
 static inline uint64_t window_mask(uint64_t wrong)
 {
     uint64_t mask = (uint64_t)((int64_t)(wrong | -wrong) >> 63);
@@ -52,7 +53,7 @@ static inline uint64_t window_mask(uint64_t wrong)
     return mask;
 }
 
-/* `index` where it is below `count`, else 0; without a branch. Both are below 2^63. */
+/* Gives `index` where it is below `count`, else 0, without a branch. `count` is below 2^63. */
 static inline uint64_t window_index(uint64_t index, uint64_t count)
 {
     uint64_t mask = (uint64_t)((int64_t)(index - count) >> 63);
@@ -61,7 +62,7 @@ static inline uint64_t window_index(uint64_t index, uint64_t count)
     return index & mask & ~(uint64_t)((int64_t)index >> 63);
 }
 
-/* All ones where `bytes` at `address` are not in their window, else 0. */
+/* All ones where `bytes` bytes at `address` are not in their window, else 0. */
 static inline uint64_t window_wrong(const struct windows *w, enum window_access access,
                                     uint64_t address, uint64_t bytes)
 {
@@ -74,7 +75,7 @@ static inline uint64_t window_wrong(const struct windows *w, enum window_access 
     return mask;
 }
 
-/* Where `bytes` at `address` stand, or window_nowhere. */
+/* Where `bytes` bytes at `address` are in the daemon's memory, or window_nowhere. */
 static inline uint8_t *window_at(const struct windows *w, enum window_access access,
                                  uint64_t address, uint64_t bytes)
 {

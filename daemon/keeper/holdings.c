@@ -1,4 +1,4 @@
-/* Owns the list of descriptors and names (holdings.h). */
+/* Owns the list of descriptors and names (holdings.h). Thread: the keeper's. */
 #include "daemon/keeper/holdings.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* The holdings of the keeper: descriptors with their names. Thread: the keeper's. */
+/* The descriptors that the keeper holds, each with its name. Thread: the keeper's. */
 #ifndef PWC_KEEPER_HOLDINGS_H
 #define PWC_KEEPER_HOLDINGS_H
 
@@ -18,8 +18,8 @@ struct holdings {
     uint32_t count, room;
 };
 
-/* Takes a descriptor over; closes an earlier one by this name. -EINVAL: the name cannot be passed
- * on; -ENOSPC, -ENOMEM. */
+/* Takes a descriptor over, and closes an earlier one with this name. -EINVAL: the name cannot be
+ * passed to the daemon; -ENOSPC, -ENOMEM. */
 int holdings_add(struct holdings *h, const char *name, int descriptor);
 void holdings_remove(struct holdings *h, const char *name);
 void holdings_clear(struct holdings *h);

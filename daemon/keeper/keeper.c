@@ -1,4 +1,5 @@
-/* Owns the daemon's process and the descriptors that outlive it (keeper.h). Thread: one. */
+/* Owns the daemon's process and the descriptors that outlive it (keeper.h). Thread: the keeper's
+ * only one. */
 #include "daemon/keeper/keeper.h"
 
 #include <errno.h>
@@ -21,18 +22,18 @@
 enum {
     MESSAGE_MAX = 4096,
     BACK_OFF_MAX_MS = 1000,
-    STEADY_MS = 1000, /* a daemon that has lived this long starts again without delay */
-    ATTEMPTS_MAX = 5, /* starts with the same state */
-    FIRST_FD = 3,     /* names of the descriptors passed on */
+    STEADY_MS = 1000, /* a daemon that has lived this long is started again without delay */
+    ATTEMPTS_MAX = 5, /* starts in a row with the same descriptors */
+    FIRST_FD = 3,     /* the first descriptor that is passed to the daemon */
 };
 
 struct keeper {
     char *const *argv;
-    char program[4096]; /* its path: a new binary there is started next */
+    char program[4096]; /* the program's path: the next start uses a new binary there */
     struct holdings holdings;
     int socket;      /* the daemon's NOTIFY_SOCKET */
     int signals;     /* a signalfd */
-    int lifeline[2]; /* a pipe: the daemon sees its end hang up when we die */
+    int lifeline[2]; /* a pipe: the daemon's end hangs up when the keeper dies */
     char address[32];
     pid_t pid; /* the daemon; 0: none */
     int ready_fd;
@@ -53,7 +54,7 @@ static void set_number(const char *name, long value)
     setenv(name, text, 1);
 }
 
-/* In the child: the held descriptors become 3, 4, ... All others are close-on-exec. */
+/* Runs in the child: the held descriptors become 3, 4, ... All others are close-on-exec. */
 static int place_descriptors(const struct holdings *h)
 {
     int base = FIRST_FD + (int)h->count;
@@ -78,7 +79,7 @@ static void become_daemon(struct keeper *k, pid_t parent)
     char lifeline[24];
 
     sigemptyset(&none);
-    /* SIGUSR2 is ignored until the daemon handles it: a daemon that starts reads its configuration
+    /* Ignore SIGUSR2 until the daemon handles it: a daemon that starts reads its configuration
      * anyway. */
     (void)signal(SIGUSR2, SIG_IGN);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -90,7 +91,7 @@ static void become_daemon(struct keeper *k, pid_t parent)
     if (place_descriptors(&k->holdings) < 0)
         _exit(EXIT_FAILURE);
     execv(k->program, k->argv);
-    execv("/proc/self/exe", k->argv); /* the path is gone: our own program */
+    execv("/proc/self/exe", k->argv); /* where the path is gone, start our own program */
     perror("pwcd: error: the keeper cannot start the daemon");
     _exit(127);
 }
@@ -155,7 +156,8 @@ static void take_message(struct keeper *k, char *text, const int *descriptors, i
         holdings_remove(&k->holdings, name);
 }
 
-/* Takes one message of the daemon; others are dropped. 0: there is none. */
+/* Takes one message of the daemon; messages of other processes are dropped. 0: there is no
+ * message. */
 static int read_message(struct keeper *k)
 {
     _Alignas(struct cmsghdr) uint8_t
@@ -205,7 +207,8 @@ static int hold_lifeline(struct keeper *k)
     return copy < 0 ? -errno : holdings_add(&k->holdings, "keeper", copy);
 }
 
-/* The daemon has ended. -EAGAIN: start it again; else the exit status. */
+/* Decides what follows after the daemon has ended. -EAGAIN: start it again; else the keeper's exit
+ * status. */
 static int judge(struct keeper *k, int status)
 {
     bool killed = WIFSIGNALED(status);
@@ -236,7 +239,7 @@ static void pass_on(struct keeper *k, int number)
         kill(k->pid, number == SIGINT ? SIGTERM : number);
 }
 
-/* Passes signals on to the daemon. True: a child has ended. */
+/* Passes signals to the daemon. True: a child has ended. */
 static bool read_signals(struct keeper *k)
 {
     struct signalfd_siginfo info;
@@ -251,13 +254,14 @@ static bool read_signals(struct keeper *k)
     return child;
 }
 
-/* -EAGAIN: start the daemon again; -EINPROGRESS: it lives; else its exit status. */
+/* Collects ended children. -EAGAIN: start the daemon again; -EINPROGRESS: it lives; else the
+ * keeper's exit status. */
 static int reap(struct keeper *k)
 {
     int status, verdict = -EINPROGRESS;
     pid_t pid;
 
-    /* Messages that it sent before it died. */
+    /* Read the messages that the process sent before it died. */
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
         read_messages(k);
         if (pid == k->pid) {
@@ -268,7 +272,7 @@ static int reap(struct keeper *k)
     return verdict;
 }
 
-/* Returns as reap. */
+/* Starts the daemon again, after a delay. Returns what reap returns. */
 static int restart(struct keeper *k)
 {
     struct pollfd signals = {.fd = k->signals, .events = POLLIN};
@@ -307,7 +311,8 @@ static int watch(struct keeper *k)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Opens the notify socket. Its address is abstract; the kernel says which process sends. */
+/* Opens the notify socket. Its address is abstract; the kernel reports the sender's process with
+ * each message. */
 static int open_socket(struct keeper *k)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};

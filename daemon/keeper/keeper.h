@@ -1,19 +1,21 @@
 /*
- * The keeper: a process that starts the daemon, holds duplicates of the descriptors that it names,
- * and starts it again with them when it dies. It is to pwcd what systemd with a descriptor store
- * is, and speaks the same words: sd_notify(3) one way, sd_listen_fds(3) the other.
+ * The keeper: a process that starts the daemon, holds duplicates of descriptors for it, and, when
+ * the daemon dies, starts it again with these descriptors. For pwcd the keeper is the same as
+ * systemd with a descriptor store, and the protocol is the same: the daemon sends sd_notify(3)
+ * messages, and gets descriptors as sd_listen_fds(3) describes.
  *
  *     keeper  --fork, exec: LISTEN_FDS, NOTIFY_SOCKET, FDSTORE-->  pwcd
  *        ^---------- FDSTORE, FDSTOREREMOVE, READY, MAINPID ---------/
  *
- * It maps nothing and reads nothing of what it holds. SIGTERM and SIGINT end the daemon in order,
- * and the keeper with its status; SIGUSR2 is passed on. A keeper that is killed takes the daemon
- * along, which ends in order: nobody would watch it any more.
+ * The keeper does not map or read what it holds. At SIGTERM and SIGINT the daemon ends orderly, and
+ * the keeper exits with the daemon's status; SIGUSR2 is passed to the daemon. When the keeper is
+ * killed, the daemon ends, too, and orderly, because nobody would watch it any more.
  *
- * A daemon that dies is started again at once, one that keeps dying less and less often, up to once
- * a second; what it does not come up with five times in a row is given up, and it starts over.
+ * A daemon that dies is started again at once; after each further death the delay grows, up to a
+ * second. After five starts in a row that did not become ready, the held descriptors are closed,
+ * and the daemon starts without them.
  *
- * Thread: one.
+ * Thread: the keeper's only one.
  */
 #ifndef PWC_KEEPER_KEEPER_H
 #define PWC_KEEPER_KEEPER_H

@@ -1,4 +1,4 @@
-/* Owns the directory's tables and decisions (directory.h). */
+/* Owns the directory's tables and decisions (directory.h). Thread: control. */
 #include "daemon/peering/directory_private.h"
 
 #include <assert.h>
@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DOUBTED (UINT32_C(1) << 30) /* of an entry of `places` */
+#define DOUBTED (UINT32_C(1) << 30) /* a bit of an entry of `places` */
 
-#define PLACES_STEP 1024u /* ranks by which an open job's places grow: a page */
+#define PLACES_STEP 1024u /* an open job's places grow by so many ranks: a page */
 
 void directory_init(struct directory *d, const struct directory_memory *memory, uint32_t node_count,
                     const struct directory_shares *shares)
@@ -38,7 +38,7 @@ bool directory_name_valid(const char *name)
     return directory_text_valid(name, DIRECTORY_NAME_MAX);
 }
 
-/* FNV-1a: spreads names evenly, the same on every machine. */
+/* The hash FNV-1a: it spreads names evenly, and is the same on every machine. */
 static uint32_t hash_of(const struct directory_id *id)
 {
     uint32_t hash = 2166136261u;
@@ -55,8 +55,8 @@ uint32_t directory_home(const struct directory_id *id, uint32_t node_count)
     return hash_of(id) % node_count;
 }
 
-/* The head of the list of jobs with this name's hash. All names of one home have the same remainder
- * modulo the number of nodes, so the quotient chooses the list. */
+/* The head of the list of jobs with this name's hash. All hashes of one home have the same
+ * remainder modulo the number of nodes, so the quotient chooses the list. */
 static uint16_t *first_of(struct directory *d, const struct directory_id *id)
 {
     return &d->first[hash_of(id) / d->node_count % DIRECTORY_JOBS_MAX];
@@ -75,7 +75,7 @@ struct directory_job *directory_job_find(const struct directory *d, const struct
 
 /* ---- shares ---------------------------------------------------------------------------------- */
 
-/* The user's entry, or a free one for it. */
+/* Finds the user's entry, or a free one. */
 static struct directory_user *user_of(struct directory *d, uint32_t uid)
 {
     struct directory_user *free = NULL;
@@ -89,13 +89,13 @@ static struct directory_user *user_of(struct directory *d, uint32_t uid)
     return free; /* there are no more users than jobs */
 }
 
-/* `left`: of what all share. */
+/* Whether the user may take `more`. `left`: what all users together have left. */
 static bool leaves_enough(const struct directory *d, uint64_t held, uint64_t more, uint64_t left)
 {
     return more <= left && (d->shares.alone || held + more <= left - more);
 }
 
-/* Whether the user may have one job more. */
+/* Whether the user may have one more job. */
 static int job_room(const struct directory *d, const struct directory_user *u)
 {
     if (d->used == DIRECTORY_JOBS_MAX)
@@ -122,7 +122,7 @@ bool directory_has_share(const struct directory *d, const struct directory_user 
     return leaves_enough(d, u->bytes, cost, DIRECTORY_BYTES_MAX - d->bytes);
 }
 
-/* Takes memory for this user. NULL: -EDQUOT or -ENOMEM in *rc. */
+/* Takes memory, and charges this user. NULL: *rc is -EDQUOT or -ENOMEM. */
 void *directory_take(struct directory *d, struct directory_user *u, size_t size, uint64_t cost,
                      int *rc)
 {
@@ -146,7 +146,7 @@ void directory_give(struct directory *d, struct directory_user *u, void *memory,
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-/* DIRECTORY_NOWHERE: it is no rank of the job. */
+/* The node of a rank; DIRECTORY_NOWHERE: the rank is not attached. */
 uint32_t directory_node_of(const struct directory_job *job, uint32_t rank)
 {
     uint32_t place = job->places[rank];
@@ -158,8 +158,8 @@ uint32_t directory_node_of(const struct directory_job *job, uint32_t rank)
 static_assert(DIRECTORY_NODES_MAX <= 1u << 16 && DIRECTORY_ENGINES <= 1u << 8,
               "no place reads as DOUBTED, DIRECTORY_NOWHERE or DIRECTORY_LEFT");
 
-/* Makes room for so many ranks of a job, and charges its user. Places behind job->size mean
- * nothing. */
+/* Makes room for `room` ranks of a job, and charges its user. Places from job->size on have no
+ * meaning. */
 static int places_grow(struct directory *d, struct directory_job *job, uint32_t room)
 {
     uint64_t more = (uint64_t)(room - job->room) * sizeof(*job->places);
@@ -188,7 +188,7 @@ static int places_grow(struct directory *d, struct directory_job *job, uint32_t 
     return 0;
 }
 
-/* Has the job have `size` ranks, those that are new at no place. */
+/* Gives the job `size` ranks; the new ones are at DIRECTORY_NOWHERE. */
 static int job_extend(struct directory *d, struct directory_job *job, uint32_t size)
 {
     uint32_t room = size;
@@ -244,7 +244,7 @@ static void job_enter(struct directory *d, struct directory_job *job, const char
     }
 }
 
-/* An entry for a job of this user. */
+/* Begins an entry for a job of this user. */
 static void job_begin(struct directory_job *job, struct directory_user *u, uint32_t uid)
 {
     *job = (struct directory_job){.uid = uid, .user = u};
@@ -261,7 +261,7 @@ static uint64_t draw(const struct directory *d)
     return instance;
 }
 
-/* Begins a job with `size` ranks; `instance` 0: a new one. */
+/* Begins a job with `size` ranks. `instance` 0: draws one. */
 static int job_open(struct directory *d, const struct directory_id *id, enum directory_kind kind,
                     uint32_t size, uint64_t instance, struct directory_job **out)
 {
@@ -284,7 +284,7 @@ static int job_open(struct directory *d, const struct directory_id *id, enum dir
     return 0;
 }
 
-/* Frees what this process has of a job. */
+/* Frees what this process has of a job; an entry of the memory's table stays. */
 static void job_forget(struct directory *d, struct directory_job *job)
 {
     uint64_t cost = (uint64_t)job->room * sizeof(*job->places);
@@ -377,7 +377,7 @@ void directory_inherit(struct directory *d)
     }
 }
 
-/* The common part of a claim and of a process that joins. */
+/* Checks what a claim and a join have in common. */
 static bool place_valid(const struct directory *d, const struct directory_id *id, uint32_t node,
                         uint32_t engine)
 {
@@ -396,7 +396,7 @@ static bool claim_valid(const struct directory *d, const struct directory_id *id
            c->rank < most && (c->size == DIRECTORY_OPEN || c->size <= most);
 }
 
-/* The job that a claim is for, which begins with it where it is not known. */
+/* Finds the job of a claim. A job that is not known begins. */
 static int job_of_claim(struct directory *d, const struct directory_id *id,
                         const struct directory_claim *c, struct directory_job **out)
 {
@@ -417,11 +417,12 @@ static int job_of_claim(struct directory *d, const struct directory_id *id,
     return 0;
 }
 
-/* Notes where a rank is that the job has. */
+/* Notes where one of the job's ranks is. */
 static int place(struct directory_job *job, uint32_t rank, uint32_t node, uint32_t engine)
 {
     if (directory_node_of(job, rank) == DIRECTORY_NOWHERE) {
-        /* A rank that comes again counts its exchanges from 0. */
+        /* A rank that comes again counts its exchanges from 0, so earlier failures mean nothing to
+         * it. */
         if (job->places[rank] == DIRECTORY_LEFT) {
             job->left--;
             memset(job->failures, 0, sizeof(job->failures));
@@ -443,7 +444,7 @@ int directory_claim(struct directory *d, const struct directory_id *id,
     if (rc < 0)
         return rc;
     if (c->rank >= job->size) {
-        /* A job that has given all its ranks itself knows each of them. */
+        /* Where this home has given all ranks, it knows each of them. */
         if (job->kind != DIRECTORY_ADOPTED)
             return -EINVAL;
         rc = job_extend(d, job, c->rank + 1);

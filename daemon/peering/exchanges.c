@@ -1,13 +1,13 @@
-/* Owns the exchanges of the directory's jobs (directory.h). */
+/* Owns the exchanges of the directory's jobs (directory.h). Thread: control. */
 #include "daemon/peering/directory_private.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define PART_COST 32u /* bytes charged for a contribution beside its own */
+#define PART_COST 32u /* bytes charged for a contribution in addition to its length */
 
-/* Takes the table of a gather's parts. */
+/* Makes the table of a gather's contributions. */
 static int gather_parts(struct directory *d, struct directory_job *job, struct directory_gather *g)
 {
     uint64_t table = (uint64_t)job->size * sizeof(*g->parts);
@@ -60,13 +60,13 @@ void directory_gather_copy(const struct directory_gather *gather, uint64_t offse
     }
 }
 
-/* Keeps what a rank gives. */
+/* Keeps a rank's contribution. */
 static int part_take(struct directory *d, struct directory_job *job, struct directory_gather *g,
                      const struct directory_part *part)
 {
     int rc;
 
-    /* A byte more: also an empty part is one. */
+    /* One byte more, so that an empty contribution is not NULL. */
     g->parts[part->rank] =
         directory_take(d, job->user, part->length + 1, part->length + PART_COST, &rc);
     if (rc < 0)
@@ -111,7 +111,7 @@ void directory_gather_note(struct directory *d, const struct directory_job *job,
         return;
     to = &table->results[index];
     atomic_store_explicit(&to->state, DIRECTORY_RESULT_NONE, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* zeroed before anything else changes */
+    atomic_thread_fence(memory_order_release); /* `state` is zero before anything else changes */
     to->sequence = gather->sequence;
     to->length = gather->length;
     if (may_keep(job, gather)) {
@@ -121,7 +121,7 @@ void directory_gather_note(struct directory *d, const struct directory_job *job,
     atomic_store_explicit(&to->state, state, memory_order_release);
 }
 
-/* For nodes that ask for a result that is gone. */
+/* Notes an error for nodes that ask for a result that is lost. */
 static void note_lost(struct directory_job *job, uint32_t sequence)
 {
     const struct directory_gather lost = {.sequence = sequence, .odd_rank = job->size};
@@ -129,7 +129,7 @@ static void note_lost(struct directory_job *job, uint32_t sequence)
     note_gather(job, &lost, -EHOSTDOWN); /* no rank has left */
 }
 
-/* The last result of an inherited job, as if it had been kept. */
+/* Keeps the last result of an inherited job again, or notes that it is lost. */
 void directory_result_inherit(struct directory *d, struct directory_job *job)
 {
     const struct directory_table *table = d->memory->table;
@@ -204,7 +204,7 @@ void directory_gather_fail(struct directory *d, struct directory_job *job,
     directory_gather_close(d, job, gather);
 }
 
-/* Whether the exchange lacks a rank that has left; notes the first such rank. */
+/* Whether a rank has left without a contribution to the exchange; notes the first such rank. */
 static bool waits_for_the_gone(const struct directory_job *job, struct directory_gather *g)
 {
     for (uint32_t i = 0; i < job->size; i++)

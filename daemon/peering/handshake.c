@@ -1,4 +1,4 @@
-/* Owns every decision of the handshake between daemons (handshake.h). */
+/* Owns every decision of the handshake between daemons (handshake.h). Thread: control. */
 #include "daemon/peering/handshake.h"
 
 #include <errno.h>
@@ -65,8 +65,8 @@ int handshake_greet(struct handshake *h, const uint8_t *bytes, size_t size)
     return 0;
 }
 
-/* Checks the greeting before anything is proven: what could never work is refused with a clear
- * reason. */
+/* Checks the nodes in a greeting before anything is proven, so that a link that could never work is
+ * refused with a clear reason. */
 static int check_identity(struct handshake *h, const struct handshake_greeting *g)
 {
     const struct handshake_identity *self = h->self;
@@ -148,7 +148,7 @@ static int check_terms(struct handshake *h, const struct handshake_greeting *g)
     return 0;
 }
 
-/* Makes the key of proofs and seals. A share that yields no key is an attack. */
+/* Makes the key of proofs and seals. Only an attacker sends a share that gives no key. */
 static int agree(struct handshake *h, const struct handshake_greeting *g)
 {
     uint8_t point[crypto_scalarmult_BYTES];
@@ -197,7 +197,8 @@ int handshake_greeted(struct handshake *h, const struct handshake_greeting *thei
     return 0;
 }
 
-/* One key derivation for all: HMAC(key, purpose, role, initiator's greeting, responder's). */
+/* Derives proofs and the seal's key: HMAC(key, purpose, role, initiator's greeting, responder's
+ * greeting). */
 static void derive(const struct handshake *h, const char *purpose, uint32_t role,
                    uint8_t out[HANDSHAKE_MAC_BYTES])
 {

@@ -1,16 +1,17 @@
-/* Owns the names that ranks publish, and the ranks that wait for one (names.h). */
+/* Owns the names that ranks publish, and the ranks that wait for a name (names.h). Thread:
+ * control. */
 #include "daemon/peering/names.h"
 
 #include <errno.h>
 #include <string.h>
 #include "daemon/peering/directory_private.h"
 
-/* The names of a job, from the first one on. Owned by the job. */
+/* The names of a job, made when the first name or waiter comes. Owned by the job. */
 struct directory_names {
-    struct directory_published *entries;      /* in the memory's table, or taken */
+    struct directory_published *entries;      /* in the memory's table, or from `take` */
     uint32_t hashes[DIRECTORY_PUBLISHED_MAX]; /* of the names; 0: the entry is free */
     uint32_t count;
-    struct names_waiter *waiters; /* list, the first to come in front */
+    struct names_waiter *waiters; /* list, in the order in which they came */
     uint32_t waiting;
 };
 
@@ -19,7 +20,7 @@ bool names_valid(const char *name)
     return directory_text_valid(name, DIRECTORY_PUBLISHED_NAME);
 }
 
-/* FNV-1a, never 0. */
+/* The hash FNV-1a, but never 0. */
 static uint32_t hash_of(const char *name)
 {
     uint32_t hash = 2166136261u;
@@ -39,7 +40,7 @@ uint32_t names_count(const struct directory_job *job)
     return job->names ? job->names->count : 0;
 }
 
-/* The job's names, made where it has none. */
+/* The job's names; makes them where the job has none. */
 static struct directory_names *names_of(struct directory *d, struct directory_job *job, int *rc)
 {
     struct directory_table *table = d->memory->table;
@@ -73,7 +74,7 @@ static struct directory_published *find(const struct directory_names *n, const c
     return NULL;
 }
 
-/* A job whose rank is attached on that node, or NULL. */
+/* Finds the job, if its rank is attached on that node; else NULL. */
 static struct directory_job *job_of_rank(const struct directory *d, const struct directory_id *id,
                                          uint32_t rank, uint32_t node)
 {
@@ -91,7 +92,7 @@ static void entry_drop(struct directory *d, struct directory_job *job,
     directory_discharge(d, job->user, sizeof(*entry));
 }
 
-/* A free entry, charged to the user. */
+/* Takes a free entry, and charges the user. */
 static struct directory_published *entry_take(struct directory *d, struct directory_job *job,
                                               const char *name, int *rc)
 {
@@ -134,7 +135,7 @@ int names_publish(struct directory *d, const struct directory_id *id, const stru
     if (!entry)
         return rc;
     atomic_store_explicit(&entry->state, 0, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release); /* zeroed before anything else changes */
+    atomic_thread_fence(memory_order_release); /* `state` is zero before anything else changes */
     entry->rank = item->rank;
     memset(entry->name, 0, sizeof(entry->name));
     memcpy(entry->name, item->name, strlen(item->name));
@@ -264,7 +265,8 @@ void directory_names_rank_left(struct directory *d, struct directory_job *job, u
             at = &(*at)->next;
 }
 
-/* Whether an entry of the table can be served: its name ends, and its publisher is attached. */
+/* Whether an entry of the table is valid: its name has a terminator, and its publisher is
+ * attached. */
 static bool entry_stands(const struct directory_job *job, const struct directory_published *entry)
 {
     uint32_t state = atomic_load_explicit(&entry->state, memory_order_acquire);
@@ -281,7 +283,7 @@ void directory_names_inherit(struct directory *d, struct directory_job *job)
     struct directory_names *n;
     int rc;
 
-    /* Only these: to read an entry that was never used takes a page for it. */
+    /* Read only entries that were used: to read another one would allocate its page. */
     for (uint32_t i = 0; i < end && i < DIRECTORY_PUBLISHED_MAX; i++) {
         if (!entry_stands(job, &entries[i])) {
             if (atomic_load_explicit(&entries[i].state, memory_order_relaxed) != 0)
@@ -290,7 +292,7 @@ void directory_names_inherit(struct directory *d, struct directory_job *job)
         }
         n = names_of(d, job, &rc);
         if (!n)
-            return; /* their nodes announce them again */
+            return; /* the publishers' nodes announce the names again */
         n->hashes[i] = hash_of(entries[i].name);
         n->count++;
         directory_charge(d, job->user, sizeof(entries[i]));

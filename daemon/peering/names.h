@@ -1,12 +1,13 @@
 /*
  * The names that ranks of a job publish, with up to 1 KiB of data each, at the job's home.
  *
- * A name belongs to the rank that has published it, and goes with that rank. Where the directory
- * has a table, names stand in it, so that a home that is started anew knows them. Ranks may wait
- * for a name to be published; these waiters do not outlive the process, and their nodes ask again.
+ * A name belongs to the rank that has published it, and is removed when that rank leaves. Where the
+ * directory has a table, names are in it, so that a home that is started anew knows them. Ranks may
+ * wait for a name to be published; these waiters do not outlive the process, and their nodes ask
+ * again.
  *
- * Pure, as the directory is. Names, entries of waiters and 4 KiB for a job that has any are charged
- * to the job's user. Thread: that of the directory's owner (control).
+ * Pure, as the directory is. The job's user is charged for names, for entries of waiters, and 4 KiB
+ * for a job that has any of these. Thread: the thread that owns the directory (control).
  */
 #ifndef PWC_PEERING_NAMES_H
 #define PWC_PEERING_NAMES_H
@@ -17,13 +18,13 @@
 
 /* A name and its data, as its publisher's node sends it. */
 struct names_item {
-    uint32_t rank, node; /* of the publisher */
+    uint32_t rank, node; /* the publisher's */
     const char *name;
     const uint8_t *data;
     uint32_t length;
 };
 
-/* A rank that looks for a name until it is there. */
+/* A rank that waits until a name is published. */
 struct names_waiter {
     struct names_waiter *next;
     uint32_t rank, node;
@@ -31,7 +32,7 @@ struct names_waiter {
     char name[DIRECTORY_PUBLISHED_NAME];
 };
 
-/* Whether a name is fit to be published: 1 to 63 printable characters without spaces. */
+/* Whether a name may be published: 1 to 63 printable characters without spaces. */
 bool names_valid(const char *name);
 
 /* Publishes a name, or replaces the data that the same rank has published under it. -EINVAL: name
@@ -43,7 +44,7 @@ int names_publish(struct directory *d, const struct directory_id *id,
 /* Takes a name back. -ENOENT: it is not this rank's. */
 int names_unpublish(struct directory *d, const struct directory_id *id,
                     const struct names_item *item);
-/* NULL: nobody has published the name. */
+/* Finds a name; NULL: nobody has published it. */
 const struct directory_published *names_find(const struct directory *d,
                                              const struct directory_id *id, const char *name);
 uint32_t names_data_length(const struct directory_published *published);
@@ -52,14 +53,15 @@ uint32_t names_data_length(const struct directory_published *published);
  * -ENOSPC: too many wait; -EDQUOT, -ENOMEM. */
 int names_wait(struct directory *d, const struct directory_id *id,
                const struct names_waiter *waiter);
-/* Takes a waiter for the name out, into *out. False: there is none left. */
+/* Removes one waiter for the name, and copies it to *out. False: none is left. */
 bool names_next_waiter(struct directory *d, const struct directory_id *id, const char *name,
                        struct names_waiter *out);
-/* A node's question has ended; NAMES_ANY_COOKIE: all of the node's have. */
+/* Removes the waiter of a node's question that has ended; NAMES_ANY_COOKIE: all waiters of the
+ * node. */
 #define NAMES_ANY_COOKIE UINT64_MAX
 void names_waits_no_longer(struct directory *d, const struct directory_id *id, uint32_t node,
                            uint64_t cookie);
-/* A node's link is new, or the node is given up: nobody there waits, until the node asks again. */
+/* Removes all waiters of a node whose link is new, or that is given up. The node may ask again. */
 void names_node_waits_no_longer(struct directory *d, uint32_t node);
 /* How many names a job has. */
 uint32_t names_count(const struct directory_job *job);

@@ -1,4 +1,4 @@
-/* Owns how frames between daemons are sealed and opened (seal.h). */
+/* Owns how frames between daemons are sealed and opened (seal.h). Thread: control. */
 #include "daemon/peering/seal.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ int seal_open(struct seal *s, const uint8_t *frame, size_t size)
     uint64_t counter = s->received + 1;
     size_t n = 0;
 
-    /* The next counter is known, so the head before the MAC can only have one form. */
+    /* The next counter is known, so the bytes before the MAC can only have one value. */
     expected[n++] = TAG_COUNTER;
     n += put_varint(expected + n, counter);
     expected[n++] = TAG_MAC;

@@ -1,17 +1,18 @@
 /*
- * Sealed frames between two daemons: a counter and a MAC in front of each, after the handshake.
+ * Sealed frames between two daemons, after the handshake: each frame has a counter and a MAC in
+ * front of its body.
  *
  *     0x08 | counter, varint | 0x12 0x20 | MAC, 32 bytes | body
  *
- * That is a PeerFrame of control.proto whose fields 1 and 2 come first. The MAC is
- * HMAC-SHA-512-256 over the sender's role, the counter and the body as it stands in the frame, so
- * nothing of a frame is parsed before it has been authenticated. Each direction counts from 1
- * without a gap: a frame that is replayed, reflected, lost or out of place does not open.
+ * Together this is a PeerFrame of control.proto whose fields 1 and 2 come first. The MAC is
+ * HMAC-SHA-512-256 over the sender's role, the counter and the bytes of the body, so no part of a
+ * frame is parsed before the frame is authenticated. Each direction counts from 1 without a gap: a
+ * frame that is replayed, reflected or out of order, or that follows a lost one, is refused.
  *
- * Pure: no clock, socket or allocation. Thread: that of the struct's owner.
+ * Pure: no clock, socket or allocation. Thread: the thread that owns the struct (control).
  */
-#ifndef PWC_ENGINE_SEAL_H
-#define PWC_ENGINE_SEAL_H
+#ifndef PWC_PEERING_SEAL_H
+#define PWC_PEERING_SEAL_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +24,7 @@
 /* Both directions of one connection. */
 struct seal {
     uint8_t key[SEAL_KEY_BYTES];
-    uint8_t role; /* ours; the other has the other one: enum handshake_role */
+    uint8_t role; /* our role, enum handshake_role; the other side has the other role */
     uint64_t sent;
     uint64_t received;
 };

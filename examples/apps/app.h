@@ -26,17 +26,17 @@ struct app {
 };
 
 /*
- * Reads `[--cpu A,B...] [--size N] [--rounds N]`, and pins rank r to the processor in place r of
- * the list, which repeats. `app` has the defaults. False after a message.
+ * Reads `[--cpu A,B...] [--size N] [--rounds N]` into `app`, which holds the defaults. Pins rank r
+ * to the processor at place r of the list; the list repeats. Returns false after a message.
  */
 bool app_parse(struct app *app, int argc, char **argv);
 
-/* Called after each round, counted from 0, where the time is measured. */
+/* Takes the time; a rank calls this after each round. Rounds are counted from 0. */
 void app_round(struct app *app, uint32_t round);
 
 /*
- * One JSON line with the time of a round and the rate of `work` done in each round; for the rank
- * that measures.
+ * Prints one JSON line: the time of a round, and the rate, where each round does `work`. The rank
+ * that reports calls this.
  */
 void app_report(const struct app *app, const char *unit, double work);
 

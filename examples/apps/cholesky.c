@@ -1,9 +1,9 @@
 /*
- * A Cholesky factorization in tiles of 32 x 32, as tasks: a rank computes a tile when those that it
- * needs are there, and tiles come in any order from any rank. A tile is put to its place at the
- * target, and the tag of its notification says which one it is: one request, for any rank and any
- * tag, waits for all of them, and no tile is copied on its way. Each tile spreads along a binary
- * tree of ranks, forwarded as soon as it has come.
+ * A Cholesky factorization in tiles of 32 x 32, as tasks: a rank computes a tile when the tiles
+ * that it needs are there, and tiles arrive in any order from any rank. A tile is put directly to
+ * its place at the target, and the tag of its notification says which tile it is. So one request,
+ * for any rank and any tag, waits for all tiles, and no tile is copied on its way. Each tile
+ * spreads along a binary tree of ranks: each rank forwards the tile as soon as it has arrived.
  *
  *     pwcrun --nodes 2 -n 2 -- ./cholesky [--size ROWS_OF_TILES] [--rounds N] [--cpu A,B]
  */
@@ -15,11 +15,11 @@
 struct cholesky {
     struct team team;
     struct tiles tiles;
-    pwc_request *any;     /* waits for a tile, whichever comes */
-    pwc_request *sent[2]; /* tiles under way from the one and from the other copy */
+    pwc_request *any;     /* waits for the next tile, whichever it is */
+    pwc_request *sent[2]; /* for each of the two copies: the puts of its tiles */
 };
 
-/* Sends to the next ranks of the tree of the tile's owner. */
+/* Sends a tile to this rank's children in the tree whose root is the tile's owner. */
 static void forward(struct cholesky *c, uint32_t owner, uint32_t tag)
 {
     uint32_t children[2], count = tiles_children(&c->tiles, owner, children);
@@ -27,7 +27,8 @@ static void forward(struct cholesky *c, uint32_t owner, uint32_t tag)
     for (uint32_t i = 0; i < count; i++)
         team_put(&c->team, children[i], tag * TILE_BYTES, tiles_at(&c->tiles, tag), TILE_BYTES, tag,
                  c->sent[tiles_copy(&c->tiles, tag)]);
-    /* Where the daemon shares this processor, the tile leaves before the next one is computed. */
+    /* A daemon that shares this processor can now send the tile, before the next one is computed.
+     */
     if (count > 0)
         sched_yield();
 }
@@ -39,7 +40,7 @@ static void receive(struct cholesky *c)
     forward(c, tiles_arrived(&c->tiles, tag), tag);
 }
 
-/* A tile of this rank is computed. The last row is for its owner alone. */
+/* Sends a tile that this rank has computed. Other ranks need no tile of the last row. */
 static void spread(struct cholesky *c, uint32_t m, uint32_t tag)
 {
     if (m < c->tiles.rows - 1)

@@ -5,10 +5,10 @@
  *
  *     pwcrun --nodes 2 -n 4 -- ./conjugate [blocking] [--size N] [--rounds N] [--cpu A,B]
  *
- * With `blocking` it is waited for before the product, to compare.
+ * With `blocking` the rank waits for the sum before the product, for comparison.
  *
- * A round is a solution of the whole. Edge rows stand in one of two places in turn: a rank that has
- * the sum of an iteration knows that all others have used the rows of the iteration before.
+ * A round solves the whole equation once. Two places for edge rows are used in turn: a rank that
+ * has the sum of an iteration knows that all others have used the rows of the iteration before.
  */
 #include "examples/apps/poisson.h"
 #include "examples/apps/team.h"
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FROM_ABOVE = 0, FROM_BELOW = 1, SIDES }; /* tags, and which row of two */
+enum { FROM_ABOVE = 0, FROM_BELOW = 1, SIDES }; /* tags, and places of the two edge rows */
 enum { TURNS = 2 };
 
 struct solver {
@@ -26,12 +26,13 @@ struct solver {
     struct team team;
     struct poisson poisson;
     pwc_team *all;
-    pwc_request *summed, *sent, *above, *below; /* NULL: no rank there */
+    pwc_request *summed, *sent, *above, *below; /* above, below: NULL where there is no rank */
     double sums[POISSON_SUMS], total[POISSON_SUMS];
-    uint32_t turn; /* of the places for edge rows */
+    uint32_t turn; /* says which places for edge rows are in use */
 };
 
-/* A row of a rank's region: two from above and below in each of two turns, then its own strip. */
+/* Where an edge row is in a region: for each of two turns the region has a row from above and a row
+ * from below, and after these the rank's own strip. */
 static size_t row_offset(const struct solver *s, int from, uint32_t turn)
 {
     return (turn % TURNS * SIDES + (size_t)from) * s->app.size * sizeof(double);
@@ -98,7 +99,7 @@ static void solve(struct solver *s, bool blocking)
         multiply(s);
         if (!blocking)
             wait_for(s->summed);
-        wait_for(s->sent); /* the strip's edges change now */
+        wait_for(s->sent); /* the next step changes the strip's edges */
     } while (poisson_step(&s->poisson, s->total));
 }
 

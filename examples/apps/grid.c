@@ -38,7 +38,7 @@ const double *grid_row(struct grid *grid, uint32_t i)
     double north_west = first ? above[0] : grid->left[i - 1];
 
     for (uint32_t j = first; j < grid->columns; j++) {
-        west += above[j] - north_west; /* so one addition waits for the cell before */
+        west += above[j] - north_west; /* so only one addition depends on the cell before */
         north_west = above[j];
         row[j] = west;
     }
@@ -64,12 +64,12 @@ static void serial_row(double *row, uint32_t width, double first)
     }
 }
 
-/* All numbers are whole, and so exact. */
+/* Compares exactly, because all numbers are whole. */
 static bool same(const struct grid *grid, uint32_t i, const double *row)
 {
     const double *mine = grid->cells + (size_t)i * grid->columns;
     const double *wanted = row + (size_t)grid->rank * grid->columns;
-    /* The last thing that rank 0 does is to prepare a round that does not come. */
+    /* After the last round, rank 0 has prepared one more in its cell (0,0). */
     uint32_t first = grid->rank == 0 && i == 0;
 
     for (uint32_t j = first; j < grid->columns; j++)

@@ -34,13 +34,13 @@ bool grid_open(struct grid *grid, uint32_t rank, uint32_t ranks, uint32_t column
 void grid_close(struct grid *grid);
 
 /*
- * Computes row `i` (1 to GRID_ROWS - 1) when left[i] is there, on rank 0 always. What it returns is
- * the row's last cell, for left[i] of the rank at the right, and stays untouched until the next
- * round; in the last row of the last rank that is the corner.
+ * Computes row `i` (1 to GRID_ROWS - 1); left[i] must be there, except on rank 0. Returns the row's
+ * last cell, which belongs into left[i] of the rank at the right, and does not change until the
+ * next round. In the last row of the last rank this cell is the corner.
  */
 const double *grid_row(struct grid *grid, uint32_t i);
 
-/* Rank 0, when the corner is in left[0]: prepares the next round. */
+/* Prepares the next round; rank 0 calls it when the corner is in left[0]. */
 void grid_wrap(struct grid *grid);
 
 /* Whether the block equals what `rounds` rounds of a serial computation of the whole grid give.

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The residual, from the first to the last. Rounding stops this form of the method above 1e-10 on
- * large grids. */
+/* The last residual divided by the first. On large grids, rounding keeps this form of the method
+ * above 1e-10. */
 #define REDUCED 1e-8
-#define NEAR    1e-6 /* two solutions, in parts of the greatest value */
-#define LASTING 20u  /* iterations for each column, at most: some 3 are needed */
+#define NEAR    1e-6 /* most that two solutions may differ by, relative to the greatest value */
+#define LASTING 20u  /* most iterations for each column; about 3 are needed */
 
 enum { X, R, P, S, Z, Q, VECTORS };
 
@@ -24,7 +24,7 @@ static double *vector(const struct poisson *p, int which)
     return p->vectors + which * cells(p);
 }
 
-/* The first row of a rank's strip; of the rank after the last: all rows. */
+/* The first row of a rank's strip; for the rank after the last one, the number of all rows. */
 static uint32_t first_row(uint32_t size, uint32_t rank, uint32_t ranks)
 {
     return (uint32_t)((uint64_t)size * rank / ranks);
@@ -50,7 +50,7 @@ void poisson_close(struct poisson *p)
     free(p->vectors);
 }
 
-/* The right side at a cell of the grid, from 0 on; 0 beside it. */
+/* The right side of the equation at a cell, counted from 0; 0 for cells beside the grid. */
 static double right_side(const struct poisson *p, int64_t row, int64_t column)
 {
     int64_t size = p->columns;
@@ -60,7 +60,8 @@ static double right_side(const struct poisson *p, int64_t row, int64_t column)
     return 1 + (double)((row * 7 + column * 13) % 17) / 17;
 }
 
-/* A row with its neighbours above and below, NULL at the edge, where the solution is 0. */
+/* Multiplies one row by the matrix. `above` and `below` are the rows beside it, or NULL at the
+ * grid's edge, where the solution is 0. */
 static void apply_row(double *to, const double *row, const double *above, const double *below,
                       uint32_t columns)
 {
@@ -117,7 +118,7 @@ void poisson_apply(struct poisson *p, const double *above, const double *below)
     apply(p, vector(p, Q), p->w, above, below);
 }
 
-/* All vectors of an iteration in one pass. */
+/* Updates all vectors of an iteration in one pass. */
 static void update(struct poisson *p, double alpha, double beta)
 {
     double *x = vector(p, X), *r = vector(p, R), *d = vector(p, P), *s = vector(p, S);
@@ -154,7 +155,7 @@ bool poisson_step(struct poisson *p, const double sums[POISSON_SUMS])
     return true;
 }
 
-/* One rank with the whole grid. */
+/* Solves the whole grid on this rank alone. */
 static bool solve_alone(struct poisson *whole, uint32_t size, double *w)
 {
     double sums[POISSON_SUMS];

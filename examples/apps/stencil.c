@@ -6,8 +6,9 @@
  *
  *     pwcrun --nodes 2 -n 2 -- ./stencil [--size COLUMNS] [--rounds N] [--cpu A,B]
  *
- * A cell's place at its target is that of its row, so a rank may run ahead by as many rows as a
- * round has. A round begins with the corner of the previous one, when nobody reads a cell any more.
+ * The target has a place for the cell of each row, so a rank may run ahead by all rows of a round.
+ * A round begins with the corner of the previous round: by then no rank reads the cells of that
+ * round any more.
  */
 #include "examples/apps/grid.h"
 #include "examples/apps/team.h"

@@ -21,10 +21,10 @@ struct sums {
     uint32_t rank, ranks;
     uint32_t count;    /* numbers in a vector */
     uint32_t parent;   /* of all but rank 0 */
-    uint32_t first;    /* child; the others have the numbers after it */
+    uint32_t first;    /* rank of the first child; the others have the ranks after it */
     uint32_t children; /* 0 at leaves */
     uint32_t place;    /* among its parent's children */
-    double *own;       /* a vector; lent, as the next */
+    double *own;       /* a vector; the caller lends it, and `inbox` */
     double *inbox;     /* SUMS_ARITY vectors: a place for each child's */
 };
 
@@ -38,7 +38,7 @@ void sums_contribute(struct sums *sums, uint32_t round);
 /* Adds the inbox to `own`, when the vectors of all children are there. */
 void sums_add(struct sums *sums);
 
-/* Rank 0: whether `own` is what a serial loop over all ranks gives; says what differs. */
+/* On rank 0: whether `own` is what a serial loop over all ranks gives. Prints a difference. */
 bool sums_check(const struct sums *sums, uint32_t round);
 
 #endif

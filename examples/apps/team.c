@@ -13,7 +13,7 @@ int team_check(const char *call, int rc)
     return rc;
 }
 
-/* Local events are not asked for: only a put that failed has one. */
+/* Handles local events. With PWC_NO_LCE only a put that failed has one. */
 static void check_end(pwc_ctx *ctx, const struct pwc_event *event, void *argument)
 {
     (void)ctx;

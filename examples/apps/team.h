@@ -1,7 +1,7 @@
 /*
- * Code that the applications share over libpwc: every rank with a window onto the memory of all
- * others, and two steps, a put with a notification and a wait for notifications. A call that fails
- * ends the program with a message.
+ * Code that the applications share over libpwc. Each rank has a window onto the memory of all
+ * others, and does two things: it puts with a notification, and waits for notifications. A call
+ * that fails ends the program with a message.
  */
 #ifndef EXAMPLES_APPS_TEAM_H
 #define EXAMPLES_APPS_TEAM_H
@@ -15,7 +15,7 @@ struct team {
     pwc_client *client;
     pwc_ctx *ctx;
     pwc_region *region;
-    pwc_window *window; /* all regions */
+    pwc_window *window; /* the regions of all ranks */
     void *memory;       /* of this rank's region */
 };
 
@@ -28,19 +28,20 @@ void team_open(struct team *team, struct app *app, int argc, char **argv);
 /* Makes a region on each rank, and the window; every rank calls it. */
 void team_share(struct team *team, size_t bytes);
 
-/* Puts `len` bytes at `off` into a rank's region, and notifies that rank with the tag. More than
- * pwc_packed_max bytes must stand in this rank's region, and stay there until `sent` has ended;
- * with fewer it may be NULL. */
+/* Puts `len` bytes at `off` into a rank's region, and notifies that rank with the tag. If there are
+ * more than pwc_packed_max bytes, they must be in this rank's region, and stay unchanged until
+ * `sent` has ended; with fewer bytes `sent` may be NULL. */
 void team_put(struct team *team, uint32_t to, uint64_t off, const void *src, size_t len,
               uint32_t tag, pwc_request *sent);
 
 /* A request for `count` notifications: from a rank or PWC_ANY_RANK, with a tag or PWC_ANY_TAG. */
 pwc_request *team_request(struct team *team, uint32_t from, uint32_t tag, uint32_t count);
 
-/* Waits for what the request asks for, once more; the tag of the last notification. */
+/* Starts the request once more, and waits for it. Returns the tag of the last notification. */
 uint32_t team_wait(pwc_request *request);
 
-/* Every rank has checked its part: rank 0 reports, and all end. The exit status. */
+/* Every rank calls this when it has checked its part. Rank 0 reports if all parts are right, and
+ * all ranks detach. Returns the exit status. */
 int team_end(struct team *team, const struct app *app, bool right, const char *unit, double work);
 
 #endif

@@ -38,7 +38,7 @@ uint64_t tiles_bytes(uint32_t rows)
     return 2ull * tiles_of_copy(rows) * TILE_BYTES;
 }
 
-/* Each round has another matrix: with this factor, a power of 4, so that L has one of 2. */
+/* Each round multiplies the matrix by another power of 4; so L is multiplied by a power of 2. */
 static double scale(uint32_t round)
 {
     return (double)(1u << (round % 4 * 2));
@@ -180,7 +180,7 @@ static void trsm(double *c, const double *d)
     transpose(c, t);
 }
 
-/* A tile minus what the columns at its left give. */
+/* Fills a tile, and subtracts the products of the tiles at its left. */
 static uint32_t update(struct tiles *tiles, uint32_t m, uint32_t k)
 {
     uint32_t tag = tiles_tag(tiles, m, k);

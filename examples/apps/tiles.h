@@ -1,6 +1,6 @@
 /*
- * The Cholesky factorization A = L * L^T of a matrix in tiles of 32 x 32, left-looking: what one
- * rank computes, and who needs it.
+ * The Cholesky factorization A = L * L^T of a matrix in tiles of 32 x 32, left-looking: which tiles
+ * a rank computes, and which ranks need them.
  *
  *            k=0   1    2    3
  *     m=0   +----+                      tile (m,k), with k up to m, becomes that tile of L;
@@ -14,8 +14,8 @@
  *           +----+----+----+----+
  *
  * Rounds alternate between two copies of the tiles. A rank ends a round when it has every tile that
- * is sent in it, so the others have begun that round by then, and have ended the previous one: a
- * tile of the next round meets nobody who still reads its place.
+ * is sent in this round. By then all other ranks have begun the round, and have ended the previous
+ * one: so no rank still reads a place where a tile of the next round is put.
  */
 #ifndef EXAMPLES_APPS_TILES_H
 #define EXAMPLES_APPS_TILES_H
@@ -31,14 +31,15 @@
 struct tiles {
     uint32_t rank, ranks;
     uint32_t rows;    /* of tiles, more than `ranks` */
-    uint32_t round;   /* that is computed */
+    uint32_t round;   /* the round that is being computed */
     uint32_t missing; /* tiles of this round that others still have to send */
     double *memory;   /* two copies of all tiles; lent */
-    double *first;    /* column of the matrix, before it is factored; owned */
+    double *first;    /* first column of tiles of the matrix, not yet factored; owned */
     uint32_t *there;  /* by tag: the last round whose tile is there, plus 1; owned */
 };
 
-/* A tile's number in `memory`, and the tag of its message, which says the copy too. */
+/* A tile's number in `memory`, which includes the copy; also the tag with which the tile is sent.
+ */
 uint32_t tiles_tag(const struct tiles *tiles, uint32_t m, uint32_t k);
 uint32_t tiles_tags(const struct tiles *tiles);               /* how many there are */
 uint32_t tiles_copy(const struct tiles *tiles, uint32_t tag); /* in which copy it stands, 0 or 1 */
@@ -56,11 +57,11 @@ void tiles_close(struct tiles *tiles);
 
 void tiles_begin(struct tiles *tiles, uint32_t round);
 
-/* A tile of another rank is in its place, with this tag. Returns its owner. */
+/* Notes that the tile of another rank with this tag is in its place. Returns its owner. */
 uint32_t tiles_arrived(struct tiles *tiles, uint32_t tag);
 bool tiles_there(const struct tiles *tiles, uint32_t m, uint32_t k);
 
-/* Compute a tile of this rank, when all that it needs is there; they return its tag. */
+/* Both compute a tile of this rank, when all tiles that it needs are there, and return its tag. */
 uint32_t tiles_diagonal(struct tiles *tiles, uint32_t k);
 uint32_t tiles_panel(struct tiles *tiles, uint32_t m, uint32_t k);
 
@@ -70,7 +71,7 @@ uint32_t tiles_panel(struct tiles *tiles, uint32_t m, uint32_t k);
  */
 uint32_t tiles_children(const struct tiles *tiles, uint32_t owner, uint32_t children[2]);
 
-/* Whether the tiles of the last round are those of a serial factorization; says what differs. */
+/* Whether the tiles of the last round are those of a serial factorization. Prints a difference. */
 bool tiles_check(const struct tiles *tiles);
 
 /* Multiplications and additions of a factorization. */

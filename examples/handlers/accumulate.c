@@ -1,5 +1,5 @@
-/* Multiplies the region, complex numbers of two doubles, by those that are put to it (the paper's
- * accumulate). With `pong` the products go back to the origin. */
+/* Multiplies the complex numbers in the region, two doubles each, by the numbers that are put there
+ * (accumulate in the sPIN paper). With `pong` the products are put back to the origin. */
 #include <pwc/handler.h>
 
 struct accumulate {
@@ -10,7 +10,7 @@ PWC_HANDLER int payload(const struct pwc_h_packet *p, struct accumulate *s)
 {
     unsigned char *sums = pwc_h_host(p->place);
 
-    /* Run again since there was no room to send, the numbers are multiplied already. */
+    /* When this run repeats one that had no room to send, the numbers are multiplied already. */
     if (!(p->flags & PWC_H_RERUN))
         pwc_h_accumulate(sums, p->data, p->length / 16, PWC_C128, PWC_PROD);
     if (s->pong && p->source != PWC_H_NONE &&

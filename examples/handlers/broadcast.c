@@ -1,18 +1,19 @@
-/* A broadcast that outlives dead nodes (the paper's, after Angskun et al.): each rank passes on the
- * first copy that it gets, and drops the others. With the ranks 1, 2, 4, ... further on as targets,
- * all others are reached while fewer than log2 of the ranks are dead. Broadcasts are numbered from
- * 1 by the put's id, and come one after another. */
+/* A broadcast that reaches all live ranks although some are dead (the sPIN paper's, after Angskun
+ * et al.): each rank sends the first copy that it gets to its targets, and drops other copies. The
+ * targets are the ranks 1, 2, 4, ... further on; so all live ranks are reached while fewer than
+ * log2(number of ranks) are dead. Broadcasts follow one another. The put's id numbers them from 1.
+ */
 #include <pwc/handler.h>
 
 struct broadcast {
-    uint64_t last;    /* the broadcast that came last */
+    uint64_t last;    /* number of the last broadcast that arrived */
     uint64_t targets; /* of the offload */
 };
 
 PWC_HANDLER int header(const struct pwc_h_packet *p, struct broadcast *s)
 {
-    /* After its daemon's death the first copy finds its own number. A second copy may do so too: it
-     * is passed on again, and dropped by all who get it. */
+    /* When the handler runs again because the daemon died, `last` may be this copy's own number. A
+     * second copy may find that, too: then it is passed on, and dropped by all that get it. */
     int again = p->flags & PWC_H_RERUN && p->id == s->last;
 
     if (p->id <= s->last && !again)
@@ -26,6 +27,6 @@ PWC_HANDLER int payload(const struct pwc_h_packet *p, struct broadcast *s)
     pwc_h_copy(pwc_h_host(p->place), p->data, p->length);
     for (uint64_t i = 0; i < s->targets; i++)
         if (pwc_h_put((uint32_t)i, p->place, p->data, p->length, p->id, 0) == PWC_H_EAGAIN)
-            return PWC_H_AGAIN; /* none has left: the next run sends them all */
+            return PWC_H_AGAIN; /* no put of this run leaves: the next run sends them all */
     return PWC_H_SUCCESS;
 }

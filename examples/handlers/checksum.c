@@ -1,7 +1,7 @@
 /*
- * A block comes back as its checksum. The request is a Long of any length: its payload stands in
- * the region when the handlers run on it, packet by packet, and the reply has the sum of all of it.
- * The parts of the sum may be added in any order.
+ * Answers a block with its checksum. The request is a Long of any length: its payload is in the
+ * region when the handlers run on it, packet by packet, and the reply has the sum over all packets.
+ * The packets may be added in any order.
  */
 #include <pwc/handler.h>
 

@@ -1,6 +1,6 @@
-/* SELECT name FROM rows WHERE id = ...: a request has the id that is looked for, and which rows;
- * the reply has only the names that match (the paper's conditional read). The rows are the region.
- */
+/* SELECT name FROM rows WHERE id = ...: a request says which id to look for, and in which rows; the
+ * reply has only the names that match (conditional read in the sPIN paper). The region is an array
+ * of rows. */
 #include <pwc/handler.h>
 
 struct row {
@@ -15,7 +15,8 @@ struct conditional_read {
     char names[REPLY_ROWS][24];
 };
 
-/* Arguments: id, first row, rows. The reply's: how many match, and the row to go on from. */
+/* Arguments of a request: id, first row, number of rows. Arguments of the reply: how many rows
+ * match, and the row to continue from. */
 PWC_HANDLER int header(const struct pwc_h_packet *p, struct conditional_read *s)
 {
     const uint64_t *args = p->header;

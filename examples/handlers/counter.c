@@ -1,5 +1,5 @@
-/* The first handler: counts the puts that arrive, and their bytes. The puts themselves are placed
- * as usual. State: two words. */
+/* The simplest handler: counts the puts that arrive, and their bytes. The puts themselves are
+ * placed as usual. The handler's state is two words. */
 #include <pwc/handler.h>
 
 struct counter {

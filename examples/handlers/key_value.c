@@ -1,5 +1,5 @@
-/* A table of keys and values in the region: insert, get and delete by messages (the paper's
- * key-value store). A walk that takes more than a few steps is left to the client. */
+/* A table of keys and values in the region: insert, get and delete by messages (the key-value store
+ * of the sPIN paper). A search that takes more than STEPS slots is left to the client. */
 #include <pwc/handler.h>
 
 enum { VALUE_MAX = 48, STEPS = 8 };
@@ -29,7 +29,8 @@ static int reply(uint64_t found, const void *value, uint64_t length)
     return pwc_h_reply(&found, 1, value, length) == PWC_H_EAGAIN ? PWC_H_AGAIN : PWC_H_DROP;
 }
 
-/* The key's slot; or, with *end set, where it may be put, NULL if the walk is too long. */
+/* Returns the key's slot. Where there is none, sets *end, and returns the slot where the key may be
+ * put. Returns NULL if the search is too long. */
 static struct slot *find_slot(const struct key_value *s, uint64_t key, uint64_t *end)
 {
     struct slot *room = 0;
@@ -67,8 +68,8 @@ static int insert(struct key_value *s, uint64_t key, const struct pwc_h_packet *
     return reply(1, 0, 0);
 }
 
-/* Arguments: operation, key; the value to insert is the payload. The reply's: whether there is such
- * a key; its value. */
+/* Arguments of a request: operation, key; the payload is the value to insert. The reply's argument
+ * says whether there is such a key; its payload is the value. */
 PWC_HANDLER int header(const struct pwc_h_packet *p, struct key_value *s)
 {
     const uint64_t *args = p->header;

@@ -1,5 +1,6 @@
-/* Answers each put with a put of the same bytes to its origin, at the same offset, without waking
- * the client (the paper's ping-pong, streamed). Origins that are no targets are counted. */
+/* Answers each put with a put of the same bytes to its origin, at the same offset, and does not
+ * wake the client (the streaming ping-pong of the sPIN paper). Puts of origins that are not among
+ * the offload's targets are only counted. */
 #include <pwc/handler.h>
 
 struct ping_pong {

@@ -1,10 +1,10 @@
-/* A server of a RAID-5 array. A data server writes what is put to it, and puts the difference from
- * what stood there to the server of the parity, which adds it by exclusive or. So a lost server's
- * data is the exclusive or of all the others. */
+/* A server of a RAID-5 array. A data server writes the bytes that are put to it, and puts their
+ * difference from the old bytes to the parity server, which adds the difference to the parity by
+ * exclusive or. So the data of a lost server is the exclusive or of all other servers' data. */
 #include <pwc/handler.h>
 
 struct raid5 {
-    uint64_t parity; /* index of the parity's server among the targets, or PWC_H_NONE: this is it */
+    uint64_t parity; /* the parity server's index among the targets; PWC_H_NONE: this server */
     unsigned char difference[PWC_H_SEND_MAX];
 };
 

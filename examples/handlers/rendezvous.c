@@ -1,8 +1,8 @@
-/* Messages that are fetched when a receive is posted for them (the paper's asynchronous matching,
- * 5.1). The sender sends a request: a tag, and where in its region the bytes are. If the receiver
- * has posted a receive of that tag, the bytes are on their way at once, whatever it does meanwhile;
- * then the sender gets an empty put with the tag as its id. Else the request waits in the slot for
- * the receiver, which gets the bytes itself.
+/* Messages that are fetched when a receive is posted for them (asynchronous matching in the sPIN
+ * paper, 5.1). The sender sends a request: a tag, and where in its region the bytes are. If the
+ * receiver has posted a receive for that tag, the receiver's daemon gets the bytes at once,
+ * whatever the receiver does meanwhile; then it sends the sender an empty put with the tag as its
+ * id. Else the request waits in the slot for the receiver, which gets the bytes itself.
  *
  *     sender                   receiver's daemon                   receiver's slot
  *     request: tag ----------> posted?                    <------- POSTED: place, room
@@ -13,8 +13,8 @@
 
 enum { EMPTY, POSTED, ARRIVED, GETTING, RECEIVED, FAILED };
 
-/* One of each tag. The receiver fills place and room in before it changes `state` from EMPTY to
- * POSTED, by a compare-and-swap: that fails where the request is there already. */
+/* One slot for each tag. The receiver fills place and room in before it changes `state` from EMPTY
+ * to POSTED by a compare-and-swap, which fails if the request is there already. */
 struct slot {
     uint64_t state;
     uint64_t place, room;           /* the receive: where in the region, how many bytes */
@@ -39,7 +39,7 @@ PWC_HANDLER int header(const struct pwc_h_packet *p, struct rendezvous *s)
     slot->offset = args[1];
     slot->bytes = args[2];
     if (__sync_val_compare_and_swap(&slot->state, EMPTY, ARRIVED) == EMPTY)
-        return PWC_H_DROP; /* its event says that it has arrived */
+        return PWC_H_DROP; /* the request's event informs the receiver */
     if (slot->bytes > slot->room)
         return PWC_H_FAIL;
     rc = pwc_h_get(p->source, slot->offset, slot->place, slot->bytes, args[0], 0);
@@ -51,7 +51,7 @@ PWC_HANDLER int header(const struct pwc_h_packet *p, struct rendezvous *s)
     return PWC_H_DROP_PENDING;
 }
 
-/* The request has an end, too, but only a get that has completed counts. */
+/* This handler runs at the end of the request, too, but only the end of the get matters. */
 PWC_HANDLER int completion(const struct pwc_h_packet *p, struct rendezvous *s)
 {
     struct slot *slot = &s->slot[p->id];

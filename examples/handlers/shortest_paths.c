@@ -1,13 +1,14 @@
-/* Single-source shortest paths over a graph that is spread over the ranks (the paper's SSSP; with
- * all weights 1 it is its breadth-first search). A message says that a vertex can be reached at a
- * distance; where that is nearer than known, messages go on to its neighbours, and no client wakes.
- * All is done when no message is under way. Vertices with many edges are left to the client. */
+/* Single-source shortest paths in a graph that is spread over the ranks (SSSP in the sPIN paper;
+ * with all weights 1 this is the paper's breadth-first search). A message says at which distance a
+ * vertex can be reached. If this is less than the distance known so far, the handler sends messages
+ * to the vertex's neighbours, without waking the client. The search ends when no message is under
+ * way. Vertices with many edges are left to the client. */
 #include <pwc/handler.h>
 
 enum { EDGES_MAX = 16 };
 
 struct edge {
-    uint32_t target; /* of the offload: the rank that has the vertex */
+    uint32_t target; /* index among the offload's targets: the rank that has the vertex */
     uint32_t weight;
     uint64_t vertex; /* its number there */
 };

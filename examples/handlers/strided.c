@@ -1,10 +1,10 @@
-/* Spreads what is put over blocks of the region, such as a column over the rows of a matrix (the
- * paper's strided datatype). Each packet finds its own blocks, so a put may be as long as it likes.
- */
+/* Spreads the bytes of a put over blocks of the region, such as a column over the rows of a matrix
+ * (the strided datatype of the sPIN paper). Each packet finds its own blocks, so a put may have any
+ * length. */
 #include <pwc/handler.h>
 
 struct strided {
-    uint64_t start, block, stride; /* bytes: of the first block, of each, from one to the next */
+    uint64_t start, block, stride; /* bytes: to the first block, in each, from each to the next */
 };
 
 PWC_HANDLER int payload(const struct pwc_h_packet *p, struct strided *s)

@@ -1,6 +1,6 @@
-/* Writes down each put before it is placed, and, with PWC_OFFLOAD_OBSERVE, each get after it: kind,
- * origin, place and length (the paper's transaction log). The client reads entries from `read` on,
- * and moves it; while the log is full, puts fail, and gets are counted in `missed`. */
+/* Logs each put before it is placed, and, with PWC_OFFLOAD_OBSERVE, each get after its end: kind,
+ * origin, place and length (the transaction log of the sPIN paper). The client reads entries from
+ * `read` on, and advances `read`. While the log is full, puts fail, and `missed` counts gets. */
 #include <pwc/handler.h>
 
 enum { ENTRIES = 64 };

@@ -1,7 +1,7 @@
 /*
  * An endpoint's address, as fi_getname gives it and fi_av_insert takes it: a context, and the key
- * of its client's table of keys (keys.h). Plain bytes; endpoints of different nodes have the same
- * byte order.
+ * of its client's table of keys (keys.h). An address is plain bytes; endpoints of different nodes
+ * have the same byte order.
  */
 #ifndef PWC_PROVIDER_ADDRESS_H
 #define PWC_PROVIDER_ADDRESS_H
@@ -10,7 +10,7 @@
 #include <rdma/fabric.h>
 #include "providers/libfabric/client.h"
 
-/* The form is this provider's own: to others an address is bytes. */
+/* The form of an address is this provider's own: applications see only bytes. */
 #define ADDRESS_FORMAT FI_FORMAT_UNSPEC
 
 struct address {

@@ -11,7 +11,7 @@
 #include "providers/libfabric/info.h"
 #include "providers/libfabric/submit.h"
 
-/* Elements of one call that changes words and fetches nothing: what is packed. */
+/* Bytes of operands that one call without results may have: they are packed. */
 #define WRITE_BYTES INFO_INJECT_SIZE
 
 enum family { PLAIN, FETCHING, COMPARING };
@@ -51,7 +51,7 @@ static const struct op_row ops[FI_ATOMIC_OP_LAST] = {
     [FI_MSWAP] = {{false, false, true}, PWC_SET, true},
 };
 
-/* The row of a type that this operation knows, or NULL. */
+/* Returns the row of a type if the operation works on this type, else NULL. */
 static const struct type_row *row_of(enum family family, enum fi_datatype type, enum fi_op op)
 {
     if ((unsigned)type >= FI_DATATYPE_LAST || (unsigned)op >= FI_ATOMIC_OP_LAST ||
@@ -76,7 +76,7 @@ static int valid(enum family family, enum fi_datatype type, enum fi_op op, size_
     return 0;
 }
 
-/* One element or row of them, at each of its places. */
+/* One call of libfabric: its operands, and where its results go. */
 struct atomic_call {
     enum family family;
     const struct fi_msg_atomic *message;
@@ -85,7 +85,7 @@ struct atomic_call {
     size_t count;
     uint64_t flags;
     bool injected;
-    const struct type_row *row; /* found by do_atomic, as is the offset */
+    const struct type_row *row; /* do_atomic finds the row and the offset */
     uint64_t offset;
 };
 
@@ -112,8 +112,8 @@ static int submit_one(struct submission *s, const void *argument, size_t index)
                            PWC_CID_NONE, flags);
 }
 
-/* An atomic that brings values back goes element by element, since results may stand in any memory.
- */
+/* Submits the call. With results each element is submitted alone, because results may stand in any
+ * memory. */
 static int submit_all(struct submission *s, const struct atomic_call *call)
 {
     bool with_data = call->flags & FI_REMOTE_CQ_DATA;
@@ -155,7 +155,7 @@ static ssize_t do_atomic(struct fid_ep *ep, struct atomic_call *call)
     return submit_finish(&submission, (int)rc);
 }
 
-/* The forms with a message take one piece of memory each. */
+/* Whether a call with a message has one piece of memory: calls with more are refused. */
 static bool one_piece(size_t count)
 {
     return count == 1;
@@ -204,7 +204,7 @@ static ssize_t atomic_compwritemsg(struct fid_ep *ep, const struct fi_msg_atomic
     return do_atomic(ep, &call);
 }
 
-/* Fills the message of the forms without one. */
+/* The message of a call whose form has none. */
 #define MESSAGE_OF(count_, dest, addr_, key_, type, op_, context_)                                 \
     {                                                                                              \
         .addr = dest,                                                                              \

@@ -1,5 +1,5 @@
 /*
- * Owns address vectors. Threads: any, the vector's lock keeps them apart.
+ * Owns address vectors. Any thread may call; the vector's lock keeps threads apart.
  */
 #include "providers/libfabric/av.h"
 
@@ -24,7 +24,7 @@ static size_t peer_slot(const struct av *av, pwc_peer peer)
     return (size_t)((peer * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (av->peers_room - 1);
 }
 
-/* The last insertion of a peer wins. */
+/* Enters a peer into the table; a later insertion of the same peer replaces the earlier one. */
 static void note_peer(struct av *av, size_t number)
 {
     size_t slot = peer_slot(av, av->entries[number].peer);
@@ -35,7 +35,7 @@ static void note_peer(struct av *av, size_t number)
     av->peers[slot] = number + 1;
 }
 
-/* Fills the table by peer anew: with at most half of it in use. */
+/* Fills the table of peers again; at most half of it is in use. */
 static void note_all(struct av *av)
 {
     memset(av->peers, 0, av->peers_room * sizeof(*av->peers));
@@ -132,7 +132,7 @@ static int av_insertsym(struct fid_av *fid, const char *node, size_t nodes, cons
     return -FI_ENOSYS;
 }
 
-/* Numbers are not given again, so that a stale one reaches nobody. */
+/* Removes addresses. Their numbers are not used again, so a stale number reaches no peer. */
 static int av_remove(struct fid_av *fid, fi_addr_t *numbers, size_t count, uint64_t flags)
 {
     struct av *av = av_of(fid);

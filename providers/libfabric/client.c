@@ -74,14 +74,14 @@ int client_reachable(void)
 
     if (rc == 0)
         rc = try_connect(name);
-    /* A job's own daemon may serve all jobs of the node instead. */
+    /* If the Slurm job has no daemon of its own, the node's daemon may serve all jobs. */
     if (rc < 0 && !value_of("PWC_SOCKET") && value_of("SLURM_JOB_ID"))
         rc = try_connect(SYSTEM_SOCKET);
     return rc;
 }
 
-/* Processes of one job name reach one another. An open job and one of fixed size do not share a
- * name, so that of the launcher gets an ending. */
+/* Writes the name of the open job: processes of one job name reach one another. An open job and a
+ * job of fixed size cannot have the same name, so the launcher's name gets an ending. */
 static int job_name(char *out, size_t size)
 {
     const char *step = value_of("SLURM_STEP_ID");

@@ -1,6 +1,6 @@
 /*
- * The provider's way to the daemon: is there one, a client of it in the open job, and addresses of
- * contexts that any process of the user may be given.
+ * The provider's way to the daemon: whether there is one, a client in the open job, and addresses
+ * of contexts, which any process of the user may use.
  */
 #ifndef PWC_PROVIDER_CLIENT_H
 #define PWC_PROVIDER_CLIENT_H
@@ -16,11 +16,11 @@ int client_reachable(void);
 /* Attaches to the daemon. Blocks. The reason of a failure goes to libfabric's log. */
 int client_open(pwc_client **out);
 
-/* The address of a context, as plain bytes. */
+/* Writes the address of a context, as plain bytes. */
 int client_address(pwc_ctx *ctx, uint8_t address[CLIENT_ADDRESS_BYTES]);
 
-/* The peer behind an address. Never blocks. -EHOSTUNREACH: nobody has that address any more;
- * -EINVAL: no address. */
+/* Finds the peer that has an address. Never blocks. -EHOSTUNREACH: no context has this address any
+ * more; -EINVAL: these bytes are no address. */
 int client_peer(pwc_client *client, const uint8_t address[CLIENT_ADDRESS_BYTES], pwc_peer *out);
 
 /* Makes a region of memory that peers may reach with these rights. Blocks. Errors as

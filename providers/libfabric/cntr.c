@@ -116,15 +116,16 @@ static int cntr_seterr(struct fid_cntr *fid, uint64_t value)
     return 0;
 }
 
-/* Sleeps where the next count comes from: of arrivals in the context itself, of ends at events. */
+/* Sleeps until the counter may have grown: by arrivals, which the context counts, or by ends, which
+ * events report. */
 static void sleep_for(struct cntr *cntr, uint64_t threshold, int ms)
 {
     struct endpoint *target = cntr->arrivals ? members_single(cntr->arrivals) : NULL;
     uint64_t own = atomic_load(&cntr->ended) - atomic_load(&cntr->arrived_before);
 
     if (target)
-        /* Closed endpoints may have had a part of it: the wait returns after its slice at the
-         * latest. */
+        /* Closed endpoints may have counted a part of the threshold; then the wait returns only at
+         * the end of its slice. */
         endpoint_wait_arrived(target, threshold - own, ms);
     else if (cntr->arrivals)
         endpoint_nap(ms);

@@ -1,5 +1,6 @@
 /*
- * Counters: of operations of ours that have ended, by class, and of what peers have placed here.
+ * Counters: of our own operations that have ended, by class, and of operations that peers have
+ * placed here.
  */
 #ifndef PWC_PROVIDER_CNTR_H
 #define PWC_PROVIDER_CNTR_H
@@ -12,8 +13,8 @@ struct cntr {
     struct fid_cntr fid;
     struct domain *domain;
     enum fi_wait_obj wait_object;
-    struct members *members; /* whose ends it counts */
-    /* Arrivals at these are counted as well: NULL, `own_targets`, or those of the domain. */
+    struct members *members; /* endpoints whose ends it counts */
+    /* Endpoints at which arrivals are counted as well: NULL, `own_targets`, or the domain's. */
     struct members *arrivals;
     struct members *own_targets;
     atomic_uint users; /* endpoints and memory regions that are bound to it */
@@ -24,15 +25,17 @@ struct cntr {
 int cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, struct fid_cntr **out,
               void *context);
 
-/* One more has ended, or failed. Any thread. */
+/* Count one more operation that has ended, or failed. Any thread. */
 void cntr_count(struct cntr *cntr);
 void cntr_count_failure(struct cntr *cntr);
 
-/* From now on the counter counts what peers place: by an endpoint, or by any of the domain. */
+/* From now on the counter also counts arrivals: at this endpoint, or at all endpoints of the
+ * domain.
+ */
 int cntr_count_arrivals(struct cntr *cntr, struct endpoint *endpoint);
 int cntr_count_all_arrivals(struct cntr *cntr);
 
-/* The endpoint closes: what it has counted stays. */
+/* Keeps the arrivals that an endpoint has counted when the endpoint closes. */
 void cntr_keep_arrivals(struct cntr *cntr, struct endpoint *endpoint);
 
 int cntr_trywait(struct cntr *cntr);

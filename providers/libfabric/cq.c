@@ -1,6 +1,6 @@
 /*
- * Owns completion queues. Threads: any; a queue's lock keeps its entries, and is the innermost lock
- * of the provider.
+ * Owns completion queues. Any thread may call: a queue's lock guards its entries. No other lock of
+ * the provider is taken while this one is held.
  */
 #include "providers/libfabric/cq.h"
 
@@ -53,7 +53,7 @@ bool cq_has_room(struct cq *cq)
     return fits;
 }
 
-/* Doubles the ring. False: no memory. */
+/* Doubles the ring. Returns false without memory. */
 static bool grow(struct cq *cq)
 {
     struct cq_completion *ring = malloc(2 * cq->room * sizeof(*ring));
@@ -112,7 +112,7 @@ static size_t entry_size(enum fi_cq_format format)
     }
 }
 
-/* Each format is the beginning of the longest one. */
+/* Copies entries out; an entry of any format is the beginning of one of the longest format. */
 static ssize_t take_entries(struct cq *cq, void *buf, size_t count, fi_addr_t *sources)
 {
     size_t size = entry_size(cq->format);
@@ -169,7 +169,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
     lock_give(&cq->lock);
     if (!error)
         return -FI_EAGAIN;
-    /* No bytes of our own explain the error. */
+    /* This provider has no data that explains the error. */
     error->entry.err_data = buf->err_data;
     error->entry.err_data_size = 0;
     *buf = error->entry;

@@ -1,6 +1,6 @@
 /*
- * Completion queues: entries of operations that have ended, and of what peers have done here, until
- * the application reads them.
+ * Completion queues: they keep entries of operations that have ended, ours and peers', until the
+ * application reads them.
  */
 #ifndef PWC_PROVIDER_CQ_H
 #define PWC_PROVIDER_CQ_H
@@ -26,11 +26,11 @@ struct cq {
     enum fi_wait_obj wait_object;
     struct members *members;
     atomic_uint users; /* endpoints that are bound to it */
-    struct lock lock;  /* of all that follows */
+    struct lock lock;  /* guards all fields below */
     struct cq_completion *ring;
     size_t room; /* entries that the ring has memory for, a power of two */
     uint64_t head, tail;
-    size_t size;     /* entries that may be there or be promised */
+    size_t size;     /* the most entries that may be there or promised */
     size_t promised; /* operations under way that will have an entry */
     struct cq_error *errors, **last_error;
     bool signalled;
@@ -38,14 +38,14 @@ struct cq {
 
 int cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **out, void *context);
 
-/* Promises room for an entry. False: the queue is full, read it first. */
+/* Promises room for an entry. Returns false if the queue is full: it must be read first. */
 bool cq_promise(struct cq *cq);
 void cq_release(struct cq *cq);
 
-/* True where the queue takes entries that nobody has promised. */
+/* Whether the queue has room for an entry that was not promised. */
 bool cq_has_room(struct cq *cq);
 
-/* Adds an entry; `promised` says whether it gives a promise back. */
+/* Adds an entry; `promised` says whether the entry uses a promise. */
 void cq_add(struct cq *cq, const struct cq_completion *completion, bool promised);
 void cq_add_error(struct cq *cq, const struct fi_cq_err_entry *entry, bool promised);
 

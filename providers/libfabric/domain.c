@@ -1,5 +1,5 @@
 /*
- * Owns domains: a client of the daemon each, and its table of keys. Thread: the application's.
+ * Owns domains: each is a client of the daemon, with a table of keys. Thread: the application's.
  */
 #include "providers/libfabric/domain.h"
 
@@ -30,7 +30,7 @@ static int domain_close(struct fid *fid)
     return 0;
 }
 
-/* An event queue may be bound: nothing here ends later than its call. */
+/* An event queue may be bound, but gets no event: no call here ends later than it returns. */
 static int domain_bind(struct fid *fid, struct fid *other, uint64_t flags)
 {
     return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;

@@ -1,6 +1,6 @@
 /*
- * A fabric and its domains. A domain is one client of the daemon: it owns the client, the table of
- * keys, and counts what was opened in it.
+ * A fabric and its domains. A domain is one client of the daemon. The domain owns the client and
+ * the table of keys, and counts the objects that are open in it.
  */
 #ifndef PWC_PROVIDER_DOMAIN_H
 #define PWC_PROVIDER_DOMAIN_H

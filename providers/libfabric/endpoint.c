@@ -63,8 +63,8 @@ static const uint64_t class_flags[CLASSES] = {
     [CLASS_ARRIVED] = FI_REMOTE_WRITE,
 };
 
-/* No counter counts the reads of peers, since nothing reports them to their target; a counter that
- * is for that alone is refused. */
+/* No counter counts peers' reads, because nothing reports them to their target; a counter for these
+ * alone is refused. */
 static int bind_cntr(struct endpoint *endpoint, struct cntr *cntr, uint64_t flags)
 {
     int rc;

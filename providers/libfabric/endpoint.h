@@ -1,6 +1,6 @@
 /*
- * An endpoint is a context of libpwc with its queues, counters and remotes. Its lock stands around
- * all calls on that context; queues and counters have locks of their own, taken after it.
+ * An endpoint is a context of libpwc with its queues, counters and remotes. The endpoint's lock is
+ * held during each call on that context; locks of queues and counters are taken after it.
  */
 #ifndef PWC_PROVIDER_ENDPOINT_H
 #define PWC_PROVIDER_ENDPOINT_H
@@ -15,7 +15,7 @@
 #include "providers/libfabric/receive.h"
 #include "providers/libfabric/remote.h"
 
-/* The classes of operations that counters of an endpoint count. */
+/* The classes of operations, each of which may have a counter. */
 enum endpoint_class {
     CLASS_SEND,
     CLASS_RECV,
@@ -31,7 +31,7 @@ struct endpoint {
     struct lock lock;
     pwc_ctx *ctx;
     uint64_t caps;
-    uint64_t tx_flags, rx_flags; /* of operations whose call has no flags */
+    uint64_t tx_flags, rx_flags; /* flags of operations whose call gives none */
     bool enabled;
     int over; /* a negative errno once the session is over */
     struct av *av;
@@ -52,26 +52,27 @@ static inline struct endpoint *endpoint_of(struct fid_ep *fid)
     return container_of(fid, struct endpoint, fid);
 }
 
-/* Takes what has come: ends operations, adds entries, runs the handler of messages. 0, or a
- * negative errno: the session is over. Takes the endpoint's lock. */
+/* Takes the events that have come: ends operations, adds entries, runs the handler of messages.
+ * Returns 0, or a negative errno: the session is over. Takes the endpoint's lock. */
 int endpoint_progress(struct endpoint *endpoint);
 /* As endpoint_progress, for a caller that holds the lock. */
 int endpoint_progress_held(struct endpoint *endpoint);
 
-/* Sleeps until something comes, for `ms` milliseconds at most. Where threads share the endpoint it
- * does not sleep in the context, whose lock it would hold. */
+/* Sleeps until an event comes, for `ms` milliseconds at most. If threads share the endpoint, does
+ * not sleep in a call on the context, because this would hold the lock. */
 void endpoint_wait(struct endpoint *endpoint, int ms);
 
 /* The context's descriptor (pwc_fd), or a negative errno. */
 int endpoint_descriptor(struct endpoint *endpoint);
 
-/* How many operations of peers have been placed behind remotes to this endpoint. */
+/* Returns how many operations of peers have been placed through remotes to this endpoint. */
 uint64_t endpoint_arrived(struct endpoint *endpoint);
 
-/* Waits until as many have been placed, for `ms` milliseconds at most. May return early. */
+/* Waits until `threshold` operations of peers have been placed, for `ms` milliseconds at most. May
+ * return early. */
 void endpoint_wait_arrived(struct endpoint *endpoint, uint64_t threshold, int ms);
 
-/* A short sleep, where nothing rings a bell. */
+/* Sleeps for a short time, where nothing would wake this thread. */
 void endpoint_nap(int ms);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Owns event queues. Threads: any, the queue's lock keeps them apart.
+ * Owns event queues. Any thread may call; the queue's lock keeps threads apart.
  */
 #include "providers/libfabric/eq.h"
 

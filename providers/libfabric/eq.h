@@ -1,6 +1,6 @@
 /*
- * Event queues: they exist because applications open them. Nothing of this provider ends later than
- * its call, so a queue has what the application writes into it, and no more.
+ * Event queues: they exist because applications open them. No call of this provider ends later than
+ * it returns, so a queue has only the events that the application writes into it.
  */
 #ifndef PWC_PROVIDER_EQ_H
 #define PWC_PROVIDER_EQ_H

@@ -19,7 +19,8 @@ static int fabric_close(struct fid *fid)
     return 0;
 }
 
-/* -EAGAIN where something is there already, so that the application does not sleep. */
+/* Returns -FI_EAGAIN if an entry or event is there already, so that the application does not sleep.
+ */
 static int fabric_trywait(struct fid_fabric *fid, struct fid **fids, int count)
 {
     for (int i = 0; i < count; i++) {

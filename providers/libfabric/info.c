@@ -29,8 +29,8 @@ bool info_is_basic(int mr_mode)
     return mr_mode == FI_MR_BASIC;
 }
 
-/* The memory mode that the application accepts, cut to what is of use here; -1: it demands what
- * is not there. */
+/* Returns the bits of the application's memory mode that are of use here; -1: it demands a mode
+ * that this provider does not have. */
 static int mr_mode_for(uint32_t version, const struct fi_info *hints)
 {
     int asked = hints && hints->domain_attr ? hints->domain_attr->mr_mode : 0;
@@ -126,8 +126,8 @@ static bool hints_met(const struct fi_info *hints)
            receive_met(hints->rx_attr);
 }
 
-/* The capabilities that are given where these are asked for: a primary one without a direction has
- * all of them. */
+/* Returns the capabilities to be given for those that are asked for: a primary capability without a
+ * direction gets all directions. */
 static uint64_t caps_for(const struct fi_info *hints)
 {
     uint64_t caps = hints ? hints->caps : 0;

@@ -1,5 +1,5 @@
 /*
- * The offer of the provider (struct fi_info), and its log. Read only, so any thread.
+ * The provider's offer (struct fi_info), and its log. Nothing is changed, so any thread may call.
  */
 #ifndef PWC_PROVIDER_INFO_H
 #define PWC_PROVIDER_INFO_H
@@ -27,7 +27,8 @@
      FI_DELIVERY_COMPLETE | FI_MORE)
 #define INFO_RX_OP_FLAGS (FI_COMPLETION | FI_MORE)
 
-/* The daemon's packed_max as it is by default; an application asks before it has a client. */
+/* The default of the daemon's packed_max: an application asks for the size before it is a client.
+ */
 #define INFO_INJECT_SIZE 4096
 
 extern struct fi_provider info_provider;
@@ -35,7 +36,7 @@ extern struct fi_provider info_provider;
 int info_get(uint32_t version, const char *node, const char *service, uint64_t flags,
              const struct fi_info *hints, struct fi_info **out);
 
-/* True where the memory mode has the bits of FI_MR_BASIC, by either way to say so. */
+/* Whether the memory mode is FI_MR_BASIC, as older applications ask for it. */
 bool info_is_basic(int mr_mode);
 
 void info_warn(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,7 +1,7 @@
 /*
- * Owns the table of keys of a domain, in a region that peers read. Threads: those that register
- * memory; the table's lock keeps them apart. Peers read entries while these change: `valid` is
- * cleared first and set last, and whatever a peer has read in between fails at its bind.
+ * Owns a domain's table of keys, in a region that peers read. Threads: all that register memory;
+ * the table's lock keeps them apart. Peers read entries while these change: `valid` is cleared
+ * first and set last, and if a peer has read an entry that was changing, its bind fails.
  */
 #include "providers/libfabric/keys.h"
 
@@ -60,7 +60,7 @@ const struct pwc_key *keys_region(const struct keys *keys)
     return &keys->region_key;
 }
 
-/* A slot for a new key: NULL where the window is full, or has the key. */
+/* Finds a slot for a new key. NULL: the window is full, or has this key already. */
 static struct key_entry *free_slot(struct keys *keys, uint64_t key, int *why)
 {
     struct key_entry *window = &keys->entries[keys_home(key)];

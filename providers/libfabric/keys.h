@@ -1,7 +1,8 @@
 /*
- * The table of keys: libfabric's keys have 64 bits, those of libpwc 32 bytes. Each domain has a
- * table that peers read by themselves when they meet a key for the first time, so that its owner
- * has nothing to do for it. Its own libpwc key is a part of an endpoint's address (address.h).
+ * The table of keys: a key of libfabric has 64 bits, a key of libpwc 32 bytes. Each domain has a
+ * table with the libpwc key of each of its libfabric keys. A peer that uses a key for the first
+ * time reads the table by a get, so the owner has nothing to do. The libpwc key of the table itself
+ * is a part of an endpoint's address (address.h).
  *
  *     key --hash--> home slot | entry | entry | ... KEYS_WINDOW entries, one get
  *
@@ -18,7 +19,7 @@
 #define KEYS_SLOTS  4096
 #define KEYS_WINDOW 16
 
-/* Peers read it, on any node: a contract of this provider's version. */
+/* An entry, which peers on any node read: a contract between all processes with this provider. */
 struct key_entry {
     uint64_t key;
     uint64_t base; /* the address that offset 0 has for peers */
@@ -38,11 +39,11 @@ void keys_close(struct keys *keys);
 /* The table's own key, for peers. */
 const struct pwc_key *keys_region(const struct keys *keys);
 
-/* Adds an entry. `entry->key` is the caller's, or is chosen here where `choose` gave it. -EEXIST:
- * the key is in use; -ENOSPC: no slot is free near its home. */
+/* Adds an entry with the caller's key. -EEXIST: the key is in use; -ENOSPC: no slot is free in its
+ * window. */
 int keys_add(struct keys *keys, const struct key_entry *entry);
 
-/* Adds an entry with a key that this table has never had, and gives it. */
+/* Adds an entry with a key that this table has never had, and stores the key in entry->key. */
 int keys_add_new(struct keys *keys, struct key_entry *entry);
 
 void keys_remove(struct keys *keys, uint64_t key);
@@ -50,7 +51,7 @@ void keys_remove(struct keys *keys, uint64_t key);
 /* The slot where the window of a key begins. */
 unsigned keys_home(uint64_t key);
 
-/* The entry of a key in the window that a peer has read, or NULL. */
+/* Finds a key's entry in a window that was read from a peer, or returns NULL. */
 const struct key_entry *keys_find(const struct key_entry window[KEYS_WINDOW], uint64_t key);
 
 #endif

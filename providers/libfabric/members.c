@@ -1,6 +1,6 @@
 /*
- * Owns lists of endpoints and the descriptors to sleep on. Threads: any; the list's lock keeps them
- * apart, and is not held while one sleeps.
+ * Owns lists of endpoints and the descriptors to sleep on. Any thread may call: the list's lock
+ * keeps threads apart, and is not held while a thread sleeps.
  */
 #include "providers/libfabric/members.h"
 
@@ -194,7 +194,7 @@ void members_sleep(struct members *members, int ms)
         return;
     }
     members_clear(members);
-    /* Events that came before the descriptor was armed are taken here, and the caller looks at it.
+    /* Take events that came before the descriptor was armed; the caller then looks at the result.
      */
     members_progress(members);
     poll(&pollfd, 1, ms);

@@ -1,6 +1,6 @@
 /*
- * The endpoints that a completion queue or a counter looks after: it drives their progress and
- * sleeps until something comes to one of them. Owned by the queue or counter.
+ * The endpoints of a completion queue or a counter, which drives their progress and sleeps until an
+ * event comes to one of them. Owned by the queue or counter.
  */
 #ifndef PWC_PROVIDER_MEMBERS_H
 #define PWC_PROVIDER_MEMBERS_H
@@ -14,34 +14,34 @@ struct members;
 int members_new(bool locked, struct members **out);
 void members_free(struct members *members);
 
-/* -FI_ENOMEM. An endpoint that is there already is counted once more. */
+/* Adds the endpoint; adding it again changes nothing. -FI_ENOMEM. */
 int members_add(struct members *members, struct endpoint *endpoint);
-/* Takes the endpoint away, however often it was added. */
+/* Removes the endpoint, however often it was added. */
 void members_drop(struct members *members, struct endpoint *endpoint);
 
-/* Takes the endpoint away, and keeps this value as its part of members_sum. Nothing happens where
- * the endpoint is no member. */
+/* Removes the endpoint, and keeps this value as its part of members_sum. Does nothing if the
+ * endpoint is no member. */
 void members_retire(struct members *members, struct endpoint *endpoint, uint64_t value);
 
-/* Takes what has come to all endpoints. 0, or the error of an endpoint whose session is over. */
+/* Takes the events of all endpoints. 0, or the error of an endpoint whose session is over. */
 int members_progress(struct members *members);
 
-/* Sleeps until something may have come, until members_wake, or for `ms` milliseconds (-1: no end).
+/* Sleeps until an event may have come, until members_wake, or for `ms` milliseconds (-1: no end).
  * May return early. */
 void members_sleep(struct members *members, int ms);
 
 /* Lets sleepers look again. Any thread. */
 void members_wake(struct members *members);
 
-/* A descriptor that becomes readable with the next event, or a negative errno; and the call that
- * clears what members_wake left in it. */
+/* Returns a descriptor that becomes readable with the next event, or a negative errno.
+ * members_clear makes it unreadable again after members_wake. */
 int members_descriptor(struct members *members);
 void members_clear(struct members *members);
 
 /* The only endpoint, or NULL where there are none or several. */
 struct endpoint *members_single(struct members *members);
 
-/* Calls `each` for all endpoints, and adds the results to what retired ones have left. */
+/* Calls `each` for all endpoints, and adds up the results and the values of retired ones. */
 uint64_t members_sum(struct members *members, uint64_t (*each)(struct endpoint *endpoint));
 
 /* A clock for time limits: milliseconds. */

@@ -1,5 +1,5 @@
 /*
- * Owns memory regions: a region of libpwc each, and its entry in the domain's table of keys. A
+ * Owns memory regions: each has a region of libpwc, and an entry in the domain's table of keys. A
  * range that peers may not reach needs neither. Thread: the application's.
  */
 #include "providers/libfabric/mr.h"
@@ -46,7 +46,7 @@ static int mr_close(struct fid *fid)
     return 0;
 }
 
-/* A counter of what peers write. It counts for all memory of the domain. */
+/* Binds a counter of peers' writes, which counts those to all memory of the domain. */
 static int mr_bind(struct fid *fid, struct fid *other, uint64_t flags)
 {
     struct mr *mr = container_of(fid, struct mr, fid.fid);

@@ -1,6 +1,6 @@
 /*
- * Operations under way: what an operation's local event ends. Owned by the endpoint, whose lock
- * guards them.
+ * Operations under way, which their local events end. Owned by the endpoint, whose lock guards
+ * them.
  */
 #ifndef PWC_PROVIDER_OPERATION_H
 #define PWC_PROVIDER_OPERATION_H
@@ -13,7 +13,7 @@
 struct endpoint;
 struct remote;
 
-/* Whatever a local event can end; its address is the local completion id. */
+/* Anything that a local event can end; its address is the local completion id. */
 struct pending {
     void (*end)(struct endpoint *endpoint, struct pending *pending, const struct pwc_event *event);
 };
@@ -28,9 +28,9 @@ struct operation {
     struct operation *next; /* in the list of free ones, or of those under way */
     struct operation **at;  /* the pointer to it, while it is under way */
     void *context;
-    uint64_t flags; /* of the entry: FI_RMA | FI_WRITE and such */
+    uint64_t flags; /* of its completion entry: FI_RMA | FI_WRITE and such */
     bool promised;  /* its queue holds room for an entry */
-    bool reported;  /* success has an entry, too */
+    bool reported;  /* has an entry also if it succeeds */
     unsigned parts; /* local events that are still to come */
     int status;     /* the first error of its parts */
     struct remote *remote;
@@ -51,20 +51,20 @@ struct operation_start {
     bool injected;        /* success has no entry */
 };
 
-/* A new operation of one part; NULL: no room in its queue, or no memory. */
+/* Makes an operation of one part. NULL: no room in its queue, or no memory. */
 struct operation *operation_new(struct endpoint *endpoint, const struct operation_start *start,
                                 struct remote *remote);
 
 /* Takes back an operation that was not submitted. */
 void operation_drop(struct endpoint *endpoint, struct operation *operation);
 
-/* Ends an operation: counts, adds its entry. */
+/* Ends an operation: counts it, and adds its entry. */
 void operation_end(struct endpoint *endpoint, struct operation *operation, int status);
 
-/* One part was not submitted, while others are under way or have ended. */
+/* Notes that one part could not be submitted, while other parts are under way or have ended. */
 void operation_part_failed(struct endpoint *endpoint, struct operation *operation, int status);
 
-/* Ends all that are under way, since their session is over. */
+/* Ends all operations under way, because their session is over. */
 void operations_end_all(struct endpoint *endpoint, int status);
 void operations_free(struct operations *operations);
 

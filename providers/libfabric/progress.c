@@ -1,6 +1,6 @@
 /*
- * Takes what has come to an endpoint's context, and sleeps until more does. Thread: the one that
- * holds the endpoint's lock.
+ * Takes the events of an endpoint's context, and sleeps until more come. Thread: the one that holds
+ * the endpoint's lock.
  */
 #include <errno.h>
 #include <pwc/counter.h>
@@ -12,10 +12,10 @@
 #define EVENTS 32
 /* Events that one call takes before it returns to the application. */
 #define EVENTS_MAX 512
-/* A wait returns to look at errors and at its other endpoints. */
+/* After this time a wait returns, to look at errors and at its other endpoints. */
 #define SLICE_MS 100
 
-/* A peer's operation with data for the queue. */
+/* Adds an entry for a peer's operation with data. */
 static void take_remote(struct endpoint *endpoint, const struct pwc_event *event)
 {
     struct cq_completion completion = {
@@ -44,7 +44,8 @@ static void take(struct endpoint *endpoint, const struct pwc_event *event)
     }
 }
 
-/* Events of peers stay where they are while their queue is full, and hold the senders. */
+/* Returns the kinds of events to take now. While the queue is full, events of peers stay in their
+ * ring, which in the end stops the senders. */
 static unsigned kinds_of(struct endpoint *endpoint)
 {
     bool room = !endpoint->rx_cq || cq_has_room(endpoint->rx_cq);

@@ -1,5 +1,5 @@
 /*
- * The function that libfabric calls when it has loaded this library. Owns the provider's
+ * The function that libfabric calls after it has loaded this library. Owns the provider's
  * description.
  */
 #include <rdma/fi_ext.h>

@@ -155,7 +155,7 @@ void receive_message(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
     receives->last_unexpected = &unexpected->next;
 }
 
-/* A message that came before its buffer. */
+/* Fills a buffer with a message that came before it, if there is one that matches. */
 static bool match_unexpected(struct endpoint *endpoint, const struct posted *posted)
 {
     struct receives *receives = &endpoint->receives;

@@ -1,6 +1,7 @@
 /*
- * Messages that come: buffers that the application has posted, and messages that came before their
- * buffer. Matched by order, or by order and source. Owned by the endpoint, whose lock guards it.
+ * Messages that arrive: buffers that the application has posted, and messages that came before
+ * their buffer. Both are matched in their order, for one source or for any. Owned by the endpoint,
+ * whose lock guards them.
  */
 #ifndef PWC_PROVIDER_RECEIVE_H
 #define PWC_PROVIDER_RECEIVE_H

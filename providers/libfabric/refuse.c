@@ -1,5 +1,5 @@
 /*
- * Owns nothing: gives -FI_ENOSYS for what this provider does not have. Thread: any.
+ * Owns nothing: returns -FI_ENOSYS for calls that this provider does not have. Thread: any.
  */
 #include "providers/libfabric/refuse.h"
 

@@ -1,5 +1,5 @@
 /*
- * The answers of what this provider does not have, for the tables of libfabric's calls.
+ * The calls that this provider does not have, for the tables of libfabric's calls: each refuses.
  */
 #ifndef PWC_PROVIDER_REFUSE_H
 #define PWC_PROVIDER_REFUSE_H

@@ -10,7 +10,8 @@
 #include <string.h>
 #include "providers/libfabric/endpoint.h"
 
-/* The states that a bind or a get in flight leads to. */
+/* The result for an operation in this state; a failure is returned once, and then looked up anew.
+ */
 static int answer(enum remote_state *state, int error)
 {
     if (*state == REMOTE_READY)
@@ -55,7 +56,7 @@ static void start_peer(struct endpoint *endpoint, struct peer *peer, fi_addr_t n
     }
 }
 
-/* The place of a number, with memory for it. */
+/* Returns the peer with a number; makes its entry if there is none. NULL: no memory. */
 static struct peer *peer_of(struct remotes *remotes, fi_addr_t number)
 {
     if (number >= remotes->count) {
@@ -82,7 +83,7 @@ static int find_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **
     } else {
         struct address address;
 
-        /* The vector's numbers bound what memory is taken for. */
+        /* Only a number that the vector has gets memory, so the memory is bounded. */
         if (av_find(endpoint->av, number, &address) < 0)
             return -FI_EINVAL;
         peer = peer_of(&endpoint->remotes, number);
@@ -143,7 +144,7 @@ static void start_bind(struct endpoint *endpoint, struct remote *remote,
     }
 }
 
-/* The peer's entries have come. */
+/* Runs when the window of a peer's table was read: binds the key's entry. */
 static void entry_read(struct endpoint *endpoint, struct pending *pending,
                        const struct pwc_event *event)
 {
@@ -177,7 +178,7 @@ static void start_read(struct endpoint *endpoint, struct remote *remote)
     }
 }
 
-/* A key whose remote has failed is looked up again as soon as nothing uses the old one. */
+/* Lets a key be looked up again after its remote has failed, once no operation uses the remote. */
 static void renew(struct remote *remote)
 {
     if (remote->users > 0)
@@ -198,7 +199,7 @@ static struct remote *remote_of(struct peer *peer, uint64_t key)
         at = &(*at)->next;
     remote = *at;
     if (remote) {
-        /* The key that was used last stands first. */
+        /* The key that was used last is first in the list. */
         *at = remote->next;
     } else {
         remote = calloc(1, sizeof(*remote));

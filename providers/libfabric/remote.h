@@ -1,7 +1,7 @@
 /*
- * An endpoint's knowledge of others: the peer behind each address, and the memory behind each key
- * of it. A peer is bound when it is used for the first time, and a key is read from the peer's
- * table of keys and bound then; meanwhile operations give -FI_EAGAIN.
+ * An endpoint's knowledge of others: the peer that has an address, and the memory that a key of
+ * this peer names. At its first use a peer is bound; at its first use a key is read from the peer's
+ * table of keys, and bound. Until then operations return -FI_EAGAIN.
  *
  *     address --bind--> table of keys --get--> entry --bind--> remote
  *
@@ -17,10 +17,10 @@
 
 enum remote_state {
     REMOTE_NEW,
-    REMOTE_READS, /* its entry is on the way */
+    REMOTE_READS, /* its entry is being read */
     REMOTE_BINDS,
     REMOTE_READY,
-    REMOTE_FAILED, /* the next operation takes the error */
+    REMOTE_FAILED, /* the next operation returns the error */
 };
 
 struct peer {
@@ -29,7 +29,7 @@ struct peer {
     int error;
     bool waited; /* a call has waited for the bind once */
     pwc_peer address;
-    pwc_remote *table; /* bound with the key of its table of keys */
+    pwc_remote *table; /* the peer's table of keys */
     struct remote *remotes;
 };
 
@@ -40,7 +40,7 @@ struct remote {
     enum remote_state state;
     int error;
     bool waited;    /* a call has waited for the key once */
-    bool stale;     /* look the key up again, when no operation uses it any more */
+    bool stale;     /* look the key up again when no operation uses this remote any more */
     unsigned users; /* operations under way */
     uint64_t key, base, length;
     pwc_remote *handle;
@@ -53,22 +53,24 @@ struct remotes {
 };
 
 /*
- * The first operation towards a peer or over a key waits for it, up to REMOTE_PATIENCE_MS and once:
- * so programs that use an address for the first time, and do not try again, mostly go on. In that
- * time the endpoint's events are taken.
+ * The first operation towards a peer, or with a key, waits until the peer or key is bound, once and
+ * up to REMOTE_PATIENCE_MS: so programs that do not try again after -FI_EAGAIN mostly work.
+ * Meanwhile the endpoint's events are taken.
  */
 #define REMOTE_PATIENCE_MS 20
 
-/* The peer of an address, bound. 0; -FI_EAGAIN: it is being bound; else why it cannot be. */
+/* Finds the peer of an address. 0: it is bound; -FI_EAGAIN: it is being bound; else the reason why
+ * it cannot be bound. */
 int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out);
 
-/* The memory behind a key of that address. As remote_peer; -FI_EKEYREJECTED: no such key. */
+/* Finds the memory that a key of that address names. Results as of remote_peer; -FI_EKEYREJECTED:
+ * there is no such key. */
 int remote_find(struct endpoint *endpoint, fi_addr_t number, uint64_t key, struct remote **out);
 
-/* An operation has failed: the key or the peer may be looked up anew. */
+/* Notes that an operation has failed, so that the key is looked up again if this may help. */
 void remote_failed(struct remote *remote, int status);
 
-/* Where `length` bytes at the peer's address stand in its region: 0, or -ERANGE. */
+/* Computes the offset of `length` bytes at a peer's address in its region. 0, or -ERANGE. */
 int remote_offset(const struct remote *remote, uint64_t address, uint64_t length, uint64_t *out);
 
 void remotes_free(struct remotes *remotes);

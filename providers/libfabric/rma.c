@@ -25,13 +25,14 @@ struct transfer {
     uint64_t flags, offset;
 };
 
-/* Where the piece with this index stands at the peer. */
+/* Returns the offset at the peer of the piece with this index. */
 static uint64_t offset_of(const struct transfer *t, size_t index)
 {
     return t->offset + length_of(t->message->msg_iov, index);
 }
 
-/* The last piece brings the data, behind all others. */
+/* Puts one piece. The last piece brings the remote event with the data, after all others: a fence
+ * orders it. */
 static int write_piece(struct submission *s, const void *argument, size_t index)
 {
     const struct transfer *t = argument;

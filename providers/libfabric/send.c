@@ -11,7 +11,7 @@
 #include "providers/libfabric/info.h"
 #include "providers/libfabric/submit.h"
 
-/* One piece as it is, several in `room`. -FI_EMSGSIZE. */
+/* Joins a message's pieces in `room`; one piece stays where it is. -FI_EMSGSIZE: it is too long. */
 static ssize_t gather(const struct fi_msg *message, unsigned char room[INFO_INJECT_SIZE],
                       const void **out)
 {

@@ -1,6 +1,6 @@
 /*
- * Owns nothing: the frame of each operation's call. Thread: the application's; holds the endpoint's
- * lock from begin to finish.
+ * Owns nothing: the steps before and after the submission of each operation. Thread: the
+ * application's, which holds the endpoint's lock from submit_begin to submit_finish.
  */
 #include "providers/libfabric/submit.h"
 
@@ -15,7 +15,7 @@ unsigned submit_flags(uint64_t flags)
 
 static ssize_t leave(struct endpoint *endpoint, ssize_t rc)
 {
-    /* Callers that only try again drive what they wait for. */
+    /* A caller may only try again, and never read a queue: so each try must make progress. */
     if (rc == -FI_EAGAIN)
         endpoint_progress_held(endpoint);
     lock_give(&endpoint->lock);

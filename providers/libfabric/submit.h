@@ -1,6 +1,6 @@
 /*
- * The part that all operations towards a peer have in common: find the remote, make the operation,
- * submit, and turn what libpwc says into what libfabric says.
+ * The steps that all operations towards a peer have in common: find the remote, make the operation,
+ * submit it, and turn libpwc's result into libfabric's.
  */
 #ifndef PWC_PROVIDER_SUBMIT_H
 #define PWC_PROVIDER_SUBMIT_H
@@ -17,11 +17,12 @@ struct submission {
     struct operation *operation;
 };
 
-/* The one result of submit_begin after which the caller submits; all others are its result. */
+/* After this result of submit_begin the caller submits; any other result is that of the call. */
 #define SUBMIT_GOES_ON 1
 
-/* Takes the endpoint's lock, which submit_finish gives back, or submit_begin itself where it ends
- * the call. A wrong key or address is no error of the call: its operation ends with it. */
+/* Takes the endpoint's lock, which submit_finish releases; submit_begin itself releases it where it
+ * ends the call. A wrong key or address is no error of the call: the operation ends with the error.
+ */
 ssize_t submit_begin(struct submission *submission, struct endpoint *endpoint, fi_addr_t number,
                      uint64_t key, const struct operation_start *start);
 /* As submit_begin, for a message, which needs a peer and no key. */
@@ -29,8 +30,9 @@ ssize_t submit_begin_message(struct submission *submission, struct endpoint *end
                              fi_addr_t number, const struct operation_start *start);
 
 /*
- * Submits an operation of `count` parts, each by `one`. The first may give -EAGAIN as usual; then
- * nothing has left. Where it has left, the call waits for room for the others. For submit_finish.
+ * Submits an operation of `count` parts, each by `one`. If the first gives -EAGAIN, nothing was
+ * submitted. After the first, the call waits for room for each other part. The result is for
+ * submit_finish.
  */
 int submit_parts(struct submission *submission, size_t count,
                  int (*one)(struct submission *submission, const void *call, size_t index),
@@ -39,7 +41,7 @@ int submit_parts(struct submission *submission, size_t count,
 /* Ends the call with the result of libpwc's call. */
 ssize_t submit_finish(struct submission *submission, int result);
 
-/* libpwc's flags for libfabric's. */
+/* Turns libfabric's flags into libpwc's. */
 unsigned submit_flags(uint64_t flags);
 
 #endif

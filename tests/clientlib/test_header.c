@@ -1,5 +1,5 @@
-/* The public headers alone, before anything else, as C and as C++, pedantic; linked with the
- * library. */
+/* The public headers, included before any other header, compile as C and as C++ with pedantic
+ * warnings, and the program links with the library. */
 #include <pwc/am.h>
 #include <pwc/atomic.h>
 #include <pwc/collective.h>
@@ -14,7 +14,7 @@
 #include <pwc/tuning.h>
 #include <pwc/vector.h>
 
-/* Programs carry these values with them: they stay. */
+/* Values that compiled programs contain, so they must never change. */
 static const uint64_t kept[][2] = {
     {PWC_NO_LCE, 0x1},
     {PWC_NO_RCE, 0x2},
@@ -74,7 +74,7 @@ static const uint64_t kept[][2] = {
     {PWC_CID_MAX, 1024},
     {PWC_ANY, 0xffffffffffffffff},
     {PWC_VERSION_NUMBER, PROJECT_VERSION},
-    /* Room for later words is inside. */
+    /* The sizes of structs, in which there is room for later words. */
     {sizeof(struct pwc_attr), 80},
     {sizeof(struct pwc_ctx_attr), 64},
     {sizeof(struct pwc_event), 64},

@@ -1,6 +1,6 @@
 /*
- * Socket activation: the socket is made by somebody else, here this test, and passed on to the
- * daemon with LISTEN_FDS and LISTEN_PID. It serves there, and leaves the socket behind.
+ * Socket activation: this test makes the socket, in place of systemd, and passes it to the daemon
+ * with LISTEN_FDS and LISTEN_PID. The daemon serves on it, and does not remove it at its end.
  *
  *     test_activation PWCD
  */
@@ -16,7 +16,7 @@
 #include "tests/lib/daemon.h"
 #include "tests/suite.h"
 
-enum { FIRST_FD = 3 }; /* of those passed on */
+enum { FIRST_FD = 3 }; /* the first passed descriptor */
 
 static const char *program;
 static struct daemon d;
@@ -75,7 +75,7 @@ static void start(const int *passed, int count, bool for_us)
     d.log = log[0];
 }
 
-/* Starts a daemon whose state folder is the one in `kept`. */
+/* Stops the daemon. `kept`: its folder stays, with the socket. Returns the daemon's exit status. */
 static int stop(bool kept)
 {
     char directory[sizeof(d.directory)];
@@ -89,7 +89,7 @@ static int stop(bool kept)
     return rc;
 }
 
-/* A client that connects before a daemon runs is served when one starts; another client is served
+/* A client that connects before a daemon runs is served when one starts. Another client is served
  * by the next daemon. */
 static void serves_what_it_is_passed(void)
 {
@@ -112,10 +112,11 @@ static void serves_what_it_is_passed(void)
     }
     close(listener);
     CU_ASSERT_EQUAL(unlink(d.socket), 0);
-    CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* nothing else was left */
+    CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* the folder is empty */
 }
 
-/* These variables are meant for a parent process, so the daemon must make a socket of its own. */
+/* LISTEN_PID names the parent process, so the daemon must ignore the variables and make a socket of
+ * its own. */
 static void passed_to_another(void)
 {
     int listener, pipe_ends[2];
@@ -136,7 +137,7 @@ static void refuse(const int *passed, int count)
     start(passed, count, true);
     CU_ASSERT_TRUE(daemon_says(&d, "instead of one socket that listens at"));
     CU_ASSERT_TRUE(daemon_says(&d, "give ListenStream= and --socket the same path"));
-    CU_ASSERT_FALSE(daemon_says(&d, "serves at")); /* its log ends: no signal is needed */
+    CU_ASSERT_FALSE(daemon_says(&d, "serves at")); /* reads the log to its end */
     CU_ASSERT_EQUAL(stop(true), 1);
 }
 
@@ -150,7 +151,7 @@ static void what_does_not_fit(void)
     sockets[0] = make_socket(d.socket, SOCK_STREAM, true);
     sockets[1] = make_socket(other, SOCK_STREAM, true);
     refuse(sockets, 2);     /* one too many */
-    refuse(&sockets[1], 1); /* elsewhere */
+    refuse(&sockets[1], 1); /* bound to another path */
     refuse(&null, 1);
     unlink(d.socket);
     sockets[2] = make_socket(d.socket, SOCK_STREAM, false);

@@ -1,6 +1,7 @@
 /*
- * One daemon as a process, and clients that break every rule of its socket: each hurts only itself,
- * and one that behaves is served meanwhile. Then what the daemon keeps and takes down.
+ * One daemon as a process, and clients that break every rule of its socket: each client harms only
+ * itself, and a well-behaved client is served meanwhile. Then what the daemon keeps, and what it
+ * gives back when clients end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +25,8 @@ static const char *program;
 static struct daemon d;
 static int quiet_descriptors; /* descriptors of the daemon without clients */
 
-/* Waits until the daemon has given back all that clients had. A hang-up is an event in the daemon,
- * and no message reports it to us. */
+/* Waits until the daemon has given back all that clients had. The test must poll: no message
+ * reports that the daemon has noticed a closed connection. */
 static bool settles(void)
 {
     for (int i = 0; i < 10000; i++) {
@@ -62,7 +63,7 @@ static void frames_that_are_none(void)
         const char *bytes;
         size_t size;
     } rows[] = {
-        {"\xff\xff\xff\xff", 4},                 /* over any bound */
+        {"\xff\xff\xff\xff", 4},                 /* far over the bound */
         {"\x01\x00\x01\x00", 4},                 /* 65537: just over it */
         {"\x00\x00\x00\x00", 4},                 /* an empty message */
         {"\x04\x00\x00\x00\xff\xff\xff\xff", 8}, /* not protobuf */
@@ -98,8 +99,8 @@ static bool is_open(int s)
     return poll(&wait, 1, 0) == 0;
 }
 
-/* A connection that sends nothing, half a frame after Hello, or half a frame after a look meets a
- * deadline, and so does one that stops asking. A client that goes on looking stays connected. */
+/* A deadline ends a connection that sends nothing, that sends half a frame after Hello or after a
+ * look, or that stops to ask. A client that goes on looking stays connected. */
 static void stalled(void)
 {
     int silent = connected(), half = attached("stalled", 0, 1), looker = connected();
@@ -173,7 +174,7 @@ static void flood(void)
     frame[1] = frame[2] = frame[3] = 0;
     memcpy(frame + 4, bytes, size);
     fcntl(s, F_SETFL, fcntl(s, F_GETFL) | O_NONBLOCK);
-    /* Sends until the daemon reads no more; other clients are served all the while. */
+    /* Sends until the daemon reads no more. Other clients are served meanwhile. */
     while (sent < 200000 && send(s, frame, size + 4, MSG_NOSIGNAL) == (ssize_t)(size + 4))
         sent++;
     CU_ASSERT(sent < 200000);
@@ -210,8 +211,8 @@ static void give(int socket, uint32_t sequence, uint32_t rank)
     exchange.data.len = sizeof(part);
     request.body_case = PWC__CLIENT_REQUEST__BODY_EXCHANGE;
     request.exchange = &exchange;
-    /* The numbers of these requests take one to three bytes; they stand before the part that all
-     * replies share. */
+    /* Request numbers of one to three bytes, so that the parts of replies before the shared result
+     * differ in length. */
     CU_ASSERT_TRUE_FATAL(raw_request(socket, 1 + sequence * (1 + rank * 100), &request));
 }
 
@@ -244,7 +245,7 @@ static bool has_result(int socket, uint32_t sequence, uint32_t rank, uint32_t ra
 /* The daemon keeps a result that ranks do not read once, not once for each rank. */
 static void results_unread(void)
 {
-    enum { RANKS = 64, EXCHANGES = 8, MOST_KIB = 48 << 10 }; /* apart they are 128 MiB */
+    enum { RANKS = 64, EXCHANGES = 8, MOST_KIB = 48 << 10 }; /* 128 MiB if kept for each rank */
     static int ranks[RANKS];
     struct answer a;
     long before;
@@ -255,9 +256,9 @@ static void results_unread(void)
     for (uint32_t r = 1; r < RANKS; r++) {
         for (uint32_t e = 0; e < EXCHANGES; e++)
             give(ranks[r], e, r);
-        CU_ASSERT_EQUAL_FATAL(look(ranks[r], &a), 0); /* all that was sent before is read */
+        CU_ASSERT_EQUAL_FATAL(look(ranks[r], &a), 0); /* the daemon has read all before */
     }
-    for (uint32_t e = 0; e < EXCHANGES; e++) { /* when one rank has all of it, all ranks have */
+    for (uint32_t e = 0; e < EXCHANGES; e++) { /* each rank gets the whole result */
         give(ranks[0], e, 0);
         CU_ASSERT_TRUE_FATAL(has_result(ranks[0], e, 0, RANKS));
     }
@@ -270,8 +271,8 @@ static void results_unread(void)
     CU_ASSERT_TRUE(settles());
 }
 
-/* A connection over the bound gets the reason. Ranks have places of their own, and one that leaves
- * makes room. */
+/* A connection over the bound is refused with the reason. Ranks have places of their own, and a
+ * connection that ends makes room. */
 static void many_lookers(void)
 {
     enum { MANY = 20, MAX = 16 };
@@ -314,9 +315,8 @@ static void many_strangers(void)
     CU_ASSERT_TRUE(settles());
 }
 
-/* However many clients connect, few are accepted in a millisecond: the last one is read after all
- * others.
- */
+/* However many clients connect, few are accepted in a millisecond. The last client is served after
+ * all others, so its time shows the rate. */
 static void crowd_of_callers(void)
 {
     enum { CROWD = 100, A_MS = 4, SLACK_MS = 3, NS_A_MS = 1000000 };
@@ -410,8 +410,7 @@ static void killed_client(void)
     CU_ASSERT_EQUAL(byte, 'y');
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    /* The daemon learns of the death by an event of its own, and ends the client in its own time.
-     */
+    /* The daemon gets the death as an event, and ends the client some time later. */
     for (tries = 0; tries < 10000; tries++) {
         int rc;
 

@@ -1,7 +1,7 @@
 /*
- * A daemon with several progress threads: clients are spread over their engines, a rank is one
- * rank on all of them, the bound on clients is the daemon's, and a thread that stands still keeps
- * its own clients waiting and nobody else.
+ * A daemon with several progress threads: clients are spread over the engines, a rank is unique
+ * over all engines, the bound on clients is for the whole daemon, and a thread that stands still
+ * delays only its own clients.
  *
  *     test_engines PWCD
  */
@@ -47,7 +47,8 @@ static bool spread(uint32_t counts[ENGINES])
     return whole;
 }
 
-/* The daemon gives a client that has left back a moment later. */
+/* Waits until the engines have these numbers of clients: the daemon gives a client back some time
+ * after it has left. */
 static bool becomes(uint32_t a, uint32_t b, uint32_t c)
 {
     uint32_t counts[ENGINES] = {0};
@@ -94,9 +95,8 @@ static void clients_are_spread(void)
     for (uint32_t i = 0; i < CLIENTS; i++) {
         s[i] = join(i, &status);
         CU_ASSERT_EQUAL(status, 0);
-        CU_ASSERT_EQUAL(
-            engine_of(i),
-            (int)(i % ENGINES)); /* the engine with the fewest clients; of equal ones the first */
+        CU_ASSERT_EQUAL(engine_of(i),
+                        (int)(i % ENGINES)); /* fewest clients first, then the lowest number */
     }
     CU_ASSERT_TRUE(becomes(3, 2, 2));
 
@@ -107,8 +107,7 @@ static void clients_are_spread(void)
     close(s[1]);
     close(s[4]);
     CU_ASSERT_TRUE(becomes(3, 0, 2));
-    for (uint32_t i = 0; i < 2;
-         i++) { /* a rank that is attached, whose engine is not the emptiest */
+    for (uint32_t i = 0; i < 2; i++) { /* an attached rank, whose engine is not the emptiest */
         refused = join(2, &status);
         CU_ASSERT_EQUAL(status, -EADDRINUSE);
         close(refused);
@@ -150,7 +149,7 @@ static pid_t find_thread(void)
     return found;
 }
 
-/* Returns the one engine that `status` reports as stuck; -1: none, or several. */
+/* Returns the only engine that `status` reports as stuck; -1: none, or several. */
 static int stuck_engine(void)
 {
     json_t *document = look_at(&d, "status");

@@ -1,8 +1,8 @@
 /*
- * A daemon that cannot watch its clients' processes refuses them with that reason. Where a client
- * cuts shared memory short, so that it faults (seals prevent that, and are left out here), the
- * daemon continues, quarantines the client that owned the memory, says why, and gives all back;
- * other clients notice nothing.
+ * A daemon that cannot watch its clients' processes refuses clients with that reason. Also: a
+ * client truncates shared memory, so that the daemon's accesses fault (the odd daemon leaves out
+ * the seals that prevent this). The daemon continues, quarantines the client that owned the memory,
+ * gives the reason, and gives back all; other clients notice nothing.
  *
  *     test_faults ODD-PWCD
  */
@@ -30,7 +30,7 @@ static void cut(int fd)
     CU_ASSERT_EQUAL_FATAL(ftruncate(fd, 0), 0);
 }
 
-/* `s` is the client whose memory has faulted. */
+/* Checks that client `s`, whose memory has faulted, is quarantined. */
 static void expect_quarantine(struct raw_session *s)
 {
     struct answer last;
@@ -42,7 +42,7 @@ static void expect_quarantine(struct raw_session *s)
     raw_session_close(s);
 }
 
-/* A client cuts off the memory of its rings, and then rings the daemon. */
+/* A client truncates the memory of its rings, and then rings the daemon's doorbell. */
 static void session(void)
 {
     struct raw_session s;
@@ -54,7 +54,7 @@ static void session(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* The memory has gone that a put of the client, or of its neighbour, copies from or to. */
+/* A client truncates the segment that a put, its own or its neighbour's, copies from or to. */
 static void segments(void)
 {
     static const struct {
@@ -62,7 +62,7 @@ static void segments(void)
         uint32_t length;
         uint16_t flags;
         uint8_t kind;
-        bool neighbour; /* the neighbour submits it, towards the client's memory; else the client */
+        bool neighbour; /* the neighbour submits, towards the client's memory; else the client */
     } rows[] = {
         {"the source of a put", 8192, 0, SUBMIT_PUT, false},
         {"the target of a packed put", 64, SUBMIT_INLINE, SUBMIT_PUT, true},
@@ -97,7 +97,7 @@ static void segments(void)
             struct event_record event = {0};
 
             CU_ASSERT_EQUAL(raw_local_event(&neighbour, &event), 1);
-            op.record = raw_put(&neighbour); /* to itself */
+            op.record = raw_put(&neighbour); /* the neighbour puts to itself */
             raw_submit(&neighbour, &op, op.record.size, op.record.size);
             CU_ASSERT_EQUAL(raw_local_event(&neighbour, &event), 1);
             CU_ASSERT_EQUAL(event.status, 0);
@@ -133,8 +133,8 @@ static void others_go_on(void)
 
 static bool start(void)
 {
-    /* This goes through the daemon, because libpwc would refuse boards and pairs that are not
-     * sealed. */
+    /* All operations go through the daemon, because libpwc would refuse boards and pairs without
+     * seals. */
     const char *const arguments[] = {"--direct", "off", NULL};
 
     setenv("PWCD_ODD", "unsealed", 1);

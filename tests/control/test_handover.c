@@ -1,6 +1,6 @@
 /*
- * A kept daemon that hands over, is killed, or cannot be started for a moment: its clients live
- * through all of it, and a program that does not come up does no harm.
+ * A daemon with a keeper hands over, is killed, or cannot be started for a moment: its clients
+ * survive all of that, and a program that does not come up does no harm.
  *
  *     test_handover PWCD ODD-PWCD
  */
@@ -23,7 +23,7 @@ enum { LIMIT_MS = 20000, HAND_OVERS = 3, LEFT_UNREAD = 300 };
 
 static const char *program, *odd_program;
 static struct daemon d;
-static int rank; /* a connection that has to survive */
+static int rank; /* connection of the client that must survive */
 
 /* ---- processes ------------------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-/* Returns the first child of a process, even one that nobody has waited for; 0: there is none. */
+/* Returns the first child of a process, also a zombie; 0: there is none. */
 static pid_t child_of(pid_t parent)
 {
     char path[64], text[32] = "";
@@ -91,7 +91,7 @@ static void start(const char *which, const char *odd)
     CU_ASSERT_TRUE(raw_is_served(&d)); /* the daemon has noted that Hello is answered */
 }
 
-/* Returns the keeper's other child, the process that is to take over, while it runs; 0: there is
+/* Returns the keeper's other child, the process that is to take over, if it runs; 0: there is
  * none. */
 static pid_t beside(pid_t daemon)
 {
@@ -108,13 +108,13 @@ static pid_t beside(pid_t daemon)
     for (long pid; (pid = strtol(at, &at, 10)) > 0;) {
         char state = pid == daemon ? 0 : state_of((pid_t)pid, &sleeps);
 
-        if (state != 0 && state != 'Z') /* the keeper is about to wait for this process */
+        if (state != 0 && state != 'Z') /* not one that has ended already */
             return (pid_t)pid;
     }
     return 0;
 }
 
-/* Waits until another process than this one serves. */
+/* Waits until the daemon is a process other than `than`, and returns it. */
 static pid_t next_daemon(pid_t than)
 {
     pid_t pid = than;
@@ -126,7 +126,8 @@ static pid_t next_daemon(pid_t than)
     return pid;
 }
 
-/* Checks that the client's rank is still served. By then the log is complete. */
+/* Checks that the client's rank is still served, and stops the daemon. Afterwards the log is
+ * complete. */
 static void stop(void)
 {
     struct answer a;
@@ -206,8 +207,8 @@ static void again_and_again(void)
     expect_none("pwcd: error");
 }
 
-/* A program that is not a daemon is ended after its request was answered, and the next request may
- * follow at once. */
+/* A program that is not a daemon ends; its request is answered with an error, and the next request
+ * may follow at once. */
 static void does_not_come_up(void)
 {
     char path[128], go_on[128];
@@ -218,8 +219,8 @@ static void does_not_come_up(void)
     daemon = child_of(d.pid);
     first = raw_connect(&d);
     second = raw_connect(&d);
-    /* One turn of the loop sees both events: the first process has ended, and a second one is asked
-     * for. */
+    /* The daemon is stopped meanwhile, so that one turn of its loop sees both events: the first
+     * process has ended, and a second one is asked for. */
     make_program(path, go_on, "");
     CU_ASSERT_TRUE(ask_upgrade(first, path));
     CU_ASSERT_TRUE(daemon_says(&d, "/program\" is to take over"));
@@ -238,7 +239,7 @@ static void does_not_come_up(void)
     unlink(go_on);
     for (int i = 0; i < 3; i++) {
         next = beside(daemon);
-        if (next != 0) /* its end of the channel closes before ours */
+        if (next != 0) /* still ending */
             await_state(next, 0);
         CU_ASSERT_TRUE(ask_upgrade(first, "/bin/false"));
         CU_ASSERT_EQUAL(upgraded(first), -EPIPE);
@@ -287,8 +288,7 @@ static void asked_meanwhile(void)
     }
 }
 
-/* The next process finds what is wrong with its configuration while the one before it still serves.
- */
+/* The next process finds errors in its configuration while the running daemon still serves. */
 static void wrongly_configured(void)
 {
     static const char *const words[] = {
@@ -322,7 +322,7 @@ static void wrongly_configured(void)
     expect_none("is started again");
 }
 
-/* The next process lives, but sends nothing. */
+/* The next process runs, but reports nothing to the daemon. */
 static void stands_still(void)
 {
     char path[128], go_on[128];
@@ -377,7 +377,7 @@ static void hung_up_meanwhile(void)
     stop();
 }
 
-/* The first start after the death fails, for a temporary reason. */
+/* The first start after the daemon's death fails for a temporary reason. */
 static void fails_at_first(const char *odd)
 {
     char path[128];

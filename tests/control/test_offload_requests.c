@@ -1,6 +1,6 @@
 /*
- * Requests for offloads, of a client without a library: each field with bad values, and what a good
- * one is answered.
+ * Requests for offloads, of a client without a library: each field with bad values, and the answer
+ * to a good request.
  *
  *     test_offload_requests PWCD
  */
@@ -16,7 +16,7 @@
 #define RING  65536u
 #define QUOTA 2 /* client-offloads */
 
-#define GENERATION 1024u /* from an offload's handle to the next one in its place */
+#define GENERATION 1024u /* difference between handles of two offloads that follow in one place */
 
 static struct daemon d;
 static struct raw_image image;
@@ -82,7 +82,7 @@ static int ask_view(int s, uint32_t session, uint32_t offload)
     return ask(s, &r, &a);
 }
 
-/* A row: one bad value of a field, and its answer. */
+/* Puts one bad value into a field, and checks the answer. */
 #define BAD(field, value, status)                                                                  \
     do {                                                                                           \
         struct answer bad;                                                                         \
@@ -153,8 +153,8 @@ static void test_requests(void)
     close(s);
 }
 
-/* An offload counts from its request on, until it has ended or could not be made; a context that is
- * closed gives back all that it had. */
+/* An offload counts in the quota from its request until it has ended, or could not be made. A
+ * closed context gives back all its offloads. */
 static void test_quota(void)
 {
     struct answer a, b, c;
@@ -217,8 +217,8 @@ static bool create_and_destroy(int s, uint32_t session, uint32_t guess, uint32_t
     return there && ended == 0;
 }
 
-/* The quota takes one offload for one: a destroy that comes with its create gives nothing back
- * twice, whether the daemon takes it before the create is answered or after. */
+/* The quota counts each offload exactly once: a destroy that is sent together with its create must
+ * not give back twice, whether the daemon takes it before or after the create was answered. */
 static void test_destroyed_early(void)
 {
     enum { ROUNDS = 20 };
@@ -239,7 +239,7 @@ static void test_destroyed_early(void)
         if (create_and_destroy(s, context.handle, before.handle + GENERATION, target.handle, &made))
             CU_ASSERT_EQUAL(ask_offload_destroy(s, context.handle, made.handle), 0);
     }
-    CU_ASSERT_EQUAL(made.handle, before.handle + GENERATION); /* the guess was right */
+    CU_ASSERT_EQUAL(made.handle, before.handle + GENERATION); /* the guessed handle was right */
     CU_ASSERT_EQUAL(ask_offload(s, context.handle, program.handle, 2, &more), 0);
     CU_ASSERT_EQUAL(ask_offload(s, context.handle, program.handle, 3, &more), -EDQUOT);
     CU_ASSERT_EQUAL(ask_context_close(s, context.handle), 0);

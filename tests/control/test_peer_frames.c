@@ -1,7 +1,7 @@
 /*
- * A daemon as a process, and another one made up, that knows the secret: each field of each frame
- * between daemons out of range. The daemon states the reason of each refusal, to the other side and
- * in its log; a senseless frame ends the link; and the daemon continues.
+ * A daemon as a process, and another daemon, played by the test, that knows the secret: each field
+ * of each frame between daemons out of range. The daemon states the reason of each refusal, to the
+ * other side and in its log; a senseless frame ends the link; and the daemon works on.
  *
  *     test_peer_frames PWCD
  */
@@ -25,10 +25,10 @@ static struct good_frames f;
 /* ---- each field out of range ----------------------------------------------------------------- */
 
 enum outcome {
-    REFUSED,  /* with a status and a text, and the daemon closes */
+    REFUSED,  /* with a status and a text; the daemon closes the link */
     ANSWERED, /* with a status; the link stays */
-    PASSED,   /* over; the link stays */
-    CLOSED,   /* with a line in its log, unless it limits those as a stranger's */
+    PASSED,   /* the frame is ignored; the link stays */
+    CLOSED,   /* with a line in the log, if the limit for strangers' lines allows one */
 };
 
 struct row {
@@ -82,7 +82,7 @@ static const struct row rows[] = {
     {"offer.ring_bytes", 16392, NULL, CLOSED, 0, REFUSES},
     {"offer.ring_bytes", 1u << 31, NULL, CLOSED, 0, REFUSES},
     {"offer.ring_bytes", UINT32_MAX, NULL, CLOSED, 0, REFUSES},
-    {"offer.engine", 1, NULL, CLOSED, 0, SENSELESS}, /* each has one */
+    {"offer.engine", 1, NULL, CLOSED, 0, SENSELESS}, /* the engine of a greeting and an offer */
     {"offer.engine", UINT32_MAX, NULL, CLOSED, 0, SENSELESS},
     {"offer.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},
     {"offer.peer_engine", UINT32_MAX, NULL, CLOSED, 0, SENSELESS},
@@ -130,7 +130,7 @@ static const struct row rows[] = {
     {"gathered.sequence", UINT32_MAX, NULL, PASSED, 0, NULL},
     {"gathered.status", (uint32_t)INT32_MIN, NULL, PASSED, 0, NULL},
     {"gathered.offset", UINT64_MAX, NULL, PASSED, 0, NULL},
-    {"gathered.why", 0, "a\nb", PASSED, 0, NULL}, /* words, cleaned before a client gets them */
+    {"gathered.why", 0, "a\nb", PASSED, 0, NULL}, /* cleaned before a client gets the text */
     {"publication.job", 0, "", CLOSED, 0, SENSELESS},
     {"publication.job", 0, LONG_NAME, CLOSED, 0, SENSELESS},
     {"publication.job", 0, "unheard-of", ANSWERED, -ESTALE, NULL},
@@ -157,7 +157,7 @@ static const struct row rows[] = {
     {"name_is.cookie", UINT64_MAX, NULL, PASSED, 0, NULL},
     {"name_is.status", (uint32_t)INT32_MIN, NULL, PASSED, 0, NULL},
     {"name_is.data", 1025, NULL, PASSED, 0, NULL},
-    {"rank_is.job", 0, "a\nb", PASSED, 0, NULL}, /* of a rank that nobody waits for */
+    {"rank_is.job", 0, "a\nb", PASSED, 0, NULL}, /* about a rank that nobody waits for */
     {"rank_is.job", 0, LONG_NAME, PASSED, 0, NULL},
     {"ping.answer", 0, NULL, PASSED, 0, NULL}, /* before there is a link between the engines */
     {"ping.pings", UINT64_MAX, NULL, PASSED, 0, NULL},
@@ -180,22 +180,22 @@ static const char *const elsewhere[] = {
     "rank_is.rank",          /* test_peer_ranks */
     "rank_is.instance",      /* test_peer_ranks */
     "rank_is.uid",           /* test_peer_ranks */
-    "rank_at.instance",      /* of an open job: test_peer_ranks */
+    "rank_at.instance",      /* only open jobs have one: test_peer_ranks */
     "publication.cookie",    /* any number, which the answer repeats */
     "look_for.cookie",       /* any number, which the answer repeats */
-    "rank_at.uid",           /* whose job it is: any */
+    "rank_at.uid",           /* the user whose job it is: any */
     "rank_at.gone",          /* either */
     "rank_at.cookie",        /* any number, which the answer repeats */
     "where_is.cookie",       /* any number, which the answer repeats */
-    "contribution.sequence", /* names an exchange, whichever it is */
+    "contribution.sequence", /* the number of any exchange */
     "contribution.give_up",  /* either */
-    "greeting.release",      /* words for a message: versions */
+    "greeting.release",      /* text for a message: versions */
     "offer.incarnation",     /* compared only */
-    "offer.consumed",        /* for a state that both know: tests/engine */
+    "offer.consumed",        /* matters for a state that both sides know: tests/engine */
     "offer.peer_state_id",   /* compared only */
-    "offer.ring_address",    /* theirs: named back to them */
-    "offer.ring_key",        /* theirs: named back to them */
-    "offer.flags",           /* none is known yet */
+    "offer.ring_address",    /* theirs, given back to them */
+    "offer.ring_key",        /* theirs, given back to them */
+    "offer.flags",           /* no flag is defined yet */
 };
 
 static bool is_covered(const char *path)
@@ -235,7 +235,7 @@ static void expect_refusal(struct raw_peer *p, int status, const char *says)
     CU_ASSERT_TRUE(raw_hangs_up(p->socket));
 }
 
-/* The frames that must come before the one that a row is about. */
+/* Sends the frames that must come before the frame of a row. */
 static void prepare(struct raw_peer *p, const struct row *row)
 {
     Pwc__PeerFrame frame;

@@ -1,7 +1,7 @@
 /*
- * A daemon as a process, and another one made up, that knows the secret: where ranks are. The
- * made-up one answers the daemon's questions with values out of range, and announces ranks on a new
- * link.
+ * Where ranks are: a daemon as a process, and another daemon, played by the test, that knows the
+ * secret. The test answers the daemon's questions with values out of range, and announces ranks on
+ * a new link.
  *
  *     test_peer_ranks PWCD
  */
@@ -45,8 +45,8 @@ static uint64_t asked(struct raw_peer *p)
     return cookie;
 }
 
-/* Waits until the client is gone and its rank is free. Connections of this test's own come and go.
- */
+/* Closes the client's connection, and waits until the client is gone and its rank is free, however
+ * many looking connections there are. */
 static void leave(int s, const struct holdings *before)
 {
     struct holdings then = *before;
@@ -56,7 +56,7 @@ static void leave(int s, const struct holdings *before)
     CU_ASSERT_TRUE(look_returns_to(&d, &then));
 }
 
-/* A client of a job whose directory we keep sends Hello. */
+/* A client of a job whose home we are sends Hello. */
 static int begin_hello_of(uint32_t size)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -124,10 +124,10 @@ static void answers_out_of_range(void)
         s = begin_hello();
         cookie = asked(&p);
         CU_ASSERT_NOT_EQUAL_FATAL(cookie, 0);
-        answer_rank(&p, cookie, 1, 0);          /* no status at all: passed over */
-        answer_rank(&p, cookie + 1, -EPERM, 0); /* another's, or nobody's */
+        answer_rank(&p, cookie, 1, 0);          /* no valid status: passed over */
+        answer_rank(&p, cookie + 1, -EPERM, 0); /* a wrong cookie */
         answer_rank(&p, cookie, answers[i].status, UINT32_MAX);
-        answer_rank(&p, cookie, -EPERM, 0); /* a second time */
+        answer_rank(&p, cookie, -EPERM, 0); /* a second answer */
         CU_ASSERT_EQUAL(ask_nothing(s, &a), answers[i].expected);
         CU_ASSERT(a.status == 0 || strlen(a.text) > 10);
         leave(s, &before);
@@ -136,8 +136,8 @@ static void answers_out_of_range(void)
     }
 }
 
-/* The place of a rank that a client binds: nodes and engines that cannot exist, or that are not
- * there. */
+/* The home's answer where a rank is that a client binds: nodes and engines that cannot exist, or
+ * are not there. */
 static void places_out_of_range(void)
 {
     static const struct {
@@ -220,7 +220,7 @@ static void results_out_of_range(void)
 
 /* ---- open jobs ------------------------------------------------------------------------------- */
 
-/* The home of an open job gives a rank. */
+/* As the home of an open job, gives a rank. */
 static void give_rank(struct raw_peer *p, uint64_t cookie, uint32_t rank, uint64_t instance)
 {
     Pwc__PeerFrame frame;
@@ -236,7 +236,8 @@ static void give_rank(struct raw_peer *p, uint64_t cookie, uint32_t rank, uint64
     CU_ASSERT_TRUE(raw_peer_send(p, &frame));
 }
 
-/* The rank that the daemon gives back next; UINT32_MAX: none, before it announces another thing. */
+/* Reads up to the next frame about a rank. Returns the rank if the frame gives one back, else
+ * UINT32_MAX. */
 static uint32_t given_back(struct raw_peer *p)
 {
     Pwc__PeerFrame *frame = raw_peer_next(p);
@@ -254,8 +255,8 @@ static uint32_t given_back(struct raw_peer *p)
     return rank;
 }
 
-/* A home may give no sense for a rank; and a rank whose process is gone goes back, but that of a
- * client that lives does not, whatever the home claims. */
+/* A home may give senseless ranks, which are refused. The daemon gives back a rank that no client
+ * waits for, but keeps the rank of a client that lives, whatever the home claims. */
 static void ranks_given(void)
 {
     static const struct {
@@ -282,7 +283,7 @@ static void ranks_given(void)
         give_rank(&p, cookie, given[i].rank, given[i].instance);
         CU_ASSERT_EQUAL(ask_nothing(s, &a), given[i].expected);
         if (given[i].expected == 0) {
-            give_rank(&p, cookie, given[i].rank, given[i].instance); /* lives: it stays */
+            give_rank(&p, cookie, given[i].rank, given[i].instance); /* the client's own: stays */
             give_rank(&p, cookie, given[i].rank - 1, given[i].instance);
             CU_ASSERT_EQUAL(given_back(&p), given[i].rank - 1);
         }
@@ -292,7 +293,8 @@ static void ranks_given(void)
     }
 }
 
-/* A home of an earlier release takes the question for a rank that is out of range. */
+/* A home of an earlier release answers a question for a new rank with -EINVAL, as for a rank out of
+ * range. */
 static void home_is_older(void)
 {
     struct holdings before;
@@ -320,7 +322,8 @@ static void home_is_older(void)
     raw_peer_close(&p);
 }
 
-/* The daemon announces a rank of an open job with its instance, and the names behind it. */
+/* On a new link the daemon announces a rank of an open job with its instance, and then its
+ * names. */
 static void announces_its_names(void)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -369,7 +372,7 @@ static void announces_its_names(void)
     raw_peer_close(&p);
 }
 
-/* A home's answers about a name, in which it may claim anything. */
+/* A home's answers about a name, with values out of range. */
 static void names_out_of_range(void)
 {
     static uint8_t bytes[2000];
@@ -401,13 +404,13 @@ static void names_out_of_range(void)
         CU_ASSERT_TRUE(raw_request(s, 4, &request));
         good_frames_fill(&f, &p);
         f.name_is.cookie = asked(&p);
-        f.name_is.status = 1; /* no status at all: passed over */
+        f.name_is.status = 1; /* no valid status: passed over */
         frame = good_frames_of(&f, "name_is");
         CU_ASSERT_TRUE(raw_peer_send(&p, &frame));
         f.name_is.status = rows[i].status;
         f.name_is.data = (ProtobufCBinaryData){.len = rows[i].length, .data = bytes};
         CU_ASSERT_TRUE(raw_peer_send(&p, &frame));
-        CU_ASSERT_TRUE(raw_peer_send(&p, &frame)); /* a second time */
+        CU_ASSERT_TRUE(raw_peer_send(&p, &frame)); /* a second answer */
         CU_ASSERT_EQUAL(ask_nothing(s, &a), rows[i].expected);
         leave(s, &before);
         CU_ASSERT_TRUE(good_frames_alive(&f, &p));
@@ -424,7 +427,7 @@ static void say(struct raw_peer *p, const char *name)
     CU_ASSERT_TRUE(raw_peer_send(p, &frame));
 }
 
-/* Asks where a rank of the pair is; the daemon knows that we have both. */
+/* Asks where a rank of pair_job is, both of whose ranks were announced as ours. */
 static int where(struct raw_peer *p, uint32_t rank)
 {
     good_frames_fill(&f, p);
@@ -444,8 +447,8 @@ static void announce(struct raw_peer *p, uint32_t rank)
     CU_ASSERT_EQUAL(good_frames_status(p), 0);
 }
 
-/* The frame that reports that a rank has gone may be lost with a link: a rank that is not announced
- * on the next link counts as gone. */
+/* The frame that reports a rank's end may be lost with a link. So a rank that is not announced on
+ * the next link counts as gone. */
 static void not_announced_again(void)
 {
     struct raw_peer p;
@@ -467,7 +470,7 @@ static void not_announced_again(void)
     raw_peer_close(&p);
 }
 
-/* The daemon names its own ranks, then the one that attaches, then the end of the list. */
+/* On a new link the daemon announces its own ranks, and then the end of the list. */
 static void announces_its_ranks(void)
 {
     struct holdings before;

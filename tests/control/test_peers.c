@@ -1,7 +1,7 @@
 /*
- * Two daemons as processes: one job over both, and the ways in which two daemons must not come
- * together, each with a clear word in both logs. The tests of --auth munge run apart: all tests
- * wait for deadlines, beside each other.
+ * Two daemons as processes: one job on both, and the cases in which two daemons must refuse each
+ * other, each with a clear line in both logs. The tests of --auth munge run as a program of their
+ * own, in parallel, because all tests wait for deadlines.
  *
  *     test_peers PWCD ODD_PWCD [munge]
  */
@@ -33,7 +33,7 @@ static bool start(struct daemon *d, const char *node, const char *secret, const 
     return plan_start(d, program, node, secret, list);
 }
 
-/* Names a job whose directory is on this node, counting from `i` on. */
+/* Finds the name of a job whose home is this node; the search begins with number `i`. */
 static const char *job_from(uint32_t node, int i)
 {
     static char name[16];
@@ -135,7 +135,7 @@ static void one_job(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
-/* The home dies: requests that wait there fail in time, and a new home is found. */
+/* The home dies: requests that wait there fail in time, and the restarted home is found again. */
 static void home_dies(void)
 {
     struct daemon d[2];
@@ -220,12 +220,12 @@ static void one_job_by_munge(void)
     }
 }
 
-/* MUNGE vouches wrongly for one of them; both logs name the reason. */
+/* MUNGE vouches wrongly for one of the daemons: both logs give the reason. */
 static void refused_by_munge(void)
 {
     static const struct {
-        const char *munge, *says; /* for node 1; NULL: by the secret */
-        /* The dialling node: it receives a refusal before either side has proven itself. */
+        const char *munge, *says; /* MUNGE of node 1 (NULL: the secret), and a text for the logs */
+        /* The node that connects: it receives a refusal before either side has proven itself. */
         uint32_t from;
     } rows[] = {
         {"foreign", "the other daemon is user", 1},
@@ -275,7 +275,7 @@ static void start_without_munge(void)
     CU_ASSERT_EQUAL(daemon_stop(&first), 0);
 }
 
-/* A daemon that ends does not take away the credential that a thread still looks at. */
+/* A daemon that ends must not free the credential that a thread still uses. */
 static void ends_while_munge_is_asked(void)
 {
     struct daemon d[2];
@@ -291,7 +291,8 @@ static void ends_while_munge_is_asked(void)
     close(s);
 }
 
-/* One of them speaks a later version: both logs name the two versions, and so does Inspect. */
+/* One of the daemons speaks a later version: both logs name the two versions, and so does
+ * Inspect. */
 static void versions(void)
 {
     struct daemon d[2];
@@ -323,7 +324,7 @@ static void versions(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
-/* A daemon that ends does not take away the name that a thread still looks up. */
+/* A daemon that ends must not free the name that a thread still looks up. */
 static void ends_while_a_name_is_looked_up(void)
 {
     struct daemon d;
@@ -339,7 +340,7 @@ static void ends_while_a_name_is_looked_up(void)
     close(s);
 }
 
-/* A node is given up in time, even where no attempt to reach it can begin. */
+/* A node is given up in time, also where no attempt to connect can begin. */
 static void cannot_begin_to_dial(void)
 {
     struct daemon d;
@@ -354,8 +355,8 @@ static void cannot_begin_to_dial(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* Patience with the progress thread ends only where it does not come back, and not where the
- * control thread was late to notice that it did. */
+/* The control thread gives a progress thread up only where the thread does not answer, and not
+ * where the control thread itself was late to see the answer. */
 static void hears_late_of_an_end(void)
 {
     struct daemon d;
@@ -370,7 +371,7 @@ static void hears_late_of_an_end(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* Both call themselves node 0, and the list of one leads to the other. */
+/* Both daemons are configured as node 0, and the list of one leads to the other. */
 static void one_node_number(void)
 {
     struct daemon d[2];
@@ -405,8 +406,8 @@ static void node_number_taken(void)
     CU_ASSERT_EQUAL(daemon_stop(&first), 0);
 }
 
-/* Strangers send garbage or nothing to the port between daemons: their connections end, and do no
- * harm. */
+/* Strangers send garbage or nothing to the port for daemons: their connections are closed, and do
+ * no harm. */
 static void strangers(void)
 {
     struct daemon d[2];
@@ -435,7 +436,7 @@ static void strangers(void)
     CU_ASSERT_EQUAL(daemon_stop(&d[1]), 0);
 }
 
-/* Silent strangers fill all the room: the next stranger gets the room of the first. */
+/* Silent strangers fill all places: the next stranger gets the place of the first. */
 static void silent_strangers(void)
 {
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_port = htons(plan.ports[0])};
@@ -456,9 +457,9 @@ static void silent_strangers(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* However many strangers connect, few are accepted in a millisecond. The daemon closes the oldest
- * of them as it accepts more than 16, so the last one that it closes shows when all were accepted.
- */
+/* However many strangers connect, few are accepted in a millisecond. Beyond 16 the daemon closes
+ * the oldest for each new one, so the last connection that it closes shows when all were
+ * accepted. */
 static void crowd_of_strangers(void)
 {
     enum { CROWD = 100, KEPT = 16, A_MS = 4, SLACK_MS = 3, NS_A_MS = 1000000 };
@@ -481,7 +482,7 @@ static void crowd_of_strangers(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* A process hides itself from others before it holds what they must not see. */
+/* A daemon hides its memory from other processes before it reads the secret. */
 static void secret_unseen(void)
 {
     const char *arguments[] = {"--secret", plan.secrets[0], "--allow-users", "root", NULL};
@@ -494,7 +495,8 @@ static void secret_unseen(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* A user has a share of a home's jobs. A refusal that comes through another node names the home. */
+/* A user may have a share of a home's jobs. A refusal that is passed on by another node names the
+ * home. */
 static void a_share_of_a_home(void)
 {
     const char *const few[] = {

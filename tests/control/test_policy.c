@@ -1,6 +1,6 @@
 /*
  * The users that a daemon serves: by default its own user alone, else the users and groups of its
- * configuration. One user cannot touch another's connections and jobs. The test needs root, to run
+ * configuration. One user cannot affect another's connections and jobs. The test needs root, to run
  * as other users.
  *
  *     test_policy PWCD
@@ -19,7 +19,7 @@
 #include "proto/trace_abi.h"
 #include "tests/suite.h"
 
-/* Numbers of users and groups that no machine has, and those of nobody. */
+/* Numbers of users and groups that exist on no machine, and the user nobody. */
 #define DAEMON 61001u
 #define ALICE  61002u
 #define BOB    61003u
@@ -41,12 +41,12 @@ struct user {
 
 /* The outcome of a child that ran as another user. */
 struct outcome {
-    int connected; /* 0 or a negative errno */
-    int status;    /* of Hello, and of a context */
+    int connected; /* result of connect: 0 or a negative errno */
+    int status;    /* result of Hello, and then of opening a context */
     char text[512];
 };
 
-/* Runs in a child; its socket stays open until the child ends. */
+/* Runs in a child as another user; the socket stays open until the child ends. */
 typedef void (*user_deed)(int socket, struct outcome *out, void *context);
 
 static bool become(const struct user *user)
@@ -87,14 +87,14 @@ static void attach(int s, struct outcome *out, void *context)
     struct answer a = {0};
     char job[32];
 
-    snprintf(job, sizeof(job), "policy%d", (int)getpid()); /* the last one may still be leaving */
+    snprintf(job, sizeof(job), "policy%d", (int)getpid()); /* earlier ones may still end */
     out->status = raw_hello(s, job, 0, 1);
     if (out->status == 0)
         out->status = ask_context(s, 8192, &a);
     snprintf(out->text, sizeof(out->text), "%s", a.text);
 }
 
-/* The refusal comes as soon as we have connected, before a Hello of our own. */
+/* Only reads: the daemon's refusal comes right after the connect, without a Hello. */
 static void listen_only(int s, struct outcome *out, void *context)
 {
     struct answer a;
@@ -151,7 +151,7 @@ static void expect(const struct user *user, enum verdict verdict)
         CU_ASSERT_EQUAL(out.status, -EACCES);
         CU_ASSERT_PTR_NOT_NULL(strstr(out.text, "does not serve your user: see --allow-users"));
         break;
-    case LOOKS: /* and is no rank */
+    case LOOKS: /* but may not be a rank */
         CU_ASSERT_EQUAL(out.connected, 0);
         CU_ASSERT_EQUAL(out.status, -EACCES);
         out = as_user(user, look, NULL);
@@ -203,7 +203,7 @@ static unsigned socket_mode(void)
 static const struct user root = {0, 0, 0}, its_own = {DAEMON, DAEMON, 0}, alice = {ALICE, ALICE, 0},
                          bob = {BOB, BOB, 0}, nobody = {NOBODY, NOBODY, 0};
 
-/* The socket's mode refuses strangers; where somebody has widened the mode, the daemon refuses
+/* The socket's mode keeps other users out; where somebody has widened the mode, the daemon refuses
  * them. */
 static void own_user_only(void)
 {
@@ -211,7 +211,7 @@ static void own_user_only(void)
     CU_ASSERT_EQUAL(socket_mode(), 0600);
     expect(&its_own, SERVED);
     expect(&alice, UNREACHABLE);
-    expect(&root, LOOKS); /* no mode keeps root out */
+    expect(&root, LOOKS); /* modes do not keep root out */
     CU_ASSERT_EQUAL(chmod(d.socket, 0666), 0);
     expect(&alice, REFUSED);
     CU_ASSERT_TRUE(daemon_says(&d, "user 61002 (pid "));
@@ -228,14 +228,14 @@ static void allowed_users(void)
     expect(&alice, SERVED);
     expect(&nobody, SERVED);
     expect(&bob, REFUSED);
-    expect(&root, LOOKS); /* to be a rank it is to be allowed as others are */
+    expect(&root, LOOKS); /* as a rank, root must be allowed, too */
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
     start(DAEMON, "root,61003", NULL);
     expect(&root, SERVED);
     expect(&bob, SERVED);
     expect(&alice, REFUSED);
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
-    start(0, "61002", NULL); /* a daemon of root's own */
+    start(0, "61002", NULL); /* a daemon that root runs */
     expect(&root, SERVED);
     expect(&alice, SERVED);
     expect(&bob, REFUSED);
@@ -247,7 +247,7 @@ static void allowed_groups(void)
     start(DAEMON, NULL, "61010,nogroup");
     expect(&its_own, SERVED);
     expect(&(struct user){ALICE, GROUP, 0}, SERVED);
-    expect(&nobody, SERVED); /* its main group */
+    expect(&nobody, SERVED); /* allowed by its main group */
     expect(&alice, REFUSED);
     expect(&(struct user){BOB, BOB, GROUP}, SERVED);
     expect(&(struct user){BOB, BOB, GROUP + 1}, REFUSED);
@@ -261,7 +261,8 @@ static void allowed_groups(void)
 
 /* ---- apart from one another ------------------------------------------------------------------ */
 
-/* This user opens as many connections as it gets, of both kinds, while another user attaches. */
+/* This user opens as many connections as the daemon accepts, ranks and looking ones, while another
+ * user attaches. */
 static void take_all(int s, struct outcome *out, void *context)
 {
     enum { MANY = 80 };
@@ -314,8 +315,8 @@ static void connections_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* A job and rank of another user are different ones, even with the same name and number, and a key
- * does not lead into them. */
+/* Jobs and ranks of two users are different, even with the same name and number, and a key of one
+ * user's job cannot be bound in the other's. */
 static void bind_theirs(int s, struct outcome *out, void *context)
 {
     struct answer *key = context, mine, bound;
@@ -350,7 +351,7 @@ static void jobs_apart(void)
 
 /* ---- views of others ------------------------------------------------------------------------ */
 
-/* Connects as this user; the process is root again afterwards. */
+/* Connects as this user. Afterwards the process is root again. */
 static int connected_as(uid_t uid)
 {
     int s;
@@ -362,8 +363,7 @@ static int connected_as(uid_t uid)
     return s;
 }
 
-/* Asks for what has been traced. Returns the number of records, and how many of them are Alice's.
- */
+/* Asks for the traced records. Stores their number, and how many of them are Alice's. */
 static void trace(int s, int *all, int *of_alice)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -411,7 +411,7 @@ static void traces_apart(void)
         CU_ASSERT_EQUAL(of_alice, seen[i]);
         CU_ASSERT(seen[i] || all == 0);
         trace(sockets[i], &all, &of_alice);
-        CU_ASSERT_EQUAL(of_alice, 0); /* once */
+        CU_ASSERT_EQUAL(of_alice, 0); /* each record once */
     }
     late = connected_as(ALICE);
     trace(late, &all, &of_alice);
@@ -436,8 +436,8 @@ static int load_as(uid_t uid, int *socket, struct answer *out)
     return ask_program_load(*socket, image.words, image.size, out);
 }
 
-/* By default the daemon takes programs of its own user alone; where it takes all, a user sees and
- * reads his own. */
+/* By default the daemon accepts programs of its own user only. Where it accepts all, a user sees
+ * and reads only his own. */
 static void programs_apart(void)
 {
     static const char *const all[] = {"--allow-users", "61002,61003", "--handlers", "on", NULL};
@@ -469,7 +469,7 @@ static void programs_apart(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* Attaches a rank with a context and a region, which stays while others look. */
+/* Attaches a rank with a context and a region, which stay while others look. */
 static void stay(int s, struct outcome *out, void *context)
 {
     struct answer segment, key;
@@ -515,10 +515,10 @@ static void lookers_apart(void)
     } rows[] = {
         {{ALICE, ALICE, 0}, 1, false},
         {{BOB, BOB, 0}, 1, false},
-        {{NOBODY, NOBODY, 0}, 0, false}, /* served, and without a rank */
+        {{NOBODY, NOBODY, 0}, 0, false}, /* served, but has no rank */
         {{0, 0, 0}, 2, true},
         {{DAEMON, DAEMON, 0}, 2, true},
-        {{BOB + 1, GROUP, 0}, 2, true}, /* of the inspect group; not served */
+        {{BOB + 1, GROUP, 0}, 2, true}, /* in the inspect group; not served */
     };
     int here[2], there[2], ends[3];
     pid_t pids[2];

@@ -1,7 +1,7 @@
 /*
- * Requests for programs of handlers, of clients without a library: what they are answered, which
- * images are refused and why, what stays loaded, and who sees it. test_quota has the quotas, and
- * test_policy the users.
+ * Requests for programs of handlers, of clients without a library: their answers, which images are
+ * refused and why, what stays loaded, and who sees it. Quotas are tested in test_quota, users in
+ * test_policy.
  *
  *     test_program_requests PWCD
  */
@@ -42,7 +42,7 @@ static int client(uint32_t rank)
     return s;
 }
 
-/* Programs that are loaded, and the number in this field of the last one. */
+/* Returns the number of loaded programs; *value is this field of the last one. */
 static int programs(const char *field, int64_t *value)
 {
     json_t *document = look_at(&d, "programs");
@@ -65,7 +65,7 @@ static void loaded_and_unloaded(void)
     s = client(0);
     raw_image_plain(&image, 40);
     CU_ASSERT_EQUAL(ask_program_check(s, image.words, image.size, &a), 0);
-    CU_ASSERT_EQUAL(programs(NULL, NULL), 0); /* nothing stays of a check */
+    CU_ASSERT_EQUAL(programs(NULL, NULL), 0); /* a check loads nothing */
     CU_ASSERT_EQUAL(ask_program_load(s, image.words, image.size, &one), 0);
     CU_ASSERT_EQUAL(ask_program_load(s, image.words, image.size, &two), 0);
     CU_ASSERT_NOT_EQUAL(one.handle, two.handle);
@@ -92,7 +92,7 @@ static void loaded_and_unloaded(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* The longest image there is fits a request. */
+/* The longest possible image fits into a request. */
 static void longest(void)
 {
     static struct handler_instruction code[HANDLER_INSTRUCTIONS_MAX];
@@ -155,7 +155,7 @@ static void hostile_images(void)
         {{{.opcode = CODE_LD | CODE_ABS}, EXIT, EXIT}, "instruction 0: unknown instruction (32)"},
     };
     static const struct {
-        uint32_t word, value; /* of the head */
+        uint32_t word, value; /* index of a word in the head, and its value */
         const char *says;
     } heads[] = {
         {0, 1, "the program: this is no image of a program (1)"},
@@ -187,7 +187,7 @@ static void hostile_images(void)
         CU_ASSERT_EQUAL(ask_program_load(s, image.words, size, &a), -ENOEXEC);
         size -= size > 40 ? 7 : 0;
     }
-    /* A name in an error's text is one that a terminal shows as it is. */
+    /* Error texts contain no control characters of a name. */
     raw_image(&image, rows[0].code, 3, 0);
     memcpy((char *)image.words + image_functions_at(3, 0) + 4, "\033[2J", 4);
     refused(s, "instruction 0: unknown instruction (255)");
@@ -246,7 +246,7 @@ static void policies(void)
     CU_ASSERT_EQUAL(daemon_stop(&d), 0);
 }
 
-/* Programs of a client that hangs up are unloaded, also programs that are just being loaded. */
+/* When a client hangs up, its programs are unloaded, also programs that are just being loaded. */
 static void the_end(void)
 {
     struct holdings quiet;

@@ -1,7 +1,7 @@
 /*
- * Quotas of clients and users, against a daemon with small ones: each at its limit and one over it,
- * as the sum of one client and of two clients of a user, with the limit and its key in the error,
- * counted, and given back at the end of a client.
+ * Quotas of clients and users, against a daemon with small ones. Each quota is filled to its limit,
+ * by one client and by two clients of a user together; one more is refused, and the error names
+ * limit and key. Status shows the count, and the end of a client gives everything back.
  *
  *     test_quota PWCD
  */
@@ -21,14 +21,14 @@
 
 static const char *program;
 
-/* The things of which a client may have one more. */
+/* What a client can take one more of. */
 enum thing { CONTEXT, SEGMENT, REGION, BIND, CLIENT, PROGRAM, OFFLOAD };
 
 struct row {
     const char *key, *value;
     enum thing thing;
-    uint32_t limit;   /* of these fit */
-    uint32_t clients; /* that take them in turn */
+    uint32_t limit;   /* so many fit */
+    uint32_t clients; /* clients that take them in turn */
     const char *says;
 };
 
@@ -76,7 +76,7 @@ static const struct row rows[] = {
     {"--pairs", "64", BIND, 56, 1, "of binds 65536 and pairs 64"},
 };
 
-/* A client, and what it needs to take one more of a thing. */
+/* A client, with the objects that it needs to take one more thing. */
 struct taker {
     int socket;
     struct answer context, segment, program;
@@ -109,7 +109,8 @@ static void taker_open(struct taker *t, const struct daemon *d, enum thing thing
     answer_close(&t->segment);
 }
 
-/* Takes one more, by the taker itself or as a client of its own (kept open in `extra`). */
+/* Takes one more thing: for the taker, or, if the thing is a client, by another connection, which
+ * stays open in `extra`. */
 static int take(struct taker *t, const struct daemon *d, enum thing thing, uint32_t number,
                 int *extra, struct answer *out)
 {
@@ -123,7 +124,7 @@ static int take(struct taker *t, const struct daemon *d, enum thing thing, uint3
         break;
     case REGION:
         return ask_region(t->socket, t->segment.handle, 0, PAGE, 3, out);
-    case BIND: /* every time to another context: a pair more, too */
+    case BIND: /* each to another context, so each takes a pair, too */
         return ask_bind(t->socket, t->context.handle, (uint64_t)number << 32 | 63, NULL, out);
     case PROGRAM:
         return load_program(t->socket, out);
@@ -139,7 +140,7 @@ static int take(struct taker *t, const struct daemon *d, enum thing thing, uint3
     return out->status;
 }
 
-/* Reads a number from status, or from its first user. */
+/* Reads the count of a quota from status, or of the first user. */
 static int64_t counted(const struct daemon *d, bool user)
 {
     json_t *document = look_at(d, user ? "clients" : "status");
@@ -161,7 +162,7 @@ static void limits(void)
         struct daemon d;
 
         CU_ASSERT_EQUAL_FATAL(daemon_start(&d, program, arguments), 0);
-        if (row->thing == BIND) { /* with contexts enough to be bound to */
+        if (row->thing == BIND) { /* needs contexts to bind to */
             taker_open(&target, &d, BIND, 63);
             for (uint32_t n = 0; n < row->limit; n++) {
                 CU_ASSERT_EQUAL_FATAL(ask_context(target.socket, 8192, &out), 0);
@@ -198,7 +199,7 @@ static void limits(void)
     }
 }
 
-/* A user gets back what a client held when the client ends, any number of times. */
+/* When a client ends, its user's quota gets back what it held, however often. */
 static void given_back(void)
 {
     static const char *const arguments[] = {"--user-segments",

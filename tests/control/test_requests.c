@@ -1,7 +1,7 @@
 /*
- * Requests of clients against a daemon as a process: each field of each message out of range. The
- * error is the one expected, and its text has the value or what to do; two ranks that put to each
- * other meanwhile notice nothing, and nothing is left behind.
+ * Requests of clients to a daemon as a process: each field of each message out of range. The daemon
+ * answers with the right error, whose text has the value or says what to do. Two ranks that put to
+ * each other meanwhile notice nothing, and the daemon keeps nothing.
  *
  *     test_requests PWCD
  */
@@ -29,7 +29,7 @@ static struct holdings quiet;
 
 /* ---- requests that are good ------------------------------------------------------------------ */
 
-/* A rank with one object of each kind, and a request of each kind that would succeed. */
+/* A rank with one object of each kind, and a good request of each kind. */
 struct client {
     int socket;
     struct answer session, segment, region, remote;
@@ -117,7 +117,7 @@ static void open_client(struct client *c, uint32_t rank)
     fill(c);
 }
 
-/* The request that "bind.key.slot" belongs to. */
+/* The request that a path as "bind.key.slot" belongs to. */
 static Pwc__ClientRequest request_of(struct client *c, const char *path)
 {
     const struct {
@@ -144,7 +144,7 @@ static Pwc__ClientRequest request_of(struct client *c, const char *path)
 
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
         if (strlen(bodies[i].name) == length && memcmp(bodies[i].name, path, length) == 0) {
-            r.hello = bodies[i].body; /* one pointer for all bodies */
+            r.hello = bodies[i].body; /* all bodies are one union of pointers */
             r.body_case =
                 (Pwc__ClientRequest__BodyCase)protobuf_c_message_descriptor_get_field_by_name(
                     r.base.descriptor, bodies[i].name)
@@ -278,7 +278,7 @@ static const struct row rows[] = {
     {"upgrade.program", 0, "/proc/self/exe", -ENOTSUP, "nobody watches over this daemon"},
 };
 
-/* Fields of which every value means something. */
+/* Fields for which every value is valid, and why. */
 static const struct {
     const char *path, *why;
 } unbounded[] = {
@@ -291,8 +291,8 @@ static const struct {
     {"lookup.give_up", "a request of the client's own, or none: the names of open_jobs"},
 };
 
-/* Requests for teams, programs and offloads have tests of their own: test_team_requests,
- * test_program_requests, test_offload_requests. */
+/* Whether a row tests this field. Requests for teams, programs and offloads are left to
+ * test_team_requests, test_program_requests and test_offload_requests. */
 static bool is_row(const char *path)
 {
     if (strncmp(path, "team_", 5) == 0 || strncmp(path, "program_", 8) == 0 ||
@@ -402,7 +402,7 @@ static void twice_and_unknown(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* This library offers only what the daemon does not speak. */
+/* A library that offers only versions that the daemon does not speak. */
 static void versions(void)
 {
     static const struct {
@@ -480,7 +480,8 @@ static void in_use_and_gone(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* So many ranks take part that the sum of what each may give is more than the limit for all. */
+/* So many ranks take part that the sum of the largest parts is more than the limit of an
+ * exchange. */
 static void exchange_of_too_many(void)
 {
     Pwc__ClientRequest r;
@@ -499,8 +500,8 @@ static void exchange_of_too_many(void)
 
 /* ---- open jobs ------------------------------------------------------------------------------- */
 
-/* A call that needs a number of ranks is refused in an open job, and one client publishes a few
- * names. */
+/* A request that needs a fixed number of ranks is refused in an open job. A client may publish only
+ * a few names. */
 static void open_jobs(void)
 {
     Pwc__ClientRequest r = PWC__CLIENT_REQUEST__INIT;
@@ -512,7 +513,7 @@ static void open_jobs(void)
     memset(&c, 0, sizeof(c));
     fill(&c);
     c.socket = connected();
-    CU_ASSERT_EQUAL_FATAL(raw_hello(c.socket, "open", 5, UINT32_MAX), 0); /* any rank is let be */
+    CU_ASSERT_EQUAL_FATAL(raw_hello(c.socket, "open", 5, UINT32_MAX), 0); /* rank 5 is ignored */
     CU_ASSERT_EQUAL_FATAL(ask_context(c.socket, 8192, &c.session), 0);
     r = request_of(&c, "exchange");
     check(c.socket, &r, &(struct row){"exchange", 0, NULL, -ENOTSUP, "no fixed number of ranks"});
@@ -531,7 +532,7 @@ static void open_jobs(void)
     c.publish.gone = true;
     r = request_of(&c, "publish");
     CU_ASSERT_EQUAL(ask(c.socket, &r, &a), 0);
-    /* A lookup waits until its request is given up; to give up another one does nothing. */
+    /* A lookup waits until it is given up; to give up another number has no effect. */
     c.lookup.name = "n3";
     c.lookup.wait = true;
     r = request_of(&c, "lookup");
@@ -541,9 +542,9 @@ static void open_jobs(void)
     CU_ASSERT_EQUAL(ask(c.socket, &r, &a), 0);
     c.lookup.give_up = 77;
     r = request_of(&c, "lookup");
-    CU_ASSERT_EQUAL(ask(c.socket, &r, &a), -ENOENT); /* the lookup's answer comes first */
+    CU_ASSERT_EQUAL(ask(c.socket, &r, &a), -ENOENT); /* the lookup is answered first */
     CU_ASSERT_EQUAL(ask_nothing(c.socket, &a), 0);
-    /* Half of the requests under way are left for others. */
+    /* Lookups that wait may take half of the requests under way; the rest is for other requests. */
     c.lookup.give_up = 0;
     for (uint32_t id = 100; id < 228; id++) {
         r = request_of(&c, "lookup");
@@ -558,7 +559,7 @@ static void open_jobs(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* Lookups that wait, without end, of clients that hang up. */
+/* Many clients start lookups that wait, and hang up. */
 static void lookups_of_the_gone(void)
 {
     Pwc__ClientRequest r;

@@ -1,6 +1,6 @@
 /*
  * The daemon's reports to the service manager: readiness, status, signs of life while the engines
- * live, and the process that takes over. This test is the manager: it reads the other end of
+ * live, and the process that takes over. This test plays the manager: it reads the other end of
  * NOTIFY_SOCKET.
  *
  *     test_service PWCD
@@ -25,10 +25,10 @@ enum { WAIT_MS = 20000, WATCHDOG_MS = 200 };
 
 static const char *program;
 static struct daemon d;
-static int manager;   /* the socket that is notified */
-static pid_t speaker; /* of the last message */
+static int manager;   /* the socket that the daemon notifies */
+static pid_t speaker; /* sender of the last message */
 static char said[4096];
-static char config[] = "/tmp/pwc-service-XXXXXX"; /* a file */
+static char config[] = "/tmp/pwc-service-XXXXXX"; /* path of the configuration file */
 
 /* ---- the manager ----------------------------------------------------------------------------- */
 
@@ -81,7 +81,7 @@ static bool hear(int limit_ms)
     return true;
 }
 
-/* Reads until this notification has arrived. */
+/* Reads messages until one has this notification. */
 static bool is_notified(const char *text)
 {
     while (hear(WAIT_MS))
@@ -90,7 +90,7 @@ static bool is_notified(const char *text)
     return false;
 }
 
-/* Reads signs of life, one after the other. */
+/* Reads `count` signs of life. */
 static void expect_life(int count)
 {
     for (int i = 0; i < count; i++)
@@ -132,7 +132,8 @@ static void start(const char *mode, const char *threads)
     CU_ASSERT_EQUAL(speaker, d.pid);
 }
 
-/* Ends the daemon by one signal, and reads on, because it may wait until we take its messages. */
+/* Ends the daemon by one signal, and reads its messages meanwhile, because the daemon may wait for
+ * that. */
 static void stop(void)
 {
     struct pollfd polled[] = {{.fd = (int)syscall(SYS_pidfd_open, d.pid, 0), .events = POLLIN},
@@ -145,10 +146,10 @@ static void stop(void)
         announced |= hear(0) && strstr(said, "STOPPING=1");
     CU_ASSERT_TRUE(polled[0].revents & POLLIN);
     CU_ASSERT_TRUE(announced || is_notified("STOPPING=1"));
-    CU_ASSERT_FALSE(daemon_says(&d, "Sanitizer")); /* all of its log, to its end */
+    CU_ASSERT_FALSE(daemon_says(&d, "Sanitizer")); /* reads the log to its end */
     CU_ASSERT_EQUAL(waitpid(d.pid, &status, 0), d.pid);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* nothing was left there */
+    CU_ASSERT_EQUAL(rmdir(d.directory), 0); /* the folder is empty */
     close(polled[0].fd);
     close(d.log);
     d.pid = 0;
@@ -170,7 +171,8 @@ static void reports_its_status(void)
     stop();
 }
 
-/* The engine sleeps all the time, or never. */
+/* The daemon gives signs of life with an engine that sleeps whenever it can, and with one that
+ * never sleeps. */
 static void idle_and_busy_live(void)
 {
     static const char *const modes[] = {"sleep", "dedicated"};
@@ -190,7 +192,7 @@ static void expect_silence(void)
         CU_ASSERT_PTR_NULL(strstr(said, "WATCHDOG=1"));
 }
 
-/* One engine of two is silent, which is enough. */
+/* One of two engines is silent, which is enough to stop the signs of life. */
 static void silence_reports_what_is_stuck(void)
 {
     pid_t thread;
@@ -212,8 +214,8 @@ static void silence_reports_what_is_stuck(void)
     stop();
 }
 
-/* The manager gets the next process's number; that process says that it is ready, and gives signs
- * of life itself. */
+/* The manager gets the number of the next process, which then itself reports that it is ready, and
+ * gives signs of life. */
 static void handed_over(void)
 {
     pid_t before, next = 0;
@@ -226,13 +228,13 @@ static void handed_over(void)
     CU_ASSERT_TRUE(is_notified("RELOADING=1"));
     CU_ASSERT_TRUE_FATAL(is_notified("MAINPID="));
     CU_ASSERT_EQUAL(speaker, before);
-    /* The next process has a whole interval to come up. */
+    /* The sign of life with the number gives the next process a whole interval to come up. */
     CU_ASSERT_PTR_NOT_NULL(strstr(said, "WATCHDOG=1"));
     CU_ASSERT_FATAL(sscanf(said, "MAINPID=%d", &next) == 1 && next != before);
     CU_ASSERT_TRUE(is_notified("READY=1"));
     CU_ASSERT_EQUAL(speaker, next);
     CU_ASSERT_EQUAL(waitpid(before, NULL, 0), before);
-    d.pid = next; /* our child, as it would be systemd's */
+    d.pid = next; /* our child now (subreaper), as it would be systemd's */
     expect_life(3);
     CU_ASSERT_EQUAL(speaker, next);
     stop();
@@ -284,7 +286,7 @@ int main(int argc, char **argv)
     if (file < 0 || close(file) != 0 || !open_manager())
         return 2;
     failed = suite_run("service", tests);
-    if (d.pid > 0) /* a test has failed */
+    if (d.pid > 0) /* a test has failed, and left it */
         daemon_kill(&d);
     unlink(config);
     return failed;

@@ -18,7 +18,7 @@
 static void tails_out_of_range(void)
 {
     static const struct {
-        int served; /* puts before it */
+        int served; /* puts before the bad tail */
         uint64_t tail;
     } rows[] = {
         {0, 4},  {0, 1}, {0, RAW_RING + 8}, {0, UINT64_MAX - 7}, {0, UINT64_C(1) << 63},
@@ -36,11 +36,11 @@ static void tails_out_of_range(void)
     }
 }
 
-/* The daemon looks at the head of the ring of local events with each submission. */
+/* At each submission the daemon reads the head of the ring of local events. */
 static void local_heads_out_of_range(void)
 {
     static const struct {
-        bool seen; /* the daemon has seen one event consumed */
+        bool seen; /* the daemon has seen that one event was consumed */
         uint64_t head;
     } rows[] = {
         {false, 8},  {false, 4}, {false, UINT64_MAX - 7}, {true, 0},
@@ -61,7 +61,7 @@ static void local_heads_out_of_range(void)
     }
 }
 
-/* The client notifies itself until the ring of remote events is full; then the daemon looks at that
+/* The client puts to itself until the ring of remote events is full. Then the daemon reads that
  * ring's head. */
 static void remote_heads_out_of_range(void)
 {
@@ -85,7 +85,8 @@ static void remote_heads_out_of_range(void)
     }
 }
 
-/* The client never consumes, and submits more than there is room for events. */
+/* The client never consumes events, and submits more operations than there is room for their
+ * events. */
 static void events_not_consumed(void)
 {
     struct raw_session s;
@@ -97,8 +98,7 @@ static void events_not_consumed(void)
     for (uint32_t n = 0; n < RAW_RING / sizeof(put); n++)
         memcpy(s.submit + n * sizeof(put), &put, sizeof(put));
     raw_set_tail(&s, RAW_RING);
-    /* The ring has room for exactly these operations: all have ended when the last event is
-     * there. */
+    /* The ring has room for exactly so many events: wait until all these operations have ended. */
     for (int i = 0; i < 20000 && atomic_load(&s.shared->ended) < RAW_RING / sizeof(put); i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     raw_set_tail(&s, 2 * RAW_RING);
@@ -107,7 +107,8 @@ static void events_not_consumed(void)
 
 /* ---- published words ------------------------------------------------------------------------- */
 
-/* The daemon does not read back what it has only published. */
+/* The daemon does not read back words that it only publishes: the client overwrites all of them,
+ * and is still served. */
 static void published_words(void)
 {
     struct raw_session s;
@@ -123,7 +124,7 @@ static void published_words(void)
     s.shared->rank = UINT32_MAX;
     s.shared->message_max = UINT32_MAX;
     memset(&s.shared->sizes, 0xff, sizeof(s.shared->sizes));
-    s.shared->sizes.submit = RAW_RING; /* this test's own view of it */
+    s.shared->sizes.submit = RAW_RING; /* raw_put of this test reads it */
     hostile_served(&s);
     atomic_store(&s.shared->submit_bell.armed, UINT32_MAX);
     hostile_served(&s);
@@ -141,7 +142,7 @@ struct scribbler {
     _Atomic bool started, stop;
 };
 
-/* Each word of a record takes any value at any time. */
+/* Writes random values into random words of a record, all the time. */
 static void *scribble(void *argument)
 {
     struct scribbler *scribbler = argument;
@@ -163,7 +164,7 @@ static void *scribble(void *argument)
     return NULL;
 }
 
-/* Submits the records one by one, or as many small ones at once as go together. */
+/* Submits records one by one, or as many small ones at once as form a batch. */
 static void records_that_change(void)
 {
     enum { SESSIONS = REPETITIONS, PUTS = 2000, ROW = 16 };
@@ -174,7 +175,7 @@ static void records_that_change(void)
         struct scribbler scribbler = {.session = &s};
         struct {
             struct submit_record record;
-            uint8_t payload[64]; /* makes the record so long that none meets the ring's end */
+            uint8_t payload[64]; /* so long that no record wraps at the ring's end */
         } puts[ROW] = {0};
         uint32_t count = row ? ROW : 1;
         uint32_t size = row ? sizeof(puts[0]) : sizeof(puts[0].record);

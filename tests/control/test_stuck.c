@@ -1,6 +1,6 @@
 /*
- * A progress thread stands still, because ptrace has stopped it and no other thread: Inspect and
- * pwcctl still answer, and report "stuck"; clients come and go; and all continues when the thread
+ * The progress thread stands still: ptrace has stopped it, and no other thread. Inspect and pwcctl
+ * still answer, and report "stuck"; clients come and go; and everything continues when the thread
  * does.
  *
  *     test_stuck PWCD PWCCTL
@@ -21,7 +21,7 @@ enum { SKIPPED = 77 };
 
 static struct daemon d;
 static const char *pwcctl;
-static pid_t thread; /* the one to stop */
+static pid_t thread; /* the progress thread */
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
@@ -54,9 +54,9 @@ static void ask_all(int s)
     }
 }
 
-/* All views answer, with this word for the progress thread and with what the control thread knows
- * on its own. */
-/* Asks for all views. Returns the progress thread's rounds, as the last view has them. */
+/* Checks that all views are answered, with this word for the progress thread and with what the
+ * control thread knows by itself. Returns the progress thread's rounds, from the last view that has
+ * them. */
 static json_int_t expect_all(int s, const char *progress)
 {
     json_int_t rounds = -1;
@@ -119,21 +119,21 @@ static void says_so_and_recovers(void)
     run_pwcctl("--json", "status", text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"progress\":\"stuck\""));
     snprintf(same, sizeof(same), "\"heartbeat\":%lld,", (long long)stopped);
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, same)); /* the heartbeat stands still */
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, same)); /* the count stands still */
     run_pwcctl("", "status", text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "stuck"));
-    run_pwcctl("--json", "counters", text, sizeof(text)); /* asks nobody */
+    run_pwcctl("--json", "counters", text, sizeof(text)); /* reads the file, without the daemon */
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "heartbeat"));
     let_go();
     ask_all(s);
     (void)expect_all(s, "running");
-    ask_all(s); /* a round counts when its commands have been carried out: this is a later one */
+    ask_all(s); /* the round of the first answers may not be counted yet: ask in a later one */
     CU_ASSERT(expect_all(s, "running") > stopped);
     close(s);
 }
 
-/* A client that comes has to wait; one that goes is given back afterwards; one that was there
- * before continues. */
+/* A client that attaches meanwhile has to wait. A client that leaves is given back afterwards. A
+ * client from before works on. */
 static void clients_meanwhile(void)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -162,7 +162,7 @@ static void clients_meanwhile(void)
     request.hello = &hello;
     CU_ASSERT_TRUE(raw_request(s, 2, &request));
     ask_all(s);
-    expect_all(s, "stuck"); /* answered although Hello before it is not */
+    expect_all(s, "stuck"); /* answered before the Hello that was sent first */
     let_go();
     CU_ASSERT_EQUAL(ask_nothing(s, &a), 0);
     CU_ASSERT_EQUAL_FATAL(raw_local_event(&stays, &event), 1);
@@ -172,7 +172,7 @@ static void clients_meanwhile(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* SIGTERM ends the daemon, though its thread never comes back. This is the last test, because no
+/* SIGTERM ends the daemon although its thread does not return. This is the last test, because no
  * daemon is left. */
 static void ends_without_it(void)
 {
@@ -183,7 +183,7 @@ static void ends_without_it(void)
     CU_ASSERT_TRUE(daemon_says(&d, "does not come back from a call: this daemon ends without it"));
     CU_ASSERT_EQUAL(waitpid(thread, &status, __WALL), thread);
     CU_ASSERT_EQUAL(daemon_stop(&d), 1);
-    CU_ASSERT_NOT_EQUAL(access(d.directory, F_OK), 0); /* nothing was left there */
+    CU_ASSERT_NOT_EQUAL(access(d.directory, F_OK), 0); /* the folder is gone */
 }
 
 int main(int argc, char **argv)
@@ -208,7 +208,7 @@ int main(int argc, char **argv)
         printf("left out: this machine does not let a parent trace its child\n");
         failed = SKIPPED;
     }
-    if (d.pid > 0) { /* a test has failed, or there was none */
+    if (d.pid > 0) { /* the last test has failed or did not run */
         kill(d.pid, SIGKILL);
         while (thread > 0 && waitpid(thread, NULL, __WALL) == thread)
             continue;

@@ -1,5 +1,5 @@
 /*
- * Each field of a submission, or of an answer to an active message, out of range.
+ * Each field of a submission, or of a reply to an active message, out of range.
  *
  *     test_submissions PWCD
  *
@@ -25,22 +25,22 @@
 
 enum base {
     PUT,     /* from the segment, ids by value */
-    IDS,     /* the same with 8 bytes of each id */
-    INLINE,  /* its 64 bytes in the record */
+    IDS,     /* as PUT, with ids of 8 bytes */
+    INLINE,  /* a put with its 64 bytes in the record */
     GET,     /* into the segment */
-    FLUSH,   /* nothing but the local event */
-    SHORT,   /* an active message of its block alone, not replied to */
-    MEDIUM,  /* the same with 64 bytes in the block */
+    FLUSH,   /* only a local event */
+    SHORT,   /* an active message of only a block, without a reply */
+    MEDIUM,  /* as SHORT, with 64 bytes in the block */
     LONG,    /* a put, with a block */
     SIGNAL,  /* a put, with a block that names a word */
-    ATOMIC,  /* of two words, whose values come into the segment */
-    LENGTHY, /* a put that ends where the ring does */
+    ATOMIC,  /* two words, whose values are fetched into the segment */
+    LENGTHY, /* a put whose record ends at the ring's end */
 };
 
 struct bytes {
     struct submit_record record;
     union {
-        struct message block; /* of an active message */
+        struct message block; /* block of an active message */
         struct signal signal;
         uint64_t operands[4];
     };
@@ -137,7 +137,7 @@ static void bases_are_good(void)
     hostile_leave(&s);
 }
 
-/* A value that is known only once the daemon has given it. */
+/* Which value a row has: its own, or one that only the daemon gives. */
 enum given { A_VALUE, NEIGHBOURS_REMOTE, NEIGHBOURS_SEGMENT };
 
 #define FIELD(name)                                                                                \
@@ -152,7 +152,7 @@ static const struct {
     const char *name;
     size_t at, bytes;
     uint64_t value;
-    const char *reason; /* NULL: it ends with `status` */
+    const char *reason; /* of the quarantine; NULL: the operation ends with `status` */
     int status;
     enum given given;
 } fields[] = {
@@ -177,12 +177,12 @@ static const struct {
 
     {PUT, FIELD(flags), 0x1000, .reason = RECORD},
     {PUT, FIELD(flags), SUBMIT_NOTIFY | SUBMIT_NO_RCE, .reason = RECORD},
-    {IDS, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD}, /* its rid is not by value */
+    {IDS, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD}, /* its remote id is not by value */
     {FLUSH, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD},
     {PUT, FIELD(flags), 0x4000, .reason = RECORD},
     {PUT, FIELD(flags), UINT16_MAX, .reason = RECORD},
-    {PUT, FIELD(flags), SUBMIT_INLINE, .reason = RECORD}, /* without the bytes */
-    {INLINE, FIELD(flags), 0, .reason = RECORD},          /* bytes that nothing accounts for */
+    {PUT, FIELD(flags), SUBMIT_INLINE, .reason = RECORD}, /* the bytes are missing */
+    {INLINE, FIELD(flags), 0, .reason = RECORD},          /* bytes without a use */
     {GET, FIELD(flags), SUBMIT_INLINE, .reason = RECORD},
     {FLUSH, FIELD(flags), SUBMIT_INLINE, .reason = RECORD},
     {FLUSH, FIELD(flags), SUBMIT_UNORDERED, .reason = RECORD},
@@ -251,9 +251,9 @@ static const struct {
     {GET, FIELD(local_offset), RAW_SEGMENT - 63, .reason = SEGMENT},
     {GET, FIELD(local_offset), UINT64_MAX - 63, .reason = SEGMENT},
 
-    {SHORT, FIELD(kind), SUBMIT_MEDIUM, .reason = MESSAGE}, /* not what the block says */
+    {SHORT, FIELD(kind), SUBMIT_MEDIUM, .reason = MESSAGE}, /* differs from the block */
     {SHORT, FIELD(kind), SUBMIT_LONG, .reason = MESSAGE},
-    {SHORT, FIELD(flags), SUBMIT_NO_RCE, .reason = MESSAGE}, /* nobody could be notified */
+    {SHORT, FIELD(flags), SUBMIT_NO_RCE, .reason = MESSAGE}, /* a message must be delivered */
     {SHORT, FIELD(flags), SUBMIT_NOTIFY, .reason = RECORD},
     {SHORT, FIELD(flags), SUBMIT_INLINE, .reason = RECORD},
     {SHORT, FIELD(remote), UINT32_MAX, .reason = REMOTE},
@@ -263,7 +263,7 @@ static const struct {
     {MEDIUM, FIELD(length), UINT64_MAX, .reason = MESSAGE},
     {SHORT, FIELD(rid), 1, .reason = MESSAGE},
     {SHORT, FIELD(rid_len), 0, .reason = RECORD},
-    {SHORT, FIELD(rid_len), 31, .reason = MESSAGE}, /* with its padding as long as before */
+    {SHORT, FIELD(rid_len), 31, .reason = MESSAGE}, /* with its padding as long as 32 */
     {SHORT, FIELD(rid_len), UINT16_MAX, .reason = RECORD},
     {LONG, FIELD(offset), RAW_SEGMENT - 63, .status = -ERANGE},
     {LONG, FIELD(length), RAW_SEGMENT + 1, .reason = SEGMENT},
@@ -277,7 +277,7 @@ static const struct {
     {SHORT, BLOCK(kind), SUBMIT_PUT, .reason = MESSAGE},
     {SHORT, BLOCK(kind), SUBMIT_MEDIUM, .reason = MESSAGE},
     {SHORT, BLOCK(kind), 255, .reason = MESSAGE},
-    {SHORT, BLOCK(arguments), 1, .reason = MESSAGE}, /* more than there are */
+    {SHORT, BLOCK(arguments), 1, .reason = MESSAGE}, /* more than the block has */
     {SHORT, BLOCK(arguments), SESSION_ARGUMENTS_MAX + 1, .reason = MESSAGE},
     {SHORT, BLOCK(arguments), 255, .reason = MESSAGE},
     {MEDIUM, BLOCK(arguments), 8, .reason = MESSAGE},
@@ -300,14 +300,14 @@ static const struct {
     {SIGNAL, FIELD(length), RAW_SEGMENT + 1, .reason = SEGMENT},
     {SIGNAL, FIELD(length), UINT64_MAX, .status = -EMSGSIZE},
     {SIGNAL, FIELD(rid_len), 0, .reason = RECORD},
-    {SIGNAL, FIELD(rid_len), 31, .reason = RECORD}, /* with its padding as long as before */
+    {SIGNAL, FIELD(rid_len), 31, .reason = RECORD}, /* with its padding as long as 32 */
     {SIGNAL, FIELD(segment), 0, .reason = SEGMENT, .given = NEIGHBOURS_SEGMENT},
     {SIGNAL, FIELD(local_offset), UINT64_MAX - 63, .reason = SEGMENT},
     {SIGNAL, WORD(offset), RAW_SEGMENT - 8, .status = 0},
     {SIGNAL, WORD(offset), RAW_SEGMENT - 7, .status = -ERANGE},
     {SIGNAL, WORD(offset), UINT64_MAX - 7, .status = -ERANGE},
     {SIGNAL, WORD(offset), 4, .status = -EINVAL},
-    {SIGNAL, WORD(slot), UINT32_MAX, .status = 0}, /* the daemon writes these two itself */
+    {SIGNAL, WORD(slot), UINT32_MAX, .status = 0}, /* the daemon overwrites slot and generation */
     {SIGNAL, WORD(generation), UINT32_MAX, .status = 0},
     {SIGNAL, WORD(code), WORD_ADD | WORD_U32 << 4, .reason = RECORD},
     {SIGNAL, WORD(code), WORD_READ | WORD_U64 << 4, .reason = RECORD},
@@ -317,7 +317,7 @@ static const struct {
     {ATOMIC, FIELD(code), WORD_ADD | WORD_TYPES << 4, .reason = RECORD},
     {ATOMIC, FIELD(code), WORD_AND | WORD_F64 << 4, .reason = RECORD},
     {ATOMIC, FIELD(code), UINT8_MAX, .reason = RECORD},
-    {ATOMIC, FIELD(flags), 0, .reason = RECORD}, /* operands that nothing accounts for */
+    {ATOMIC, FIELD(flags), 0, .reason = RECORD}, /* operands without a use */
     {ATOMIC, FIELD(flags), SUBMIT_INLINE | SUBMIT_MORE, .reason = RECORD},
     {ATOMIC, FIELD(remote), 0, .reason = REMOTE, .given = NEIGHBOURS_REMOTE},
     {ATOMIC, FIELD(offset), RAW_SEGMENT - 16, .status = 0},
@@ -362,8 +362,8 @@ static void fields_out_of_range(void)
 
 /* ---- answers to active messages -------------------------------------------------------------- */
 
-/* A request of the client to itself that may be replied to, and the token that a reply must name.
- */
+/* Sends a request of the client to itself that may be replied to. Returns the token that a reply
+ * must name. */
 static uint64_t request(struct raw_session *s)
 {
     struct event_record event = {0};
@@ -470,8 +470,8 @@ static void answer_tails_out_of_range(void)
     }
 }
 
-/* Requests hold space for their replies: the client sends more of them than there is space for, and
- * moves the head out of range. */
+/* Requests reserve space for their replies: the client sends more requests than there is space for,
+ * and moves the head out of range. */
 static void replies_out_of_range(void)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
- * How calls for teams end for members that ask once more, and for members that call later, when the
- * daemons that answered the others have been killed and restarted: as for these, at once.
+ * Calls for teams whose daemons were killed and restarted after some members had their answers:
+ * members that ask again, and members that call later, get the same answer at once.
  *
  *     test_team_answers PWCD NODES
  */
@@ -19,7 +19,7 @@
 #include "tests/lib/raw/team.h"
 #include "tests/suite.h"
 
-#define SIZE  3u /* ranks; the last one is on the last node, the others on node 0 */
+#define SIZE  3u /* ranks; the last is on the last node, others on node 0 */
 #define WAITS 20000
 
 static struct cluster cluster;
@@ -33,7 +33,7 @@ static struct rank {
 
 /* ---- a job ----------------------------------------------------------------------------------- */
 
-/* Has ranks attach to a job whose directory is at this node. */
+/* Attaches all ranks of a new job whose home is this node. */
 static void open_job(unsigned home)
 {
     static unsigned jobs;
@@ -72,14 +72,14 @@ static bool is_served(unsigned node)
     return raw_is_served(&d);
 }
 
-/* Kills this node's daemon, has `meanwhile` happen, and waits until another one serves. */
+/* Kills this node's daemon, calls `meanwhile`, and waits until the next daemon serves. */
 static void start_anew_behind(unsigned node, void (*meanwhile)(void))
 {
     pid_t daemon = cluster_kept(&cluster, node), keeper = cluster.nodes[node].pid;
 
     CU_ASSERT_FATAL(daemon > 0);
     for (unsigned i = 0; i < nodes; i++)
-        CU_ASSERT_TRUE(is_served(i)); /* by then each has noted that its answers have left */
+        CU_ASSERT_TRUE(is_served(i)); /* each daemon has noted the answers that it sent */
     kill(keeper, SIGSTOP);
     kill(daemon, SIGKILL);
     if (meanwhile)
@@ -93,14 +93,14 @@ static void start_anew(unsigned node)
     start_anew_behind(node, NULL);
 }
 
-/* The last rank's process ends. */
+/* Ends the last rank. */
 static void last_leaves(void)
 {
     close(ranks[SIZE - 1].socket);
     ranks[SIZE - 1].socket = -1;
 }
 
-/* Waits until this home knows that a rank of the only job with ranks has left. */
+/* Waits until this home's view of jobs shows a rank that has left. */
 static void await_left(unsigned home)
 {
     struct daemon d = {0};
@@ -145,7 +145,7 @@ static uint64_t make_world(uint32_t call)
     return ranks[0].team.number;
 }
 
-/* Ranks 0 and 1 call what does not fit together. The last rank has not called. */
+/* Ranks 0 and 1 make calls that do not fit together. The last rank does not call. */
 static void fail(uint64_t parent, uint32_t call)
 {
     for (uint32_t i = 0; i < 2; i++)
@@ -156,7 +156,7 @@ static void fail(uint64_t parent, uint32_t call)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* A member asks alone: the others have their answers, and do not call again. */
+/* One member asks again, alone: the others have their answers, and do not call again. */
 static void once_more(void)
 {
     for (unsigned home = 0; home < nodes; home++) {
@@ -180,7 +180,7 @@ static void once_more(void)
     }
 }
 
-/* The member that is in no team, too. */
+/* As above, for a member that is in no team. */
 static void once_more_in_no_team(void)
 {
     for (unsigned home = 0; home < nodes; home++) {
@@ -202,7 +202,7 @@ static void once_more_in_no_team(void)
     }
 }
 
-/* The home is restarted after an error that only some members have. */
+/* The home is restarted after some members got an error: the last member gets it, too. */
 static void later(uint64_t parent, uint32_t call, unsigned home)
 {
     fail(parent, call);
@@ -225,13 +225,13 @@ static void an_error_of_the_world(void)
     for (unsigned home = 0; home < nodes; home++) {
         open_job(home);
         later(0, 0, home);
-        CU_ASSERT_NOT_EQUAL(make_world(1), 0); /* no answer of call 0 stands for it */
+        CU_ASSERT_NOT_EQUAL(make_world(1), 0); /* does not get the answer of call 0 */
         later(0, 2, home);
         close_job();
     }
 }
 
-/* Both ranks that are left call over this parent; with the status that they get. */
+/* The two ranks that are left make this call over the parent, and get this status. */
 static void call_without(uint64_t parent, uint32_t call, Pwc__TeamKind kind, int status)
 {
     for (uint32_t i = 0; i < SIZE - 1; i++) {
@@ -247,8 +247,8 @@ static void call_without(uint64_t parent, uint32_t call, Pwc__TeamKind kind, int
     }
 }
 
-/* A rank leaves, and its job's home is restarted: calls that the rank has no part in end with an
- * error that names it, and a shrink continues without it. */
+/* The last rank leaves, and the job's home is restarted, before or after. Calls of the other ranks
+ * then end with an error that names the missing rank; a shrink succeeds without it. */
 static void without_the_last(unsigned home, bool before)
 {
     uint64_t world;

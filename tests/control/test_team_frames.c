@@ -1,7 +1,7 @@
 /*
- * A daemon as a process, and another one made up, that knows the secret: frames that form teams,
- * with each field out of range, in and out of place. A frame without a gather ends the link; all
- * else is answered or passed over; the daemon continues, and holds nothing of it.
+ * Frames that form teams, with each field out of range, and in the wrong order: a daemon as a
+ * process, and another daemon, played by the test, that knows the secret. A frame without a gather
+ * ends the link; all other frames are answered or ignored; the daemon works on, and keeps nothing.
  *
  *     test_team_frames PWCD
  */
@@ -16,13 +16,13 @@
 #include "tests/control/lib/raw_peer.h"
 #include "tests/lib/daemon.h"
 
-#define WE     0u /* the made-up one */
+#define WE     0u /* the number of the node that the test plays */
 #define COOKIE UINT64_C(77)
 
 static struct daemon d; /* node 1 */
 static struct plan plan;
-static char job[16];     /* its directory is at the daemon */
-static char our_job[16]; /* at us */
+static char job[16];     /* a job whose home is the daemon */
+static char our_job[16]; /* a job whose home we are */
 
 /* ---- frames that are good -------------------------------------------------------------------- */
 
@@ -36,7 +36,8 @@ static Pwc__TeamGroup group;
 static Pwc__TeamReady ready;
 static Pwc__TeamStart start;
 
-/* Frames to a home name a job of the daemon's, those from a home one of ours. */
+/* Frames to a home name a job whose home is the daemon; frames from a home name one whose home we
+ * are. */
 static const struct {
     const char *name;
     void *body;
@@ -84,13 +85,13 @@ static Pwc__PeerFrame fill(size_t body)
     frame.body_case = (Pwc__PeerFrame__BodyCase)protobuf_c_message_descriptor_get_field_by_name(
                           frame.base.descriptor, bodies[body].name)
                           ->id;
-    frame.team_call = bodies[body].body; /* one pointer for all bodies */
+    frame.team_call = bodies[body].body; /* all bodies are one union of pointers */
     return frame;
 }
 
 /* ---- the daemon goes on ---------------------------------------------------------------------- */
 
-/* A rank of ours attaches, and the daemon answers. */
+/* Announces a rank of ours, and checks that the daemon answers. */
 static void expect_alive(struct raw_peer *p)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT, *back;
@@ -127,7 +128,7 @@ static void try_field(void *context, const char *path)
     if (strncmp(path, "runs.", 5) == 0 || strstr(path, "job") != NULL)
         return;
     if (strcmp(path, "gather.uid") == 0 && bodies[at_body].job == our_job)
-        return; /* another user's job has another home */
+        return; /* with another user the home may be another */
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         Pwc__PeerFrame frame = fill(at_body);
         const struct field_value value = {.number = values[i], .text = "\033[2J"};
@@ -174,14 +175,14 @@ static void runs_out_of_range(void)
             run.context = rows[i].context;
             run.node = rows[i].node;
             run.engine = rows[i].engine;
-            gather.call = 100 + (uint32_t)i; /* each a gather of its own */
+            gather.call = 100 + (uint32_t)i; /* a different gather for each row */
             CU_ASSERT_TRUE(raw_peer_send(&peer, &frame));
         }
     expect_alive(&peer);
     raw_peer_close(&peer);
 }
 
-/* No gather, no fit job, or a job that is not the sender's to speak for. */
+/* A frame without a gather, with a wrong job, or about a job that the sender may not speak for. */
 static void senseless(void)
 {
     for (size_t body = 0; body < BODIES; body++)

@@ -1,6 +1,6 @@
 /*
- * Teams of clients without a library, on one daemon: what they are answered, with each field of
- * their requests out of range, at their quotas, and with a member that dies at the wrong moment.
+ * Teams of clients without a library, on one daemon: the answers to good requests, to requests with
+ * a field out of range, at quotas, and when a member dies in between.
  *
  *     test_team_requests PWCD [THREADS]
  */
@@ -24,7 +24,9 @@ static struct daemon d;
 static struct holdings quiet;
 static const char *program, *threads = "1";
 
-/* Engines of one node link when they first need each other: then descriptors come and stay. */
+/* Starts the daemon, and notes what it holds. With several engines the number of descriptors is not
+ * compared later: engines of a node link when they first need each other, and keep those
+ * descriptors. */
 static bool start(const char *const *options)
 {
     if (daemon_start(&d, program, options) < 0 || !look_holdings(&d, &quiet))
@@ -71,7 +73,7 @@ static void close_job(void)
     CU_ASSERT_TRUE(look_returns_to(&d, &quiet));
 }
 
-/* All ranks that are left make this call, with these colors; the answers are theirs. */
+/* All ranks that are left make this call, with these colors and keys, and keep their answers. */
 static void all_join(uint64_t parent, uint32_t call, Pwc__TeamKind kind, const int colors[SIZE],
                      const int keys[SIZE])
 {
@@ -167,7 +169,7 @@ static void splits(void)
     close_job();
 }
 
-/* A second context takes the place of the member that calls. */
+/* A call names a second context that shall be the member in the new team. */
 static void another_context(void)
 {
     struct answer contexts[SIZE];
@@ -237,7 +239,8 @@ static void a_member_dies(void)
     close_job();
 }
 
-/* Its rank lives on: only its node knows that the member has left. */
+/* A member's context is closed while its rank lives on: only its node knows that the member has
+ * left. */
 static void a_context_is_closed(void)
 {
     uint64_t world;
@@ -262,7 +265,7 @@ static void a_context_is_closed(void)
     close_job();
 }
 
-/* Each member of a team without one of them may ask again and again. */
+/* Each field of a TeamJoin out of range. */
 static void fields_out_of_range(void)
 {
     static const struct {
@@ -315,7 +318,7 @@ static void fields_out_of_range(void)
     close_job();
 }
 
-/* A context of another client is nobody's member here. */
+/* A client cannot call for a context of another client. */
 static void sessions_of_others(void)
 {
     uint64_t world;
@@ -325,7 +328,7 @@ static void sessions_of_others(void)
     open_job();
     world = make_world(0);
     join = raw_team_call(ranks[1].session, world, 0);
-    if (ranks[0].session != ranks[1].session) { /* each engine counts its own */
+    if (ranks[0].session != ranks[1].session) { /* numbers are per engine, so they may be equal */
         CU_ASSERT_TRUE(raw_team_join(ranks[0].socket, &join));
         CU_ASSERT_EQUAL(raw_team_formed(ranks[0].socket, &t), -EINVAL);
         CU_ASSERT_EQUAL(raw_team_leave(ranks[0].socket, ranks[1].session, world), -EINVAL);
@@ -339,7 +342,7 @@ static void beyond_quotas(void)
 {
     static const struct {
         const char *key, *value;
-        uint32_t fit; /* teams of three members */
+        uint32_t fit; /* number of teams of three members that fit */
         const char *says;
     } rows[] = {
         {"--client-teams", "2", 2, "the quota (client-teams) is 2"},
@@ -362,7 +365,7 @@ static void beyond_quotas(void)
         all_join(0, call, PWC__TEAM_KIND__TEAM_SPLIT, NULL, NULL); /* nothing was kept of it */
         expect_all(-EDQUOT, rows[i].says);
         close_job();
-        open_job(); /* and all was given back */
+        open_job(); /* all was given back */
         for (call = 0; call < rows[i].fit; call++)
             make_world(call);
         close_job();

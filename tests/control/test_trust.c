@@ -1,7 +1,7 @@
 /*
- * Clients may pass on or misuse what the daemon gave them, and gain nothing by it: forked
- * children that keep the socket, numbers of processes that come again, descriptors that are made to
- * block, memory that a core file would hold.
+ * Clients pass on or misuse what the daemon gave them, without success: forked children keep the
+ * socket, numbers of processes are used again, descriptors are made to block, core files would
+ * contain shared memory.
  *
  *     test_trust PWCD
  */
@@ -38,7 +38,7 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* Waits a moment until rank 0 of the job is free, and returns whether it is. */
+/* Waits for a while until rank 0 of the job is free, and returns whether it is. */
 static bool comes_free(void)
 {
     for (int i = 0; i < TRIES; i++) {
@@ -78,7 +78,7 @@ static void attach_and_leave(int report, int until)
     _exit(0);
 }
 
-/* The process that attached is the client: with its end all ends, whichever process still has the
+/* The process that attached is the client: its end ends the client, whichever process still has the
  * descriptors. */
 static void children_keep_the_socket(void)
 {
@@ -107,8 +107,8 @@ static void children_keep_the_socket(void)
 
 /* ---- numbers of processes -------------------------------------------------------------------- */
 
-/* Starts a process with this number, which does nothing until it is killed; -1: the number cannot
- * be had. */
+/* Starts a process with this number, which does nothing until it is killed; -1: that was not
+ * possible. */
 static pid_t process_numbered(pid_t number)
 {
     for (int i = 0; i < PID_TRIES; i++) {
@@ -135,9 +135,8 @@ static pid_t process_numbered(pid_t number)
 }
 
 /*
- * A process connects and ends, and its number passes to an innocent one before the daemon has
- * looked, while the socket is in other hands. The daemon must not take the innocent process for the
- * client.
+ * A process connects, passes its socket on, and ends. An innocent process gets its number before
+ * the daemon has looked. The daemon must not take the innocent process for the client.
  */
 static void numbers_come_again(void)
 {
@@ -149,7 +148,7 @@ static void numbers_come_again(void)
     kill(d.pid, SIGSTOP);
     fflush(NULL);
     first = fork();
-    if (first == 0) { /* passes its connection on */
+    if (first == 0) { /* passes its connection on, and exits */
         int own = raw_connect(&d);
         _Alignas(struct cmsghdr) char control[MESSAGE_ROOM(1)] = {0};
         struct iovec part = {(char *)"x", 1};
@@ -180,7 +179,7 @@ static void numbers_come_again(void)
         printf("(left out: no number can be asked for here) ");
     CU_ASSERT(other < 0 || !served);
     if (other > 0) {
-        CU_ASSERT_EQUAL(waitpid(other, NULL, WNOHANG), 0); /* nothing has happened to it */
+        CU_ASSERT_EQUAL(waitpid(other, NULL, WNOHANG), 0); /* still runs */
         kill(other, SIGKILL);
         waitpid(other, NULL, 0);
     }
@@ -193,7 +192,8 @@ static void numbers_come_again(void)
 
 /* ---- descriptors that block ------------------------------------------------------------------ */
 
-/* Flags belong to the open file, which both sides have: a client that clears them delays nobody. */
+/* Both sides share the open file and so its flags: a client that clears O_NONBLOCK must not block
+ * the daemon. */
 static void descriptors_that_block(void)
 {
     struct raw_session s;
@@ -203,7 +203,7 @@ static void descriptors_that_block(void)
     CU_ASSERT_EQUAL(fcntl(s.doorbell, F_SETFL, 0), 0);
     CU_ASSERT_EQUAL(fcntl(s.wake, F_SETFL, 0), 0);
     CU_ASSERT_EQUAL(fcntl(s.socket, F_SETFL, 0), 0);
-    /* After our last ring, one more write would block. */
+    /* The eventfd's counter is so high that PUTS rings fit, and one more write would block. */
     CU_ASSERT_EQUAL(eventfd_write(s.doorbell, UINT64_MAX - 1 - PUTS), 0);
     put = raw_put(&s);
     put.flags = SUBMIT_NO_RCE;
@@ -288,7 +288,8 @@ static void no_cores_where_many_are_served(void)
 
 /* ---- state that pwcctl shows ---------------------------------------------------------------- */
 
-/* However many strangers offend afterwards, the rank that did is shown with its reason. */
+/* A quarantined rank is still shown with its reason, however many strangers break the protocol
+ * afterwards. */
 static void strangers_do_not_hide_offenders(void)
 {
     static const uint8_t nonsense[4] = {0xff, 0xff, 0xff, 0xff};

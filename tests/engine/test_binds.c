@@ -1,8 +1,8 @@
 /*
- * Binds, regions and withdrawals at their bounds: what is asked of the engine that cannot be, what
- * a peer says of flows, remotes and regions that are not, tables that are full, and memory that is
- * not there, each at the point where it is met. One engine; the test is its control room and its
- * peer (record_bench.h). One thread.
+ * Binds, regions and withdrawals at their bounds: requests to the engine that cannot be granted,
+ * notes of a peer about flows, remotes and regions that do not exist, tables that are full, and
+ * memory that is missing, each at the point where it is met. One engine; the test is its control
+ * thread and its peer (record_bench.h). One thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
 
-#define PEER 1u /* its node */
+#define PEER 1u /* node of the peer */
 
 /* Opens a bench with a remote to the peer. */
 static struct bench *bound_bench(void)
@@ -27,7 +27,7 @@ static struct bench *bound_bench(void)
     return b;
 }
 
-/* No limit on binds and pairs but that of the tables. */
+/* Leaves no limit on binds and pairs but the size of the tables. */
 static void unlimited_binds(struct bench *b)
 {
     struct engine_config *config = poke_config(b->engine);
@@ -36,7 +36,7 @@ static void unlimited_binds(struct bench *b)
     config->pairs_client = config->pairs_user = UINT32_MAX;
 }
 
-/* Takes all memory for records. Returns what was free. */
+/* Takes all memory for records. Returns how many chunks were free. */
 static uint32_t take_memory(struct bench *b)
 {
     return poke_memory(b->engine, 0);
@@ -126,7 +126,7 @@ static void binds_without_room(void)
         CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
     CU_ASSERT_EQUAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), -ENOSPC);
     bench_free(b);
-    /* Takes as many flows as there may be, and leaves one remote free. */
+    /* Takes all flows that there may be, and leaves one remote free. */
     b = unbound_bench(false);
     unlimited_binds(b);
     poke_unused(b->engine, TABLE_FLOWS, 2);
@@ -176,8 +176,8 @@ static void regions_that_cannot_be(void)
         {0, 0, 0, 4096, 0, 0},
         {0, 0, BENCH_SEGMENT - 1, 1, 3, 0},
         {0, 0, 0, BENCH_SEGMENT, 3, 0},
-        {1, 0, 0, 4096, 3, -EINVAL}, /* not live */
-        {2, 0, 0, 4096, 3, -EINVAL}, /* not its own */
+        {1, 0, 0, 4096, 3, -EINVAL}, /* client is not live */
+        {2, 0, 0, 4096, 3, -EINVAL}, /* another client's segment */
         {4, 0, 0, 4096, 3, -EINVAL},
         {UINT32_MAX, 0, 0, 4096, 3, -EINVAL},
         {0, 1, 0, 4096, 3, -EINVAL}, /* not open */
@@ -224,7 +224,7 @@ static void regions_without_room(void)
 
 /* ---- notes of a peer that asks --------------------------------------------------------------- */
 
-/* A BIND may name the flow that exists already; it has to be that flow. */
+/* Guards that a BIND may name the flow that exists already, and no other flow. */
 static void binds_of_known_flows(void)
 {
     enum target { THE_CLIENT, THE_OTHER_CONTEXT };
@@ -245,7 +245,7 @@ static void binds_of_known_flows(void)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = unbound_bench(true); /* flow 0 is its own */
+        struct bench *b = unbound_bench(true); /* flow 0 is the client's own */
         struct session_sizes sizes = {RING, RING, RING, RING, RING};
         void *second = aligned_alloc(4096, (session_bytes(&sizes) + 4095) / 4096 * 4096);
         struct wire_bind bind = bind_record(b);
@@ -258,7 +258,7 @@ static void binds_of_known_flows(void)
         bench_bind(b, 7);
         bench_bind(b, 8);
         bench_note(b, WIRE_CLOSE, 2, 0);
-        poke_owed(b->engine, 3, 1); /* a reply of the client's */
+        poke_owed(b->engine, 3, 1); /* the client owes a reply */
         bench_note(b, WIRE_CLOSE, 3, 0);
         CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, 2).state, INFLOW_FREE);
         CU_ASSERT_EQUAL_FATAL(peek_inflow(b->engine, 3).state, INFLOW_PARTING);
@@ -278,7 +278,8 @@ static void binds_of_known_flows(void)
     }
 }
 
-/* Each field of a BIND that names user, job, rank or key, with a value of another client. */
+/* Guards the rights of a BIND: each field that names user, job, rank or key is tried with a value
+ * of another client. */
 static void binds_to_what_is_not_theirs(void)
 {
     static const struct {
@@ -331,7 +332,7 @@ static void binds_to_what_is_not_theirs(void)
     }
 }
 
-/* A flow that is on its way out is not mistaken for the new flow of that number. */
+/* Guards that a flow which is on its way out is not mistaken for the new flow of that number. */
 static void binds_beside_one_that_parts(void)
 {
     struct bench *b = unbound_bench(false);
@@ -369,7 +370,7 @@ static void binds_into_full_tables(void)
     bench_bind(b, 5);
     CU_ASSERT_EQUAL(last_answer(b).status, -ENOSPC);
     bench_free(b);
-    /* Without memory for its answer the request waits, whole. */
+    /* Without memory for its answer, the request waits as a whole. */
     b = unbound_bench(false);
     bench_steps(b, 2);
     free = take_memory(b);
@@ -382,7 +383,8 @@ static void binds_into_full_tables(void)
     bench_free(b);
 }
 
-/* The answer to a bind names the error with which the region's memory could not be registered. */
+/* Guards that the answer to a bind has the error with which the region's memory could not be
+ * registered. */
 static void binds_to_what_is_not_registered(void)
 {
     static uint8_t memory[4096];
@@ -407,7 +409,7 @@ static void binds_to_what_is_not_registered(void)
     bind.generation = key.generation;
     memcpy(bind.secret, key.secret, sizeof(bind.secret));
     bench_steps(b, 2);
-    poke_unregistered(b->engine, 1); /* not yet */
+    poke_unregistered(b->engine, 1); /* memory that is not registered yet */
     bench_send(b, &bind, sizeof(bind));
     CU_ASSERT_EQUAL(last_answer(b).status, -EAGAIN);
     bench_free(b);
@@ -421,7 +423,7 @@ static void answers_to_nothing(void)
     struct engine *e = b->engine;
     uint32_t own = b->remote, free;
 
-    /* An answer for a remote that asks another node. */
+    /* An answer for a remote that has asked another node. */
     CU_ASSERT_EQUAL_FATAL(engine_bind(e, 0, 0, 0, &b->key, 1), 0);
     for (uint32_t i = 0; i < b->config.remotes_max; i++)
         if (i != own)
@@ -460,7 +462,8 @@ static void answers_to_nothing(void)
     bench_free(b);
 }
 
-/* The owner's registrations are new: remotes with a key are resolved again, or are lost. */
+/* Guards that when the owner's registrations are new, remotes with a key are resolved again, or are
+ * lost where there is no memory to ask. */
 static void refreshes(void)
 {
     struct bench *b = bound_bench();
@@ -483,10 +486,10 @@ static void refreshes(void)
     bench_free(b);
 }
 
-/* ---- withdrawals ------------------------------------------------------------------------------
- */
+/* ---- withdrawals ----------------------------------------------------------------------------- */
 
-/* Only what has that key, of that generation, from that node. */
+/* Guards that a withdrawal revokes only the remote with that key, of that generation, from that
+ * node. */
 static void withdrawals_of_others(void)
 {
     static const struct {
@@ -499,7 +502,7 @@ static void withdrawals_of_others(void)
         struct bench *b = bound_bench();
 
         CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, 1, NULL, 1), 0);
-        bench_bound(b, 1, 0, 0); /* without a key */
+        bench_bound(b, 1, 0, 0); /* a remote without a key */
         send_region(b, WIRE_REVOKE, rows[i].slot, rows[i].generation);
         CU_ASSERT_EQUAL(peek_remote(b->engine, 0).state == REMOTE_REVOKED, rows[i].mine);
         CU_ASSERT_EQUAL(peek_remote(b->engine, 1).state, REMOTE_READY);
@@ -507,7 +510,7 @@ static void withdrawals_of_others(void)
     }
 }
 
-/* Without memory a withdrawal is requested, and answered, later. */
+/* Guards that without memory a withdrawal is requested, and answered, later. */
 static void withdrawals_without_memory(void)
 {
     struct bench *b = unbound_bench(false);
@@ -532,8 +535,8 @@ static void withdrawals_without_memory(void)
     bench_free(b);
 }
 
-/* Remotes of several regions are in use when these are withdrawn: each answer waits for its own,
- * and for memory. */
+/* Guards regions that are withdrawn while their remotes are in use: each answer waits until its own
+ * remote is free, and for memory. */
 static void withdrawals_of_what_is_in_use(void)
 {
     static const struct engine_key keys[] = {
@@ -573,7 +576,8 @@ static void withdrawals_of_what_is_in_use(void)
     bench_free(b);
 }
 
-/* A remote at another node, whose region has the same slot and generation, is not affected. */
+/* Guards that a remote at another node, whose region has the same slot and generation, is not
+ * affected by a withdrawal. */
 static void withdrawals_of_two_nodes(void)
 {
     struct bench *b = unbound_bench(true);
@@ -600,10 +604,10 @@ static void withdrawals_of_two_nodes(void)
     bench_free(b);
 }
 
-/* ---- a next process ---------------------------------------------------------------------------
- */
+/* ---- a next process -------------------------------------------------------------------------- */
 
-/* A context whose memory was not passed on takes nothing, and ends. */
+/* Guards that nothing is taken from a context whose memory was not passed on, and that the context
+ * ends. */
 static void sessions_that_nobody_attaches(void)
 {
     struct bench *b = bound_bench();
@@ -627,8 +631,8 @@ static int fence(void *context)
     return 0;
 }
 
-/* When the next action of an engine is due that has nothing to do, in the arena of its
- * predecessor. */
+/* The next process opens the arena. Returns when its next action is due while it has nothing to do.
+ */
 static uint64_t due_when_idle(struct bench *b)
 {
     uint64_t deadline = 0;
@@ -642,8 +646,8 @@ static uint64_t due_when_idle(struct bench *b)
     return deadline;
 }
 
-/* Clients of a process that fenced for them do not fence: the next process, if it cannot, does not
- * rely on their bells alone, and looks on its own. */
+/* Guards clients that do not fence because an earlier process fenced for them: if the next process
+ * cannot, it does not rely on their bells alone, but looks at their rings from time to time. */
 static void fences_that_are_gone(void)
 {
     struct bench *b = bound_bench();

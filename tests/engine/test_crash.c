@@ -1,6 +1,8 @@
 /*
- * A daemon may die anywhere (crash_main.h): operations of every kind, messages, control's calls,
- * teams and handlers. Every operation still ends exactly once.
+ * A daemon may die anywhere (crash_main.h) while clients use operations of every kind, messages,
+ * control's calls, teams and handlers. Every operation still ends exactly once.
+ *
+ * Thread: one.
  */
 #include <errno.h>
 #include <string.h>
@@ -40,7 +42,7 @@ static void run_row(struct driver *d)
                                       .flags = i == 0 ? PWC_NO_LCE : 0});
 }
 
-/* As above, while end 1 does not look: the last events spill. */
+/* As run_row, while end 1 takes no events: the last events spill. */
 static void run_row_spill(struct driver *d)
 {
     d->silent = 1u << 1;
@@ -67,7 +69,7 @@ static void run_get(struct driver *d)
                     .from = 0, .to = 1, .kind = PATH_GET, .length = 300, .flags = PWC_NO_RCE});
 }
 
-/* Short pieces in blocks, a long one with them, and reads. */
+/* Vectors: short pieces in blocks, a long one with them, and reads. */
 static void run_vectors(struct driver *d)
 {
     static const unsigned flags[] = {0, PWC_UNORDERED};
@@ -134,7 +136,8 @@ static void run_errors(struct driver *d)
     driver_finish(d);
 }
 
-/* End 1 does not look: spill, STOP, refusal, and GO when it looks again. */
+/* End 1 takes no events: this leads to spill, STOP and refusal, and to GO when it takes events
+ * again. */
 static void run_spill(struct driver *d)
 {
     d->silent = 1u << 1;
@@ -188,8 +191,8 @@ static void run_death(struct driver *d)
     driver_finish(d);
 }
 
-/* Atomics in rows and alone, with and without values: none is done twice, and one that a death
- * leaves in doubt is reported so. */
+/* Atomics in rows and alone, with and without values: none is done twice, and an atomic that a
+ * death leaves in doubt is reported so. */
 static void run_atomics(struct driver *d)
 {
     static const unsigned flags[] = {0, PWC_NO_LCE, PWC_NO_RCE, PWC_FENCE};
@@ -203,7 +206,7 @@ static void run_atomics(struct driver *d)
                               .remote_offset = 64 + i % MODEL_COUNTERS * 8,
                               .length = 8,
                               .fetch = i / 6 % 2,
-                              .shaken = true}; /* its daemon may die when it has changed the word */
+                              .shaken = true}; /* the node may die when it has changed the word */
 
         driver_submit_over(d, driver_remote(d, op.from, op.to), &op);
         if (i % 8 == 7)
@@ -212,7 +215,7 @@ static void run_atomics(struct driver *d)
     driver_finish(d);
 }
 
-/* As above, while end 1 does not look: events spill, and refused operations are done later,
+/* As run_atomics, while end 1 takes no events: events spill, and refused operations are done later,
  * once. */
 static void run_atomics_spill(struct driver *d)
 {
@@ -236,8 +239,8 @@ static void run_atomics_spill(struct driver *d)
     driver_finish(d);
 }
 
-/* Signals with each kind of payload: none is done twice, and one whose addition a death leaves in
- * doubt is reported so. */
+/* Signals with each kind of payload: none is done twice, and a signal whose addition a death leaves
+ * in doubt is reported so. */
 static void run_signals(struct driver *d)
 {
     static const uint64_t lengths[] = {0, 8, 60, 700};
@@ -252,7 +255,7 @@ static void run_signals(struct driver *d)
     driver_finish(d);
 }
 
-/* The engine submits on its own, to a client of the other node. */
+/* The engine submits operations of its own, to a client of the other node. */
 static void run_own(struct driver *d)
 {
     struct world *w = ((struct world_path *)d->path->context)->world;
@@ -305,7 +308,8 @@ static const struct crash_scenario scenarios[] = {
     {"the engine's own", run_own, UINT64_MAX, ENGINE_PROTOCOL_AUTO, 1, NULL, 0},
 };
 
-/* The scenarios of messages and of control follow ours. */
+/* The number of all scenarios: those of messages, control, teams and offloads follow the ones here.
+ */
 static size_t scenario_count(void)
 {
     return COUNT(scenarios) + crash_message_count + crash_control_count + crash_team_count +
@@ -332,6 +336,7 @@ static const char *name_of(size_t number)
     return scenario_of(number)->name;
 }
 
+/* Runs one scenario under the guard (crash_main.h). Returns NULL, or what failed. */
 static const char *run(size_t number, struct crash_guard *g, FILE *trace, char failure[400])
 {
     static struct world_path path;

@@ -1,6 +1,6 @@
 /*
- * Debts that a peer can leave an engine with: rings that it declines, nonces that it gives back,
- * binds whose answers it never acknowledges.
+ * What a peer can leave an engine to keep: rings that the peer declines, nonces that it gives back,
+ * binds whose answers it never acknowledges. One thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -25,7 +25,8 @@ static bool has_sent(struct bench *b, uint8_t kind)
     return sent;
 }
 
-/* The sender has no memory for the larger ring: the ring goes back, and is offered again later. */
+/* Guards that a larger ring for whose mirror the sender has no memory is freed, and is offered
+ * again later. */
 static void declined_ring_is_freed(void)
 {
     struct bench *b = linked_bench();
@@ -49,16 +50,16 @@ static void declined_ring_is_freed(void)
     bench_free(b);
 }
 
-/* The ways in which the fabric fails to register memory: it refuses the call, or reports an error
- * later. */
+/* Makes the fabric fail to register memory: it refuses the call at once, or reports an error later.
+ */
 static void refuse_memory(struct bench *b, bool at_once)
 {
     b->fabric.add_refused = at_once ? -ENOSPC : 0;
     b->fabric.add_status = at_once ? 0 : -ENOSPC;
 }
 
-/* The memory of a larger ring that the fabric does not register is free again, as often as the peer
- * asks for a larger one; the link continues with the ring that it has. */
+/* Guards that the memory of a larger ring that the fabric does not register is free again, however
+ * often the peer asks for a larger one; the link continues with the ring that it has. */
 static void unregistered_ring_is_freed(void)
 {
     for (int at_once = 0; at_once < 2; at_once++) {
@@ -80,7 +81,8 @@ static void unregistered_ring_is_freed(void)
     }
 }
 
-/* A link whose first ring the fabric does not register is tried again, and costs no memory. */
+/* Guards that a link whose first ring the fabric does not register is tried again, and costs no
+ * memory. */
 static void first_ring_is_freed(void)
 {
     static const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096};
@@ -106,9 +108,9 @@ static void first_ring_is_freed(void)
     }
 }
 
-/* The fabric cannot let go of memory: a peer, or the card, may still write to it, so it is nobody
- * else's until the fabric could. It is asked again after a while, and not before, whatever else
- * comes to its end meanwhile. */
+/* Guards memory that the fabric cannot let go of: a peer, or the card, may still write to it, so it
+ * is used for nothing else until the fabric has let go. The fabric is asked again after a while,
+ * and not before, whatever else ends meanwhile. */
 static void memory_not_dropped_stays(void)
 {
     struct bench *b = linked_bench();
@@ -138,8 +140,8 @@ static void memory_not_dropped_stays(void)
     }
     CU_ASSERT_EQUAL(b->fabric.drops, 3);
     CU_ASSERT(b->now < begun + DROP_RETRY_NS);
-    /* Everything is asked for again at once, though not all of it was refused so long ago; and
-     * again when that was in vain. */
+    /* All three drops are asked for again at once, though not all of them were refused so long ago;
+     * and again when that was in vain. */
     for (uint32_t times = 2; times < 4; times++) {
         b->now += DROP_RETRY_NS;
         bench_steps(b, 8);
@@ -170,7 +172,7 @@ static void dead_fabric_is_reported(void)
     bench_free(b);
 }
 
-/* A wake-up that makes no sense, from a client that has hung up meanwhile: the step ends. */
+/* Guards that a client which has hung up is freed although its ring still has a senseless wake. */
 static void last_words_end(void)
 {
     struct bench *b = linked_bench();
@@ -196,7 +198,7 @@ static void what_was_not_offered_is_not_declined(void)
     bench_free(b);
 }
 
-/* A peer offers more than all the memory there is: the engine says so. */
+/* Guards that an engine declines a ring that is larger than all the memory it has. */
 static void too_large_is_declined(void)
 {
     struct bench *b = linked_bench();
@@ -212,8 +214,8 @@ static void too_large_is_declined(void)
     bench_free(b);
 }
 
-/* A nonce is free when its payload has been placed, and not before; and a VOID of no nonce makes no
- * sense. */
+/* Guards that a nonce that is given back is free when its payload has been placed, and not before,
+ * and that a VOID without a valid nonce breaks the link. */
 static void nonces_are_given_back(void)
 {
     struct wire_void record = {
@@ -243,8 +245,8 @@ static void nonces_are_given_back(void)
     bench_free(b);
 }
 
-/* Where the ring has no room for a BIND, and for an ACK, the link begins again; we have consumed
- * all, or nothing. */
+/* Sends a BIND; if the ring has no room for it and an ACK, begins the link again, after the test
+ * has consumed all that was sent to it, or nothing. */
 static void bind_again(struct bench *b, bool consumed)
 {
     if (b->position + 512 > b->offer.ring_bytes) {
@@ -254,12 +256,12 @@ static void bind_again(struct bench *b, bool consumed)
     bench_bind(b, 5);
 }
 
-/* The answers to a peer that never acknowledges are bounded, but only by memory: the peer may
- * have more binds than this node has entries. The answers to a peer that acknowledges are not
- * counted. */
+/* Guards that the answers to a peer that never acknowledges are bounded, but only by memory: the
+ * peer may have more binds than this node has entries. The answers to a peer that acknowledges are
+ * not counted. */
 static void binds_are_bounded(void)
 {
-    const uint32_t most = CHUNK_BYTES >> NOTE_SHIFT; /* a chunk of the eight */
+    const uint32_t most = CHUNK_BYTES >> NOTE_SHIFT; /* one of the eight chunks */
     struct bench *b = linked_bench();
 
     poke_config(b->engine)->chunks_max = 8;
@@ -287,7 +289,7 @@ static void binds_are_bounded(void)
     bench_free(b);
 }
 
-/* There is no memory to ask with: nothing stays of the question. */
+/* Guards that a bind fails, and leaves nothing, when there is no memory to ask the peer. */
 static void bind_without_memory(void)
 {
     struct bench *b = unbound_bench(false);
@@ -303,8 +305,8 @@ static void bind_without_memory(void)
     bench_free(b);
 }
 
-/* A region is withdrawn again while a peer has not answered: the end is reported to the client that
- * asked last. */
+/* Guards a region that is withdrawn again while a peer has not answered: the end is reported for
+ * the last request. */
 static void withdrawal_is_asked_for_again(void)
 {
     struct wire_region answer = {.head = {.words = sizeof(answer) / 8, .kind = WIRE_REVOKED}};

@@ -1,7 +1,7 @@
 /*
  * Depth: two hundred thousand operations queued towards a peer that cannot be reached are taken as
  * quickly at the end as at the beginning, and leave as quickly once it is back. Speed is counted in
- * steps of the engine, not in time.
+ * steps of the engine, not in time. Thread: one.
  */
 #include <stdio.h>
 #include "tests/suite.h"
@@ -15,7 +15,8 @@
 static struct world_path path;
 static struct driver driver;
 
-/* Steps the origin's engine until `done` of this kind have arrived. False: it got stuck. */
+/* Makes steps of the origin's engine until `done` has reached the target. Returns false if nothing
+ * moves any more. */
 static bool steps_until(uint64_t (*done)(void), uint64_t target, uint64_t *steps)
 {
     uint64_t before = path.world->nodes[0].steps;
@@ -90,7 +91,7 @@ static void test_depth(void)
     for (uint32_t q = 0; q < QUARTERS; q++)
         printf("\n  quarter %u: taken in %llu steps, left in %llu", q, (unsigned long long)taken[q],
                (unsigned long long)left[q]);
-    /* The first quarter leaves while the link and the ledger still grow. */
+    /* The first quarter is left out: the link and the ledger still grow while it leaves. */
     CU_ASSERT(highest(taken) <= 2 * lowest(taken));
     CU_ASSERT(left[QUARTERS - 1] <= 2 * left[1]);
     driver_close(&driver);

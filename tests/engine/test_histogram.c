@@ -33,7 +33,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Buckets follow one another without a gap, in order. */
+/* Guards that buckets follow one another without a gap, in order. */
 static void edges(void)
 {
     uint64_t largest = (UINT64_C(1) << HISTOGRAM_POWERS) - 1;
@@ -60,7 +60,7 @@ static void empty(void)
     CU_ASSERT_EQUAL(histogram_quantile(&h, 1000000), 0);
 }
 
-/* A percentile is not less than the value itself, and less than an eighth more. */
+/* Guards that a percentile is not less than the value itself, and less than an eighth more. */
 static void quantiles(void)
 {
     static const uint32_t per_million[] = {1, 500000, 900000, 990000, 999000, 999999, 1000000};
@@ -89,7 +89,7 @@ static void quantiles(void)
     }
 }
 
-/* Counts up to the end of a bucket are those of the values. */
+/* Guards that counts up to the end of a bucket are those of the values. */
 static void counts_to(void)
 {
     static struct histogram h;
@@ -109,8 +109,8 @@ static void counts_to(void)
     }
 }
 
-/* Parts that are merged in any order equal the whole, and `times` adds one value that many
- * times. */
+/* Guards that parts which are merged in any order equal the whole, and that `times` adds one value
+ * that many times. */
 static void merged(void)
 {
     static struct histogram whole, parts[3], sum, alike;

@@ -1,7 +1,7 @@
 /*
- * Keepalive: a fabric that falls silent without a word is noticed, and what was under way goes on
- * when it comes back in time and ends once when it does not; and nobody is given up for being slow,
- * idle, one of many, or for our own being late.
+ * Keepalive: a fabric that falls silent without an error is noticed. What was under way continues
+ * when the fabric works again in time, and ends once when it does not. No peer is given up because
+ * it is slow, idle or one of many, or because our own process was late. One thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "tests/engine/bench/still_fabric.h"
 #include "tests/engine/world/paths/world_path.h"
 
-/* Long enough that what a test has under way takes no longer, also on the slowest of fabrics. */
+/* Whatever a test has under way takes less than an interval, also on the slowest fabric. */
 #define INTERVAL_NS UINT64_C(20000000)
 #define DEADLINE    10u /* intervals */
 
@@ -49,7 +49,7 @@ static struct world_link *link_between(struct world *w)
     return world_link_of(w, 0, 1);
 }
 
-/* Runs for this many intervals. Returns false when all fell asleep before. */
+/* Makes rounds for this many intervals. Returns false when all nodes fell asleep before. */
 static bool let_pass(struct world *w, uint64_t intervals)
 {
     uint64_t until = sim_now(w->sim) + intervals * INTERVAL_NS;
@@ -70,14 +70,15 @@ static void idle_peers_are_left_alone(void)
 
     driver_submit(&driver, small);
     driver_finish(&driver);
-    /* One last look finds that nothing waits; then there is no time to wake up for. */
+    /* A last look finds that nothing waits; after that no time to wake up is set. */
     CU_ASSERT_TRUE(world_settle(w, 1000));
     CU_ASSERT_EQUAL(w->nodes[0].deadline, UINT64_MAX);
     CU_ASSERT_EQUAL(link_between(w)->asks, 0);
     finish();
 }
 
-/* Shorter than three intervals, or longer, but not than the deadline: all succeeds. */
+/* Guards silences that end before the deadline, shorter and longer than three intervals: all
+ * operations succeed. */
 static void comes_back_in_time(void)
 {
     static const uint64_t lengths[] = {0, 1, 2, 4, DEADLINE - 3};
@@ -101,8 +102,8 @@ static void comes_back_in_time(void)
     finish();
 }
 
-/* The connection loses what one side sends: the side that waits has its answers, and the other one
- * hears nothing. Either finds out in few intervals. */
+/* Guards a connection that loses what one side sends: the side that waits gets its answers, and the
+ * other side gets nothing. Each of them notices that in few intervals. */
 static void half_a_connection(void)
 {
     for (uint32_t from = 0; from < 2; from++) {
@@ -123,7 +124,7 @@ static void half_a_connection(void)
     }
 }
 
-/* The connection has lost some of what one side sent, and carries everything later. */
+/* Guards a connection that has lost some of what one side sent, and carries everything later. */
 static void a_hole(void)
 {
     for (uint32_t from = 0; from < 2; from++) {
@@ -146,8 +147,8 @@ static void a_hole(void)
     }
 }
 
-/* The peer is given up at the deadline and not before: each operation ends once, and new operations
- * go to the new process. */
+/* Guards that a peer which stays away is given up at the deadline and not before: each operation
+ * ends once, and new operations go to the new process. */
 static void stays_away(void)
 {
     struct world *w = begin(0);
@@ -177,7 +178,8 @@ static void stays_away(void)
     finish();
 }
 
-/* A client that does not drain holds its senders, and is not given up for it. */
+/* Guards that a client which takes no events holds its senders, and that its node is not given up
+ * for that. */
 static void slow_is_not_silent(void)
 {
     struct world *w = begin(512);
@@ -194,7 +196,8 @@ static void slow_is_not_silent(void)
     finish();
 }
 
-/* Our own process was held up for many deadlines: that counts as one interval. */
+/* Guards against our own process being late: many deadlines for which it was stopped count as one
+ * interval. */
 static void late_is_not_silent(void)
 {
     struct world *w = begin(0);
@@ -209,8 +212,7 @@ static void late_is_not_silent(void)
     finish();
 }
 
-/* ---- many peers, of an engine on its own ------------------------------------------------------
- */
+/* ---- many peers, of an engine on its own ----------------------------------------------------- */
 
 #define PEERS 2000u
 
@@ -287,8 +289,8 @@ static void finish_alone(struct alone *a)
     free(a->session);
 }
 
-/* An engine linked to two thousand peers, with no operation under way, asks none of them and sets
- * no time to wake. */
+/* Guards that an engine which is linked to two thousand peers asks none of them, and sets no time
+ * to wake, while no operation is under way. */
 static void many_idle(void)
 {
     static struct alone a;
@@ -301,7 +303,7 @@ static void many_idle(void)
     finish_alone(&a);
 }
 
-/* Something is under way with the first `peers`: a bind that nobody answers. */
+/* Puts something under way with the first `peers` peers: a bind that nobody answers. */
 static void wait_for(struct alone *a, uint32_t peers)
 {
     const struct engine_client_info info = {.rank = 0, .size = PEERS, .job = "job"};
@@ -318,8 +320,8 @@ static void wait_for(struct alone *a, uint32_t peers)
     step(a, 1000);
 }
 
-/* All peers are waited for, and silent: the questions are spread over the intervals, and each peer
- * has had its two before its link starts over. */
+/* Guards the silence of all peers while something waits for each: the questions are spread over the
+ * intervals, and each peer is asked twice before its link begins again. */
 static void many_silent(void)
 {
     static struct alone a;
@@ -339,7 +341,7 @@ static void many_silent(void)
     finish_alone(&a);
 }
 
-/* Something has arrived through the link: a payload is announced. */
+/* Lets something arrive through the link: the announcement of a payload. */
 static void hear_from(struct alone *a, uint32_t node)
 {
     still_push(&a->fabric,
@@ -349,8 +351,8 @@ static void hear_from(struct alone *a, uint32_t node)
     step(a, 1000);
 }
 
-/* The payloads before the answer are granted their time, and that is bounded; nothing is granted to
- * a link through which nothing has arrived. */
+/* Guards that payloads before an answer are granted their time, that this time is bounded, and that
+ * nothing is granted to a link through which nothing has arrived. */
 static void long_payloads_are_granted(void)
 {
     static const struct {
@@ -382,7 +384,7 @@ static void long_payloads_are_granted(void)
     }
 }
 
-/* An answer in an earlier silence grants nothing in a later one. */
+/* Guards that an answer in an earlier silence grants nothing in a later one. */
 static void old_answers_are_forgotten(void)
 {
     static struct alone a;

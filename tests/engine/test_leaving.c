@@ -1,6 +1,7 @@
 /*
- * A region that is withdrawn under many remotes goes a part in each step; and what leaves an arena
- * that is not whole leaves anyway.
+ * What leaves a table in parts, or leaves an arena that is not whole: a region that is withdrawn
+ * under many remotes ends some of them in each step; and a flow or inflow that its session's lists
+ * lack can still end. One thread.
  */
 #include <string.h>
 #include "tests/engine/bench/linked_bench.h"
@@ -9,8 +10,8 @@
 
 enum {
     ENTRIES = 4096,
-    BOUND = 700,     /* remotes: their answers fit the ring */
-    STEP_MOST = 256, /* the most of them that one step may take */
+    BOUND = 700,     /* remotes of the region: their answers fit the ring */
+    STEP_MOST = 256, /* remotes that one step may end at most */
 };
 
 static struct bench *large_bench(void)
@@ -23,8 +24,8 @@ static struct bench *large_bench(void)
     return b;
 }
 
-/* Many remotes of one region, which its owner withdraws: the answer waits for the last of them, and
- * no remote of another region ends. */
+/* Guards a withdrawal of a region with many remotes: the answer waits for the last of them, and no
+ * remote of another region ends. */
 static void revoked_in_pieces(void)
 {
     const struct engine_key key = BENCH_KEY;
@@ -44,7 +45,7 @@ static void revoked_in_pieces(void)
         CU_ASSERT_EQUAL_FATAL(peek_remote(b->engine, i).state, REMOTE_READY);
     }
     b->fabric.kinds = 0;
-    bench_send(b, &revoke, sizeof(revoke)); /* and two steps */
+    bench_send(b, &revoke, sizeof(revoke)); /* this makes two steps */
     for (uint32_t i = 0; i < BOUND; i++)
         revoked += peek_remote(b->engine, i).state == REMOTE_REVOKED;
     CU_ASSERT(revoked > 0 && revoked <= 2 * STEP_MOST);
@@ -57,7 +58,8 @@ static void revoked_in_pieces(void)
     bench_free(b);
 }
 
-/* An arena that is not whole: an inflow and a flow that their session's lists do not have. */
+/* Guards an arena that is not whole: an inflow and a flow that their session's lists lack still
+ * end. */
 static void torn_lists(void)
 {
     struct bench *b = linked_bench();

@@ -1,7 +1,8 @@
 /*
- * The engine submits on its own (ops/submit.h), as an owner that is no session: each operation ends
- * exactly once by the owner's row, whatever happens to the link, the peer or the process. The rules
- * that need no operation are here too: what is refused changes nothing.
+ * The engine submits operations of its own (ops/submit.h) for an owner that is no session: each
+ * operation ends exactly once by the owner's row, whatever happens to the link, the peer or the
+ * process. The rules that need no operation are here too: what is refused changes nothing. One
+ * thread.
  */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
@@ -24,7 +25,7 @@
 static struct own own;
 static struct world *world;
 
-/* Two nodes with a client each, and a bind of the engine's own from node 0 to node 1. */
+/* Opens two nodes with a client each, and a bind of the engine's own from node 0 to node 1. */
 static void scene_open(uint64_t seed)
 {
     const struct world_options options = {.seed = seed,
@@ -40,7 +41,7 @@ static void scene_open(uint64_t seed)
     CU_ASSERT_EQUAL_FATAL(own_bind(&own, world, 1, 0), 0);
 }
 
-/* The owner frees its flows, and nothing is left over. */
+/* The owner frees its flows; checks that nothing is left over. */
 static void scene_close(void)
 {
     own_leave(&own);
@@ -51,7 +52,7 @@ static void scene_close(void)
     world_close(world);
 }
 
-/* Puts and operations of no bytes, in turn. */
+/* Submits puts and operations of no bytes, in turn. */
 static void submit_some(uint32_t from, uint32_t to)
 {
     for (uint32_t i = from; i < to; i++)
@@ -64,7 +65,8 @@ static void rounds(uint32_t count)
         world_round(world);
 }
 
-/* All have ended well, have brought their events, and the puts stand in memory. */
+/* Waits for all operations; checks that all have ended well and have brought their events, and that
+ * the puts stand in memory. */
 static void expect_all(void)
 {
     uint64_t word;
@@ -121,7 +123,7 @@ static void test_exactly_once(void)
         }
 }
 
-/* With SUBMIT_NO_LCE successes are only counted, while errors are reported. */
+/* Guards that with SUBMIT_NO_LCE successes are only counted, and errors reported. */
 static void test_silent(void)
 {
     scene_open(3);
@@ -134,8 +136,8 @@ static void test_silent(void)
     scene_close();
 }
 
-/* The peer is given up: operations under way have an unknown outcome, later ones fail at once, and
- * so does a bind to a context that does not exist. */
+/* Guards a peer that is given up: operations under way have an unknown outcome, later ones fail at
+ * once, and so does a bind to a context that does not exist. */
 static void test_peer_lost(void)
 {
     for (uint32_t after = 0; after < 24; after++) {
@@ -163,7 +165,7 @@ static void test_peer_lost(void)
     }
 }
 
-/* The target's client dies: the flow is dead, and everything in it has ended. */
+/* Guards a flow whose target's client dies: the flow is dead, and everything in it has ended. */
 static void test_target_gone(void)
 {
     for (uint32_t after = 0; after < 24; after++) {
@@ -181,8 +183,8 @@ static void test_target_gone(void)
     }
 }
 
-/* The target does not look: its ring is full, its spill too, and operations are refused and come
- * again. Each brings its event once, in order. */
+/* Guards a target that takes no events: its ring and its spill are full, operations are refused and
+ * come again, and each brings its event once, in order. */
 static void test_target_silent(void)
 {
     struct submit_record draft = {
@@ -209,7 +211,7 @@ static void test_target_silent(void)
     scene_close();
 }
 
-/* A trace shows the engine's own operations, without a session. */
+/* Guards that a trace shows the engine's own operations, without a session. */
 static void test_traced(void)
 {
     size_t bytes = (trace_ring_bytes(MANY) + 63) / 64 * 64;
@@ -255,8 +257,8 @@ static void test_bind_refused(void)
     scene_close();
 }
 
-/* The flows of owners without a list of their own stand in one list: each owner frees only its
- * own. */
+/* Guards that an owner frees only its own flows, although all owners without a list of their own
+ * share one list. */
 static void test_two_owners(void)
 {
     const uint64_t other = OWN_OWNER + 1;
@@ -280,7 +282,8 @@ static void test_two_owners(void)
     scene_close();
 }
 
-/* A refused draft changes nothing: neither the owner's store before it nor the flow. */
+/* Guards that a refused draft changes nothing: neither what its owner has stored before it nor the
+ * flow. */
 static void test_refused(void)
 {
     static const struct {
@@ -322,7 +325,8 @@ static void test_refused(void)
     scene_close();
 }
 
-/* Memory of a client is not the engine's: a put from a segment ends with an error, once. */
+/* Guards that the engine's own operation cannot use memory of a client: a put from a segment ends
+ * with an error, once. */
 static void test_no_client(void)
 {
     const struct submit_record draft = {

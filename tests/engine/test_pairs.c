@@ -1,7 +1,7 @@
 /*
  * Tables for all pairs of large nodes: chains whose homes grow, entries that take no memory until
  * they are used, binds whose time does not grow with their number, and a restart with 65,536 pairs.
- * The test is the engine's control room and its peer. One thread.
+ * The test is the engine's control thread and its peer. One thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,14 +19,14 @@
 #include "tests/engine/bench/still_fabric.h"
 #include "proto/wire_abi.h"
 
-#define PEER  1u /* its node */
+#define PEER  1u /* node of the peer */
 #define PAIRS 65536u
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
 #define MEMBERS 4096u
 
-/* Counts the entries before this one in its home; UINT32_MAX: it is not in the home. */
+/* Counts the entries before this one in its home; UINT32_MAX: the entry is not in its home. */
 static uint32_t depth(const struct chain *c, uint32_t key, uint32_t entry)
 {
     uint32_t before = 0, i;
@@ -55,7 +55,7 @@ static void test_homes_grow(void)
     for (uint32_t i = 0; i < MEMBERS; i++)
         deepest = depth(&c, 3 * i, i) > deepest ? depth(&c, 3 * i, i) : deepest;
     CU_ASSERT(deepest < 16);
-    /* Every second entry leaves; an entry that is added again moves. */
+    /* Every second entry leaves; an entry that is added again moves to its new home. */
     for (uint32_t i = 0; i < MEMBERS; i += 2)
         chain_remove(&c, i);
     CU_ASSERT_EQUAL(c.members, MEMBERS / 2);
@@ -102,7 +102,7 @@ static size_t resident(void *at, size_t size)
     return there * page;
 }
 
-/* The memory that an engine touches at its start, and at a takeover, with `pairs` pairs. */
+/* Gives the memory that an engine with `pairs` pairs touches at its start, and at a takeover. */
 static void starts(uint32_t pairs, size_t touched[2])
 {
     static const struct engine_host host = {.wake = host_wake, .random = host_random};
@@ -137,7 +137,8 @@ static void test_unused_entries_take_nothing(void)
     CU_ASSERT(many[1] <= few[1] + 65536);
 }
 
-/* The next daemon may have other sizes: it does not take the arena over, and reports why. */
+/* Guards that a daemon whose tables have other sizes does not take the arena over, and reports why.
+ */
 static void test_other_sizes(void)
 {
     static const struct engine_host host = {.wake = host_wake, .random = host_random};
@@ -183,7 +184,7 @@ static void test_bounds_of_sizes(void)
         if (rows[i].pairs == 0 && rows[i].status == 0) {
             CU_ASSERT_EQUAL(config.flows_max, 65536);
             CU_ASSERT_EQUAL(config.remotes_max, 65536);
-            CU_ASSERT_EQUAL(config.pairs_user, 57344); /* seven eighths */
+            CU_ASSERT_EQUAL(config.pairs_user, 57344); /* seven eighths of them */
         }
     }
 }
@@ -217,7 +218,7 @@ static struct bench *large_bench(void)
     return bench_of(&shape);
 }
 
-/* The fastest time of a bind, of `n` in blocks of 256. */
+/* Binds `n` remotes in blocks of 256. Returns the shortest time that a block took. */
 static uint64_t bind_some(struct bench *b, uint32_t from, uint32_t n)
 {
     uint64_t fastest = UINT64_MAX;
@@ -266,10 +267,10 @@ static void test_restart_with_many_pairs(void)
 }
 
 #define MANY  8192u
-#define BLOCK 256u /* of which the fastest counts */
+#define BLOCK 256u /* the fastest of blocks of this size counts */
 
-/* Where the ring has no room for this many bytes, the link begins again, since we have consumed
- * all. */
+/* Begins the link again where the ring has no room for this many bytes; the test has consumed all
+ * that was sent to it. */
 static void make_room(struct bench *b, uint64_t bytes)
 {
     if (b->position + bytes <= b->offer.ring_bytes)
@@ -278,7 +279,7 @@ static void make_room(struct bench *b, uint64_t bytes)
     CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
 }
 
-/* Delivers this many records of `size` bytes, each of them set up by `change`. */
+/* Sends this many records of `size` bytes, each of them set up by `change`. */
 static void send_many(struct bench *b, const void *like, uint32_t size, uint32_t from, uint32_t n,
                       void (*change)(void *record, uint32_t number))
 {
@@ -359,8 +360,8 @@ static uint64_t close_some(struct bench *b, uint32_t from, uint32_t blocks)
     return fastest / BLOCK;
 }
 
-/* The first bind of a context, or to it, stands at the end of its list, and leaves as quickly as
- * the last one. */
+/* Guards that the first bind of a context, or to it, which stands at the end of its list, leaves as
+ * quickly as the last one. */
 static void test_the_oldest_leave(void)
 {
     const struct wire_bound bound = {.head = {.words = sizeof(bound) / 8, .kind = WIRE_BOUND},
@@ -398,8 +399,8 @@ static void test_the_oldest_leave(void)
     bench_free(b);
 }
 
-/* The shortest of some steps in which a context with this many binds has drained its spill, and one
- * of its origins may continue. */
+/* Returns the time of the shortest of some steps in which a context with this many binds has
+ * drained its spill, and one of its origins may continue. */
 static uint64_t drain(uint32_t pairs)
 {
     const struct bench_shape shape = {
@@ -442,8 +443,8 @@ static bool ring_has_room(const struct bench *b)
     return event + (to_end < event ? to_end : 0) <= SESSION_RING_MIN - used;
 }
 
-/* The shortest of some steps in which a context with this many binds has made room, and the end of
- * one of its origins, for which there was none before, is reported. */
+/* Returns the time of the shortest of some steps in which a context with this many binds has made
+ * room, and the end of one of its origins, which has waited for that room, is reported. */
 static uint64_t report_end(uint32_t pairs)
 {
     const struct bench_shape shape = {
@@ -490,7 +491,7 @@ static uint32_t inflows_in(const struct bench *b, uint32_t inflows, enum inflow_
     return count;
 }
 
-/* Many origins may continue, but not all in one step. */
+/* Guards that of many origins that may continue, a step lets only some continue. */
 static void test_many_go_on(void)
 {
     enum { HELD = 1100, STEP_MOST = 512 };
@@ -536,8 +537,8 @@ static void test_drains(void)
     CU_ASSERT(many <= 4 * few + 4000);
 }
 
-/* The shortest of some steps in which the engine looks for silent peers, with this many flows that
- * have nothing under way, to a peer that owes answers. */
+/* Returns the time of the shortest of some steps in which the engine looks for silent peers: it has
+ * this many flows without anything under way, to a peer that owes answers. */
 static uint64_t look_for_silence(uint32_t pairs)
 {
     struct bench *b = large_bench();
@@ -566,8 +567,8 @@ static void test_looks_for_silence(void)
     CU_ASSERT(many <= 8 * few + 20000);
 }
 
-/* Remotes whose handles are equal modulo SESSION_REMOTES share a bit, which says of none of them
- * that it continues while another one has ended. */
+/* Guards the bit that remotes share whose handles are equal modulo SESSION_REMOTES: while any of
+ * them has ended, the bit says so for all. */
 static void test_ends_share_bits(void)
 {
     enum { FIRST = 5, OTHER = FIRST + SESSION_REMOTES };
@@ -578,7 +579,7 @@ static void test_ends_share_bits(void)
     poke_remote_state(b->engine, FIRST, REMOTE_REVOKED);
     direct_show_ended(b->engine, FIRST, true);
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
-    (void)bind_some(b, SESSION_REMOTES, 256); /* each new remote is shown as one that continues */
+    (void)bind_some(b, SESSION_REMOTES, 256); /* each new remote is shown as not ended */
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), bit);
     poke_remote_state(b->engine, FIRST, REMOTE_READY);
     direct_show_ended(b->engine, FIRST, false);
@@ -590,7 +591,7 @@ static void test_ends_share_bits(void)
     direct_show_ended(b->engine, FIRST, true);
     CU_ASSERT_EQUAL(engine_unbind(b->engine, 0, FIRST), 0);
     CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
-    bench_bound(b, FIRST, 0, 3); /* then it is free */
+    bench_bound(b, FIRST, 0, 3); /* with this answer the remote is free */
     bench_steps(b, 2);
     CU_ASSERT_EQUAL_FATAL(peek_remote(b->engine, FIRST).state, REMOTE_FREE);
     CU_ASSERT_EQUAL(atomic_load(&b->session->ended_remotes[0]), 0);

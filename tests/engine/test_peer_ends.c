@@ -1,7 +1,7 @@
 /*
- * Contexts at the other end that end: which notes of a peer bring an event, which one, and what
- * happens to it when there is no room. One engine over a fabric that only remembers; the test is
- * the peer. One thread.
+ * Contexts of the peer that end: which of the peer's notes bring an event, with which contents, and
+ * where the event waits when there is no room. One engine over a fabric that only remembers; the
+ * test is the peer. One thread.
  */
 #include <errno.h>
 #include "tests/suite.h"
@@ -24,7 +24,7 @@ static void send_end(struct bench *b, uint8_t kind, uint32_t flow, int32_t statu
     bench_send(b, &note, sizeof(note));
 }
 
-/* The last event that was posted, or the one `before` events earlier. */
+/* Returns the last event that was posted, or the one `before` events earlier. */
 static struct event_record event_before(const struct bench *b, unsigned before)
 {
     const uint8_t *ring = (const uint8_t *)b->session + SESSION_DATA_OFFSET + 2 * RING;
@@ -53,15 +53,15 @@ static void take_all(struct bench *b)
     bench_steps(b, 4);
 }
 
-/* A CLOSE is an end if its status says so; a GONE always is. The end counts once: a second note
- * brings nothing new. */
+/* Guards which notes say that a context has ended: a CLOSE if its status says so; a GONE always.
+ * The end counts once: a second note brings no event. */
 static void test_notes(void)
 {
     enum { NO_EVENT = 1 };
     static const struct {
         uint8_t kind;
         int32_t status;
-        int event; /* its status, or NO_EVENT */
+        int event; /* status of the event, or NO_EVENT */
     } rows[] = {
         {WIRE_CLOSE, 0, NO_EVENT},
         {WIRE_CLOSE, WIRE_ENDED, 0},
@@ -96,7 +96,8 @@ static void test_notes(void)
     }
 }
 
-/* A flow that is still open, or another inflow, says that the origin is back. */
+/* Guards that no end is reported while another flow of the origin is open: that flow says that the
+ * origin is back. */
 static void test_origin_is_back(void)
 {
     struct bench *b = linked_bench();
@@ -109,7 +110,8 @@ static void test_origin_is_back(void)
     bench_free(b);
 }
 
-/* A bind of the origin that is still under way may fail, so it does not hide the origin's end. */
+/* Guards that a bind of the origin which is still under way does not hide the origin's end: the
+ * bind may fail. */
 static void test_bind_under_way(void)
 {
     const struct engine_key key = BENCH_KEY;
@@ -125,8 +127,9 @@ static void test_bind_under_way(void)
     bench_free(b);
 }
 
-/* An event that finds the ring full goes into the spill, whatever the bound of that; with no memory
- * there either, it stays due, also over a restart, until the client makes room. */
+/* Guards that an event that finds the ring full goes into the spill, whatever the bound of that.
+ * Without memory for the spill, the event stays due, also over a restart, until the client makes
+ * room. */
 static void test_no_room(void)
 {
     for (int row = 0; row < 3; row++) {
@@ -159,8 +162,8 @@ static void test_no_room(void)
     }
 }
 
-/* The end of a context that the client has bound waits for room, too; unbinding drops the event
- * that is due. */
+/* Guards that the end of a context that the client has bound waits for room, too, and that
+ * unbinding drops the event that is due. */
 static void test_no_room_for_bound(void)
 {
     for (int unbinds = 0; unbinds < 2; unbinds++) {
@@ -181,7 +184,7 @@ static void test_no_room_for_bound(void)
     }
 }
 
-/* The event of an origin that is back: of a context as which the test's peer binds. */
+/* Checks that the last event says that an origin is back: the context as which the test binds. */
 static void expect_back(const struct bench *b)
 {
     CU_ASSERT_EQUAL(last_event(b).kind, EVENT_PEER);
@@ -191,8 +194,8 @@ static void expect_back(const struct bench *b)
     CU_ASSERT_EQUAL(last_event(b).peer, 1);
 }
 
-/* A bind of a context whose end was reported says so, once for each flow; no other bind does, and
- * no bind of a context that the client has bound again. */
+/* Guards that a bind by a context whose end was reported brings an event, once for each flow; no
+ * other bind does, and no bind by a context that the client has bound again. */
 static void test_comes_back(void)
 {
     enum { UNBINDS, ENDS, ENDS_THEN_BOUND };
@@ -216,7 +219,7 @@ static void test_comes_back(void)
             CU_ASSERT_EQUAL_FATAL(bench_events(b), posted);
             expect_back(b);
         }
-        bench_bind(b, 7); /* another key of the same flow */
+        bench_bind(b, 7); /* a bind of another key by the same flow */
         CU_ASSERT_EQUAL(bench_events(b), posted);
         bench_free(b);
     }
@@ -231,8 +234,9 @@ static unsigned open_inflows(const struct bench *b)
     return count;
 }
 
-/* The event of an origin that is back waits while the spill is full, or while ends are due, also
- * over a restart, and comes after the end. Where the origin leaves meanwhile, there is none. */
+/* Guards that the event of an origin that is back waits while the spill is full, or while ends are
+ * due, also over a restart, and comes after the end. Where the origin leaves meanwhile, no such
+ * event comes. */
 static void test_comes_back_without_room(void)
 {
     enum { SPILLS = 1, RESTARTS = 2, LEAVES = 4, EARLY = 8, ROWS = 16 };
@@ -247,7 +251,7 @@ static void test_comes_back_without_room(void)
             free = poke_memory(b->engine, 0);
         send_end(b, WIRE_CLOSE, bench_inflow(b), -EHOSTDOWN);
         CU_ASSERT_EQUAL(peek_session(b->engine, 0).spill_bytes, row & SPILLS ? EVENT : 0);
-        if (!(row & SPILLS) && row & EARLY) /* memory that becomes free before the bind */
+        if (!(row & SPILLS) && row & EARLY) /* memory is freed before the bind */
             (void)poke_memory(b->engine, free);
         bench_bind(b, 7);
         CU_ASSERT_EQUAL(bench_events(b), FULL);

@@ -1,7 +1,7 @@
 /*
- * The quotas of one client and one user, each at its limit and one over it, and that all is given
- * back. Then bad neighbours: a client that floods, one that does not drain, one that stops in the
- * middle; their cost for others is counted in rounds and chunks, not in time.
+ * The quotas of one client and one user, each at its limit and one over it, and that everything is
+ * given back. Then clients that cost others: one that floods, one that does not drain, one that
+ * stops in the middle; their cost is counted in rounds and chunks, not in time. One thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -14,7 +14,8 @@ enum { LIMIT = 6, TARGETS = 5, ROUNDS_MAX = 100000 };
 
 static struct world *world;
 
-/* Clients 0 and 1 on node 0, the targets with two contexts each on node 1, and neighbours. */
+/* Opens a world with clients 0 and 1 on node 0, and on node 1 the targets, which have two contexts
+ * each, and their neighbours. */
 static void open_world(const struct engine_config *limits)
 {
     const struct world_options options = {.seed = 3,
@@ -33,7 +34,7 @@ static void open_world(const struct engine_config *limits)
     CU_ASSERT_FATAL(world_settle(world, 10000));
 }
 
-/* All is given back in the end. */
+/* Closes the world, and checks that everything has been given back. */
 static void close_world(void)
 {
     world_leave(world);
@@ -69,14 +70,15 @@ static struct peek_census census(uint32_t node)
 
 /* ---- binds and pairs ------------------------------------------------------------------------- */
 
-/* `clients` take in turn until LIMIT are taken; one more is refused, and freeing one makes room. */
+/* Guards each limit: `clients` clients bind in turn until LIMIT is reached; one more bind is
+ * refused, and an unbind makes room. */
 static void test_limits(void)
 {
     static const struct {
         const char *what;
         struct engine_config limits;
         uint32_t clients;
-        bool pairs; /* every bind to another context */
+        bool pairs; /* every bind is to another context */
     } rows[] = {
         {"binds of a client", {.binds_client = LIMIT}, 1, false},
         {"binds of a user", {.binds_user = LIMIT}, 2, false},
@@ -97,13 +99,13 @@ static void test_limits(void)
             CU_ASSERT_EQUAL(rc, 0);
         }
         CU_ASSERT_EQUAL(bind(clients - 1, 5, 1, &more), -EDQUOT);
-        /* Another client of the same user has its own. */
+        /* Another client of the same user has a limit of its own. */
         CU_ASSERT_EQUAL(bind(clients % 2, 5, 1, &more), clients == 1 ? 0 : -EDQUOT);
         CU_ASSERT_EQUAL(world_unbind(world, 0, 0, remotes[0]), 0);
         (void)census(0); /* the other end of a user's flow must close first */
         CU_ASSERT_EQUAL(bind(0, 5, 1, &more), 0);
         CU_ASSERT_EQUAL(bind(0, 6, 1, &more), -EDQUOT);
-        /* A client's part returns to its user when the client has gone. */
+        /* What a client has is its user's again when the client has gone. */
         world_client_close(world, clients - 1);
         (void)census(0);
         if (clients == 2)
@@ -112,7 +114,7 @@ static void test_limits(void)
     }
 }
 
-/* Regions of one client, and of one user, that another node has resolved. */
+/* Guards the limit of a client, and of a user, on regions that another node has resolved. */
 static void test_grants(void)
 {
     for (int of_client = 0; of_client < 2; of_client++) {
@@ -137,7 +139,7 @@ static void test_grants(void)
     }
 }
 
-/* Contexts that are bound to one client, and to one user. */
+/* Guards the limit of a client, and of a user, on contexts that are bound to it. */
 static void test_inbound(void)
 {
     static const struct engine_config rows[] = {{.pairs_client = LIMIT}, {.pairs_user = LIMIT}};
@@ -146,7 +148,7 @@ static void test_inbound(void)
         uint32_t remote, bound = 0;
 
         open_world(&rows[i]);
-        /* The targets bind client 0, whose node counts; each is a client of the one user. */
+        /* The targets bind client 0, whose node counts them; all are clients of one user. */
         for (uint32_t n = 0; n < 2 * TARGETS; n++) {
             int request = world_bind(world, 2 + n / 2, n % 2, 0, 0, NULL);
             int rc = request < 0 ? request : world_await(world, request);
@@ -165,7 +167,7 @@ static void test_inbound(void)
     }
 }
 
-/* Peers that do not exist take no place for longer than the answer takes. */
+/* Guards that binds to contexts that do not exist count only until they are answered. */
 static void test_failed_binds(void)
 {
     struct peek_census before[2];
@@ -190,7 +192,7 @@ static void test_failed_binds(void)
     close_world();
 }
 
-/* An unbound remote is given back at both ends, whether its target lives or not. */
+/* Guards that an unbound remote is given back at both ends, whether its target lives or not. */
 static void test_unbound(void)
 {
     for (int dies = 0; dies < 2; dies++) {
@@ -206,7 +208,7 @@ static void test_unbound(void)
         CU_ASSERT_EQUAL(census(1).inflows, before[1].inflows + 4);
         for (uint32_t i = 0; dies && i < 4; i++)
             world_client_close(world, 2 + i);
-        if (dies) /* as long as it is named */
+        if (dies) /* the flows stay as long as remotes lead to them */
             CU_ASSERT_EQUAL(census(0).flows, before[0].flows + 4);
         for (uint32_t i = 0; i < 4; i++)
             CU_ASSERT_EQUAL(world_unbind(world, 0, 0, remotes[i]), 0);
@@ -217,8 +219,8 @@ static void test_unbound(void)
     }
 }
 
-/* However much a client leaves behind, a step takes little of it away: the others go on
- * meanwhile. */
+/* Guards that a step frees only a few of the entries that a client leaves behind, so that others go
+ * on meanwhile. */
 static void test_ends_in_turns(void)
 {
     enum { MANY = 1200, STEP = 512 };
@@ -283,7 +285,7 @@ static uint64_t rounds_of_modest(uint32_t greedy_targets, bool cut, uint32_t *gr
         CU_ASSERT_EQUAL_FATAL(bind(0, 2 + i / 2, i % 2, &remotes[i]), 0);
     if (cut)
         world_link_cut(world, 0, 1);
-    /* Takes until the client has all that it may have. */
+    /* Submits until the client has all that it may have. */
     for (uint32_t i = 0, refused = 0; greedy_targets > 0 && refused < 2000; i++) {
         bool taken = put(0, remotes[i % greedy_targets], i);
 
@@ -314,8 +316,9 @@ static uint64_t rounds_of_modest(uint32_t greedy_targets, bool cut, uint32_t *gr
     return rounds;
 }
 
-/* A client floods eight contexts which never look: it holds its full quota at both ends, and its
- * neighbour, towards another client of the same node, is about as fast as alone. */
+/* Guards a client against a neighbour that floods eight contexts which take no events: that
+ * neighbour holds its full quota at both ends, and the client, towards another client of the same
+ * node, is about as fast as alone. */
 static void test_deaf_targets(void)
 {
     uint32_t chunks;
@@ -327,12 +330,13 @@ static void test_deaf_targets(void)
         printf("\n  %llu rounds alone, %llu beside one that does not drain\n",
                (unsigned long long)alone, (unsigned long long)beside);
     CU_ASSERT(beside <= 3 * alone);
-    /* Control keeps an eighth of 128 places: half of the rest, and a few for each context. */
+    /* Control keeps an eighth of 128 places; a client gets half of the rest, and a few for each
+     * context. */
     CU_ASSERT(chunks > 16 && chunks <= (128 - 16) / 2 + 8 * 4);
 }
 
-/* While the link is away one client queues as much as it may: the other client's first put gets its
- * room. */
+/* Guards that while the link is away, and one client queues as much as it may, the other client's
+ * first put gets its room. */
 static void test_flood_while_away(void)
 {
     uint32_t chunks;
@@ -342,7 +346,8 @@ static void test_flood_while_away(void)
     CU_ASSERT(chunks <= (128 - 16) / 2 + 8 * 4);
 }
 
-/* The limits of queues: as much is taken, and no more; what is behind waits, and goes later. */
+/* Guards the limits of queues: exactly so many chunks are taken; later operations wait, and are
+ * sent when there is room. */
 static void test_queue_limits(void)
 {
     static const struct {
@@ -381,7 +386,7 @@ static void test_queue_limits(void)
         sessions = world->nodes[0].config.sessions_max;
         for (uint32_t s = 0; s < sessions; s++)
             held += peek_session(e, s).chunks;
-        /* A client of two takes the last two chunks, a directory's and the first, together. */
+        /* A client may take its last two chunks, a directory's and the first one, together. */
         if (held > rows[i].chunks || held + 1 < rows[i].chunks)
             printf("\n  row %zu: %u chunks of %u\n", i, held, rows[i].chunks);
         CU_ASSERT(held <= rows[i].chunks && held + 1 >= rows[i].chunks);

@@ -3,6 +3,8 @@
  *
  *     test_seeds [--seeds N] [--first S] [--jobs J]    all of them; a failing one prints its replay
  *     test_seeds --seed S [--trace]                    one of them again
+ *
+ * Thread: one.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@
 
 /* The result of each job, in memory that parent and jobs share. */
 struct job {
-    uint64_t seed; /* at work on it */
+    uint64_t seed; /* the seed that is run now */
     uint64_t done, failed;
     struct chaos_counters counters;
 };
@@ -54,7 +56,8 @@ static void add(struct chaos_counters *sum, const struct chaos_counters *c)
         to[i] += from[i];
 }
 
-/* A run that met none of these has not tested what it claims to test. */
+/* Prints the counters. Returns false where one of them is 0 that must not be: such runs have not
+ * tested what they claim to. */
 static bool report(const struct chaos_counters *c, uint64_t seeds)
 {
     const struct {

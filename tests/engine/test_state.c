@@ -1,7 +1,6 @@
 /*
- * The ground the engine stands on: transactions of the arena, queues over chunks, ledger memory,
- * peers by time.
- * One thread.
+ * What the engine keeps its state with: transactions of the arena, queues over chunks, ledger
+ * memory, and peers ordered by time. One thread.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
@@ -121,14 +120,15 @@ static void test_queue_follows_a_model(void)
     CU_ASSERT_EQUAL(ground->pool_state.free, CHUNKS);
 }
 
-/* A chunk for entries that fit in one, another for the links if they need two, and none for an
- * empty queue; wherever head and tail stand in their chunks. */
+/* Guards that a queue takes few chunks, wherever head and tail stand in their chunks: one for
+ * entries that fit in it, one more for the links if the entries need two, and none for an empty
+ * queue. */
 static void test_queue_takes_few_chunks(void)
 {
     uint64_t head = 0;
 
     queue_init(&ground->queue, 7);
-    memset(ground->chunks, 0xff, sizeof(ground->chunks)); /* no links */
+    memset(ground->chunks, 0xff, sizeof(ground->chunks)); /* no chunk has links */
     for (uint32_t round = 0; round < 300; round++, head += 3) {
         bool two = head % 128 > 125;
 
@@ -201,7 +201,7 @@ static void test_heap_gives_aligned_pieces(void)
     CU_ASSERT_PTR_EQUAL(heap_take(&heap, 1024), base);
 }
 
-/* Finds the first place by a look at each unit; UINT32_MAX: there is none. */
+/* Finds the first free place by a look at each unit; UINT32_MAX: there is none. */
 static uint32_t place_by_units(const uint8_t *used, uint32_t units, uint32_t n)
 {
     for (uint32_t at = 0; at + n <= units; at += n) {
@@ -215,7 +215,8 @@ static uint32_t place_by_units(const uint8_t *used, uint32_t units, uint32_t n)
     return UINT32_MAX;
 }
 
-/* Pieces of any number of units stand at the first multiple of their size that is free. */
+/* Guards that a piece of any number of units stands at the first multiple of its size that is free.
+ */
 static void test_heap_gives_the_first_place(void)
 {
     static uint8_t base[64], used[64], model[64];
@@ -250,7 +251,7 @@ static void test_heap_gives_the_first_place(void)
 
 #define PEERS 37u
 
-/* The first peer by the model: the earliest time of all; UINT64_MAX: there is none. */
+/* Returns the earliest time of all peers in the model; UINT64_MAX: there is none. */
 static uint64_t earliest(const uint64_t *at)
 {
     uint64_t first = UINT64_MAX;
@@ -260,7 +261,8 @@ static uint64_t earliest(const uint64_t *at)
     return first;
 }
 
-/* A later time leaves a peer where it is, an earlier one brings it forward; each is taken once. */
+/* Guards that a later time leaves a peer where it is, that an earlier one brings it forward, and
+ * that each peer is taken once. */
 static void test_due_follows_a_model(void)
 {
     static struct due_entry entries[PEERS];

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The engine and the room of handlers are pure: what their libraries leave undefined is a short list
-# (engine_symbols.txt, handlers_symbols.txt), without clock, socket, allocation or system call.
+# Guards that the engine and the handlers' interpreter are pure: their libraries leave only the symbols of a short
+# list undefined (engine_symbols.txt, handlers_symbols.txt), without clock, socket, allocation or system call.
 #
 #     test_symbols.sh NM LIBRARY LIST FUNCTION    a function that the library defines
 set -eu

@@ -1,8 +1,8 @@
 /*
- * The trace: its ring alone, with a reader beside the writer, and what engines record of
- * operations, whose it is, and that nothing is recorded when nobody traces.
+ * The trace: its ring alone, with a reader beside the writer; what engines record of operations,
+ * and to which user a record belongs; and that nothing is recorded when nobody traces.
  *
- * Threads: one, except for the test of the ring's two.
+ * Threads: one, except for the two of the ring's test.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static struct trace_record numbered(uint64_t n)
                                  .kind = TRACE_SUBMITTED};
 }
 
-/* All words of the record are from the same write. */
+/* Whether all words of the record are from the same write. */
 static bool whole(const struct trace_record *r)
 {
     uint32_t n = (uint32_t)r->at_ns;
@@ -46,7 +46,8 @@ static bool whole(const struct trace_record *r)
            r->length == n && r->uid == n && r->client == n && r->flow == n;
 }
 
-/* Each record comes once and in order; overwritten records are counted, to the last one. */
+/* Guards that each record comes once and in order, and that overwritten records are counted, to the
+ * last one. */
 static void ring_order_and_loss(void)
 {
     static const struct {
@@ -77,7 +78,7 @@ static void ring_order_and_loss(void)
                       got[i].sequence == got[i].index - 1);
         CU_ASSERT_EQUAL(from, written);
     }
-    /* A reader that never looked, with little room: it gets the records in parts. */
+    /* A reader that has read nothing yet, with little room, gets the records in parts. */
     CU_ASSERT_EQUAL(trace_ring_read(ring, &late, got, 3, &late_lost), 3);
     CU_ASSERT_EQUAL(trace_ring_read(ring, &late, got, SMALL, &late_lost), SMALL - 3);
     CU_ASSERT_EQUAL(late_lost, written - SMALL);
@@ -94,8 +95,8 @@ static void *write_all(void *argument)
     return NULL;
 }
 
-/* A reader that the writer overtakes sees no record in part, and counts the records that it
- * missed. */
+/* Guards that a reader which the writer overtakes sees no record in part, and counts the records
+ * that it missed. */
 static void ring_two_threads(void)
 {
     struct trace_ring *ring = ring_new(64);
@@ -166,7 +167,7 @@ static void world_end(void)
         free(rings[i]);
 }
 
-/* The first record of this kind, from `from` on; -1. */
+/* The index of the first record of this kind from `from` on; -1 without one. */
 static int find(int node, int from, enum trace_kind kind)
 {
     for (int i = from; i < counts[node]; i++)
@@ -175,7 +176,8 @@ static int find(int node, int from, enum trace_kind kind)
     return -1;
 }
 
-/* The operation's steps at the origin stand in this order, and name the same operation. */
+/* Checks that the operation's steps at the origin are recorded in this order, and name the same
+ * operation. */
 static void check_steps(const uint8_t *kinds, uint32_t length)
 {
     const struct trace_record *first = NULL;
@@ -194,7 +196,7 @@ static void check_steps(const uint8_t *kinds, uint32_t length)
     }
 }
 
-/* Makes a put of this length, and returns what both ends record of it. */
+/* Makes a put of this length, and checks what both ends record of it. */
 static void one_put(uint64_t length, const uint8_t *kinds)
 {
     const struct trace_record *local, *event;
@@ -216,7 +218,7 @@ static void one_put(uint64_t length, const uint8_t *kinds)
     event = &records[1][find(1, 0, TRACE_REMOTE)];
     CU_ASSERT(event->flow == local->flow && event->sequence == (uint32_t)local->sequence &&
               event->node == 0 && event->length == length && event->uid == 1000);
-    /* Both events have been read since. */
+    /* Both events have been taken since they were posted. */
     drained = find(0, find(0, 0, TRACE_LOCAL), TRACE_DRAINED);
     CU_ASSERT_FATAL(drained >= 0);
     CU_ASSERT(records[0][drained].op == TRACE_RING_LOCAL &&
@@ -243,7 +245,7 @@ static void large_put(void)
     CU_ASSERT(find(0, 0, TRACE_COMPLETED) >= 0);
 }
 
-/* While nobody traces, nothing is recorded; and what was recorded stays. */
+/* Guards that nothing is recorded while nobody traces, and that earlier records stay. */
 static void off(void)
 {
     uint64_t before;
@@ -266,13 +268,13 @@ static void off(void)
     world_end();
 }
 
-/* A write is marked as a user's only where all operations that it carries are that user's. */
+/* Guards that a write is recorded as a user's only where all operations in it are that user's. */
 static void owners(void)
 {
     uint32_t own = 0, mixed = 0, others = 0;
 
     world_begin();
-    /* End 2 is on node 0, as end 0 is, and becomes another user's when its way is open. */
+    /* End 2 is on node 0, as end 0 is, and becomes another user's when its remote is bound. */
     for (uint32_t i = 0; i < 4; i += 2)
         driver_finish_one(
             &driver,
@@ -310,7 +312,8 @@ static void owners(void)
     world_end();
 }
 
-/* A process that takes the engine's state over traces again, including operations under way. */
+/* Guards that a process which takes the engine's state over traces again, including operations
+ * under way. */
 static void restart(void)
 {
     world_begin();

@@ -1,10 +1,10 @@
 /*
- * Clients' shares of a link: one client with one flow and another with sixteen, both with more to
- * send than the link takes, get the same bytes; a message that comes alone passes them all. Counted
- * in bytes that have arrived, in virtual time: nothing here measures.
+ * Clients' shares of a link: a client with one flow and a client with sixteen, both with more to
+ * send than the link carries, get the same number of bytes; a message of a third client passes them
+ * all. Time is virtual: the tests count bytes that have arrived.
  *
- * On node 0 the senders; on node 1 a receiver for each of the first two senders' flows. Links are
- * cut while operations are queued, so that all are there when it begins. Thread: one.
+ * The senders are on node 0; on node 1 there is a receiver for each flow of the first two senders.
+ * Links are cut while operations are queued, so that all are there when a test begins. Thread: one.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 #include "tests/engine/bench/peek.h"
 
 #define FLOWS_MANY    16u
-#define QUEUED        (3u << 19) /* bytes of records, about, of each backlogged client */
+#define QUEUED        (3u << 19) /* about the bytes of records that ONE and MANY queue */
 #define LEDGER        16384u
-#define LEDGER_LONG   262144u /* where padding must not count */
+#define LEDGER_LONG   262144u /* so large that padding does not count */
 #define ROUNDS_MAX    200000u
 #define SIZES_MAX     4u
 #define SHARE_PERCENT 5
@@ -24,7 +24,7 @@
 /* Sizes of a client's puts, in turn; 0 ends them. */
 struct sizes {
     uint32_t lengths[SIZES_MAX];
-    bool beside; /* payloads go beside their records */
+    bool beside; /* payloads travel beside their records */
 };
 
 #define PACKED(...)                                                                                \
@@ -45,10 +45,10 @@ struct sender {
         uint32_t client, context;
     } targets[FLOWS_MANY];
     const struct sizes *sizes;
-    uint64_t submitted, arrived; /* puts */
-    uint64_t bytes, got;         /* of records and payloads */
+    uint64_t submitted, arrived; /* numbers of puts */
+    uint64_t bytes, got;         /* bytes of records and payloads */
     uint64_t per_flow[FLOWS_MANY];
-    uint32_t deaf; /* a bit for each flow whose target does not probe */
+    uint32_t deaf; /* a bit for each flow whose target takes no events */
 };
 
 enum { ONE, MANY, LONE, SENDERS };
@@ -91,7 +91,8 @@ static void sender_bind(struct scene *s, struct sender *sender, uint32_t flow, u
     world_request_free(s->w, request);
 }
 
-/* Senders have one context each; the targets of the one with many flows have two. */
+/* Opens the scene: senders have one context each; the targets of the sender with many flows have
+ * two. */
 static void scene_open(struct scene *s, uint64_t seed, uint32_t ledger, uint32_t chunks)
 {
     const struct world_options options = {
@@ -138,7 +139,7 @@ static void scene_close(struct scene *s)
     world_close(s->w);
 }
 
-/* Puts that have arrived; the rid holds the length. */
+/* Counts puts that have arrived; a put's rid is its length. */
 static void take_events(struct scene *s)
 {
     struct pwc_event event;
@@ -190,7 +191,7 @@ static bool put(struct scene *s, struct sender *sender, uint32_t flow, uint32_t 
     return true;
 }
 
-/* Puts until `bytes` are queued, sixty-four to a flow at a time, while the link is cut. */
+/* Submits puts until `bytes` are queued, sixty-four to a flow at a time, while the link is cut. */
 static void queue_up(struct scene *s, struct sender *sender, uint64_t bytes)
 {
     uint32_t rounds = 0;
@@ -206,7 +207,7 @@ static void queue_up(struct scene *s, struct sender *sender, uint64_t bytes)
     CU_ASSERT_FATAL(rounds < ROUNDS_MAX);
 }
 
-/* Runs until both clients together have got this many bytes, or until both have ended. */
+/* Makes rounds until both clients together have got this many bytes, or until both have ended. */
 static void run_until(struct scene *s, uint64_t bytes)
 {
     uint32_t rounds = 0;
@@ -288,7 +289,7 @@ static void test_shares(void)
     }
 }
 
-/* Within its share a client's flows take turns. */
+/* Guards that a client's flows take turns within its share. */
 static void test_flows_of_one(void)
 {
     static const struct sizes sizes = {.lengths = {300}};
@@ -308,13 +309,13 @@ static uint64_t left_origin(const struct scene *s, uint32_t client)
     return peek_staged_of(s->w->nodes[0].engine, s->w->clients[client].handle);
 }
 
-/* A client waits for at most one turn of each of the others, plus what these had overdrawn; one
- * more turn may follow in the same step. */
+/* Guards that a client waits for at most one turn of each of the others, plus what these had
+ * overdrawn; one more turn may follow in the same step. */
 static void test_a_lone_message(void)
 {
     static const struct {
         struct sizes sizes;
-        uint64_t entry; /* the most bytes that leave for an entry of an operation */
+        uint64_t entry; /* the most bytes that leave for one entry of an operation */
     } rows[] = {
         {PACKED(8), sizeof(struct op)}, {PACKED(4096), sizeof(struct op)}, {BESIDE(8192), 8192}};
 
@@ -327,7 +328,8 @@ static void test_a_lone_message(void)
         begin(&s, 5 + i, LEDGER, sizes, sizes);
         lone = &s.senders[LONE];
         run_until(&s, QUEUED / 2);
-        s.w->nodes[0].budget_max = 1; /* a turn or two a step: little of the following is counted */
+        /* A step takes a turn or two, so that little of what follows the message is counted. */
+        s.w->nodes[0].budget_max = 1;
         for (uint32_t n = 1; n <= 20; n++) {
             uint64_t before = left_origin(&s, s.senders[ONE].client) +
                               left_origin(&s, s.senders[MANY].client),
@@ -349,7 +351,7 @@ static void test_a_lone_message(void)
     }
 }
 
-/* The client whose turn it is ends: the others continue, and nothing is left of it. */
+/* Guards the end of the client whose turn it is: the others continue, and nothing is left of it. */
 static void test_an_end_in_the_middle(void)
 {
     static const struct sizes sizes = {.lengths = {8, 4096, 300}};
@@ -367,7 +369,8 @@ static void test_an_end_in_the_middle(void)
     }
 }
 
-/* Flows whose targets take nothing are held: the other flows get the whole share. */
+/* Guards that while flows are held, because their targets take no events, the other flows get the
+ * whole share. */
 static void test_held_flows(void)
 {
     static const struct sizes sizes = {.lengths = {300}};
@@ -378,7 +381,7 @@ static void test_held_flows(void)
     run_until(&s, QUEUED / 2);
     for (uint32_t k = 0; k < 12; k++)
         CU_ASSERT_EQUAL(s.senders[MANY].per_flow[k], 0);
-    /* Bytes in the rings and spills of the deaf targets are not in these counts. */
+    /* These counts leave out bytes in the rings and spills of targets that take no events. */
     CU_ASSERT(s.senders[MANY].got > 0 && s.senders[ONE].got > 0);
     s.senders[MANY].deaf = 0;
     run_out(&s, &s.senders[MANY]);
@@ -386,7 +389,8 @@ static void test_held_flows(void)
     scene_close(&s);
 }
 
-/* Two clients queue as much as they may towards a node that is away: a third can still submit. */
+/* Guards that when two clients queue as much as they may towards a node that is away, a third can
+ * still submit. */
 static void test_room_for_a_third(void)
 {
     static const struct sizes sizes[] = {PACKED(300), PACKED(8)};
@@ -400,7 +404,7 @@ static void test_room_for_a_third(void)
     for (uint64_t i = 0; i < 400000; i++)
         if (!put(&s, &s.senders[i % 2 ? MANY : ONE], i % 2 ? i / 2 % FLOWS_MANY : 0, 300))
             scene_round(&s);
-    /* The deaf clients have what they may: their rings are full, and stay so. */
+    /* The two clients have all that they may have: their rings are full, and stay so. */
     CU_ASSERT_FALSE(world_taken(s.w, s.senders[ONE].client, 0));
     CU_ASSERT_FALSE(world_taken(s.w, s.senders[MANY].client, 0));
     for (uint32_t i = 0; i < 100; i++)
@@ -422,8 +426,8 @@ static uint64_t untaken(const struct world *w, uint32_t client)
     return shared->submit.tail - shared->submit.head;
 }
 
-/* A step takes up to four budgets of submissions from each client, and thirty-two from all. The
- * next step continues with the clients that had no turn. */
+/* Guards that a step takes up to four budgets of submissions from each client, and thirty-two from
+ * all, and that the next step continues with the clients that had no turn. */
 static void test_steps_of_a_crowd(void)
 {
     enum { CROWD = 12, PUTS = 64, OF_EACH = 4, OF_ALL = 32 };

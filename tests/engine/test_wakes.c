@@ -1,7 +1,7 @@
 /*
- * Wake-ups of contexts that sleep: those that a client asks for, of a context of its own engine or
- * of a sibling; those that a sibling asks for; and records and numbers that make no sense, which
- * wake nobody. Guards daemon/engine/session/direct.c.
+ * Wake-ups of contexts that sleep: a client asks for one, of a context of its own engine or of a
+ * sibling; a sibling asks for one; and records and numbers that make no sense wake nobody. Guards
+ * daemon/engine/session/direct.c. One thread.
  */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
@@ -11,10 +11,10 @@
 
 enum {
     RING = 8192,
-    US = 0,           /* our client: rank 0, context 0 */
+    US = 0,           /* the bench's client: rank 0, context 0 */
     THERE = 1,        /* a client of engine 1: rank 1, context 0 */
-    ORIGIN_FLOW = 5,  /* the number of its flow to us, at engine 1 */
-    THEIR_INFLOW = 3, /* the number of our flow to it, as bench_bound says */
+    ORIGIN_FLOW = 5,  /* the number of that client's flow to US, at engine 1 */
+    THEIR_INFLOW = 3, /* the number of the flow from US to that client, as bench_bound says */
     FLOWS = 8,
 };
 
@@ -35,7 +35,7 @@ static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum eng
     (void)context;
 }
 
-/* A flow of ours to the client of engine 1, and a flow of that client to us. */
+/* Opens a bench with a flow from US to the client of engine 1, and a flow of that client to US. */
 static struct bench *open_bench(bool siblings)
 {
     const struct bench_shape shape = {
@@ -60,7 +60,7 @@ static struct submit_record wake_of(uint32_t remote, uint64_t endpoint)
                                   .endpoint = endpoint};
 }
 
-/* Whether our client, which sleeps, has been woken since. */
+/* Whether the client US, which sleeps, has been woken since. */
 static bool wakes(struct bench *b, uint32_t before)
 {
     bench_steps(b, 2);
@@ -73,8 +73,9 @@ static uint32_t sleep_now(struct bench *b)
     return b->woken;
 }
 
-/* A sibling has the target of our remote, or the origin of a flow that comes to us; another node's
- * engine is never asked, and neither is one for a pair of contexts that does not exist. */
+/* Guards which engine is asked to wake a context: the sibling that has the target of the remote, or
+ * the origin of a flow to US. Another node's engine is never asked, and none is asked for a pair of
+ * contexts that does not exist. */
 static void a_sibling_is_asked(void)
 {
     static const struct {
@@ -88,7 +89,7 @@ static void a_sibling_is_asked(void)
         {true, SUBMIT_NO_REMOTE, THERE, 1, ORIGIN_FLOW, ENGINE_FLOW_ORIGIN},
         {true, SUBMIT_NO_REMOTE, US, 0, 0, 0},
         {true, SUBMIT_NO_REMOTE, UINT64_MAX, 0, 0, 0},
-        {true, 1, 0, 0, 0, 0}, /* not bound any more */
+        {true, 1, 0, 0, 0, 0}, /* a remote that is not bound any more */
         {false, 0, 0, 0, 0, 0},
         {false, SUBMIT_NO_REMOTE, THERE, 0, 0, 0},
     };
@@ -109,7 +110,8 @@ static void a_sibling_is_asked(void)
     }
 }
 
-/* Flows may have ended, or their numbers may be another's, when a sibling's request is seen. */
+/* Guards that the request of a sibling wakes nobody when its flow has ended, or the number is
+ * another flow's, by the time that the request is seen. */
 static void a_sibling_asks(void)
 {
     static const struct {
@@ -140,7 +142,7 @@ static void a_sibling_asks(void)
     }
 }
 
-/* Another context of our client; each of the two is bound to the other: remotes 2 and 1. */
+/* Opens another context of the client; the two are bound to each other by remotes 1 and 2. */
 static struct session_shared *open_second(struct bench *b)
 {
     const struct session_sizes sizes = b->session->sizes;
@@ -159,7 +161,7 @@ static struct session_shared *open_second(struct bench *b)
     return second;
 }
 
-/* Every session shows the daemon's processor, the one that opens later too. */
+/* Guards that every session shows the daemon's processor, also a session that opens later. */
 static void the_processor_is_shown(void)
 {
     const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .with_self = true};
@@ -179,7 +181,8 @@ static void the_processor_is_shown(void)
     free(second);
 }
 
-/* A context of the same engine is woken as the target of a remote, and as an origin of ours. */
+/* Guards that a context of the same engine is woken as the target of a remote, and as the origin of
+ * a flow. */
 static void a_context_of_this_engine(void)
 {
     static const struct {
@@ -189,7 +192,7 @@ static void a_context_of_this_engine(void)
     } rows[] = {
         {1, 0, true},
         {SUBMIT_NO_REMOTE, SECOND, true},
-        {0, 0, false}, /* ourselves */
+        {0, 0, false}, /* the remote to the context itself */
         {SUBMIT_NO_REMOTE, US, false},
         {SUBMIT_NO_REMOTE, THERE, false},
         {2, 0, false}, /* a remote of the other context */
@@ -213,7 +216,8 @@ static void a_context_of_this_engine(void)
     free(second);
 }
 
-/* A wake-up has no ids, flags, bytes or event: any of them ends the client, and wakes nobody. */
+/* Guards that a wake-up with ids, flags, bytes or an event quarantines its client, and wakes
+ * nobody. */
 static void senseless_records(void)
 {
     struct row {

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FAR_COOKIE (END_COOKIES - 1) /* the loop's two ends share the log: apart from near's */
+#define FAR_COOKIE (END_COOKIES - 1) /* not one of near's: a loop's ends share the log */
 
 /* ---- serving -------------------------------------------------------------------------------- */
 
@@ -114,7 +114,7 @@ static int serve_all(struct end *end, int socket)
             if (send(socket, &reply, sizeof(reply), MSG_NOSIGNAL) < 0)
                 return 1;
         } else if (got >= 0 || errno != EAGAIN) {
-            return 1; /* the near end is gone */
+            return 1; /* the near end has ended */
         } else {
             (void)end_pump(end);
         }
@@ -171,7 +171,7 @@ int far_call(struct far *far, struct end *near, const struct far_request *reques
     return far_again(far, near, reply);
 }
 
-/* Executes this program again, because libfabric does not survive a fork. */
+/* Starts the far process as a new program, because libfabric does not survive a fork. */
 static int spawn(struct far *far, const struct rig *rig)
 {
     char role[32], descriptor[16];

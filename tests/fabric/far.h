@@ -1,6 +1,7 @@
 /*
- * The far end of a fabric under test: a process of its own that does what the near end asks for
- * over a socket, polling its fabric meanwhile; for the loop, the same in this process.
+ * The far end of a fabric under test: a process of its own that carries out requests of the near
+ * end, which come over a socket, and polls its fabric meanwhile. For the loop the far end is in
+ * this process.
  */
 #ifndef PWC_TESTS_FABRIC_FAR_H
 #define PWC_TESTS_FABRIC_FAR_H
@@ -8,20 +9,20 @@
 #include <sys/types.h>
 #include "tests/fabric/end.h"
 
-#define OTHER 1u /* how each end numbers the other */
+#define OTHER 1u /* the number of the other end, at both ends */
 
 enum far_request_kind {
     FAR_HELLO = 1,  /* reply: address, address and key of its memory */
     FAR_CONNECT,    /* address */
     FAR_DISCONNECT, /* */
-    FAR_EXPECT,     /* immediate, offset, length, seed: what must stand there at that arrival */
-    FAR_AWAIT,      /* count: of arrivals in all; reply: violations so far */
+    FAR_EXPECT,     /* immediate, offset, length, seed: the bytes there at that arrival */
+    FAR_AWAIT,      /* count: total of arrivals; reply: violations so far */
     FAR_FILL,       /* offset, length, seed */
     FAR_CHECK,      /* offset, length, seed; reply: 0 or -EBADMSG */
-    FAR_WRITE,      /* offset, length, immediate, target and key: announced, to the near end */
-    FAR_SLEEP, /* count: sleeps until this many arrivals. Replies twice: when it goes to sleep, and
-                  in the end, with the times that it slept */
-    FAR_PAUSE, /* no polling until the next request */
+    FAR_WRITE,      /* offset, length, immediate, target, key: an announced write to near */
+    FAR_SLEEP, /* count: sleeps until this many arrivals. Replies before the sleep, and at the end
+                  with the number of sleeps */
+    FAR_PAUSE, /* does not poll until the next request */
     FAR_QUIT,
 };
 
@@ -58,7 +59,7 @@ int far_start(struct far *far, struct end *near, const struct rig *rig, struct f
  * process died. */
 int far_call(struct far *far, struct end *near, const struct far_request *request,
              struct far_reply *reply);
-/* Awaits a further reply to the last request. */
+/* Waits for a further reply to the last request. */
 int far_again(struct far *far, struct end *near, struct far_reply *reply);
 /* Ends the far process and waits until it is gone. */
 void far_stop(struct far *far, struct end *near);

@@ -1,4 +1,4 @@
-/* Owns what near.h says. Thread: one. */
+/* The stream fabric under test, and its sockets (near.h). Thread: one. */
 #include "tests/fabric/near.h"
 #include "proto/clock.h"
 
@@ -169,7 +169,7 @@ int raw_dial(const struct near *n)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 
-    /* A sent byte arrives at once over this socket. */
+    /* The socket sends each byte at once. */
     if (fd >= 0 && (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0 ||
                     connect(fd, (const struct sockaddr *)&n->address, sizeof(n->address)) < 0)) {
         close(fd);

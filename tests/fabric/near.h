@@ -1,6 +1,6 @@
 /*
- * A stream fabric under test with sockets in place of its peers: the test decides what they send
- * and what they read. Everything that waits polls the fabric meanwhile, and logs its events.
+ * A stream fabric under test, with raw sockets in place of its peers: the test decides what these
+ * send and read. All functions that wait poll the fabric meanwhile, and log its events.
  *
  * Thread: one.
  */
@@ -26,28 +26,28 @@ enum near_memory {
 };
 
 struct near_peer {
-    uint32_t broken; /* times */
-    int status;      /* the last */
+    uint32_t broken; /* how often the peer was reported broken */
+    int status;      /* status of the last such event */
     uint32_t arrived;
-    uint32_t immediate;           /* the last */
-    uint32_t arrived_when_broken; /* before that */
-    uint32_t disorder;            /* arrivals that did not follow the previous one */
+    uint32_t immediate;           /* immediate of immediate of the last arrival arrival */
+    uint32_t arrived_when_broken; /* arrivals before the peer was reported broken */
+    uint32_t disorder;            /* arrivals out of order */
 };
 
 struct near {
     struct fabric *fabric;
     struct sockaddr_in address;
     uint8_t token[STREAM_TOKEN];
-    int room; /* of each poll */
+    int room; /* room for events of each poll */
     uint8_t *memory[NEAR_MEMORIES];
     struct fabric_memory registered[NEAR_MEMORIES];
     struct near_peer peers[NEAR_PEERS];
-    uint8_t ended[NEAR_COOKIES]; /* times */
+    uint8_t ended[NEAR_COOKIES]; /* number of events by cookie */
     int status[NEAR_COOKIES];
     uint32_t ended_count;
     uint32_t memory_events;
-    struct fabric_event memory_event; /* the last */
-    uint32_t wrong;                   /* events that cannot be */
+    struct fabric_event memory_event; /* the last memory event memory event */
+    uint32_t wrong;                   /* impossible events */
 };
 
 /* Opens the near fabric and registers memory of each kind, filled with 0xa0 + kind. */
@@ -58,31 +58,31 @@ int near_poll(struct near *n);
 /* Polls until the counter, which events change, has reached this value. */
 bool near_until(struct near *n, const uint32_t *counter, uint32_t value);
 bool near_until_ended(struct near *n, uint32_t cookie);
-/* Returns whether that memory is as it was filled. */
+/* Returns whether that memory is unchanged since near_open. */
 bool near_untouched(const struct near *n, enum near_memory memory);
-/* Polls until no event comes and the fabric lets its caller sleep. Returns false if neither happens
- * in time. */
+/* Polls until there is no event and the fabric allows a sleep on *descriptor. Returns false if that
+ * does not happen in time. */
 bool near_rest(struct near *n, int *descriptor);
 
-/* The token of the peer that a socket plays: a peer that connects, or one that the fabric connects
- * to. */
+/* Makes the token of the peer that a socket plays: of a peer that connects, or of one that the
+ * fabric connects to. */
 void raw_token(uint32_t peer, bool connects, uint8_t token[STREAM_TOKEN]);
-/* Lets the fabric connect to a peer at that port. */
+/* Announces a peer at that port to the fabric (fabric_connect). */
 int raw_announce(struct near *n, uint32_t peer, bool connects, uint16_t port);
 /* Returns a nonblocking socket connected to the fabric, without a greeting yet. */
 int raw_dial(const struct near *n);
 struct stream_greeting raw_greeting(const struct near *n, uint32_t peer);
-/* Connects that peer with the fabric, completes one write, and returns the socket. */
+/* Connects that peer with the fabric, lets it complete one write, and returns the peer's socket. */
 int raw_peer(struct near *n, uint32_t peer);
 bool raw_send(struct near *n, int socket, const void *bytes, size_t size);
-/* Sends writes of no bytes that are announced, numbered from 0 on. */
+/* Makes frames of announced writes without bytes, numbered from 0 on. */
 void raw_announcements(const struct near *n, struct stream_frame *frames, uint32_t count);
-/* Receives `size` bytes, or fewer at the end of the stream. Returns how many came. */
+/* Receives `size` bytes, or fewer at the end of the stream. Returns their number. */
 size_t raw_take(struct near *n, int socket, void *bytes, size_t size);
-/* Returns whether the connection ends; drops what comes before. */
+/* Returns whether the fabric closes the connection; drops bytes that come before. */
 bool raw_ends(struct near *n, int socket);
-/* Does an 8-byte write with `placed` into NEAR_ALL and awaits its answer: so the connection is
- * alive. */
+/* Returns whether the connection works: makes a placed write of 8 bytes into NEAR_ALL, and waits
+ * for its answer. */
 bool raw_alive(struct near *n, int socket);
 bool raw_done_comes(struct near *n, int socket, uint64_t error);
 

@@ -16,7 +16,7 @@
 #define SKIPPED 77
 #define LIMIT   160 /* seconds for the whole program */
 
-/* Both ends are connected, and near holds the address and key of the far end's memory. */
+/* Two connected ends. `near` knows address and key of the far end's memory. */
 struct link {
     struct fabric *fabric;
     struct end near;
@@ -24,7 +24,7 @@ struct link {
     struct far_reply hello;
 };
 
-/* CUnit passes nothing to its tests, so the ends stand here. */
+/* Global, because CUnit passes nothing to its tests. */
 static const struct rig *rig;
 static struct end_log near_log;
 
@@ -123,7 +123,7 @@ static void assert_arrived(struct link *link, uint32_t count)
     CU_ASSERT_EQUAL(reply.count, 0);
 }
 
-/* One announced write goes all the way, so the link is up. */
+/* Checks that the link works: one announced write arrives. */
 static void assert_link_works(struct link *link, uint32_t cookie, uint32_t arrivals)
 {
     struct fabric_write w = write_of(link, 0, 8, cookie);
@@ -186,15 +186,15 @@ static void immediates(void)
     silent.placed = true;
     CU_ASSERT_EQUAL(end_write(&link.near, &silent), 0);
     CU_ASSERT_TRUE(end_await_ended(&link.near, 100, 1));
-    /* In the loop both ends log to one place, and the only arrivals were those that were written
-     * back. */
+    /* In the loop both ends share one log, so near's log also has far's six arrivals. */
     assert_link_works(&link, 101, link.far.pid ? 1 : 7);
     link_close(&link);
 }
 
 /*
- * A placed write is at the target when it completes, announced or not. These providers place while
- * the target polls, so it cannot complete before that.
+ * A write with `placed` completes only when its bytes are at the target, announced or not. These
+ * providers place bytes while the target polls, so the write must not complete while the target
+ * pauses.
  */
 static void placed(void)
 {
@@ -248,8 +248,8 @@ static void reads(void)
     link_close(&link);
 }
 
-/* Posts far more operations than may be outstanding: some get -EAGAIN, and each that is taken ends
- * and arrives once. */
+/* Posts far more operations than may be outstanding: some are refused with -EAGAIN, and each
+ * accepted one ends once and arrives once. */
 static void crowd(void)
 {
     enum { COUNT = 6000 };
@@ -309,8 +309,8 @@ static void ordered(void)
     link_close(&link);
 }
 
-/* Registration ends by an event; the place of dropped memory is used again; a wrong index is an
- * error. */
+/* The result of a registration is an event; the index of dropped memory is used again; a wrong
+ * index is an error. */
 static void memory(void)
 {
     static uint8_t other[3 * 4096];
@@ -383,8 +383,8 @@ static void refusals(void)
     link_close(&link);
 }
 
-/* Posts until the fabric refuses: placed writes and reads, which cannot end while the far end
- * pauses. */
+/* Posts placed writes and reads, which cannot end while the far end pauses, until the fabric
+ * refuses one. Returns their number. */
 static uint32_t post_unanswered(struct link *link, uint32_t first)
 {
     uint32_t n = 0;
@@ -407,8 +407,8 @@ static uint32_t post_unanswered(struct link *link, uint32_t first)
     return n;
 }
 
-/* Each outstanding operation ends once, with -ECANCELED, and a new connection takes over none of
- * them. */
+/* After a disconnect each outstanding operation ends once, with -ECANCELED, and a new connection
+ * does not continue any of them. */
 static void disconnected(void)
 {
     enum { ROUNDS = 5 };
@@ -442,8 +442,8 @@ static void disconnected(void)
 }
 
 /*
- * Operations of a broken connection that the provider completes after all, when the peer polls
- * again, end none of those posted since.
+ * When the peer polls again, the provider completes operations of the broken connection after all:
+ * that must not end operations posted since.
  */
 static void late_completions(void)
 {
@@ -463,7 +463,7 @@ static void late_completions(void)
 
     CU_ASSERT_EQUAL(fabric_disconnect(link.fabric, OTHER), 0);
     CU_ASSERT_TRUE(end_await_ended(&link.near, OLD, old));
-    /* Operations of the old connection may still write, here and there; nothing else does. */
+    /* Operations of the old connection may still write into the areas that are not checked. */
     near_log.read = (struct expectation){0, 5, link.near.memory + APART, LENGTH};
     if (rig->joint) {
         CU_ASSERT_EQUAL(ask_far(&link, (struct far_request){.kind = FAR_DISCONNECT}), 0);
@@ -511,7 +511,8 @@ static void killed(void)
         for (until = milliseconds() + 50; milliseconds() < until;)
             (void)end_pump(&link.near);
 
-        /* Posts to a dead peer may be taken or refused, but each that is taken ends. */
+        /* The fabric may accept or refuse operations to a dead peer, but each accepted one must
+         * end. */
         for (; count < 900; count++) {
             struct fabric_write w = write_of(&link, 0, 8, first + count);
 
@@ -539,7 +540,7 @@ static void killed(void)
     link_close(&link);
 }
 
-/* The far end is armed and asleep, and a write wakes it; or it reports that it cannot sleep. */
+/* The far end arms and sleeps, and a write wakes it; or it reports that it cannot sleep. */
 static void asleep(void)
 {
     struct far_request q = {.kind = FAR_SLEEP};
@@ -565,8 +566,7 @@ static void asleep(void)
         CU_ASSERT_EQUAL(end_write(&link.near, &w), 0);
         CU_ASSERT_EQUAL_FATAL(far_again(&link.far, &link.near, &reply), 0);
         CU_ASSERT_EQUAL(reply.status, 0);
-        CU_ASSERT_TRUE(reply.count <
-                       100); /* the far side slept, and was not woken for nothing all the time */
+        CU_ASSERT_TRUE(reply.count < 100); /* the far end slept, and was not woken all the time */
     }
     link_close(&link);
 }

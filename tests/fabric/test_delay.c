@@ -1,6 +1,6 @@
 /*
- * The delay decorator over the loop, in a time that the test advances: nothing arrives early,
- * nothing is lost, order is kept unless it is to be broken, and a seed replays the same run.
+ * The delay decorator over the loop, with a clock that the test advances: no event comes early,
+ * none is lost, order is kept unless reordering is configured, and a seed replays the same run.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define MOST  10000u
 #define COUNT 40u
 
-static uint64_t now; /* the decorator's clock has no argument */
+static uint64_t now; /* global, because the decorator's clock has no argument */
 
 static uint64_t test_clock(void)
 {
@@ -27,7 +27,7 @@ struct slow {
     uint8_t bytes[4096];
 };
 
-/* Returns the next event and lets time pass; its kind is 0 when none comes. */
+/* Returns the next event, and lets time pass meanwhile. Kind 0: none comes. */
 static struct fabric_event next_event(struct slow *s)
 {
     struct fabric_event event = {0};
@@ -125,7 +125,7 @@ static void in_time(void)
         uint64_t start = now;
 
         CU_ASSERT_EQUAL(post(&s, i), 0);
-        CU_ASSERT_EQUAL(fabric_poll(s.fabric, &event, 1), 0); /* taken in, and held */
+        CU_ASSERT_EQUAL(fabric_poll(s.fabric, &event, 1), 0); /* taken in, and held back */
         CU_ASSERT_EQUAL(fabric_arm(s.fabric, &descriptor), -EAGAIN);
         now = start + LEAST - 1;
         CU_ASSERT_EQUAL(fabric_poll(s.fabric, &event, 1), 0);
@@ -173,7 +173,8 @@ static void order_broken(void)
     }
 }
 
-/* Posts far more than the decorator may hold: some get -EAGAIN, and none is lost. */
+/* Posts far more operations than the decorator can hold: some are refused with -EAGAIN, and no
+ * accepted one is lost. */
 static void full(void)
 {
     for (int reorder = 0; reorder < 2; reorder++) {
@@ -203,7 +204,7 @@ static void full(void)
     }
 }
 
-/* Writes that are held back end too. */
+/* Operations that are held back at a disconnect end, too. */
 static void disconnected(void)
 {
     struct slow s;
@@ -220,7 +221,7 @@ static void disconnected(void)
     }
     CU_ASSERT_EQUAL(cancelled, COUNT);
     CU_ASSERT_EQUAL(next_event(&s).kind, 0);
-    CU_ASSERT_EQUAL(post(&s, 1), 0); /* held, then refused by the fabric inside */
+    CU_ASSERT_EQUAL(post(&s, 1), 0); /* held back, then refused by the inner fabric */
     CU_ASSERT_EQUAL(next_event(&s).status, -ENOTCONN);
     fabric_close(s.fabric);
 }

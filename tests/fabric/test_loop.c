@@ -1,6 +1,6 @@
 /*
- * The rules that only the loop has: it checks keys and bounds at the target, copies what is long in
- * pieces, and sleeps.
+ * Rules that only the loop has: it checks keys and bounds at the target, copies long payloads in
+ * pieces, and can sleep.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 struct loop_pair {
     struct fabric *fabric;
     struct fabric_memory source, target;
-    uint8_t *bytes; /* source and target, end to end */
+    uint8_t *bytes; /* memory of source and target, adjacent */
 };
 
 static struct fabric_event next_event(struct fabric *fabric)
@@ -77,11 +77,11 @@ static struct fabric_write write_to(const struct loop_pair *p, uint64_t length)
     };
 }
 
-/* A range ends where its memory does, and only the right keys open it. */
+/* Writes are refused outside the target's memory, and with a wrong key. */
 static void target_checks(void)
 {
     static const struct {
-        int64_t shift; /* of the address */
+        int64_t shift; /* added to the right address */
         uint64_t length;
         uint64_t key_xor;
         int status;
@@ -115,7 +115,7 @@ static void target_checks(void)
     pair_close(&p);
 }
 
-/* A source that leaves its own memory is the caller's error. */
+/* A source beyond its own memory is refused as an error of the caller. */
 static void source_checks(void)
 {
     struct loop_pair p;
@@ -162,7 +162,7 @@ static void rights(void)
     }
 }
 
-/* A write whose memory is dropped before the write has its turn touches nothing. */
+/* A write whose memory is dropped before its turn changes no byte. */
 static void dropped_under_way(void)
 {
     struct loop_pair p;
@@ -180,7 +180,7 @@ static void dropped_under_way(void)
     pair_close(&p);
 }
 
-/* A long copy takes several polls, and what was posted after it waits for it. */
+/* A long copy takes several polls, and operations posted after it wait for it. */
 static void pieces(void)
 {
     enum { LONG = 4 << 20, LEAST = 8 };
@@ -208,7 +208,7 @@ static void pieces(void)
     pair_close(&p);
 }
 
-/* Full queues and tables return an error, and take more when there is room again. */
+/* Full queues and tables return an error, and accept more when there is room again. */
 static void full(void)
 {
     struct loop_pair p;

@@ -1,5 +1,6 @@
 /*
- * Opening the libfabric fabric: settings that it takes, and the errors for those that it does not.
+ * Opening the libfabric fabric: which settings it accepts, and the errors for others. Also rails,
+ * message endpoints, dropped memory, leftover files and signal handlers.
  */
 #include <CUnit/CUnit.h>
 #include <dirent.h>
@@ -20,7 +21,7 @@ static void refused(void)
     static const struct {
         struct ofi_config config;
         int status;
-        const char *named; /* in the message */
+        const char *named; /* a part of the error message */
     } rows[] = {
         {{.provider = "no-such-provider"}, -ENODEV, "no-such-provider"},
         {{.bind = "no-such-interface"}, -ENODEV, "no-such-interface"},
@@ -68,8 +69,7 @@ static void by_interface(void)
     fabric_close(fabric);
 }
 
-/* A peer with another number of rails is refused, with another error than that of a wrong address.
- */
+/* A peer with another number of rails is refused, with an error of its own. */
 static void rails(void)
 {
     static const char *const providers[] = {"tcp;ofi_rxm", "shm"};
@@ -121,8 +121,8 @@ static bool is_broken(struct fabric *one, struct fabric *other)
 }
 
 /*
- * Message endpoints: a provider without reliable datagrams of its own, named without a layer. An
- * address ends in a token; a process that does not know ours is given no connection.
+ * Message endpoints, which a provider without reliable datagrams uses when it is named without a
+ * layer. An address ends with a token; a process that does not know our token gets no connection.
  */
 static void messages(void)
 {
@@ -133,7 +133,7 @@ static void messages(void)
 
     CU_ASSERT_EQUAL_FATAL(ofi_open(&config, &ours), 0);
     CU_ASSERT_EQUAL(fabric_address_of(ours, &us), 0);
-    if (us.size != SOCKET + TOKEN) { /* libfabric 1.18 has reliable datagrams over tcp */
+    if (us.size != SOCKET + TOKEN) { /* from libfabric 1.18 on tcp has reliable datagrams */
         fabric_close(ours);
         return;
     }
@@ -150,7 +150,7 @@ static void messages(void)
     wrong.bytes[0] ^= 0xff; /* no such family */
     CU_ASSERT_EQUAL(fabric_connect(ours, 1, &wrong), -EINVAL);
     wrong = them;
-    /* More than ours, so we are the side that connects. */
+    /* A token greater than ours makes us the side that connects. */
     memset(wrong.bytes + SOCKET, 0xff, TOKEN);
     CU_ASSERT_EQUAL(fabric_connect(ours, 1, &wrong), 0);
     CU_ASSERT_TRUE(is_broken(ours, theirs));
@@ -173,8 +173,8 @@ static struct fabric_memory added(struct fabric *fabric, void *base, uint64_t le
     return event.memory;
 }
 
-/* More announcements wait than one poll takes when the memory goes: the announcements come first.
- */
+/* Memory is dropped while more announcements wait than one poll returns: the announcements come
+ * before the event of the drop. */
 static void dropped_behind_arrivals(void)
 {
     enum { COUNT = 200, ROOM = 64 };
@@ -254,7 +254,8 @@ static int make_file(const char *name)
     return fd;
 }
 
-/* Files left under our name are removed, other files stay, and the fabric leaves none itself. */
+/* Files that an earlier process left under our name are removed, other files stay, and the fabric
+ * leaves none itself. */
 static void leftovers(void)
 {
     char name[64], left[96], other[96], stem[80];
@@ -287,7 +288,7 @@ static void on_signal(int number)
     (void)number;
 }
 
-/* Providers install signal handlers; ours must stay. */
+/* Providers install signal handlers; ours must stay in place. */
 static void signals(void)
 {
     static const int numbers[] = {SIGBUS, SIGSEGV, SIGTERM, SIGINT};

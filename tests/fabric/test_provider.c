@@ -1,6 +1,4 @@
-/*
- * The fabric that each setting selects, and the list of providers on offer.
- */
+/* The fabric that each setting selects, and the list of available providers. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +14,7 @@ static void chosen(void)
     static const struct {
         struct provider_config config;
         int status;
-        const char *name; /* NULL: what libfabric has */
+        const char *name; /* NULL: any provider of libfabric */
         const char *said; /* a part of the message; NULL: there is no message */
     } rows[] = {
         {{.name = "stream"}, 0, "stream", NULL},
@@ -62,7 +60,7 @@ static void opened(void)
     static const struct {
         struct provider_config config;
         int status;
-        const char *kind; /* of the fabric */
+        const char *kind; /* the selected fabric */
         uint32_t rails;
     } rows[] = {
         {{.name = "stream"}, 0, "stream", 1},
@@ -94,8 +92,8 @@ static void opened(void)
     }
 }
 
-/* The list begins with `stream`, then has libfabric's providers, and never more than there is room
- * for. */
+/* The list begins with `stream`, followed by libfabric's providers, and never has more names than
+ * there is room for. */
 static void listed(void)
 {
     char names[ROOM][PROVIDER_NAME_MAX], others[ROOM][PROVIDER_NAME_MAX];

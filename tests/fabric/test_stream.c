@@ -1,6 +1,6 @@
 /*
  * Frames from raw sockets to the stream fabric: a peer that breaks the rules loses its connection,
- * and no other peer notices.
+ * and no other peer is affected.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ static void close_near(void)
     near_close(&near);
 }
 
-/* Closes the socket at once, and throws away what was not read. */
+/* Closes the socket by a reset, which drops unread bytes. */
 static void reset(int fd)
 {
     struct linger linger = {.l_onoff = 1};
@@ -37,7 +37,7 @@ static void reset(int fd)
 /* ---- frames that break the rules ------------------------------------------------------------- */
 
 enum key { GOOD, READ_ONLY, WRITE_ONLY, LOCAL, WRONG, ELSEWHERE, NONE };
-/* The request of the fabric that waits for this peer, for 64 bytes. */
+/* The fabric's own operation of 64 bytes that is under way to this peer. */
 enum asked { NOTHING, A_READ, A_WRITE };
 
 #define ASKED_LENGTH 64u
@@ -50,7 +50,7 @@ static uint64_t key_of(enum key key)
                                                 NEAR_LOCAL};
 
     switch (key) {
-    case WRONG: /* of this memory, once */
+    case WRONG: /* a key that this memory never had */
         return near.registered[NEAR_ALL].key ^ UINT64_C(1) << 40;
     case ELSEWHERE: /* no such index */
         return near.registered[NEAR_ALL].key | 4096;
@@ -81,7 +81,7 @@ static void ask_for(enum asked what)
         CU_ASSERT_EQUAL(fabric_post_write(near.fabric, &w), 0);
 }
 
-/* The frame, as the peer reads it. */
+/* Reads the fabric's frame at the peer. */
 static void hear(int fd, enum asked what)
 {
     struct {
@@ -95,16 +95,16 @@ static void hear(int fd, enum asked what)
 
 struct row {
     struct stream_frame frame;
-    enum key key; /* for all but DONE */
+    enum key key; /* key of the frame, except in a DONE */
     enum asked asked;
-    uint32_t payload; /* bytes that are sent after it */
-    int broken;       /* the status, or 0 */
-    int answered;     /* the errno of the DONE that comes then; -1: none does */
-    int ended;        /* the result where the link continues; 1: not yet */
+    uint32_t payload; /* bytes sent after the frame */
+    int broken;       /* status with which the link breaks, or 0 */
+    int answered;     /* errno in the answering DONE; -1: no answer */
+    int ended;        /* where the link stays: the operation's result; 1: not ended */
 };
 
 static const struct row broken_rules[] = {
-    /* unknown */
+    /* unknown kinds */
     {{.kind = 0}, GOOD, A_READ, 0, -EPROTO, -1, 0},
     {{.kind = 5}, GOOD, A_WRITE, 0, -EPROTO, -1, 0},
     {{.kind = 255}, GOOD, NOTHING, 0, -EPROTO, -1, 0},
@@ -118,7 +118,7 @@ static const struct row broken_rules[] = {
     {{.kind = STREAM_READ, .flags = STREAM_PLACED}, GOOD, NOTHING, 0, -EPROTO, -1, 0},
     {{.kind = STREAM_DATA, .flags = 1, .length = 64}, GOOD, A_READ, 64, -EPROTO, -1, 0},
     {{.kind = STREAM_DONE, .flags = 1}, GOOD, A_WRITE, 0, -EPROTO, -1, 0},
-    /* writes, refused by ending the link */
+    /* writes without an answer, refused by ending the link */
     {{.kind = STREAM_WRITE, .length = 8}, WRONG, A_READ, 8, -EACCES, -1, 0},
     {{.kind = STREAM_WRITE, .length = 8}, ELSEWHERE, NOTHING, 8, -EACCES, -1, 0},
     {{.kind = STREAM_WRITE, .length = 8}, NONE, NOTHING, 8, -EACCES, -1, 0},
@@ -138,7 +138,7 @@ static const struct row broken_rules[] = {
      0},
     {{.kind = STREAM_WRITE, .length = UINT64_MAX}, GOOD, NOTHING, 64, -EACCES, -1, 0},
     {{.kind = STREAM_WRITE, .address = 1, .length = UINT64_MAX}, GOOD, NOTHING, 64, -EACCES, -1, 0},
-    /* writes, refused by an answer */
+    /* writes with an answer, refused by that answer */
     {{.kind = STREAM_WRITE, .flags = 2, .length = 8}, WRONG, A_READ, 8, 0, EACCES, 1},
     {{.kind = STREAM_WRITE, .flags = 3, .length = 8}, ELSEWHERE, NOTHING, 8, 0, EACCES, 1},
     {{.kind = STREAM_WRITE, .flags = 2, .length = 8}, READ_ONLY, A_WRITE, 8, 0, EACCES, 1},
@@ -159,7 +159,7 @@ static const struct row broken_rules[] = {
      0,
      EACCES,
      1},
-    /* the last that is allowed */
+    /* the last allowed address */
     {{.kind = STREAM_WRITE, .flags = 2, .address = M}, GOOD, NOTHING, 0, 0, 0, 1},
     /* reads */
     {{.kind = STREAM_READ, .length = 8}, WRONG, A_READ, 0, 0, EACCES, 1},
@@ -236,7 +236,7 @@ static void break_rule(const struct row *row)
     CU_ASSERT_EQUAL(near.peers[1].broken, row->broken != 0);
     CU_ASSERT_EQUAL(near.peers[2].broken, 0);
     CU_ASSERT_EQUAL(near.peers[1].arrived, 0);
-    CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0); /* operations under way end, once */
+    CU_ASSERT_EQUAL(fabric_disconnect(near.fabric, 1), 0); /* ends what is under way, once */
     if (row->asked != NOTHING)
         CU_ASSERT_TRUE(near_until_ended(&near, COOKIE));
     CU_ASSERT_EQUAL(near.ended_count, row->asked != NOTHING);
@@ -247,8 +247,8 @@ static void break_rule(const struct row *row)
     close_near();
 }
 
-/* An answer comes in parts. The read has ended with `status` after each part; 1: it has not ended
- * yet. */
+/* An answer comes in parts. After each part the read has ended with `status`, or, where that is 1,
+ * is still under way. */
 static void parts_of_an_answer(void)
 {
     static const struct {
@@ -310,7 +310,7 @@ static void rules(void)
     }
 }
 
-/* A payload without end leads nowhere: the fabric swallows it until the peer hangs up. */
+/* A payload without end: the fabric reads and drops it until the peer hangs up. */
 static void endless(void)
 {
     static uint8_t bytes[1u << 20];
@@ -335,7 +335,8 @@ static void endless(void)
     close_near();
 }
 
-/* A peer takes no answers: at most 1024 are due, of reads and writes together. */
+/* A peer reads no answers: the fabric holds at most 1024 of them for it, of reads and writes
+ * together. */
 static void unread_answers(void)
 {
     enum { LENGTH = 8192, MORE = 600 };
@@ -391,7 +392,7 @@ static void unread_answers(void)
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Two writes, a read and an empty write come through, however the kernel cuts them. */
+/* Two writes, a read and an empty write are carried out, however the stream is cut. */
 static void pieces(void)
 {
     for (uint32_t piece = 1; piece <= PIECES; piece++) {
@@ -448,8 +449,8 @@ static void pieces(void)
     }
 }
 
-/* Many writes come at once, then the peer's end: all of them arrive, in order, then the loss. That
- * holds for large polls and for small ones. */
+/* Many writes come at once, and then the peer hangs up: all writes arrive, in order, before the
+ * loss is reported, with large and with small polls. */
 static void many_then_gone(void)
 {
     enum { MANY = 3000 };
@@ -475,7 +476,7 @@ static void many_then_gone(void)
 
 /* ---- hanging up ------------------------------------------------------------------------------ */
 
-/* The link ends in the middle of a frame, a payload or an answer, in order or by a reset. */
+/* The peer hangs up in the middle of a frame, a payload or an answer, in order or by a reset. */
 static void hang_up(void)
 {
     static const struct {
@@ -532,7 +533,7 @@ static void hang_up(void)
     }
 }
 
-/* The peer leaves while answers to it wait, and writes of ours. */
+/* The peer hangs up while answers and our writes wait to be sent to it. */
 static void gone_with_a_queue(void)
 {
     enum { READS = 1000, WRITES = 100 };

@@ -1,6 +1,6 @@
 /*
- * The stream fabric at its limits: memory that goes away while it is used, or that cannot be
- * reached; tables that are full; and the work that must not wait for other work.
+ * The stream fabric at its limits: memory that is dropped while it is used, or that cannot be
+ * accessed; full tables; and work that must not wait for other work.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -78,8 +78,8 @@ enum use {
     OUR_READ_ANSWERED
 };
 
-/* A peer that uses dropped memory is disconnected, our operations on it end once, and the memory is
- * not touched any more. */
+/* When memory in use is dropped, the peer that uses it is disconnected, our own operations on it
+ * end once, and the memory is not touched any more. */
 static void dropped_while(enum use use)
 {
     uint8_t *base = calloc(1, LARGE), *payload = malloc(LARGE);
@@ -137,7 +137,8 @@ static void dropped(void)
         dropped_while(uses[i]);
 }
 
-/* Dropping unused memory disconnects no peer. Its key is void, even when its slot is used again. */
+/* Dropping unused memory disconnects no peer. Its key is no longer valid, even when its slot is
+ * used again. */
 static void dropped_unused(void)
 {
     struct stream_frame frame = {.kind = STREAM_READ, .length = 8};
@@ -166,8 +167,8 @@ static void dropped_unused(void)
 
 /* ---- memory that cannot be reached ----------------------------------------------------------- */
 
-/* Maps memory from a client's file that keeps only this many pages: a touch of the others faults,
- * and the kernel returns EFAULT. */
+/* Memory as a client can make it: its file keeps only `kept` pages. An access to the others faults,
+ * so system calls return EFAULT. */
 struct cut {
     uint8_t *base;
     size_t size;
@@ -198,7 +199,7 @@ static void uncut(const struct cut *cut)
 }
 
 /* A peer writes into such memory or reads from it, and we write from it or read into it: each
- * operation goes on to its end, its bytes do not matter, and nobody else is harmed. */
+ * operation ends, with any bytes, and no other peer is affected. */
 static void unreachable(void)
 {
     static const enum use uses[] = {WRITTEN_TO, WRITTEN_IN_PARTS, READ_FROM, OUR_WRITE, OUR_READ};
@@ -230,7 +231,7 @@ static void unreachable(void)
             memcpy(bytes, &frame, FRAME);
             CU_ASSERT_TRUE(raw_send(&near, fd, bytes, use == WRITTEN_TO ? FRAME + length : FRAME));
         }
-        if (use == WRITTEN_IN_PARTS) { /* of a long one, the kernel writes the payload itself */
+        if (use == WRITTEN_IN_PARTS) { /* a long payload the kernel places itself */
             CU_ASSERT_TRUE(near_rest(&near, &descriptor));
             CU_ASSERT_TRUE(raw_send(&near, fd, bytes + FRAME, length));
         }
@@ -308,7 +309,7 @@ static void full_tables(void)
     close_near();
 }
 
-/* The answers that we wait for. */
+/* The number of our own reads and placed writes under way is bounded. */
 static void full_of_questions(void)
 {
     static struct stream_frame frames[STREAM_ANSWERS];
@@ -331,7 +332,7 @@ static void full_of_questions(void)
     }
     CU_ASSERT_EQUAL(rc, -EAGAIN);
     CU_ASSERT_EQUAL(posted, STREAM_ANSWERS);
-    CU_ASSERT_EQUAL(write_from(index, near.memory[NEAR_LOCAL], 8, posted++), 0); /* none of them */
+    CU_ASSERT_EQUAL(write_from(index, near.memory[NEAR_LOCAL], 8, posted++), 0); /* unanswered */
     CU_ASSERT_EQUAL(raw_take(&near, fd, frames, sizeof(frames)), sizeof(frames));
     for (uint32_t i = 0; i < STREAM_ANSWERS; i++)
         frames[i] = (struct stream_frame){.kind = STREAM_DONE, .key = EIO};
@@ -343,7 +344,7 @@ static void full_of_questions(void)
     close_near();
 }
 
-/* Hundreds of events of each kind wait for polls that take one. */
+/* Hundreds of events of each kind are returned by polls with room for one. */
 static void small_polls(void)
 {
     enum { COUNT = 300 };
@@ -373,7 +374,7 @@ static void small_polls(void)
 
 /* ---- order of work --------------------------------------------------------------------------- */
 
-/* Returns whether the other side's kernel has taken all that was sent. */
+/* Returns whether the other side's kernel has received all bytes that were sent. */
 static bool is_there(int fd)
 {
     int left = 1;
@@ -384,8 +385,8 @@ static bool is_there(int fd)
     return left == 0;
 }
 
-/* One peer's socket is always full of announcements; another peer's single one arrives within a
- * bound. */
+/* One peer keeps its socket full of announcements; a single announcement of another peer must
+ * arrive within a bounded number of polls. */
 static void flood(void)
 {
     enum { FRAMES = 512, ROUNDS = 20, BOUND = 200 };
@@ -400,7 +401,7 @@ static void flood(void)
     single = frames[0];
     for (uint32_t round = 1; round <= ROUNDS; round++) {
         uint32_t polls = 0;
-        size_t part = 0; /* of a frame that was cut */
+        size_t part = 0; /* bytes sent of a frame that was cut */
 
         single.immediate = round;
         CU_ASSERT_TRUE(raw_send(&near, other, &single, FRAME));
@@ -443,8 +444,8 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
     return -1;
 }
 
-/* Reads and payloads in a row: the first read leaves at once, and all that is posted after it in a
- * few calls, with the next announced write or in the next poll. */
+/* Reads and payloads in a row: the first read is sent at once, and all further ones by a few calls,
+ * with the next announced write or in the next poll. */
 static void posted_in_a_row(void)
 {
     enum { ROW = 256, CALLS_MOST = 8 };
@@ -484,7 +485,7 @@ static void posted_in_a_row(void)
     CU_ASSERT_EQUAL(sendmsg_calls, 0);
     write.announce = true;
     CU_ASSERT_EQUAL(fabric_post_write(near.fabric, &write), 0);
-    CU_ASSERT_EQUAL(sendmsg_calls, 1); /* both */
+    CU_ASSERT_EQUAL(sendmsg_calls, 1); /* both in one call */
     CU_ASSERT_EQUAL(raw_take(&near, fd, frames, 2 * (FRAME + 8)), 2 * (FRAME + 8));
     close(fd);
     close_near();
@@ -511,8 +512,8 @@ static void send_fails(void)
     close_near();
 }
 
-/* A flood does not delay the events of an operation's end or of memory. The flood is whole buffers
- * of announcements, in polls that they fill to the last place. */
+/* A flood of announcements, which fills each poll completely, must not delay ends of operations and
+ * memory events. */
 static void flood_of_whole_polls(void)
 {
     enum { FRAMES = 512, BOUND = 2000 };
@@ -524,7 +525,7 @@ static void flood_of_whole_polls(void)
     open_near(NULL);
     fd = raw_peer(&near, 1);
     raw_announcements(&near, frames, FRAMES);
-    for (int i = 0; i < 8; i++) /* one buffer after the other */
+    for (int i = 0; i < 8; i++) /* fills one buffer after another */
         CU_ASSERT_EQUAL(send(fd, frames, sizeof(frames), MSG_NOSIGNAL), sizeof(frames));
     CU_ASSERT_TRUE(is_there(fd));
     CU_ASSERT_TRUE(near_until(&near, &near.peers[1].arrived, 1));
@@ -540,14 +541,14 @@ static void flood_of_whole_polls(void)
     close_near();
 }
 
-/* The frames that the fabric sends beside a long answer, as the peer reads them. */
+/* What the peer has read of a long answer, and of frames sent meanwhile. */
 struct beside {
     uint64_t data; /* bytes of the answer */
     uint64_t data_before_write;
     uint32_t writes, wrong;
 };
 
-/* Reads the next frame, whole. */
+/* Reads the next frame with its payload. */
 static void hear_frame(int fd, const uint8_t *answer, struct beside *heard)
 {
     static uint8_t payload[1u << 20];
@@ -566,8 +567,8 @@ static void hear_frame(int fd, const uint8_t *answer, struct beside *heard)
         heard->data_before_write = heard->data;
 }
 
-/* A small write is posted while an endless answer is sent. The write waits for what the sockets
- * hold and for a part of the answer, not for all of it. The answer comes whole. */
+/* A small write is posted while a very long answer is being sent. The write waits only for the
+ * bytes in the sockets and for a part of the answer. The answer stays whole. */
 static void write_beside_an_answer(void)
 {
     enum { ANSWER = 64 << 20, BOUND = 16 << 20, WRITES = 100 };
@@ -599,8 +600,9 @@ static void write_beside_an_answer(void)
     free(base);
 }
 
-/* Pieces of one payload that wait in a row leave in one frame; a piece that does not continue the
- * one before it leaves on its own. Each ends once: when it is sent, or when the link ends. */
+/* Pieces of one payload that wait in a row are sent in one frame; a piece that does not continue
+ * the one before has a frame of its own. Each piece ends once: when it is sent, or when the link
+ * ends. */
 static void pieces_in_a_row(void)
 {
     enum { FULL = 16 << 20, PIECE = 64 << 10, PIECES = 5 };
@@ -609,8 +611,8 @@ static void pieces_in_a_row(void)
     } rows[PIECES] = {{0, 0},
                       {PIECE, PIECE},
                       {2 * PIECE, 2 * PIECE},
-                      {3 * PIECE, 4 * PIECE},  /* its target does not follow on the previous one */
-                      {5 * PIECE, 5 * PIECE}}; /* its source does not follow */
+                      {3 * PIECE, 4 * PIECE},  /* its target does not continue the previous one */
+                      {5 * PIECE, 5 * PIECE}}; /* its source does not */
     static const uint64_t lengths[] = {FULL, 3 * PIECE, PIECE, PIECE};
 
     for (int ends = 0; ends < 2; ends++) {
@@ -673,7 +675,7 @@ static void *drain(void *argument)
     return NULL;
 }
 
-/* A peer that takes everything as fast as it comes does not keep a call from returning. */
+/* A call returns after a bounded amount, also where the peer reads as fast as the fabric sends. */
 static void endless_payload(void)
 {
     const uint64_t size = UINT64_C(1) << 30, some = UINT64_C(32) << 20;

@@ -1,6 +1,6 @@
 /*
- * The stream fabric wakes a caller that sleeps on its descriptor: for all that needs a poll, on any
- * connection, and for nothing that a poll has already handled.
+ * The stream fabric wakes a caller that sleeps on its descriptor for everything that needs a poll,
+ * on any connection, and not for data that a poll has handled already.
  */
 #include <CUnit/CUnit.h>
 #include <poll.h>
@@ -10,7 +10,8 @@
 
 static struct near near;
 
-/* The first connection is hot: the fabric reads it without asking whether there is anything. */
+/* Opens two connections. The first is hot: the fabric reads it in each poll, without asking epoll
+ * first. */
 static void open_two(int fds[2])
 {
     CU_ASSERT_TRUE_FATAL(near_open(&near, &(struct stream_config){.peers_max = NEAR_PEERS}));
@@ -43,7 +44,8 @@ static void announce(int fd, uint32_t immediate)
     CU_ASSERT_EQUAL(send(fd, &frame, sizeof(frame), MSG_NOSIGNAL), sizeof(frame));
 }
 
-/* The listening socket rests after an accept, and its timer wakes the caller once more. */
+/* Waits until the listening socket, which rests after an accept, has woken the caller once more by
+ * its timer. */
 static void until_listener_rests(void)
 {
     int descriptor;
@@ -53,7 +55,7 @@ static void until_listener_rests(void)
     } while (would_wake(descriptor, 20));
 }
 
-/* Data that polls read without asking the kernel causes no later wake-up. */
+/* Data that a poll has read from a hot connection causes no later wake-up. */
 static void nothing_that_was_read(void)
 {
     int fds[2], descriptor;
@@ -70,7 +72,7 @@ static void nothing_that_was_read(void)
     close_two(fds);
 }
 
-/* Data on either connection, hot or not, wakes the sleeper, and the next poll has it. */
+/* Data on either connection, hot or not, wakes the sleeper, and the next poll reads it. */
 static void what_comes(void)
 {
     int fds[2], descriptor;
@@ -86,7 +88,8 @@ static void what_comes(void)
     close_two(fds);
 }
 
-/* Data comes after the wake-up, while nobody sleeps: the third poll has it. */
+/* Data that comes after the wake-up, without a further sleep, is read by the third poll at the
+ * latest. */
 static void what_comes_next(void)
 {
     for (uint32_t which = 0; which < 2; which++) {
@@ -99,8 +102,8 @@ static void what_comes_next(void)
         CU_ASSERT_TRUE_FATAL(would_wake(descriptor, NEAR_PATIENCE));
         CU_ASSERT_EQUAL(near_poll(&near), 1);
         announce(fds[0], 1);
-        CU_ASSERT_TRUE(would_wake(descriptor, NEAR_PATIENCE)); /* the second write is there */
-        if (which) {                                           /* and it is slept on at once */
+        CU_ASSERT_TRUE(would_wake(descriptor, NEAR_PATIENCE)); /* the second write has arrived */
+        if (which) {                                           /* and the caller sleeps at once */
             CU_ASSERT_EQUAL(fabric_arm(near.fabric, &descriptor), 0);
             CU_ASSERT_TRUE(would_wake(descriptor, 0));
             CU_ASSERT_EQUAL(near_poll(&near), 1);
@@ -114,7 +117,7 @@ static void what_comes_next(void)
     }
 }
 
-/* A connection that has nothing else to send reports its end, and the sleeper wakes for it. */
+/* The end of an idle connection wakes the sleeper. */
 static void the_end(void)
 {
     for (int which = 0; which < 2; which++) {
@@ -129,8 +132,7 @@ static void the_end(void)
     }
 }
 
-/* A socket that was full has room again, and the sleeper wakes for it; nothing wakes where nobody
- * waits for room. */
+/* Room in a full socket wakes the sleeper; room in a socket for which no frame waits does not. */
 static void room(void)
 {
     enum { WRITES = 200 };

@@ -1,7 +1,7 @@
 /*
- * Connections to the data port of the stream fabric, by sockets of their own: strangers, greetings
- * that are wrong, slow or doubled, more connections than it takes, and its addresses. No peer
- * notices them.
+ * Connections of raw sockets to the data port of the stream fabric: strangers, greetings that are
+ * wrong, slow or repeated, and more connections than the fabric accepts; also the fabric's
+ * addresses. No peer is affected.
  */
 #include <CUnit/CUnit.h>
 #include <arpa/inet.h>
@@ -38,7 +38,7 @@ static bool is_open(int fd)
     return recv(fd, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-/* Closes the socket at once, and throws away what was not read. */
+/* Closes the socket by a reset, which drops unread bytes. */
 static void reset(int fd)
 {
     struct linger linger = {.l_onoff = 1};
@@ -50,7 +50,7 @@ static void reset(int fd)
 int __real_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags);
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags);
 
-static uint32_t accepts; /* calls that gave a connection */
+static uint32_t accepts; /* accept calls that returned a connection */
 
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 {
@@ -63,9 +63,9 @@ int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 static void strangers(void)
 {
     static const struct {
-        uint32_t byte; /* of the greeting, changed by */
+        uint32_t byte; /* index of the greeting's byte that is changed */
         uint8_t change;
-        uint32_t said; /* bytes of it */
+        uint32_t said; /* bytes of the greeting that are sent */
         bool ends;
     } rows[] = {
         {0, 0, 0, false},     {0, 0, 1, false},     {0, 0, 39, false},
@@ -95,8 +95,8 @@ static void strangers(void)
     close_near();
 }
 
-/* A greeting comes from the side that must not connect: one has the fabric's own token, one a token
- * above it. */
+/* Greetings from a side that must not connect: with the fabric's own token, and with a greater
+ * one. */
 static void wrong_way(void)
 {
     open_near(NULL);
@@ -113,7 +113,8 @@ static void wrong_way(void)
     close_near();
 }
 
-/* 64 silent strangers have room; the oldest gives way, and a peer comes through. */
+/* There is room for 64 silent strangers; the oldest is dropped for the next one, and a peer can
+ * still connect. */
 static void silent_crowd(void)
 {
     enum { CROWD = 200, ROOM = 64 };
@@ -140,7 +141,7 @@ static void silent_crowd(void)
 
 /* ---- greetings ------------------------------------------------------------------------------- */
 
-/* The greeting comes byte by byte, before its peer is connected and after. */
+/* The greeting comes byte by byte, before and after fabric_connect for its peer. */
 static void greeting_in_pieces(void)
 {
     for (int before = 0; before < 2; before++) {
@@ -165,7 +166,7 @@ static void greeting_in_pieces(void)
     }
 }
 
-/* Frames right after the greeting are not lost while the connection waits. */
+/* Frames right after the greeting are not lost while the connection waits for fabric_connect. */
 static void words_before_connect(void)
 {
     struct {
@@ -191,7 +192,7 @@ static void words_before_connect(void)
     close_near();
 }
 
-/* A stranger that hangs up while it waits is forgotten. */
+/* A connection that hangs up while it waits for fabric_connect is forgotten. */
 static void gone_before_connect(void)
 {
     struct stream_greeting greeting;
@@ -210,13 +211,14 @@ static void gone_before_connect(void)
     close_near();
 }
 
-/* Two strangers claim the same peer: while they wait, the latest counts. */
+/* Two connections claim to be the same peer: as long as they wait for fabric_connect, the later one
+ * counts. */
 static void twins_that_wait(void)
 {
     struct stream_greeting greeting;
     int older, younger, descriptor;
 
-    for (int seen = 0; seen < 2; seen++) { /* by a poll, before connect */
+    for (int seen = 0; seen < 2; seen++) { /* 1: a poll sees them before connect */
         open_near(NULL);
         greeting = raw_greeting(&near, 1);
         older = raw_dial(&near);
@@ -235,8 +237,8 @@ static void twins_that_wait(void)
     }
 }
 
-/* A second greeting comes from a peer that has a connection: that peer has started over, so the
- * link is lost. */
+/* A second greeting from a connected peer means that the peer has started anew: the link is
+ * lost. */
 static void twin_of_a_peer(void)
 {
     struct stream_greeting greeting;
@@ -262,7 +264,8 @@ static void twin_of_a_peer(void)
     close_near();
 }
 
-/* The fabric connects to a peer and sends a greeting; the connection ends when no peer is there. */
+/* The fabric connects to a peer and sends its greeting. Where no peer listens, the connection
+ * fails. */
 static void connected_to(void)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -292,7 +295,8 @@ static void connected_to(void)
     close_near();
 }
 
-/* No descriptor is left for a connection. One is free later, and the fabric must wake for it. */
+/* The process has no descriptor left for a connection. When one is free later, the fabric must wake
+ * up to accept it. */
 static void no_descriptor(void)
 {
     struct stream_greeting greeting;
@@ -324,8 +328,8 @@ static void no_descriptor(void)
     close_near();
 }
 
-/* Strangers connect without end: a poll accepts few of them, and so do the polls of a millisecond
- * and a connect. A peer that is connected keeps its turns, and another one comes through. */
+/* Strangers connect without end: a poll accepts few of them, and so do all polls of a millisecond,
+ * and a connect. A connected peer is still served, and another peer can connect. */
 static void crowd_of_strangers(void)
 {
     enum { CROWD = 600, POLL_MOST = 4, CONNECT_MOST = 64 };
@@ -351,7 +355,7 @@ static void crowd_of_strangers(void)
     took = milliseconds() - begun;
     CU_ASSERT_TRUE(most <= POLL_MOST);
     CU_ASSERT_TRUE(accepts <= POLL_MOST * (uint32_t)(took + 2));
-    peer = raw_peer(&near, 2); /* after all of them */
+    peer = raw_peer(&near, 2); /* connects after all strangers */
     CU_ASSERT_TRUE(accepts >= CROWD - CONNECT_MOST);
     CU_ASSERT_TRUE(raw_alive(&near, friend));
     CU_ASSERT_EQUAL(near.peers[1].broken + near.peers[2].broken, 0);
@@ -373,7 +377,7 @@ static void bound(void)
         {"lo", 0},
         {"0.0.0.0", -EADDRNOTAVAIL},
         {"::", -EADDRNOTAVAIL},
-        {"198.51.100.77", -EADDRNOTAVAIL}, /* reserved for documents: nobody's address */
+        {"198.51.100.77", -EADDRNOTAVAIL}, /* reserved for documentation */
         {"2001:db8::77", -EADDRNOTAVAIL},
         {"no-such-interface", -ENODEV},
         {"", -ENODEV},

@@ -1,4 +1,4 @@
-/* Attaches, does its part, and checks what comes (player.h). */
+/* A player attaches, does its part, and checks events and bytes (player.h). */
 #include "tests/faults/player.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ enum {
     CALL_MS = 8000,
     NAP_MS = 5,
     HANDLER = 1,
-    ASLEEP_NS = 400000, /* after this long a neighbour sleeps */
+    ASLEEP_NS = 400000, /* after this time a neighbour sleeps */
 };
 
 #define REPLY_ID UINT64_MAX
@@ -47,7 +47,7 @@ static time_t limit(void)
     return time(NULL) + LIMIT_S;
 }
 
-/* Nobody needs to be waited for any more. */
+/* Whether the run is over, so that this player need not wait for others. */
 static bool is_over(const struct player *p)
 {
     return atomic_load(&p->stage->over) != 0 || atomic_load(&p->stage->given_up) != 0;
@@ -65,8 +65,7 @@ static size_t place(const struct player *p, uint32_t of, uint64_t round)
     return (of * PLAYER_ROUNDS + round % PLAYER_ROUNDS) * place_bytes(p->role);
 }
 
-/* Returns the bytes that a round moves: none, packed, one that is not packed, and the whole place.
- */
+/* Returns the length of a round's payload: 0, packed lengths, longer ones, and a whole place. */
 static size_t length_of(const struct player *p, uint64_t round)
 {
     static const size_t lengths[PLAYER_ROUNDS] = {8, 64, 1000, 4097, 20000, 32768, 0, 16};
@@ -87,7 +86,8 @@ static void fill_own(struct player *p)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* With handlers the offload goes in front of its region. */
+/* Whether the status means that the victim is lost. With handlers its offload may end before its
+ * region, with a status of its own. */
 static bool is_loss(const struct player *p, int status)
 {
     return status == -EHOSTDOWN || status == -EKEYREJECTED || status == -ECONNABORTED ||
@@ -98,7 +98,7 @@ static int see_end(struct player *p, const struct pwc_event *event)
 {
     uint32_t to = (uint32_t)(event->id >> 32);
 
-    /* A reply has an event only for an error, which means that the requester is dead. */
+    /* A reply has a local event only for an error, here because the requester is dead. */
     if (event->id == REPLY_ID && p->may_lose && is_loss(p, event->status))
         return 0;
     if (to >= STAGE_RANKS || (uint32_t)event->id != p->ended[to])
@@ -130,7 +130,7 @@ static int see_remote(struct player *p, const struct pwc_event *event)
     return 0;
 }
 
-/* Looks for events for a while. 1: one came; 0: none; or a negative errno. */
+/* Waits for an event for some time. Returns 1 if one came, 0 if none did, or a negative errno. */
 static int look(struct player *p, int for_ms)
 {
     struct pwc_event event = {0};
@@ -143,7 +143,7 @@ static int look(struct player *p, int for_ms)
     return rc < 0 ? rc : event.kind != 0;
 }
 
-/* Waits until this many operations towards a rank are left. */
+/* Waits until only `left` operations towards a rank are under way. */
 static int drain(struct player *p, uint32_t to, uint64_t left)
 {
     int rc = 0;
@@ -155,8 +155,7 @@ static int drain(struct player *p, uint32_t to, uint64_t left)
     return rc < 0 ? rc : 0;
 }
 
-/* Waits until this many remote events of a rank have come. A survivor gets no more when the run is
- * over. */
+/* Waits until `count` remote events of a rank have come, or the run is over. */
 static int hear(struct player *p, uint32_t from, uint64_t count)
 {
     int rc = 0;
@@ -194,14 +193,14 @@ static int post(struct player *p, uint32_t to, enum kind kind, uint64_t round)
         return pwc_put(remote, place(p, p->number, round), own, length, lid, rid, 0);
     case GET:
         return pwc_get(remote, place(p, to, round), landing, length, lid, rid, PWC_NO_RCE);
-    case OWN_GET: /* its owner gets an event */
+    case OWN_GET: /* a get with a remote event for the owner */
         return pwc_get(remote, place(p, to, round), landing, length, lid, rid, 0);
     case SHORT:
         return pwc_am_short(remote, &(struct pwc_am_send){.index = HANDLER, .lid = lid});
     case MEDIUM:
         return pwc_am_medium(
             remote, &(struct pwc_am_send){.index = HANDLER, .src = own, .len = 64, .lid = lid});
-    case LONG: /* to where a put of no bytes leads */
+    case LONG: /* to the place of a put without bytes */
         return pwc_am_long(
             remote, place(p, p->number, 6),
             &(struct pwc_am_send){.index = HANDLER, .src = own, .len = 16, .lid = lid});
@@ -252,7 +251,7 @@ static int give(struct player *p, uint32_t to)
     return rc < 0 ? rc : drain(p, to, 0);
 }
 
-/* The ranks take turns: each waits for the other, long enough to fall asleep. */
+/* Two ranks take turns: each waits for the other so long that it falls asleep. */
 static int alternate(struct player *p, uint32_t with)
 {
     const struct timespec pause = {.tv_nsec = ASLEEP_NS};
@@ -324,7 +323,7 @@ static int enter(struct player *p, const char *socket, const char *job)
     return 0;
 }
 
-/* Binds the other ranks as they come. -ECANCELED: the victim left before. */
+/* Binds the other ranks as they appear. -ECANCELED: the victim has ended first. */
 static int meet(struct player *p)
 {
     const struct timespec pause = {.tv_nsec = 200000};
@@ -342,10 +341,10 @@ static int meet(struct player *p)
         }
         if (i == p->number)
             continue;
-        do /* a daemon that is started again does not know how it ended */
+        do /* the outcome is unknown after a daemon's restart: ask again */
             rc = pwc_bind(p->ctx, pwc_peer_of(i, 0), &p->stage->keys[i], &p->remotes[i]);
         while (rc == -ECONNABORTED && time(NULL) < end);
-        /* The other survivor may have noticed the death before, and left. */
+        /* The other survivor may have noticed the death earlier, and have left. */
         if (p->may_lose && (is_loss(p, rc) || rc == -EHOSTUNREACH))
             return -ECANCELED;
         if (rc < 0) {
@@ -392,8 +391,8 @@ static int play_victim(struct player *p)
     }
 }
 
-/* Puts to the dead rank until its daemon knows of the death: then each put ends with an error, and
- * none stays without an end. */
+/* Puts to the dead rank until its daemon has noticed the death: from then on each put ends with an
+ * error, and all earlier ones have ended. */
 static int meet_the_dead(struct player *p)
 {
     int rc = 0;
@@ -436,10 +435,11 @@ static int play_survivor(struct player *p)
     return rc;
 }
 
-/* Variables are moved there and back. Their contents stay, whatever fails. */
+/* Shares variables of the program, and frees that region. Their contents must stay, whatever
+ * fails. */
 static int share_own(struct player *p)
 {
-    static uint8_t own[1 << 16] __attribute__((aligned(1 << 16))); /* nothing else in its pages */
+    static uint8_t own[1 << 16] __attribute__((aligned(1 << 16))); /* alone in its pages */
     pwc_region *region;
     int rc;
 
@@ -450,7 +450,7 @@ static int share_own(struct player *p)
     for (size_t i = 0; i < sizeof(own); i++)
         if (own[i] != 0x3c)
             abort();
-    if (rc < 0) /* pages that cannot be moved back would stay mapped */
+    if (rc < 0) /* pages that were not moved back are unmapped */
         munmap(own, sizeof(own));
     return rc;
 }
@@ -460,7 +460,7 @@ static int leave(struct player *p, int rc)
     pwc_client *client = p->client;
     int ended = 0;
 
-    /* The survivors leave by hanging up, the victim by giving back one thing after another. */
+    /* The survivors only hang up; the victim gives back one thing after another. */
     if (rc == 0 && p->number == VICTIM) {
         for (uint32_t i = 0; ended == 0 && i < STAGE_RANKS; i++)
             ended = p->remotes[i] ? pwc_unbind(p->remotes[i]) : 0;

@@ -1,4 +1,4 @@
-/* Makes and gives back a player's offload (player_offload.h). */
+/* Makes and destroys a player's offload (player_offload.h). */
 #include "tests/faults/player_offload.h"
 
 #include <errno.h>
@@ -8,8 +8,8 @@
 
 enum { STATE_BYTES = 4096, COUNTER_BYTES = 16 };
 
-/* A daemon that is started again does not know how a call ended: the caller asks again. The program
- * that the first call has loaded stays until the client ends. */
+/* The outcome of a call is unknown when the daemon is restarted meanwhile, so the call is made
+ * again. A program that the first call may have loaded stays until the client ends. */
 static int load(struct player_offload *o, pwc_client *client)
 {
     static uint8_t elf[1 << 16];
@@ -29,7 +29,8 @@ static int load(struct player_offload *o, pwc_client *client)
     return rc;
 }
 
-/* The same holds for the offload: the region has it then. */
+/* An offload is also made again after a restart; if the region has one already, the first call has
+ * made it. */
 static int create(struct player_offload *o, pwc_ctx *ctx, const struct pwc_offload_attr *attr)
 {
     bool again = false;

@@ -1,4 +1,4 @@
-/* Makes teams, and works in them (player_team.h). */
+/* Makes teams, and their collectives (player_team.h). */
 #include "tests/faults/player_team.h"
 
 #include <errno.h>
@@ -9,11 +9,11 @@
 enum {
     LIMIT_MS = 15000,
     ROUNDS = 6,
-    WORDS = 100, /* of the longer allreduces, which take data rows */
+    WORDS = 100, /* words of the longer allreduces, which use data rows */
     LATE_NS = 500000,
 };
 
-/* Whether a call has ended as the death of a member ends it. */
+/* Whether a call has ended in the way that a member's death ends it. */
 static bool is_death(struct player *p, int rc)
 {
     if (rc != -EHOSTDOWN || !p->may_lose)
@@ -24,7 +24,7 @@ static bool is_death(struct player *p, int rc)
 
 /* ---- collectives ----------------------------------------------------------------------------- */
 
-/* Waits for a collective that has begun with this result. */
+/* Waits for the end of a collective whose call returned `rc`. Returns its status. */
 static int finish(pwc_request *request, int rc)
 {
     struct pwc_status status;
@@ -34,7 +34,7 @@ static int finish(pwc_request *request, int rc)
     return rc == 1 ? status.status : rc == 0 ? -ETIMEDOUT : rc;
 }
 
-/* Each member gives `mine`. The sum of all, in every word. */
+/* Makes an allreduce: each member gives `mine`, and every word of the result must be `expected`. */
 static int sum(struct player *p, pwc_team *team, pwc_request *request, uint32_t words, int64_t mine,
                int64_t expected)
 {
@@ -52,14 +52,14 @@ static int sum(struct player *p, pwc_team *team, pwc_request *request, uint32_t 
     return rc;
 }
 
-/* The victim and the others take turns in being the last to come. */
+/* Delays this member in every other round, so that victim and others are last in turns. */
 static void come_late(const struct player *p, int round)
 {
     if ((round % 2 == 0) == (p->number == VICTIM))
         nanosleep(&(struct timespec){.tv_nsec = LATE_NS}, NULL);
 }
 
-/* Some collectives of each kind that goes its own way, until one ends with an error. */
+/* Makes some collectives of each kind that has a path of its own, until one ends with an error. */
 static int rounds(struct player *p, pwc_team *team, pwc_request *request, int64_t expected)
 {
     int rc = 0;
@@ -89,8 +89,8 @@ static int leave(struct player *p, pwc_team *team)
     return rc < 0 ? player_wrong(p, rc, "leaving a team: %s", pwc_strerror(rc)) : 0;
 }
 
-/* A team a node; the victim's holds it and the near rank. The members of a broken parent make none.
- */
+/* Makes a team for each node: one of victim and near, one of far. Where the parent is broken no
+ * team is made. */
 static int work_by_node(struct player *p, pwc_request *request)
 {
     pwc_team *here;
@@ -115,7 +115,7 @@ static int work(struct player *p, pwc_request *request)
     rc = rounds(p, p->world, request, VICTIM + FAR + NEAR);
     if (rc == 0)
         rc = work_by_node(p, request);
-    /* The far rank knows no member of the victim's other team. */
+    /* The far rank is not in the victim's second team, so it continues in the world. */
     if (rc == 0 || rc == -EHOSTDOWN) {
         int last = sum(p, p->world, request, 1, p->number, VICTIM + FAR + NEAR);
 

@@ -1,9 +1,9 @@
 /*
- * Stands between a program and the C library, by LD_PRELOAD, and makes the call of one site fail
- * (shim.h): so the release build is what is tested. Counts the allocations of our own modules that
- * are not freed yet.
+ * A library that LD_PRELOAD loads in front of the C library. The shim makes the calls of one call
+ * site fail (shim.h), so that the release build can be tested, and counts the allocations of our
+ * own modules that are not freed yet.
  *
- * Thread: any; no lock but that of the table of allocations.
+ * Thread: any; the only lock is that of the table of allocations.
  */
 #include "tests/faults/shim.h"
 
@@ -37,7 +37,7 @@ void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *old, size_t size);
 void __libc_free(void *base);
 
-static struct shim_board *board; /* NULL: not begun */
+static struct shim_board *board; /* NULL: not mapped yet */
 
 /* The address range of our own modules' code. */
 static struct {
@@ -48,7 +48,7 @@ static uint32_t module_count;
 /* The allocations of our own modules, by address. */
 static pthread_mutex_t allocations_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct allocation {
-    uintptr_t base; /* 0: never taken, 1: given up */
+    uintptr_t base; /* 0: never used; 1: freed */
     struct shim_site *site;
 } allocations[ALLOCATIONS];
 
@@ -68,7 +68,7 @@ static bool is_own(const char *path, const char *own)
     return false;
 }
 
-/* Modules are numbered in the order in which they are loaded, which is the same in each run. */
+/* Numbers our modules in the order in which they are loaded, which is the same in each run. */
 static int add_module(struct dl_phdr_info *info, size_t size, void *own)
 {
     char program[256] = "";
@@ -106,7 +106,7 @@ static __attribute__((constructor)) void begin(void)
     board = base;
 }
 
-/* Returns 0 for an address that is not in our modules. */
+/* Returns the key of a call site; 0: the address is not in our modules. */
 static uint64_t key_of(enum shim_call call, const void *caller)
 {
     uintptr_t at = (uintptr_t)caller;
@@ -131,7 +131,7 @@ static struct shim_site *site_of(uint64_t key)
     return NULL;
 }
 
-/* Returns whether this call fails, with errno set. */
+/* Counts a call, and returns whether it must fail, with errno set. */
 static bool fails(enum shim_call call, const void *caller)
 {
     struct shim_site *site;
@@ -172,7 +172,7 @@ static void count(struct shim_site *site, int64_t more)
         atomic_fetch_add(&site->live, more);
 }
 
-/* A slot that was given up is taken again, but does not end a search. */
+/* Notes an allocation. A freed slot may be used again, but does not end a search. */
 static void note(enum shim_call call, const void *base, const void *caller)
 {
     uint64_t key = base && board ? key_of(call, caller) : 0;
@@ -292,7 +292,7 @@ void *mremap(void *old, size_t size, size_t new_size, int flags, ...)
     return fails(SHIM_MREMAP, CALLER) ? MAP_FAILED : NEXT(mremap)(old, size, new_size, flags, to);
 }
 
-/* 0: no call of this site can fail. */
+/* The kind of a raw system call; 0: one that is never made to fail. */
 static enum shim_call call_of(long number, long second)
 {
     switch (number) {
@@ -482,7 +482,8 @@ int socketpair(int domain, int type, int protocol, int fds[2])
     return fails(SHIM_SOCKETPAIR, CALLER) ? -1 : NEXT(socketpair)(domain, type, protocol, fds);
 }
 
-/* A write to a counter (8 bytes) fails only when the counter is full, and so readable. */
+/* Writes of 8 bytes, to event counters, are not made to fail: a counter's write fails only when the
+ * counter is full, so that its reader wakes anyway. */
 ssize_t write(int fd, const void *from, size_t size)
 {
     return size != 8 && fails(SHIM_WRITE, CALLER) ? -1 : NEXT(write)(fd, from, size);

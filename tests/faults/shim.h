@@ -1,10 +1,11 @@
 /*
- * A process under the shim (shim.c) shares this with its test: its call sites, how often each was
- * passed, and which is to fail. A site is the place in our own code that calls: an offset in a
- * module. Calls from libfabric, libuv and other libraries are counted apart, and never fail.
+ * The board that a process under the shim (shim.c) shares with its test: the call sites, how often
+ * each was passed, and which is to fail. A site is a place in our own code that calls the C
+ * library: an offset in a module. Calls from libfabric, libuv and other libraries are counted
+ * separately, and are never made to fail.
  *
- * The descriptor's number stands in PWC_SHIM_FD, the modules' names, a blank after each, in
- * PWC_SHIM_OWN.
+ * PWC_SHIM_FD has the number of the board's descriptor; PWC_SHIM_OWN has the names of our modules,
+ * each followed by a blank.
  */
 #ifndef PWC_TESTS_FAULTS_SHIM_H
 #define PWC_TESTS_FAULTS_SHIM_H
@@ -61,23 +62,23 @@ enum shim_call {
     SHIM_CALLS
 };
 
-/* A site is added at its first passing and never removed. */
+/* A site is added when it is passed first, and is never removed. */
 struct shim_site {
     _Atomic uint64_t key; /* call, module and offset; 0: free */
     _Atomic uint64_t passed;
-    _Atomic int64_t live; /* allocations of it that are not freed, in all processes of the board */
+    _Atomic int64_t live; /* its allocations that are not freed, in all processes of the board */
 };
 
 struct shim_board {
     struct shim_site sites[SHIM_SITES];
-    _Atomic uint64_t fail_key; /* 0: none */
-    _Atomic uint64_t fail_at;  /* the passing, from 1 */
-    _Atomic uint32_t for_ever; /* that one and all that follow */
+    _Atomic uint64_t fail_key; /* key of the site that fails; 0: none */
+    _Atomic uint64_t fail_at;  /* the passing that fails, from 1 on */
+    _Atomic uint32_t for_ever; /* all later passings fail, too */
     _Atomic int32_t error;
-    _Atomic uint64_t failed;  /* calls so far */
+    _Atomic uint64_t failed;  /* calls that were made to fail so far */
     _Atomic uint64_t foreign; /* calls of other libraries */
     _Atomic int64_t live;     /* allocations of our own modules, in all processes of the board */
-    _Atomic uint32_t pids;    /* processes that have arrived */
+    _Atomic uint32_t pids;    /* number of processes that use the board */
 };
 
 static inline uint64_t shim_key(enum shim_call call, uint32_t module, uint64_t offset)

@@ -1,4 +1,4 @@
-/* Makes and finds what processes share (stage.h). */
+/* Makes and maps the memory that processes share (stage.h). */
 #include "tests/faults/stage.h"
 
 #include <stdio.h>

@@ -1,16 +1,18 @@
 /*
- * Every call into the C library of daemon and library fails in turn, with each error that it may
- * give, at its first passing and its last, and forever: the caller gets an error in time,
- * nobody crashes, nothing is left behind, and afterwards all is served as before.
+ * Every call of daemon and library into the C library is made to fail, one after another: with each
+ * error that it may return, at its first passing, at its last, and at all. The caller must get an
+ * error in time, no process may crash, nothing may stay allocated, and afterwards all must be
+ * served as before.
  *
  *     test_calls PWCD VICTIM SHIM [whole [library|serving|starting [CALL]]]
  *
- * With CALL only the rows of that one, as "mmap".
+ * With CALL, as "mmap", only the rows of that call.
  *
- * Without `whole` a sample of the table, as much as BUDGET_S seconds allow. Which one follows from
- * the day, or from PWC_SEED, and is printed.
+ * Without `whole` the test runs a sample of the table, as large as BUDGET_S seconds allow. The
+ * sample follows from the day, or from PWC_SEED; the seed is printed.
  *
- * Call sites are found by a first run (shim.h). To name one: addr2line -e PROGRAM 0xOFFSET.
+ * A first run finds the call sites (shim.h). To find a site's source line: addr2line -e PROGRAM
+ * 0xOFFSET.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,10 +29,10 @@
 #include "tests/faults/trial.h"
 
 enum {
-    BUDGET_S = 8, /* of each of three tables */
+    BUDGET_S = 8, /* seconds for each of three tables */
     CALL_MS = 3000,
     SETTLE_MS = 3000,
-    PLAYS = 4, /* as many as there are pairs of engines */
+    PLAYS = 4, /* as many as pairs of engines */
     ROWS_MAX = SHIM_SITES * 8,
 };
 
@@ -94,7 +96,7 @@ struct row {
 static struct {
     const char *pwcd, *victim, *shim;
     bool whole;
-    const char *only;      /* this table; NULL: all */
+    const char *only;      /* run only this table; run only this call's rows; NULL: all */
     const char *only_call; /* NULL: all */
     uint64_t seed;
     struct trial trial;
@@ -134,7 +136,8 @@ static void show_what_was_said(void)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-/* An error that the kernel returns for a moment only is not injected forever. */
+/* Whether the kernel returns this error only for a moment: such an error is not injected at all
+ * passings. */
 static bool passes(const struct row *row)
 {
     return row->error == EINTR || (row->error == EAGAIN && shim_call_of(row->key) != SHIM_CONNECT &&
@@ -177,7 +180,7 @@ static bool is_chosen_call(const struct shim_site *site)
     return !t.only_call || strcmp(t.only_call, calls[shim_call_of(site->key)].name) == 0;
 }
 
-/* Makes rows for all sites that have been passed, in an order that follows from the seed. */
+/* Makes rows for all passed sites, in an order that follows from the seed. */
 static void make_rows(void)
 {
     uint64_t state = t.seed;
@@ -228,7 +231,7 @@ static bool chosen(const char *table)
     return !t.only || strcmp(t.only, table) == 0;
 }
 
-/* Runs `one` on the rows for which there is time; `one` returns false when something is wrong. */
+/* Runs `one` on as many rows as there is time for. `one` returns false when a check has failed. */
 static void run_rows(const char *where, bool (*one)(const struct row *row))
 {
     time_t end = time(NULL) + BUDGET_S;
@@ -256,7 +259,7 @@ static void run_rows(const char *where, bool (*one)(const struct row *row))
     printf("\n    %s: %u of %u rows, %u failed, the call not reached in %u, seed %llu ", where,
            done, t.row_count, failed, unmet, (unsigned long long)t.seed);
     CU_ASSERT(done > 0);
-    CU_ASSERT(unmet * 2 <= done); /* some depend on which side sleeps when */
+    CU_ASSERT(unmet * 2 <= done); /* some sites are passed only at certain timings */
 }
 
 static bool fail(const char *what)
@@ -356,8 +359,9 @@ static bool all_well(void)
     return played_well() && trial_settles(&t.trial);
 }
 
-/* A failure may have broken the link between the daemons. The link comes back on its own, its
- * connections where two ranks use them again: so a play or two may fail, and then one must not. */
+/* A failure may have broken the link between the daemons. The link is made again by itself, its
+ * connections when two ranks use them: so one or two plays may still fail, and then one must
+ * succeed. */
 static bool recovers(void)
 {
     bool well = false;
@@ -367,8 +371,8 @@ static bool recovers(void)
     return well;
 }
 
-/* Two engines connect when they first have to do with one another, which may be in any play. So
- * only memory that each play leaves behind is a leak. */
+/* Two engines connect when they first need each other, which may be in any play. So only memory
+ * that every play leaves allocated is a leak. */
 static bool all_well_in_the_end(void)
 {
     bool well = trial_serves(&t.trial) && played_well(), settled = false;
@@ -380,7 +384,7 @@ static bool all_well_in_the_end(void)
     return settled;
 }
 
-/* Counts allocations of the daemons when they serve nobody. */
+/* The daemons' allocations while they serve no client. */
 static struct {
     int64_t all, of_site[SHIM_SITES];
 } quiet;
@@ -405,7 +409,8 @@ static void fail_kept_allocations(void)
     }
 }
 
-/* Another thread may free memory a moment later. A leak is reported once. */
+/* Waits until the allocations are as before, because another thread may free memory a moment later.
+ * A leak is reported once. */
 static bool live_returns(void)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -430,7 +435,7 @@ static bool open_serving(void)
     return true;
 }
 
-/* A process that ended on its own must have printed why. */
+/* Whether a process that has ended by itself has printed the reason. */
 static bool ended_with_words(void)
 {
     bool good = somebody_said("pwcd: error");
@@ -477,7 +482,7 @@ static void serving(void)
     CU_ASSERT(trial_close(&t.trial));
 }
 
-/* A failure in the second step has to undo the first. */
+/* Two threads, so that a failure at the second must undo the first. */
 static const char *const two_threads[] = {"--progress-threads", "2", NULL};
 
 static bool starting_row(const struct row *row)

@@ -1,14 +1,15 @@
 /*
- * Clients that attach and are killed, one after another: what the daemon holds, down to its
- * resident memory, is what it held before, and each is freed soon after its death.
+ * Clients attach and are killed, one after another: afterwards the daemon holds what it held
+ * before, even in resident memory, and each client is freed soon after its death.
  *
- *     test_cycles PWCD [CYCLES]     with CYCLES: how soon is bounded, too, on a machine to itself
+ *     test_cycles PWCD [CYCLES]     with CYCLES: also bounds the time, on a machine without other
+ * work
  *
- * On the daemon's own fabric, and on libfabric's.
+ * The test runs with the stream fabric, and with a provider of libfabric.
  *
- * A client is a process with a session, a segment, a region and a remote. The daemon closes its
- * connection last, when it has let go of all: that is the moment that counts, seen by a copy of the
- * connection. No transfer is under way, so there is nothing to drain.
+ * A client is a process with a session, a segment, a region and a remote. The daemon closes the
+ * client's connection last, when all else is freed, so the test measures until then, with a copy of
+ * the connection. No transfer is under way, so there is nothing to drain.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,11 +31,11 @@
 
 enum {
     CYCLES = 1000,
-    WARM = 200, /* until memory that is kept for later has been taken */
+    WARM = 200, /* cycles until caches of memory are full */
     QUARTERS = 4,
-    SLOWDOWN = 5, /* beside other work */
+    SLOWDOWN = 5, /* allowed factor beside other work */
     LIMIT_MS = 10000,
-    RESIDENT_KIB = 64, /* that it may differ by, however many cycles */
+    RESIDENT_KIB = 64, /* allowed difference, however many cycles */
     P99_US = 10000,
 };
 
@@ -42,8 +43,8 @@ enum {
 static const char *program;
 static struct daemon d;
 static unsigned cycles = CYCLES;
-static bool bounded; /* in time */
-static double *us;   /* from death to freed */
+static bool bounded; /* the time is bounded, too */
+static double *us;   /* times from death to freed */
 
 static double now_us(void)
 {
@@ -71,7 +72,7 @@ static void give_descriptor(int to, int descriptor)
     (void)!sendmsg(to, &message, 0);
 }
 
-/* -1: the client hangs up, and is not killed. */
+/* Receives a descriptor; -1: the client has hung up without one. */
 static int take_descriptor(int from)
 {
     _Alignas(struct cmsghdr) uint8_t room[CMSG_SPACE(sizeof(int))];
@@ -100,7 +101,7 @@ static void be_client(int to)
     _exit(1);
 }
 
-/* Returns the microseconds from SIGKILL until all is freed, or -1. */
+/* Runs one client. Returns the microseconds from SIGKILL until all is freed, or -1. */
 static double cycle(void)
 {
     struct pollfd freed = {.fd = -1, .events = POLLRDHUP};
@@ -141,8 +142,8 @@ static void attach_and_kill(const char *provider)
     CU_ASSERT_EQUAL_FATAL(daemon_start(&d, program, arguments), 0);
     for (int i = 0; i < WARM; i++)
         CU_ASSERT_FATAL(cycle() >= 0);
-    /* The memory of the first look is fresh. Only that of the second is cleared, and so all of it
-     * is resident. */
+    /* Looks twice: only at the second look the memory for the answer is used again and so all
+     * resident. */
     for (int i = 0; i < 2; i++)
         CU_ASSERT_FATAL(look_holdings(&d, &before));
     resident = resident_kib();
@@ -175,14 +176,15 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Measures the 99th percentile of this many cycles in a row. */
+/* Returns the 99th percentile of `count` cycles in a row. */
 static double p99_of(double *first, unsigned count)
 {
     qsort(first, count, sizeof(first[0]), by_size);
     return first[count * 99 / 100];
 }
 
-/* Beside other work the best quarter counts, because the daemon's own cost is in each quarter. */
+/* The best quarter counts, because other work slows some quarters, and the daemon's own cost is in
+ * each. */
 static void freed_in_time(void)
 {
     double best = p99_of(us, cycles / QUARTERS), p99;

@@ -1,18 +1,17 @@
 /*
- * Every named fault point (fault.h) in every role of a client that dies there by SIGKILL, in its
- * own code or in the middle of a step of a daemon: the others get one end for each operation, their
- * bytes are right, and the daemons give all back. Then calls that fail within the daemon; and
- * daemons that die at each step of forming teams and of collectives, and are started again: nobody
- * notices.
+ * A client dies by SIGKILL at every named fault point (fault.h), in every role, in its own code or
+ * in the middle of a daemon's step. The other ranks get one end for each operation, their bytes are
+ * right, and the daemons give back all. Then calls fail within the daemon; and daemons die at each
+ * step of forming teams and of collectives, and are restarted, which no rank may notice.
  *
  *     test_points PWCD VICTIM [PASSINGS]
  *
- * A first run of each role counts how often each point is passed; then the victim dies at PASSINGS
- * passings of each, the first and the last among them. Points that a client passes while it
- * attaches are passed in every role alike: they are tested in the first role alone.
+ * A first run of each role counts how often each point is passed. Then the victim dies at PASSINGS
+ * passings of each point, among them the first and the last. Points that a client passes while it
+ * attaches are the same in every role, so they are tested in the first role only.
  *
- * Without PASSINGS it is two, and a sample of that table, as much as BUDGET_S seconds allow. Which
- * one follows from the day, or from PWC_SEED, and is printed.
+ * Without PASSINGS the number is two, and the test runs a sample of the table, as large as BUDGET_S
+ * seconds allow. The sample follows from the day, or from PWC_SEED; the seed is printed.
  *
  * Needs a build with -Dfaults=true.
  */
@@ -29,7 +28,7 @@
 #include "tests/faults/trial.h"
 
 enum {
-    BUDGET_S = 13, /* of each of three tables */
+    BUDGET_S = 13, /* seconds for each of three tables */
     PASSINGS = 2,
     PASSINGS_MAX = 64,
     FAILURES = 6, /* passings at which a call fails */
@@ -45,31 +44,31 @@ enum {
 #define LAST_OF_HANDLERS  FAULT_PROGRAM_UNLOADED
 
 struct counts {
-    uint64_t before[FAULT_POINTS]; /* the victim has bound the others */
+    uint64_t before[FAULT_POINTS]; /* passings until the victim has bound the others */
     uint64_t all[FAULT_POINTS];
 };
 
-/* The plan of one run. */
+/* What happens in one run, and where. */
 struct plan {
     enum role role;
     enum fault_point point;
-    enum fault_action action; /* 0: only count */
+    enum fault_action action; /* 0: only count passings */
     uint64_t at;
     int error;
-    bool passes; /* the error is none for the caller: the run must end with 0 */
+    bool passes; /* the library tries again, so the run must end with 0 */
 };
 
-/* main sets these before the tests run; processes see the boards. */
+/* main sets these before the tests run; the processes of a run share the boards. */
 static struct {
-    struct trial plain, kept; /* the second one's daemons are started again when they die */
-    struct trial *trial;      /* of the two */
+    struct trial plain, kept; /* `kept` has daemons with a keeper */
+    struct trial *trial;      /* one of the two */
     bool whole;
-    const char *victim; /* the program */
+    const char *victim; /* path of the program */
     uint64_t passings, seed;
-    struct fault_board *own, *served; /* the victim's, both daemons' */
+    struct fault_board *own, *served; /* boards of the victim, and of both daemons */
     int own_fd, served_fd;
     struct counts own_counts[ROLES], served_counts[ROLES];
-    unsigned reached[FAULT_POINTS]; /* runs in which the victim died there */
+    unsigned reached[FAULT_POINTS]; /* runs in which the victim died at this point */
     struct plan rows[ROWS_MAX];
     uint32_t row_count;
 } t;
@@ -102,8 +101,8 @@ static void note_counts(void *context)
     memcpy(t.served_counts[*role].before, (const void *)t.served->passed, sizeof(t.served->passed));
 }
 
-/* Runs once, with the victim's status in *status. Returns false when something is wrong, which has
- * been printed. */
+/* Makes one run, and stores the victim's exit status in *status. Returns false when a check has
+ * failed, after printing it. */
 static bool run(const struct plan *plan, int *status)
 {
     enum role role = plan->role;
@@ -144,8 +143,8 @@ static void die_at(const struct plan *plan)
     bool good = run(plan, &status);
     bool died = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
 
-    /* How often a process sleeps and is woken differs from run to run. After the victim's end so
-     * does the number of steps that a daemon takes for others. */
+    /* The victim need not die: the number of sleeps and wake-ups differs from run to run, and so
+     * does the number of steps that a daemon takes after the victim's end. */
     good = good && (died || (status == 0 && (!own || t.own->passed[plan->point] < plan->at)));
     t.reached[plan->point] += died || (!own && t.served->done);
     CU_ASSERT(good);
@@ -186,8 +185,7 @@ static uint64_t next_random(uint64_t *state)
     return *state >> 33;
 }
 
-/* Takes the rows in an order that follows from the seed, so that those for which there is time are
- * a sample. */
+/* Shuffles the rows by the seed, so that the rows for which there is time are a random sample. */
 static void shuffle_rows(void)
 {
     uint64_t state = t.seed;
@@ -235,7 +233,7 @@ static void die_everywhere(enum fault_point from, enum fault_point to)
     }
 }
 
-/* The other ranks put to each other meanwhile. */
+/* Deaths in the client's own code, while bystanders put to each other. */
 static void by_own_hand(void)
 {
     struct bystanders others;
@@ -248,7 +246,8 @@ static void by_own_hand(void)
     CU_ASSERT_FATAL(trial_note_quiet(t.trial));
 }
 
-/* This run is alone, so the counts show when each point is passed. */
+/* Deaths in the middle of a daemon's step. No bystanders run, so that the counts show when the
+ * victim's steps pass each point. */
 static void within_a_daemons_step(void)
 {
     die_everywhere(FIRST_OF_DAEMON, FIRST_OF_CALLS);
@@ -269,8 +268,8 @@ static void fail_at(const struct plan *plan)
                 (unsigned)status);
 }
 
-/* Want of room passes; every other failure is an error for the caller, and nobody waits forever.
- */
+/* Where room is missing the library tries again; every other failure is an error for the caller. No
+ * rank waits forever. */
 static void failing_calls(void)
 {
     static const struct plan calls[] = {
@@ -323,12 +322,12 @@ static bool start_on(struct trial *trial, const struct cluster_options *options)
     if (!trial_open(trial, options, t.victim))
         return false;
     unsetenv("PWC_FAULT_BOARD");
-    /* These things are made once, and by now they are made. */
+    /* Links and teams of engines are made once, so by now all are there. */
     return trial_serves(trial) && trial_note_quiet(trial);
 }
 
-/* At each of these points, in this role. The victim lives, and takes any error for one: so it says
- * whether somebody noticed. */
+/* Daemons die at each of these points, in this role. The victim lives, and may lose nothing: so any
+ * error shows that a rank has noticed. */
 static void daemons_die(enum role role, enum fault_point from, enum fault_point to)
 {
     const struct plan counted = {.role = role, .point = FAULT_POINTS};

@@ -1,4 +1,4 @@
-/* Starts, watches and counts (trial.h). */
+/* Starts the processes of a run, watches them, and compares what daemons hold (trial.h). */
 #include "tests/faults/trial.h"
 
 #include <errno.h>
@@ -77,7 +77,7 @@ static void *survive(void *argument)
     return NULL;
 }
 
-/* Returns false when the process had to be killed. */
+/* Waits for the victim's end. Returns false when the process had to be killed. */
 static bool await_victim(const struct trial *t, const struct trial_plan *plan, pid_t pid,
                          int *status)
 {

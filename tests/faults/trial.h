@@ -1,7 +1,7 @@
 /*
- * Two daemons and a job of three ranks (player.h), one of which is a process that may die or fail;
- * the others live here, each in a thread, and check what they see. After it the daemons must hold
- * what they held before.
+ * Two daemons and a job of three ranks (player.h). One rank, the victim, is a process that may die
+ * or fail; the others are threads of the test, and check what they see. Afterwards the daemons must
+ * hold what they held before.
  *
  * Thread: one.
  */
@@ -18,39 +18,38 @@ struct trial {
     struct holdings quiet[2];
     struct stage *stage;
     int stage_fd;
-    const char *victim; /* the program */
+    const char *victim; /* path of the program */
     unsigned runs;
 };
 
-/* How operations of the survivors fail, other than those towards the dead rank. */
+/* How operations of the survivors that do not concern the dead rank may fail. */
 enum trial_failure {
     TRIAL_NONE,
     TRIAL_IN_TIME,
-    TRIAL_LATE, /* also "no answer in time": of a daemon that lacks something forever */
+    TRIAL_LATE, /* also by a timeout, because a daemon permanently lacks a resource */
 };
 
 struct trial_plan {
     enum role role;
-    unsigned call_ms; /* of calls that wait for the daemon; 0: the usual */
+    unsigned call_ms; /* timeout of calls that wait for the daemon; 0: the default */
     enum trial_failure may_fail;
     void *context;
-    void (*in_victim)(void *context); /* before it becomes the program */
-    void (*bound)(void *context);     /* here, when it has bound the others, and waits; or NULL */
+    void (*in_victim)(void *context); /* in the victim's process, before it becomes the program */
+    void (*bound)(void *context); /* in the test, when the victim has bound the others; or NULL */
 };
 
-/* Starts the daemons and waits until they serve. Prints what is wrong. */
+/* Starts the daemons and waits until they serve. Returns false after printing the reason. */
 bool trial_open(struct trial *t, const struct cluster_options *options, const char *victim);
 bool trial_close(struct trial *t);
 
-/* Runs the job, and puts the victim's status, as wait(2) gives it, into *status. Returns false if a
- * survivor has seen what it should not, or if a process does not end; the reason has been printed.
- */
+/* Runs the job, and stores the victim's wait status in *status. Returns false if a check of a
+ * survivor has failed, or a process does not end; the reason was printed. */
 bool trial_run(struct trial *t, const struct trial_plan *plan, int *status);
-/* Waits until the daemons, which must live, hold what they did; prints the difference. */
+/* Waits until the daemons, which must be alive, hold again what they held; prints a difference. */
 bool trial_settles(struct trial *t);
-/* Notes what the daemons hold now; they must hold the same later. */
+/* Notes what the daemons hold now, as the value for trial_settles. */
 bool trial_note_quiet(struct trial *t);
-/* Lets two other ranks put to each other for some rounds. */
+/* Whether two new ranks can put to each other for some rounds. */
 bool trial_serves(struct trial *t);
 
 #endif

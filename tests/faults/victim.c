@@ -1,5 +1,5 @@
 /*
- * The rank that dies: plays its part (player.h), and says what is wrong when it ends otherwise.
+ * The rank that dies: plays its part (player.h), and prints the error when it ends otherwise.
  *
  *     victim SOCKET JOB ROLE
  */
@@ -14,7 +14,7 @@
 
 enum { LIMIT_S = 30, EXIT_LEAK = 3 };
 
-/* Counts how often the daemon's memory is mapped here. */
+/* Returns the number of mappings of the daemon's memory in this process. */
 static int mappings(void)
 {
     return process_mappings(getpid(), "memfd:pwc-s") +

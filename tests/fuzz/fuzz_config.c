@@ -1,4 +1,4 @@
-/* A configuration file, and the users that it serves. */
+/* Fuzzes the reader of configuration files, and of the users that a file allows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Which rank a program is by its environment: an input is a row of lines, each the value of one
- * variable of PWC, PMIx and Slurm in turn; an empty line leaves it unset.
+ * Fuzzes how a program finds its rank in the environment. An input is a sequence of lines, one for
+ * each variable of PWC, PMIx and Slurm in turn: its value; an empty line leaves it unset.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const char *const names[] = {
     "SLURM_NTASKS",   "SLURM_JOB_ID",   "SLURM_STEP_ID", "OMPI_COMM_WORLD_SIZE",
     "XDG_RUNTIME_DIR"};
 
-/* Up to the end of the line; how many bytes with it. */
+/* Sets the variable to the next line, and returns the line's length with its end. */
 static size_t set(const char *name, const uint8_t *data, size_t size)
 {
     char value[VALUE_MAX];

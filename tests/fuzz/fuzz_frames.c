@@ -1,7 +1,7 @@
 /*
- * Frames of clients and of other daemons: cut out of a stream, unpacked, and, those between
- * daemons, carried out on a directory of jobs, on teams that are formed here, and on a call for
- * teams of which node 1 is the home. The first byte says how the stream is cut.
+ * Fuzzes frames of clients and of other daemons: they are cut out of a stream and unpacked. Frames
+ * between daemons are also carried out, on a directory of jobs, on teams that are formed here, and
+ * on a call for a team whose home is node 1. The first byte of an input says how the stream is cut.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,8 @@ static void greet(const Pwc__Greeting *g, const uint8_t *body, size_t size)
         (void)handshake_proved(&h, mac, sizeof(mac));
 }
 
-/* The call of a client here, which node 1 answers. It is the first one over team 5 of job "job". */
+/* Makes the call of a client of ours, which node 1 answers: the first call over team 5 of job
+ * "job". */
 static void call_for_team(struct control *control)
 {
     const struct teams_key key = {.id = {.uid = 1, .job = "job"}, .parent = 5};
@@ -47,7 +48,7 @@ static void call_for_team(struct control *control)
     (void)team_client_call(control, &key, &join);
 }
 
-/* Frames go to both sides: a sender chooses what it claims to be. */
+/* Gives a frame to both sides, home and client, because a sender may claim to be either. */
 static void carry_out(struct control *control, const Pwc__PeerFrame *frame)
 {
     if (directory_client_frame(control, 1, frame) == -EPROTO &&

@@ -1,7 +1,7 @@
 /*
- * Frames that form teams, at a job's home: an input is a row of (what, four words of 16 bits), each
- * a call into the home with these fields. After each all that is due is taken, as frames are made
- * of it. In the end nothing is held.
+ * Fuzzes the forming of teams at a job's home. An input is a sequence of (what, four words of 16
+ * bits), each a call into the home with these fields. After each call everything that is due is
+ * taken, as the daemon does to make frames of it. At the end the home must hold nothing.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static void finish(struct home *h)
         abort();
 }
 
-/* All members of the teams of a gather stand in its list, each once. */
+/* Checks that all members of a gather's teams are in its list, each once. */
 static void look(const struct home *h, const struct teams_gather *g, enum teams_due due)
 {
     struct teams_group group = {0};
@@ -95,11 +95,11 @@ static void take_due(struct home *h)
     for (uint32_t i = 0; (g = teams_take_due(&h->teams, &due)) != NULL; i++) {
         look(h, g, due);
         if (i == 10000)
-            abort(); /* something is due without end */
+            abort(); /* something is due again and again */
     }
 }
 
-/* Some number that is right, else any. */
+/* Makes a 32-bit number: often one that may be valid, otherwise any. */
 static uint32_t wide(uint16_t value)
 {
     return value & 0x8000 ? value * 0x10001u : value & 7;
@@ -160,7 +160,7 @@ static void step(struct home *h, const struct unit *u)
     }
 }
 
-/* A split of the world, whole, must become due. */
+/* Checks the target itself: a complete split of the world must become due. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     const struct teams_key world = {.id = job};

@@ -1,4 +1,5 @@
-/* Slurm's lists of hosts: whatever comes out is a list of names that a list of nodes takes. */
+/* Fuzzes the reader of Slurm's lists of hosts: each list that it accepts must be valid as a list of
+ * nodes. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/control/start/hostlist.h"

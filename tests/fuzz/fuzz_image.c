@@ -1,6 +1,6 @@
 /*
- * Images of programs: any bytes through the daemon's check. An image that the check accepts has to
- * run, between guard pages, without an instruction that the interpreter does not know.
+ * Fuzzes the daemon's check of images of programs. An image that the check accepts must run,
+ * between guard pages, without an instruction that the interpreter does not know.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* The head as an image of this size has it, for most inputs. */
+/* For most inputs, makes the head right for an image of this size. */
 static void repair_head(size_t size)
 {
     struct handler_image *image = (struct handler_image *)b->image;

@@ -1,7 +1,7 @@
 /*
- * Letters of a team, by another engine of it, beside submissions of its member here. An input is a
- * row of (what, number, three words of 16 bits, flags): a good letter or submission in which these
- * are fields, which the flags make wrong in one place. A link or a team that broke is made again.
+ * Fuzzes letters that a team's other engine sends, beside submissions of the member here. An input
+ * is a sequence of (what, number, three words of 16 bits, flags): a good letter or submission with
+ * these fields, in which the flags make one place wrong. A broken link or team is made again.
  */
 #include <assert.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const struct bench_shape shape = {.ring_bytes = 8192, .region_bytes = 4096};
 static const uint32_t lengths[] = {0, 1, 8, 40, 41, 48, 1024, 4096};
 
-/* False: earlier ones, whose letters are still on their way, have all the memory. */
+/* Opens a team. False: earlier teams, whose letters are still under way, use all the memory. */
 static bool open_team(struct pair *p)
 {
     static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};
@@ -61,8 +61,8 @@ static bool open_team(struct pair *p)
     return handle >= 0;
 }
 
-/* The area is the same memory for all inputs: it is large, and pages that are new cost more than
- * all else that an input does. */
+/* All inputs use the same memory for the area: the area is large, and new pages would cost more
+ * than all other work of an input. */
 static void open_pair(struct pair *p)
 {
     static void *area;
@@ -92,7 +92,7 @@ static uint32_t root(const struct unit *u)
     return u->value & 1;
 }
 
-/* Makes some bytes of a record wrong, after its head. */
+/* Makes some bytes of a record wrong, from `from` on. */
 static void spoil(const struct unit *u, void *record, size_t from, size_t size)
 {
     if (u->wrong & 1)
@@ -175,7 +175,8 @@ static void submit(struct pair *p, const struct unit *u)
     bench_submit(p->b, &r);
 }
 
-/* A good call with its letter must end: else no input gets after the first checks. */
+/* Checks the target itself: a good call with its letter must end; otherwise no input would get past
+ * the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     const struct unit letter = {
@@ -192,7 +193,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* False: the input ends here. */
+/* Makes one step. False: the input ends here. */
 static bool step(struct pair *p, const struct unit *u)
 {
     bool sent = true;
@@ -217,7 +218,7 @@ static bool step(struct pair *p, const struct unit *u)
         submit(p, u);
     }
     if (!sent)
-        p->b->broken = true; /* the ring is full: a new one */
+        p->b->broken = true; /* the ring is full: make a new link */
     return true;
 }
 

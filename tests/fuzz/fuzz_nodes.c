@@ -1,4 +1,4 @@
-/* Lists of nodes: by comma, and by line. */
+/* Fuzzes the reader of lists of nodes, separated by commas and by lines. */
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/control/nodes/nodes.h"

@@ -1,23 +1,23 @@
 /*
- * A pair of which the other side writes what it likes: an input is a row of (control byte, number,
- * words). As its target we read lines that an origin wrote; as its origin we write, and look at a
- * count that a target wrote.
+ * Fuzzes a pair whose other side writes anything. An input is a sequence of (control byte, number,
+ * words). As the target we read lines that the origin wrote; as the origin we write, and read a
+ * count that the target wrote.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "shm_ring/pair.h"
 
 enum {
-    LINE = 1 << 0,     /* words go to the line whose turn it is, and the next */
-    REPAIR = 1 << 1,   /* its sequence and kind are right */
-    LOOK = 1 << 2,     /* the target looks, and passes over what it finds */
+    LINE = 1 << 0,     /* words go to the line whose turn it is, and to the next ones */
+    REPAIR = 1 << 1,   /* sequence and kind of the line are made right */
+    LOOK = 1 << 2,     /* the target reads, and passes over all records */
     WRITE = 1 << 3,    /* the origin writes a record with an id of `number` times 5 bytes */
-    CONSUMED = 1 << 4, /* the first word is the target's count */
+    CONSUMED = 1 << 4, /* the first word becomes the target's count */
     HEADER = 1 << 5,   /* words go to the header */
-    ANSWERS = 1 << 6,  /* in the first of an input: it is about the ring of answers */
+    ANSWERS = 1 << 6,  /* in the first byte of an input: use the ring of answers */
 };
 
-#define BLOCK_MAX 8192u /* of a message, as a reader may set it */
+#define BLOCK_MAX 8192u /* longest block of a message that a reader accepts */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,7 +46,7 @@ static void open_reader(struct pair_reader *r, enum pair_direction direction)
     r->block_max = BLOCK_MAX;
 }
 
-/* Reads as neighbours.c does: until the ring is empty or a line makes no sense. */
+/* Reads as neighbours.c does, until the ring is empty or a line makes no sense. */
 static void look(struct pair_reader *r, enum pair_direction direction)
 {
     static uint8_t id[BLOCK_MAX];
@@ -55,7 +55,7 @@ static void look(struct pair_reader *r, enum pair_direction direction)
 
     for (uint32_t i = 0; i < PAIR_LINES && (rc = pair_look(r, &record, id)) != 0; i++) {
         if (rc < 0) {
-            open_reader(r, direction); /* forgotten, and made again */
+            open_reader(r, direction); /* the pair is dropped, and made again */
             return;
         }
         if (record.id_len > BLOCK_MAX || record.lines == 0 || record.lines > PAIR_LINES)

@@ -1,5 +1,4 @@
-/* Files of handlers: any bytes through the loader, and what comes out through the daemon's check.
- */
+/* Fuzzes the loader of files of handlers; images that it makes go through the daemon's check. */
 #include <stdlib.h>
 #include "clientlib/handlers/program.h"
 #include "daemon/handlers/image.h"

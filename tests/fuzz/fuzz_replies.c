@@ -1,6 +1,7 @@
 /*
- * The words of a broken or hostile daemon to the library on the control socket: the first byte
- * chooses what was asked for; the rest is all that comes, before it hangs up.
+ * Fuzzes replies of a broken or hostile daemon on the control socket, as the library reads them.
+ * The first byte of an input chooses the request; the rest is all that the daemon sends before it
+ * hangs up.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Reads what a reply of any kind has. */
+/* Reads all fields of a reply of any kind. */
 static int read_reply(void *context, const Pwc__ClientReply *reply, int *fds, int fd_count)
 {
     volatile uint64_t *sum = context;

@@ -1,7 +1,8 @@
 /*
- * Clients' requests on their sockets, carried out: an input is a row of (control byte, length,
- * bytes). The bytes are sent on one of two connections as they stand, or as a request's body with
- * the frame's length before it; the control byte can also attach properly first, or hang up.
+ * Fuzzes requests of clients on their sockets, which are carried out. An input is a sequence of
+ * (control byte, length, bytes). The bytes are sent on one of two connections as they are, or as a
+ * request's body after the frame's length; the control byte may also ask to attach properly first,
+ * or to hang up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,10 +13,10 @@
 #include "tests/fuzz/room.h"
 
 enum {
-    SECOND = 1 << 0, /* the other connection */
-    RAW = 1 << 1,    /* no length before it */
-    HELLO = 1 << 2,  /* of a rank of two, before it */
-    READ = 1 << 3,   /* read the daemon's answers, and drop them */
+    SECOND = 1 << 0, /* use the second connection */
+    RAW = 1 << 1,    /* send no length before the bytes */
+    HELLO = 1 << 2,  /* send a Hello of a rank of two first */
+    READ = 1 << 3,   /* read and drop the daemon's answers */
     HANG_UP = 1 << 4,
     TURN = 1 << 5,
 };
@@ -52,7 +53,7 @@ static void hello(int s, uint32_t rank)
     put_frame(s, body, pwc__client_request__pack(&request, body));
 }
 
-/* Descriptors that came with it are closed as well. */
+/* Reads and drops all answers, and closes descriptors that came with them. */
 static void read_all(int s)
 {
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))];

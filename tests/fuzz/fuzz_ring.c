@@ -1,7 +1,7 @@
 /*
- * A client's rings of submissions and answers with any contents, through the engine. An input is
- * a row of (control byte, number of words, words): the words go into the ring, repaired where the
- * control byte says so, so that what lies after the first checks is reached too.
+ * Fuzzes the engine with a client's submit ring and ring of submitted replies. An input is a
+ * sequence of (control byte, number of words, words): the words go into the ring, repaired where
+ * the control byte says so, so that inputs get past the first checks.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@ enum repair {
     IN_ANSWERS = 1 << 0,
     REPAIR_SIZE = 1 << 1,
     REPAIR_HANDLES = 1 << 2, /* remote, segment, reserve */
-    REPAIR_MESSAGE = 1 << 3, /* its block's length */
-    CONSUME = 1 << 4,        /* the client takes its events */
+    REPAIR_MESSAGE = 1 << 3, /* length of the message's block */
+    CONSUME = 1 << 4,        /* the client consumes its events */
     STEP = 1 << 5,
-    ANY_TAIL = 1 << 6,    /* not after what was written */
-    REPAIR_KIND = 1 << 7, /* fields that only this kind has, lengths, and places */
+    ANY_TAIL = 1 << 6,    /* the tail is any word, not the end of the written words */
+    REPAIR_KIND = 1 << 7, /* fields that only this kind has, lengths and offsets */
 };
 
 #define RING 65536u
@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const struct bench_shape shape = {
     .ring_bytes = RING, .region_bytes = BENCH_SEGMENT, .with_self = true};
 
-/* Bytes after a record that has such ids; what is left is its payload. */
+/* The bytes of a record that are left for its payload, after its ids. */
 static uint32_t left_behind(const struct submit_record *r, uint32_t size)
 {
     uint32_t ids = abi_pad8(r->lid_len) + abi_pad8(r->rid_len), there = size - (uint32_t)sizeof(*r);
@@ -41,7 +41,7 @@ static uint64_t word_in_region(uint64_t offset)
     return offset % BENCH_SEGMENT & ~UINT64_C(7);
 }
 
-/* Pieces of a block that end with it, each in the region. */
+/* Makes the pieces of a block right: they end with the block, and each is in the region. */
 static void repair_pieces(uint8_t *at, uint32_t bytes)
 {
     while (bytes >= sizeof(struct vector_piece)) {
@@ -119,7 +119,7 @@ static void consume(struct ring_control *ring)
     atomic_store(&ring->head, atomic_load(&ring->tail));
 }
 
-/* Writes a record with these bytes behind it, repaired, where the ring ends. */
+/* Writes a record, repaired, and these words after it, at the ring's tail. */
 static void write_record(struct bench *b, struct submit_record r, const uint64_t *behind,
                          uint32_t words)
 {
@@ -134,10 +134,12 @@ static void write_record(struct bench *b, struct submit_record r, const uint64_t
     atomic_store(&b->session->submit.tail, tail + size);
 }
 
-/* A good record of each sort must be taken: else no input gets after the first checks. */
+/* Checks the target itself: a good record of each kind must be accepted; otherwise no input would
+ * get past the first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-    /* A struct signal (offset 128, value 7, a slot that the daemon fills in, ADD), a payload. */
+    /* A struct signal (offset 128, value 7, a slot that the daemon fills in, ADD), and a
+     * payload. */
     static const uint64_t signal[] = {128, 7, 0, 1, 'p'};
     static const uint64_t block[] = {UINT64_C(256) << VECTOR_LENGTH_BITS | 8, 'v'};
     static const uint64_t five = 5;

@@ -1,8 +1,8 @@
 /*
- * A session with the words of a broken or hostile daemon, as the library reads it: an input is a
- * row of (control byte, number, words). Words go into an event ring, repaired where the control
- * byte says so, or anywhere into the header; in between the library submits, probes, arms and
- * answers.
+ * Fuzzes a session that a broken or hostile daemon writes, as the library reads it. An input is a
+ * sequence of (control byte, number, words). The words go into an event ring, repaired where the
+ * control byte says so, or anywhere into the header; in between the library submits, probes, arms
+ * and replies.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 enum {
     RING_MASK = 3,    /* 0: header; 1, 2, 3: local, remote, reply events */
-    REPAIR = 1 << 2,  /* size, and the length of the id */
-    PUBLISH = 1 << 3, /* the ring's tail goes after the words */
+    REPAIR = 1 << 2,  /* the event's size, and its id's length */
+    PUBLISH = 1 << 3, /* the ring's tail is set after the words */
     PROBE = 1 << 4,
     SUBMIT = 1 << 5,
     MESSAGES = 1 << 6, /* handlers are registered */
@@ -37,7 +37,7 @@ static void format(void)
     atomic_store(&shared->state, SESSION_LIVE);
 }
 
-/* Reads all that the block names, and answers where an answer is awaited. */
+/* Reads all that the block names, and replies where a reply is expected. */
 static int deliver(void *context, const struct event_record *event, int32_t *status)
 {
     struct channel *ch = context;
@@ -61,7 +61,7 @@ static int deliver(void *context, const struct event_record *event, int32_t *sta
     return 0;
 }
 
-/* An event where the reader looks next. */
+/* Writes an event at the place that the reader reads next. */
 static void post(struct channel *ch, uint8_t how, const uint8_t *words, uint32_t bytes)
 {
     struct inbox *const inboxes[] = {&ch->local, &ch->remote, &ch->reply_event};
@@ -83,7 +83,7 @@ static void post(struct channel *ch, uint8_t how, const uint8_t *words, uint32_t
         atomic_store(&inbox->ring.shared->tail, head + bytes);
 }
 
-/* All bytes that an event gives out are read. */
+/* Probes, and reads all bytes that an event refers to. */
 static void probe(struct channel *ch)
 {
     static const unsigned kinds[] = {0, PWC_REMOTE, PWC_REMOTE, PWC_LOCAL, PWC_LOCAL};
@@ -149,14 +149,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         bytes = bytes < size ? bytes : (uint32_t)size & ~7u;
         if (how & RING_MASK)
             post(ch, how, data, bytes);
-        else if (bytes > 0) /* from one of many places of the header on */
+        else if (bytes > 0) /* into the header, from a chosen place on */
             memcpy(memory + 64u * (number / 4 % 48), data, bytes);
         do_all(ch, how, number);
         data += bytes;
         size -= bytes;
     }
     channel_destroy(ch);
-    /* A header that makes no sense is refused; one that does is kept to. */
+    /* channel_init refuses a senseless header; after it has accepted one, later changes of the
+     * header must do no harm. */
     if (ch && channel_init(ch, memory, sizeof(memory)) == 0) {
         probe(ch);
         channel_destroy(ch);

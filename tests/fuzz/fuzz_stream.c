@@ -1,11 +1,11 @@
 /*
- * The bytes of a peer of the stream fabric after a right greeting. An input is a row of (control
- * byte, parameter, frame, number of bytes, bytes), cut where it ends; keys, which nobody can write
- * down beforehand, and kinds are repaired where the control byte says so. In between this side
- * posts, drops memory, or polls; a link that broke is made again.
+ * Fuzzes the bytes that a peer of the stream fabric sends after a right greeting. An input is a
+ * sequence of (control byte, parameter, frame, number of bytes, bytes). Kinds, and keys, which are
+ * random and so cannot be in an input, are repaired where the control byte says so. In between this
+ * side posts operations, drops memory, or polls; a broken link is made again.
  *
- * Afterwards: each operation has ended once, memory that nobody may write is as it was, and the
- * fabric comes to rest.
+ * Afterwards each operation must have ended once, memory without the right to write must be
+ * unchanged, and the fabric must come to rest.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,17 +20,17 @@
 #define MEMORY     8192u
 #define OPERATIONS 64u
 #define MAGIC      (sizeof(STREAM_MAGIC) - 1)
-#define QUIET      1000000 /* polls until rest; more is none */
+#define QUIET      1000000 /* most polls until the fabric rests */
 
 enum control {
     REPAIR_KIND = 1 << 0,
-    REPAIR_KEY = 1 << 1,    /* the memory's key: the parameter says which */
+    REPAIR_KEY = 1 << 1,    /* the key becomes that of the memory that the parameter names */
     REPAIR_LENGTH = 1 << 2, /* the length of the bytes that follow */
-    REPAIR_PLACE = 1 << 3,  /* within the memory */
-    POST = 1 << 4,          /* before it, what: the parameter */
-    HEAR = 1 << 5,          /* after it */
+    REPAIR_PLACE = 1 << 3,  /* the address becomes one within the memory */
+    POST = 1 << 4,          /* post an operation first: the parameter says which */
+    HEAR = 1 << 5,          /* the peer reads afterwards */
     HANG_UP = 1 << 6,
-    DROP = 1 << 7, /* memory, and have it again */
+    DROP = 1 << 7, /* drop a memory, and register it again */
 };
 
 enum { SHARED, READ_ONLY, LOCAL, MEMORIES };
@@ -41,7 +41,7 @@ struct bench {
     uint8_t token[STREAM_TOKEN];
     uint8_t memory[MEMORIES][MEMORY];
     struct fabric_memory registered[MEMORIES];
-    uint8_t posted[OPERATIONS]; /* by cookie */
+    uint8_t posted[OPERATIONS]; /* operations under way by cookie */
     bool broken;
     int socket;
 };
@@ -86,7 +86,7 @@ static int step(struct bench *b, int room)
     return n;
 }
 
-/* Until it may be slept on, which must come to be. */
+/* Polls until the fabric allows a sleep, which must happen at some time. */
 static void rest(struct bench *b, int room)
 {
     int descriptor, quiet = 0;
@@ -164,13 +164,13 @@ static void say(struct bench *b, const void *bytes, size_t size)
         ssize_t n = send(b->socket, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (n <= 0)
-            return; /* the connection has ended, or is not read */
+            return; /* the connection has ended, or the fabric does not read it */
         bytes = (const uint8_t *)bytes + n;
         size -= (size_t)n;
     }
 }
 
-/* A fuzzer's clock interrupts. */
+/* Connects as the peer. The fuzzer's timer signal may interrupt calls. */
 static void dial(struct bench *b)
 {
     struct pollfd made = {.events = POLLOUT};
@@ -260,7 +260,8 @@ static void close_bench(struct bench *b)
     free(b);
 }
 
-/* A good record must be taken: else no input gets after the first checks. */
+/* Checks the target itself: a good frame must be accepted; otherwise no input would get past the
+ * first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct bench *b = calloc(1, sizeof(*b));

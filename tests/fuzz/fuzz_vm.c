@@ -1,6 +1,7 @@
 /*
- * Programs that the check accepts, made out of any bytes (tests/handlers/repair.h), with windows
- * between guard pages. Memory that a program may only read must not change.
+ * Fuzzes the interpreter: programs that the check accepts are made out of any bytes
+ * (tests/handlers/repair.h), and run with windows between guard pages. Memory that a program may
+ * only read must not change.
  */
 #include <stdlib.h>
 #include <string.h>

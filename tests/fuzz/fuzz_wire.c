@@ -1,9 +1,10 @@
 /*
- * The words of another node in the ledger that we offered it. An input is a row of (control byte,
- * number of words, words): records, one or more a run, with their length repaired where the control
- * byte says so; a link that broke is made again. Where the first control byte says so, packets go
- * to a region that has an offload, and so do batches whose control byte says it again; messages may
- * go to one, too, and the client has not bound itself.
+ * Fuzzes what another node writes into the ledger that we offered it. An input is a sequence of
+ * (control byte, number of words, words): records, one or more in a run, with their length repaired
+ * where the control byte says so; a broken link is made again. With HANDLERS in the first control
+ * byte there are offloads: packets go to a region with an offload, batches with HANDLERS in their
+ * own control byte go there, too, messages may go to another offload, and the client has not bound
+ * itself.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +16,12 @@
 
 enum repair {
     REPAIR_WORDS = 1 << 0,
-    REPAIR_FLOW = 1 << 1, /* the inflow or flow that there is */
-    REPAIR_KEY = 1 << 2,  /* of a packed put, a packet, a bind, a Long */
-    PAYLOAD = 1 << 3,     /* the announcement of a payload, not of a run */
-    CONSUME = 1 << 4,     /* the client takes its events */
+    REPAIR_FLOW = 1 << 1, /* names the existing inflow or flow */
+    REPAIR_KEY = 1 << 2,  /* the key in a packed put, a packet, a bind or a Long */
+    PAYLOAD = 1 << 3,     /* announces a payload in place of a run */
+    CONSUME = 1 << 4,     /* the client consumes its events */
     WAIT = 1 << 5,
-    HANDLERS = 1 << 6, /* in the first one; of a batch: to the offload's region */
+    HANDLERS = 1 << 6, /* first byte: with offloads; of a batch: to the offload's region */
 };
 
 #define RING 65536u
@@ -28,15 +29,15 @@ enum repair {
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Things that a record may name. */
+/* The objects that a record may name. */
 struct scene {
     struct bench *b;
-    struct engine_key packets; /* the region that takes them */
-    uint32_t offload;          /* its handle */
+    struct engine_key packets; /* key of the region that accepts packets */
+    uint32_t offload;          /* handle of that region's offload */
     uint32_t messages;         /* handle of the offload of messages */
 };
 
-/* The block of a record that is an active message, or NULL. */
+/* The block of a record, if it is an active message, or NULL. */
 static struct message *message_in(uint8_t *record, uint32_t size)
 {
     const struct wire_record *head = (const struct wire_record *)(const void *)record;
@@ -100,7 +101,7 @@ static void consume(struct ring_control *ring)
     atomic_store(&ring->head, atomic_load(&ring->tail));
 }
 
-/* A new link, and a flow to the client's region. */
+/* Makes a new link, and a flow to the client's region. */
 static bool link_up(struct bench *b)
 {
     if (b->broken)
@@ -111,7 +112,8 @@ static bool link_up(struct bench *b)
     return !b->broken;
 }
 
-/* Each handler returns what the first bytes of the client's memory say: the word of its stage. */
+/* Loads a program in which each handler returns the word for its stage from the start of the
+ * client's memory. */
 static int load(const struct bench *b)
 {
     const struct handler_instruction code[] = {
@@ -141,8 +143,8 @@ static int load(const struct bench *b)
     return engine_program_load(b->engine, 0, image, (uint32_t)image_bytes(count, 0, 0));
 }
 
-/* An offload of a region of its own, whose handlers begin with these returns, and one of the
- * messages at index 1, whose Longs go to the other region. */
+/* Makes an offload for a region of its own, and one for messages with index 1, whose Longs go to
+ * the other region; sets the first returns of the handlers. */
 static bool add_offload(struct scene *s)
 {
     struct bench *b = s->b;
@@ -172,7 +174,8 @@ static bool add_offload(struct scene *s)
     return offload >= 0;
 }
 
-/* A linked bench. Without handlers its client has bound itself, past which no offload comes. */
+/* Opens a bench with a link. Without `handlers` its client has bound itself, after which it can
+ * have no offload. */
 static void scene_open(struct scene *s, bool handlers)
 {
     const struct bench_shape shape = {
@@ -184,7 +187,8 @@ static void scene_open(struct scene *s, bool handlers)
     atomic_store(&s->b->session->handlers[0], UINT64_MAX);
 }
 
-/* Good records must be taken: else no input gets after the first checks. */
+/* Checks the target itself: good records must be accepted; otherwise no input would get past the
+ * first checks. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     struct {

@@ -1,6 +1,6 @@
 /*
- * A fuzzer's target without a fuzzer: each file of the folders given goes through it, so that the
- * kept inputs are part of every build's tests.
+ * Runs a fuzzer's target without a fuzzer, on each file of the given folders: so the kept inputs
+ * are part of every build's tests.
  *
  *     replay_NAME FOLDER...
  */
@@ -14,7 +14,8 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak));
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* An exact copy, so that a read past its end is one past the allocation's. */
+/* Runs the target on an exact copy of the file, so that a read past the input's end is a read past
+ * the allocation. */
 static int replay(const char *folder, const char *name)
 {
     static uint8_t bytes[INPUT_MAX];

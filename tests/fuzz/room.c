@@ -1,4 +1,4 @@
-/* Owns a control room without a progress thread (room.h). Thread: one. */
+/* The control thread's code without a progress thread (room.h). Thread: one. */
 #include "tests/fuzz/room.h"
 
 #include <fcntl.h>
@@ -19,16 +19,16 @@
 #include "daemon/control/watch/request_inspect.h"
 
 #define TURNS  64
-#define MEMORY (UINT64_C(16) << 20) /* of a client */
+#define MEMORY (UINT64_C(16) << 20) /* memory of a client */
 
 struct room {
     struct control control;
-    struct worker worker; /* its only one */
+    struct worker worker; /* the only worker */
     struct config config;
     struct fabric *fabric;
     struct engine *engine;
     void *memory;
-    struct call *first, **last; /* carried out, not come back yet */
+    struct call *first, **last; /* carried-out calls whose callbacks have not run yet */
     uint64_t now;
 };
 
@@ -39,7 +39,7 @@ int __wrap_progress_watch(struct progress *p, int fd);
 void __wrap_progress_unwatch(struct progress *p, int fd);
 const struct engine *__wrap_progress_engine(const struct progress *p);
 
-/* The pointer to the progress thread, which nobody looks behind, is the room. */
+/* The pointer to the progress thread, which no code here dereferences, points to the room. */
 void __wrap_call_post(struct progress *progress, struct call *call)
 {
     struct room *room = (struct room *)progress;

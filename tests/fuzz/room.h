@@ -1,6 +1,7 @@
 /*
- * The control room and an engine in one thread: a call is carried out when it is posted, and what
- * comes of it at the next turn, the same at each start. For what clients say on their sockets.
+ * The control thread's code and an engine in one thread, to fuzz what clients send on their
+ * sockets. A call is carried out when it is posted, and its callback runs at the next turn, so each
+ * run is the same.
  *
  * call_post, progress_watch, progress_unwatch and progress_engine are replaced (--wrap).
  *
@@ -14,13 +15,13 @@
 
 struct room;
 
-/* NULL: it does not come up, which is a bug in itself. */
+/* NULL: the room could not be opened, which is a bug in itself. */
 struct room *room_new(void);
-/* Ends all clients and frees everything. Aborts when something of theirs is left. */
+/* Ends all clients and frees everything. Aborts when anything of a client is left. */
 void room_free(struct room *room);
-/* A connection to it: our end. */
+/* Makes a connection to the room, and returns the client's end. */
 int room_connect(struct room *room);
-/* Steps until nothing happens any more. */
+/* Takes turns until nothing happens any more. */
 void room_turn(struct room *room);
 
 #endif

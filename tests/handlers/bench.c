@@ -1,3 +1,4 @@
+/* Windows between guard pages, a host that notes sends, and programs (bench.h). Thread: one. */
 #include "tests/handlers/bench.h"
 
 #include <errno.h>
@@ -118,7 +119,7 @@ void bench_reset(struct bench *b)
 
 struct bench *bench_new(void)
 {
-    static struct bench the_one; /* as large as an image may be */
+    static struct bench the_one; /* static, because it is as large as an image may be */
     struct bench *b = &the_one;
 
     b->state = bench_guarded(BENCH_STATE);
@@ -169,7 +170,7 @@ uint64_t bench_run(struct bench *b, const struct handler_instruction *code, uint
 
     /* The result goes to the last word of the scratch window, and the handler returns success. */
     memcpy(more, code, 8 * (size_t)count);
-    count--; /* the program's exit */
+    count--; /* leaves out the program's exit */
     more[count++] = op(CODE_LD_DW, 1, 0, 0, BENCH_SCRATCH - 8);
     more[count++] = op(0, 0, 0, 0, (int32_t)(handler_address(HANDLER_SCRATCH, 0) >> 32));
     more[count++] = op(CODE_STX | CODE_MEM | CODE_DW, 1, 0, 0, 0);

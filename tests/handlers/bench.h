@@ -1,6 +1,6 @@
 /*
- * A machine for tests of handlers: windows between pages that nobody may touch, a host that writes
- * down what handlers send, and programs put together from instructions.
+ * A machine for tests of handlers: windows between pages that no access may touch, a host that
+ * notes what handlers send, and programs put together from instructions. Thread: one.
  *
  *     | guard | state | guard | host | guard | scratch | guard | packet | guard | stack | guard |
  */
@@ -21,7 +21,7 @@ enum {
     BENCH_TARGETS = 5,
 };
 
-/* A send as the host got it, its bytes copied. */
+/* A send as the host got it, with a copy of its bytes. */
 struct bench_send {
     struct run_send send;
     uint64_t args[HANDLER_ARGUMENTS_MAX];
@@ -30,35 +30,36 @@ struct bench_send {
 
 struct bench {
     struct vm vm;
-    struct run run; /* bench_init sets what the host sets; a test may change it */
+    struct run run; /* bench_reset sets what the host sets; a test may change it */
     struct run_host host;
     struct handler_packet context;
     uint8_t *state, *region, *scratch, *packet, *stack;
     uint8_t image[HANDLER_IMAGE_MAX] __attribute__((aligned(64)));
     struct bench_send sends[BENCH_SENDS];
-    unsigned sent, room; /* how many were sent; after the room comes -EAGAIN */
+    unsigned sent, room; /* sends so far; those after `room` get -EAGAIN */
     uint64_t counters[HANDLER_COUNTERS];
-    uint64_t now, tick; /* the clock adds a tick at each look */
-    /* The switches grow in the same way, where a test has set them. */
+    uint64_t now, tick; /* the clock, which moves by a tick at each look */
+    /* The count of switches grows in the same way, where a test has set the hook. */
     uint64_t switches, switches_tick;
     uint64_t looks;
     uint64_t traced[2];
 };
 
-/* One for all tests of a program; its memory stays until the process ends. */
+/* Returns the one bench for all tests of a program; its memory stays until the process ends. */
 struct bench *bench_new(void);
-/* Memory of `size` bytes, a multiple of the page size, between two guards. */
+/* Returns memory of `size` bytes, a multiple of the page size, between two guards. */
 uint8_t *bench_guarded(size_t size);
-/* Windows full of a pattern, nothing sent, the host's part of the run as at first. */
+/* Fills the windows with a pattern, forgets what was sent, and sets the host's part of the run
+ * again. */
 void bench_reset(struct bench *b);
 
-/* An image with one handler, of this stage, at instruction 0. */
+/* Makes an image with one handler, of this stage, at instruction 0. */
 struct handler_image *bench_program(struct bench *b, enum handler_stage stage,
                                     const struct handler_instruction *code, uint32_t count);
-/* Checks and runs a payload handler, and gives register 0 as the program left it: the bench puts a
- * store of it, and a return of success, after the program. */
+/* Checks and runs a payload handler. Returns register 0 as the program left it: the bench appends a
+ * store of that register, and a return of success, to the program. */
 uint64_t bench_run(struct bench *b, const struct handler_instruction *code, uint32_t count);
-/* Runs what the image has. */
+/* Runs the handler of this stage in the bench's image. */
 void bench_run_image(struct bench *b, enum handler_stage stage);
 
 /* ---- instructions ---------------------------------------------------------------------------- */
@@ -82,7 +83,7 @@ static inline struct handler_instruction op_helper(enum handler_helper helper)
     return op(CODE_DO_CALL, 0, CODE_CALL_HELPER, 0, helper);
 }
 
-/* dst = imm, the sign extended. */
+/* dst = imm, sign-extended */
 static inline struct handler_instruction op_set(unsigned dst, int32_t imm)
 {
     return op(CODE_ALU64 | CODE_MOV, dst, 0, 0, imm);

@@ -1,10 +1,13 @@
 /*
- * Hostile programs between guard pages: random ones that the check accepts, until these have used
- * the given number of units, nearly all of them instructions; and, with each opcode, random bytes
- * in all other fields, as a wrong guess of the processor would run it. A byte outside a window, or
- * one that a program may only read, ends the run.
+ * Hostile programs between guard pages. First, random programs that the check accepts, until these
+ * have used the given number of units, nearly all of them instructions. Then, instructions with
+ * each opcode and random bytes in all other fields, which nothing has checked, as the processor may
+ * run them by a wrong guess. The test fails when a program touches a byte outside its windows, or
+ * writes to a byte that it may only read.
  *
  *     hostile_programs [UNITS [SEED]]
+ *
+ * Thread: one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -47,7 +50,8 @@ static int fail(const char *what, uint64_t seed, uint64_t program)
     return 1;
 }
 
-/* Each opcode, all other bytes random, in a program that nobody has checked. */
+/* Runs programs with each opcode and random bytes in all other fields, which nothing has checked.
+ */
 static int run_unchecked(struct bench *b, unsigned rounds, uint64_t seed)
 {
     for (unsigned round = 0; round < rounds; round++)
@@ -81,7 +85,7 @@ static int run_accepted(struct bench *b, uint64_t units, uint64_t seed)
         if (image_check(image, image_bytes(image->instructions, 0, 0), &error) != 0)
             return fail(error.reason, seed, programs);
         b->sent = 0;
-        b->run.units = draw() % 16 == 0 ? 10000 : 300; /* few loops, many programs */
+        b->run.units = draw() % 16 == 0 ? 10000 : 300; /* mostly short runs, of many programs */
         vm_run(&b->vm, &b->run);
         if (b->run.used > b->run.units || b->run.fault == RUN_BAD_INSTRUCTION)
             return fail("units or instruction", seed, programs);

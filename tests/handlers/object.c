@@ -1,3 +1,4 @@
+/* Reads and loads object files of handlers (object.h). Thread: one. */
 #include "tests/handlers/object.h"
 
 #include <errno.h>

@@ -28,12 +28,13 @@ void ranks_send(struct ranks *r, uint32_t to, const struct pwc_h_sent *sent)
     uint32_t at = r->flying++;
 
     if (at >= RANKS_FLYING)
-        return; /* ranks_run finds it */
+        return; /* ranks_run reports that more is under way than there is room for */
     r->flight[at].to = to;
     r->flight[at].sent = *sent;
 }
 
-/* As the daemon does: a handler that finds no room is run again, and what it sent is dropped. */
+/* Runs a handler as the daemon does: a handler that finds no room is run again, and what it has
+ * sent is dropped. */
 static int run(struct ranks *r, struct rank *rank, ranks_handler *handler, struct pwc_h_packet *p)
 {
     int returned;

@@ -1,6 +1,6 @@
 /*
- * An example on several ranks: each has a world of its own on the host (pwc/handler.h), and what
- * the handlers send is delivered in an order that is drawn. Now and then there is no room to send.
+ * An example on several ranks: each rank has a world of its own on the host (pwc/handler.h), and
+ * what the handlers send is delivered in random order. Now and then there is no room to send.
  *
  * Thread: one.
  */
@@ -13,7 +13,7 @@
 
 enum {
     RANKS_MAX = 16,
-    RANKS_SENDS = 32, /* of one handler */
+    RANKS_SENDS = 32, /* sends of one handler */
     RANKS_REGION = 4096,
     RANKS_FLYING = 4096,
 };
@@ -30,20 +30,21 @@ struct ranks {
         struct pwc_h_sent sent[RANKS_SENDS];
         _Alignas(64) unsigned char region[RANKS_REGION];
         _Alignas(64) unsigned char state[64];
-        uint32_t target[RANKS_MAX]; /* the rank that each target is */
+        uint32_t target[RANKS_MAX]; /* rank that each target number leads to */
         bool dead;
     } rank[RANKS_MAX];
 };
 
 typedef int ranks_handler(const struct pwc_h_packet *p, void *state);
 
-/* Ranks 0 to RANKS_MAX - 1 with empty regions and states; targets are ranks by number. */
+/* Begins with ranks 0 to RANKS_MAX - 1, with empty regions and states; target i of each is rank i.
+ */
 void ranks_begin(struct ranks *r, uint64_t seed);
 uint64_t ranks_draw(struct ranks *r, uint64_t below);
-/* A put, or a message, is on its way. */
+/* Puts a send on its way: a put or a message. */
 void ranks_send(struct ranks *r, uint32_t to, const struct pwc_h_sent *sent);
-/* Delivers until nothing is under way. `payload` may be NULL. False: more was under way than there
- * is room for. */
+/* Delivers until nothing is under way. `payload` may be NULL. Returns false if more was under way
+ * than there is room for. */
 bool ranks_run(struct ranks *r, ranks_handler *header, ranks_handler *payload);
 
 #endif

@@ -1,8 +1,9 @@
+/* Makes programs out of random bytes (repair.h). Thread: any; one for each bench. */
 #include "tests/handlers/repair.h"
 
 #include <string.h>
 
-/* An address near an end of a window, or any small number. */
+/* An address near an end of a window, or any small number, as `kind` says. */
 static uint64_t number_of(uint8_t kind, uint8_t near)
 {
     static const uint64_t sizes[HANDLER_WINDOWS] = {0,
@@ -52,7 +53,7 @@ static void repair_alu(struct handler_instruction *in, bool wide)
     in->registers = (uint8_t)(dst | src << 4);
 }
 
-/* One of the helpers that there are. */
+/* A number of a helper that exists. */
 static int32_t helper_of(int32_t imm)
 {
     uint32_t number = (uint32_t)imm % HELPERS;
@@ -109,7 +110,7 @@ static void repair_memory(struct handler_instruction *in)
         *in = op(class | CODE_MEM | size, dst, src, offset, 0);
 }
 
-/* The jump at `place` goes to the start of an instruction. */
+/* Makes the jump at `place` lead to the start of an instruction. */
 static void repair_target(struct handler_instruction *code, uint32_t place, uint32_t count)
 {
     struct handler_instruction *in = &code[place];

@@ -1,7 +1,7 @@
 /*
- * Programs out of random bytes: each 8 bytes become an instruction that the check accepts, in front
- * of them stand numbers in the registers, most of these addresses near a window's edge. For fuzzers
- * and long runs.
+ * Makes programs out of random bytes: each 8 bytes become an instruction that the check accepts.
+ * Before these, the registers are loaded with numbers, most of which are addresses near a window's
+ * edge. For fuzzers and long runs. Thread: one.
  */
 #ifndef PWC_TESTS_HANDLERS_REPAIR_H
 #define PWC_TESTS_HANDLERS_REPAIR_H
@@ -11,9 +11,10 @@
 
 enum {
     REPAIR_SEEDS = 9
-}; /* registers 1 to 9, a byte of the input each, and two of each's number */
+}; /* registers 1 to 9: a byte of the input for each, and two for the number in it */
 
-/* The bench's image from these bytes. False: too few for an instruction. */
+/* Makes the bench's image from these bytes. Returns false if they are too few for an instruction.
+ */
 bool repair_program(struct bench *b, const uint8_t *bytes, size_t size);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * The example broadcast on 16 ranks: whichever three of them are dead, all others get the bytes,
- * and pass them on once. Four dead ranks can keep it from them: the root has no more targets.
+ * and pass them on once. Four dead ranks can keep the bytes from the others, because the root has
+ * four targets. Thread: one.
  */
 #include <string.h>
 #include "proto/handler_abi.h"
@@ -26,7 +27,7 @@ static void begin(uint64_t seed)
     }
 }
 
-/* The root, rank 0, begins with a put to itself. */
+/* Begins broadcast `number`, by a put from the root, rank 0, to itself, and delivers everything. */
 static void broadcast(uint64_t number)
 {
     struct pwc_h_sent first = {.helper = HELPER_PUT, .off = 64, .n = BYTES, .id = number};
@@ -36,7 +37,7 @@ static void broadcast(uint64_t number)
     CU_ASSERT_TRUE(ranks_run(&r, header, payload));
 }
 
-/* The live ranks that have the bytes of this broadcast. */
+/* How many live ranks have the bytes of this broadcast. */
 static unsigned reached(uint64_t number)
 {
     unsigned count = 0;
@@ -73,7 +74,8 @@ static void not_four(void)
     CU_ASSERT_EQUAL(reached(1), 1);
 }
 
-/* Each rank that has the bytes sends them to its targets, once: a copy goes no further. */
+/* Guards that each rank sends the bytes to its targets once: a copy that arrives later goes no
+ * further. */
 static void passed_on_once(void)
 {
     struct pwc_h_packet p = {.kind = PWC_H_PUT, .id = 1, .length = 8, .data = "8 bytes"};

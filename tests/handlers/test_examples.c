@@ -1,7 +1,7 @@
 /*
- * An example on random packets, twice: in the interpreter, from clang's object file, and on the
+ * Runs an example on random packets twice: in the interpreter, from clang's object file, and on the
  * host, where its C file is linked to this program. States, regions, sends and returns must be the
- * same.
+ * same. Thread: one.
  *
  *     test_example_NAME NAME OBJECT
  */
@@ -12,7 +12,7 @@
 #include "tests/handlers/object.h"
 #include "tests/suite.h"
 
-/* The handlers of the example; it may have any of them. */
+/* The handlers of the example, which need not have all three. */
 extern int header(const struct pwc_h_packet *p, void *state) __attribute__((weak));
 extern int payload(const struct pwc_h_packet *p, void *state) __attribute__((weak));
 extern int completion(const struct pwc_h_packet *p, void *state) __attribute__((weak));
@@ -43,7 +43,7 @@ struct twin {
     struct pwc_h_world world;
     struct pwc_h_sent sent[BENCH_SENDS];
     _Alignas(64) uint8_t state[BENCH_STATE], region[BENCH_HOST];
-    uint64_t kinds[8]; /* returns of the first handler, counted */
+    uint64_t kinds[8]; /* counts of the first handler's returns */
 };
 
 static struct twin *t;
@@ -56,8 +56,7 @@ static uint64_t draw(uint64_t below)
     return (random_state >> 33) % below;
 }
 
-/* ---- scenarios: the state at first, and a packet ------------------------------------------------
- */
+/* ---- scenarios: the state at first, and a packet --------------------------------------------- */
 
 static void put_packet(struct handler_packet *p)
 {
@@ -114,7 +113,7 @@ static void begin_blocks(uint8_t *state, uint8_t *region)
     memcpy(state, head, sizeof(head));
 }
 
-/* One packet of a put, of which each has blocks of its own. */
+/* A packet of a put; each packet has blocks of its own. */
 static void part_packet(struct handler_packet *p)
 {
     put_packet(p);
@@ -123,7 +122,7 @@ static void part_packet(struct handler_packet *p)
     p->total = 12 * 512;
 }
 
-/* A data server, now and then one of the parity. */
+/* A packet for a data server, or now and then for the server of the parity. */
 static void raid_packet(struct handler_packet *p)
 {
     uint64_t parity = draw(4) == 0 ? HANDLER_NONE : draw(BENCH_TARGETS);
@@ -189,7 +188,7 @@ static void begin_broadcast(uint8_t *state, uint8_t *region)
     memcpy(state, head, sizeof(head));
 }
 
-/* A client that reads the log now and then. */
+/* A packet of a client that puts, or reads the log. */
 static void logged_packet(struct handler_packet *p)
 {
     put_packet(p);
@@ -201,7 +200,7 @@ static void logged_packet(struct handler_packet *p)
     }
 }
 
-/* Vertices of 24 bytes with up to 20 edges of 16 bytes each. */
+/* A graph: vertices of 24 bytes, with up to 20 edges of 16 bytes each. */
 enum { VERTICES = 64, EDGES = (BENCH_HOST - VERTICES * 24) / 16 };
 
 static void begin_graph(uint8_t *state, uint8_t *region)
@@ -229,7 +228,7 @@ static void distance_packet(struct handler_packet *p)
     message_packet(p, args, 2);
 }
 
-/* Slots of 48 bytes, in any state, the receiver's and the sender's part of each. */
+/* Slots of 48 bytes in any state, each with a part for the receiver and one for the sender. */
 enum { TAGS = 64 };
 
 static void begin_slots(uint8_t *state, uint8_t *region)
@@ -245,7 +244,7 @@ static void begin_slots(uint8_t *state, uint8_t *region)
     }
 }
 
-/* A request of any tag; or the get of one has ended, and the receiver posts the next receive. */
+/* A request of any tag; or the get for a tag has ended, and the receiver posts its next receive. */
 static void request_packet(struct handler_packet *p)
 {
     uint64_t args[3] = {draw(TAGS + 2), draw(1000), draw(500)}, next = draw(2);
@@ -268,7 +267,7 @@ static const struct {
     const char *name;
     void (*begin)(uint8_t *state, uint8_t *region);
     void (*packet)(struct handler_packet *p);
-    unsigned returns; /* of the first handler: that all of these were seen */
+    unsigned returns; /* bits: the first handler must have returned all of these */
 } scenarios[] = {
     {"accumulate", begin_numbers, numbers_packet, 1 << HANDLER_SUCCESS},
     {"broadcast", begin_broadcast, put_packet, 1 << HANDLER_PROCESS_DATA | 1 << HANDLER_DROP},
@@ -286,8 +285,7 @@ static const struct {
     {"transaction_log", begin_words, logged_packet, 1 << HANDLER_PROCEED | 1 << HANDLER_FAIL},
 };
 
-/* ---- both runs ----------------------------------------------------------------------------------
- */
+/* ---- both runs ------------------------------------------------------------------------------- */
 
 static bool same_send(const struct bench_send *a, const struct pwc_h_sent *s)
 {
@@ -310,7 +308,7 @@ static void compare(void)
         CU_ASSERT(same_send(&t->b->sends[i], &t->sent[i]));
 }
 
-/* One handler at both sides; its return. */
+/* Runs one handler on both sides, compares, and gives what it returned. */
 static int run_stage(enum handler_stage stage, unsigned room)
 {
     static int (*const functions[])(const struct pwc_h_packet *, void *) = {header, payload,
@@ -332,7 +330,7 @@ static int run_stage(enum handler_stage stage, unsigned room)
     return returned;
 }
 
-/* Now and then there is no room at first. */
+/* Runs a handler, now and then without room at first. */
 static int run_again(enum handler_stage stage)
 {
     int returned = run_stage(stage, draw(8) == 0 ? 0 : BENCH_SENDS);
@@ -389,13 +387,12 @@ static void test_twins(void)
         CU_ASSERT_EQUAL(t->kinds[kind] > 0, scenarios[s].returns >> kind & 1);
 }
 
-/* ---- packets in any order -----------------------------------------------------------------------
- */
+/* ---- packets in any order -------------------------------------------------------------------- */
 
 enum { PART = 512, PARTS = 12, ORDERS = 50 };
 
 static uint8_t whole_put[PART * PARTS];
-static uint64_t sent_sum; /* of all that a put's handlers have sent, in whatever order */
+static uint64_t sent_sum; /* over all that a put's handlers have sent, in any order */
 
 static uint64_t mixed(uint64_t sum, const void *bytes, size_t n)
 {
@@ -435,11 +432,11 @@ static int run_packet(enum handler_stage stage, unsigned part)
     return returned & HANDLER_RETURN_MASK;
 }
 
-/* The header handler first, the payload handler on each packet in this order, the completion
- * handler last. False: the example takes no puts, or lets them be placed. */
+/* Runs the header handler, the payload handler on each packet in this order, and the completion
+ * handler. Returns false if the example takes no puts, or lets them be placed. */
 static bool run_put(void (*start)(uint8_t *state, uint8_t *region), const unsigned *order)
 {
-    random_state = 2; /* the same beginning for each order */
+    random_state = 2; /* all orders begin with the same random bytes */
     memset(t->b->state, 0, BENCH_STATE);
     memset(t->b->region, 0, BENCH_HOST);
     start(t->b->state, t->b->region);
@@ -465,8 +462,9 @@ static void shuffle(unsigned *order)
     }
 }
 
-/* The promise to handlers is that payload handlers come between header and completion handler, in
- * any order: the region, and what is sent, are what they are in the order of today. */
+/* Guards a promise to the authors of handlers: payload handlers may run in any order between the
+ * header handler and the completion handler. The region, and what is sent, must be the same as in
+ * the order of the packets. */
 static void test_any_order(void)
 {
     static uint8_t expected[BENCH_HOST];

@@ -1,5 +1,5 @@
-/* Helpers: results, arguments at their limits and one past these, units in front of the work, and
- * the sends as the host gets them. */
+/* Helpers: their results, arguments at their limits and one past these, units taken before the
+ * work, and the sends as the host gets them. Thread: one. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static uint64_t at(enum handler_window window, uint64_t offset)
     return handler_address(window, offset);
 }
 
-/* One helper with up to five arguments; its result. */
+/* Calls one helper with up to five arguments. Returns its result. */
 static uint64_t call(enum handler_helper helper, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
                      uint64_t a5)
 {
@@ -25,7 +25,7 @@ static uint64_t call(enum handler_helper helper, uint64_t a1, uint64_t a2, uint6
     return bench_run(b, code, COUNT(code));
 }
 
-/* Units of the helper alone: the program around it takes 10, its call 1, its end 5. */
+/* Units of the helper alone: the program before it takes 10, the call 1, the end 5. */
 static uint64_t units_of_helper(void)
 {
     return b->run.used - RUN_BEGIN - 10 - 1 - 5;
@@ -40,8 +40,7 @@ static void faults(enum run_fault fault)
         CU_ASSERT_EQUAL(b->run.fault_place, 10);
 }
 
-/* ---- ranges: each helper that takes an address, at the end of a window and one past it
- * ------------ */
+/* ---- ranges: each helper that takes an address, at the end of a window and past it ----------- */
 
 enum argument { NONE, ADDRESS, BYTES, OTHER };
 
@@ -102,10 +101,10 @@ static void test_ranges(void)
                 args[rows[i].address] = at(windows[w].window, size - bytes + (uint64_t)past * 8);
                 if (past == 2)
                     args[rows[i].address] = at(windows[w].window, HANDLER_OFFSET_MASK - 7);
-                /* NULL is no result that is wanted. */
+                /* NULL is allowed here: no result is wanted. */
                 if (rows[i].helper == HELPER_FETCH_ADD && args[2] == 0)
                     continue;
-                /* The context's vector is not at its end. */
+                /* The vector in the context does not stand at the window's end. */
                 if (windows[w].window == HANDLER_CONTEXT && bytes == 32 && rows[i].address == 3)
                     continue;
                 call(rows[i].helper, args[0], args[1], args[2], args[3], args[4]);
@@ -117,7 +116,7 @@ static void test_ranges(void)
         }
 }
 
-/* One byte past the end, for those whose address need not be aligned. */
+/* Guards the ends of windows to the byte, for helpers whose address need not be aligned. */
 static void test_one_past(void)
 {
     bench_reset(b);
@@ -131,7 +130,7 @@ static void test_one_past(void)
     faults(RUN_BAD_ADDRESS);
 }
 
-/* Lengths that no window has, up to those that wrap around. */
+/* Guards lengths that are longer than any window, up to lengths that wrap around. */
 static void test_long(void)
 {
     static const uint64_t lengths[] = {BENCH_STATE + 1,   UINT64_C(1) << 32, UINT64_C(1) << 60,
@@ -164,10 +163,9 @@ static void test_long(void)
     }
 }
 
-/* ---- bytes
- * ---------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* As memmove, at any distance, in pieces and in one. */
+/* Guards that copy does as memmove, at any distance, in pieces and at once. */
 static void test_copy(void)
 {
     static const struct {
@@ -227,7 +225,7 @@ static void test_find(void)
     }
 }
 
-/* A hash depends on each byte, on the length, and on nothing behind it. */
+/* Guards that a hash depends on each byte and on the length, and on no byte after them. */
 static void test_hash(void)
 {
     for (uint64_t n = 0; n < 40; n++) {
@@ -246,10 +244,9 @@ static void test_hash(void)
     }
 }
 
-/* ---- elements
- * ------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
-/* All codes there are, against fold; all others are refused. */
+/* Guards that accumulate does as fold for each valid code, and that all others are refused. */
 static void test_accumulate(void)
 {
     for (uint64_t type = 0; type < 18; type++)
@@ -302,7 +299,7 @@ static void test_accumulate_units(void)
              rows[i].type, WORD_ADD);
         faults(RUN_NO_FAULT);
         CU_ASSERT_EQUAL(units_of_helper(), RUN_HELPER + rows[i].units);
-        /* One unit less, and nothing is changed. */
+        /* With one unit less, nothing is changed. */
         if (rows[i].count < 100)
             continue;
         bench_reset(b);
@@ -314,10 +311,9 @@ static void test_accumulate_units(void)
     }
 }
 
-/* ---- vectors
- * -------------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
-/* Byte by byte. */
+/* The plain way, byte by byte. */
 static void plain_scatter(uint8_t *row, const uint8_t *flat, uint64_t n,
                           const struct handler_vector *v)
 {
@@ -379,7 +375,8 @@ static void test_vectors(void)
     }
 }
 
-/* The furthest byte is at the window's end, or one past it; offsets wrap around; a block of 0. */
+/* Guards a vector whose furthest byte is the window's last one, or one past it; offsets that wrap
+ * around; a block of 0 bytes. */
 static void test_vector_edges(void)
 {
     static const struct {
@@ -392,7 +389,7 @@ static void test_vector_edges(void)
         {{0, 64, BENCH_HOST - 63, 0}, 127, RUN_NO_FAULT},
         {{0, 64, BENCH_HOST - 63, 0}, 128, RUN_BAD_ADDRESS},
         {{BENCH_HOST - 64, 64, 0, 0}, 128, RUN_NO_FAULT},
-        {{BENCH_HOST - 63, 64, 0, 0}, 65, RUN_BAD_ADDRESS}, /* the first block, not the last */
+        {{BENCH_HOST - 63, 64, 0, 0}, 65, RUN_BAD_ADDRESS}, /* the first block ends too late */
         {{0, 64, UINT64_C(1) << 61, 0}, 64, RUN_NO_FAULT},
         {{0, 64, UINT64_C(1) << 61, 0}, 65, RUN_BAD_ADDRESS},
         {{0, 64, UINT64_MAX - 63, 0}, 127, RUN_BAD_ADDRESS},
@@ -423,8 +420,7 @@ static void test_vector_edges(void)
         }
 }
 
-/* ---- words and numbers
- * ------------------------------------------------------------------------------ */
+/* ---- words and numbers ----------------------------------------------------------------------- */
 
 static uint64_t word_at(const uint8_t *from)
 {
@@ -525,8 +521,7 @@ static void test_numbers(void)
     }
 }
 
-/* ---- sends
- * ------------------------------------------------------------------------------------------ */
+/* ---- sends ----------------------------------------------------------------------------------- */
 
 #define WITH(target, flags) ((uint64_t)(target) | (uint64_t)(flags) << 32)
 
@@ -619,7 +614,7 @@ static void test_counters(void)
     CU_ASSERT_EQUAL(call(HELPER_TARGET_OF, 3, 0, 0, 0, 0), 3);
     CU_ASSERT_EQUAL(call(HELPER_TARGET_OF, 9, 0, 0, 0, 0), HANDLER_NONE);
     CU_ASSERT_EQUAL(units_of_helper(), RUN_HELPER);
-    b->run.targets = 1024; /* a search among many costs what it takes */
+    b->run.targets = 1024; /* a search among many targets costs units */
     CU_ASSERT_EQUAL(call(HELPER_TARGET_OF, 3, 0, 0, 0, 0), 3);
     CU_ASSERT_EQUAL(units_of_helper(), RUN_HELPER + 64);
     b->run.targets = BENCH_TARGETS;
@@ -629,7 +624,7 @@ static void test_counters(void)
     CU_ASSERT_EQUAL(call(HELPER_NOW, 0, 0, 0, 0, 0), 1234);
 }
 
-/* Within a long helper the clock is looked at every 4 KiB. */
+/* Guards that the clock is looked at every 4 KiB within a long helper. */
 static void test_time_of_helpers(void)
 {
     static const struct {
@@ -653,7 +648,7 @@ static void test_time_of_helpers(void)
         bench_reset(b);
         memcpy(b->state, &vector, sizeof(vector));
         b->tick = 1000;
-        b->run.time = 2999; /* the beginning, the helper's units, its first 4 KiB */
+        b->run.time = 2999; /* the third look is after the helper's first 4 KiB */
         b->run.units = 1 << 20;
         call(rows[i].helper, rows[i].args[0], rows[i].args[1], rows[i].args[2], rows[i].args[3],
              rows[i].args[4]);

@@ -1,5 +1,5 @@
-/* The check of programs: a table of instructions that are accepted or refused, with place and
- * reason; jumps, entries, heads; one wrong bit after another. */
+/* The check of programs: instructions that are accepted, or refused with place and reason; jumps,
+ * entries, heads; and images with one wrong bit. Thread: one. */
 #include <errno.h>
 #include <string.h>
 #include "tests/handlers/bench.h"
@@ -15,8 +15,7 @@ static int check(const struct handler_instruction *code, uint32_t count)
     return image_check(image, image_bytes(count, 0, 0), &error);
 }
 
-/* ---- single instructions ------------------------------------------------------------------------
- */
+/* ---- single instructions --------------------------------------------------------------------- */
 
 #define REGISTER  "there is no such register"
 #define FRAME     "register 10 can't be written"
@@ -167,7 +166,8 @@ static void test_instructions(void)
     }
 }
 
-/* The check accepts no opcode that the interpreter does not know: each one runs. */
+/* Guards that the check accepts no opcode which the interpreter does not know: each accepted one is
+ * run. */
 static void test_all_opcodes(void)
 {
     unsigned known = 0;
@@ -193,8 +193,7 @@ static void test_all_opcodes(void)
                     26 + 27 /* ALU64, ALU */ + 44 + 2 + 2 /* jumps, calls */ + 18 /* memory */);
 }
 
-/* ---- programs
- * ------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static void refused(const struct handler_instruction *code, uint32_t count, uint32_t place,
                     const char *reason)
@@ -250,7 +249,7 @@ static void test_sizes(void)
                     -ENOEXEC);
 }
 
-/* Names of functions: a row for each rule. */
+/* Guards the rules for names of functions, a row for each. */
 static void test_functions(void)
 {
     static const struct {
@@ -287,7 +286,7 @@ static void test_functions(void)
                     -ENOEXEC);
 }
 
-/* Each word of the head, and the stops. */
+/* Guards each word of the head, and the stops. */
 static void test_heads(void)
 {
     const struct handler_instruction code[] = {OP_NUMBER(0, 0), op_exit()};
@@ -296,7 +295,7 @@ static void test_heads(void)
     size_t size = image_bytes(3, 0, 0);
 
     CU_ASSERT_EQUAL(image_check(image, size, &error), 0);
-    /* A head that is cut off by the end of memory. */
+    /* A head that is cut off by the end of memory is refused. */
     CU_ASSERT_EQUAL(image_check(b->packet + BENCH_PACKET - 24, 24, &error), -ENOEXEC);
     CU_ASSERT_EQUAL(image_check(b->packet + BENCH_PACKET, 0, &error), -ENOEXEC);
     for (size_t other = 0; other < size; other++)

@@ -1,5 +1,5 @@
-/* The loader: functions in several sections, constants, what it refuses and why; each byte of a
- * file changed, and each length. Arguments: the object files, by name. */
+/* The loader: functions in several sections, constants, what it refuses and why; files with each
+ * byte changed, and cut at each length. Arguments: the object files, by name. Thread: one. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void test_calls(void)
     CU_ASSERT_STRING_EQUAL((const char *)&words[3], "nstant");
 }
 
-/* The functions' names stand in the image, where they begin. */
+/* Guards that the image has the functions' names, with the places where they begin. */
 static void test_functions(void)
 {
     struct program_error error = {""};
@@ -85,13 +85,13 @@ static void test_names(void)
     CU_ASSERT_STRING_EQUAL(error.text, "there is no function nobody in the file");
     CU_ASSERT_EQUAL(image_of_elf("text", 4, &other, &image, &bytes, &error), -ENOEXEC);
     CU_ASSERT_EQUAL(image_of_elf("", 0, &other, &image, &bytes, &error), -ENOEXEC);
-    elf[18] ^= 1; /* the machine */
+    elf[18] ^= 1; /* another machine in the ELF header */
     CU_ASSERT_EQUAL(image_of_elf(elf, size, &object_names, &image, &bytes, &error), -ENOEXEC);
     CU_ASSERT_PTR_NOT_NULL(strstr(error.text, "not for bpf"));
     free(elf);
 }
 
-/* An image comes out that is whole, or a text; for each cut, and each byte with another value. */
+/* Guards that the loader gives a whole image, or a text that says why not. */
 static void try_bytes(const uint8_t *elf, size_t size)
 {
     struct program_error error = {""};

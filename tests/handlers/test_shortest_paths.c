@@ -1,6 +1,7 @@
 /*
- * The example shortest_paths on 16 ranks against a plain computation: graphs that are drawn,
- * messages in any order, handlers that run again for want of room.
+ * The example shortest_paths on 16 ranks, compared with a plain computation: random graphs,
+ * messages in any order, and handlers that run again because there was no room to send. Thread:
+ * one.
  */
 #include <string.h>
 #include "proto/handler_abi.h"
@@ -52,7 +53,7 @@ static void draw_graph(uint64_t seed)
     }
 }
 
-/* Bellman and Ford's: each edge again, until no distance falls any more. */
+/* Computes as Bellman and Ford do: goes over all edges again until no distance becomes less. */
 static void compute(uint64_t distance[ALL])
 {
     bool changed = true;

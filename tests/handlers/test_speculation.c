@@ -1,19 +1,22 @@
 /*
- * A probe of speculation on this machine: whether a handler can read behind its window by a wrong
- * guess of the processor (window.h).
+ * A probe of speculation on this machine: whether a handler can read past the end of its window by
+ * a wrong guess of the processor (window.h).
  *
  *     state window     | secret       the program: value = state[id]; touch line `value` of host
  *     ids 0, 8, ... 56 | id 4096
  *
- * Runs within the window train the processor. Then comes one run with the secret's place, while the
- * windows' sizes are out of the cache, so that the check is late. That run ends with a fault; but a
- * wrong guess may have touched the secret's line of the host window, which then answers fast. A
- * line chosen at random says how often that happens by noise.
+ * Runs within the window train the processor. Then one run uses the secret's place, while the
+ * windows' sizes are not in the cache, so that the check is late. That run ends with a fault; but a
+ * wrong guess may have touched the secret's line of the host window, which is then read fast.
+ * Another line, chosen at random, shows how often a line is fast by noise.
  *
  *     control: the interpreter with a check by a branch (unmasked.h)   must show the secret
  *     real:    the interpreter as it is, optimised as the control     must not
  *
- * So the probe says nothing where the control shows nothing: then it is skipped (77).
+ * Where the control shows nothing, the probe says nothing about the real interpreter: then it is
+ * skipped (77).
+ *
+ * Thread: one.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,20 +31,20 @@ enum { SKIPPED = 77 };
 #include <x86intrin.h>
 
 enum {
-    LINES = 32, /* of the host window, one a page */
+    LINES = 32, /* lines of the host window, one on each page */
     PAGE = 4096,
     WINDOW = 64,
-    SECRET_AT = 4096, /* in the memory that the state window is the beginning of */
-    TRAINED = 1,      /* the byte at each id of the window */
-    TRAINING = 24,    /* runs */
+    SECRET_AT = 4096, /* offset in the memory at whose start the state window is */
+    TRAINED = 1,      /* byte at each id of the window */
+    TRAINING = 24,    /* runs before the one with the secret's place */
     TRIALS = 400,
     ROUNDS_MAX = 5,
-    SHOWN = TRIALS / 4,   /* a control that shows less often says nothing */
-    HIDDEN = TRIALS / 16, /* and what does not show so often is hidden */
+    SHOWN = TRIALS / 4,   /* a control that shows the secret less often says nothing */
+    HIDDEN = TRIALS / 16, /* a secret that is shown less often than this is hidden */
 };
 
 void unmasked_run(struct vm *vm, struct run *r);
-void probed_run(struct vm *vm, struct run *r); /* vm_run, optimised in any build */
+void probed_run(struct vm *vm, struct run *r); /* the interpreter as it is, optimised */
 
 typedef void run_function(struct vm *vm, struct run *r);
 
@@ -50,7 +53,7 @@ static _Alignas(PAGE) uint8_t host[LINES * PAGE], state[2 * PAGE];
 static _Alignas(64) uint8_t memory[sizeof(struct run) + 64];
 static struct bench *bench;
 static uint64_t random_state = 1;
-static uint64_t slow; /* ticks from which on a line was not in the cache */
+static uint64_t slow; /* a line that takes so many ticks or more was not in the cache */
 
 static uint32_t draw(uint32_t below)
 {
@@ -82,8 +85,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* The middle between what a line in the cache takes and what another one takes; false: they take
- * the same. */
+/* Sets `slow` to the middle between the times of a line in the cache and one that is not. Returns
+ * false if they take the same time. */
 static bool calibrate(void)
 {
     static uint64_t near[1001], far[1001];
@@ -109,7 +112,7 @@ static struct run *the_run(void)
     return (struct run *)(void *)(memory + (64 - before) % 64);
 }
 
-/* The program, with this instruction as the load of the secret. */
+/* Loads the program, with this instruction as the load of the secret. */
 static void load_program(uint8_t opcode)
 {
     const struct handler_instruction code[] = {
@@ -131,7 +134,8 @@ static void load_program(uint8_t opcode)
     window_set(&r->windows, HANDLER_HOST, host, sizeof(host));
 }
 
-/* All lines of the host window, and the sizes of the windows, leave the cache; the secret stays. */
+/* Removes all lines of the host window, and the sizes of the windows, from the cache; the secret
+ * stays there. */
 static void flush(void)
 {
     struct run *r = the_run();
@@ -145,8 +149,8 @@ static void flush(void)
     _mm_lfence();
 }
 
-/* Training and the run with the secret's place, which differ in nothing that the processor could
- * know them by. */
+/* Makes the training runs, and the run with the secret's place. They differ in nothing by which the
+ * processor could recognise the last one. */
 static void train_and_run(run_function *run)
 {
     uint64_t id[TRAINING + 1];
@@ -161,7 +165,9 @@ static void train_and_run(run_function *run)
     }
 }
 
-/* Whether line `first` answers fast, and then line `second`. */
+/* Reads line `first`, then line `second`. Returns 1 if the first was fast, plus 2 if the second
+ * was.
+ */
 static uint32_t look(uint32_t first, uint32_t second)
 {
     uint32_t fast = ticks_of(host + first * PAGE) < slow;
@@ -169,7 +175,7 @@ static uint32_t look(uint32_t first, uint32_t second)
     return fast | (uint32_t)(ticks_of(host + second * PAGE) < slow) << 1;
 }
 
-/* One attempt: 1 where the secret's line was touched, and 2 where the other one was. */
+/* Makes one attempt. Returns 1 if the secret's line was touched, plus 2 if the other line was. */
 static uint32_t attempt(run_function *run)
 {
     uint32_t secret = 2 + draw(LINES - 2), other = 2 + draw(LINES - 3), fast;
@@ -189,7 +195,7 @@ static uint32_t attempt(run_function *run)
     return fast >> 1 | (fast & 1) << 1;
 }
 
-/* How much more often the secret's line was touched than another one, of TRIALS. */
+/* How much more often the secret's line was touched than the other line, in TRIALS attempts. */
 static int shown(run_function *run)
 {
     int more = 0;
@@ -217,7 +223,8 @@ static const struct {
     {"load32, signed", CODE_LDX | CODE_MEMSX | CODE_W},
 };
 
-/* 0: hidden, 1: shown again and again, SKIPPED: the control shows nothing. */
+/* Returns 0 if the secret is hidden, 1 if it is shown again and again, SKIPPED if the control shows
+ * nothing. */
 static int probe(size_t load)
 {
     int control = 0, real = 0;

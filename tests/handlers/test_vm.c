@@ -1,5 +1,5 @@
-/* The interpreter: each instruction at its edges, each window at its ends, units and time counted,
- * calls, returns, atomics. */
+/* The interpreter: each instruction at its limits, each window at its ends, units and time, calls,
+ * returns, atomics. Thread: one. */
 #include <errno.h>
 #include <string.h>
 #include "tests/handlers/bench.h"
@@ -12,18 +12,17 @@ static struct bench *b;
 #define HIGH      UINT64_C(0xdeadbeef00000000)
 #define NEG(n)    (-(uint64_t)(n))
 
-/* ---- arithmetic and jumps ----------------------------------------------------------------------
- */
+/* ---- arithmetic and jumps -------------------------------------------------------------------- */
 
 struct row {
     unsigned opcode;
     int offset;
-    uint64_t a, b; /* register 3, and register 4 or imm */
+    uint64_t a, b; /* values of register 3, and of register 4 or imm */
     uint64_t result;
 };
 
-/* Register and imm forms share a row; where b has no imm of the same value the second is left out.
- */
+/* A row is tried with a register and with an immediate; without the latter where no immediate has
+ * the value of b. */
 static const struct row arithmetic[] = {
     {CODE_ALU64 | CODE_ADD, 0, UINT64_MAX, 1, 0},
     {CODE_ALU64 | CODE_ADD, 0, 5, NEG(7), NEG(2)},
@@ -87,7 +86,8 @@ static const struct row arithmetic[] = {
     {CODE_ALU | CODE_MOV, 0, HIGH, NEG(1), UINT32_MAX},
 };
 
-/* Instructions of one form only: `opcode` is whole, register 4 is b, and imm is `imm`. */
+/* Instructions that have only one of these forms: `opcode` is whole, register 4 is b, and the
+ * immediate is `imm`. */
 static const struct {
     struct row row;
     int imm;
@@ -116,7 +116,7 @@ static const struct {
     {{CODE_ALU64 | CODE_END, 0, UINT64_C(0x1122334455667788), 0, UINT64_C(0x8877665544332211)}, 64},
 };
 
-/* The result is whether the jump is taken. */
+/* Jumps: the result is 1 if the jump is taken. */
 static const struct row jumps[] = {
     {CODE_JMP | CODE_JEQ, 0, 5, 5, 1},
     {CODE_JMP | CODE_JEQ, 0, HIGH | 5, 5, 0},
@@ -193,7 +193,7 @@ static uint64_t jump(const struct row *row, unsigned opcode, int imm)
     return bench_run(b, code, COUNT(code));
 }
 
-/* Both forms of a row against its result. */
+/* Tries both forms of a row, and compares the results. */
 static void try_row(const struct row *row, uint64_t (*run)(const struct row *, unsigned, int))
 {
     uint64_t result = run(row, row->opcode | CODE_X, 0);
@@ -219,7 +219,7 @@ static void test_instructions(void)
                         special[i].row.result);
 }
 
-/* Both unconditional jumps, forwards and back. */
+/* Guards both unconditional jumps, forwards and back. */
 static void test_jumps_far(void)
 {
     static const struct handler_instruction forms[] = {
@@ -240,8 +240,7 @@ static void test_jumps_far(void)
     }
 }
 
-/* ---- memory -------------------------------------------------------------------------------------
- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static const struct {
     enum handler_window window;
@@ -258,7 +257,7 @@ static const struct {
     {HANDLER_CONSTANTS, 0, false},
 };
 
-/* One access at an address, written as base and offset of the instruction. */
+/* Makes one access at an address that is given as base and offset of the instruction. */
 static enum run_fault access_at(unsigned opcode, uint64_t base, int offset)
 {
     const struct handler_instruction load[] = {OP_NUMBER(3, base), op(opcode, 4, 3, offset, 0),
@@ -315,7 +314,8 @@ static void test_window_edges(void)
         }
 }
 
-/* Widths of loads and stores: what a store leaves alone, what a load clears or extends. */
+/* Guards the widths of loads and stores: which bytes a store leaves as they are, and which a load
+ * clears or extends. */
 static void test_widths(void)
 {
     static const struct {
@@ -352,14 +352,14 @@ static void test_widths(void)
     }
 }
 
-/* ---- atomics
- * ------------------------------------------------------------------------------------- */
+/* ---- atomics --------------------------------------------------------------------------------- */
 
 static void test_atomics(void)
 {
     static const struct {
         int imm;
-        uint64_t after32, after64, fetched; /* of 0xff00ff00ff00ff00 and 0x0ff0f00f00000003 */
+        /* Results for 0xff00ff00ff00ff00 and 0x0ff0f00f00000003. */
+        uint64_t after32, after64, fetched;
     } rows[] = {
         {CODE_ADD, 0xff00ff03, UINT64_C(0x0ef1ef0fff00ff03), 0},
         {CODE_OR, 0xff00ff03, UINT64_C(0xfff0ff0fff00ff03), 0},
@@ -445,8 +445,7 @@ static void test_atomic_faults(void)
     }
 }
 
-/* ---- entry, calls and returns
- * --------------------------------------------------------------------- */
+/* ---- entry, calls and returns ---------------------------------------------------------------- */
 
 static void test_entry(void)
 {
@@ -464,7 +463,8 @@ static void test_entry(void)
     }
 }
 
-/* A call keeps 6 to 9, gives the function a stack of its own, and leaves 0 to 5 as they are. */
+/* Guards that a call keeps registers 6 to 9, gives the function a stack of its own, and leaves 0 to
+ * 5 as the function has left them. */
 static void test_call(void)
 {
     const struct handler_instruction code[] = {
@@ -473,17 +473,17 @@ static void test_call(void)
         op_set(6, 6),
         op_set(9, 9),
         op(CODE_DO_CALL, 0, CODE_CALL_LOCAL, 0, 10),
-        op(CODE_ALU64 | CODE_MUL, 1, 0, 0, 10), /* 2, what the function left */
+        op(CODE_ALU64 | CODE_MUL, 1, 0, 0, 10), /* 2: the function has left it */
         op(CODE_ALU64 | CODE_ADD | CODE_X, 1, 6, 0, 0),
         op(CODE_ALU64 | CODE_ADD | CODE_X, 1, 9, 0, 0),
         op_move(0, 5), /* how much higher the function's stack was */
         op(CODE_ALU64 | CODE_SUB | CODE_X, 0, 8, 0, 0),
         op(CODE_ALU64 | CODE_MUL, 0, 0, 0, 1000),
         op(CODE_ALU64 | CODE_ADD | CODE_X, 0, 1, 0, 0),
-        op(CODE_ALU64 | CODE_SUB | CODE_X, 8, CODE_FRAME, 0, 0), /* 0: it is as before */
+        op(CODE_ALU64 | CODE_SUB | CODE_X, 8, CODE_FRAME, 0, 0), /* 0: the frame is as before */
         op(CODE_ALU64 | CODE_ADD | CODE_X, 0, 8, 0, 0),
         op(CODE_JMP | CODE_JA, 0, 0, 5, 0),
-        op_set(1, 2), /* the function */
+        op_set(1, 2), /* the function begins */
         op_set(6, 60),
         op_set(9, 90),
         op_move(5, CODE_FRAME),
@@ -495,14 +495,14 @@ static void test_call(void)
     CU_ASSERT_EQUAL(bench_run(b, code, COUNT(code)), 512000 + 20 + 6 + 9);
 }
 
-/* f(n): n == 0 ? 0 : f(n - 1); so deep that there are `depth` frames. */
+/* Calls a function that calls itself until there are `depth` frames. f(n): n == 0 ? 0 : f(n - 1) */
 static enum run_fault recurse(int depth)
 {
     const struct handler_instruction code[] = {
         op_set(1, depth - 2),
         op(CODE_DO_CALL, 0, CODE_CALL_LOCAL, 0, 1),
         op(CODE_JMP | CODE_JA, 0, 0, 4, 0),
-        op(CODE_JMP | CODE_JEQ, 1, 0, 2, 0), /* f */
+        op(CODE_JMP | CODE_JEQ, 1, 0, 2, 0), /* the function f */
         op(CODE_ALU64 | CODE_SUB, 1, 0, 0, 1),
         op(CODE_DO_CALL, 0, CODE_CALL_LOCAL, 0, -3),
         op_exit(),
@@ -547,7 +547,7 @@ static void test_returns(void)
         }
 }
 
-/* AGAIN is for handlers to which a helper has said -EAGAIN. */
+/* Guards that only a handler to which a helper has returned -EAGAIN may return AGAIN. */
 static void test_again(void)
 {
     const struct handler_instruction code[] = {op_helper(HELPER_EVENT), op_set(0, HANDLER_AGAIN),
@@ -566,10 +566,9 @@ static void test_again(void)
     CU_ASSERT_EQUAL(b->run.fault, RUN_BAD_RETURN);
 }
 
-/* ---- units and time
- * ------------------------------------------------------------------------------- */
+/* ---- units and time -------------------------------------------------------------------------- */
 
-/* A loop of `rounds`: 2 + 3 * rounds + 1 instructions. */
+/* Runs a loop of so many rounds: 2 + 3 * rounds + 1 instructions. */
 static void run_loop(int rounds, uint64_t units)
 {
     const struct handler_instruction code[] = {op_set(3, rounds),
@@ -584,7 +583,8 @@ static void run_loop(int rounds, uint64_t units)
     bench_run_image(b, HANDLER_PAYLOAD);
 }
 
-/* The count is exact, and the instruction that is one too much is not executed. */
+/* Guards that units are counted exactly, and that the first instruction without a unit is not
+ * executed. */
 static void test_units(void)
 {
     static const int rounds[] = {1, 2, 77, 78, 79, 80, 81, 500, 5000};
@@ -605,7 +605,7 @@ static void test_units(void)
     }
 }
 
-/* Straight on: a program without a jump is stopped in the middle too. */
+/* Guards that a program without a jump is stopped in its middle too. */
 static void test_units_of_straight_code(void)
 {
     struct handler_instruction code[1000];
@@ -641,7 +641,7 @@ static void test_units_of_halves_and_calls(void)
     bench_run_image(b, HANDLER_PAYLOAD);
     CU_ASSERT_EQUAL(b->run.fault, RUN_NO_FAULT);
     CU_ASSERT_EQUAL(b->run.used, RUN_BEGIN + 7);
-    /* A number of two units where there is one. */
+    /* An instruction of two units does not run where one unit is left. */
     b->run.units = RUN_BEGIN + 1;
     bench_run_image(b, HANDLER_PAYLOAD);
     CU_ASSERT_EQUAL(b->run.fault, RUN_OUT_OF_UNITS);
@@ -651,7 +651,7 @@ static void test_units_of_halves_and_calls(void)
     CU_ASSERT_EQUAL(b->run.fault, RUN_OUT_OF_UNITS);
 }
 
-/* The clock is looked at every 256 units, in loops and straight on. */
+/* Guards that the clock is looked at every 256 units, in loops and in straight code. */
 static void test_time(void)
 {
     struct handler_instruction code[HANDLER_INSTRUCTIONS_MAX];
@@ -681,8 +681,8 @@ static uint64_t switches_look(void *self)
     return at->switches += at->switches_tick;
 }
 
-/* A run that is left alone has its time as often again as its host allows; one whose thread is
- * switched out continues. */
+/* Guards that a run whose thread stays on its processor gets its time only as often again as the
+ * host allows, and that a run whose thread is switched out continues. */
 static void test_switched_out(void)
 {
     bench_reset(b);

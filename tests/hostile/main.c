@@ -1,12 +1,13 @@
 /*
- * Hostile clients beside honest ones: processes that attach properly and then write anything
- * anywhere they can, and strangers at the socket, while ranks on two nodes and two on one node
- * exchange data of which each byte, event and order is checked. Afterwards the daemons run, hold
- * what they held before, have given a reason for each client that they ended, and end in order.
+ * Hostile clients beside honest ones: processes attach properly and then write anything anywhere
+ * they can, and strangers connect to the socket. Meanwhile honest ranks, two on different nodes and
+ * two on one node, exchange data, and check each byte and event and their order. Afterwards the
+ * daemons must still run, hold what they held before, have given a reason for each client that they
+ * ended, and end in order.
  *
  *     hostile [--mutations N] [--seed S] PWCD PWCCTL
  *
- * The same seed makes the same choices; when they happen is the machine's affair.
+ * A seed always leads to the same choices, but not to the same timing.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -35,16 +36,16 @@
 #define END_MS      60000
 #define LOG_MAX     (1u << 20)
 #define GROWTH_KB                                                                                  \
-    65536 /* how much a daemon may grow: memory that it had not touched before, and keeps */
+    65536 /* how much a daemon may grow, by memory that it uses for the first time and keeps */
 
-/* The processes that are started, and their nodes. Raw sessions of one job on two nodes put to each
- * other, too. */
+/* The hostile processes, and their nodes. The two raw sessions of one job, on two nodes, also put
+ * to each other. */
 static const struct {
     const char *name;
     int (*run)(const struct hostile *h);
     const char *job;
     uint32_t node, rank, size;
-    uint32_t share; /* percent of the mutations; 0: until the others are done */
+    uint32_t share; /* percent of all mutations; 0: runs until the others are done */
 } roles[PROCESSES] = {
     {"session on node 0", hostile_session, "raw", 0, 0, 2, 35},
     {"session on node 1", hostile_session, "raw", 1, 1, 2, 35},
@@ -60,11 +61,11 @@ struct run {
     struct board *board;
     struct tally *tallies;
     struct hostile hostile[PROCESSES];
-    pid_t pids[PROCESSES]; /* 0: has ended */
+    pid_t pids[PROCESSES]; /* 0: the process has ended */
     struct holdings before[NODES];
-    int64_t resident_kb[NODES]; /* when half was done */
+    int64_t resident_kb[NODES]; /* resident memory when half of the mutations were done */
     const char *pwcctl;
-    int log; /* of the daemons */
+    int log; /* descriptor of the daemons' log */
     uint64_t mutations, seed;
     bool failed;
 };
@@ -80,7 +81,7 @@ static bool check(struct run *r, bool well, const char *what)
 
 /* ---- start ----------------------------------------------------------------------------------- */
 
-/* The daemons' standard error goes to memory, to be read when they have ended. */
+/* The daemons write their standard error into memory, which is read when they have ended. */
 static int open_cluster(struct run *r, const char *pwcd)
 {
     static const char *const more[] = {"--peer-deadline-ms", "5000", NULL};
@@ -123,7 +124,7 @@ static void begin(struct run *r, uint32_t i)
     _exit(roles[i].run(h));
 }
 
-/* The hostile processes are forked before there is a client or a thread to inherit. */
+/* Forks the hostile processes first, so that they inherit no client and no thread. */
 static int start(struct run *r, const char *pwcd)
 {
     size_t bytes = sizeof(*r->board) + PROCESSES * sizeof(*r->tallies);
@@ -152,7 +153,7 @@ static int start(struct run *r, const char *pwcd)
 
 /* ---- while they run -------------------------------------------------------------------------- */
 
-/* Returns whether this process has ended; a signal or a status other than 0 is a failure. */
+/* Returns whether this process has ended. A signal, or a status other than 0, is a failure. */
 static bool has_ended(struct run *r, uint32_t i)
 {
     int status;
@@ -230,7 +231,7 @@ static void check_growth(struct run *r)
 
         printf("daemon %u: %lld KiB resident, were %lld at half\n", i, (long long)now,
                (long long)r->resident_kb[i]);
-#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer keeps what was freed */
+#ifndef __SANITIZE_ADDRESS__ /* AddressSanitizer keeps freed memory */
         check(r, now - r->resident_kb[i] < GROWTH_KB, "a daemon has grown");
 #endif
     }
@@ -238,7 +239,8 @@ static void check_growth(struct run *r)
 
 static const char reason_of_last[] = "submission ring: tail or record size out of range";
 
-/* pwcctl shows which client was ended, and why: here a last one, which moves a tail too far. */
+/* Checks that pwcctl shows which client was ended, and why, for one last client, which moves a tail
+ * too far. */
 static void check_shown(struct run *r)
 {
     for (uint32_t i = 0; i < NODES; i++) {
@@ -260,7 +262,7 @@ static void check_shown(struct run *r)
     }
 }
 
-/* Whether a hostile client was given the reason that this line ends with. */
+/* Whether this line ends with a reason that a hostile client was given. */
 static bool reason_is_known(const struct run *r, const char *line)
 {
     for (uint32_t i = 0; i < PROCESSES; i++)
@@ -270,13 +272,14 @@ static bool reason_is_known(const struct run *r, const char *line)
     return strstr(line, reason_of_last);
 }
 
-/* The log limits its lines, so some reasons are missing. But each client that was ended has a line,
- * or is counted among the lines that were left out, and there are lines with reasons. */
+/* Checks the log. Its lines are limited, so some reasons are missing; but each client that was
+ * ended has a line, or is counted among the lines that were left out, and some lines have
+ * reasons. */
 static void check_log(struct run *r)
 {
     static const char left_out[] = " more lines about clients were left out";
     char *text = calloc(1, LOG_MAX), *rest = text, *line;
-    uint64_t ended = NODES, lines = 0, known = 0, more = 0; /* the last client of each node */
+    uint64_t ended = NODES, lines = 0, known = 0, more = 0; /* one last client of each node */
 
     for (uint32_t i = 0; i < PROCESSES; i++)
         ended += atomic_load(&r->tallies[i].quarantined);

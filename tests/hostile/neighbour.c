@@ -1,7 +1,7 @@
 /*
- * A hostile client with the library (hostile.h): it writes anything into all that it shares, with
- * the daemon and with a neighbour, and calls the library in between. So the library, too, reads
- * words that make no sense, as if its daemon were hostile.
+ * A hostile client with the library (hostile.h): it writes anything into all memory that it shares
+ * with the daemon and with a neighbour, and calls the library in between. So the library also reads
+ * senseless words, as if its daemon were hostile.
  *
  * Thread: its process's.
  */
@@ -17,7 +17,7 @@
 
 #define REGION_BYTES (1u << 16)
 #define SHARED_MAX   16u
-#define WORDS        64u /* between two calls */
+#define WORDS        64u /* words that are written between two calls */
 #define TURNS        400u
 #define TRIES        2000
 #define WAIT_MS      1
@@ -42,7 +42,7 @@ static bool done(const struct attacker *a)
            tally_sum(a->hostile->tally) >= a->hostile->mutations;
 }
 
-/* Parses a line of /proc/self/maps: a mapping that we may write and others read. */
+/* Parses a line of /proc/self/maps, and notes the mapping if it is shared and writable. */
 static void take_mapping(struct attacker *a, const char *line)
 {
     unsigned long start, end;
@@ -71,7 +71,7 @@ static bool find_shared(struct attacker *a)
     return a->shared_count > 0;
 }
 
-/* Publishes the key of our region; the neighbour binds each new key. */
+/* Publishes the key of our region on the board; the neighbour binds each new key. */
 static void show_key(const struct attacker *a)
 {
     struct board *board = a->hostile->board;
@@ -109,8 +109,8 @@ static bool attach(struct attacker *a)
     return false;
 }
 
-/* Also writes what looks right where lines of a pair stand: small sequences, kinds, lengths of ids.
- */
+/* Chooses a word; for the lines of a pair often one that looks right: small sequences, kinds,
+ * lengths of ids. */
 static uint64_t word_for(struct attacker *a, const struct shared *s, uint64_t at, uint64_t right)
 {
     struct values *v = &a->values;
@@ -121,8 +121,8 @@ static uint64_t word_for(struct attacker *a, const struct shared *s, uint64_t at
     return values_wrong(v, right);
 }
 
-/* Words of the header are written more often than their share, and mostly put back, or else the
- * session would end at once. */
+/* Writes words. Words of the header are written more often than their share, and mostly restored,
+ * because otherwise the session would end at once. */
 static void scribble(struct attacker *a)
 {
     struct values *v = &a->values;
@@ -139,7 +139,7 @@ static void scribble(struct attacker *a)
     tally_count(a->hostile->tally, s->target, WORDS);
 }
 
-/* Makes one call of the library. Negative: its session is of no use any more. */
+/* Makes one call of the library. Negative: the session cannot be used any more. */
 static int call(struct attacker *a)
 {
     struct rank *r = &a->rank;

@@ -1,5 +1,5 @@
 /*
- * Submissions that are right except for a few fields.
+ * Makes submissions that are right except for a few fields.
  *
  * Thread: the caller's.
  */
@@ -19,14 +19,14 @@ struct bytes {
 
 /* The objects that a record may name. */
 struct given {
-    uint32_t remotes[2]; /* that the daemon gave */
+    uint32_t remotes[2]; /* handles that the daemon gave */
     uint32_t segment;
-    uint32_t token; /* of a request to be answered */
+    uint32_t token; /* token of a request that may be replied to */
 };
 
-/* Makes a right record of any kind; a reply where `answer` is set. */
+/* Makes a right record of a random kind; with `answer` a reply. */
 void record_make(struct bytes *out, struct values *v, const struct given *g, bool answer);
-/* Spoils one to three of the record's fields. Returns how many. */
+/* Spoils one to three of the record's fields. Returns their number. */
 uint32_t record_spoil(struct bytes *b, struct values *v);
 
 #endif

@@ -10,21 +10,21 @@
 #include "tests/hostile/records.h"
 #include "tests/hostile/values.h"
 
-#define RECORDS   48u  /* a session, before it races */
-#define RACES     32u  /* rounds */
-#define RACE      256u /* words a round */
+#define RECORDS   48u  /* records of a session, before attack_race */
+#define RACES     32u  /* rounds of attack_race */
+#define RACE      256u /* words in each round */
 #define TRIES     2000
-#define PATIENCE  40 /* turns without room */
+#define PATIENCE  40 /* attempts to submit without room */
 #define GOOD_PUTS 16u
-#define NEAR      2048u /* bytes behind the tail */
+#define NEAR      2048u /* bytes after the tail */
 
 struct attacker {
     const struct hostile *hostile;
-    struct daemon at; /* only its socket */
+    struct daemon at; /* only the socket is used */
     struct values values;
     struct raw_session s;
     struct given given;
-    bool stuck; /* the daemon takes its submissions no more */
+    bool stuck; /* the daemon takes no more submissions */
 };
 
 static bool done(const struct attacker *a)
@@ -38,8 +38,8 @@ static bool live(const struct attacker *a)
     return atomic_load(&a->s.shared->state) == SESSION_LIVE;
 }
 
-/* The daemon refuses while another hostile client holds all connections, or while our rank is being
- * freed. */
+/* Opens a session; tries again, because the daemon refuses while another hostile client holds all
+ * connections, or while our rank is being freed. */
 static bool open_session(struct attacker *a)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -64,7 +64,7 @@ static bool open_session(struct attacker *a)
     return false;
 }
 
-/* The daemon gives the reason; a client that hangs up on its own gets none. */
+/* Closes the session, and counts the reason that the daemon gave, if it has ended the session. */
 static bool close_session(struct attacker *a)
 {
     struct answer last;
@@ -83,7 +83,7 @@ static bool close_session(struct attacker *a)
     return well;
 }
 
-/* Consumes all that is there, as the library would. */
+/* Consumes all events, as the library would. */
 static void consume(struct raw_session *s)
 {
     struct ring_control *const rings[] = {&s->shared->local, &s->shared->remote,
@@ -133,8 +133,8 @@ static void attack_records(struct attacker *a)
     }
 }
 
-/* Changes words of the header and puts each back, so that others are tried before the session ends.
- */
+/* Changes words of the header, and restores each, so that more words are tried before the session
+ * ends. */
 static void attack_header(struct attacker *a)
 {
     _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)a->s.shared;
@@ -146,7 +146,7 @@ static void attack_header(struct attacker *a)
         struct submit_record put = raw_put(&a->s);
 
         if (at == offsetof(struct session_shared, state) / 8)
-            continue; /* how we see that it is over */
+            continue; /* shows us that the session is over */
         if (!has_room(a, put.size))
             return;
         atomic_store(&words[at], values_wrong(&a->values, right));
@@ -170,7 +170,7 @@ static void submit_good(struct attacker *a)
     }
 }
 
-/* Writes where the daemon reads soon, or anywhere. */
+/* A word that the daemon will read soon, or any word. */
 static volatile uint64_t *word_at(struct attacker *a, uint64_t choice)
 {
     uint64_t at = choice >> 8;
@@ -182,7 +182,7 @@ static volatile uint64_t *word_at(struct attacker *a, uint64_t choice)
     return &((volatile uint64_t *)(void *)a->s.submit)[at % (RAW_RING / 8)];
 }
 
-/* Changes any word of rings and segment while the daemon reads what was right. */
+/* Changes any words of rings and segment while the daemon reads right records. */
 static void attack_race(struct attacker *a)
 {
     for (uint32_t round = 0; round < RACES && live(a) && !done(a); round++) {

@@ -1,6 +1,6 @@
 /*
- * A hostile process that talks to the socket (hostile.h): strangers and ranks of a job, whose
- * frames are wrong, short, endless and slow, and who bring descriptors or many connections.
+ * A hostile process at the daemon's socket (hostile.h): it plays strangers and ranks of a job that
+ * send wrong, short, endless and slow frames, descriptors, and open many connections.
  *
  * Thread: its process's.
  */
@@ -18,7 +18,7 @@
 #include "tests/hostile/values.h"
 #include "daemon/control/clients/message.h"
 
-#define STORM       64u /* connections at once: more than strangers of a user may have */
+#define STORM       64u /* connections at once: more than a user's strangers may have */
 #define SLOW        8u  /* half frames that are held open */
 #define SCM_MOST    250u
 #define BODY_MAX    512u
@@ -39,8 +39,7 @@ static void count(struct attacker *a, uint64_t frames)
     tally_count(a->hostile->tally, TARGET_SOCKET, frames);
 }
 
-/* Connects. Sends on this socket wait for a short time only, because the daemon may have hung up or
- * may not read. */
+/* Connects. A send on the socket waits only for a short time, because the daemon may not read. */
 static int dial(const struct attacker *a)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -94,7 +93,7 @@ static bool say_hello(struct attacker *a, int s)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* Writes any request, with fields that are small or wrong. Returns its length in bytes. */
+/* Makes a random request, with small or wrong values in its fields. Returns its length in bytes. */
 static size_t make_request(struct attacker *a, uint8_t body[BODY_MAX])
 {
     struct values *v = &a->values;
@@ -181,8 +180,8 @@ static size_t make_request(struct attacker *a, uint8_t body[BODY_MAX])
     return size <= BODY_MAX ? pwc__client_request__pack(&r, body) : 0;
 }
 
-/* Sends requests of a rank or a stranger: right ones with wrong fields, some cut short or with
- * bytes changed. */
+/* Sends requests as a rank or as a stranger: with wrong fields, and some cut short or with changed
+ * bytes. */
 static void send_requests(struct attacker *a)
 {
     int s = dial(a);
@@ -200,7 +199,7 @@ static void send_requests(struct attacker *a)
         announced = values_below(&a->values, 64) ? size : values_wrong(&a->values, size);
         open = put_frame(s, (uint32_t)announced, body, size);
         count(a, 1);
-        while (recv(s, replies, sizeof(replies), MSG_DONTWAIT) > 0) /* descriptors are dropped */
+        while (recv(s, replies, sizeof(replies), MSG_DONTWAIT) > 0) /* also drops descriptors */
             ;
     }
     if (s >= 0)
@@ -227,8 +226,8 @@ static void send_lengths(struct attacker *a)
     close(s);
 }
 
-/* Sends a frame as long as may be, again and again, whose bytes are no request; or one without end.
- */
+/* Sends frames of the greatest length, whose bytes are no request, again and again; or one without
+ * end. */
 static void send_endless(struct attacker *a)
 {
     static uint8_t bytes[16384];
@@ -243,8 +242,8 @@ static void send_endless(struct attacker *a)
     close(s);
 }
 
-/* Sends half a frame, then a byte each time its turn comes, and drops the connection in the next
- * lap. */
+/* Goes to the next of the slow connections: opens it with half a frame, sends one byte more, or
+ * closes it. */
 static void send_slowly(struct attacker *a)
 {
     int *s = &a->slow[a->next_slow++ % SLOW];
@@ -294,14 +293,14 @@ static void send_descriptors(struct attacker *a)
     if (values_below(&a->values, 2))
         (void)say_hello(a, s);
     for (uint32_t i = 0; i < n; i++)
-        itself[i] = s; /* a cycle */
+        itself[i] = s; /* the socket is sent over itself: a cycle */
     message_attach(&message, control, itself, n);
     (void)sendmsg(s, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     count(a, 1);
     close(s);
 }
 
-/* Opens many connections at once, some of which send Hello, and closes all without a word. */
+/* Opens many connections at once, sends Hello on some, and closes all. */
 static void storm(struct attacker *a)
 {
     int open[STORM];
@@ -330,7 +329,7 @@ int hostile_sockets(const struct hostile *h)
         a.slow[i] = -1;
     while (!atomic_load(&h->board->stop)) {
         attacks[values_below(&a.values, sizeof(attacks) / sizeof(attacks[0]))](&a);
-        nanosleep(&pause, NULL); /* others attach as well */
+        nanosleep(&pause, NULL); /* so that other clients can attach, too */
     }
     for (uint32_t i = 0; i < SLOW; i++)
         if (a.slow[i] >= 0)

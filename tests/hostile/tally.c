@@ -1,4 +1,4 @@
-/* Counts (tally.h). Thread: the tally's writer. */
+/* Counts mutations, sessions and reasons (tally.h). Thread: the tally's writer. */
 #include "tests/hostile/tally.h"
 
 #include <stdio.h>

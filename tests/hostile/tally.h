@@ -1,9 +1,9 @@
 /*
- * Counts of the deeds of hostile processes so far, in memory that they share with the test: how
- * many words they have written, how often they attached, and the reasons that the daemon gave for
- * ending them.
+ * Counts of what hostile processes have done so far, in memory that they share with the test: how
+ * many words they have written, how often they have attached, and the reasons that the daemon gave
+ * for ending them.
  *
- * Thread: each tally has one writer, its process; the test reads.
+ * Thread: each tally has one writer, its process; the test only reads.
  */
 #ifndef PWC_TESTS_HOSTILE_TALLY_H
 #define PWC_TESTS_HOSTILE_TALLY_H
@@ -16,7 +16,7 @@
 #define TALLY_REASONS    32u
 #define TALLY_REASON_MAX 120u
 
-/* The kind of thing that a mutation changes. */
+/* What a mutation changes. */
 enum target {
     TARGET_RECORD, /* a field of a record that is then submitted */
     TARGET_HEADER, /* a word of the session's header: indices, bells, sizes, handlers */
@@ -28,8 +28,8 @@ enum target {
 
 struct tally {
     _Atomic uint64_t mutations[TARGETS];
-    _Atomic uint64_t attached;    /* sessions */
-    _Atomic uint64_t quarantined; /* of these, ended by the daemon */
+    _Atomic uint64_t attached;    /* number of sessions */
+    _Atomic uint64_t quarantined; /* sessions that the daemon has ended */
     struct {
         char text[TALLY_REASON_MAX];
         uint64_t count;
@@ -41,14 +41,14 @@ struct board {
     _Atomic bool go, stop;
     struct pwc_key victim; /* the key of the victim's region; written before `go` */
     struct {
-        _Atomic uint32_t version; /* odd: being written */
+        _Atomic uint32_t version; /* odd while the key is being written */
         struct pwc_key key;
     } hostile; /* the key of a region of the hostile neighbour */
 };
 
 void tally_count(struct tally *t, enum target target, uint64_t more);
 uint64_t tally_sum(const struct tally *t);
-/* Counts a session that the daemon has ended, by its reason. */
+/* Counts a session that the daemon has ended, with the reason. */
 void tally_reason(struct tally *t, const char *text);
 const char *target_name(enum target target);
 

@@ -1,4 +1,4 @@
-/* Makes numbers up (values.h). Thread: each owner's own. */
+/* Chooses random numbers (values.h). Thread: the owner's. */
 #include "tests/hostile/values.h"
 
 #include "tests/lib/raw/session.h"

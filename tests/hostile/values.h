@@ -1,8 +1,8 @@
 /*
- * Numbers that a hostile client writes: from a list of boundaries, near to what is right, or any.
- * The same seed gives the same numbers.
+ * Random numbers that a hostile client writes: boundaries from a list, numbers near the right one,
+ * or any. A seed always gives the same numbers.
  *
- * Thread: each owner's own.
+ * Thread: the owner's.
  */
 #ifndef PWC_TESTS_HOSTILE_VALUES_H
 #define PWC_TESTS_HOSTILE_VALUES_H
@@ -17,7 +17,7 @@ void values_init(struct values *v, uint64_t seed);
 uint64_t values_any(struct values *v);
 /* Returns a number below `bound`, which is not 0. */
 uint64_t values_below(struct values *v, uint64_t bound);
-/* Returns what to write in a place where `right` would be right. */
+/* Returns a number to write where `right` would be right. */
 uint64_t values_wrong(struct values *v, uint64_t right);
 
 #endif

@@ -1,4 +1,4 @@
-/* A neighbour that behaves (victim.h). Thread: its own. */
+/* The honest neighbour of victim.h. Thread: its own. */
 #include "tests/hostile/victim.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 #define REGION_BYTES (1u << 16)
 #define SIZE         8192u
 #define REST_US      200
-#define MINE         UINT64_C(0x6d696e65) /* marks our own puts' ids: a liar has to guess */
+#define MINE         UINT64_C(0x6d696e65) /* marks the ids of our own puts: hard to guess */
 
-/* The neighbour has a new region: binding it must end, whatever the result. */
+/* Binds the neighbour's new region: the call must return, with any result. */
 static void follow(struct victim *v, uint32_t *version, pwc_remote **other)
 {
     uint32_t now = atomic_load(&v->board->hostile.version);
@@ -26,8 +26,8 @@ static void follow(struct victim *v, uint32_t *version, pwc_remote **other)
         *other = NULL;
 }
 
-/* Puts to our own region, by the path that the library takes: the data comes back once, with all
- * bytes. */
+/* Puts to our own region through the library: the event must come once, and all bytes must be
+ * right. */
 static bool round_trip(struct victim *v)
 {
     uint8_t *target = pwc_region_addr(v->own), *source = target + REGION_BYTES / 2;
@@ -69,7 +69,7 @@ static void *run(void *argument)
             v->events++;
         v->failed = !round_trip(v);
         v->rounds += !v->failed;
-        usleep(REST_US); /* others have work to do */
+        usleep(REST_US); /* leaves the processor to others */
     }
     return NULL;
 }

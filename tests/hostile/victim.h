@@ -1,6 +1,6 @@
 /*
- * The well-behaved neighbour of a hostile client: one rank of its job, which puts to it, reads
- * the events that come from it, and checks that what it puts to itself comes back whole.
+ * The honest neighbour of a hostile client: a rank of the same job, which puts to the hostile
+ * client, reads the events that this causes, and checks that its puts to itself arrive whole.
  *
  * Thread: one of its own, from start to stop.
  */
@@ -13,20 +13,20 @@
 #include "tests/lib/rank.h"
 
 struct victim {
-    struct rank rank;    /* its own region, which the other's key names */
-    pwc_region *own;     /* nobody else knows its key */
-    pwc_remote *to_self; /* that region */
+    struct rank rank;    /* with a region whose key the hostile client gets */
+    pwc_region *own;     /* a region whose key no other rank knows */
+    pwc_remote *to_self; /* remote of `own` */
     struct board *board;
     pthread_t thread;
-    uint64_t rounds; /* that went well */
-    uint64_t events; /* that the other wrote */
+    uint64_t rounds; /* rounds that succeeded */
+    uint64_t events; /* events that the hostile client has caused */
     bool failed;
 };
 
-/* Attaches as rank 0 of 2, and publishes its key on the board. */
+/* Attaches as rank 0 of 2, and publishes the key of its region on the board. */
 int victim_start(struct victim *v, const struct cluster_node *node, const char *job,
                  struct board *board);
-/* Ends the victim; the board must say stop before. Returns whether all went well. */
+/* Ends the victim, after the board's `stop` was set. Returns whether all went well. */
 bool victim_stop(struct victim *v);
 
 #endif

@@ -1,4 +1,4 @@
-/* Checked traffic of two ranks (bystanders.h). Thread: their own. */
+/* Checked traffic of two ranks (bystanders.h). Thread: one of its own. */
 #include "tests/lib/bystanders.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@ static bool event_is(const struct rank *r, int kind, uint64_t id, size_t bytes)
     return false;
 }
 
-/* The source stands in the upper half of a region, the target in the lower. */
+/* Makes a put from the upper half of one region to the lower half of the other, and checks event
+ * and bytes. */
 static bool round_of(struct bystanders *b, uint64_t number)
 {
     static const size_t lengths[] = {8, 4096, 4097, 65536, REGION_BYTES / 2, 0};
@@ -83,7 +84,7 @@ bool bystanders_go_on(const struct bystanders *b, uint64_t rounds)
     const struct timespec pause = {.tv_nsec = 1000000};
     uint64_t until = b->rounds + rounds;
 
-    /* The thread fails on its own when it gets stuck. */
+    /* The thread sets `failed` by itself when nothing moves any more. */
     while (!b->failed && b->rounds < until)
         nanosleep(&pause, NULL);
     return !b->failed;

@@ -1,6 +1,6 @@
 /*
  * Two ranks on two nodes that put to each other in turn, check every event and byte, and must not
- * notice what happens to others.
+ * be affected by what happens to other clients.
  *
  * Thread: one of their own, from start to stop.
  */
@@ -18,7 +18,7 @@ struct bystanders {
     struct rank ranks[2];
     pthread_t thread;
     bool runs;
-    _Atomic uint64_t rounds; /* that went well */
+    _Atomic uint64_t rounds; /* rounds that went well */
     _Atomic bool stop;
     _Atomic bool failed; /* the failure was printed on standard error */
 };

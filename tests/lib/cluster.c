@@ -62,7 +62,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path);
 }
 
-/* Finds free ports of an address that nobody else uses, for all of 127/8 is loopback. Each probe
+/* Finds free ports at an address that no other process uses; all of 127/8 is loopback. Each probe
  * stays bound until all ports are known. */
 static int choose_ports(struct cluster *cluster)
 {
@@ -146,7 +146,7 @@ static int start(struct cluster *cluster, unsigned number, int *ready)
     return 0;
 }
 
-/* Takes ownership of the descriptor. */
+/* Takes ownership of `ready`. */
 static int await_ready(struct cluster *cluster, unsigned number, int ready)
 {
     int rc = 0;
@@ -212,7 +212,8 @@ int cluster_open(struct cluster *cluster, const struct cluster_options *options)
     return rc;
 }
 
-/* Removes what the shm provider of a killed process has left: its endpoint's name has the pid. */
+/* Removes what the shm provider of a killed process has left: the name of its endpoint has the pid.
+ */
 static void remove_shared_memory(pid_t pid)
 {
     char stem[32];

@@ -1,8 +1,8 @@
 /*
  * A few daemons on this machine, each a node of its own, for tests that look at them from outside.
  *
- * The daemons use a loopback address of this process alone, in a folder of their own with the
- * sockets and the secret, and die with the process. PWC_TEST_LOG sets their level of logging.
+ * The daemons use a loopback address that only this process uses, and a folder of their own with
+ * the sockets and the secret. They die with the process. PWC_TEST_LOG sets their level of logging.
  *
  * Thread: the one that opened it (a daemon dies with the thread that started it).
  */
@@ -20,13 +20,13 @@ struct cluster_options {
     const char *provider;     /* NULL: the daemon's choice */
     const char *protocol;     /* NULL: the daemon's default */
     const char *const *more;  /* further arguments, NULL-terminated; NULL: none */
-    const char *const *given; /* as `more`, and after it */
-    const char *const *one_more[CLUSTER_NODES_MAX]; /* of one node, as `more` */
+    const char *const *given; /* further arguments after those of `more` */
+    const char *const *one_more[CLUSTER_NODES_MAX]; /* further arguments for one node, as `more` */
     unsigned nodes;
 };
 
 struct cluster_node {
-    pid_t pid;  /* 0: does not run */
+    pid_t pid;  /* 0: the daemon does not run */
     int status; /* as wait(2) returned it for the last daemon that ran */
     unsigned port;
     char socket[108];
@@ -38,40 +38,40 @@ struct cluster {
     char folder[64];
     char secret[80];
     char host[16];
-    char list[128]; /* of the nodes */
+    char list[128]; /* the list of nodes */
     char failure[200];
 };
 
 /* Takes a test program's command line, "PWCD PROVIDER [NODES] [--KEY VALUE]...", into `options`.
- * Without NODES `nodes` stays as it is. Returns false if the line has another form, and prints the
- * usage. */
+ * Without NODES, `nodes` stays as it is. If the line has another form, prints the usage and returns
+ * false. */
 bool cluster_arguments(struct cluster_options *options, int argc, char **argv);
 
-/* Starts all daemons and waits until they serve. 0, or a negative errno with an explanation in
- * cluster->failure. */
+/* Starts all daemons and waits until they serve. Returns 0, or a negative errno with an explanation
+ * in cluster->failure. */
 int cluster_open(struct cluster *cluster, const struct cluster_options *options);
 
-/* Ends the daemons in order and removes the folder. 0, or -EIO with an explanation in
+/* Ends the daemons in order and removes the folder. Returns 0, or -EIO with an explanation in
  * cluster->failure when one of them did not end well. */
 int cluster_close(struct cluster *cluster);
 
-/* Computes what main returns: closes the cluster and prints what has failed; `status`, or 1 if it
- * did not end well. */
+/* Closes the cluster, prints what has failed, and returns what main is to return: `status`, or 1 if
+ * the cluster did not end well. */
 int cluster_end(struct cluster *cluster, int status);
 
-/* Sends SIGKILL and waits for the end. */
+/* Sends SIGKILL to the daemon and waits for its end. */
 void cluster_kill(struct cluster *cluster, unsigned node);
 /* Starts a killed daemon again, in its old place. */
 int cluster_restart(struct cluster *cluster, unsigned node);
 
 /* With --keep among its arguments: returns the daemon that the keeper has started, or 0. */
 pid_t cluster_kept(const struct cluster *cluster, unsigned node);
-/* Waits, for a minute at most, until the keeper has another daemon than this one, which it returns;
- * or 0. */
+/* Waits, for a minute at most, until the keeper has a daemon other than `before`. Returns it, or 0.
+ */
 pid_t cluster_next(const struct cluster *cluster, unsigned node, pid_t before);
 
-/* Returns whether every daemon that was started and not killed still runs; if not, an explanation
- * stands in cluster->failure. */
+/* Returns whether every daemon that was started and not killed still runs; otherwise
+ * cluster->failure says which one has ended. */
 bool cluster_runs(struct cluster *cluster);
 
 #endif

@@ -1,4 +1,5 @@
-/* Runs programs under a deadline, and reads their pipes (command.h). Thread: one a command. */
+/* Runs programs under a deadline, and reads their pipes (command.h). Thread: one for each command.
+ */
 #include "tests/lib/command.h"
 #include <errno.h>
 #include <poll.h>
@@ -30,7 +31,7 @@ struct command *command_start(const char *const *argv, const char *setting)
     return command;
 }
 
-/* Appends what can be read; closes the stream at its end. */
+/* Appends what can be read from a stream; closes it at its end. */
 static void take(int *from, char *text)
 {
     size_t used = strlen(text);
@@ -45,7 +46,7 @@ static void take(int *from, char *text)
     *from = -1;
 }
 
-/* Returns false when both streams are closed, or at the deadline. */
+/* Reads from both streams. Returns false when both are closed, or at the deadline. */
 static bool take_some(struct command *command, int64_t deadline)
 {
     struct pollfd polled[2] = {{.fd = command->out, .events = POLLIN},

@@ -1,6 +1,4 @@
-/*
- * Runs a program to its end, and keeps what it prints. Thread: one a command.
- */
+/* Runs a program to its end, and keeps what it prints. Thread: one for each command. */
 #ifndef PWC_TESTS_LIB_COMMAND_H
 #define PWC_TESTS_LIB_COMMAND_H
 
@@ -11,8 +9,8 @@
 
 struct command {
     pid_t pid;
-    int out, err; /* reading ends; -1: closed */
-    int status;   /* as a shell has it in $?; -1 when it had to be killed at its deadline */
+    int out, err; /* reading ends of its streams; -1: closed */
+    int status;   /* as in a shell's $?; -1 when the program was killed at its deadline */
     char out_text[COMMAND_TEXT_MAX];
     char err_text[COMMAND_TEXT_MAX];
 };
@@ -22,7 +20,7 @@ struct command *command_start(const char *const *argv, const char *setting);
 /* Reads until `text` has arrived on stdout. Returns false if the program ended, or after the
  * deadline. */
 bool command_await(struct command *command, const char *text);
-/* Waits for its end; kills it after the deadline. Returns its status. */
+/* Waits for the program's end; kills it after the deadline. Returns its status. */
 int command_finish(struct command *command);
 void command_free(struct command *command);
 

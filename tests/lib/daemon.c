@@ -1,4 +1,4 @@
-/* Owns the child process and the raw connections (daemon.h). */
+/* Owns the child process and the raw connections (daemon.h). Thread: one. */
 #include "tests/lib/daemon.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ static int start(struct daemon *d, const char *program, const char *const *argum
     if (d->pid < 0)
         return d->pid;
     d->log = from[PROGRAM_ERR];
-    /* Then the daemon closes the pipe: from here on it has the descriptors that it serves with. */
+    /* The daemon closes the pipe when it has the descriptors with which it serves. */
     *ready = program_is_ready(from[PROGRAM_READY]) && read(from[PROGRAM_READY], &end, 1) == 0;
     close(from[PROGRAM_READY]);
     return 0;
@@ -108,7 +108,7 @@ int daemon_stop(struct daemon *d)
     if (d->pid <= 0)
         return -ESRCH;
     kill(d->pid, SIGTERM);
-    while (listen_to(d, until)) /* its log ends when it does */
+    while (listen_to(d, until)) /* the log ends with the daemon */
         continue;
     if (now_ms() >= until)
         kill(d->pid, SIGKILL);

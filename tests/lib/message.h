@@ -6,7 +6,7 @@
 
 #include "pwc/am.h"
 
-/* A Short has no payload: a given one is left out. */
+/* Sends a request. A Short has no payload: a given one is left out. */
 static inline int message_request(int kind, pwc_remote *to, uint64_t offset, struct pwc_am_send m)
 {
     if (kind == PWC_AM_MEDIUM)

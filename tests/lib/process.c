@@ -94,7 +94,7 @@ bool thread_sleeps_in(pid_t thread, long call)
     return now == call;
 }
 
-/* Reads a number after a name, in a file of such lines. */
+/* Reads the number after a name, in a file with a name and a number on each line. */
 static int64_t status_number(const char *path, const char *name)
 {
     char line[128];

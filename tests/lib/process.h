@@ -19,13 +19,14 @@ int process_descriptors(pid_t pid);
 /* Counts mappings whose line in /proc holds this name; a negative errno on failure. */
 int process_mappings(pid_t pid, const char *name);
 
-/* Returns the memory that is in use now, in KiB, or a negative errno. */
+/* Returns the memory that is resident now, in KiB, or a negative errno. */
 int64_t process_resident_kb(pid_t pid);
 
-/* Returns whether this thread of ours sleeps in this system call (SYS_futex, ...). */
+/* Whether this thread of the test's own process sleeps in this system call (SYS_futex, ...). */
 bool thread_sleeps_in(pid_t thread, long call);
 
-/* Returns how often this thread of ours has gone to sleep of its own will, or a negative errno. */
+/* Returns how often this thread of the test's own process has gone to sleep by itself, or a
+ * negative errno. */
 int64_t thread_sleeps(pid_t thread);
 
 #endif

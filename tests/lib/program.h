@@ -1,6 +1,6 @@
 /*
- * A program as a child: started with pipes from its streams, ended within a limit. It dies with the
- * thread that started it.
+ * A program as a child: started with pipes from its streams, and ended within a limit. The child
+ * dies with the thread that started it.
  *
  * Thread: any.
  */
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* The streams of which we get the reading end. */
+/* The streams of which the parent gets the reading end. */
 enum program_stream {
     PROGRAM_OUT,
     PROGRAM_ERR,
@@ -20,7 +20,7 @@ enum program_stream {
 };
 
 struct program_options {
-    uid_t uid;           /* the user that it runs as; 0: ours */
+    uid_t uid;           /* the user as which the child runs; 0: the test's own */
     const char *setting; /* "NAME=value" for its environment; NULL: none */
     unsigned streams;    /* 1 << enum program_stream */
 };

@@ -1,4 +1,5 @@
-/* Attaches, binds, and knows which bytes belong where (rank.h). */
+/* Attaches, binds, and knows which bytes belong where (rank.h). Thread: one at a time for each
+ * rank. */
 #include "tests/lib/rank.h"
 
 #include <errno.h>

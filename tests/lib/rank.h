@@ -1,5 +1,5 @@
 /*
- * One rank of a job: a client with one context and one region, and a remote once it is bound.
+ * One rank of a job: a client with one context and one region, and a remote after a bind.
  *
  * Thread: one at a time.
  */
@@ -32,7 +32,7 @@ int rank_bind(struct rank *r, const struct rank *to);
 /* Binds two ranks in different processes to each other. */
 int rank_bind_other(struct rank *r);
 
-/* Write the bytes of round `seed`, or check that they are there. */
+/* rank_fill writes the bytes of round `seed`; rank_check checks that they are there. */
 void rank_fill(uint8_t *to, size_t length, uint64_t seed);
 int rank_check(const uint8_t *at, size_t length, uint64_t seed);
 

@@ -1,23 +1,25 @@
 /*
- * One rank of the links' campaign: sends numbered, checked operations to all others without end,
- * and checks all that comes, while its driver (campaign) breaks the links.
+ * One rank of the campaign against links: makes numbered operations to all other ranks without end,
+ * and checks all that arrives, while its driver (campaign) breaks the links.
  *
  *     link_rank SOCKET FOLDER RANK SIZE LIFE strict|lossy
  *
- * The rank prints its progress five times a second. SIGTERM: nothing new; a second one: end.
+ * The rank prints its progress five times a second. After a first SIGTERM the rank submits nothing
+ * new; after a second one it ends.
  *
- * The operations from one rank to another are a stream, whose events are numbered from 0 in each
- * epoch: small, packed and large puts and gets; and active messages, with numbers of their own. A
- * put's bytes follow from origin, target, epoch and number. Each number comes once and in order, or
- * the target says what was wrong and ends; the origin compares its local events as strictly, and
- * the bytes of gets.
+ * The operations from one rank to another are a stream: small, packed and large puts and gets,
+ * whose events are numbered from 0 in each epoch, and active messages with numbers of their own. A
+ * put's bytes follow from origin, target, epoch and number. Each number must arrive once and in
+ * order; otherwise the target prints the error and ends. The origin checks its local events as
+ * strictly, and the bytes of gets.
  *
- * In lossy mode operations may end with -EHOSTDOWN or -ECONNABORTED. When all that was under way
- * has ended, the origin binds again and begins another epoch. Its first message says how many of
- * the last epoch ended well (the target must have seen all of these) and which was the first that
- * was not sent (it must not have seen that one).
+ * In lossy mode operations may end with -EHOSTDOWN or -ECONNABORTED. When all operations under way
+ * have ended, the origin binds again and begins another epoch. Its first operation (BEGIN) says how
+ * many operations of the last epoch succeeded (the target must have seen all of these) and which
+ * was the first one that was not sent (the target must not have seen it).
  *
- * A slot of the target's memory is free again when the target has compared it and said so (ACK).
+ * A slot of the target's memory is free again when the target has checked it and reported that
+ * (ACK).
  *
  * Thread: one.
  */
@@ -37,11 +39,11 @@
 #define RANKS_MAX  4u
 #define SLOTS      128u /* operations under way in one stream */
 #define SLOT_BYTES 65536u
-#define LIBRARY    (1u << 20) /* bytes that others read */
+#define LIBRARY    (1u << 20) /* bytes that other ranks get from */
 #define ACK_EVERY  32u
 #define REPORT_MS  200
 #define NONE       UINT64_MAX
-#define STRIDE     UINT64_C(0x9e3779b97f4a7c15) /* from word to word of what is filled */
+#define STRIDE     UINT64_C(0x9e3779b97f4a7c15) /* between words of a filled payload */
 
 /* A completion id holds number, epoch and kind. ACK and BEGIN have two more words. */
 enum kind { DATA = 1, ACK, BEGIN };
@@ -57,24 +59,24 @@ static uint64_t id_of(enum kind kind, uint64_t epoch, uint64_t number)
 
 /* The stream of operations that this rank sends to another. */
 struct outbound {
-    pwc_remote *remote; /* NULL: to be bound */
-    uint64_t bind_at;   /* ms */
+    pwc_remote *remote; /* NULL: not bound yet */
+    uint64_t bind_at;   /* time of the next attempt to bind, ms */
     uint64_t epoch;
-    uint64_t next, ended; /* operations submitted; local events */
-    uint64_t number;      /* of the next remote event */
+    uint64_t next, ended; /* numbers of submitted operations, and of local events */
+    uint64_t number;      /* number of the next operation with a remote event */
     uint64_t messages;
-    uint64_t checked; /* by the target, as it says */
-    uint64_t well;    /* numbers below ended well */
-    uint64_t unsent;  /* number of the first that was not sent, or NONE */
-    bool failing;     /* one has not ended well: nothing new before all have ended */
+    uint64_t checked; /* operations that the target has checked, as it has reported */
+    uint64_t well;    /* all operations with lower numbers succeeded */
+    uint64_t unsent;  /* number of the first operation that was not sent, or NONE */
+    bool failing;     /* an operation has failed: submit nothing new until all have ended */
     bool begun;       /* the target has answered BEGIN */
-    uint64_t last_well, last_unsent, last_epoch; /* of the epoch before */
+    uint64_t last_well, last_unsent, last_epoch; /* values of the epoch before */
     bool ack_due;
     uint64_t acked; /* number in the last ACK */
     struct {
         uint64_t number;
         bool message, get;
-    } under_way[SLOTS]; /* by submission */
+    } under_way[SLOTS]; /* operations under way, in the order of submission */
 };
 
 /* The stream that another rank sends to this one. */
@@ -90,7 +92,7 @@ static struct {
     const char *folder;
     pwc_client *client;
     pwc_ctx *ctx;
-    pwc_region *region; /* library; then slots by origin */
+    pwc_region *region; /* the bytes for gets, then slots by origin */
     pwc_region *own;    /* slots by target */
     uint8_t *memory, *sources;
     struct outbound out[RANKS_MAX];
@@ -98,7 +100,7 @@ static struct {
     uint64_t ops, well, aborted, down, bytes, received;
 } self;
 
-static volatile sig_atomic_t ending; /* how often it was asked for */
+static volatile sig_atomic_t ending; /* how many SIGTERMs have come */
 
 static void on_term(int number)
 {
@@ -162,7 +164,7 @@ static bool is_filled(const uint8_t *at, uint64_t length, uint64_t seed)
 
 enum what { SMALL, PACKED, LARGE, GET };
 
-/* Returns the operation that belongs to this seed. */
+/* Draws the operation that belongs to this seed. */
 static enum what draw(uint64_t seed, uint64_t *length)
 {
     uint64_t r = mix(seed ^ 0x55), size = mix(seed ^ 0xaa);
@@ -258,7 +260,7 @@ static void bind_again(uint32_t to)
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-/* Takes the result of a submission. Returns whether the operation was accepted. */
+/* Handles the result of a submission. Returns whether the operation was accepted. */
 static bool taken(uint32_t to, int rc, bool message, bool get)
 {
     struct outbound *o = &self.out[to];
@@ -288,7 +290,7 @@ static bool send_word(uint32_t to, enum kind kind, uint64_t first, uint64_t seco
         false, false);
 }
 
-/* Returns the place where a get of this seed reads. */
+/* The offset from which a get with this seed reads. */
 static uint64_t place_of(uint64_t seed)
 {
     return seed % (LIBRARY - 32768) & ~UINT64_C(7);
@@ -321,7 +323,7 @@ static bool send_one(uint32_t to)
                  false, false);
 }
 
-/* Sends what may be sent. Returns whether there was anything. */
+/* Submits what may be submitted now. Returns whether there was anything. */
 static bool send_some(uint32_t to)
 {
     struct outbound *o = &self.out[to];
@@ -390,8 +392,8 @@ static void take_local(uint32_t to, const struct pwc_event *event)
         o->unsent = number;
 }
 
-/* A sender begins a new epoch of its stream: the counts it gives for the last epoch must agree with
- * what we have seen. */
+/* A sender begins a new epoch of its stream: its numbers for the last epoch must agree with what we
+ * have seen. */
 static void take_begin(uint32_t from, uint64_t epoch, uint64_t number, const struct word *word)
 {
     struct inbound *in = &self.in[from];
@@ -447,7 +449,7 @@ static void take_remote(uint32_t from, const struct pwc_event *event)
         struct outbound *o = &self.out[from];
 
         if (word.first != o->epoch)
-            return; /* the event belongs to an epoch that is over */
+            return; /* for an earlier epoch */
         if (word.second > o->number)
             wrong("rank %u has checked more than was sent", from);
         o->begun = true;
@@ -531,7 +533,7 @@ static void open_all(const char *socket)
     uint64_t until = now_ms() + 60000;
     int rc;
 
-    /* A rank that died a moment ago may still have our place, and a home may be out of reach. */
+    /* A rank that has just died may still occupy our number, or a home may be out of reach. */
     while ((rc = pwc_init(&attr, &self.client)) < 0 && now_ms() < until)
         usleep(100000);
     if (rc == 0)

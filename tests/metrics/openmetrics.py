@@ -1,4 +1,4 @@
-"""Reads OpenMetrics text, and takes no liberty: whatever the format forbids is an error, with its line."""
+"""A strict reader of OpenMetrics text: everything that the format forbids is an error, with its line."""
 import re
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -17,7 +17,7 @@ class Family:
     def __init__(self, name):
         self.name = name
         self.type = self.unit = self.help = None
-        self.samples = {}  # (name, labels) -> value, in their order
+        self.samples = {}  # (name, labels) -> value, in the order of the text
 
 
 def read_labels(text):
@@ -97,7 +97,7 @@ def check_family(family):
 
 
 def read(text):
-    """Families by name; FormatError says what is wrong, and where."""
+    """Returns the families by name. A FormatError names the error and its line."""
     families, current = {}, None
     lines = text.split("\n")
     if text[-6:] != "# EOF\n" or lines.count("# EOF") != 1:

@@ -6,7 +6,7 @@ ROW = re.compile(r"\| `(pwcd_\w+)` \| (\w+) \| (.*?) \| (.*) \|\Z")
 
 
 def read(page):
-    """By sample's name: type, labels, help."""
+    """Reads the page's table: {name of a sample: (type, labels, help)}."""
     with open(page, encoding="utf-8") as lines:
         rows = [ROW.match(line.rstrip("\n")) for line in lines]
     return {row.group(1): (row.group(2), tuple(re.findall(r"`(\w+)`", row.group(3))), row.group(4))
@@ -14,7 +14,7 @@ def read(page):
 
 
 def rows_of(families):
-    """As read, from what a daemon exposes."""
+    """The same rows, made from the metrics that a daemon exposes."""
     suffix = {"counter": "_total", "info": "_info"}
     return {family.name + suffix.get(family.type, ""):
             (family.type,

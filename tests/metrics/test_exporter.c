@@ -1,6 +1,7 @@
 /*
- * pwc-exporter beside a daemon: strangers who are slow, many, rude, or wrong; a progress thread
- * that stands still; a daemon that goes and comes back; and what a look costs the progress thread.
+ * pwc-exporter with a daemon: visitors who are slow, many, rude or wrong; a progress thread that
+ * stands still; a daemon that ends and is restarted; and the cost of a view for the progress
+ * thread.
  *
  *     test_exporter PWCD PWC-EXPORTER
  */
@@ -29,10 +30,10 @@ enum { WAIT_MS = 20000, ANSWER_ROOM = 1 << 20 };
 static const char *program, *exporter_path;
 static struct daemon d;
 static struct command *exporter;
-static unsigned port; /* where it serves */
+static unsigned port; /* the exporter's port */
 static char answer[ANSWER_ROOM];
 
-/* Starts the exporter for the daemon; true once it serves. */
+/* Starts the exporter for the daemon. Returns true once the exporter serves. */
 static bool exporter_start(const char *option)
 {
     const char *argv[] = {exporter_path, "--socket", d.socket, "--listen", "0", option, NULL};
@@ -44,7 +45,7 @@ static bool exporter_start(const char *option)
     return port != 0;
 }
 
-/* Returns the exporter's exit status. */
+/* Stops the exporter, and returns its exit status. */
 static int exporter_stop(void)
 {
     int status;
@@ -66,7 +67,8 @@ static int visit(void)
     return s;
 }
 
-/* Reads all that comes until the daemon hangs up; -1: it does not hang up in time. */
+/* Reads until the exporter hangs up, and returns the number of bytes; -1: it does not hang up in
+ * time. */
 static ssize_t read_all(int s)
 {
     size_t size = 0;
@@ -84,7 +86,7 @@ static ssize_t read_all(int s)
     return (ssize_t)size;
 }
 
-/* Returns the answer's status; 0: the exporter hung up without an answer. */
+/* Sends a request, and returns the answer's status; 0: the exporter hung up without an answer. */
 static int ask_for(const char *head)
 {
     int s = visit(), status = 0;
@@ -114,7 +116,7 @@ static void answers(void)
         {GET "\r\n", 200, "Content-Type: text/plain; version=0.0.4; charset=utf-8"},
         {"GET / HTTP/1.1\r\n\r\n", 404, "metrics are at /metrics"},
         {"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 405, "Allow: GET"},
-        {"nonsense\r\n\r\n", 0, ""}, /* hangs up */
+        {"nonsense\r\n\r\n", 0, ""}, /* no answer */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -139,7 +141,8 @@ static void whole(void)
     CU_ASSERT_TRUE(value_of("\npwcd_start_time_seconds ") > (double)time(NULL) - 3600);
 }
 
-/* A client that attaches shows at the next reading. Without the flag no rows of clients show. */
+/* A client that attaches is shown at the next reading. Without the flag there are no rows of
+ * clients. */
 static void clients_show(void)
 {
     int s = raw_connect(&d);
@@ -152,11 +155,11 @@ static void clients_show(void)
     for (int i = 0; i < 200 && !shown; i++) {
         CU_ASSERT_EQUAL_FATAL(ask_for(GET_OPEN), 200);
         shown = value_of("\npwcd_clients ") == 1;
-        usleep(10000); /* a reading holds for 250 ms */
+        usleep(10000); /* a reading is returned for 250 ms */
     }
     CU_ASSERT_TRUE(shown);
     CU_ASSERT_EQUAL(value_of("\npwcd_start_time_seconds "),
-                    started); /* another would be a restart */
+                    started); /* a change would mean a restart */
     CU_ASSERT_PTR_NULL(strstr(answer, "secret-job"));
     CU_ASSERT_PTR_NULL(strstr(answer, "uid="));
     close(s);
@@ -173,7 +176,7 @@ static void a_byte_at_a_time(void)
     close(s);
 }
 
-/* The visitor sends its request and closes its side: the answer comes. */
+/* A visitor sends its request and closes its side of the connection: it still gets the answer. */
 static void half_closed(void)
 {
     int s = visit();
@@ -197,7 +200,7 @@ static void too_long(void)
     close(s);
 }
 
-/* The visitor continues sending after its request: the exporter hangs up. */
+/* A visitor sends more and more after its request: the exporter hangs up. */
 static void endless(void)
 {
     static const char more[4096];
@@ -211,7 +214,7 @@ static void endless(void)
     CU_ASSERT_EQUAL(ask_for(GET_OPEN), 200);
 }
 
-/* Many connections stay silent: a scrape is served beside them, and they are closed. */
+/* Many connections stay silent: a scrape is served meanwhile, and the silent ones are closed. */
 static void silent_crowd(void)
 {
     int crowd[20];
@@ -241,7 +244,7 @@ static int descriptors(void)
     return count;
 }
 
-/* The visitor asks and leaves, as often as it can; the exporter keeps nothing of it. */
+/* A visitor asks and hangs up, as often as possible: the exporter keeps nothing of it. */
 static void rude(void)
 {
     int before;
@@ -266,7 +269,7 @@ static void rude(void)
 /* ---- a progress thread that stands still ------------------------------------------------------
  */
 
-/* Every visitor is still answered, with the last counters; and a metric shows that the thread is
+/* Each scrape is still answered, with the last counters, and a metric shows that the thread is
  * stuck. */
 static void stuck(void)
 {
@@ -282,7 +285,7 @@ static void stuck(void)
         return;
     }
     CU_ASSERT_EQUAL_FATAL(rc, 0);
-    usleep(300000); /* the exporter does not give an old answer again after this time */
+    usleep(300000); /* so that the exporter makes a new reading */
     for (int i = 0; i < 2; i++) {
         CU_ASSERT_EQUAL(ask_for(GET_OPEN), 200);
         CU_ASSERT_EQUAL(value_of("pwcd_progress_responding{engine=\"0\"} "), 0);
@@ -298,7 +301,8 @@ static void stuck(void)
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
-/* The exporter gives the same text again for 250 ms. */
+/* Waits until the sample has this value. The exporter returns one reading for 250 ms, so this asks
+ * again. */
 static bool becomes(const char *sample, double value)
 {
     for (int i = 0; i < 2000; i++) {
@@ -310,7 +314,7 @@ static bool becomes(const char *sample, double value)
     return false;
 }
 
-/* Without a daemon the exporter reports that alone; it continues with the next daemon on the same
+/* Without a daemon the exporter reports only that; it continues with the next daemon on the same
  * socket. */
 static void comes_back(void)
 {
@@ -358,8 +362,8 @@ static json_int_t counter(const char *key)
     return value;
 }
 
-/* Views are read on the control thread: each asks the progress thread for an echo, and for nothing
- * else, however often they are asked for. */
+/* Views are made on the control thread: each costs the progress thread only one command, an echo,
+ * however often views are asked for. */
 static void views_cost_an_echo(void)
 {
     static const char *const views[] = {"status",  "nodes",    "clients", "queues",
@@ -377,7 +381,7 @@ static void views_cost_an_echo(void)
     CU_ASSERT_EQUAL(counter("work") - work, 0);
 }
 
-/* Asks for a view, and does not wait for the answer. */
+/* Sends a request for a view, without waiting for the answer. */
 static bool ask_for_view(int socket, const char *what)
 {
     Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
@@ -389,8 +393,8 @@ static bool ask_for_view(int socket, const char *what)
     return raw_request(socket, 1, &request);
 }
 
-/* Connections that ask for one view before its answer is written share that answer. A connection
- * that asks again before its answer is there waits for its turn. */
+/* Connections that ask for a view before its answer is written share that answer. A connection that
+ * asks again before it has its answer waits for its turn. */
 static void views_are_shared(void)
 {
     enum { LOOKERS = 12, EACH = 20 };

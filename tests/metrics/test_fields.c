@@ -1,5 +1,5 @@
 /*
- * docs/inspect.md names every key of every view's rows, in the view's line.
+ * docs/inspect.md lists every key of every view's rows, in the view's line.
  *
  *     test_fields INSPECT.MD
  */
@@ -12,7 +12,8 @@
 
 static char page[65536];
 
-/* Finds the lines of a view: its own, and those without a name after it. NULL: there are none. */
+/* Finds the lines of a view in the page: its own line, and the following ones without a name. NULL:
+ * there are none. */
 static char *lines_of(const char *view)
 {
     char head[64], *at, *end;
@@ -46,9 +47,9 @@ static void page_names_all_keys(void)
 
         CU_ASSERT_PTR_NOT_NULL_FATAL(lines);
         for (const struct view_rows *r = v->rows; r->key; r++)
-            if (r->fields == fields_engine) /* the page lists them in a paragraph of its own */
+            if (r->fields == fields_engine) /* listed in another paragraph of the page */
                 check(v->name, page, r->fields);
-            else if (strcmp(v->name, "counters") != 0) /* its rows are listed by other views */
+            else if (strcmp(v->name, "counters") != 0) /* other views list its rows */
                 check(v->name, lines, r->fields);
         if (strcmp(v->name, "counters") == 0)
             check(v->name, lines, fields_daemon);
@@ -58,7 +59,7 @@ static void page_names_all_keys(void)
     }
 }
 
-/* A metric has one kind and one help text; a label in one field is in all of them. */
+/* A metric has the same kind, help text and labels in all fields that it comes from. */
 static void metrics_are_sound(void)
 {
     for (const struct view *v = views; v->name; v++)

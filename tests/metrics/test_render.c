@@ -1,5 +1,5 @@
-/* The parts of pwc-exporter that need no daemon: how it writes text, how it renders documents,
- * where it listens. */
+/* The parts of pwc-exporter that need no daemon: writing text, rendering documents, and where to
+ * listen. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const struct openmetrics_family counter = {"a_ops", OPENMETRICS_COUNTER, 
                                        duration = {"a_wait_seconds", OPENMETRICS_GAUGE, "seconds",
                                                    "Waits."};
 
-/* A writer whose text check_text takes. */
+/* The text of the current writer, which check_text compares and frees. */
 static char *written;
 static size_t written_length;
 
@@ -189,7 +189,7 @@ static void rendered(void)
         "\npwcd_spill_bytes 34\n",
         "pwcd_progress_responding{engine=\"2\"} 1\n",
         "pwcd_progress_cpu_seconds_total{engine=\"2\"} 2.5\n",
-        /* The engines of a node count as one peer, which is up where one of them is. */
+        /* The engines of a node count as one peer, which is up if one of them is. */
         "pwcd_peer_records_total{peer=\"1\",direction=\"out\"} 17\n",
         "pwcd_peer_up{peer=\"1\"} 1\n",
         "pwcd_peer_wanted{peer=\"1\"} 0\n",
@@ -215,7 +215,7 @@ static void rendered(void)
     for (size_t i = 0; i < sizeof(open) / sizeof(open[0]); i++) {
         has(text, open[i]);
     }
-    /* Rows of clients show only when they are asked for. */
+    /* Rows of clients are shown only when asked for. */
     CU_ASSERT_PTR_NULL(strstr(text, "uid"));
     CU_ASSERT_PTR_NULL(strstr(text, "pwcd_context_"));
     free(text);
@@ -224,7 +224,7 @@ static void rendered(void)
     text = render_text(&d);
     for (size_t i = 0; i < sizeof(closed) / sizeof(closed[0]); i++)
         has(text, closed[i]);
-    /* A context whose client is not in the document has no row. */
+    /* A context whose client is not among the clients has no row. */
     CU_ASSERT_PTR_NULL(strstr(text, " 98\n"));
     free(text);
     json_decref(d.counters);
@@ -232,7 +232,7 @@ static void rendered(void)
     json_decref(d.clients);
 }
 
-/* Documents of another version, or none, cause no crash, and the text stays whole. */
+/* Documents of another version, or missing ones, cause no crash, and the text stays well-formed. */
 static void poor_documents(void)
 {
     static const char *const rows[] = {"{}", "[]",

@@ -1,31 +1,32 @@
 /*
- * Two ledgers, one each way, that carry operations and each other's acknowledgements: the room and
- * the runs that are kept for acknowledgements.
+ * The room and the runs that are kept for acknowledgements, in two ledgers, one in each direction,
+ * which carry operations and each other's acknowledgements.
  *
  * Stands for: daemon/engine/ledger/ledger_out.c (ledger_stage, waits_for_runs, run_window_open, run_cut,
  * ledger_post, ledger_acknowledge) and daemon/engine/ledger/ledger_in.c (ledger_next,
  * ledger_stage_ack).
  *
- * Both nodes have operations without end. Shown: they never wait for each other for good, both out
- * of credit or out of runs; and no ACK covers more than was sent. All positions count from what
- * the sender knows to be acknowledged, and an ACK says how many more: so the states are few. Every
- * record is one unit long. With CUT a run has so many records at most (ordered_max), else as many
- * as are staged. A target consumes one record at a time, so an ACK may cover a part of a run.
+ * Both nodes always have one more operation to send. Shown: the nodes never wait for each other for
+ * good, both out of credit or out of runs; and no ACK covers more than was sent. All positions
+ * count from what the sender knows to be acknowledged, and an ACK says how many more records it
+ * covers, so that there are few states. Every record is one unit long. With CUT a run has at most
+ * CUT records (ordered_max), otherwise as many as are staged. A target consumes one record at a
+ * time, so an ACK may cover a part of a run.
  *
- * Left out: what ledger.pml has. Writes are placed and complete at once, in order. Verdicts, which
- * an ACK waits for (flow.pml); beats and nudges; a single ledger that stands still beside one that
- * does not.
+ * Left out: what ledger.pml models, so that writes are placed and complete at once, in order;
+ * verdicts, which an ACK waits for (flow.pml); pings and nudges; one ledger that stands still while
+ * the other does not.
  *
- * Mutants: ALL_FOR_OPERATIONS (no room is kept), ALL_RUNS_WITHOUT_ACK (no runs are), ACK_RIDES_ONLY
- * (it never leaves alone), NEVER_URGENT (runs are kept and not used), KEPT_RUNS_FOR_LITTLE (they go
- * to ACKs that cover a part of a run, and the one that would free it finds none); with CUT
- * STAGED_BEYOND_WINDOW (an ACK stands behind operations for more runs than may leave, and the runs
- * kept for it go to them).
+ * Mutants: ALL_FOR_OPERATIONS (no room is kept), ALL_RUNS_WITHOUT_ACK (no run is kept),
+ * ACK_RIDES_ONLY (an ACK never leaves alone), NEVER_URGENT (runs are kept and not used),
+ * KEPT_RUNS_FOR_LITTLE (kept runs are spent on ACKs that cover a part of a run, and the ACK that
+ * would free the run finds none); with CUT: STAGED_BEYOND_WINDOW (an ACK is staged after operations
+ * for more runs than may leave, which then spend the runs kept for the ACK).
  */
 #define RING 4
 #define WINDOW 3          /* RUN_WINDOW */
 #define DUE_RUNS 2        /* runs consumed that make an ACK due */
-#define DUE 3             /* records, the same: size / 4 */
+#define DUE 3             /* records consumed that make one due: size / 4 */
 
 #ifdef ALL_RUNS_WITHOUT_ACK
 #define WITHOUT_ACK WINDOW
@@ -38,14 +39,14 @@
 #define KEPT 1
 #endif
 
-/* Records: 0 an operation, else an ACK of so many more. */
-#define LAST 16           /* and the last of its run */
+/* A record: 0 is an operation, another value an ACK of so many more records. */
+#define LAST 16           /* added to the last record of a run */
 #define MORE(record) (record & 15)
 
 typedef ledger {
-    byte tail, sent, runs; /* sender: behind what is acknowledged */
+    byte tail, sent, runs; /* of the sender; counted from what is acknowledged */
     bool urgent;
-    byte consumed, reported;   /* receiver */
+    byte consumed, reported;   /* of the receiver */
     byte runs_unacked;
     bool due;
     byte record[RING]
@@ -53,7 +54,7 @@ typedef ledger {
 ledger l[2];
 
 #if defined(CUT) && !defined(STAGED_BEYOND_WINDOW)
-/* A record is half a run; with CUT=1 it is one, beside which no ACK fits. */
+/* A record is half a run (CUT=2), or a whole run (CUT=1), in which no ACK fits beside it. */
 #define WAITS(n) (l[n].tail - l[n].sent >= \
                   (l[n].runs < WITHOUT_ACK -> WITHOUT_ACK - l[n].runs : CUT - 1))
 #else
@@ -61,7 +62,7 @@ ledger l[2];
 #endif
 #define UNACKED(from) (l[from].consumed - l[from].reported)
 
-/* ledger_stage_ack: the runs that are kept go to what frees many. */
+/* ledger_stage_ack: the runs that are kept are spent on an ACK that frees many. */
 #define MUCH(from) (UNACKED(from) >= DUE || l[from].runs_unacked >= DUE_RUNS)
 #define SOME(n, from) (l[from].due || l[n].sent < l[n].tail)
 #ifdef KEPT_RUNS_FOR_LITTLE
@@ -96,7 +97,7 @@ inline post(n)
     fi
 }
 
-/* ledger_acknowledge: what has been forgotten moves up. */
+/* ledger_acknowledge: acknowledged records are dropped, and the others move to the front. */
 inline acknowledge(n, more)
 {
     assert(more <= l[n].sent && more <= l[n].reported);
@@ -139,7 +140,7 @@ proctype node(byte n)
            fi;
            more = 0
        }
-    /* ledger_stage_ack: alone, or with something that leaves anyway. */
+    /* ledger_stage_ack: the ACK leaves alone, or with records that leave anyway. */
     :: atomic { UNACKED(from) > 0 && l[n].tail < RING &&
 #ifdef ACK_RIDES_ONLY
                 l[n].sent < l[n].tail ->

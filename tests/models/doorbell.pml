@@ -8,14 +8,15 @@
  *
  * Two clients write records into their rings. A third waker is the fabric, whose completion queue
  * and descriptor are the provider's and sequentially consistent. Shown: every record and completion
- * is taken, in order, though the daemon sleeps without a limit.
+ * is taken, in order, although the daemon sleeps without a limit.
  *
  * Left out: HEALTH and look intervals, which would only hide a lost wake-up; space in the rings.
  *
- * Mutants: NO_FENCE_SLEEPER, NO_FENCE_WAKER (not with MEMBARRIER), BARRIER_SELF (a fence here alone,
- * where wakers rely on it), NO_SECOND_LOOK, LOOK_BEFORE_FENCE, FABRIC_ARMED_FIRST (polled again
- * behind its arming), RING_BEFORE_PUBLISH, STANDS_THOUGH_RUNG (an arm that was taken is not set
- * anew), TAKE_WITHOUT_NOTICE (a waker takes the arm and does not write to the eventfd).
+ * Mutants: NO_FENCE_SLEEPER, NO_FENCE_WAKER (not with MEMBARRIER), BARRIER_SELF (the sleeper fences
+ * only itself, where wakers rely on a barrier for all), NO_SECOND_LOOK, LOOK_BEFORE_FENCE,
+ * FABRIC_ARMED_FIRST (the fabric is polled again after its arming, which cancels that),
+ * RING_BEFORE_PUBLISH, STANDS_THOUGH_RUNG (a bell that was rung is not armed again),
+ * TAKE_WITHOUT_NOTICE (a waker disarms the bell and does not write to the eventfd).
  */
 #define CLIENTS 2
 #define PROCESSES 3 /* the daemon is the last */
@@ -32,7 +33,7 @@
 #define TAIL(c) (c)
 #define ARMED(c) (CLIENTS + c)
 
-bool eventfd;                    /* readable */
+bool eventfd;                    /* the eventfd is readable */
 byte completions;                /* in the queue of the fabric */
 bool fabric_armed, fabric_fd;    /* asked to signal; has signalled */
 byte taken[CLIENTS], polled;
@@ -86,7 +87,7 @@ proctype fabric()
     od
 }
 
-/* engine_step: polls the fabric, which makes void what it was asked, then looks into each ring. */
+/* engine_step: polls the fabric, which cancels its arming, then looks into each ring. */
 inline step()
 {
     atomic {
@@ -140,7 +141,7 @@ awake:
     :: !DONE && work -> goto awake
     :: else
     fi;
-    /* engine_arm; where each client fences for itself, C stands behind each store. */
+    /* engine_arm; where each client fences for itself, C is after each store. */
 #ifdef LOOK_BEFORE_FENCE
     step();
     if
@@ -174,14 +175,15 @@ awake:
     fabric_armed = (completions == 0);
     ready = !fabric_armed;
 #endif
-    /* The look of engine_arm is one more of the same: the step behind it is enough. */
+    /* The look that engine_arm makes itself is left out, because this step looks in the same way.
+     */
     step();
     if
     :: work || DONE -> goto disarm
     :: else
     fi;
 #endif
-    /* fabric_arm: -EAGAIN where something is there. */
+    /* fabric_arm: gives -EAGAIN (`ready`) where a completion is there already. */
 #ifndef FABRIC_ARMED_FIRST
     atomic {
         fabric_armed = (completions == 0);
@@ -194,7 +196,8 @@ awake:
     fi;
 disarm:
     ready = false;
-    /* A process that yields takes the arms back; one that is to sleep again soon leaves them. */
+    /* The thread disarms the bells when it is going to yield; it leaves them armed when it will
+     * sleep again soon. */
     if
     :: kept = true; goto awake
     :: kept = false

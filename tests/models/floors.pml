@@ -1,28 +1,30 @@
 /*
  * The floors of a team: engines send the letters of an instance only where the others have room for
- * it, ask for a floor that holds them up, and break.
+ * it, ask for a floor that they wait for, and break the team.
  *
  * Stands for: daemon/engine/team/instance.c (instance_room, move_floor, say_floor),
  * daemon/engine/team/progress.c (ask, ask_floors, retry, team_fail), daemon/engine/team/letters.c
  * (stage_part, stage_floor, stage_news, letter_acknowledged), daemon/engine/team/arrivals.c (sender,
  * take_coll, take_floor, take_break).
  *
- * Each instance has one round, and goes from all to all, from the first to the others, or from the
- * last to the others, as chosen at the start. Members call in any order of the engines. Letters
- * wait for room in the ledger, and are acknowledged at any time. With DATA all instances share one
- * data row. With DEATH an engine breaks the team at any step. Shown: no letter comes for an instance
- * that its receiver has no row for, no row is used again before its letters are acknowledged, and at
- * rest either every instance is over everywhere, or the team is broken everywhere.
+ * Each instance has one round, whose letters go from all engines to all, from the first to the
+ * others, or from the last to the others, as chosen at the start. The members of the engines call
+ * in any order. Letters wait for room in the ledger, and are acknowledged at any time. With DATA
+ * all instances share one data row. With DEATH an engine breaks the team at any step. Shown: no
+ * letter comes for an instance that its receiver has no row for, no row is used again before its
+ * letters are acknowledged, and when nothing moves any more, either every instance is over
+ * everywhere, or the team is broken everywhere.
  *
- * Left out: parts and rounds of letters, which need no order; cuts and restarts, behind which the
- * ledger sends again what was not consumed (ledger.pml); engines that are not neighbours, which a
- * break reaches by the others.
+ * Left out: parts and rounds of letters, which need no order; cuts and restarts, after which the
+ * ledger sends again what was not consumed (ledger.pml); engines that send each other no letters,
+ * which a break reaches through others.
  *
- * Mutants: WINDOW_UNCHECKED, NO_ASK, ASK_FORGOTTEN (a floor that is asked for and not reached yet),
- * NO_RETRY (of what a floor held up), WANTED_SAID (any floor that is said answers what is wanted),
- * OWED_WHILE_FLYING (a floor owed while one is under way is forgotten), FLOOR_BEFORE_ACKS (an
- * instance is over when its result is shown), with DATA: ROW_UNCHECKED, with DEATH: BREAK_SILENT
- * (the neighbours are not sent it).
+ * Mutants: WINDOW_UNCHECKED, NO_ASK, ASK_FORGOTTEN (a request for a floor that is not reached yet
+ * is forgotten), NO_RETRY (letters that waited for a floor are not tried again), WANTED_SAID (any
+ * floor that is sent counts as the one that was asked for), OWED_WHILE_FLYING (a floor that is to
+ * be sent while one is under way is forgotten), FLOOR_BEFORE_ACKS (an instance is over when its
+ * result is shown), with DATA: ROW_UNCHECKED, with DEATH: BREAK_SILENT (a break is not sent to the
+ * others).
  */
 #ifndef P
 #define P 2
@@ -45,11 +47,11 @@
 #define FINAL 2
 
 typedef engine {
-    byte floor, called, posted, done, over;   /* the last three: bits by instance */
+    byte floor, called, posted, done, over;   /* posted, done, over: a bit for each instance */
     byte said, data_over;
     bool blocked, broken;
-    byte least; /* floor that some participant waits for; 0: not known, NOBODY: none */
-    byte came[P], waits[P], unacked[P];       /* bits by instance, of a participant */
+    byte least; /* lowest floor that some participant waits for; 0: not known, NOBODY: none */
+    byte came[P], waits[P], unacked[P];       /* for each participant, a bit for each instance */
     byte theirs[P], sent[P], wanted[P], asks[P];
     bool heard[P];
     byte owed[P], flying[P]
@@ -67,7 +69,7 @@ bool dying;
 #define SENDS(e, s) (kind[s] == ALL || (kind[s] == FIRST && (e) == 0) || (kind[s] == FINAL && (e) == P - 1))
 #define UNACKED(s) ((E.unacked[0] | E.unacked[P - 1] | E.unacked[P / 2]) & BIT(s))
 
-/* The floor that a receiver must have reached. */
+/* The floor that a receiver must have reached before it is sent letters of instance s. */
 #ifdef DATA
 #ifdef ROW_UNCHECKED
 #define NEED(s) ((s) < WINDOW -> 0 : (s) - WINDOW + 1)
@@ -193,7 +195,7 @@ inline post(s)
     od;
     if
     :: may ->
-        /* The letters of the instance that had this row are gone. */
+        /* The letters of the instance that had this row are acknowledged. */
         assert(s < WINDOW || !UNACKED(s - WINDOW));
 #ifdef DATA
         assert(s == 0 || !UNACKED(s - 1));
@@ -256,7 +258,7 @@ inline retry()
     i = 0
 }
 
-/* The floor that came with a letter. */
+/* Takes the floor that came with a letter. */
 inline hear(d, value)
 {
     assert(value >= E.theirs[d]);
@@ -272,7 +274,7 @@ inline hear(d, value)
     fi
 }
 
-/* Our floor leaves with a letter. */
+/* Notes that this engine's floor leaves with a letter. */
 inline say(d)
 {
     E.sent[d] = E.floor;
@@ -385,7 +387,7 @@ proctype participant(byte me)
 
 end_participant:
     do
-    /* The last member here calls, or its submission waits for the row. */
+    /* The last member here calls when there is a row; before that its submission waits. */
     :: atomic { !E.broken && E.called < LAST && HAS_ROW(E.called) ->
            E.called++;
            advance(E.called - 1)

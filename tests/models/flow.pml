@@ -1,6 +1,6 @@
 /*
  * Back-pressure of one flow: a full event ring spills, STOP and GO hold and release the origin, and
- * what finds no room in the spill either is refused and comes again.
+ * an operation that finds no room in the spill either is refused and comes again.
  *
  * Stands for: daemon/engine/session/session_event.c (session_deliver, spill_room, session_drain_spill,
  * session_release_spill, session_release_handlers), daemon/engine/offload/turns.c, daemon/engine/ledger/record_op.c (take_by_inflow, refuse), daemon/engine/ledger/notes.c
@@ -8,21 +8,22 @@
  * flow_acknowledged), daemon/engine/ledger/ledger_in.c (ledger_stage_ack).
  *
  * Ledgers are queues here: their credit is not modelled (acks.pml, verdicts.pml). Verdicts (REFUSE)
- * are staged before other notes of the client that both are charged to, and no acknowledgement
- * passes a verdict on what it covers. Shown: each operation is
- * delivered once, in order, and acknowledged only when it was; an origin that is held is released.
+ * are staged before other notes that count for the same client, and no acknowledgement passes a
+ * verdict on a record that it covers. Shown: each operation is delivered once, in order, and
+ * acknowledged only after that; an origin that is held is released.
  *
- * TURNS: records go to handlers, whose client's turn may be over when one comes. It is refused then,
- * the client stands in line, and GO leaves with its turn, whatever becomes of the spill meanwhile. A GO
- * of before the refusal may have the record come while its client stands in line.
+ * TURNS: records go to handlers, whose client's turn may be over when a record comes. The record is
+ * refused then, the client waits in line for a turn, and GO leaves with its turn, whatever becomes
+ * of the spill meanwhile. A GO from before the refusal may bring the record back while its client
+ * is in line.
  *
  * Mutants: REFUSED_FORGETS_STOP (a record that comes again and is taken into the spill leaves its
- * inflow open, so that no GO follows a STOP), GO_FORGOTTEN, REFUSE_WITHOUT_GO (with an empty spill),
- * ACK_PASSES_VERDICT, EPOCH_UNCHECKED (an acknowledgement of before the refusal counts),
- * TAKE_BEHIND_REFUSED (records behind the refused one are taken), NO_REWIND, EVENT_PASSES_SPILL. With
- * TURNS: TURN_FORGOTTEN (no GO leaves with the turn), LINE_FORGOTTEN (a client that had a turn does not
- * stand in line again), NO_GO_IN_LINE (the end of the spill sends no GO to it, though an earlier STOP may
- * come behind the GO that brought the record back).
+ * inflow open, so that no GO follows a STOP), GO_FORGOTTEN, REFUSE_WITHOUT_GO (with an empty
+ * spill), ACK_PASSES_VERDICT, EPOCH_UNCHECKED (an acknowledgement from before the refusal counts),
+ * TAKE_BEHIND_REFUSED (records after the refused one are taken), NO_REWIND, EVENT_PASSES_SPILL.
+ * With TURNS: TURN_FORGOTTEN (no GO leaves with the turn), LINE_FORGOTTEN (a client that had a turn
+ * is not put in line again), NO_GO_IN_LINE (the end of the spill sends no GO while the client is in
+ * line, although an earlier STOP may arrive after the GO that brought the record back).
  */
 #ifndef OPS
 #define OPS 5
@@ -44,18 +45,18 @@ chan answers = [8] of { byte, byte };     /* target to origin: kind, number */
 chan verdicts = [4] of { byte };          /* not staged yet */
 chan others = [4] of { byte };
 
-/* Origin. */
+/* State of the origin. */
 byte staged, epoch, rewound;
 bool held, placed[OPS];
 chan marks = [8] of { byte, byte };       /* sent: operation, epoch */
 
-/* Target. */
+/* State of the target. */
 byte inflow, refused, ring, spill, delivered, consumed, acked_upto, seen;
-byte cause;                               /* consumed before the oldest verdict not staged */
+byte cause;                               /* consumed up to the oldest verdict that is not staged */
 bool starved;
-byte over;                                /* how often its turn may still be over */
-bool waits, line, had;                    /* a refused operation waits for its turn; the client does; the client had one */
-bool returning;                           /* its GO has been pushed */
+byte over;                                /* how often the client's turn may still be over */
+bool waits, line, had;                    /* an operation waits for a turn; the client is in line; it has had a turn */
+bool returning;                           /* the GO for the refused operation has been queued */
 #ifdef ACK_PASSES_VERDICT
 #define UPTO consumed
 #else
@@ -111,7 +112,7 @@ end_origin:
     od
 }
 
-/* Into the ring, or the spill. */
+/* Puts the event into the ring, or into the spill. */
 inline deliver(number)
 {
     assert(number == delivered);                      /* once each, in order */
@@ -151,7 +152,7 @@ inline go()
     fi
 }
 
-/* What cannot be pushed is taken later: nfull of both. */
+/* A record is taken when both queues of notes have room (nfull), otherwise later. */
 proctype target()
 {
     byte number;
@@ -184,7 +185,7 @@ end_target:
                    refuse(number)
                :: spill == 0 && ring == RING && !starved ->
                    waits = false;
-                   starved = true;               /* no chunk for the spill, this once */
+                   starved = true;               /* there is no chunk for the spill, once */
 #ifndef REFUSE_WITHOUT_GO
                    others ! GO;
 #endif
@@ -263,7 +264,7 @@ end_program:
     od
 }
 
-/* Where all has come to rest, all is done. */
+/* When nothing moves any more, everything must be done. */
 proctype judge()
 {
     timeout;

@@ -10,36 +10,38 @@
  * engine_peer_down, peer_drained, engine_offer,
  * engine_peer_up, peer_discard) and what daemon/fabric/fabric.h says of FABRIC_DROPPED.
  *
- * The memory is there: staging, the ring, and a second one. A write takes at any time between post
- * and completion what stands in the staging then; writes land in any order; what is announced is
- * taken from the fabric's queue later. Every record is one unit long, a run as many as were staged.
- * Numbers of runs wrap at 4 (2^16) and the target has 2 bits for them (RUN_WINDOW). What stands in
- * the C code as one step in a fixed order are steps in any order here, and a delay may be any.
+ * The model has the memory itself: the staging, the ring, and a second ring. A write copies what is
+ * in the staging at some time between its post and its completion; writes land in any order;
+ * announcements are taken from the fabric's queue later. Every record is one unit long, and a run
+ * as long as what was staged. Numbers of runs wrap at 4 (in the code at 2^16), and the target has 2
+ * bits for them (RUN_WINDOW). What the C code does in one step and in a fixed order, the model does
+ * in several steps, in any order and with any delay.
  *
- * A link breaks at any time, at either side first; what was on its way may land for as long as the
- * ring is registered. A daemon that restarts is a link that breaks: the positions are in its arena.
- * One that has lost its state, or given the other up, is too, but both begin at 0, and what was
- * under way is never sent again.
+ * A link breaks at any time, at either side first; writes on their way may land as long as the ring
+ * is registered. A daemon that restarts is modelled as a link that breaks, because the positions
+ * are in its arena. So is a daemon that has lost its state, or has given the other up, except that
+ * both sides then begin at 0, and what was under way is never sent again.
  *
- * Shown: nothing is overwritten that has not been consumed, nor in the staging while the fabric
- * reads it; every operation is consumed once, in order; the number of a run always fits the
- * target's bits; and where all has come to rest, all has been consumed and all credit is back.
+ * Shown: no record is overwritten before it is consumed, or in the staging while the fabric reads
+ * it; every operation is consumed once, in order; the number of a run always fits the target's
+ * bits; and when nothing moves any more, everything is consumed and all credit is back.
  *
- * Left out: padding at a ring's end, marks of notes, DECLINE, both of BREAKS and GROWS in one. The
- * answers (ACK, OFFER) come by a queue, without credit: acks.pml has the ledger that they take.
+ * Left out: padding at a ring's end, marks of notes, DECLINE, BREAKS together with GROWS. The
+ * answers (ACK, OFFER) come by a queue, without credit; acks.pml models the ledger that carries
+ * them.
  *
- * Mutants: NO_CREDIT, CREDIT_TWICE, CREDIT_WITHOUT_COMPLETION (the staging is taken again when
- * acknowledged, though the fabric may read it still), NO_WINDOW (runs count until they
- * are written), ACK_TOO_EARLY (runs that have arrived, not been consumed),
- * RUN_OUT_OF_ORDER (consumed as they arrive).
- * With GROWS: WINDOW_FORGETS_OLD_RING, SWITCH_UNDER_WRITES, STAGE_BEHIND_SWITCH, BASE_FORGOTTEN
- * (the target counts from the old ring's beginning), LEFT_EARLY (the old ring is withdrawn when the
- * new one is offered).
- * With BREAKS: NO_REWIND, RESUME_AT_ACKED (what has been consumed and not been acknowledged comes
- * again), NOT_WITHDRAWN (the ring stays registered), ARRIVAL_BEHIND_DROP (the ring is gone, and
- * announcements of it are still to come), BITS_KEPT (of runs of the old link), CONSUMES_DRAINING
- * (behind what it has acknowledged), EFFECT_APART (the position moves in a transaction of its own),
- * FIRST_ACK_FORGOTTEN, LOSS_UNNOTICED (an origin goes on towards a target that has lost its state).
+ * Mutants: NO_CREDIT, CREDIT_TWICE, CREDIT_WITHOUT_COMPLETION (staging is used again when it is
+ * acknowledged, although the fabric may still read it), NO_WINDOW (runs count only until they are
+ * written), ACK_TOO_EARLY (runs are acknowledged that have arrived and are not consumed),
+ * RUN_OUT_OF_ORDER (runs are consumed as they arrive). With GROWS: WINDOW_FORGETS_OLD_RING,
+ * SWITCH_UNDER_WRITES, STAGE_BEHIND_SWITCH, BASE_FORGOTTEN (the target counts from the old ring's
+ * beginning), LEFT_EARLY (the old ring is withdrawn when the new one is offered). With BREAKS:
+ * NO_REWIND, RESUME_AT_ACKED (records that are consumed and not acknowledged come again),
+ * NOT_WITHDRAWN (the ring stays registered), ARRIVAL_BEHIND_DROP (announcements of a ring arrive
+ * after it is dropped), BITS_KEPT (the bits for runs of the old link are kept), CONSUMES_DRAINING
+ * (the target consumes while the link ends, more than it has reported), EFFECT_APART (the position
+ * moves in a transaction of its own), FIRST_ACK_FORGOTTEN, LOSS_UNNOTICED (an origin does not
+ * notice that its target has lost its state).
  */
 #define WINDOW 2
 #define NUMBERS 4
@@ -47,7 +49,7 @@
 #ifdef GROWS
 #define SMALL 3
 #define LARGE 4
-#define KEPT 1                      /* for notes */
+#define KEPT 1                      /* room that is kept for notes */
 #define WANTS 2
 #ifndef OPS
 #define OPS 6
@@ -63,16 +65,16 @@
 #endif
 #define SLOTS (SMALL + LARGE)
 
-/* Records; the first of a run has its length too. */
+/* Records; the first record of a run also has the run's length. */
 #define WANT 1
 #define SWITCH 2
 #define OP 3
 #define KIND(record) (record & 15)
 #define LENGTH(record) (record >> 4)
 
-#define OFFER 100                   /* answers; those below are ACKs */
+#define OFFER 100                   /* an answer; smaller values are ACKs */
 
-byte staging[SLOTS], ring[SLOTS];   /* the small one, then the large one */
+byte staging[SLOTS], ring[SLOTS];   /* the small ring, then the large one */
 
 #define POSTED 1
 #define LANDED 2
@@ -89,14 +91,14 @@ chan answers = [2] of { byte };
 #define DRAINING 1
 #define OFFERED 2
 
-/* Origin. The first line is in the arena. */
+/* State of the origin. The first line is in the arena. */
 byte tail, acked, staged;
 byte sent, completed, base, runs, runs_done, run_end[WINDOW];
 bool done[WINDOW], switching, wanting, next;
 bit out_ring, out_link;
 byte out_state;
 
-/* Target, the same. */
+/* State of the target, likewise. */
 byte consumed, expected;
 byte acknowledged, in_base, in_run, in_end;
 bool arrived[WINDOW], growing, offered;
@@ -104,8 +106,8 @@ bit in_ring, in_link;
 byte in_state;
 
 byte breaks;
-byte wants = WANTS;                 /* each would be acknowledged, and bring another */
-bool lost_out, lost_in;             /* that one of them has lost its state: not noticed here yet */
+byte wants = WANTS;                 /* bounded: each is acknowledged, and another may follow */
+bool lost_out, lost_in;             /* a loss of state, which this side has not noticed yet */
 byte at_offer;                      /* the target's acknowledgement when it offered its ring */
 
 #define SIZE(large) (large -> LARGE : SMALL)
@@ -127,7 +129,7 @@ byte at_offer;                      /* the target's acknowledgement when it offe
 #define FITS(kept) (tail + 1 - FLOOR <= SIZE(out_ring) - kept && !switching)
 #endif
 
-/* The fabric may read what it has not completed. */
+/* Whether the fabric may still read this slot, because its write is not completed. */
 #define READS(i, slot) ((w[i].state == POSTED || w[i].state == LANDED) && slot >= w[i].from && \
                         slot < w[i].from + w[i].length)
 
@@ -149,7 +151,7 @@ inline stage(what)
 #define WINDOW_OPEN (OUTSTANDING < WINDOW && run_end[runs % WINDOW] <= acked)
 #endif
 
-/* ledger_post: all that is staged, but for what stands behind the ring's end. */
+/* ledger_post: all that is staged, up to the ring's end. */
 inline post()
 {
     k = AT(out_ring, sent - base);
@@ -200,7 +202,7 @@ inline break_link()
     fi
 }
 
-/* ledger_rewind, out_begin; or, behind a loss, peer_discard. */
+/* ledger_rewind, out_begin; or, after a loss, peer_discard. */
 inline resume()
 {
     if
@@ -276,7 +278,7 @@ end_origin:
 #else
     :: atomic { switching && sent == tail && completed == sent ->
 #endif
-           staging[0] = 0;                      /* given back */
+           staging[0] = 0;                      /* the small ring's staging is given back */
            staging[1] = 0;
            staging[2] = 0;
            out_ring = 1;
@@ -287,7 +289,7 @@ end_origin:
        }
 #endif
 #ifdef BREAKS
-    /* engine_peer_down: here first, or since the other side is. */
+    /* engine_peer_down: the link breaks here first, or the other side has left it. */
     :: atomic { out_state == UP && (BREAK || in_state == DRAINING || in_link != out_link) ->
            if
            :: BREAK -> break_link()
@@ -323,7 +325,7 @@ inline land(i)
 #ifdef LEFT_EARLY
     assert(w[i].from >= SMALL || !offered);
 #endif
-    assert(w[i].from >= SMALL || !in_ring);      /* not one that has been withdrawn */
+    assert(w[i].from >= SMALL || !in_ring);      /* not into a ring that has been withdrawn */
     queue ! w[i].number;
     if
     :: w[i].state == LOOSE -> forget(i)
@@ -349,7 +351,7 @@ end_fabric:
     od
 }
 
-/* ledger_next: one record, behind run_begin. */
+/* ledger_next: takes one record; at the first of a run, run_begin comes before. */
 #ifdef RUN_OUT_OF_ORDER
 #define READY (arrived[0] || arrived[1])
 #else
@@ -384,7 +386,7 @@ inline consume()
         assert(offered);
         offered = false;
         in_ring = 1
-    :: else -> assert(false)                     /* nothing of this link */
+    :: else -> assert(false)                     /* not a record of this link */
     fi;
 #ifdef EFFECT_APART
     half = true
@@ -438,7 +440,7 @@ end_target:
 #else
     :: atomic { CONSUMES && (in_end > 0 || READY) -> consume() }
 #endif
-    /* ledger_stage_ack; to an origin that has left this link it says nothing. */
+    /* ledger_stage_ack; an origin that has left this link gets no ACK. */
     :: atomic { in_state == UP && acknowledged < UPTO && nfull(answers) ->
            acknowledged = UPTO;
            if
@@ -457,7 +459,7 @@ end_target:
            fi;
            in_state = DRAINING
        }
-    /* The ring is withdrawn, and the next is offered. */
+    /* The ring is withdrawn, and the next one is offered. */
 #ifdef ARRIVAL_BEHIND_DROP
     :: atomic { in_state == DRAINING ->
 #else
@@ -499,7 +501,7 @@ end_target:
     od
 }
 
-/* Where all has come to rest, all is done. */
+/* When nothing moves any more, everything must be done. */
 proctype judge()
 {
     timeout;

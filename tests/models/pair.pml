@@ -9,24 +9,26 @@
  * (doorbell_sleep, doorbell_wake), clientlib/neighbours/neighbours_quiet.c, shm_ring/pair.c (pair_ring_bell).
  * Barriers C and D of the event bell, G of the pair's, I of the board.
  *
- * The daemon makes the pair at some time, has an event of its own for the target, and rings for
- * the process that asks (its own sleep: doorbell.pml). The origin puts; where it finds the bell armed
- * it asks for a wake-up, or notes that one is due where its submission ring is full; where it is left
- * quiet it sets its bit on the board. The target leaves it quiet at any time, and does not look at the
- * ring then. Shown: the target gets every record and the daemon's event, though it sleeps without a
- * limit; and where the origin has put all and rung, the target's next probe gets all.
+ * The daemon makes the pair at some time, has one event of its own for the target, and rings the
+ * target's bell for a process that asks (doorbell.pml models the daemon's own sleep). The origin
+ * puts records. Where it finds the bell armed, it asks for a wake-up, or notes that one is due if
+ * its submission ring is full; where the target has made it quiet, it sets its bit on the board.
+ * The target makes the origin quiet at any time, and does not look at the ring then. Shown: the
+ * target gets every record and the daemon's event, although it sleeps without a limit; and when the
+ * origin has put all records and rung, the target's next probe gets all of them.
  *
  * Left out: HEALTH_NS, which would hide a lost wake-up for a second; the look at all rings now and
- * then, which would do so for a moment; room in the rings; sleeping in pwc_fd, where the wake socket
- * itself is what one sleeps on.
+ * then, which would hide it for a moment; room in the rings; sleep on pwc_fd, where the program
+ * sleeps on the wake socket itself.
  *
- * Mutants: NO_BARRIER (a fence of the sleeper's own), NO_SECOND_LOOK, NO_LOOK_AT_GIVEN (at new pairs,
- * once armed), EVENT_BELL_LAST (armed behind the look), BORN_UNARMED (a new pair's bell),
- * QUIET_WITHOUT_BARRIER, QUIET_WITHOUT_LOOK, CALL_BEFORE_HEAD (the bit is set, then the record
- * shown), CALL_BY_OLD_MODE (the bell is stored to, not exchanged: what was seen before counts),
- * QUIET_ASLEEP (a sleeper looks at the board alone), TAKE_BEHIND_LOOK (bits taken behind the look at
- * the ring), DISARM_AFTER_ASKING, WAKE_FORGOTTEN (a wake-up that is due is not asked for again),
- * DAEMON_WITHOUT_FENCE, SLEEP_UNCHECKED (futex without the word's value).
+ * Mutants: NO_BARRIER (the sleeper fences only itself), NO_SECOND_LOOK, NO_LOOK_AT_GIVEN (no look
+ * at new pairs after arming), EVENT_BELL_LAST (armed after the look), BORN_UNARMED (a new pair's
+ * bell), QUIET_WITHOUT_BARRIER, QUIET_WITHOUT_LOOK, CALL_BEFORE_HEAD (the bit is set before the
+ * record is shown), CALL_BY_OLD_MODE (the bell is stored to instead of exchanged, so that an older
+ * value counts), QUIET_ASLEEP (a sleeper looks at the board alone), TAKE_BEHIND_LOOK (bits are
+ * taken after the look at the ring), DISARM_AFTER_ASKING, WAKE_FORGOTTEN (a wake-up that is due is
+ * not asked for again), DAEMON_WITHOUT_FENCE, SLEEP_UNCHECKED (the futex does not compare the
+ * word).
  */
 #define ORIGIN 0
 #define TARGET 1
@@ -50,10 +52,10 @@
 #define ASLEEP 1
 #define QUIET 2
 
-bool pair_given;     /* to the origin, by its socket */
-bool waiting;        /* in the futex */
-bool all_put;        /* and rung, or asked for */
-byte got, events;    /* by the target */
+bool pair_given;     /* the origin has got the pair, by its socket */
+bool waiting;        /* the target sleeps in the futex */
+bool all_put;        /* all records are put, and the bell is rung or a wake-up requested */
+byte got, events;    /* records and events that the target has got */
 
 /* Asks for a wake-up, or notes that one is due. */
 inline ask()
@@ -64,7 +66,7 @@ inline ask()
     fi
 }
 
-/* A locked addition to the word. */
+/* Sets the bit by a locked addition to the word. */
 inline call()
 {
     atomic {
@@ -125,7 +127,7 @@ proctype origin()
     od
 }
 
-/* session_publish: the bell, and the sleeper behind it. */
+/* session_publish: rings the event bell, and wakes the sleeper. */
 inline ring_target()
 {
 #ifndef DAEMON_WITHOUT_FENCE
@@ -155,7 +157,7 @@ end_daemon:
         store(PAIR_BELL, 1);
 #endif
         store(GIVEN, 1);
-        fence();                             /* a locked addition, and a socket behind it */
+        fence();                             /* a locked addition, then the message on a socket */
         pair_given = true
     :: !sent_event ->
         sent_event = true;
@@ -171,12 +173,12 @@ proctype target()
 {
     byte me = TARGET, i, bits;
     bool known;                              /* the pair is mapped */
-    bool quiet;                              /* its ring is not looked at */
-    bool all;                                /* is there for this probe to get */
+    bool quiet;                              /* the target does not look at the pair's ring */
+    bool all;                                /* everything is there for this probe to get */
 
 awake:
     /* context_probe: what the daemon has announced, then the board, then the rings. */
-    all = all_put && EMPTY(ORIGIN);          /* and we know so by other means */
+    all = all_put && EMPTY(ORIGIN);          /* which the target knows by other means */
     known = known || LOAD(GIVEN);
 #ifndef TAKE_BEHIND_LOOK
     if
@@ -265,7 +267,7 @@ awake:
     store(EVENT_BELL, 1);
     fence();
 #endif
-    /* doorbell_sleep: the kernel compares the word and queues the sleeper in one. */
+    /* doorbell_sleep: the kernel compares the word and queues the sleeper in one step. */
     atomic {
 #ifdef SLEEP_UNCHECKED
         waiting = true

@@ -1,27 +1,30 @@
 /*
- * A team area with one row and two members of one engine: arrival, the last to come, results, taking,
- * the row's next laps, sleepers, and a member that dies.
+ * A team area with one row and two members of one engine: arrivals, the last to come, results and
+ * how they are taken, later instances in the same row, sleepers, and a member that dies.
  *
  * Stands for: shm_ring/team.c, clientlib/teams/step.c (begin, finish, end_here), clientlib/teams/progress.c
  * (end_step, team_wake, teams_arm, find_broken), daemon/engine/team/exchange.c (exchange_wake,
  * exchange_break). Barriers J, K, L, M, N of shm_ring/team.h.
  *
  * A member writes its line, counts itself, and waits for `done`; the last to come reads both lines,
- * writes the result and ends the instance. Each takes the result and calls again as soon as all have
- * taken the one before. A member that waits, for the end or for room, sleeps: it arms its bell, sets
- * its bit, looks again. The member that ends an instance, or is the last to take it, asks the daemon
- * to wake sleepers. Member 1 may die at any step; the daemon then breaks the team. Shown: every instance is
- * combined from lines of its own, every result that is taken is that of its instance, and nobody
- * sleeps for ever: members make all their calls, or find the team broken. With ROOT member 0 gives
- * alone: it ends the instance before the other has come, and only room holds it back.
+ * writes the result and ends the instance. Each member takes the result, and calls again as soon as
+ * all have taken the result before. A member that waits, for the end or for room, sleeps: it arms
+ * its bell, sets its bit, and looks again. The member that ends an instance, or is the last to take
+ * it, asks the daemon to wake sleepers. Member 1 may die at any step; the daemon then breaks the
+ * team. Shown: every instance is combined from lines of its own, every result that is taken is that
+ * of its instance, and no member sleeps for ever: members make all their calls, or find the team
+ * broken. With ROOT, only member 0 gives data: it ends the instance before the other member has
+ * come, and waits for room only.
  *
- * Left out: several rows and data rows, which only repeat this; how a record reaches the daemon (doorbell.pml) and how a bell
- * wakes (pair.pml): asking is a flag here, and a bell one word.
+ * Left out: several rows and data rows, which only repeat this; how a record reaches the daemon
+ * (doorbell.pml) and how a bell wakes (pair.pml): a request to the daemon is a flag here, and a
+ * bell is one word.
  *
- * Mutants: NO_SECOND_LOOK, BIT_BEHIND_LOOK, DONE_UNFENCED (the bits are loaded while `done` may still
- * stand in the store buffer), with ROOT: ROOM_UNCHECKED, TAKEN_FIRST (counted, then the result read),
- * DONE_BEFORE_RESULT, TAKER_SILENT (the last to take wakes nobody), BREAK_SILENT (the daemon breaks
- * and wakes nobody), BREAK_UNSEEN (a sleeper's second look is for ends alone).
+ * Mutants: NO_SECOND_LOOK, BIT_BEHIND_LOOK, DONE_UNFENCED (the bits are loaded while `done` may
+ * still stand in the store buffer), with ROOT: ROOM_UNCHECKED, TAKEN_FIRST (a member counts as
+ * having taken before it reads the result), DONE_BEFORE_RESULT, TAKER_SILENT (the last member to
+ * take wakes nobody), BREAK_SILENT (the daemon breaks the team and wakes nobody), BREAK_UNSEEN (a
+ * sleeper's second look finds an end, but no break).
  */
 #define MEMBERS 2
 #define DAEMON 2
@@ -39,10 +42,10 @@
 #define RESULT 3
 #define BROKEN 4
 #define SLEEPERS 5
-#define LINE 6       /* and 7 */
+#define LINE 6       /* lines of the members: 6 and 7 */
 
 bool asked;          /* SUBMIT_TEAM_WAKE stands in a ring */
-bool bell[MEMBERS];  /* armed */
+bool bell[MEMBERS];  /* the bell is armed */
 bool dead;
 
 /* Locked instructions. */
@@ -82,7 +85,7 @@ inline wake_others()
     fi
 }
 
-/* Member 1 may go on, or not. */
+/* Member 1 may die here, or go on. */
 #define MAY_DIE          \
     if                   \
     :: me == 1 -> goto dies \
@@ -114,7 +117,7 @@ inline wait_for(what)
         :: else
         fi;
 #endif
-        !bell[me];                                               /* the futex */
+        !bell[me];                                               /* sleeps in the futex */
         clear_bit(SLEEPERS, 1 << me)
     od
 }

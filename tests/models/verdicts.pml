@@ -1,34 +1,37 @@
 /*
  * Two ledgers, one each way, whose operations are all answered by a verdict (FAIL, REFUSE, or the
- * RESULT of an atomic), and no acknowledgement passes a verdict that is not staged. What is next in
- * turn may be a verdict or an operation; verdicts may pass an operation that finds no room.
+ * RESULT of an atomic), where no acknowledgement passes a verdict that is not staged. The next
+ * record in turn may be a verdict or an operation; verdicts may pass an operation that finds no
+ * room.
  *
  * Stands for: daemon/engine/ops/stage.c (turns_step), daemon/engine/ledger/notes.c (notes_stage,
  * notes_pass, notes_unanswered), daemon/engine/ledger/ledger_out.c (ledger_stage, ledger_may_pass,
  * ledger_acknowledge), daemon/engine/ledger/ledger_in.c (ledger_stage_ack) and proto/wire_abi.h
  * (wire_fetch_pad).
  *
- * Sizes are in units of 8 bytes: a FAIL has 3, the shortest operation 4, a long one 9. A ring has 12
- * for operations, and 6 more for verdicts that pass. Both nodes have operations without end, long and
- * short in any order; what is next in turn is left open, but what finds no room stays next. Records
- * are consumed and come back one at a time, at any time.
+ * Sizes are in units of 8 bytes: a FAIL has 3, the shortest operation 4, a long one 9. A ring has
+ * 12 for operations, and 6 more for verdicts that pass. Both nodes always have one more operation
+ * to send, long or short in any order; either a verdict or an operation may be next in turn, but a
+ * record that finds no room stays next. Records are consumed, and their room comes back, one at a
+ * time, at any time.
  *
- * RESULTS: every operation is a long atomic whose values fill the longest RESULT, of 6: three quarters
- * of its record are 6 and a half. A record does not wrap around a ring's end, so its padding is lost;
- * the kept part is as long as two RESULTs. An ACK is a number of records, and is taken behind what was
- * staged before it in the other ledger.
+ * RESULTS: every operation is a long atomic whose values fill the longest RESULT, of 6: three
+ * quarters of its record are 6 and a half. A record does not wrap around a ring's end, so its
+ * padding is lost; the kept part is as long as two RESULTs. An ACK is a number of records, and is
+ * taken after what was staged before it in the other ledger.
  *
- * Shown: the nodes never wait for each other for good; an operation that waits is staged when so
+ * Shown: the nodes never wait for each other for good; an operation that waits is staged when as
  * much room has come back as docs/protocol.md says, whatever passes it (not with RESULTS); and with
  * RESULTS, no operation ends by an ACK before its values have come.
  *
- * Left out: runs, room for ACKs (acks.pml); clients and their turns (engine/verdicts); without
- * RESULTS, padding and the way of an ACK.
+ * Left out: runs, room for ACKs (acks.pml); clients and their turns (the test engine / verdicts);
+ * without RESULTS, padding and the way of an ACK.
  *
- * Mutants: NO_PASS (verdicts wait, too), KEPT_ONCE (only what is kept may be taken), PASS_ALWAYS
- * (as long as there is room; then an operation waits without a bound). With RESULTS: KEPT_UNWRAPPED
- * (the kept part holds one RESULT, which the ring's end may pad), UNPADDED (the record of a READ is
- * shorter than its RESULT), ACK_PASSES_RESULT (an ACK covers all that is consumed).
+ * Mutants: NO_PASS (verdicts wait, too), KEPT_ONCE (verdicts that pass may take only the kept
+ * part), PASS_ALWAYS (verdicts pass as long as there is room, so that an operation waits without a
+ * bound). With RESULTS: KEPT_UNWRAPPED (the kept part holds one RESULT, which the ring's end may
+ * pad), UNPADDED (the record of a READ is shorter than its RESULT), ACK_PASSES_RESULT (an ACK
+ * covers all that is consumed).
  */
 #define SHORT 4
 #ifdef UNPADDED
@@ -36,7 +39,7 @@
 #else
 #define LONG 9
 #endif
-#define RECORDS 6                 /* on a ring, at most */
+#define RECORDS 6                 /* the most records on a ring */
 
 #ifdef RESULTS
 #define RING 18
@@ -52,23 +55,23 @@
 #define KEPT 6
 #endif
 
-/* What comes back before an operation that waits has its room, at most. */
+/* The most that comes back before an operation that waits has its room. */
 #define BOUND (4 * (2 * KEPT + LONG))
 
 typedef ledger {
     byte size[RECORDS];           /* of the records that are not acknowledged, with their padding */
-    bool verdict[RECORDS];        /* of these: which are verdicts */
-    byte count, used;             /* how many, and their units */
-    byte consumed;                /* of these: by the peer */
-    byte answered;                /* of these, before the first that the peer owes a verdict on */
-    byte next;                    /* sender: next in turn, and found no room; 0: none */
+    bool verdict[RECORDS];        /* which of these are verdicts */
+    byte count, used;             /* how many records these are, and their units */
+    byte consumed;                /* how many of these the peer has consumed */
+    byte answered;                /* how many of these come before the first on which the peer owes a verdict */
+    byte next;                    /* sender: size of the next record in turn, which found no room; 0: none */
     byte pass;                    /* sender: quarters of units that may pass it */
     byte back;                    /* units that came back while it waits (node 0 counts) */
 #ifdef RESULTS
     byte tail;                    /* where the next record begins */
-    byte values;                  /* sender: RESULTs that have come, of operations that go on */
-    byte acked;                   /* of these records: by an ACK that is on its way */
-    byte before                   /* records of the other ledger in front of that ACK */
+    byte values;                  /* sender: RESULTs that have come, of operations that have not ended */
+    byte acked;                   /* how many of these records an ACK covers that is on its way */
+    byte before                   /* records of the other ledger that come before that ACK */
 #endif
 }
 ledger l[2];
@@ -91,7 +94,7 @@ ledger l[2];
 #define MAY_PASS(n) ((PAD(n, VERDICT) + VERDICT) * 4 <= l[n].pass && l[n].count < RECORDS)
 #endif
 
-/* `more`: the units that it takes. */
+/* Stages a record; `more` becomes the units that the record takes. */
 inline stage(n, units, is_verdict)
 {
     more = PAD(n, units) + units;
@@ -105,7 +108,7 @@ inline stage(n, units, is_verdict)
 #endif
 }
 
-/* Verdicts are not answered. */
+/* Skips verdicts, which are not answered. */
 inline skip_verdicts(from)
 {
     do
@@ -133,7 +136,7 @@ inline consume(n, from)
     skip_verdicts(from)
 }
 
-/* One record comes back: ledger_acknowledge, and the first half of ledger_may_pass. */
+/* Gives the room of one record back: ledger_acknowledge, and the first half of ledger_may_pass. */
 inline give_back(n)
 {
     more = l[n].size[0];
@@ -170,8 +173,8 @@ inline give_back(n)
     more = 0
 }
 
-/* Node n may take an ACK: not of what is to be answered. A step stages what has room before it looks
- * again. */
+/* Whether node n may take an ACK: not of records that are still to be answered, and not while a
+ * record can be staged, because a step stages what has room before it looks again. */
 #ifdef RESULTS
 #define ACKED(n) (l[n].acked > 0 && l[n].before == 0 && !READY(n))
 #else
@@ -183,7 +186,7 @@ proctype node(byte n)
     byte from = 1 - n, i, more;
 
     do
-    /* In turn: a verdict, or an operation. */
+    /* The next record in turn: a verdict, or an operation. */
     :: atomic { l[n].next == 0 && OWES(from) && FITS(n, VERDICT) -> answer(n, from); more = 0 }
     :: atomic { l[n].next == 0 ->
 #ifdef RESULTS

@@ -1,4 +1,5 @@
-/* Opens and closes two sides, and runs a test program over daemons. Thread: the test's. */
+/* Opens and closes two sides, and runs the tests of a program over daemons (both.h). Thread: the
+ * test's. */
 #include "tests/providers/both.h"
 
 #include <stdio.h>

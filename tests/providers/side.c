@@ -1,4 +1,4 @@
-/* Opens, drives and closes one side of a test over libfabric. Thread: the test's. */
+/* Opens, progresses and closes one side of a test over libfabric (side.h). Thread: the test's. */
 #include "tests/providers/side.h"
 
 #include <stdlib.h>

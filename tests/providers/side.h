@@ -1,7 +1,7 @@
 /*
- * One side of a test over libfabric: fabric, domain, endpoint, queue and memory at the daemon of
- * one node. A test has two of them in one process, at two daemons or at one. Every wait has a
- * limit.
+ * One side of a test over libfabric: fabric, domain, endpoint, queue and memory, at the daemon of
+ * one node. A test has two sides in one process, at two daemons or at one. Every wait has a time
+ * limit. Thread: the test's.
  */
 #ifndef PWC_TESTS_PROVIDERS_SIDE_H
 #define PWC_TESTS_PROVIDERS_SIDE_H
@@ -30,13 +30,13 @@ struct side {
     struct fid_mr *mr;
     struct fid_cntr *writes, *reads, *arrived;
     unsigned char *memory; /* SIDE_BYTES, registered for peers */
-    fi_addr_t peer;        /* the other side, once side_meet was called */
+    fi_addr_t peer;        /* the other side, after side_meet */
 };
 
 struct side_options {
-    uint64_t caps; /* 0: all */
-    int mr_mode;   /* of the hints */
-    uint64_t key;  /* asked for, where the provider does not choose */
+    uint64_t caps; /* 0: all capabilities */
+    int mr_mode;   /* mr_mode in the hints */
+    uint64_t key;  /* the key that is asked for, where the application chooses keys */
     uint64_t cq_flags;
     enum fi_cq_format format;
     enum fi_wait_obj wait;
@@ -44,31 +44,31 @@ struct side_options {
     bool counters; /* binds counters of writes, reads and arrivals */
 };
 
-/* The socket that the next fi_getinfo and fi_domain use, and the job's name. */
+/* Sets the socket that the next fi_getinfo and fi_domain use, and the job's name. */
 void side_choose(const char *socket, const char *job);
 
 /* Hints for the provider; free them by fi_freeinfo. */
 struct fi_info *side_hints(const struct side_options *options);
 
-/* Opens a side at the daemon of that socket: 0, or the error of the call that failed. */
+/* Opens a side at the daemon of that socket. Returns 0, or the error of the call that failed. */
 int side_open(struct side *side, const char *socket, const struct side_options *options);
 void side_close(struct side *side);
 
 /* Exchanges addresses, so that each side's `peer` is the other one. */
 int side_meet(struct side *a, struct side *b);
 
-/* The address at which a peer finds this byte of the side's memory, and its key. */
+/* The address by which a peer reaches this byte of the side's memory, and the memory's key. */
 uint64_t side_address(const struct side *side, size_t offset);
 uint64_t side_key(const struct side *side);
 
-/* Reads one entry, and drives the other side meanwhile (NULL: no other). 1, or the error of the
- * queue: -FI_EAVAIL where an error waits; -FI_ETIMEDOUT. */
+/* Waits for one entry, and progresses the other side meanwhile (NULL: no other). Returns 1, the
+ * queue's error (-FI_EAVAIL where an error entry waits), or -FI_ETIMEDOUT. */
 int side_entry(struct side *side, struct side *other, struct fi_cq_tagged_entry *entry);
 
-/* Reads one error. Its err, or -FI_ETIMEDOUT. */
+/* Waits for one error entry. Returns its err, or -FI_ETIMEDOUT. */
 int side_error(struct side *side, struct fi_cq_err_entry *entry);
 
-/* Repeats a call that gives -FI_EAGAIN while its two sides go on. */
+/* Repeats a call while it returns -FI_EAGAIN, and progresses both sides meanwhile. */
 #define SIDE_REPEAT(side, other, call)                                                             \
     ({                                                                                             \
         ssize_t repeat_rc;                                                                         \

@@ -1,6 +1,6 @@
 /*
- * Atomics over libfabric and two daemons: each operation on each type that is said to be there, one
- * element and several, and that those which are not there are refused.
+ * Atomics over libfabric and two daemons: each operation on each type that the provider offers,
+ * with one element and several; and the refusal of all others.
  *
  *     test_atomic PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
@@ -14,7 +14,7 @@ static const size_t sizes[] = {
     [FI_UINT32] = 4, [FI_INT64] = 8, [FI_UINT64] = 8, [FI_FLOAT] = 4,  [FI_DOUBLE] = 8,
 };
 
-/* A small number as an element of that type. */
+/* Stores a small number as an element of that type. */
 static void store(void *at, enum fi_datatype type, int value)
 {
     float f = (float)value;
@@ -82,7 +82,7 @@ static int expected(enum fi_op op, int old, int operand, int compare)
     }
 }
 
-/* Words that the peer has, and what each element brings. */
+/* The old value of the peer's word i, and the operand of element i. */
 static int old_of(size_t i)
 {
     return 5 + (int)(i % 3);
@@ -181,7 +181,7 @@ typedef int (*valid_function)(struct fid_ep *ep, enum fi_datatype type, enum fi_
 typedef void (*one_function)(struct side sides[2], enum fi_datatype type, enum fi_op op,
                              size_t count);
 
-/* Returns how many pairs of operation and type there are. */
+/* Runs `one` for each valid pair of operation and type, and returns the number of pairs. */
 static unsigned each(valid_function valid, one_function one)
 {
     struct side sides[2];
@@ -205,25 +205,25 @@ static unsigned each(valid_function valid, one_function one)
     return there;
 }
 
-/* Eight operations, three of them for the eight types of integers alone. */
+/* Eight operations, three of which exist only for the eight integer types. */
 static void test_write(void)
 {
     CU_ASSERT_EQUAL(each(fi_atomicvalid, write_one), 5 * 10 + 3 * 8);
 }
 
-/* All that write, and reads. */
+/* All operations of test_write, and reads. */
 static void test_fetch(void)
 {
     CU_ASSERT_EQUAL(each(fi_fetch_atomicvalid, fetch_one), 6 * 10 + 3 * 8);
 }
 
-/* Swaps where equal on ten types, swaps of bits on integers. */
+/* Compare-and-swap on ten types, masked swap on integers. */
 static void test_compare(void)
 {
     CU_ASSERT_EQUAL(each(fi_compare_atomicvalid, compare_one), 10 + 8);
 }
 
-/* The call refuses an atomic that does not exist, and nothing happens. */
+/* A call for an atomic that does not exist is refused, and changes nothing. */
 static void test_refused(void)
 {
     struct side sides[2];
@@ -270,7 +270,7 @@ static void test_unaligned(void)
 
 #define ADDS 2000u
 
-/* Both sides add to one word, each of many times: nothing is lost, and injected ones count. */
+/* Both sides add to one word many times: no addition is lost, and injected ones count. */
 static void test_sum(void)
 {
     const struct side_options counting = {.mr_mode = both_basic.mr_mode,

@@ -1,6 +1,6 @@
 /*
- * Counters over libfabric and two daemons: of writes, reads and arrivals; of failures; what the
- * application sets; and waits that sleep until the last one has come.
+ * Counters over libfabric and two daemons: of writes, reads, arrivals and failures; values that the
+ * application sets; and waits that sleep until the last operation has been counted.
  *
  *     test_cntr PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
@@ -20,7 +20,7 @@ static struct side_options counting_as(enum fi_threading threading)
                                  .counters = true};
 }
 
-/* Side 0 writes, after a while, for a side that waits. */
+/* Writes from side 0, some time later, for a side that waits. */
 static void *write_later(void *argument)
 {
     struct side *sides = argument;
@@ -37,7 +37,7 @@ static void *write_later(void *argument)
     return NULL;
 }
 
-/* The target's counter wakes it when all is there, and says how much it is. */
+/* A wait of the target ends when all writes have arrived, and its counter has their number. */
 static void wait_for_arrivals(enum fi_threading threading)
 {
     const struct side_options options = counting_as(threading);
@@ -60,7 +60,7 @@ static void test_arrivals(void)
     wait_for_arrivals(FI_THREAD_SAFE);
 }
 
-/* Counts stay when the endpoint closes at which the operations arrived. */
+/* Counts stay when the endpoint is closed at which the operations arrived. */
 static void test_closed_endpoint(void)
 {
     const struct side_options options = counting_as(FI_THREAD_DOMAIN);
@@ -101,7 +101,7 @@ static void test_reads(void)
     both_close(sides);
 }
 
-/* A failure ends a wait, and stands in the count of errors and in the queue. */
+/* A failure ends a wait, counts as an error, and has an error entry in the queue. */
 static void test_failures(void)
 {
     const struct side_options options = counting_as(FI_THREAD_DOMAIN);
@@ -119,7 +119,7 @@ static void test_failures(void)
     both_close(sides);
 }
 
-/* Values that the application sets and adds, and the limit of a wait. */
+/* Values that the application sets and adds, and the time limit of a wait. */
 static void test_set(void)
 {
     const struct side_options options = counting_as(FI_THREAD_DOMAIN);

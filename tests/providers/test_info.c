@@ -1,6 +1,6 @@
 /*
- * The provider's word about itself: nothing without a daemon, and that soon; what hints ask for,
- * or nothing; and no layer of libfabric's own over it.
+ * fi_getinfo of the provider: without a daemon it returns nothing, and soon; it returns what hints
+ * ask for, or nothing; and libfabric puts no layer of its own over the provider.
  *
  *     test_info PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
@@ -26,7 +26,7 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* What SOS asks for by default. */
+/* The hints that SOS (Sandia OpenSHMEM) gives by default. */
 static void test_openshmem(void)
 {
     const struct side_options options = {.caps = FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
@@ -48,14 +48,14 @@ static void test_openshmem(void)
     CU_ASSERT_EQUAL(info->tx_attr->op_flags, FI_DELIVERY_COMPLETE);
     CU_ASSERT(info->tx_attr->inject_size >= 16);
     CU_ASSERT(info->caps & FI_REMOTE_WRITE);
-    /* Each one that follows is of this provider, not of a layer over it. */
+    /* Each further info is of this provider, and not of a layer over it. */
     for (struct fi_info *i = info; i; i = i->next)
         CU_ASSERT_STRING_EQUAL(i->fabric_attr->prov_name, "pwc");
     fi_freeinfo(info);
     fi_freeinfo(hints);
 }
 
-/* Hints that cannot be met: no info. */
+/* Hints that the provider cannot meet: it returns no info. */
 enum wrong {
     TAGGED,
     CONNECTED,
@@ -114,8 +114,9 @@ static void test_wrong_hints(void)
     }
 }
 
-/* Neither a path where nothing is, nor a socket at which nobody listens any more, nor an abstract
- * name is waited for. The fastest of many calls is bounded, since the machine does other things. */
+/* fi_getinfo does not wait for a daemon: with a path without a file, a socket without a listener,
+ * or an unused abstract name. The fastest of many calls counts, because the machine does other
+ * work, too. */
 static void test_no_daemon(void)
 {
     static const char *const sockets[] = {"/nonexistent/pwcd.sock", "@pwc-test-nobody"};
@@ -133,13 +134,13 @@ static void test_no_daemon(void)
             took = now_ns() - begin;
             best = took < best ? took : best;
         }
-        /* libfabric itself and its other providers are asked, too. */
+        /* The bound includes libfabric itself and its other providers. */
         CU_ASSERT(best < 1000000);
         fi_freeinfo(hints);
     }
 }
 
-/* Without hints there is an info with all that is there. */
+/* Without hints there is an info with all capabilities. */
 static void test_all(void)
 {
     struct fi_info *info, *ours = NULL;

@@ -1,7 +1,7 @@
 /*
- * Messages and queues over libfabric and two daemons: order, what comes before its buffer, sources,
- * data, what is too long, and cancelling; each format of entry; waiting in a queue, by descriptor,
- * and by a signal.
+ * Messages and queues over libfabric and two daemons: order, messages before their buffers,
+ * sources, data, lengths and cancelling; each format of entry; waits in a queue, by its descriptor,
+ * and their end by a signal.
  *
  *     test_messages PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
@@ -24,7 +24,7 @@ static void receive_one(struct side *side, void *to, size_t length, void *contex
     CU_ASSERT_EQUAL_FATAL(fi_recv(side->ep, to, length, NULL, FI_ADDR_UNSPEC, context), 0);
 }
 
-/* Buffers that stand ready, and the sender's entry. */
+/* Messages to buffers that were posted before, and the sender's entry. */
 static void test_expected(void)
 {
     struct side sides[2];
@@ -45,7 +45,7 @@ static void test_expected(void)
     both_close(sides);
 }
 
-/* Messages that nobody asks for yet stay in their order. */
+/* Messages that arrive before any buffer is posted keep their order. */
 static void test_unexpected(void)
 {
     struct side sides[2];
@@ -66,7 +66,7 @@ static void test_unexpected(void)
     both_close(sides);
 }
 
-/* Data beside a message, its source, and an injected one. */
+/* A message with data, its source, and an injected message. */
 static void test_data(void)
 {
     struct side sides[2];
@@ -129,7 +129,7 @@ static void test_cancel(void)
     both_close(sides);
 }
 
-/* Entries have the size of their format, side by side. */
+/* Entries have their format's size, and follow each other without gaps. */
 static void test_formats(void)
 {
     static const enum fi_cq_format formats[] = {FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_MSG,
@@ -168,7 +168,7 @@ static void test_formats(void)
     }
 }
 
-/* An entry only where it is asked for. */
+/* With selective completion only operations that ask for it have an entry. */
 static void test_selective(void)
 {
     const struct side_options selective = {.mr_mode = both_basic.mr_mode,
@@ -201,7 +201,7 @@ static void test_selective(void)
     both_close(sides);
 }
 
-/* Writes data to the other side, after a while. */
+/* Writes data to the other side, some time later. */
 static void *write_later(void *argument)
 {
     struct side *sides = argument;
@@ -245,7 +245,7 @@ static void wait_for_data(enum fi_wait_obj wait, enum fi_threading threading)
     both_close(sides);
 }
 
-/* Waits in the context, in several threads, and by descriptor. */
+/* Waits in one thread, in several threads, and by the descriptor. */
 static void test_wait(void)
 {
     wait_for_data(FI_WAIT_UNSPEC, FI_THREAD_DOMAIN);
@@ -264,7 +264,7 @@ static void *signal_later(void *argument)
     return NULL;
 }
 
-/* A wait ends at its limit, and at a signal. */
+/* A wait ends at its time limit, and at a signal. */
 static void test_wait_ends(void)
 {
     const struct side_options options = {

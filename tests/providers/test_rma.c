@@ -1,6 +1,6 @@
 /*
- * Remote memory access over libfabric and two daemons: what was written stands at the peer, what
- * was read here; entries, data for the peer's queue, and errors of each wrong use.
+ * Remote memory access over libfabric and two daemons: written bytes are at the peer, read bytes
+ * are here; entries, data for the peer's queue, and the error for each wrong use.
  *
  *     test_rma PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
@@ -19,7 +19,7 @@ static void fill(unsigned char *bytes, size_t length, unsigned seed)
 
 static const size_t lengths[] = {0, 1, 8, 100, 4096, 4097, 16384, SIDE_BYTES};
 
-/* The entry of a write says that its bytes are there, from any memory. */
+/* When a write's entry comes, its bytes are at the peer, from any source memory. */
 static void test_write(void)
 {
     struct side sides[2];
@@ -80,14 +80,14 @@ static void test_own_keys(void)
     CU_ASSERT_EQUAL_FATAL(both_write(sides, "own", 4, 100, 0xc0ffee, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
     CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + 100, "own");
-    /* A key is one range's. */
+    /* A key cannot be used for two ranges. */
     CU_ASSERT_EQUAL(fi_mr_reg(sides[1].domain, sides[1].memory, SIDE_BYTES,
                               FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 0xc0ffee, 0, &again, NULL),
                     -FI_ENOKEY);
     both_close(sides);
 }
 
-/* The data of a write stands in the target's queue, behind the bytes. */
+/* The data of a write comes in the target's queue after its bytes are placed. */
 static void test_writedata(void)
 {
     struct side sides[2];
@@ -110,7 +110,7 @@ static void test_writedata(void)
     both_close(sides);
 }
 
-/* An injected write leaves no entry, and its source is free at once. */
+/* An injected write has no entry, and its source may be reused at once. */
 static void test_inject(void)
 {
     const struct side_options counting = {
@@ -138,7 +138,7 @@ static void test_inject(void)
     both_close(sides);
 }
 
-/* Pieces of ours, side by side at the peer. */
+/* Pieces from several places are adjacent at the peer. */
 static void test_pieces(void)
 {
     struct side sides[2];
@@ -168,7 +168,7 @@ static void test_pieces(void)
     both_close(sides);
 }
 
-/* Writes, and expects that it ends with this error, with its context. */
+/* Writes, and checks that the write ends with this error and with its context. */
 static void expect_error(struct side sides[2], uint64_t address, uint64_t key, size_t length,
                          int error)
 {
@@ -181,7 +181,7 @@ static void expect_error(struct side sides[2], uint64_t address, uint64_t key, s
     CU_ASSERT_EQUAL(entry.flags, FI_RMA | FI_WRITE);
 }
 
-/* A wrong key, and bytes past a range's end, end the operation alone. */
+/* A wrong key, or bytes past a range's end, only end that operation with an error. */
 static void test_wrong_key(void)
 {
     struct side sides[2];
@@ -198,7 +198,7 @@ static void test_wrong_key(void)
     both_close(sides);
 }
 
-/* A key ends with its range; a new one of the same range is another. */
+/* A key is invalid after its range is closed; registered again, the memory has another key. */
 static void test_closed_key(void)
 {
     struct side sides[2];
@@ -223,7 +223,7 @@ static void test_closed_key(void)
     both_close(sides);
 }
 
-/* A range without the right refuses. */
+/* A range without the needed right refuses an operation. */
 static void test_rights(void)
 {
     struct side sides[2];
@@ -245,7 +245,7 @@ static void test_rights(void)
     both_close(sides);
 }
 
-/* A child opens a side, sends its name and key, and waits to be killed. */
+/* What a child sends: its side's name and key. Then it waits to be killed. */
 struct card {
     unsigned char name[128];
     size_t length;
@@ -279,7 +279,7 @@ static pid_t start_child(int *from)
     return child;
 }
 
-/* A write to a process that was killed ends with an error. */
+/* A write to a killed process ends with an error. */
 static void test_dead_peer(void)
 {
     struct side side;
@@ -301,7 +301,7 @@ static void test_dead_peer(void)
     CU_ASSERT_EQUAL_FATAL(side_entry(&side, NULL, &entry), 1);
     kill(child, SIGKILL);
     CU_ASSERT_EQUAL(waitpid(child, NULL, 0), child);
-    /* Until its daemon has noticed the death, writes may still be placed. */
+    /* Until the killed process's daemon has noticed the death, writes may still succeed. */
     do {
         CU_ASSERT_EQUAL_FATAL(
             SIDE_REPEAT(&side, NULL,
@@ -316,7 +316,7 @@ static void test_dead_peer(void)
     side_close(&side);
 }
 
-/* An object stays while others are open on it, and so does a key that nobody uses. */
+/* An object cannot be closed while others are open on it. */
 static void test_close_order(void)
 {
     struct side side;

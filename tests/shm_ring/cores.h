@@ -1,4 +1,4 @@
-/* Pinning the two sides of a race to two processors. */
+/* Pins the two sides of a race to two processors. */
 #ifndef PWC_TESTS_SHM_RING_CORES_H
 #define PWC_TESTS_SHM_RING_CORES_H
 

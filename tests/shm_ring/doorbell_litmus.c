@@ -1,17 +1,18 @@
 /*
- * The litmus test of arm and wake: would a missing full fence be caught?
+ * The litmus test of arm and wake: shows that a missing full fence would be noticed.
  *
- *     doorbell_litmus races N        N races with the sleep replaced by a check: no lost wake-up
- *     doorbell_litmus lost N         expects a lost wake-up within N races (the build without
- * fences) doorbell_litmus sleeps N       N real sleeps in the futex, each of which must end
+ *     doorbell_litmus races N    N races, with a check in place of the sleep: no wake-up is lost
+ *     doorbell_litmus lost N     the build without fences must lose a wake-up within N races
+ *     doorbell_litmus sleeps N   N real sleeps in the futex, each of which must end
  *     doorbell_litmus races-for-both, lost-for-both, sleeps-for-both N
- *                                    the same where the sleeper fences for both sides
+ *                                the same where the sleeper fences for both sides
  *
  * A race is store buffering (Dekker's handshake): the sleeper arms and looks at the ring, the waker
  * publishes a record and looks at the word. When neither sees the other, the wake-up is lost. Both
- * threads meet before each race, pinned to two cores, with every word on a line of its own that the
- * other side has touched last, so that each store waits in its store buffer while the load that
- * follows hits the cache. Two threads on one core never see this, so there the races are skipped.
+ * threads meet before each race, pinned to two cores. Each word has a cache line of its own, which
+ * the other side has touched last, so that each store waits in its store buffer while the following
+ * load hits the cache. Two threads on one core never show this, so with one core the races are
+ * skipped.
  */
 #include "tests/shm_ring/cores.h"
 #include "shm_ring/doorbell.h"
@@ -40,14 +41,14 @@ enum {
 struct ground {
     struct ring_control control;
     struct doorbell_word bell;
-    /* Each side's next race, and what it saw in the two before (see meet). */
+    /* Each side's next race, and whether it saw the other side in the last two (see meet). */
     _Alignas(64) _Atomic uint64_t sleeper_turn;
     _Alignas(64) _Atomic uint64_t waker_turn;
-    _Alignas(64) _Atomic uint64_t sleeps; /* counted by the sleeper */
+    _Alignas(64) _Atomic uint64_t sleeps; /* sleeps, counted by the sleeper */
     _Alignas(64) uint8_t data[RING];
     int cores[2];
     uint64_t wanted;
-    bool for_both; /* the sleeper fences for the waker too */
+    bool for_both; /* the sleeper fences for the waker, too */
 };
 
 static void arm(struct ground *g)
@@ -68,16 +69,17 @@ static uint32_t ring_bell(struct ground *g)
 /* The sleeper's counts of how the races ended. */
 struct tally {
     uint64_t races;
-    uint64_t both;         /* the record was seen, and the arm too: woken for nothing */
+    uint64_t both;         /* each side saw the other: woken for nothing */
     uint64_t only_sleeper; /* the record was seen before the sleep */
     uint64_t only_waker;   /* asleep, and woken */
     uint64_t lost;         /* asleep forever */
 };
 
 /*
- * Posts that we are ready for race `turn`, waits until the other side is; whether the other side
- * saw us in the race before. It may be one race ahead by now, so a turn carries what was seen in
- * the last two races, in bit 0 for those of even number and in bit 1 for the others.
+ * Publishes that this side is ready for race `turn`, and waits until the other side is. Returns
+ * whether the other side saw us in the race before. The other side may be one race ahead by now, so
+ * a turn carries what was seen in the last two races: bit 0 for the even race, bit 1 for the odd
+ * one.
  */
 static bool meet(_Atomic uint64_t *mine, _Atomic uint64_t *other, uint64_t turn, uint64_t seen)
 {
@@ -90,7 +92,7 @@ static bool meet(_Atomic uint64_t *mine, _Atomic uint64_t *other, uint64_t turn,
     return (theirs >> ((turn - 1) & 1) & 1) != 0;
 }
 
-/* `seen` with what this race showed. */
+/* Adds to `seen` whether this race showed the other side. */
 static uint64_t remember(uint64_t seen, uint64_t turn, bool saw)
 {
     uint64_t bit = UINT64_C(1) << (turn & 1);
@@ -98,7 +100,8 @@ static uint64_t remember(uint64_t seen, uint64_t turn, bool saw)
     return saw ? seen | bit : seen & ~bit;
 }
 
-/* Shifts the two sides against one another, each turn by another amount. */
+/* Delays this side by a different amount in each race, so that the sides meet at different
+ * points. */
 static void skew(unsigned steps)
 {
     for (volatile unsigned i = 0; i < steps; i++)
@@ -200,7 +203,7 @@ static int run_races(struct ground *g, bool expect_lost)
            t.races, seconds() - start, t.both, t.only_sleeper, t.only_waker, t.lost);
     if (expect_lost)
         return t.lost != 0 ? 0 : 1;
-    /* A run in which the sides never met in the middle shows nothing. */
+    /* A run in which one side always came first proves nothing. */
     if (t.only_sleeper == 0 || t.only_waker == 0 || t.both == 0) {
         printf("no race: one side always came first\n");
         return 1;
@@ -216,7 +219,7 @@ static int run_races(struct ground *g, bool expect_lost)
 struct sweep {
     unsigned turn;
     unsigned stride;
-    uint64_t sleeps; /* of the sleeper, when this sweep began */
+    uint64_t sleeps; /* the sleeper's count of sleeps when this sweep began */
 };
 
 enum { SWEEP_TURNS = 64, STRIDE_MAX = 1 << 14 };
@@ -261,7 +264,7 @@ static void *wake_many(void *arg)
     return NULL;
 }
 
-/* How often this thread has really slept; yields are not counted. */
+/* The number of times that this thread has really slept; yields do not count. */
 static uint64_t times_slept(void)
 {
     struct rusage usage;
@@ -270,7 +273,7 @@ static uint64_t times_slept(void)
     return (uint64_t)usage.ru_nvcsw;
 }
 
-/* 0 at the end record, or -ETIMEDOUT when a record came and nobody woke us. */
+/* Returns 0 after the last record, or -ETIMEDOUT when a record came without a wake-up. */
 static int sleep_many(struct ground *g)
 {
     struct ring_consumer ring;
@@ -312,12 +315,13 @@ static int run_sleeps(struct ground *g)
            rc == 0 ? "all woken" : strerror(-rc));
     fflush(stdout);
     if (rc != 0)
-        _Exit(1); /* the waker waits for a consumer that has gone */
+        _Exit(1); /* the waker thread would wait forever */
     pthread_join(waker, NULL);
     return 0;
 }
 
-/* Takes "-for-both" off the end of `what`; false where the kernel cannot do it. */
+/* Removes "-for-both" from the end of `what`, and notes it. Returns false where the kernel lacks
+ * membarrier for it. */
 static bool choose(struct ground *g, char *what)
 {
     char *end = strstr(what, "-for-both");

@@ -1,11 +1,12 @@
-/* word.c over memory that somebody changes before each try: every compare and swap fails. */
+/* word.c compiled so that another writer seems to change the word before each try: every compare
+ * and swap fails. */
 #include "tests/shm_ring/hostile_word.h"
 
 #include <stdbool.h>
 
 static uint32_t tries;
 
-/* Takes the place of the compiler's: the word has become another meanwhile. */
+/* Replaces the compiler's function: the word has changed meanwhile, so the swap fails. */
 #define __atomic_compare_exchange_n(at, expected, desired, weak, success, failure)                 \
     (tries++, (void)(desired), *(expected) = ++*(at), false)
 #define word_apply     hostile_word_apply

@@ -1,4 +1,5 @@
-/* word_apply and word_apply_all where each compare and swap fails (hostile_word.c). One thread. */
+/* Variants of word_apply and word_apply_all in which each compare and swap fails (hostile_word.c).
+ * One thread. */
 #ifndef PWC_TESTS_HOSTILE_WORD_H
 #define PWC_TESTS_HOSTILE_WORD_H
 

@@ -1,5 +1,5 @@
 /*
- * The two sides of a pair as two processes: the pairs E, F, G and H of pair.h under load.
+ * The two sides of a pair as two processes: the barriers E, F, G and H of pair.h under load.
  *
  *     pair_litmus stream RECORDS    every record, id and payload is checked
  *     pair_litmus races ROUNDS      G: the look after the sleeper's barrier sees the head, or the
@@ -22,7 +22,7 @@
 
 enum { SLOTS = 256, WORDS = 8 };
 
-/* Beside the pair: the target's memory, its bell, and what keeps rounds in step. */
+/* Shared beside the pair: the target's memory, its bell, and the words that keep rounds in step. */
 struct beside {
     uint64_t payload[SLOTS][WORDS];
     struct doorbell_word bell;
@@ -121,7 +121,7 @@ static void meet(_Atomic uint64_t *mine, const _Atomic uint64_t *other, uint64_t
         cores_spin(&spins);
 }
 
-/* Each round: a record here, an arm and a look there, at once. */
+/* The origin writes a record in each round, while the target arms and looks. */
 static int race_origin(const struct run *run)
 {
     struct beside *s = run->shared;
@@ -145,7 +145,7 @@ static int race_origin(const struct run *run)
     return 0;
 }
 
-/* How often neither saw the other; -1: something else is wrong. */
+/* Returns the number of rounds in which neither side saw the other; -1: another error. */
 static int64_t race_target(const struct run *run, bool barrier)
 {
     struct beside *s = run->shared;
@@ -178,7 +178,7 @@ static int64_t race_target(const struct run *run, bool barrier)
     return lost;
 }
 
-/* Each round: an arm and a look here, a record given back there, at once. */
+/* The origin arms and looks in each round, while the target gives a record back. */
 static int room_origin(const struct run *run, bool barrier)
 {
     struct beside *s = run->shared;
@@ -221,7 +221,7 @@ static int64_t room_target(const struct run *run, bool barrier)
         if (pair_look(&r, &record, id) != 1)
             return -1;
         pair_pass(&r, &record);
-        (void)pair_writer_sleeps(&r); /* takes the arm, if it sees it */
+        (void)pair_writer_sleeps(&r); /* disarms the origin's word, if it is armed */
         meet(&s->target_at, &s->origin_at, 2 * n + 2);
     }
     return (int64_t)atomic_load(&s->lost);
@@ -277,7 +277,7 @@ int main(int argc, char **argv)
     cores_pin(cores[1]);
     rc = run_target(&run, argv[1]);
     if (rc != 0 || strstr(argv[1], "lost"))
-        kill(origin, SIGKILL); /* the origin waits for the next round, which does not come */
+        kill(origin, SIGKILL); /* the origin waits for a round that does not come */
     waitpid(origin, &status, 0);
     return rc != 0 || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
 }

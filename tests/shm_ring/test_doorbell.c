@@ -26,7 +26,7 @@ static void test_ring(void)
         doorbell_arm(&word, table[i].armed);
         CU_ASSERT_EQUAL(atomic_load(&word.armed), table[i].armed);
         CU_ASSERT_EQUAL(doorbell_ring(&word), table[i].rung);
-        CU_ASSERT_EQUAL(doorbell_ring(&word), DOORBELL_AWAKE); /* one waker gets it */
+        CU_ASSERT_EQUAL(doorbell_ring(&word), DOORBELL_AWAKE); /* only one waker sees the arm */
         CU_ASSERT_EQUAL(atomic_load(&word.armed), DOORBELL_AWAKE);
         doorbell_arm(&word, table[i].armed);
         doorbell_disarm(&word);
@@ -39,7 +39,7 @@ static void test_sleep_ends(void)
     static const int64_t limits[] = {0, 1, 5000000, 1100000000};
     struct doorbell_word word = {0};
 
-    CU_ASSERT_EQUAL(doorbell_sleep(&word, -1), 0); /* not armed, or rung before */
+    CU_ASSERT_EQUAL(doorbell_sleep(&word, -1), 0); /* returns at once: not armed, or already rung */
     doorbell_arm(&word, DOORBELL_FD);
     CU_ASSERT_EQUAL(doorbell_sleep(&word, -1), 0);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
@@ -48,9 +48,9 @@ static void test_sleep_ends(void)
         doorbell_arm(&word, DOORBELL_FUTEX);
         CU_ASSERT_EQUAL(doorbell_sleep(&word, limits[i]), -ETIMEDOUT);
         CU_ASSERT(now_ns() - start >= limits[i]);
-        CU_ASSERT_EQUAL(atomic_load(&word.armed), DOORBELL_FUTEX); /* disarming is the caller's */
+        CU_ASSERT_EQUAL(atomic_load(&word.armed), DOORBELL_FUTEX); /* the caller disarms */
     }
-    doorbell_wake(&word); /* nobody there */
+    doorbell_wake(&word); /* no sleeper is there */
 }
 
 static void on_alarm(int signal_number)
@@ -62,7 +62,7 @@ static void test_interrupted(void)
     struct doorbell_word word = {0};
     struct sigaction action = {.sa_handler = on_alarm}, before;
     timer_t timer;
-    /* Repeats, so that one that comes before the sleep does no harm. */
+    /* The timer repeats, because its first signal may come before the sleep. */
     struct itimerspec often = {.it_value.tv_nsec = 1000000, .it_interval.tv_nsec = 1000000};
 
     sigaction(SIGALRM, &action, &before);
@@ -74,7 +74,8 @@ static void test_interrupted(void)
     sigaction(SIGALRM, &before, NULL);
 }
 
-/* Two processes have the word at different addresses: a futex belongs to the page, so they meet. */
+/* Two processes map the word at different addresses. The futex is shared, so one wakes the
+ * other. */
 static void test_between_processes(void)
 {
     int fd = memfd_create("test", MFD_CLOEXEC);

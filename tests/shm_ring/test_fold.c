@@ -1,5 +1,5 @@
-/* Folds: each operation on each type against a computation element by element, at any address and
- * for any count; the order of operands makes no difference to any bit; NaN, zeros, overflow. */
+/* Folds: each operation on each type compared with a computation element by element, at any address
+ * and for any count; the same bits in either order of operands; NaN, zeros, overflow. */
 #include "shm_ring/fold.h"
 #include "tests/suite.h"
 
@@ -18,7 +18,7 @@ static bool is_one_of(enum word_op op, enum word_op from, enum word_op to)
     return op >= from && op <= to;
 }
 
-/* The table of fold.h. */
+/* Whether the operation exists for the type, by the table of fold.h. */
 static bool there_is(enum word_op op, enum word_type type)
 {
     bool integer = type <= WORD_U64, real = type == WORD_F32 || type == WORD_F64;
@@ -97,7 +97,7 @@ static void plain_integer(enum word_op op, enum word_type type, uint32_t width, 
     memcpy(a, &z, width);
 }
 
-/* Whether `a` comes before `b`, with no number above a NaN. */
+/* Whether `a` orders before `b`, where a NaN is above all numbers. */
 static bool below(double a, double b)
 {
     if (isnan(a) || isnan(b))
@@ -112,7 +112,7 @@ static bool above(double a, double b)
     return a > b || (a == 0 && b == 0 && !signbit(a) && signbit(b));
 }
 
-/* In double, which holds each sum and product of floats before it is rounded. */
+/* Computes in double, which is exact enough for each sum and product of floats before rounding. */
 static double plain_real(enum word_op op, double a, double b)
 {
     volatile double value;
@@ -164,7 +164,7 @@ static double get_f64(const uint8_t *from)
     return value;
 }
 
-/* A sum or difference of two products of floats, each rounded on its own. */
+/* A sum or difference of two products of floats, each product rounded first. */
 static double rounded_f32(double product, double other, double sign)
 {
     volatile float p = (float)product, q = (float)other;
@@ -246,14 +246,15 @@ static const double odd_values[] = {0.0,  -0.0,      1.0,  -1.0,  INFINITY,  -IN
                                     -NAN, 0x1p-149,  1e38, -1e38, 0x1p-1074, 1e308,     -1e308,
                                     0.1,  16777217., 3.0,  -3.0,  1.5};
 
-/* A part of an element: bits at random, of floats often odd ones, also NaNs with a payload. */
+/* Chooses a part of an element: random bits; for floats often special values, also NaNs with a
+ * payload. */
 static void part(uint8_t *to, uint32_t width, bool real, uint64_t *state)
 {
     uint64_t bits = next_random(state);
     double value = odd_values[next_random(state) % COUNT(odd_values)];
 
     if (next_random(state) % 4 == 0)
-        bits %= 3; /* equal ones, zeros and ones */
+        bits %= 3; /* 0, 1 or 2, so that some are equal */
     memcpy(to, &bits, width);
     if (!real || next_random(state) % 4 == 0)
         return;

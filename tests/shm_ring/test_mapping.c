@@ -7,9 +7,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -93,12 +95,12 @@ static void test_sealed(void)
     CU_ASSERT_EQUAL(errno, EPERM);
     CU_ASSERT_EQUAL(pwrite(m.fd, "x", 1, (off_t)(2 * page)), -1);
     CU_ASSERT_EQUAL(errno, EPERM);
-    /* Without the seal a client could seal the mapping against our own writes. */
+    /* Without F_SEAL_SEAL a client could seal the mapping against our own writes. */
     CU_ASSERT_EQUAL(fcntl(m.fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
     CU_ASSERT_EQUAL(errno, EPERM);
     CU_ASSERT_EQUAL(fcntl(m.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
     CU_ASSERT_EQUAL(errno, EPERM);
-    if (kernel_knows_noexec()) { /* then it can never become a program */
+    if (kernel_knows_noexec()) { /* the memory can never be executed as a program */
         CU_ASSERT((seals & F_SEAL_EXEC) != 0);
         CU_ASSERT_EQUAL(fchmod(m.fd, 0755), -1);
         CU_ASSERT_EQUAL(errno, EPERM);
@@ -106,7 +108,7 @@ static void test_sealed(void)
     mapping_destroy(&m);
 }
 
-/* A child without privileges opens `fd` again through /proc: the errno, 0 when that worked. */
+/* A child without privileges opens `fd` again through /proc. Returns the errno; 0: that worked. */
 static int reopen_unprivileged(int fd)
 {
     pid_t child = fork();
@@ -118,7 +120,8 @@ static int reopen_unprivileged(int fd)
 
         if (geteuid() == 0 && (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
             _exit(255);
-        /* Changing the user has closed /proc/self; without this the test would pass for nothing. */
+        /* After the change of user /proc/self belongs to root; without this the open would fail for
+         * that reason. */
         prctl(PR_SET_DUMPABLE, 1);
         snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         _exit(open(path, O_RDWR) >= 0 ? 0 : errno);
@@ -135,9 +138,77 @@ static void test_reopen(void)
 
     CU_ASSERT_FATAL(open_to_all >= 0);
     CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", page), 0);
-    CU_ASSERT_EQUAL(reopen_unprivileged(open_to_all), 0); /* a memfd as it is born */
-    CU_ASSERT_EQUAL(reopen_unprivileged(m.fd), EACCES);
+    CU_ASSERT_EQUAL(reopen_unprivileged(open_to_all), 0); /* a memfd with its first mode */
+    CU_ASSERT_EQUAL(reopen_unprivileged(m.fd), mapping_probe_mark() == 0 ? EPERM : EACCES);
     close(open_to_all);
+    mapping_destroy(&m);
+}
+
+/* Tries each way to give the mapping's pages back, and what must work all the same. */
+static void try_holes(const struct mapping *m, int rc, int error)
+{
+    char *later = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED, m->fd, 0);
+
+    CU_ASSERT_FATAL(later != MAP_FAILED); /* as a neighbour maps it, or the next daemon */
+    later[page] = 'x';
+    errno = 0;
+    CU_ASSERT_EQUAL(madvise(later, m->size, MADV_REMOVE), rc);
+    CU_ASSERT_EQUAL(errno, error);
+    CU_ASSERT_EQUAL(((char *)m->base)[page], rc == 0 ? 0 : 'x');
+    later[page] = 'x';
+    errno = 0;
+    CU_ASSERT_EQUAL(fallocate(m->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)m->size),
+                    rc);
+    CU_ASSERT_EQUAL(errno, error);
+    CU_ASSERT_EQUAL(((char *)m->base)[page], rc == 0 ? 0 : 'x');
+    munmap(later, m->size);
+}
+
+/* No process may make the daemon wait for pages that are given back, where the system can forbid
+ * that: not even the process that holds the descriptor. */
+static void test_holes(void)
+{
+    struct mapping shared, own;
+
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&shared, "test", 2 * page), 0);
+    CU_ASSERT_EQUAL_FATAL(mapping_create_own(&own, "test", 2 * page), 0);
+    try_holes(&own, 0, 0);
+    if (mapping_probe_mark() == 0) {
+        try_holes(&shared, -1, EPERM);
+    } else {
+        printf(" (not marked: %s)", strerror(-mapping_probe_mark()));
+        try_holes(&shared, 0, 0);
+    }
+    mapping_destroy(&shared);
+    mapping_destroy(&own);
+}
+
+/* A client has no capability: the mark stays, whatever user owns the file. */
+static void test_mark_stays(void)
+{
+    unsigned none = 0;
+    struct mapping m;
+    pid_t child;
+    int status;
+
+    if (mapping_probe_mark() != 0) {
+        printf(" (not marked: %s)", strerror(-mapping_probe_mark()));
+        return;
+    }
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", page), 0);
+    child = fork();
+    CU_ASSERT_FATAL(child >= 0);
+    if (child == 0) {
+        if (setuid(65534) != 0)
+            _exit(255);
+        _exit(ioctl(m.fd, FS_IOC_SETFLAGS, &none) == 0  ? 1
+              : madvise(m.base, page, MADV_REMOVE) == 0 ? 2
+              : fallocate(m.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)page) == 0
+                  ? 3
+                  : 0);
+    }
+    CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
+    CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     mapping_destroy(&m);
 }
 
@@ -152,7 +223,7 @@ static void test_adopt(void)
     strcpy((char *)ours.base + page, "seen by both");
     CU_ASSERT_STRING_EQUAL((char *)theirs.base + page, "seen by both");
 
-    /* The memory outlives the descriptor, and the other side. */
+    /* The mapping stays after its descriptor is closed, and after the other side has ended. */
     mapping_close_fd(&theirs);
     CU_ASSERT_EQUAL(theirs.fd, -1);
     CU_ASSERT(!open_fd(fd));
@@ -165,7 +236,7 @@ static void test_adopt_refuses(void)
 {
     static const struct {
         int seals;
-        int pages; /* of the file, where 4 are asked for */
+        int pages; /* pages of the file, of which 4 are asked for */
         int result;
     } table[] = {
         {ALL_SEALS, 4, 0},
@@ -187,7 +258,7 @@ static void test_adopt_refuses(void)
         CU_ASSERT_EQUAL_FATAL(ftruncate(fd, table[i].pages * (off_t)page), 0);
         CU_ASSERT_EQUAL_FATAL(fcntl(fd, F_ADD_SEALS, table[i].seals), 0);
         CU_ASSERT_EQUAL(mapping_adopt(&m, fd, 4 * page), table[i].result);
-        CU_ASSERT(open_fd(fd)); /* ours again after a refusal */
+        CU_ASSERT(open_fd(fd)); /* stays open after a refusal */
         mapping_destroy(&m);
         CU_ASSERT_EQUAL(open_fd(fd), table[i].result != 0);
         if (table[i].result != 0)
@@ -203,7 +274,7 @@ static void test_adopt_refuses(void)
     CU_ASSERT_EQUAL(mapping_adopt(&m, 0, page + 8), -EINVAL);
 }
 
-/* A part lies in its file, also where its offset and length add up to nothing. */
+/* A part must lie within its file, also where the sum of offset and length wraps. */
 static void test_adopt_part(void)
 {
     const uint64_t one = (uint64_t)sysconf(_SC_PAGESIZE), size = 4 * one;
@@ -241,7 +312,7 @@ static void test_adopt_part(void)
     mapping_destroy(&whole);
 
     const struct mapping_part all = {.file_size = size, .length = size};
-    int bare = memfd_create("bare", MFD_CLOEXEC); /* without our seals */
+    int bare = memfd_create("bare", MFD_CLOEXEC); /* a file without our seals */
     struct mapping m;
     void *at;
 
@@ -254,22 +325,22 @@ static void test_destroy(void)
 {
     struct mapping m = {.fd = -1};
 
-    mapping_destroy(&m); /* never made */
+    mapping_destroy(&m); /* was never created */
     CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", page), 0);
     int fd = m.fd;
     mapping_destroy(&m);
     CU_ASSERT(!open_fd(fd));
     CU_ASSERT_PTR_NULL(m.base);
     CU_ASSERT_EQUAL(m.fd, -1);
-    mapping_destroy(&m); /* twice */
+    mapping_destroy(&m); /* a second time */
 }
 
-/* At a limit of the process nothing of a mapping that was begun is left behind. */
+/* Where a limit of the process makes the creation fail, nothing is left behind. */
 static void test_limits(void)
 {
     static const struct {
         const char *what;
-        int resource; /* the resource that has run out; for descriptors: how many are left */
+        int resource; /* the exhausted resource; for descriptors: how many are left */
         rlim_t left;
         int result;
         bool reader;
@@ -282,7 +353,7 @@ static void test_limits(void)
         {"address space", RLIMIT_AS, 0, -ENOMEM, true},
         {"a reader's descriptor", RLIMIT_NOFILE, 1, 0, true},
     };
-    const size_t size = 1024 * page; /* more than any room that is mapped already */
+    const size_t size = 1024 * page; /* more than any free room in existing mappings */
 
     signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -290,7 +361,7 @@ static void test_limits(void)
         struct rlimit before, none;
         int reader = -1, next = dup(0), rc;
 
-        close(next); /* the lowest that is free */
+        close(next); /* the lowest free number */
         CU_ASSERT_EQUAL_FATAL(getrlimit((__rlimit_resource_t)rows[i].resource, &before), 0);
         none = before;
         none.rlim_cur = rows[i].resource == RLIMIT_NOFILE ? (rlim_t)next + rows[i].left : 0;
@@ -307,8 +378,8 @@ static void test_limits(void)
     }
 }
 
-/* The process may open one more descriptor, and write no byte into files: the call fails, and
- * leaves no descriptor open. */
+/* The process may open one more descriptor, but may not write to files: the call fails, and leaves
+ * no descriptor open. */
 static void test_two_limits(void)
 {
     struct mapping m = {.fd = -1};
@@ -328,7 +399,7 @@ static void test_two_limits(void)
     CU_ASSERT_FALSE(open_fd(next));
 }
 
-/* Mapping a received descriptor fails without room, too; the descriptor stays the caller's. */
+/* Adopting a descriptor fails without room, too; the descriptor still belongs to the caller. */
 static void test_adopt_without_room(void)
 {
     const size_t size = 1024 * page;
@@ -364,6 +435,8 @@ int main(void)
         {"sizes", test_sizes},
         {"sealed", test_sealed},
         {"reopen", test_reopen},
+        {"holes", test_holes},
+        {"the mark stays", test_mark_stays},
         {"adopt", test_adopt},
         {"adopt refuses", test_adopt_refuses},
         {"adopt a part", test_adopt_part},

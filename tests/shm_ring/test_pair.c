@@ -1,5 +1,5 @@
-/* The two sides of a pair's ring, in one thread: bounds, laps, and what a hostile side may write.
- */
+/* The two sides of a pair's ring, in one thread: bounds, laps, and values that a hostile side may
+ * write. */
 #include "shm_ring/pair.h"
 #include "shm_ring/mapping.h"
 #include "tests/suite.h"
@@ -41,7 +41,7 @@ static void put(struct both *b, uint64_t number, const uint8_t *id, uint16_t id_
     pair_write(&b->writer, &record, id);
 }
 
-/* The next record is this one. */
+/* Takes the next record, and checks number and id. */
 static void take(struct both *b, uint64_t number, const uint8_t *id, uint16_t id_len)
 {
     uint8_t got[SESSION_ID_MAX];
@@ -75,7 +75,7 @@ static void ids_of_each_length(void)
 
     open_both(&b);
     nothing(&b);
-    /* Ids that look like the heads of lines to come. */
+    /* Ids whose bytes look like the heads of later lines. */
     for (size_t i = 0; i < sizeof(id); i++)
         id[i] = i % 4 == 0 ? (uint8_t)(i / 8 + 1) : 0;
     for (int lap = 0; lap < 200; lap++)
@@ -88,7 +88,7 @@ static void ids_of_each_length(void)
     mapping_destroy(&b.m);
 }
 
-/* Written in pieces, read whole, by the ring of answers. */
+/* Messages that are written in pieces are read as a whole, here from the ring of answers. */
 static void messages_in_pieces(void)
 {
     static const uint32_t pieces[][3] = {
@@ -128,13 +128,13 @@ static void messages_in_pieces(void)
     mapping_destroy(&b.m);
 }
 
-/* A side that has armed is woken once. */
+/* A side that has armed is woken exactly once. */
 static void bells(void)
 {
     struct both b;
 
     open_both(&b);
-    CU_ASSERT_TRUE(pair_reader_sleeps(&b.writer)); /* as it is made */
+    CU_ASSERT_TRUE(pair_reader_sleeps(&b.writer)); /* a new ring is armed */
     CU_ASSERT_FALSE(pair_reader_sleeps(&b.writer));
     CU_ASSERT_FALSE(pair_writer_sleeps(&b.reader));
     atomic_store(&b.writer.ring->room_bell, DOORBELL_FD);
@@ -181,7 +181,7 @@ static void a_header_that_is_not_sound(void)
     mapping_destroy(&b.m);
 }
 
-/* A hostile target writes false values into its count. */
+/* A hostile target writes false values into its count of consumed lines. */
 static void a_lying_target(void)
 {
     static const uint64_t lies[] = {PAIR_LINES + 1, UINT64_MAX, UINT64_C(1) << 63, 4};
@@ -196,15 +196,15 @@ static void a_lying_target(void)
         while (pair_room(&b.writer, 1) == 0)
             put(&b, 0, none, 0);
         atomic_store(&b.writer.ring->consumed, lies[i] + 6);
-        if (lies[i] == 4) /* backwards */
+        if (lies[i] == 4) /* 4: a count that falls */
             atomic_store(&b.writer.ring->consumed, 2);
         CU_ASSERT_EQUAL(pair_room(&b.writer, 1), -EPROTO);
-        CU_ASSERT_TRUE(pair_drained(&b.writer)); /* nobody is waited for in vain */
+        CU_ASSERT_TRUE(pair_drained(&b.writer)); /* so that no side waits for it */
         mapping_destroy(&b.m);
     }
 }
 
-/* Heads that no origin writes. */
+/* Heads that no honest origin writes: they break the pair. */
 static void a_lying_origin(void)
 {
     static const uint64_t heads[] = {
@@ -216,7 +216,7 @@ static void a_lying_origin(void)
         1 | (uint64_t)PAIR_GET << 32 | (uint64_t)PAIR_NOTIFY << 40 | UINT64_C(8) << 48,
         1 | (uint64_t)PAIR_PUT << 32 | (uint64_t)(SESSION_ID_MAX + 1) << 48,
         1 | (uint64_t)PAIR_GET << 32 | UINT64_C(0xffff) << 48,
-        1 | (uint64_t)PAIR_MESSAGE << 32 | UINT64_C(1) << 48, /* none is taken */
+        1 | (uint64_t)PAIR_MESSAGE << 32 | UINT64_C(1) << 48, /* no id is taken */
         1 | (uint64_t)PAIR_UNANSWERED << 32 | UINT64_C(0xffff) << 48,
     };
     uint8_t id[SESSION_ID_MAX];
@@ -238,7 +238,7 @@ static uint32_t longest(uint8_t kind)
     return kind == PAIR_MESSAGE ? BLOCK_MAX : SESSION_ID_MAX;
 }
 
-/* For any content of the lines, at most an id's bytes are copied, and the reader continues. */
+/* For any content of the lines, the reader copies at most an id's bytes, and continues. */
 static void random_lines(void)
 {
     uint8_t id[BLOCK_MAX + 8];

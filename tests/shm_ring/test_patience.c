@@ -1,4 +1,4 @@
-/* Patience as a table: what has happened, and what to do next. */
+/* Patience by tables: events of the past, and the decision that must follow. */
 #include "shm_ring/patience.h"
 #include "tests/suite.h"
 
@@ -20,10 +20,10 @@ struct row {
     uint64_t now;
     enum patience_step next;
     bool may_yield;
-    int64_t due; /* something happens this long after `now`; 0: nothing does */
+    int64_t due; /* work is due this long after `now`; 0: none is */
 };
 
-static const uint64_t T = 3600 * 1000 * MS; /* of a clock that has run for an hour */
+static const uint64_t T = 3600 * 1000 * MS; /* the time after an hour of the clock */
 
 #define WINDOW PATIENCE_WINDOW_NS
 #define LONG   PATIENCE_LONG_NS
@@ -75,7 +75,7 @@ static void test_window(void)
         check(&rows[i]);
 }
 
-/* Work that is due sooner than a sleeper could be back is done without sleeping. */
+/* There is no sleep before work that is due sooner than a sleeper would wake. */
 static void test_deadlines(void)
 {
     enum { wake = PATIENCE_WAKE_NS };
@@ -213,8 +213,9 @@ static void test_long_yields(void)
         check(&rows[i]);
 }
 
-/* A thread that has lost its core polls from `from` on, with short yields 10 us apart, for `polls`
- * ns. Whether it has forgotten that shows in how long the next loss keeps it from yielding. */
+/* A thread that has lost its core polls for `polls` ns, with short yields 10 us apart. Returns
+ * whether it has forgotten the loss: that shows in how long the next loss keeps it from
+ * yielding. */
 static bool forgets(uint64_t polls)
 {
     struct patience p;
@@ -229,15 +230,14 @@ static bool forgets(uint64_t polls)
     return p.block_ns == PATIENCE_BLOCK_NS;
 }
 
-/* Short yields show nothing until the thread has kept its core for two slices. */
+/* Short yields count only once the thread has kept its core for two slices. */
 static void test_calm(void)
 {
     CU_ASSERT_FALSE(forgets(PATIENCE_CALM_NS - 100 * US));
     CU_ASSERT(forgets(PATIENCE_CALM_NS + 100 * US));
 }
 
-/* After a yield that has brought nothing: for as long as it took, and no longer than a look may.
- */
+/* After a yield without work the thread looks for as long as the yield took, up to a bound. */
 static void test_looks(void)
 {
     static const struct {
@@ -264,7 +264,8 @@ static void test_looks(void)
     }
 }
 
-/* Somebody computes for good: it is asked seldom in the end, except forever. */
+/* Another process computes without end: the thread yields more and more seldom, but never stops to
+ * try. */
 static void test_seldom(void)
 {
     struct patience p;
@@ -280,7 +281,7 @@ static void test_seldom(void)
             now += 4 * MS;
         }
     }
-    CU_ASSERT(asked >= 5 + 9 && asked <= 6 + 10); /* 1, 4 .. 256 ms, then every 1024 */
+    CU_ASSERT(asked >= 5 + 9 && asked <= 6 + 10); /* after 1, 4 .. 256 ms, then every 1024 ms */
     CU_ASSERT(now - last <= PATIENCE_BLOCK_MOST_NS + 10 * MS);
 }
 

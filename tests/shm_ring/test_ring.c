@@ -1,6 +1,6 @@
 /*
- * The ring's two views against boundary tables: sizes, every place of the wrap, fullness, and each
- * shared word with values that an honest other side would never write.
+ * The ring's two views, with tables of boundaries: sizes, every place of the wrap, a full ring, and
+ * each shared word with values that an honest side would never write.
  */
 #include "shm_ring/ring.h"
 #include "tests/suite.h"
@@ -45,7 +45,7 @@ static void fill(uint8_t *record, uint32_t size, uint8_t seed)
         record[i] = (uint8_t)(seed + i);
 }
 
-/* Puts one whole record; the result of ring_reserve. */
+/* Writes one whole record. Returns the result of ring_reserve. */
 static int put(struct pair *r, uint32_t size, uint8_t seed)
 {
     void *record;
@@ -59,8 +59,8 @@ static int put(struct pair *r, uint32_t size, uint8_t seed)
     return 0;
 }
 
-/* Takes one record and compares all its bytes, with those that a look shows; the result of
- * ring_copy. */
+/* Takes one record and compares all its bytes, also with those of a look before. Returns the result
+ * of ring_copy. */
 static int take(struct pair *r, uint32_t size, uint8_t seed)
 {
     uint8_t expected[RING], got[RING];
@@ -113,7 +113,7 @@ static void test_sizes(void)
     }
 }
 
-/* Every start in the area with every size, at the ring's birth and after very many bytes. */
+/* Every start in the area with every size, in a new ring and after very many bytes. */
 static void test_wrap(void)
 {
     static const uint64_t ages[] = {0, RING, UINT64_C(1) << 32, UINT64_C(1) << 62};
@@ -142,7 +142,8 @@ static void test_wrap(void)
     }
 }
 
-/* Fills to the last byte that fits, drains in order, and again: three times round the area. */
+/* Fills the ring to the last record that fits, and drains it in order, three times round the
+ * area. */
 static void test_full(void)
 {
     for (uint32_t size = 8; size <= RING / 4; size += 8) {
@@ -159,11 +160,10 @@ static void test_full(void)
             CU_ASSERT_EQUAL(put(&r, size, 0), -EAGAIN);
             int64_t used = ring_used(&r.producer);
             CU_ASSERT(used <= RING);
-            CU_ASSERT(used + 2 * (int64_t)size >
-                      RING); /* no room except for a record and padding */
+            CU_ASSERT(used + 2 * (int64_t)size > RING); /* no room for a record and padding */
             if (RING % size == 0)
                 CU_ASSERT_EQUAL(used, RING);
-            /* One record taken makes room for one. */
+            /* Taking records makes room again. */
             for (int i = 0; i < 2; i++)
                 CU_ASSERT_EQUAL_FATAL(take(&r, size, (uint8_t)read++), 1);
             CU_ASSERT_EQUAL(put(&r, size, (uint8_t)written++), 0);
@@ -173,7 +173,7 @@ static void test_full(void)
     }
 }
 
-/* A record that is reserved, or advanced over, is not visible before it is published. */
+/* A record that is only reserved, or advanced over, is not visible before it is published. */
 static void test_visibility(void)
 {
     struct pair r;
@@ -194,7 +194,7 @@ static void test_visibility(void)
     CU_ASSERT_EQUAL(ring_pending(&r.consumer), 1);
     CU_ASSERT_EQUAL(take(&r, 32, 2), 1);
 
-    /* Consumed, but not yet released: the space is not the producer's. */
+    /* The space of a record that is consumed but not released cannot be used by the producer. */
     CU_ASSERT_EQUAL_FATAL(put(&r, 32, 3), 0);
     uint8_t copy[64];
     uint32_t size;
@@ -205,7 +205,7 @@ static void test_visibility(void)
     CU_ASSERT_EQUAL(ring_used(&r.producer), 0);
 }
 
-/* A reservation given up at the end of the area leaves only padding. */
+/* A reservation that wraps, and is given up, leaves only padding. */
 static void test_abandoned_wrap(void)
 {
     struct pair r;
@@ -220,7 +220,7 @@ static void test_abandoned_wrap(void)
     CU_ASSERT_EQUAL(take(&r, 16, 9), 1);
 }
 
-/* The other side's counter is looked at only when the last sight of it is not enough. */
+/* A side reads the other side's counter only when the value that it read last is not enough. */
 static void test_caching(void)
 {
     struct pair r;
@@ -238,7 +238,7 @@ static void test_caching(void)
         CU_ASSERT_EQUAL_FATAL(take(&r, 8, (uint8_t)i), 1);
     CU_ASSERT_EQUAL(take(&r, 8, 0), -EPROTO);
 
-    /* Our own line is not written either when there is nothing new to publish. */
+    /* A side does not write its own counter when there is nothing new to publish. */
     ring_publish(&r.producer);
     CU_ASSERT_EQUAL(atomic_load(&r.control.tail), UINT64_MAX);
 }
@@ -249,13 +249,13 @@ static void test_hostile_head(void)
     static const struct {
         uint64_t head;
         int64_t used;
-        int reserve; /* of 64 bytes */
+        int reserve; /* result of a reservation of 64 bytes */
     } table[] = {
         {SEEN, RING, -EAGAIN},
         {SEEN + 56, RING - 56, -EAGAIN},
         {SEEN + 64, RING - 64, 0},
         {TAIL, 0, 0},
-        {SEEN - 8, -EPROTO, -EPROTO}, /* backwards */
+        {SEEN - 8, -EPROTO, -EPROTO}, /* falls */
         {SEEN + 68, -EPROTO, -EPROTO},
         {TAIL - 1, -EPROTO, -EPROTO},
         {TAIL + 8, -EPROTO, -EPROTO},
@@ -281,7 +281,8 @@ static void test_hostile_head(void)
         CU_ASSERT_EQUAL(r.producer.head_seen, table[i].used < 0 ? SEEN : table[i].head);
     }
 
-    /* Backwards after it has been seen, though still within a ring of the tail. */
+    /* The head falls after it has been read, though it is still within a ring's length of the
+     * tail. */
     struct pair r;
     pair_init(&r, SEEN);
     CU_ASSERT_EQUAL_FATAL(put(&r, 64, 0), 0);
@@ -319,18 +320,18 @@ static void test_hostile_tail(void)
         atomic_store(&r.control.tail, table[i].tail);
         CU_ASSERT_EQUAL(ring_pending(&r.consumer), table[i].result != 0);
         CU_ASSERT_EQUAL(take(&r, 8, 3), table[i].result);
-        if (table[i].result < 0) /* nothing of it is remembered */
+        if (table[i].result < 0) /* the bad value is not remembered */
             CU_ASSERT_EQUAL(r.consumer.tail_seen, HEAD);
     }
 
-    /* Backwards after it has been seen. */
+    /* The tail falls after it has been read. */
     struct pair r;
     pair_init(&r, HEAD);
     CU_ASSERT_EQUAL_FATAL(put(&r, 64, 5), 0);
     CU_ASSERT_EQUAL_FATAL(ring_pending(&r.consumer), 1);
     atomic_store(&r.control.tail, HEAD + 8);
     CU_ASSERT_EQUAL(ring_pending(&r.consumer), 1);
-    CU_ASSERT_EQUAL(take(&r, 64, 5), 1); /* by what was seen first */
+    CU_ASSERT_EQUAL(take(&r, 64, 5), 1); /* by the value that was read first */
     CU_ASSERT_EQUAL(take(&r, 64, 5), -EPROTO);
 }
 
@@ -351,17 +352,17 @@ static void test_hostile_record(void)
         {0, 64, UINT32_MAX, KIND, -EPROTO},
         {0, 64, UINT32_MAX - 7, KIND, -EPROTO},
         {0, 64, UINT32_C(1) << 31, KIND, -EPROTO},
-        {0, 256, 128, KIND, 1}, /* exactly the room */
+        {0, 256, 128, KIND, 1}, /* exactly fits */
         {0, 256, 136, KIND, -EMSGSIZE},
         {0, RING, RING, KIND, -EMSGSIZE},
         {RING - 64, 128, 64, KIND, 1},
         {RING - 64, 128, 72, KIND, -EPROTO}, /* past the end of the area */
-        {RING - 64, 128, 64, 0, 0},          /* padding as it should be, nothing behind it */
-        {RING - 64, 128, 56, 0, -EPROTO},    /* short of the end */
+        {RING - 64, 128, 64, 0, 0},          /* right padding, without a record after it */
+        {RING - 64, 128, 56, 0, -EPROTO},    /* ends before the area's end */
         {RING - 64, 128, 72, 0, -EPROTO},
         {RING - 64, 32, 64, 0, -EPROTO}, /* past the tail */
         {RING - 64, 128, 0, 0, -EPROTO},
-        {0, 64, 64, 0, -EPROTO}, /* in the middle */
+        {0, 64, 64, 0, -EPROTO}, /* padding in the middle */
         {0, RING, RING, 0, -EPROTO},
     };
 
@@ -391,7 +392,7 @@ static void test_hostile_record(void)
     }
 }
 
-/* Padding that follows padding, forever: a reader may not be kept at it. */
+/* Endless padding after padding: the reader must not follow it forever. */
 static void test_endless_padding(void)
 {
     struct pair r;
@@ -420,7 +421,7 @@ static void test_reopen(void)
     ring_consumer_init(&r.consumer, &r.control, r.data, RING, 64);
     CU_ASSERT_EQUAL_FATAL(take(&r, 64, 64), 1);
 
-    /* Advanced, and then dead before it was published. */
+    /* The producer has advanced over a record, and died before it was published. */
     void *record;
     CU_ASSERT_EQUAL_FATAL(ring_reserve(&r.producer, 64, &record), 0);
     fill(record, 64, 77);
@@ -433,7 +434,7 @@ static void test_reopen(void)
     CU_ASSERT_EQUAL(take(&r, 64, 0), 0);
 }
 
-/* Writes good and bad heads over one record until killed. */
+/* Overwrites a record's head with good and bad values until killed. */
 static void scribble(_Atomic uint64_t *record)
 {
     static const uint32_t sizes[] = {64, 16, UINT32_MAX, 128, 4, 0, 72, 65528};
@@ -448,8 +449,8 @@ static void scribble(_Atomic uint64_t *record)
 }
 
 /*
- * Another process changes the record under the reader. Whatever ring_copy accepts must be what it
- * checked: the copy's own size is the size it returned, and nothing lands after it.
+ * Another process changes a record while it is read. ring_copy must return what it has checked: the
+ * size in the copy is the returned size, and no byte is written after the copy.
  */
 static void test_changing_record(void)
 {

@@ -1,7 +1,7 @@
 /*
- * Both sides of a ring as two threads on one sealed mapping, each byte of each record checked: the
- * pairs A and B under load, and C and D where a side sleeps. Built as it is for the ordinary suite;
- * with ThreadSanitizer (b_sanitize=thread) it shows that no access is left unordered.
+ * Both sides of a ring as two threads on one sealed mapping, with each byte of each record checked:
+ * barriers A and B under load, and C and D where a side sleeps. With ThreadSanitizer
+ * (b_sanitize=thread) the test shows that all accesses are ordered.
  *
  *     test_ring_threads [RECORDS]
  */
@@ -30,12 +30,12 @@ enum {
 /* The start of the mapping: a ring and a word for each side to sleep on. */
 struct shared {
     struct ring_control control;
-    struct doorbell_word records; /* the consumer sleeps */
-    struct doorbell_word space;   /* the producer sleeps */
+    struct doorbell_word records; /* the consumer sleeps here, for records */
+    struct doorbell_word space;   /* the producer sleeps here, for space */
     _Alignas(64) uint8_t data[RING];
 };
 
-/* One run; read by both threads, written by neither. */
+/* Parameters of a run, which neither thread changes. */
 struct run {
     struct shared *shared;
     uint64_t records;
@@ -44,14 +44,14 @@ struct run {
 
 static uint64_t records_wanted = 2000000;
 
-/* Both sides derive sizes and bytes from this small generator. */
+/* A random generator from which both sides derive the same sizes and bytes. */
 static uint64_t next(uint64_t *state)
 {
     *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return *state >> 32;
 }
 
-/* Mostly small, sometimes up to the longest. */
+/* Chooses a size: mostly a small one, sometimes up to the longest. */
 static uint32_t next_size(uint64_t *state)
 {
     uint64_t draw = next(state);
@@ -85,7 +85,7 @@ static void ring_bell(struct doorbell_word *word)
         doorbell_wake(word);
 }
 
-/* Waits for space in the way of the run; -ETIMEDOUT when nobody woke us. */
+/* Waits for space, by spinning or by sleeping as the run says. -ETIMEDOUT: no wake-up came. */
 static int wait_for_space(const struct run *run, struct ring_producer *ring, unsigned *spins)
 {
     if (!run->sleeps) {
@@ -190,7 +190,7 @@ static void run_both(uint64_t records, bool sleeps)
     trouble_out = consume(&run);
     if (trouble_out != NULL) {
         printf("%s\n", (char *)trouble_out);
-        exit(1); /* the producer waits for a consumer that has gone */
+        exit(1); /* the producer would wait forever */
     }
     pthread_join(producer, &trouble_in);
     clock_gettime(CLOCK_MONOTONIC, &end);

@@ -1,6 +1,6 @@
 /*
- * SIGBUS survival. A sealed mapping cannot be made to fault on demand, so the faults here come from
- * unsealed memfds that are cut short under their mapping.
+ * How the process survives SIGBUS. A sealed mapping cannot be made to fault, so the test truncates
+ * unsealed memfds under their mapping.
  */
 #include "shm_ring/mapping.h"
 #include "shm_ring/sigbus.h"
@@ -20,7 +20,7 @@ enum { PAGES = 4 };
 
 static size_t page;
 
-/* PAGES pages of 'x', of which the file keeps only `kept`: a touch of the others faults. */
+/* Maps PAGES pages of 'x', of which the file keeps only `kept`: an access to the others faults. */
 static volatile char *cut_short(int kept)
 {
     int fd = memfd_create("test", MFD_CLOEXEC);
@@ -41,7 +41,8 @@ static void unmap(volatile char *base)
     munmap((void *)base, PAGES * page);
 }
 
-/* Reads and writes at the edges of what is gone; then the whole range is ours, zeroed, writable. */
+/* Reads and writes at the edges of the missing pages. Afterwards the whole range is private memory,
+ * zeroed and writable. */
 static void test_survives(void)
 {
     const struct {
@@ -102,7 +103,7 @@ static void test_only_the_range_at_fault(void)
         CU_ASSERT_EQUAL(sigbus_hit(indices[i]), i == 1);
         CU_ASSERT_EQUAL(bases[i][0], i == 1 ? 0 : 'x');
     }
-    /* A slot that is taken again starts without the old hit. */
+    /* A slot that is used again does not show the earlier fault. */
     sigbus_remove(indices[1]);
     int again = sigbus_add((void *)bases[1], PAGES * page);
     CU_ASSERT_EQUAL(again, indices[1]);
@@ -144,7 +145,7 @@ static void test_default_action(void)
         CU_ASSERT_FATAL(child >= 0);
         if (child == 0) {
             setrlimit(RLIMIT_CORE, &(struct rlimit){0});
-            alarm(10); /* in case it faults forever */
+            alarm(10); /* in case the fault repeats forever */
             die((enum death)death);
             _exit(0);
         }
@@ -153,12 +154,13 @@ static void test_default_action(void)
     }
 }
 
-/* Seals do not stop hole punching: the pages read as zeros, and nobody dies. */
+/* Seals do not prevent a client from punching holes: such pages read as zeros, without a fault.
+ * Memory that the daemon cannot mark is like this when it is shared. */
 static void test_hole_in_sealed(void)
 {
     struct mapping m;
 
-    CU_ASSERT_EQUAL_FATAL(mapping_create(&m, "test", PAGES * page), 0);
+    CU_ASSERT_EQUAL_FATAL(mapping_create_own(&m, "test", PAGES * page), 0);
     int range = sigbus_add(m.base, m.size);
     CU_ASSERT_FATAL(range >= 0);
     memset(m.base, 'x', m.size);
@@ -177,8 +179,7 @@ static void test_hole_in_sealed(void)
     mapping_destroy(&m);
 }
 
-/* The handler's mmap is no write that a thread could order itself with: ThreadSanitizer thinks so.
- */
+/* ThreadSanitizer takes the handler's mmap for an unordered write, so it is off here. */
 __attribute__((no_sanitize("thread"))) static void *touch_all(void *arg)
 {
     volatile char *base = arg;
@@ -188,7 +189,7 @@ __attribute__((no_sanitize("thread"))) static void *touch_all(void *arg)
     return NULL;
 }
 
-/* Threads that fault in one range at once: each finds it replaced, or replaces it. */
+/* Threads fault in one range at the same time: each replaces the range, or finds it replaced. */
 static void test_threads(void)
 {
     enum { ROUNDS = 200, THREADS = 4 };
@@ -220,7 +221,7 @@ static void test_table_full(void)
     CU_ASSERT_EQUAL(sigbus_add(memory, 1), 1234);
     CU_ASSERT_EQUAL(sigbus_add(memory, 1), -ENOSPC);
 
-    /* The last slot works as the first. */
+    /* The last slot works as the first one does. */
     volatile char *base = cut_short(0);
     sigbus_remove(SIGBUS_RANGES_MAX - 1);
     CU_ASSERT_EQUAL_FATAL(sigbus_add((void *)base, PAGES * page), (int)SIGBUS_RANGES_MAX - 1);

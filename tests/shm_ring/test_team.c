@@ -1,6 +1,6 @@
 /*
- * The team area: members on threads of their own over many laps, sleepers, and what its words may
- * say.
+ * The team area: members on threads of their own over many laps, sleepers, and wrong values in its
+ * words.
  */
 #include "shm_ring/team.h"
 #include "shm_ring/mapping.h"
@@ -47,14 +47,14 @@ static void views(void)
     CU_ASSERT_EQUAL(team_area_view(&a, s.mapping.base, team_area_bytes(5, 8) - 1, 5, 8), -EPROTO);
     s.area.shared->magic++;
     CU_ASSERT_EQUAL(team_area_view(&a, s.mapping.base, s.mapping.size, 5, 8), -EPROTO);
-    /* The last byte of the last data row is the area's. */
+    /* The last data row ends within the mapping. */
     CU_ASSERT_TRUE((uint8_t *)(s.area.data + TEAM_DATA_ROWS) <=
                    (uint8_t *)s.mapping.base + s.mapping.size);
     CU_ASSERT_TRUE((uint8_t *)&team_row(&s.area, 7)->lines[5] <= (uint8_t *)s.area.data_counts);
     mapping_destroy(&s.mapping);
 }
 
-/* Kinds, lengths and members around each threshold. */
+/* Which way a call takes, for kinds, lengths and members around each threshold. */
 static void ways(void)
 {
     static const struct {
@@ -149,7 +149,8 @@ static void laps(void)
     mapping_destroy(&s.mapping);
 }
 
-/* All have taken, but the member that ends the instance has not yet: its memory is still read. */
+/* All members have taken the result, but the instance is not ended yet: the row is not free,
+ * because the member that ends the instance still reads it. */
 static void taken_before_the_end(void)
 {
     struct shared_area s;
@@ -188,7 +189,7 @@ static void words_that_make_no_sense(void)
         CU_ASSERT_EQUAL(team_ended(&s.area, 2), -EPROTO);
     }
     atomic_store(&row->counts.arrived, 2);
-    CU_ASSERT_EQUAL(team_arrive(&s.area, 2), -EPROTO); /* of the lap before */
+    CU_ASSERT_EQUAL(team_arrive(&s.area, 2), -EPROTO); /* the count is of the lap before */
     for (uint32_t m = 0; m < 3; m++)
         team_line_write(&s.area, 2, m, 77, NULL, 0);
     CU_ASSERT_EQUAL(team_compare(&s.area, 2, 77, &member, &other), 0);
@@ -251,7 +252,7 @@ struct member {
     uint64_t wrong;
 };
 
-/* The gift of member `m` to an instance. */
+/* The input of member `m` to an instance. */
 static uint64_t gives(uint32_t m, uint64_t sequence)
 {
     return (m + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ sequence;
@@ -305,7 +306,7 @@ static void take(struct member *me, uint64_t sequence)
     me->wrong += got != wanted;
 }
 
-/* Runs ahead by as many calls as its number says. */
+/* A member's thread, which runs ahead of the others by as many calls as its number. */
 static void *run_member(void *argument)
 {
     struct member *me = argument;

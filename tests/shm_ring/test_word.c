@@ -1,5 +1,5 @@
-/* The atomic instructions: each operation on each type against a plain computation, several threads
- * at once, a word that is changed without end, and placement by one store. */
+/* The atomic instructions: each operation on each type compared with a plain computation, several
+ * threads at once, a word that another thread changes all the time, and placement by one store. */
 #include "shm_ring/word.h"
 #include "tests/shm_ring/hostile_word.h"
 #include "tests/suite.h"
@@ -42,7 +42,7 @@ static void test_codes(void)
 
 /* ---- against a plain computation ------------------------------------------------------------- */
 
-/* The value of a type's low bytes, with its sign. */
+/* The bits' value as the type's, with its sign. */
 static int64_t with_sign(uint64_t bits, enum word_type type)
 {
     unsigned shift = 64 - 8 * word_bytes(word_code(WORD_READ, type));
@@ -56,7 +56,7 @@ static bool below(uint64_t a, uint64_t b, enum word_type type)
                          : (uint64_t)with_sign(a, type) < (uint64_t)with_sign(b, type);
 }
 
-/* The word after an operation of integers; `first` is the only operand, or the one before
+/* The word after an operation on integers; `first` is the only operand, or is followed by
  * `second`. */
 static uint64_t plain_integer(enum word_op op, enum word_type type, uint64_t old, uint64_t first,
                               uint64_t second)
@@ -119,7 +119,8 @@ static void put_value(uint8_t *at, enum word_type type, double value, uint64_t b
         memcpy(at, &bits, word_bytes(word_code(WORD_READ, type)));
 }
 
-/* Applies one operation to a word between guards: with the value before, and without. */
+/* Applies one operation to a word between guard bytes, with and without fetching the value
+ * before. */
 static void check_one(uint8_t code, const uint8_t *old, const uint8_t *operands,
                       const uint8_t *after)
 {
@@ -236,7 +237,7 @@ static void test_odd_floats(void)
         }
 }
 
-/* COMPARE_SWAP asks for the same bits, not for equal numbers. */
+/* COMPARE_SWAP compares bits, not numbers. */
 static void test_float_bits(void)
 {
     static const struct {
@@ -269,7 +270,7 @@ static void test_several(void)
     CU_ASSERT_EQUAL(word_apply_all(words, word_code(WORD_ADD, WORD_U32), 0, adds, NULL), 0);
 }
 
-/* READ stores nothing: it works where nothing may be written. */
+/* READ stores nothing, so it works in read-only memory. */
 static void test_read_only(void)
 {
     uint64_t *word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -291,7 +292,7 @@ struct adder {
     pthread_t thread;
     enum word_type type;
     void *word;
-    uint8_t *seen; /* a byte for each value that may be fetched; NULL: values come again */
+    uint8_t *seen; /* a byte for each value that may be fetched; NULL: values repeat */
     pthread_barrier_t *start;
 };
 
@@ -319,7 +320,7 @@ static void *add_main(void *argument)
     return NULL;
 }
 
-/* The sum is exact, and where it does not wrap each value before is fetched once. */
+/* The sum is exact, and where it does not wrap, each value is fetched exactly once. */
 static void test_threads_add(void)
 {
     for (unsigned type = 0; type < WORD_TYPES; type++) {
@@ -386,7 +387,7 @@ static void test_tries_are_bounded(void)
                 CU_ASSERT_EQUAL(memcmp(fetched, untouched, sizeof(untouched)), 0);
             done =
                 hostile_word_apply_all(words, (uint8_t)code, 2, operands, fetch ? fetched : NULL);
-            CU_ASSERT_EQUAL(done, loop ? 0 : 2); /* the second is not tried */
+            CU_ASSERT_EQUAL(done, loop ? 0 : 2); /* the second element is not tried */
             CU_ASSERT_EQUAL(hostile_word_tries() > WORD_TRIES, false);
         }
 }
@@ -405,8 +406,8 @@ static void *change_main(void *argument)
     return NULL;
 }
 
-/* Each call ends, and an operation that has ended with 0 was done once: the changer adds twos only,
- * so the last bit is ours. */
+/* Each call returns, and an operation that has succeeded was done exactly once: the other thread
+ * only adds 2, so the lowest bit shows our operations. */
 static void test_changing_word(void)
 {
     struct changer c = {0};
@@ -468,7 +469,7 @@ static void *torn_main(void *argument)
     return NULL;
 }
 
-/* A reader sees the old word or the new one. */
+/* A reader sees either the old word or the new one. */
 static void test_place_is_whole(void)
 {
     static const uint64_t all = UINT64_MAX, none = 0;

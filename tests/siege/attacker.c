@@ -1,13 +1,13 @@
 /*
- * One attacker of the siege: the processes of a row, from the start to the end of standard input.
+ * One attacker of the siege: runs the processes of a row until its standard input ends.
  *
  *     attacker --socket PATH --socket PATH [--data HOST:PORT]... [--control HOST:PORT]...
  *              [--user NUMBER] [--processes N] ROW
  *     attacker --list
  *
- * Prints "ready" when all processes have begun, and at the end a line of JSON with what the daemons
- * took. scripts/siege is what calls it. Row "burners" computes, and is what others are compared
- * with.
+ * Prints "ready" when all processes have begun, and at the end a line of JSON with the number of
+ * acts that the daemons accepted. scripts/siege starts this program. The row "burners" only
+ * computes; scripts/siege compares other rows with it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -29,9 +29,12 @@
 #define READY_MS      8000
 #define LOOK_MS       2
 
-/* A round of a burner's loop takes some 20 us of its processor time. Where one takes much longer,
- * the machine or the kernel's own work has held the processor, and that counts as the burner's
- * time: a daemon's steps are held up so, too. */
+/*
+ * A burner: computes without end. A round of its loop takes some 20 us of processor time. A much
+ * longer round shows that the machine or the kernel has kept the processor busy, which counts as
+ * the burner's time. A daemon's steps are delayed in the same way, so the longest round is
+ * reported.
+ */
 static void burn(struct attack *a)
 {
     uint64_t before = clock_of(CLOCK_THREAD_CPUTIME_ID);
@@ -93,12 +96,12 @@ static int become(uid_t uid)
     if (uid != getuid() &&
         (setgroups(0, NULL) != 0 || setresgid(uid, uid, uid) != 0 || setresuid(uid, uid, uid) != 0))
         return -errno;
-    /* This comes after the change of user, which takes the setting away. That user may trace the
-     * process. */
+    /* After the change of user, which resets both settings. Then processes of that user may trace
+     * this one. */
     return prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || prctl(PR_SET_DUMPABLE, 1) != 0 ? -errno : 0;
 }
 
-/* Raises the limit to all descriptors that this user may have. */
+/* Raises the limit of descriptors to the most that this user may have. */
 static void raise_limits(void)
 {
     struct rlimit limit;
@@ -123,7 +126,7 @@ static pid_t start(const struct row *row, struct attack *a, unsigned process)
     _exit(1);
 }
 
-/* Waits this long for the end of standard input. Returns whether it came. */
+/* Waits up to `ms` for the end of standard input. Returns whether it has ended. */
 static int is_over(int ms)
 {
     struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};

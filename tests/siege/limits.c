@@ -1,12 +1,12 @@
-/* Handlers that stay just under a limit of the daemon's: which one, the message's first argument
- * says. rows_handlers.c sends these messages. */
+/* Handlers that stay just below a limit of the daemon. The message's first argument chooses the
+ * limit; rows_handlers.c sends these messages. */
 #include <pwc/handler.h>
 
 enum { COMPUTE, FAIL, REPLY, SEND, AGAIN, PAGES };
 enum { TURNS = 1500, PAGES_EACH = 16, PAGE = 4096, PAGES_ALL = 256 };
 
 struct limits {
-    uint64_t page; /* that is touched next */
+    uint64_t page; /* the page that is touched next */
     uint8_t memory[];
 };
 
@@ -19,7 +19,7 @@ static int compute(void)
     return value ? PWC_H_DROP : PWC_H_FAIL;
 }
 
-/* The origin takes no events: some time no put has room. */
+/* Puts to the origin, which takes no events, so at some time there is no room for a put. */
 static int send(const struct pwc_h_packet *p, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)

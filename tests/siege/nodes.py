@@ -1,4 +1,4 @@
-"""Two daemons on this machine, each a node, and the siege's programs beside them (scripts/siege)."""
+"""Two daemons on this machine, each a node, and the programs of the siege (scripts/siege)."""
 import ctypes
 import json
 import os
@@ -13,7 +13,7 @@ import time
 
 START_S, STOP_S, ANSWER_S = 20, 10, 10
 SAMPLE_S = 0.05
-LAST_LINES = 40  # of a daemon that does not end well
+LAST_LINES = 40  # lines shown of a daemon that does not end well
 LIBC = ctypes.CDLL(None)
 PR_SET_PDEATHSIG = 1
 
@@ -23,12 +23,12 @@ class Failure(Exception):
 
 
 def dies_with_us():
-    """In a child, before its program: a siege that is killed leaves nothing."""
+    """Runs in a child before its program: the child dies with the siege, also when that is killed."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def line_of(stream, seconds, what):
-    """The next line of a program, by a deadline. The stream is unbuffered."""
+    """Reads the next line of a program, within a deadline. The stream is unbuffered."""
     end, text = time.monotonic() + seconds, b""
     while not text.endswith(b"\n"):
         left = end - time.monotonic()
@@ -54,13 +54,19 @@ class Daemon:
         words = [self.nodes.program, "--config", "none", "--socket", self.socket, "--node", str(self.number),
                  "--nodes", self.nodes.list, "--secret", self.nodes.secret, "--address", "127.0.0.1",
                  "--provider", self.nodes.provider, "--ready-fd", str(writing), *self.nodes.words]
-        user = {} if self.nodes.user is None else {"user": self.nodes.user, "group": self.nodes.user,
-                                                  "extra_groups": []}
-        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=self.log,
+        self.process = subprocess.Popen(self.as_service(words), stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=self.log, pass_fds=(writing,), start_new_session=True,
-                                        preexec_fn=dies_with_us, **user)
+                                        preexec_fn=dies_with_us)
         os.close(writing)
         return reading
+
+    def as_service(self, words):
+        """The daemon's user, and the one capability that pwcd.service gives it."""
+        if self.nodes.user is None:
+            return words
+        user, only = str(self.nodes.user), "-all,+linux_immutable"
+        return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", "--bounding-set", only,
+                "--inh-caps", only, "--ambient-caps", only, "--pdeathsig", "KILL", *words]
 
     def await_ready(self, reading):
         try:
@@ -75,7 +81,7 @@ class Daemon:
             return text.read()
 
     def sample(self):
-        """Reads the daemon's memory from the kernel, and keeps the largest private part seen."""
+        """Reads the daemon's memory use from the kernel, and keeps the largest private part."""
         try:
             with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
                 fields = dict(line.split(":", 1) for line in status)
@@ -88,7 +94,7 @@ class Daemon:
             pass
 
     def ask(self, view):
-        """A view by pwcctl, or None."""
+        """Returns a view, read by pwcctl, or None."""
         try:
             asked = subprocess.run([self.nodes.pwcctl, "--socket", self.socket, "--json", view],
                                    stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=True)
@@ -97,7 +103,7 @@ class Daemon:
             return None
 
     def listeners(self):
-        """The addresses at which it listens, as host:port."""
+        """The addresses at which the daemon listens, as host:port."""
         inodes = set()
         for fd in os.listdir(f"/proc/{self.process.pid}/fd"):
             try:
@@ -117,7 +123,7 @@ class Daemon:
         return found
 
     def stop(self):
-        """Its status; None: it had ended before."""
+        """Stops the daemon. Returns its exit status; None: it had ended before."""
         if self.process is None:
             return 0
         early = self.process.poll()
@@ -137,7 +143,7 @@ class Daemon:
 
 
 class Nodes:
-    """A folder, a secret, two daemons. `users`: (daemon's, victim's, attacker's), or None: all ours."""
+    """A folder, a secret and two daemons. `users`: those of (daemon, victim, attacker); None: all ours."""
 
     def __init__(self, build, provider, users, words):
         self.pwcctl = os.path.join(build, "tools/pwcctl/pwcctl")
@@ -153,7 +159,7 @@ class Nodes:
             raise
 
     def prepare(self, build, users):
-        # A copy, so that the daemons' user can reach it.
+        # A copy of pwcd, so that the daemons' user can execute it.
         self.program = os.path.join(self.folder, "pwcd")
         shutil.copy2(os.path.join(build, "daemon/pwcd"), self.program)
         self.secret = os.path.join(self.folder, "secret")
@@ -193,7 +199,7 @@ class Nodes:
         return [port for daemon in self.daemons for port in daemon.listeners() if port not in self.control]
 
     def await_calm(self, clients, seconds=ANSWER_S):
-        """Until both have let go of all but so many clients; what they still have."""
+        """Waits until the daemons together have at most so many clients. Returns the number of each."""
         end = time.monotonic() + seconds
         while True:
             seen = [(daemon.ask("status") or {}).get("clients") for daemon in self.daemons]
@@ -202,7 +208,7 @@ class Nodes:
             time.sleep(0.05)
 
     def wrong(self):
-        """What the daemons have done that no attacker may cause, in words."""
+        """Returns, as text, what no attacker may cause: a daemon has ended, or has given up a node."""
         found = []
         for daemon in self.daemons:
             if daemon.process.poll() is not None:
@@ -213,7 +219,7 @@ class Nodes:
         return found
 
     def close(self):
-        """What did not end well, in words."""
+        """Stops both daemons. Returns, as text, which of them did not end well."""
         self.over.set()
         wrong = []
         for daemon in self.daemons:
@@ -225,7 +231,7 @@ class Nodes:
 
 
 class Program:
-    """A program of tests/siege beside the nodes, asked by lines."""
+    """A program of tests/siege, which gets commands as lines."""
 
     def __init__(self, words, log):
         self.words = words
@@ -244,7 +250,7 @@ class Program:
         return json.loads(self.line(seconds))
 
     def end(self, seconds=STOP_S):
-        """Ends its input; what it says last."""
+        """Ends the program's input. Returns its last line."""
         try:
             self.process.stdin.close()
         except OSError:

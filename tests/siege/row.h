@@ -1,8 +1,9 @@
 /*
- * The rows of the siege: what one attacker does, within the rights of an ordinary user, for as long
- * as it is let. attacker.c starts a row's processes and ends them; each file rows_*.c holds some.
+ * The rows of the siege: each is what one attacker does, within the rights of an ordinary user,
+ * until it is ended. attacker.c starts a row's processes and ends them; each file rows_*.c has some
+ * rows.
  *
- * Thread: one a process.
+ * Thread: one in each process.
  */
 #ifndef PWC_TESTS_SIEGE_ROW_H
 #define PWC_TESTS_SIEGE_ROW_H
@@ -15,26 +16,25 @@
 
 /* The processes of a row share this memory. */
 struct tally {
-    _Atomic uint64_t taken;    /* acts that the daemons took: the row does attack */
+    _Atomic uint64_t taken;    /* acts that the daemons accepted: shows that the row attacks */
     _Atomic uint64_t refused;  /* acts that ended with an error */
-    _Atomic uint32_t ready;    /* processes that have all that they need, and begin */
-    _Atomic uint64_t pause_ns; /* the longest of a burner's (attacker.c) */
+    _Atomic uint32_t ready;    /* processes that are prepared and begin */
+    _Atomic uint64_t pause_ns; /* the longest round of a burner (attacker.c) */
 };
 
 struct attack {
     const char *sockets[ATTACK_NODES];
-    const char *data[ATTACK_PORTS];    /* "host:port" of the fabrics' listeners, up to NULL */
-    const char *control[ATTACK_PORTS]; /* and of those for daemons */
+    const char *data[ATTACK_PORTS];    /* listeners of the fabrics, as "host:port", up to NULL */
+    const char *control[ATTACK_PORTS]; /* listeners for other daemons */
     struct tally *tally;
     unsigned process; /* number among the row's processes, from 0 */
-    char job[32];     /* no other attacker's */
+    char job[32];     /* name of a job that no other attacker has */
 };
 
 enum row_flags {
-    ROW_USERS = 1 << 0, /* shows shares of users: in system mode only */
-    ROW_ALONE = 1 << 1, /* takes what other rows need, so it is not among all together */
-    ROW_STREAM =
-        1 << 2, /* attacks the ports of `stream`; libfabric's are its own (docs/security.md) */
+    ROW_USERS = 1 << 0,  /* about shares of users, so only in system mode */
+    ROW_ALONE = 1 << 1,  /* uses up what other rows need: not run together with others */
+    ROW_STREAM = 1 << 2, /* attacks the ports of `stream`; for libfabric's see docs/security.md */
 };
 
 struct row {
@@ -46,7 +46,7 @@ struct row {
     void (*run)(struct attack *a); /* returns only where it cannot continue */
 };
 
-/* The rows, up to one without a name. */
+/* Tables of rows, each up to a row without a name. */
 extern const struct row rows_requests[], rows_transfers[], rows_handlers[], rows_strangers[];
 
 static inline void attack_begins(struct attack *a)

@@ -1,6 +1,6 @@
 /*
- * Rows whose programs have the daemon run handlers (limits.c) that stay just under its limits. Rank
- * 0 sends messages without pause, rank 1 has the offload.
+ * Rows in which the daemon runs handlers (limits.c) that stay just below its limits. Rank 0 sends
+ * messages without pause; rank 1 has the offload.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ enum { COMPUTE, FAIL, REPLY, SEND, AGAIN, PAGES }; /* as in limits.c */
 #define PAUSE_NS  2000000
 #define IN_FLIGHT 1024
 
-/* The object file beside this program. */
+/* Loads the object file, which is in this program's folder. */
 static int load(pwc_client *client, pwc_program **out)
 {
     static uint8_t elf[65536];
@@ -43,8 +43,8 @@ static int load(pwc_client *client, pwc_program **out)
     return pwc_program_load(client, elf, size, NULL, out);
 }
 
-/* The client does nothing but enable its offload again, where a handler took too long, and, where
- * its handlers touch pages, give these back. */
+/* The target only enables its offload again when a handler took too long, and gives back the pages
+ * that its handlers touch. */
 static void be_target(struct attack *a, struct rank *r, unsigned way)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -75,7 +75,7 @@ static void be_target(struct attack *a, struct rank *r, unsigned way)
         }
 }
 
-/* Its messages end as they may; of the rest it takes no event. */
+/* The origin sends messages, which may end in any way, and takes no remote events. */
 static void be_origin(struct attack *a, struct rank *r, unsigned way)
 {
     const uint64_t argument = way;
@@ -153,6 +153,6 @@ const struct row rows_handlers[] = {
     {"h-reply", "handlers that only reply", 2, 0, ON, run_reply},
     {"h-send", "handlers that send eight puts each", 2, 0, ON, run_send},
     {"h-again", "handlers that find no room to send", 2, 0, ON, run_again},
-    {"h-pages", "handlers whose state is paged out", 2, 0, ON, run_pages},
+    {"h-pages", "handlers whose state their client tries to give back", 2, 0, ON, run_pages},
     {0},
 };

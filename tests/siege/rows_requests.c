@@ -1,6 +1,4 @@
-/*
- * Rows that ask: raw connections to the daemons' sockets, many requests under way at a time.
- */
+/* Rows of requests: raw connections to the daemons' sockets, with many requests under way. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -13,13 +11,13 @@
 #include "tests/siege/row.h"
 
 #define SEATS_MAX 640u
-#define DEPTH     4 /* questions under way on a connection */
+#define DEPTH     4 /* requests under way on a connection */
 
-/* A connection and the answers that it has got. */
+/* A connection, and the answers that it got. */
 struct seat {
     int socket;
     uint32_t session, segment, remote;
-    struct answer key; /* of a region; then of the last one made */
+    struct answer key; /* the last answer with a region's key */
 };
 
 static struct seat seats[SEATS_MAX];
@@ -42,7 +40,7 @@ static int attach(struct attack *a, struct seat *seat, unsigned node, unsigned n
     return rc;
 }
 
-/* Opens as many connections as the daemon takes. */
+/* Opens as many connections as the daemon accepts, `count` at most. Returns their number. */
 static unsigned attach_many(struct attack *a, unsigned node, unsigned count)
 {
     unsigned have = 0;
@@ -80,7 +78,7 @@ static bool ask_trace(int socket)
 
 /* ---- rows that look -------------------------------------------------------------------------- */
 
-/* Asks without pause on this many connections without Hello, and reads the answers. */
+/* Asks for a view without pause, on this many connections without Hello, and reads the answers. */
 static void look(struct attack *a, unsigned lookers, const char *what)
 {
     int sockets[16];
@@ -124,7 +122,7 @@ static void run_traces(struct attack *a)
     look(a, 4, NULL);
 }
 
-/* Opens regions, so that their view is large. */
+/* Opens many regions, so that the view of regions is large. */
 static void fill_view(int socket)
 {
     struct answer answer;
@@ -138,7 +136,7 @@ static void fill_view(int socket)
         ask_region(socket, segment, 0, 4096, 3, &answer);
 }
 
-/* Asks for a large view, and reads no answer. */
+/* Asks for a large view again and again, and reads no answer. */
 static void run_unread(struct attack *a)
 {
     unsigned count = attach_many(a, 0, 60);
@@ -154,7 +152,7 @@ static void run_unread(struct attack *a)
             if (ask_view(seats[i].socket, "regions")) {
                 attack_counts(a, 0);
                 sent++;
-            } else if (errno != EAGAIN) { /* the daemon has ended it */
+            } else if (errno != EAGAIN) { /* the daemon has closed the connection */
                 attack_counts(a, -errno);
                 close(seats[i].socket);
                 if (attach(a, &seats[i], 0, i, 1) == 0)
@@ -171,7 +169,7 @@ static void run_unread(struct attack *a)
 enum step {
     BIND,
     UNBIND,
-    BIND_WRONG, /* with a key of another node that nobody made */
+    BIND_WRONG, /* with an invented key of another node */
     CONTEXT_OPEN,
     CONTEXT_CLOSE,
     SEGMENT_OPEN,
@@ -278,7 +276,7 @@ static int take_step(struct seat *seat, enum step step)
     return rc;
 }
 
-/* Takes the steps in turn, each on all seats at a time. */
+/* Makes the steps in turn, without end, each on all seats at once. */
 static void cycle(struct attack *a, unsigned count, const enum step *steps)
 {
     attack_begins(a);
@@ -297,8 +295,8 @@ static void cycle(struct attack *a, unsigned count, const enum step *steps)
     }
 }
 
-/* Attaches clients, each with a context, a segment and a region. Returns how many have all three.
- * */
+/* Attaches clients, each with a context, a segment and a region. Returns the number of clients that
+ * have all three. */
 static unsigned furnish(struct attack *a, unsigned count)
 {
     static const enum step first[] = {CONTEXT_OPEN, SEGMENT_OPEN, REGION_OPEN};
@@ -368,7 +366,7 @@ static bool contribute(int socket)
     return raw_request(socket, 8, &r);
 }
 
-/* The first of 16384 ranks gives its part; no other rank comes. */
+/* The first of 16384 ranks contributes to an exchange; the other ranks never attach. */
 static void run_exchanges(struct attack *a)
 {
     attack_begins(a);
@@ -387,7 +385,7 @@ static void run_exchanges(struct attack *a)
             if (seats[i].socket >= 0) {
                 struct answer answer;
 
-                /* The answer comes when the exchange has been taken. */
+                /* The view's answer shows that the daemon has taken the exchange. */
                 if (ask_view(seats[i].socket, "status"))
                     ask_nothing(seats[i].socket, &answer);
                 close(seats[i].socket);
@@ -395,7 +393,7 @@ static void run_exchanges(struct attack *a)
     }
 }
 
-/* Attaches one-rank jobs with one home, as many as there may be. */
+/* Attaches jobs of one rank, all with the same home, as many as possible. */
 static void run_homes(struct attack *a)
 {
     unsigned have = 0;
@@ -420,7 +418,7 @@ static void run_homes(struct attack *a)
         pause();
 }
 
-/* Attaches clients that break the protocol, one after another. */
+/* Attaches clients that break the protocol and are quarantined, one after another. */
 static void run_quarantines(struct attack *a)
 {
     struct daemon at = {0};

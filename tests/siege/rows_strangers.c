@@ -1,6 +1,4 @@
-/*
- * Rows of strangers: connections to the daemons' TCP ports and sockets, which any user may make.
- */
+/* Rows of strangers: connections to the daemons' TCP ports and sockets, which any user can make. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -39,7 +37,8 @@ static int stranger_connect(const char *where)
     return s < 0 ? -errno : s;
 }
 
-/* Ends the connection by a reset, so that no state in the kernel ends the attack. */
+/* Closes the connection by a reset, so that the kernel keeps no state that would stop the
+ * attack. */
 static void reset(int s)
 {
     const struct linger now = {.l_onoff = 1};
@@ -70,7 +69,8 @@ static void run_strangers(struct attack *a)
     connect_and_reset(a, a->control);
 }
 
-/* Opens connections that begin a frame and send no more; the oldest one gives way to the next. */
+/* Opens connections that begin a frame and send no more. Each new connection replaces the oldest
+ * one. */
 static void connect_and_wait(struct attack *a, const char *const *ports)
 {
     static const uint8_t half[3] = {7, 0, 0};
@@ -99,7 +99,7 @@ static void run_mute(struct attack *a)
     connect_and_wait(a, a->control);
 }
 
-/* Connects to the daemons' sockets for clients and hangs up. */
+/* Connects to the daemons' sockets for clients and hangs up at once, without end. */
 static void run_callers(struct attack *a)
 {
     attack_begins(a);

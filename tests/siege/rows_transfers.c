@@ -1,6 +1,6 @@
 /*
- * Rows that move data, by the library as any program does. Where a row has two processes, they are
- * ranks 0 and 1 of a job, on a node each.
+ * Rows that transfer data through the library, as any program may. In a row with two processes
+ * these are ranks 0 and 1 of a job, each on its own node.
  */
 #include <errno.h>
 #include <sched.h>
@@ -25,16 +25,16 @@
 #define HANDLER   1u
 #define CONTEXTS  48u
 
-/* The operations that the origin does without pause. */
+/* A flood: the operations that the origin makes without pause, and what the target does. */
 struct flood {
     int (*send)(struct rank *r, const struct flood *f, unsigned flags);
     size_t region, length;
-    uint64_t window; /* in flight, each with a local event; UNBOUNDED: none asks for one */
+    uint64_t window; /* operations under way; UNBOUNDED: no bound, and no local events */
     unsigned flags;
-    unsigned contexts;      /* that do so at the same time; 0 is 1 */
-    pwc_am_handler handler; /* at the target; NULL: none stands there */
-    bool drains;            /* the target takes its events, and runs handlers */
-    bool gives_back;        /* the target fills its region and gives it back, again and again */
+    unsigned contexts;      /* contexts that flood at the same time; 0 means 1 */
+    pwc_am_handler handler; /* handler at the target; NULL: none */
+    bool drains;            /* the target takes its events and runs handlers */
+    bool gives_back; /* the target fills a region and tries to free its pages, again and again */
 };
 
 /* ---- one operation each --------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ static int send_get(struct rank *r, const struct flood *f, unsigned flags)
     return pwc_get(r->remote, 0, r->memory, f->length, PWC_CID_NONE, PWC_CID_NONE, flags);
 }
 
-/* The ids are as long as they may be. */
+/* A put with the longest ids. */
 static int send_ids(struct rank *r, const struct flood *f, unsigned flags)
 {
     static const uint8_t id[PWC_CID_MAX];
@@ -91,7 +91,7 @@ static void on_request_sleep(pwc_ctx *ctx, const struct pwc_am *message, void *a
 
 /* ---- the two sides -------------------------------------------------------------------------- */
 
-/* Attaches as rank `process` of a pair; `key` is that of the other rank's region. */
+/* Attaches as rank `process` of a pair; *key is the key of the other rank's region. */
 static bool attach(struct attack *a, struct rank *r, const struct flood *f, struct pwc_key *key)
 {
     static size_t longest;
@@ -113,10 +113,13 @@ _Noreturn static void be_target(struct attack *a, struct rank *r, const struct f
     struct pwc_event event;
 
     while (f->gives_back) {
+        int rc;
+
         memset(r->memory, 1, f->region);
-        if (madvise(r->memory, f->region, MADV_REMOVE) != 0)
+        rc = madvise(r->memory, f->region, MADV_REMOVE) == 0 ? 0 : -errno;
+        if (rc < 0 && rc != -EPERM) /* a daemon that may do so forbids it */
             _exit(1);
-        attack_counts(a, 0);
+        attack_counts(a, rc);
     }
     while (f->drains)
         if (pwc_wait(r->ctx, PWC_ANY, KINDS, &event, WAIT_MS) == -ESHUTDOWN)
@@ -125,13 +128,13 @@ _Noreturn static void be_target(struct attack *a, struct rank *r, const struct f
         pause();
 }
 
-/* A context of the origin, and its operations in flight. */
+/* A context of the origin, and the number of its operations under way. */
 struct source {
     struct rank rank;
     uint64_t in_flight;
 };
 
-/* Submits as many operations as its window has room for. */
+/* Submits as many operations as the window has room for. */
 static int pour(struct attack *a, struct source *source, const struct flood *f)
 {
     unsigned flags = f->flags | (f->window == UNBOUNDED ? PWC_NO_LCE : 0);
@@ -147,7 +150,7 @@ static int pour(struct attack *a, struct source *source, const struct flood *f)
     return rc == -EAGAIN ? 0 : rc;
 }
 
-/* Takes the events that are there, and waits for one if it must. */
+/* Takes all events that have arrived; waits up to wait_ms if there is none. */
 static int drain(struct attack *a, struct source *source, int wait_ms)
 {
     struct pwc_event event;
@@ -165,7 +168,8 @@ static int drain(struct attack *a, struct source *source, int wait_ms)
     return rc == -ESHUTDOWN || rc == -EPROTO ? rc : 0;
 }
 
-/* Further contexts of the origin, bound to the same target. */
+/* Makes further contexts of the origin, bound to the same target. Returns the number of
+ * contexts. */
 static unsigned widen(struct source *sources, const struct flood *f, const struct pwc_key *key)
 {
     unsigned count = 1;
@@ -316,7 +320,7 @@ static void run_deaf(struct attack *a)
     flood(a, &(struct flood){.send = send_put, .region = MIB, .length = 64, .window = UNBOUNDED});
 }
 
-/* Each round binds a new context of ours to one of our neighbour, puts to it, and closes it. */
+/* Each round binds a new context to one of the neighbour, puts, and destroys the context. */
 static void run_pairs(struct attack *a)
 {
     struct pwc_key mine, all[2];
@@ -348,7 +352,7 @@ static void run_pairs(struct attack *a)
 
 /* ---- programs that are killed --------------------------------------------------------------- */
 
-/* Two ranks in one process put until the process is killed. */
+/* A process with two ranks that put until the process is killed. */
 _Noreturn static void be_killed(struct attack *a, unsigned number)
 {
     struct rank ranks[2];
@@ -397,7 +401,7 @@ const struct row rows_transfers[] = {
     {"sleepy", "sends messages to handlers that sleep 20 ms", 2, 0, NULL, run_sleepy},
     {"gets", "32 gets of 512 MiB in flight", 2, 0, NULL, run_gets},
     {"puts", "32 puts of 512 MiB in flight", 2, 0, NULL, run_puts},
-    {"holes", "gives the memory back that puts arrive in", 2, ROW_ALONE, NULL, run_holes},
+    {"holes", "tries to give the memory back that puts arrive in", 2, ROW_ALONE, NULL, run_holes},
     {"stream", "puts of 1 MiB, 64 in flight", 2, 0, NULL, run_stream},
     {"stream4", "puts of 1 MiB, 4 in flight", 2, 0, NULL, run_stream4},
     {"middle", "puts of 64 KiB, as many as quotas let", 2, 0, NULL, run_middle},

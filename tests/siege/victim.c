@@ -3,12 +3,12 @@
  *
  *     victim --socket PATH --socket PATH [--user NUMBER]
  *
- * Takes commands from standard input, a line each, and answers each with a line of JSON:
+ * Reads commands from standard input, one on a line, and answers each with a line of JSON:
  *
  *     play MS    plays for so long, and prints the rate, the times, and what failed
  *     attach     attaches a rank of a new job at each node, for each home that a job may have
  *
- * The end of standard input ends it.
+ * The end of standard input ends the program.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,13 +27,13 @@
 
 #define NODES       2u
 #define SAMPLES_MAX (1u << 22)
-#define ROUND_MS    20000 /* a round that takes longer has failed */
+#define ROUND_MS    20000 /* a longer round counts as failed */
 #define WAIT_MS     1000
 #define BYTES       8
 
 static const char *sockets[NODES];
 static char job[32];
-static uint32_t samples[SAMPLES_MAX]; /* of a round trip each, ns */
+static uint32_t samples[SAMPLES_MAX]; /* times of round trips, ns */
 
 static int64_t now_ns(void)
 {
@@ -43,7 +43,7 @@ static int64_t now_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Puts once; an event reports an operation that fails. 0 or a negative errno. */
+/* Puts once. Local events only report failures. Returns 0 or a negative errno. */
 static int hit(struct rank *r, uint64_t round, int64_t until)
 {
     struct pwc_event event;
@@ -62,7 +62,7 @@ static int hit(struct rank *r, uint64_t round, int64_t until)
     }
 }
 
-/* Waits for the other side's put. 0, or the error that came. */
+/* Waits for the other side's put. Returns 0, or an error. */
 static int take(struct rank *r, uint64_t round, int64_t until)
 {
     struct pwc_event event;
@@ -106,7 +106,8 @@ static double at(size_t count, double share)
     return count > 0 ? samples[(size_t)(share * (double)(count - 1))] / 1e3 : 0;
 }
 
-/* Returns false when the game is over, because a round failed. */
+/* Plays for `ms` and prints the result. Returns false when a round has failed, so that no more can
+ * be played. */
 static bool play(struct rank *r, uint64_t *round, long ms)
 {
     int64_t start = now_ns(), now = start, longest = 0, end = start + ms * INT64_C(1000000);
@@ -132,7 +133,7 @@ static bool play(struct rank *r, uint64_t *round, long ms)
     return rc == 0;
 }
 
-/* Attaches a rank alone in its job, whose home is given, exchanges, and leaves. */
+/* Attaches the only rank of a new job with this home, makes an exchange, and leaves. */
 static int attach_one(unsigned node, unsigned home, unsigned *number)
 {
     char name[60];

@@ -1,4 +1,5 @@
-/* Counts puts that begin and end; the end of each takes some thousand units. */
+/* Handlers that count the puts that begin and end. The completion handler takes some thousand
+ * units. */
 #include <pwc/handler.h>
 
 struct slow_end {

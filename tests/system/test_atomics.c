@@ -1,12 +1,12 @@
 /*
- * Atomics over libpwc and real daemons: each operation on each way to a word, and words that the
- * owner's daemon, neighbours and the owner itself change at once, while links are cut and daemons
- * are killed.
+ * Atomics over libpwc and real daemons: each operation on each path to a word; and words that the
+ * owner's daemon, neighbours and the owner itself change at the same time, while links are cut and
+ * daemons are killed.
  *
  *     test_atomics PWCD [OPERATIONS [CUTS [KILLS]]]
  *
  * A cut closes all TCP connections of the daemons at once (ss -K: root, and a kernel that can). The
- * keeper starts a killed daemon again, which continues with the state of the last.
+ * keeper starts a killed daemon again, which takes over its predecessor's state.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ enum {
     RUN = 32,
     REGION = 4096,
     STALLED_S = 60,
-    NAP_US = 50, /* for ranks on the owner's node, which are many times as fast */
+    NAP_US = 50, /* slows ranks on the owner's node, which are many times as fast */
 };
 
 /* Set by main before the tests run. */
@@ -37,7 +37,7 @@ static struct cluster cluster;
 static uint64_t operations = 200000;
 static unsigned cuts, kills;
 
-/* Ranks 0 and 1 are neighbours; all tests work on the region of rank 0. */
+/* Ranks 0 and 1 are neighbours, and so are 2 and 3. All tests use the region of rank 0. */
 static unsigned node_of(uint32_t rank)
 {
     return rank / 2;
@@ -80,7 +80,8 @@ static int submit(pwc_remote *to, uint8_t code, const uint8_t *operands, uint8_t
                    : pwc_atomic(to, 64, op, type, operands, 1, lid, rid, PWC_NO_RCE);
 }
 
-/* One operation on a word of rank 0, compared with the same operation on a word of our own. */
+/* Makes one operation on a word of rank 0, and compares the result with the same operation on a
+ * local word. */
 static void check_one(struct rank *from, uint8_t *word, uint8_t code, bool fetch)
 {
     _Alignas(8) uint8_t expected[8];
@@ -119,7 +120,7 @@ static void test_operations(void)
 /* ---- all at once ------------------------------------------------------------------------------
  */
 
-enum { FETCHED_AT = 0, ADDED_AT = 64 }; /* the words */
+enum { FETCHED_AT = 0, ADDED_AT = 64 }; /* offsets of the two words */
 
 /* A rank that adds to both words of rank 0 until it is stopped. */
 struct adder {
@@ -129,9 +130,9 @@ struct adder {
     uint8_t *seen; /* how often each value was fetched */
     uint64_t seen_max;
     uint64_t begun;
-    _Atomic uint64_t ended;            /* operations */
-    uint64_t fetched, added;           /* that have ended well */
-    uint64_t fetched_unknown, unknown; /* that nobody knows of */
+    _Atomic uint64_t ended;            /* number of operations */
+    uint64_t fetched, added;           /* operations of each kind that have succeeded */
+    uint64_t fetched_unknown, unknown; /* operations of each kind with an unknown outcome */
     uint64_t before[WINDOW];
     bool wrong;
 };
@@ -150,7 +151,7 @@ static bool fetches(uint64_t number)
     return number / RUN % 2 == 0;
 }
 
-/* Local events come in the order of submission. */
+/* Takes a local event; they must come in the order of submission. */
 static void take(struct adder *a, const struct pwc_event *event)
 {
     uint64_t number = atomic_load(&a->ended);
@@ -207,7 +208,7 @@ static void *add_main(void *argument)
     return NULL;
 }
 
-/* The owner adds by its processor's instruction. */
+/* The owner adds by a processor instruction, without the library. */
 static void *own_main(void *argument)
 {
     struct adder *a = argument;
@@ -223,7 +224,7 @@ static void *own_main(void *argument)
     return NULL;
 }
 
-/* Operations that went through daemons. */
+/* The number of operations that went through daemons: those of ranks 2 and 3. */
 static uint64_t ended_by(const struct adder *adders)
 {
     return atomic_load(&adders[2].ended) + atomic_load(&adders[3].ended);
@@ -263,7 +264,7 @@ static bool kill_one(unsigned node)
     return next != 0 && next != pid;
 }
 
-/* All cuts and kills, spread over the operations. */
+/* Makes all cuts and kills, spread over the operations. */
 static void disturb(const struct adder *adders)
 {
     unsigned count = cuts + kills, cut = 0, killed = 0;
@@ -275,14 +276,14 @@ static void disturb(const struct adder *adders)
             right = cut_all();
             cut++;
         } else if (right) {
-            right = kill_one(killed++ % 3 != 0 ? 0 : 1); /* the owner's more often */
+            right = kill_one(killed++ % 3 != 0 ? 0 : 1); /* the owner's daemon more often */
         }
     }
     CU_ASSERT(right);
     CU_ASSERT(goes_on(adders, operations));
 }
 
-/* Checks that a word holds all additions that ended well, and some of the unknown ones. */
+/* Checks that a word has all additions that succeeded, and at most the unknown ones besides. */
 static void check_word(const struct rank *owner, uint64_t at, uint64_t well, uint64_t unknown)
 {
     uint64_t word = *(uint64_t *)(void *)(owner->memory + at);

@@ -1,8 +1,8 @@
 /*
  * Binds that do not block (pwc_bind_start), over daemons: a thousand of one context at once, with
- * events and with requests, the first put right behind, and a daemon that dies meanwhile.
+ * events and with requests, a put right after each start, and a daemon that dies meanwhile.
  *
- * Both ranks are this process's: 0 on node 0 binds, 1 on the last node is bound.
+ * This process has both ranks: rank 0, on node 0, binds; rank 1, on the last node, is bound.
  *
  *     test_bind_start PWCD PROVIDER NODES [--KEY VALUE]...
  */
@@ -20,7 +20,7 @@
 
 enum {
     BINDS = 1000,
-    CONTEXTS = 8, /* of the target */
+    CONTEXTS = 8, /* contexts of the target */
     LENGTH = 8 * BINDS,
 };
 
@@ -69,7 +69,7 @@ static void start_all(struct scene *s)
         CU_ASSERT_EQUAL_FATAL(start(s, i, pwc_cid_u64(i)), 0);
 }
 
-/* Each bind ends once, well. */
+/* Checks that each bind ends once, with success. */
 static void expect_all(struct scene *s)
 {
     static bool ended[BINDS];
@@ -86,7 +86,7 @@ static void expect_all(struct scene *s)
     }
 }
 
-/* Each remote leads to the region. */
+/* Checks that each remote leads to the region. */
 static void expect_use(struct scene *s)
 {
     const uint64_t *words = (const uint64_t *)(const void *)s->target.memory;
@@ -148,7 +148,7 @@ static void test_requests(void)
     scene_close(&s);
 }
 
-/* A program that sleeps on the descriptor alone sees each end. */
+/* A program that only sleeps on the descriptor sees each end. */
 static void test_descriptor(void)
 {
     static struct scene s;
@@ -170,7 +170,8 @@ static void test_descriptor(void)
     scene_close(&s);
 }
 
-/* Most are under way, or held back, when the origin's daemon dies: the next one is asked. */
+/* Most binds are under way, or not yet sent, when the origin's daemon dies: they are asked of the
+ * next daemon. */
 static void test_daemon_dies(void)
 {
     static struct scene s;
@@ -183,7 +184,7 @@ static void test_daemon_dies(void)
     scene_close(&s);
 }
 
-/* Peers that are not there: each bind says so, and its put as well. */
+/* Binds to peers that do not exist fail, and so do their puts. */
 static void test_nobody(void)
 {
     static struct scene s;

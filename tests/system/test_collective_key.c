@@ -1,8 +1,8 @@
 /*
- * Nodes whose configuration names different algorithms for collectives form no team: each member's
- * call ends with -EPROTO, and its text names the kind and both algorithms. Nodes that agree again
- * do. Where the configuration changes and daemons are restarted with it, teams that have started
- * keep their algorithms, and so do calls under way; later teams go by the new ones. Nobody hangs.
+ * Nodes whose configuration names different algorithms for collectives cannot form a team: each
+ * member's call ends with -EPROTO, and its text names the kind and both algorithms. Once the nodes
+ * agree again, they can. When daemons are restarted with a changed configuration, existing teams
+ * and calls under way keep their algorithms, and later teams use the new ones. No rank hangs.
  *
  *     test_collective_key PWCD
  */
@@ -24,7 +24,7 @@
 
 enum { NODES = 2, LIMIT_S = 30, CHANGES = 8, ROUNDS = 3 };
 
-/* main sets this once; then it is only read. */
+/* The path of pwcd, which main sets once. */
 static const char *pwcd;
 
 struct former {
@@ -52,7 +52,7 @@ static void *form(void *argument)
     return NULL;
 }
 
-/* Each node has its own arguments; a rank of each tries to form a team. */
+/* Starts both nodes with their own arguments; one rank on each tries to form a team. */
 static void form_with(const char *const *first, const char *const *second, struct former *formers)
 {
     struct cluster_options options = {
@@ -102,7 +102,7 @@ static void alike(void)
 
 static struct cluster cluster;
 static char file_name[] = "/tmp/pwc-collective-XXXXXX";
-static pthread_barrier_t together; /* of both ranks and the main thread */
+static pthread_barrier_t together; /* for both ranks and the main thread */
 
 static void choose(const char *what)
 {
@@ -113,7 +113,7 @@ static void choose(const char *what)
     CU_ASSERT_EQUAL(fclose(file), 0);
 }
 
-/* Another process takes a node over, by a hand-over or after a death, and reads the file. */
+/* Replaces a node's daemon, by a hand-over or after its death. The next daemon reads the file. */
 static void start_anew(unsigned node, bool dies)
 {
     pid_t daemon = cluster_kept(&cluster, node), next = daemon;
@@ -128,7 +128,7 @@ static void start_anew(unsigned node, bool dies)
     CU_ASSERT_FATAL(next != daemon && next > 0);
 }
 
-/* Calls of allreduce that this node's daemon has counted, by this algorithm. */
+/* The number of allreduces by this algorithm that the node's daemon has counted. */
 static int calls_by(unsigned node, const char *algorithm)
 {
     struct daemon d = {0};
@@ -153,7 +153,7 @@ struct member {
     pwc_team *world;
     pwc_request *request;
     uint64_t sum;
-    _Atomic int wrong; /* the first line that was */
+    _Atomic int wrong; /* the line of the first failure; 0: none */
     _Atomic unsigned rounds, formed;
     _Atomic bool *stop;
 };
@@ -190,7 +190,7 @@ static void join(struct member *m)
     MUST(m, pwc_request_create(m->rank.ctx, &m->request) == 0);
 }
 
-/* One rank has called when the daemons are restarted, the other calls after that. */
+/* One rank calls before the daemons are restarted, the other one after that. */
 static void *under_way(void *argument)
 {
     struct member *m = argument;
@@ -217,7 +217,7 @@ static void *under_way(void *argument)
     return NULL;
 }
 
-/* Forms a team in each round: the nodes agree, or the call says that they do not. */
+/* Forms a team in each round, or gets the error that the nodes' algorithms differ. */
 static void form_one(struct member *m)
 {
     uint64_t mine = m->rank.number + 1;
@@ -255,7 +255,7 @@ static void *forming(void *argument)
     return NULL;
 }
 
-/* Both nodes begin with this choice; a rank of each runs the script. */
+/* Starts both nodes with the first configuration; one rank on each runs the script. */
 static void begin_both(struct member *members, pthread_t *threads, void *(*script)(void *),
                        _Atomic bool *stop)
 {
@@ -307,7 +307,7 @@ static void changed_under_way(void)
     pthread_barrier_destroy(&together);
 }
 
-/* Whether the ranks have made some rounds since, or one has failed. */
+/* Waits until the ranks have made `more` further rounds, or one has failed. */
 static void await_rounds(const struct member *members, unsigned more)
 {
     unsigned enough = members[0].rounds + more;
@@ -336,7 +336,7 @@ static void changed_while_teams_form(void)
     }
     formed = members[0].formed;
     await_rounds(members, ROUNDS);
-    CU_ASSERT(members[0].formed > formed); /* both nodes have the same file again */
+    CU_ASSERT(members[0].formed > formed); /* teams form again with equal files */
     stop = true;
     end_both(members, threads);
 }

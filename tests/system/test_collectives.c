@@ -1,11 +1,11 @@
 /*
- * Collectives of teams over real daemons, against plain loops; teams of teams; a thousand under way
- * at once; members that call differently, and one that ends.
+ * Collectives of teams over real daemons, compared with plain loops; teams made of teams; a
+ * thousand calls under way at once; members whose calls differ, and a member that ends.
  *
  *     test_collectives PWCD PROVIDER NODES RANKS [--KEY VALUE]...
  *
- * Each rank is a client with a thread of its own in this process, rank r on node r % NODES.
- * Failures are counted by rank, with the first line.
+ * Each rank is a client with a thread of its own in this process, rank r on node r % NODES. Each
+ * rank counts its failures, and notes the line of the first.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ enum { RANKS_MAX = 33, WORDS_MAX = 65537, THOUSAND = 1000 };
 static struct cluster cluster;
 static uint32_t size;
 static pthread_barrier_t together;
-static pthread_barrier_t pair; /* of the first two ranks */
+static pthread_barrier_t pair; /* for the first two ranks */
 
 struct member {
     uint32_t rank;
@@ -31,7 +31,7 @@ struct member {
     pwc_team *world;
     uint64_t *in, *out;
     unsigned wrong;
-    int line, value; /* of the first failure */
+    int line, value; /* line and value of the first failure */
 };
 static struct member members[RANKS_MAX];
 
@@ -50,7 +50,7 @@ static void check_is(struct member *m, int rc, int wanted, int line)
     note(m, rc == wanted, line, rc);
 }
 
-/* Runs `part` in a thread for each of the first ranks. */
+/* Runs `part` for each of the first `count` ranks, in a thread each. */
 static void run_some(uint32_t count, void *(*part)(void *))
 {
     pthread_t threads[RANKS_MAX];
@@ -133,7 +133,7 @@ static int begin(pwc_team *t, enum kind kind, uint32_t root, const uint64_t *in,
     }
 }
 
-/* The word that a member's output must hold there, in a team of `ranks`. */
+/* The word that a member's output must have at index `at`, in a team of `ranks`. */
 static uint64_t wanted(enum kind kind, uint32_t root, uint32_t rank, uint32_t ranks, uint64_t n,
                        uint64_t at)
 {
@@ -175,7 +175,8 @@ static void wait_for(struct member *m, pwc_request *request, int status)
     CHECK_IS(m, end.status, status);
 }
 
-/* A member that only gives may be as far ahead as its team allows: it tries again then. */
+/* A member that only gives data may be as far ahead as its team allows; then the call is tried
+ * again. */
 static int begin_soon(struct member *m, pwc_team *t, enum kind kind, uint32_t root, uint64_t n,
                       pwc_request *request)
 {
@@ -235,8 +236,8 @@ static void *attach(void *argument)
     return NULL;
 }
 
-/* Also around the longest slices, of 32 KiB for scans and 64 KiB for others, and around eight of
- * them, which are all that is under way at once. */
+/* All kinds, with lengths also around the longest slice (32 KiB for scans, 64 KiB for others), and
+ * around eight slices, the most that are under way at once. */
 static void *all_kinds(void *argument)
 {
     static const uint64_t counts[] = {0,    1,    5,    6,    100,   513,   3000,     4095,
@@ -254,7 +255,7 @@ static void *all_kinds(void *argument)
     return NULL;
 }
 
-/* Calls that no member waits in between. */
+/* A thousand calls, none of which is waited for in between. */
 static void *thousand(void *argument)
 {
     struct member *m = argument;
@@ -279,7 +280,7 @@ static void *thousand(void *argument)
     return NULL;
 }
 
-/* Every kind over a team in which this member has this rank. */
+/* Runs every kind over a team in which this member has this rank. */
 static void check_team(struct member *m, pwc_team *t, uint32_t ranks, uint32_t rank)
 {
     pwc_request *request = NULL;
@@ -304,7 +305,7 @@ static void *teams(void *argument)
     uint32_t nodes = cluster.options.nodes, half = (size + 1) / 2;
     pwc_team *t = NULL;
 
-    /* Even ranks in descending order, the others in none. */
+    /* A team of the even ranks, in descending order; odd ranks are in none. */
     CHECK_IS(m, pwc_team_split(m->world, m->rank % 2 ? -1 : 5, -(int)m->rank, NULL, &t), 0);
     if (m->rank % 2)
         CHECK(m, t == NULL);
@@ -329,7 +330,7 @@ static void *teams(void *argument)
     return NULL;
 }
 
-/* A window over a team in descending order: each notifies the next one. */
+/* A window over a team in descending order: each member notifies the next one. */
 static void *windows(void *argument)
 {
     struct member *m = argument;
@@ -361,7 +362,7 @@ static void *windows(void *argument)
     return NULL;
 }
 
-/* Whether the last error's text has these words about a rank. */
+/* Whether the text of the last error has these words about this rank. */
 __attribute__((format(printf, 2, 0))) static bool says(struct member *m, const char *words,
                                                        uint32_t rank)
 {
@@ -372,8 +373,8 @@ __attribute__((format(printf, 2, 0))) static bool says(struct member *m, const c
     return strstr(text, wanted_text) != NULL;
 }
 
-/* One member has no part in a window: the others get an error that names it, and none of them waits
- * for its timeout. */
+/* One member cannot take part in a window: the others get an error that names it, at once and not
+ * after their timeout. */
 static void refused_window(struct member *m, uint32_t who, pwc_ctx *ctx, pwc_region *region,
                            int status)
 {
@@ -405,11 +406,11 @@ static void *refused_windows(void *argument)
     return NULL;
 }
 
-/* The first of two ranks frees a window, because the other one votes on it and gathers much later:
- * what then arrives is written into memory that still exists. */
+/* The first of two ranks gives up a window after its timeout, because the other rank calls much
+ * later. What then still arrives must be written into memory that still exists. */
 static void *given_up_window(void *argument)
 {
-    enum { TIMEOUT_MS = 2000, MEMBER_BYTES = 48 /* of struct window_member */ };
+    enum { TIMEOUT_MS = 2000, MEMBER_BYTES = 48 /* size of struct window_member */ };
     struct member *m = argument;
     const struct pwc_attr attr = {.socket = cluster.nodes[m->rank].socket,
                                   .job = "given-up",
@@ -449,7 +450,7 @@ static void *given_up_window(void *argument)
     return NULL;
 }
 
-/* The last rank calls something else, after calls that fit. */
+/* After calls that fit together, the last rank makes a different call. */
 static void *mismatch(void *argument)
 {
     struct member *m = argument;
@@ -463,13 +464,13 @@ static void *mismatch(void *argument)
         return NULL;
     CHECK_IS(m, pwc_request_create(m->client.ctx, &request), 0);
     one(m, t, ALLREDUCE, 0, 2, request);
-    (void)pthread_barrier_wait(&together); /* a team that breaks ends what is under way */
+    (void)pthread_barrier_wait(&together); /* else the broken team would end calls under way */
     rc = m->rank + 1 == size ? pwc_team_barrier(t, pwc_cid_request(request), 0)
                              : begin(t, ALLREDUCE, 0, m->in, m->out, 2, pwc_cid_request(request));
     if (rc == 0)
         wait_for(m, request, -EBADMSG);
     else
-        CHECK_IS(m, rc, -EBADMSG); /* others have found the mistake before this member called */
+        CHECK_IS(m, rc, -EBADMSG); /* another member has found the mismatch first */
     CHECK(m, pwc_team_error_text(t, text, sizeof(text)) > 0);
     CHECK(m, strstr(text, "call 1 of the team") != NULL);
     CHECK(m, strstr(text, "barrier") != NULL);
@@ -483,7 +484,7 @@ static void *mismatch(void *argument)
     return NULL;
 }
 
-/* The last rank ends while the others wait for it. */
+/* The last rank detaches while the others wait for it. */
 static void *death(void *argument)
 {
     struct member *m = argument;

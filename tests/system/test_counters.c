@@ -1,13 +1,13 @@
 /*
- * Counters over real daemons, on one path: each kind of operation counts once, a sleeper is woken
- * by each, a waiter for which nothing comes takes hardly any processor time, and the count stays
- * when peers go and when the daemons die.
+ * Counters over real daemons, on one path: each kind of operation counts once and wakes a sleeper;
+ * a wait in which nothing arrives takes hardly any processor time; and counts stay when peers end
+ * and when daemons die.
  *
  *     test_counters PWCD PROVIDER [NODES [--KEY VALUE]...]    1: the ranks are neighbours
  *
- * Rank 1 waits in a thread of its own while rank 0 acts. The program is linked so that it sees each
- * sleep of the library (__wrap_doorbell_sleep): where a sleeper must be woken by its bell, it makes
- * the sleep last for so long that only the bell ends it.
+ * Rank 1 waits in a thread of its own while rank 0 acts. The program wraps the library's sleeps
+ * (__wrap_doorbell_sleep): where the bell must wake a sleeper, the wrapper makes the sleep so long
+ * that only the bell can end it in time.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,14 +30,14 @@
 #include "tests/suite.h"
 
 #define REGION_BYTES (4u << 20)
-#define WORD_AT      (REGION_BYTES - 64u) /* of atomics and signals */
+#define WORD_AT      (REGION_BYTES - 64u) /* offset of the word for atomics and signals */
 #define LONG_NS      (RANK_WAIT_MS * INT64_C(1000000))
 #define SILENT       ((unsigned)PWC_NO_LCE | (unsigned)PWC_NO_RCE)
 #define COUNT(a)     (sizeof(a) / sizeof(*(a)))
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static struct rank ranks[2]; /* on a node each, where there are two */
+static struct rank ranks[2]; /* on different nodes, where there are two */
 
 static uint64_t counted(const struct rank *r, enum pwc_counter which)
 {
@@ -47,7 +47,7 @@ static uint64_t counted(const struct rank *r, enum pwc_counter which)
     return value;
 }
 
-/* Takes what has come to a rank. */
+/* Takes all events that have arrived at a rank. */
 static void drain(const struct rank *r)
 {
     struct pwc_event event;
@@ -60,14 +60,14 @@ static void drain(const struct rank *r)
 
 enum manner { PUT, SIGNAL, ATOMIC, FETCH, READ, VECTOR, GET, LOOSE_PUT, LOOSE_SIGNAL, LOOSE_GET };
 
-static uint8_t loose[1 << 20]; /* in no region */
+static uint8_t loose[1 << 20]; /* loose memory */
 
 static const struct act {
     const char *name;
     enum manner manner;
     unsigned flags;
     size_t length;
-    unsigned arrives; /* how often the target counts it */
+    unsigned arrives; /* arrivals that the target counts for it */
 } acts[] = {
     {"8 bytes", PUT, SILENT, 8, 1},
     {"8 bytes, with event", PUT, PWC_NO_LCE, 8, 1},
@@ -93,7 +93,7 @@ static const struct act {
     {"loose get of 1 MiB", LOOSE_GET, SILENT, sizeof(loose), 0},
 };
 
-/* Short pieces, and long ones: several records where there are daemons between. */
+/* A vector of short and long pieces: through daemons it takes several records. */
 static int put_vector(size_t length, unsigned flags)
 {
     struct pwc_piece pieces[6];
@@ -143,8 +143,8 @@ static int submit(const struct act *a)
     return -EINVAL;
 }
 
-/* Each operation counts once as ended, and as often as its row says as arrived. When the origin
- * knows of the end, the target counts it. */
+/* Each operation counts once as ended at the origin, and as arrived at the target as often as its
+ * row says. When the origin has the end, the target has counted already. */
 static void test_each_counts(void)
 {
     for (size_t i = 0; i < 3 * COUNT(acts); i++) {
@@ -167,7 +167,7 @@ static void test_each_counts(void)
     CU_ASSERT_EQUAL(counted(&ranks[0], PWC_COUNT_FAILED), 0);
 }
 
-/* Many at once, which travel in batches, and more than rings hold. */
+/* Many puts at once: they travel in batches, and are more than rings hold. */
 static void test_many(void)
 {
     enum { MANY = 20000 };
@@ -241,10 +241,10 @@ static void test_refused(void)
 
 /* ---- sleepers -------------------------------------------------------------------------------- */
 
-/* While it is set, sleeps last until the bell rings, or for LONG_NS. */
+/* While this is set, a sleep lasts until the bell rings, or for LONG_NS. */
 static _Atomic bool bell_only;
-static _Atomic int timeouts; /* of such sleeps */
-static _Atomic int sleeps;   /* all */
+static _Atomic int timeouts; /* such sleeps that the bell did not end */
+static _Atomic int sleeps;   /* all sleeps */
 
 int __real_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns);
 int __wrap_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns);
@@ -330,7 +330,7 @@ static void test_wakes(void)
                 wake_by(&acts[i]);
 }
 
-/* A sleep for events is not ended by puts that bring none. */
+/* A sleep for events is not ended by puts without events. */
 static void test_others_sleep_on(void)
 {
     struct pwc_event event;
@@ -338,7 +338,7 @@ static void test_others_sleep_on(void)
     struct sleeper sleeper = {.threshold = UINT64_MAX, .timeout_ms = 10};
     int before;
 
-    /* A wait for counts has been, and is over. */
+    /* An earlier wait for counts is over, so counts need ring no bell any more. */
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_arrived, &sleeper), 0);
     pthread_join(thread, NULL);
     CU_ASSERT_EQUAL(pwc_wait(ranks[1].ctx, PWC_ANY, PWC_REMOTE, &event, 20), 0);
@@ -348,7 +348,8 @@ static void test_others_sleep_on(void)
     CU_ASSERT(atomic_load(&sleeps) - before <= 50);
 }
 
-/* Nothing comes for 400 ms: less than 1 % of a processor, without the first looks. */
+/* A wait of 400 ms in which nothing arrives takes less than 1 % of a processor, apart from the
+ * looks before the sleep. */
 static void test_idle(void)
 {
     enum { MS = 400, LOOKS_NS = 2000000 };
@@ -364,7 +365,7 @@ static void test_idle(void)
 
 /* ---- peers that come and go, and daemons that die ------------------------------------------- */
 
-/* Arrivals from a context stay counted when it is gone, and another one begins anew. */
+/* Arrivals from a context stay counted when it has ended, and a new context is counted further. */
 static void test_contexts_go(void)
 {
     uint64_t arrived = counted(&ranks[1], PWC_COUNT_ARRIVED), value = 1;
@@ -391,7 +392,7 @@ static void test_contexts_go(void)
     }
 }
 
-/* Kills a daemon, and waits until its keeper has started the next. */
+/* Kills a daemon, and waits until its keeper has started the next one. */
 static bool die(unsigned node)
 {
     const struct timespec ms = {0, 1000000};

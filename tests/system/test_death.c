@@ -1,6 +1,7 @@
 /*
- * Clients and daemons that die by SIGKILL in the middle of large transfers: the other side learns
- * it once, the daemons continue and give everything back, and others notice nothing.
+ * Clients and daemons that die by SIGKILL in the middle of large transfers: each operation of the
+ * other side ends once, the daemons work on and give everything back, and other clients notice
+ * nothing.
  *
  *     test_death PWCD PWCCTL PROVIDER [--KEY VALUE]...    keys of the daemons
  */
@@ -21,20 +22,20 @@
 #define LARGE         (32u << 20)
 #define TRANSFERS     6u
 #define QUIET_MS      50
-#define VICTIM        0u /* rank and node */
+#define VICTIM        0u /* rank 0, on node 0 */
 #define SURVIVOR      1u
 #define PEER_DEADLINE "1000" /* ms */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static bool survives_daemons; /* the provider does */
-/* Belongs to no single test: a test that fails leaves it running. */
+static bool survives_daemons; /* the provider survives the death of a daemon */
+/* Belongs to no single test, because a failed test leaves the bystanders running. */
 static struct bystanders others;
 
 static const struct death_row {
     const char *name;
     const char *job;
-    bool victim_begins; /* else the survivor */
+    bool victim_begins; /* the victim makes the transfers; else the survivor does */
     bool get;
 } rows[] = {
     {"the origin of a put dies", "put-origin", true, false},
@@ -43,7 +44,7 @@ static const struct death_row {
     {"the owner of what is got dies", "get-owner", false, true},
 };
 
-/* Bytes land at the victim, which sees them itself. */
+/* Whether the transfers' bytes arrive in the victim's memory. */
 static bool lands_at_victim(const struct death_row *row)
 {
     return row->victim_begins == row->get;
@@ -66,8 +67,8 @@ static int begin_all(struct rank *r, const struct death_row *row)
     return rc;
 }
 
-/* Waits until the first bytes of the first transfer are there, but not yet the last ones. A
- * deadline bounds the wait, because no bell rings for that. */
+/* Waits until the first bytes of a transfer have arrived. The wait polls, because no bell rings for
+ * bytes. */
 static bool await_bytes(const struct rank *r)
 {
     const volatile uint8_t *first = r->memory;
@@ -79,7 +80,7 @@ static bool await_bytes(const struct rank *r)
     return *first == 0xff;
 }
 
-/* Sources hold 0xff, destinations 0. */
+/* Attaches a rank. Sources are filled with 0xff, destinations with 0. */
 static int attach(struct rank *r, uint32_t number, const struct death_row *row)
 {
     bool lands_here = (number == VICTIM) == lands_at_victim(row);
@@ -92,8 +93,8 @@ static int attach(struct rank *r, uint32_t number, const struct death_row *row)
     return rc < 0 ? rc : pwc_barrier(r->ctx);
 }
 
-/* The victim, in a process of its own: kills itself when bytes land here, else waits to be killed.
- */
+/* The victim, in a process of its own: kills itself when the first bytes arrive here, or waits to
+ * be killed. */
 static void be_victim(const struct death_row *row)
 {
     struct rank r;
@@ -114,8 +115,8 @@ static bool is_loss(int status)
     return status == -EHOSTDOWN || status == -EKEYREJECTED || status == -ECONNABORTED;
 }
 
-/* Each transfer of the survivor ends once, in order. After a transfer that ends well comes another
- * one, until the loss is seen: then all that are under way end with an error. */
+/* Checks that each transfer of the survivor ends once, in order. After each success another
+ * transfer is begun, until one reports the loss: from then on all that are under way must fail. */
 static void check_ends(struct rank *r, const struct death_row *row)
 {
     uint64_t begun = TRANSFERS;
@@ -144,8 +145,8 @@ static int end_of_put(struct rank *r, uint64_t id, unsigned flags)
     return event.status;
 }
 
-/* Operations towards the dead fail as soon as its daemon knows, also where no event was
- * requested. */
+/* Checks that operations towards the dead rank fail, once its daemon has noticed the death, also
+ * with PWC_NO_LCE. */
 static void check_dead(struct rank *r)
 {
     uint64_t id = 1000;
@@ -157,8 +158,8 @@ static void check_dead(struct rank *r)
     CU_ASSERT_EQUAL(end_of_put(r, id, PWC_NO_LCE), -EHOSTDOWN);
 }
 
-/* Checks the rest when the daemon of the dead has done with it: operations that it had begun may
- * have ended, in order and with all its data. */
+/* Checks the events that are left when the victim's daemon has given back all: only transfers that
+ * the victim had begun, in order, with all their data. */
 static void check_rest(struct rank *r, const struct death_row *row)
 {
     struct pwc_event event;
@@ -192,8 +193,8 @@ static void survive(struct rank *r, pid_t victim, const struct death_row *row)
     check_dead(r);
 }
 
-/* Engines are linked when they first need it, and stay linked. This links the engines that serve
- * the ranks of the rows, so that no row counts a link as something left behind. */
+/* Engines link when they first need each other, and stay linked. This links the engines of all rows
+ * in advance, so that no row counts a link as something that was not given back. */
 static void link_engines(void)
 {
     struct rank ends[2];
@@ -243,8 +244,8 @@ static void test_client_dies(void)
     CU_ASSERT(bystanders_stop(&others));
 }
 
-/* The survivor's transfers towards the dead node end; those to its own node don't care; the daemon
- * that comes back serves as before. */
+/* The survivor's transfers to the dead node end; transfers on its own node are not affected; the
+ * restarted daemon serves as before. */
 static void test_daemon_dies(void)
 {
     static const struct death_row put = {.job = "daemon"};
@@ -262,7 +263,7 @@ static void test_daemon_dies(void)
     CU_ASSERT_EQUAL_FATAL(begin_all(&survivor, &put), 0);
     CU_ASSERT_FATAL(await_bytes(&victim));
     cluster_kill(&cluster, 1);
-    do /* some transfers may have arrived before */
+    do /* some may have succeeded before */
         rc = pwc_wait(victim.ctx, PWC_ANY, 0, &event, RANK_WAIT_MS);
     while (rc == 1);
     CU_ASSERT_EQUAL(rc, -ESHUTDOWN);
@@ -285,7 +286,7 @@ static void test_daemon_dies(void)
     rank_detach(&survivor);
 }
 
-/* Each transfer ends once, by its event or with its context, in time. */
+/* Checks that transfers end once each, in order and in time, until the context itself has ended. */
 static void check_ends_somehow(struct rank *r)
 {
     time_t end = time(NULL) + RANK_WAIT_MS / 2000;
@@ -304,8 +305,8 @@ static void check_ends_somehow(struct rank *r)
 }
 
 /*
- * The shm provider does not survive the death of another process in the middle of a transfer: the
- * daemon that is left ends as well, and both serve again when they are back.
+ * The shm provider does not survive the death of another process during a transfer: the other
+ * daemon ends, too. After a restart both serve again.
  */
 static void test_daemon_takes_other_along(void)
 {

@@ -1,7 +1,8 @@
 /*
- * Ranks that end: what they have submitted arrives, and the others learn of their end.
+ * Ranks that end: their submitted operations are completed, and other ranks get an event of their
+ * end.
  *
- * Rank 0 is a child, on node 0; rank 1 is this process, on the last node.
+ * Rank 0 is a child process, on node 0; rank 1 is this process, on the last node.
  *
  *     test_ends PWCD PROVIDER NODES [--KEY VALUE]...
  */
@@ -42,7 +43,7 @@ static int attach(struct rank *r, uint32_t number, const char *job)
     return rc < 0 ? rc : pwc_barrier(r->ctx);
 }
 
-/* Runs `part` as rank 0 in a process of its own, which ends with what that returns. */
+/* Runs `part` as rank 0 in a process of its own. Its result is the process's exit status. */
 static pid_t start_child(int (*part)(struct rank *r), const char *job)
 {
     pid_t pid;
@@ -70,7 +71,7 @@ static int status_of(pid_t pid)
 
 /* ---- submitted operations -------------------------------------------------------------------- */
 
-/* Submits, and ends at once. */
+/* Submits puts, and finalizes at once. */
 static int put_and_finalize(struct rank *r)
 {
     for (uint64_t i = 0; i < PUTS; i++) {
@@ -90,8 +91,7 @@ static int put_and_finalize(struct rank *r)
     return pwc_finalize(r->client) == 0 ? 0 : 3;
 }
 
-/* Each put of a rank that finalizes has been placed when that call has returned 0, and all events
- * come. */
+/* When pwc_finalize has returned 0, each put of the rank has been placed, and all events arrive. */
 static void test_finalize_completes(void)
 {
     struct rank r;
@@ -115,7 +115,7 @@ static void test_finalize_completes(void)
 enum { LAST_WORDS = 500 };
 static const unsigned all_kinds = PWC_LOCAL | PWC_REMOTE | PWC_PEER;
 
-/* Sends some words, large ones too, and dies with more on the way. */
+/* Puts some words, also large payloads, and dies with more under way. */
 static int speak_and_die(struct rank *r)
 {
     for (uint64_t i = 0; i < LAST_WORDS; i++) {
@@ -152,7 +152,7 @@ static int speak_and_unbind(struct rank *r)
     return 2;
 }
 
-/* Rank 0 has bound us, and we may have bound it. */
+/* Attaches rank 1, which rank 0 has bound; with `binds`, rank 1 binds rank 0, too. */
 static int attach_to_speaker(struct rank *r, const char *job, bool binds)
 {
     int rc = attach(r, HERE, job);
@@ -164,8 +164,8 @@ static int attach_to_speaker(struct rank *r, const char *job, bool binds)
     return rc;
 }
 
-/* One event of the end, after all that the peer has sent; then waits on it fail at once, and waits
- * on anybody continue. */
+/* Checks that there is one event of the peer's end, after all that it has sent. Afterwards a wait
+ * for this peer fails at once, and a wait for any peer still waits. */
 static void expect_end(struct rank *r, uint64_t words, int status)
 {
     const unsigned all = all_kinds;
@@ -189,7 +189,7 @@ static void expect_end(struct rank *r, uint64_t words, int status)
     CU_ASSERT_EQUAL(pwc_wait(r->ctx, pwc_ctx_peer(r->ctx), all, &event, 1), 0);
 }
 
-/* A rank that is killed, seen by a context that has bound it, and by one that only receives. */
+/* A rank is killed: a context that has bound it, and one that only receives, see the end. */
 static void test_death(void)
 {
     for (int binds = 0; binds < 2; binds++) {
@@ -218,7 +218,7 @@ static void test_end_in_order(void)
     }
 }
 
-/* A peer that only unbinds has not ended. */
+/* A peer that only unbinds does not count as ended. */
 static void test_unbinds(void)
 {
     struct pwc_event event = {0};
@@ -234,7 +234,7 @@ static void test_unbinds(void)
     rank_detach(&r);
 }
 
-/* Rank 0 of a job that lasts: it binds rank 1 on its own, notifies it, and dies. */
+/* Starts rank 0 of a job once more: it binds rank 1, notifies it, and dies. */
 static pid_t start_again(const char *job)
 {
     pid_t pid;
@@ -256,7 +256,7 @@ static pid_t start_again(const char *job)
     return pid;
 }
 
-/* A rank that comes again is a peer as before, and may end again. */
+/* A rank that is started again is a peer as before, and its next end is reported, too. */
 static void test_comes_again(void)
 {
     const struct cluster_node *node = &cluster.nodes[cluster.options.nodes - 1];
@@ -272,7 +272,7 @@ static void test_comes_again(void)
     rank_detach(&r);
 }
 
-/* Rank 0 of that job, which has bound rank 1, sends nothing, and waits to be killed. */
+/* Starts rank 0 of that job: it binds rank 1, sends nothing, and waits to be killed. */
 static pid_t start_silent(const char *job)
 {
     int bound[2];
@@ -301,8 +301,8 @@ static pid_t start_silent(const char *job)
     return pid;
 }
 
-/* A rank that comes again and only binds is a peer as before: waits for it continue, until it ends
- * again. */
+/* A rank that is started again and only binds is a peer as before: waits for it do not fail until
+ * it ends again. */
 static void test_comes_again_silently(void)
 {
     const struct cluster_node *node = &cluster.nodes[cluster.options.nodes - 1];
@@ -331,7 +331,7 @@ static int wait_to_be_killed(struct rank *r)
     return 1;
 }
 
-/* Rank 0 of that job again, on its own. */
+/* Starts rank 0 of that job again, without the others' calls. */
 static pid_t start_alone(const char *job)
 {
     pid_t pid;
@@ -361,8 +361,8 @@ static bool ends_within(pid_t pid, int ms)
     return yes;
 }
 
-/* A rank that is started again at once waits where the daemon has not let go of the one before: a
- * daemon that is stopped has not given the killed rank's region up yet. */
+/* A killed rank is started again while its daemon still holds the old one: another node's daemon is
+ * stopped, so the old region cannot be given back. The new rank's attach waits for that. */
 static void test_starts_again_at_once(void)
 {
     pid_t stopped = cluster.nodes[1].pid, child, again;
@@ -382,7 +382,7 @@ static void test_starts_again_at_once(void)
     rank_detach(&r);
 }
 
-/* Takes part in what test_calls_that_wait binds, and dies. */
+/* Rank 0 of test_calls_that_wait: takes part in both pwc_bind_all, and dies. */
 static int bind_all_and_die(struct rank *r)
 {
     pwc_remote *used[RANKS], *unused[RANKS];
@@ -393,8 +393,8 @@ static int bind_all_and_die(struct rank *r)
     return raise(SIGKILL);
 }
 
-/* Calls that wait end when the peer is gone: over a remote that was used before, and over one whose
- * first use comes too late. */
+/* Calls that wait end when the peer has ended: over a remote that was used before, and over a late
+ * remote. */
 static void test_calls_that_wait(void)
 {
     pwc_remote *used[RANKS], *unused[RANKS];
@@ -423,7 +423,8 @@ static void test_calls_that_wait(void)
     rank_detach(&r);
 }
 
-/* The other tests need daemons that never give up a node which only has to wait for a processor. */
+/* Restarts the cluster with a short deadline for peers. The other tests need the longer default,
+ * because a busy machine may delay a daemon. */
 static void be_impatient(void)
 {
     static const char *const keys[] = {"--peer-deadline-ms", "1000", NULL};
@@ -434,7 +435,7 @@ static void be_impatient(void)
     CU_ASSERT_EQUAL_FATAL(cluster_open(&cluster, &options), 0);
 }
 
-/* The daemon of the other node is killed: its ranks are gone when the node is given up. */
+/* The other node's daemon is killed: its ranks have ended when the node is given up. */
 static void test_node_is_lost(void)
 {
     struct rank r;
@@ -455,12 +456,12 @@ static void test_node_is_lost(void)
 /* ---- barriers -------------------------------------------------------------------------------- */
 
 enum {
-    MESSAGES = 30000, /* their events are more than ring and spill hold */
+    MESSAGES = 30000, /* more events than ring and spill hold */
     HANDLER = 3,
     SHORT_MS = 200,
 };
 
-static uint64_t handled; /* messages, by rank 1 in its barrier */
+static uint64_t handled; /* messages that rank 1 has handled */
 
 static void count_message(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
 {
@@ -470,8 +471,8 @@ static void count_message(pwc_ctx *ctx, const struct pwc_am *message, void *argu
     handled++;
 }
 
-/* Sends messages to a rank that waits in a barrier, more than its rings hold, and puts with events;
- * all of them end while it waits there. */
+/* Sends more messages and puts than the rings of rank 1 hold, while rank 1 waits in a barrier: all
+ * of them end meanwhile. Then enters the barrier. */
 static int flood_and_come(struct rank *r)
 {
     const struct pwc_am_send message = {
@@ -505,10 +506,10 @@ static void test_barrier_works(void)
     CU_ASSERT_EQUAL_FATAL(rank_attach(&r, node->socket, "barrier", HERE, RANKS, REGION), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_am_register(r.ctx, HANDLER, count_message, NULL), 0);
     CU_ASSERT_EQUAL_FATAL(rank_bind_other(&r), 0);
-    CU_ASSERT_EQUAL_FATAL(pwc_barrier(r.ctx), 0); /* that of attach */
+    CU_ASSERT_EQUAL_FATAL(pwc_barrier(r.ctx), 0); /* the one in start_child */
     CU_ASSERT_EQUAL(pwc_barrier(r.ctx), 0);
     CU_ASSERT(handled > 0);
-    while (handled < MESSAGES - MESSAGES / 8) /* the last ones may come after the barrier */
+    while (handled < MESSAGES - MESSAGES / 8) /* some may arrive after the barrier */
         CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_MESSAGE, &event, RANK_WAIT_MS), 1);
     for (uint64_t i = 0; i < MESSAGES; i += 8) {
         CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS), 1);
@@ -535,7 +536,8 @@ static int attach_third(pwc_client **client, pwc_ctx **ctx, uint32_t number, con
     return rc;
 }
 
-/* The timeout of a barrier is also that of the attach, for which a busy machine may need longer. */
+/* Attaches with a short timeout, for the barrier. A busy machine may need longer to attach, so that
+ * is tried again. */
 static int attach_shortly(pwc_client **client, pwc_ctx **ctx, uint32_t number, const char *job)
 {
     int rc = -ETIMEDOUT;
@@ -545,8 +547,8 @@ static int attach_shortly(pwc_client **client, pwc_ctx **ctx, uint32_t number, c
     return rc;
 }
 
-/* When one rank gives up a barrier, it fails at once for those that wait longer and for those that
- * come later; the text names the ranks that are missing. */
+/* When one rank gives up a barrier, the barrier fails at once for ranks that would wait longer, and
+ * for ranks that call later. The text names the missing ranks. */
 static void test_barrier_fails_for_all(void)
 {
     pwc_client *client, *late;
@@ -557,7 +559,7 @@ static void test_barrier_fails_for_all(void)
     fflush(NULL);
     child = fork();
     CU_ASSERT_FATAL(child >= 0);
-    if (child == 0) { /* would wait longer than this process lives */
+    if (child == 0) { /* its own timeout is longer than the test */
         alarm(RANK_WAIT_MS / 1000);
         if (attach_third(&client, &ctx, 0, "lacks", 2 * RANK_WAIT_MS) != 0)
             _exit(1);

@@ -1,6 +1,6 @@
 /*
- * Nodes with different numbers of progress threads: ranks of all their engines reach each other;
- * and a node that comes back with fewer leaves nobody waiting for what it had.
+ * Nodes with different numbers of progress threads: ranks on all engines reach each other; and when
+ * a node is restarted with fewer threads, operations towards its missing engines end.
  *
  *     test_engines PWCD PROVIDER
  */
@@ -32,7 +32,8 @@ static bool wait_for(const struct rank *r, unsigned kind, uint64_t id)
            event.id == id;
 }
 
-/* A small put, a large one, and a get back, from one rank to a part of another's memory. */
+/* A small put, a large put, and a get of the bytes, from one rank to a part of another rank's
+ * memory. */
 static bool exchange(struct rank *from, const struct rank *to)
 {
     static const size_t lengths[] = {8, PART};
@@ -82,7 +83,7 @@ static void all_reach_all(void)
                 printf("\n    from rank %u to rank %u ", i, j);
             CU_ASSERT(right);
         }
-    /* An owner that withdraws a region has it back when no engine can reach it. */
+    /* pwc_region_free returns when no engine can reach the region any more. */
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &ranks[RANKS - 1]), 0);
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[RANKS - 2], &ranks[RANKS - 1]), 0);
     CU_ASSERT_EQUAL(pwc_region_free(ranks[RANKS - 1].region), 0);
@@ -93,7 +94,8 @@ static void all_reach_all(void)
     CU_ASSERT_TRUE(cluster_runs(&cluster));
 }
 
-/* Operations to its last engine end with an error, soon; its first serves as before. */
+/* A node is restarted with one engine: operations to its last engine end soon with an error, and
+ * its first engine serves as before. */
 static void comes_back_with_fewer(void)
 {
     static const char *const one[] = {"--progress-threads", "1", NULL};
@@ -101,7 +103,7 @@ static void comes_back_with_fewer(void)
     struct pwc_event event = {0};
     int rc;
 
-    for (uint32_t i = 0; i < 4; i++) /* one on node 0, the others on engines 0, 1, 2 of node 1 */
+    for (uint32_t i = 0; i < 4; i++) /* rank 0 on node 0, others on engines 0 to 2 of node 1 */
         CU_ASSERT_EQUAL_FATAL(
             rank_attach(&ranks[i], cluster.nodes[i > 0].socket, "fewer", i, 5, REGION_BYTES), 0);
     CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &ranks[3]), 0);
@@ -119,7 +121,8 @@ static void comes_back_with_fewer(void)
         rank_detach(&ranks[i]);
     CU_ASSERT_EQUAL_FATAL(rank_attach(&again, cluster.nodes[1].socket, "fewer", 3, 5, REGION_BYTES),
                           0);
-    /* Its first engine is linked again with this, which ends what is under way. */
+    /* The first bind may fail, because it makes a new link to that engine, which ends what was
+     * under way. */
     if (rank_bind(&ranks[0], &again) < 0)
         CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[0], &again), 0);
     CU_ASSERT_TRUE(exchange(&ranks[0], &again));

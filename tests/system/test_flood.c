@@ -1,9 +1,9 @@
 /*
- * Neighbours of bad clients, with real daemons. A bad client submits as fast as it can, to a client
- * that never drains, or to one that is stopped in the middle (SIGSTOP), and then dies. Two
- * bystanders on the same nodes check every byte meanwhile and keep a part of their rate; the bound
- * is wide, for all share this machine's processors. engine/quota and engine/turns count what it
- * costs without time. Also two clients that flood each other, then flush.
+ * Clients beside bad clients, with real daemons. A bad client submits as fast as it can to a client
+ * that takes no events, or that is stopped (SIGSTOP); then both die. Meanwhile two bystanders on
+ * the same nodes check every byte, and must keep a part of their rate. The bound is wide, because
+ * all processes share this machine's processors; engine/quota and engine/turns measure the cost
+ * without time. Also two clients that flood each other, then flush.
  *
  *     test_flood PWCD PROVIDER
  */
@@ -22,12 +22,12 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
 
-#define SLOWER       50u /* the largest factor that is allowed */
+#define SLOWER       50u /* bystanders may be slower by this factor */
 #define WHILES       5
 #define REGION_BYTES (1u << 20)
 #define WATCH_MS     300
 #define WAIT_MS      20000
-#define FULL_MS      100 /* after refusals for this long nothing moves any more */
+#define FULL_MS      100 /* refused for so long: nothing moves any more */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -52,7 +52,7 @@ static bool comes_true(const _Atomic uint64_t *count, uint64_t least)
     return *count >= least;
 }
 
-/* Rank 0 floods, rank 1 has memory and does nothing. */
+/* The process of a bad rank: rank 0 floods, rank 1 only has memory. */
 _Noreturn static void be_bad(uint32_t number, const char *job)
 {
     struct rank r = {0};
@@ -107,11 +107,11 @@ static void beside(const char *job, bool stopped)
     CU_ASSERT(comes_true(&counts->ready, 2));
     if (stopped)
         CU_ASSERT_EQUAL(kill(bad[1], SIGSTOP), 0);
-    /* Everything that the client may have is taken: from now on it is refused every time. */
+    /* Wait until the client has used all that it may have, so that it is refused every time. */
     CU_ASSERT(comes_true(&counts->taken, 100));
     CU_ASSERT(comes_true(&counts->refused, 10000));
-    /* The best of several spans of time: other work on this machine takes part of each, a flood
-     * part of all. */
+    /* The best of several spans counts: other work on this machine slows some of them, a flood
+     * slows all. */
     for (int i = 0; i < WHILES && now * SLOWER < alone; i++) {
         uint64_t rounds = rounds_in_a_while();
 
@@ -120,7 +120,7 @@ static void beside(const char *job, bool stopped)
     printf("\n    %llu rounds beside it, %llu alone ", (unsigned long long)now,
            (unsigned long long)alone);
     CU_ASSERT(now * SLOWER >= alone);
-    /* The target dies first: what is queued towards it ends, and nobody else notices. */
+    /* The target dies first: operations towards it end, and the bystanders notice nothing. */
     for (int i = 1; i >= 0; i--) {
         CU_ASSERT_EQUAL(kill(bad[i], SIGKILL), 0);
         CU_ASSERT_EQUAL(waitpid(bad[i], NULL, 0), bad[i]);
@@ -140,7 +140,8 @@ static void test_stopped(void)
     beside("stopped", true);
 }
 
-/* Notifies the other rank until it is refused for good, and takes no event. Returns how often. */
+/* Puts to the other rank until puts are refused for good, and takes no event. Returns the number of
+ * puts. */
 static uint64_t fill_ring(struct rank *r)
 {
     uint64_t count = 0;
@@ -158,8 +159,8 @@ static uint64_t fill_ring(struct rank *r)
     return count;
 }
 
-/* Two that have filled each other's rings, and flush: each keeps the other's events until its flush
- * ends, or until it can keep no more and learns that. Neither takes an event before. */
+/* Two ranks have filled each other's rings, without taking an event, and flush. Each flush keeps
+ * the other rank's events, until it ends or returns an error because no more can be kept. */
 static void test_flush_of_both(void)
 {
     struct rank ranks[2] = {0};
@@ -174,7 +175,7 @@ static void test_flush_of_both(void)
         CU_ASSERT_EQUAL_FATAL(rank_bind(&ranks[i], &ranks[1 - i]), 0);
     for (uint32_t i = 0; i < 2; i++)
         sent[i] = fill_ring(&ranks[i]);
-    /* Both run in turns, as two processes would at once. */
+    /* The flushes take turns, in place of two processes. */
     for (int ms = 0; (rc[0] < 0 || rc[1] < 0) && ms < WAIT_MS; ms += 20) {
         for (uint32_t i = 0; i < 2; i++) {
             rc[i] = pwc_flush(ranks[i].ctx, PWC_ANY, 10);

@@ -1,8 +1,8 @@
 /*
- * Examples of handlers on puts, in real daemons, whose clients are stopped (SIGSTOP) meanwhile: a
- * ping-pong, a product, a log of transactions, an array of RAID-5, one of whose servers is lost,
- * and a broadcast, one of whose ranks is dead. What comes of them is compared with a plain
- * computation. Each client is a process of its own; the test asks, as rank 0 on node 0.
+ * The examples of handlers on puts, in real daemons whose clients are stopped (SIGSTOP) meanwhile:
+ * a ping-pong, a product, a log of transactions, a RAID-5 array that loses a server, and a
+ * broadcast with a dead rank. The results are compared with a plain computation. Each client is a
+ * process of its own; the test itself is rank 0, on node 0, and is called the asker.
  *
  *     test_handler_uses PWCD PING_PONG.o ACCUMULATE.o TRANSACTION_LOG.o RAID5.o BROADCAST.o
  */
@@ -25,9 +25,9 @@ enum {
     REGION_BYTES = 1 << 16,
     STATE_BYTES = 8192,
     LONG = 10000,           /* bytes of a put: three packets */
-    SERVERS = 4,            /* of the array: three with data, and the last with their parity */
-    RANKS = 4,              /* of a broadcast, the asker too */
-    TARGETS = 2,            /* of each rank: log2 of them */
+    SERVERS = 4,            /* of the array: three with data, the last with parity */
+    RANKS = 4,              /* ranks of the broadcast, the asker among them */
+    TARGETS = 2,            /* targets of each rank: log2(RANKS) */
     NO_TARGET = UINT32_MAX, /* as PWC_H_NONE */
     LIMIT_S = 60,
     LOG_PUT = 1, /* PWC_H_PUT */
@@ -42,7 +42,7 @@ struct complex {
     double re, im;
 };
 
-struct entry { /* as examples/handlers/transaction_log.c */
+struct entry { /* as in examples/handlers/transaction_log.c */
     pwc_peer peer;
     uint64_t id, place, length;
     uint64_t kind;
@@ -50,12 +50,12 @@ struct entry { /* as examples/handlers/transaction_log.c */
 
 /* ---- the client that is stopped -------------------------------------------------------------- */
 
-/* The task of a server, by the pipe that ends it. */
+/* The task of a server, which it reads from its pipe. */
 struct order {
     uint32_t rank, size;
-    uint32_t target; /* rank of the one that its handlers send to, or NO_TARGET */
+    uint32_t target; /* the rank that its handlers send to, or NO_TARGET */
     uint32_t unused;
-    struct pwc_key key; /* the target's */
+    struct pwc_key key; /* key of the target's region */
 };
 
 static void fill(const char *path, const struct order *order, uint8_t *host, uint64_t *state)
@@ -67,7 +67,7 @@ static void fill(const char *path, const struct order *order, uint8_t *host, uin
     for (size_t at = 0; path == accumulate_file && at < REGION_BYTES; at += sizeof(one))
         memcpy(host + at, &one, sizeof(one));
     if (path == raid5_file && order->target == NO_TARGET)
-        state[0] = NO_TARGET; /* the parity's own server */
+        state[0] = NO_TARGET; /* this is the parity's server */
 }
 
 static int serve(struct rank *r, const char *path, const struct order *order, uint64_t **state,
@@ -92,9 +92,9 @@ static int serve(struct rank *r, const char *path, const struct order *order, ui
     return rc == 0 ? pwc_offload_create(r->ctx, &attr, offload) : rc;
 }
 
-/* Contexts that bind a region must know of its offload, and the ranks of a broadcast are each
- * other's targets: so each rank has an offload without targets first. When all have bound their
- * targets, one rank after the other has its offload with them, whose state has their number. */
+/* An offload must exist before contexts bind its region, and the ranks of a broadcast bind each
+ * other. So each rank first has an offload without targets. When all ranks have bound their
+ * targets, each makes its offload anew with the targets (renew), whose number is in its state. */
 static int bind_targets(struct rank *r, uint32_t number, const struct pwc_key *keys,
                         pwc_remote **targets)
 {
@@ -127,7 +127,7 @@ static int renew(struct rank *r, pwc_remote **targets, pwc_offload **offload)
     return pwc_offload_create(r->ctx, &attr, offload);
 }
 
-/* Each step when the test says so, and a byte when it is done. */
+/* Runs each step when the test asks for it, and answers with a byte. */
 static bool becomes_rank(struct rank *r, uint32_t number, pwc_offload **offload, int ready, int end)
 {
     struct pwc_key keys[RANKS];
@@ -156,7 +156,8 @@ static bool log_is_right(const uint64_t *state)
     return right;
 }
 
-/* Serves until its pipe is closed; does nothing meanwhile, and is stopped. */
+/* A server's process: makes the offload, and does nothing more (it is stopped meanwhile) until its
+ * pipe is closed. */
 static int server_main(unsigned node, const char *path, int ready, int end)
 {
     struct order order;
@@ -197,12 +198,12 @@ struct server {
     pid_t pid;
     int ready, end;
     struct pwc_key key;
-    pwc_remote *remote; /* the asker's */
+    pwc_remote *remote; /* remote of the asker */
 };
 
 static struct rank asker;
 
-/* Starts a server, has its region ready, and binds it. */
+/* Starts a server, waits until its region is ready, and binds that. */
 static bool server_start(struct server *s, unsigned node, const char *path,
                          const struct order *order)
 {
@@ -256,7 +257,7 @@ static void server_close(struct server *s)
 {
     int status;
 
-    CU_ASSERT_EQUAL(waitpid(s->pid, &status, WNOHANG), 0); /* still stopped */
+    CU_ASSERT_EQUAL(waitpid(s->pid, &status, WNOHANG), 0); /* stopped, not ended */
     kill(s->pid, SIGCONT);
     close(s->ready);
     close(s->end);
@@ -275,7 +276,7 @@ static void asker_close(void)
     CU_ASSERT_TRUE(cluster_runs(&cluster));
 }
 
-/* The status by which an operation ends. */
+/* Waits for the end of an operation that was submitted with result `rc`; returns the status. */
 static int ended(int rc)
 {
     struct pwc_event event;
@@ -296,7 +297,7 @@ static int get(const struct server *s, void *to, size_t n)
     return ended(pwc_get(s->remote, 0, to, n, PWC_CID_NONE, PWC_CID_NONE, 0));
 }
 
-/* A server alone, whose handlers send to the asker. */
+/* Opens a job with one server, whose handlers send to the asker. */
 static bool open_one(struct server *s, unsigned node, const char *path)
 {
     struct order order = {.rank = 1, .size = 2, .target = 0};
@@ -307,7 +308,7 @@ static bool open_one(struct server *s, unsigned node, const char *path)
 
 /* ---- the uses -------------------------------------------------------------------------------- */
 
-/* Each packet comes back, to the place where it was put. */
+/* Each packet comes back, to the same offset in the asker's region. */
 static void test_ping_pong(void)
 {
     uint8_t *from, *back;
@@ -356,7 +357,7 @@ static void test_product(void)
     asker_close();
 }
 
-/* The server compares its log when it goes on. */
+/* Puts and gets; the server checks its log when it is continued. */
 static void check_log(unsigned node)
 {
     struct server s;
@@ -375,7 +376,7 @@ static void check_log(unsigned node)
     asker_close();
 }
 
-/* On another node, and on the asker's own. */
+/* With the server on another node, and on the asker's node. */
 static void test_log(void)
 {
     check_log(1);
@@ -390,7 +391,7 @@ static bool open_array(struct server *servers)
 {
     bool open = asker_open(1 + SERVERS);
 
-    for (uint32_t i = SERVERS; open && i-- > 0;) { /* the parity's first: the others bind it */
+    for (uint32_t i = SERVERS; open && i-- > 0;) { /* parity's server first: others bind it */
         struct order order = {.rank = 1 + i,
                               .size = 1 + SERVERS,
                               .target = i == SERVERS - 1 ? NO_TARGET : SERVERS,
@@ -401,7 +402,7 @@ static bool open_array(struct server *servers)
     return open;
 }
 
-/* Gets the parity until it is that of these blocks: differences may still be on their way. */
+/* Gets the parity block until it is the parity of these blocks: updates may still be under way. */
 static bool parity_comes(const struct server *s, uint8_t blocks[][BLOCK])
 {
     uint8_t parity[BLOCK];
@@ -418,8 +419,8 @@ static bool parity_comes(const struct server *s, uint8_t blocks[][BLOCK])
     return false;
 }
 
-/* All servers are stopped. Blocks are written over, the parity follows, and when a server has been
- * killed its block is the exclusive or of all the others. */
+/* All servers are stopped. Blocks are overwritten, and the parity follows. When a server was
+ * killed, its block is the exclusive or of all other blocks. */
 static void test_array(void)
 {
     static uint8_t blocks[SERVERS - 1][BLOCK], rebuilt[BLOCK];
@@ -454,8 +455,8 @@ static void test_array(void)
 
 enum { BYTES = 100 };
 
-/* All ranks but the asker, which is rank 0, are ready to pass on, and stopped. Each has a node of
- * its own: a context that a neighbour has bound gets no offload. */
+/* Opens the ranks of a broadcast: all except the asker, rank 0, have their offload and are stopped.
+ * Each is on a node of its own, because a context that a neighbour has bound gets no offload. */
 static bool open_ranks(struct server *servers)
 {
     struct pwc_key keys[RANKS];
@@ -479,7 +480,7 @@ static bool open_ranks(struct server *servers)
     return open;
 }
 
-/* Gets a rank's bytes until they are those that the root has put. */
+/* Gets a rank's bytes until they are the root's bytes. */
 static bool broadcast_comes(const struct server *s)
 {
     uint8_t *found = asker.memory + REGION_BYTES / 2;
@@ -492,8 +493,8 @@ static bool broadcast_comes(const struct server *s)
     return false;
 }
 
-/* The root puts to its targets, the first of which is dead the second time; ranks that live pass
- * the broadcast on while they are stopped. */
+/* The root puts to its targets. In the second broadcast the first target is dead. The other ranks,
+ * which are stopped, pass the broadcast on. */
 static void test_broadcast(void)
 {
     struct server servers[RANKS] = {0};
@@ -513,7 +514,7 @@ static void test_broadcast(void)
         if (number == 1)
             server_kill(&servers[1]);
     }
-    for (uint32_t i = RANKS; i-- > 2;) /* the last one's process has the pipes of the others */
+    for (uint32_t i = RANKS; i-- > 2;) /* later ones have inherited the pipes of earlier ones */
         server_close(&servers[i]);
     asker_close();
 }

@@ -1,6 +1,6 @@
 /*
- * Five programs that hang for five reasons, at once, and pwcctl doctor, which names each: a rank
- * that takes no events, a rank that is missing in a barrier, a peer that is gone, a link that is
+ * Five programs hang at the same time, for five reasons, and pwcctl doctor must name each: a rank
+ * that takes no events, a rank that is missing in a barrier, a peer that has ended, a link that is
  * down, and a neighbour's ring that is full.
  *
  *     test_hangs PWCD PWCCTL
@@ -17,7 +17,7 @@
 
 enum { NODES = 3, BYTES = 4096, LOOKS_S = 90, PATIENCE_MS = 300000 };
 
-/* main sets these; the thread of the test owns them. */
+/* Set by main; then only the test's thread uses them. */
 static const char *pwcd, *pwcctl;
 static struct cluster cluster;
 
@@ -36,7 +36,7 @@ static void open_pair(struct pair *p, const char *job, unsigned first_node, unsi
     CU_ASSERT_EQUAL_FATAL(rank_bind(&p->ranks[0], &p->ranks[1]), 0);
 }
 
-/* Attaches a rank that may wait in a barrier for as long as the looks take. */
+/* Attaches a rank whose timeout is long enough to wait in a barrier during all looks. */
 static void attach_patiently(struct rank *r, unsigned node, uint32_t number)
 {
     const struct pwc_attr attr = {.socket = cluster.nodes[node].socket,
@@ -69,7 +69,7 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Puts until there is no room to submit. */
+/* Puts until the submit ring is full. */
 static void fill(struct rank *r)
 {
     int rc = 0;
@@ -79,7 +79,7 @@ static void fill(struct rank *r)
     CU_ASSERT_EQUAL(rc, -EAGAIN);
 }
 
-/* The target takes some events, so that it has mapped the ring that its neighbour writes. */
+/* The target takes some events, so that it maps the ring in which its neighbour writes. */
 static void warm_up(struct pair *p)
 {
     struct pwc_event event;
@@ -99,7 +99,7 @@ static void *wait_in_barrier(void *argument)
     return NULL;
 }
 
-/* Returns what a command of pwcctl prints about two nodes' daemons. */
+/* Returns the output of a pwcctl command about the daemons of two nodes. */
 static const char *look(const char *what)
 {
     static char text[32768];
@@ -117,7 +117,7 @@ static const char *look(const char *what)
     return text;
 }
 
-/* top says the same above its tables, from its second look on. */
+/* pwcctl top names the same reasons above its tables, from its second look on. */
 static void check_top(void)
 {
     static const char *const named[] = {
@@ -168,9 +168,9 @@ static void all_are_named(void)
     CU_ASSERT_EQUAL(put(&cut.ranks[0]), 0);
     rank_detach(&dead.ranks[1]);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&waiter, NULL, wait_in_barrier, &absent.ranks[0]), 0);
-    /* The looks are a second apart: the doctor names what is a second old by then. */
+    /* The doctor looks twice, a second apart, and names hangs that are a second old by then. */
     for (end = now_s() + LOOKS_S; seen < sizeof(named) / sizeof(named[0]) && now_s() < end;) {
-        fill(&idle.ranks[0]); /* until events have filled the target's ring */
+        fill(&idle.ranks[0]); /* again until the target's ring is full, too */
         text = look("doctor");
         for (seen = 0; seen < sizeof(named) / sizeof(named[0]) && strstr(text, named[seen]); seen++)
             continue;
@@ -199,7 +199,7 @@ int main(int argc, char **argv)
         return 2;
     pwcd = options.pwcd = argv[1];
     pwcctl = argv[2];
-    setenv("PWCD", pwcd, 1); /* the doctor asks the program, too */
+    setenv("PWCD", pwcd, 1); /* the doctor also runs this program */
     if (cluster_open(&cluster, &options) == 0)
         status = suite_run("hangs", tests);
     return cluster_end(&cluster, status);

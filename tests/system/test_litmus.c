@@ -1,13 +1,13 @@
 /*
- * The promises of docs/memory-model.md, a program each, on one path.
+ * The promises of docs/memory-model.md, on one path: a small program for each.
  *
  *     test_litmus PWCD PROVIDER [NODES [--KEY VALUE]...]    1: the ranks are neighbours
  *
- * Rank 0 is the origin, rank 1 the target; rank 2 has bound rank 1, too. A row counts what is not
- * as promised. Then each row runs once more with an origin that does other than the row says, and
- * must notice: a row that cannot fail is none.
+ * Rank 0 is the origin, rank 1 the target; rank 2 has bound rank 1, too. A row counts broken
+ * promises. Each row then runs once more with an origin that deliberately does something else
+ * (`astray`), and must notice: so each row is shown to be able to fail.
  *
- * Thread: one, and in two rows one more, which looks at a word.
+ * Threads: one, and in two rows a second one, which looks at a word.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -26,16 +26,16 @@
 
 #define REGION_BYTES (2u << 20)
 #define WORD_AT      (REGION_BYTES - 64u)
-#define OTHER_AT     (REGION_BYTES / 2) /* a second payload's place */
-#define ROUNDS       20u                /* of each length */
+#define OTHER_AT     (REGION_BYTES / 2) /* offset of a second payload */
+#define ROUNDS       20u                /* rounds for each length */
 #define MANY         64u                /* operations under way at once */
-#define CHANGES      20000u             /* of a word that somebody looks at */
-#define INDEX        3u                 /* of active messages */
+#define CHANGES      20000u             /* changes of a word that a thread looks at */
+#define INDEX        3u                 /* index of the active messages' handler */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static struct rank ranks[3];
-static bool astray; /* the origin does something other than its row states */
+static bool astray; /* the origin deliberately breaks its row's rule */
 
 static const size_t lengths[] = {1, 8, 100, 4096, 4097, 65536, 300000};
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
@@ -44,7 +44,7 @@ static const pwc_cid none = {.value = 0};
 
 /* ---- the ranks ------------------------------------------------------------------------------- */
 
-/* The origin's payload of a round. */
+/* Fills the origin's payload for a round. */
 static void fill(size_t length, uint64_t round)
 {
     rank_fill(ranks[0].memory, length, round + astray);
@@ -84,7 +84,8 @@ static uint64_t *word(void)
     return (uint64_t *)(void *)(ranks[1].memory + WORD_AT);
 }
 
-/* Calls a row's part for each length and round, with numbers that differ. */
+/* Calls a row's part for each length and round, each with another number. Returns the number of
+ * failures. */
 static uint64_t each_length(uint64_t (*part)(size_t length, uint64_t round))
 {
     uint64_t wrong = 0;
@@ -119,7 +120,7 @@ static void *look(void *argument)
     return NULL;
 }
 
-/* Waits until the thread has looked at the word as it is now. */
+/* Waits until the thread has looked at the word once more. */
 static void await_look(struct looker *l)
 {
     uint64_t looks = atomic_load(&l->looks);
@@ -128,7 +129,8 @@ static void await_look(struct looker *l)
         sched_yield();
 }
 
-/* Changes the word many times while a thread looks. */
+/* Changes the word many times while a thread looks. Returns the number of wrong values that it
+ * saw. */
 static uint64_t watched(bool (*right)(uint64_t before, uint64_t now), void (*change)(uint64_t i))
 {
     struct looker looker = {.right = right};
@@ -210,7 +212,7 @@ static uint64_t signals_behind_data(void)
     return each_length(signal_behind_data);
 }
 
-/* The payload's put and the atomic are two operations. */
+/* A put of the payload, then an atomic: where the atomic is visible, so is the payload. */
 static uint64_t atomic_behind_put(size_t length, uint64_t round)
 {
     const uint64_t one = 1;
@@ -235,7 +237,7 @@ static uint64_t atomics_behind_puts(void)
     return each_length(atomic_behind_put);
 }
 
-/* Two origins add to one word. */
+/* Two origins add to one word: each addition counts once. */
 static uint64_t atomics_count_once(void)
 {
     const uint64_t one = 1;
@@ -271,7 +273,7 @@ static uint64_t events_behind_data(void)
     return each_length(event_behind_data);
 }
 
-/* The second event says that the first put's data has been placed, too. */
+/* The event of a later put means that an earlier put's data has been placed, too. */
 static uint64_t later_event(size_t length, uint64_t round)
 {
     uint64_t wrong;
@@ -360,7 +362,8 @@ static uint64_t ends_mean_placed(void)
     return each_length(end_means_placed);
 }
 
-/* A rank that learns of the end in any way can read the data of the put: here rank 2. */
+/* Once the origin has the end, any rank that is informed of it can read the put's data: here rank
+ * 2. */
 static uint64_t third_reads(size_t length, uint64_t round)
 {
     int rc;
@@ -395,7 +398,8 @@ static uint64_t flushes_mean_placed(void)
     return each_length(flush_means_placed);
 }
 
-/* The source is overwritten as soon as that is allowed. */
+/* The source is overwritten as soon as PWC_LCE_SOURCE allows: the target must have the old
+ * bytes. */
 static uint64_t source_is_free(size_t length, uint64_t round)
 {
     bool packed = length <= pwc_packed_max(ranks[0].client);
@@ -416,7 +420,7 @@ static uint64_t sources_are_free(void)
 
 /* ---- fences ---------------------------------------------------------------------------------- */
 
-/* Two puts to the same bytes, from two places. */
+/* Two puts from two sources to the same bytes: with a fence the second one wins. */
 static uint64_t fenced_put(size_t length, uint64_t round)
 {
     uint8_t *second = ranks[0].memory + OTHER_AT;
@@ -471,7 +475,8 @@ static void hear(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
                 rank_check(message->payload, message->length, message->arguments[1]) != 0;
 }
 
-/* Runs handlers of the target; the origin's path to a neighbour may need its own probe. */
+/* Runs the target's handlers. The origin probes, too, because its path to a neighbour may need
+ * that. */
 static void listen_once(void)
 {
     struct pwc_event event;
@@ -480,7 +485,7 @@ static void listen_once(void)
     (void)pwc_probe(ranks[0].ctx, PWC_ANY, PWC_LOCAL, &event);
 }
 
-/* Mediums and Longs in turns; each handler finds its payload, and the handlers run in order. */
+/* Mediums and Longs in turns: each handler finds its whole payload, and handlers run in order. */
 static uint64_t handlers_behind_data(void)
 {
     struct heard heard = {0};
@@ -503,7 +508,7 @@ static uint64_t handlers_behind_data(void)
                             : pwc_am_long(ranks[0].remote, 0, &send)) == -EAGAIN)
             listen_once();
         CU_ASSERT_EQUAL_FATAL(rc, 0);
-        /* The next Long's payload has the same place. */
+        /* The next Long's payload has the same offset, so wait for this handler. */
         while (!medium && heard.messages <= i)
             listen_once();
     }

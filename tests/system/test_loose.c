@@ -1,12 +1,13 @@
 /*
- * Operations over loose memory, which stands in no region, through libpwc and real daemons: every
- * kind and length, in order beside short ones to several peers at once, and their ends where the
- * region, the peer or the origin goes, or a daemon is killed and started anew, in the middle.
+ * Operations over loose memory, which is in no region, through libpwc and real daemons: every kind
+ * and length; order beside short operations, to several peers at once; and their ends when,
+ * meanwhile, the region is withdrawn, the peer or the origin ends, or a daemon is killed and
+ * restarted.
  *
  *     test_loose PWCD PROVIDER NODES [--KEY VALUE]
  *
- * All ranks are this process's. Rank 0 is on the first node, the others on the last one. Threads:
- * one that submits, one that kills daemons.
+ * This process has all ranks. Rank 0 is on the first node, the others are on the last one. Threads:
+ * one that submits, and one that kills daemons.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,13 +32,13 @@ enum {
     HANDLER = 3,
     PACKED = 4096,
     PIECE = 64 << 10,
-    STAGING = 448 << 10, /* pieces have so much of it */
+    STAGING = 448 << 10, /* bytes of staging for long operations */
     WORD = 8,
     THERE = 64,
     MOST = 2 << 20,
     REGION = MOST + 4096,
     TARGETS = 3,
-    BEHIND = 100, /* more ids than operations */
+    BEHIND = 100, /* difference between local and remote ids */
 };
 
 /* Set by main before the tests run. */
@@ -47,7 +48,7 @@ static struct cluster cluster;
 struct job {
     struct rank a, to[TARGETS];
     pwc_remote *remotes[TARGETS];
-    uint8_t *here; /* loose: MOST bytes and some */
+    uint8_t *here; /* loose memory, a little more than MOST bytes */
 };
 
 static void open_job(struct job *j, const char *name)
@@ -120,7 +121,7 @@ static void see(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 
 enum kind { PUT, GET, PUT_WAIT, GET_WAIT, SIGNAL, LONG, REQUESTS, KINDS };
 
-/* One operation of a kind, up to its end at both sides. */
+/* Runs one operation of a kind until it has ended at both sides. */
 static void run(struct job *j, enum kind kind, uint8_t *here, size_t len, struct seen *seen)
 {
     const struct pwc_am_send message = {
@@ -234,7 +235,7 @@ static void test_memory(void)
 
 /* ---- order, several peers -------------------------------------------------------------------- */
 
-/* The n-th put to a target goes to a place of its own. */
+/* The n-th put to a target uses slot n % SLOTS. */
 enum { SLOTS = 6, SLOT = MOST / SLOTS };
 
 static size_t length_of(uint64_t n)
@@ -242,7 +243,8 @@ static size_t length_of(uint64_t n)
     return n % 2 ? 1 + n % PACKED : (n * 70001 + PACKED) % SLOT + 1;
 }
 
-/* Takes what has come to a target: each event in order, its data whole and there. */
+/* Takes the events that have arrived at a target: they must be in order, and their data
+ * complete. */
 static void take(struct job *j, uint32_t target, uint64_t *next)
 {
     struct pwc_event event;
@@ -278,7 +280,7 @@ static void test_order(void)
                                   0);
         if (n % SLOTS != SLOTS - 1)
             continue;
-        /* No source or place is used again before its put has ended and was looked at. */
+        /* A source or slot is used again only when its put has ended and was checked. */
         CU_ASSERT_EQUAL_FATAL(pwc_flush(j.a.ctx, PWC_ANY, RANK_WAIT_MS), 0);
         for (uint32_t i = 0; i < TARGETS; i++)
             while (next[i] <= n)
@@ -299,7 +301,8 @@ static void test_order(void)
 
 /* ---- ends in the middle ---------------------------------------------------------------------- */
 
-/* Submits a put and a get to each target, whose ids are numbered: how many. */
+/* Submits one operation to each target, a get to the last one and puts to the others, with the
+ * target's number as id. Returns their number. */
 static unsigned begin_all(struct job *j, uint8_t *more[TARGETS])
 {
     unsigned begun = 0;
@@ -316,7 +319,8 @@ static unsigned begin_all(struct job *j, uint8_t *more[TARGETS])
     return begun;
 }
 
-/* Each ends once, that of target 0 with `status`, unless it went to a neighbour within its call. */
+/* Checks that each operation ends once, and that of target 0 with `status`, except where a
+ * neighbour's operation had ended within its call. */
 static void expect_ends(struct job *j, unsigned begun, int status)
 {
     struct pwc_event event;
@@ -333,7 +337,7 @@ static void expect_ends(struct job *j, unsigned begun, int status)
     expect_nothing(&j->a);
 }
 
-/* Staging is free: everything goes on with the other targets. */
+/* Checks that staging is free, by long operations to another target. */
 static void expect_free(struct job *j)
 {
     rank_fill(j->here, MOST, 77);
@@ -353,7 +357,7 @@ static void test_withdrawn(void)
     begun = begin_all(&j, more);
     CU_ASSERT_EQUAL(pwc_region_free(j.to[0].region), 0);
     expect_ends(&j, begun, -EKEYREJECTED);
-    /* An event came only if all was placed. */
+    /* A remote event may only come if all bytes were placed. */
     if (cluster.options.nodes > 1)
         CU_ASSERT_EQUAL(pwc_probe(j.to[0].ctx, PWC_ANY, PWC_REMOTE, &event), 0);
     expect_free(&j);
@@ -378,7 +382,8 @@ static void test_peer_dies(void)
     close_job(&j);
 }
 
-/* A context ends, and another one takes its place, many times: no memory stays behind. */
+/* Many times, a context ends during operations, and another one replaces it: its memory is given
+ * back. */
 static void test_context_ends(void)
 {
     uint8_t *more[TARGETS];
@@ -400,7 +405,7 @@ static void test_context_ends(void)
     close_job(&j);
 }
 
-/* A client that finalizes completes what is under way. */
+/* pwc_finalize completes operations under way. */
 static void test_finalize(void)
 {
     struct job j;

@@ -1,6 +1,6 @@
 /*
- * Mistakes that programs make, over two nodes: each gets an error that names it, and the daemons
- * serve on.
+ * Mistakes of programs, over two nodes: each gets an error that names the mistake, and the daemons
+ * work on.
  *
  *     test_mistakes PWCD
  */
@@ -14,7 +14,7 @@
 
 enum { NODES = 2, RANKS = 3 };
 
-/* Rank 0 is on node 0, ranks 1 and 2 on node 1. The thread of the tests owns it. */
+/* Rank 0 is on node 0, ranks 1 and 2 on node 1. The tests' thread owns this. */
 static struct {
     struct cluster cluster;
     struct rank ranks[RANKS];
@@ -86,7 +86,7 @@ static void exchange(struct giver givers[RANKS])
         pthread_join(threads[i], NULL);
 }
 
-/* One rank's length differs: all get the same error, whichever of them comes first. */
+/* One rank gives another length: all get the same error, whichever rank calls first. */
 static void different_lengths(void)
 {
     struct giver givers[RANKS] = {{.length = 8}, {.length = 8}, {.length = 12}};
@@ -105,7 +105,7 @@ static void different_lengths(void)
         CU_ASSERT_EQUAL(givers[i].result, 0);
 }
 
-/* A rank calls a barrier where the others exchange: the text names both calls. */
+/* One rank calls a barrier while the others exchange: the text names both calls. */
 static void barrier_against_exchange(void)
 {
     struct giver givers[RANKS] = {{.length = 8}, {.length = 0}, {.length = 8}};
@@ -118,7 +118,7 @@ static void barrier_against_exchange(void)
     }
 }
 
-/* Errors that the library finds itself have a text too, which is about the last call alone. */
+/* Errors that the library finds itself have a text, too, always about the last call only. */
 static void memory_and_rings(void)
 {
     static const struct pwc_ctx_attr large = {.local_bytes = UINT32_C(1) << 30};
@@ -140,8 +140,8 @@ static void memory_and_rings(void)
     CU_ASSERT_TRUE(says(r, "more than 64 MiB"));
 }
 
-/* A rank leaves without the barrier that another one is in, or comes to later: the text names it.
- */
+/* A rank leaves without a barrier that another rank waits in, or calls later: the text names the
+ * rank that left. */
 static void barrier_without_a_rank(void)
 {
     struct rank ranks[2] = {{0}};

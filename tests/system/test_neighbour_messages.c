@@ -1,7 +1,7 @@
 /*
- * Active messages between ranks of one node, which go without the daemon: all kinds, in order with
- * puts and gets over changes of path, and answered. Messages that a context holds back, and indices
- * without a handler, are tested in clientlib.
+ * Active messages between ranks of one node, which need no daemon: all kinds, with replies, in
+ * order with puts and gets, also when the path changes. Messages that a context holds back, and
+ * indices without a handler, are tested in clientlib.
  *
  *     test_neighbour_messages PWCD [--KEY VALUE]...
  */
@@ -14,7 +14,8 @@
 #include "tests/suite.h"
 #include "tests/system/lib/two.h"
 
-/* Longs land in the lower half of a region, a's come from the upper half of its own. */
+/* Longs are placed in the lower half of a region; their sources at a are in the upper half of its
+ * own. */
 enum { SLOTS = 64, SLOT_BYTES = 8192 };
 
 /* Set by main before the tests run. */
@@ -49,7 +50,7 @@ static int submit(struct two *t, uint64_t number)
     for (unsigned i = 0; i < m.count; i++)
         arguments[i] = number + i;
     rank_fill(payload, sizeof(payload), number);
-    if (what == 0) /* prepared in the daemon's ring */
+    if (what == 0) /* prepared: in the submit ring */
         return rand() % 8 ? -EAGAIN : prepared(r, number, payload, m.len);
     if (what < 3)
         return pwc_get(r->remote, 0, r->memory + TWO_REGION_BYTES - 64, 64, lid, lid, 0);
@@ -68,8 +69,8 @@ static int submit(struct two *t, uint64_t number)
     return message_request(PWC_AM_LONG, r->remote, slot, m);
 }
 
-/* b looks once in `lazy` submissions. Returns how many messages went directly, which depends on the
- * load of the machine, because a pair changes its path when it is drained. */
+/* b takes events once in `lazy` submissions. Returns the number of direct messages. It depends on
+ * the machine's load, because a pair changes its path when it is drained. */
 static uint64_t all_kinds(unsigned lazy)
 {
     uint64_t number = 0, total = 20000;
@@ -109,8 +110,7 @@ static void test_all_kinds(void)
     const size_t count = sizeof(lazy) / sizeof(lazy[0]);
     uint64_t best = 0;
 
-    /* A pair changes its path when it is drained, which depends on which process has the processor:
-     * in some runs nearly all goes through the daemon. */
+    /* In some runs nearly all messages go through the daemon, so a low number is tried again. */
     for (size_t i = 0; i < count || (best <= 2000 && i < 10 * count); i++) {
         uint64_t direct = all_kinds(lazy[i % count]);
 
@@ -122,7 +122,8 @@ static void test_all_kinds(void)
 
 /* ---- one path for all remotes of a peer ------------------------------------------------------ */
 
-/* The daemon has no descriptor left while b is bound a second time. */
+/* Binds b a second time while the daemon has no descriptor left, so that the answer brings no
+ * pair. */
 static pwc_remote *bind_without_a_way(struct two *t)
 {
     pid_t daemon = cluster.nodes[0].pid;

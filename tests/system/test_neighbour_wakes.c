@@ -1,6 +1,6 @@
 /*
- * Ranks of one node that exchange active messages and puts without the daemon: one dies, and one
- * sleeps until the other wakes it.
+ * Ranks of one node that exchange active messages and puts without the daemon: one of them dies;
+ * and one sleeps until the other wakes it.
  *
  *     test_neighbour_wakes PWCD [--KEY VALUE]...
  */
@@ -19,7 +19,7 @@
 #include "tests/suite.h"
 #include "tests/system/lib/two.h"
 
-#define SOON_MS 500 /* sooner is woken: a rank that naps looks again after a second */
+#define SOON_MS 500 /* woken within this time; without a wake-up a nap takes a second */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
@@ -38,7 +38,7 @@ static void ignore(pwc_ctx *ctx, const struct pwc_am *m, void *argument)
     (void)ctx, (void)m, (void)argument;
 }
 
-/* Rank 1 asks when the other has ended this pipe, and dies. */
+/* Rank 1: waits until the other rank closes the pipe, sends requests, and dies. */
 static void ask_and_die(const int go[2])
 {
     uint64_t number = 1;
@@ -82,8 +82,8 @@ static void test_requester_dies(void)
     CU_ASSERT_EQUAL(pwc_am_register(r.ctx, TWO_REQUEST, reply_late, &replies), 0);
     CU_ASSERT_EQUAL_FATAL(rank_bind_other(&r), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_barrier(r.ctx), 0);
-    CU_ASSERT_EQUAL(pwc_probe(r.ctx, PWC_ANY, PWC_REMOTE, &event), 0); /* learns of it */
-    close(go[1]); /* a barrier would run the handler, and the replies would leave in time */
+    CU_ASSERT_EQUAL(pwc_probe(r.ctx, PWC_ANY, PWC_REMOTE, &event), 0); /* maps the pair */
+    close(go[1]); /* not a barrier, which would run the handler before the death */
     CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
     CU_ASSERT(WIFSIGNALED(status));
     while (!(two_pairs().gone & PAIR_ORIGIN_GONE) && now_ns() < limit)
@@ -97,7 +97,7 @@ static void test_requester_dies(void)
     rank_detach(&r);
 }
 
-/* Rank 1 never answers, and dies. */
+/* Rank 1: never replies, and waits to be killed. */
 static void die_unanswered(void)
 {
     struct pwc_event event;
@@ -131,7 +131,7 @@ static void test_replier_dies(void)
         rc = message_request(PWC_AM_SHORT, r.remote, 0, message_of(TWO_REQUEST, &number));
         asked += rc == 0;
     }
-    CU_ASSERT_EQUAL(rc, -EAGAIN); /* no room for more answers */
+    CU_ASSERT_EQUAL(rc, -EAGAIN); /* no room for more replies */
     CU_ASSERT(asked > 4);
     CU_ASSERT(two_pairs().sent > 0);
     kill(child, SIGKILL);
@@ -154,7 +154,7 @@ struct sleeper {
     struct two *two;
     unsigned kinds;
     bool by_poll;
-    /* The awaited event has been caused; before that, the thread may be woken for other reasons. */
+    /* The awaited event was caused; before that, the thread may be woken for other reasons. */
     _Atomic bool done;
     _Atomic pid_t thread;
     int rc;
@@ -189,7 +189,7 @@ static pthread_t fall_asleep(struct sleeper *s)
     int asleep = 0;
 
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_at_a, s), 0);
-    /* Runs for some time without a pause. */
+    /* Counts only a thread that was asleep in 50 looks in a row. */
     for (int i = 0; i < RANK_WAIT_MS && asleep < 50; i++) {
         pause_ms(1);
         asleep = s->thread && thread_sleeps_in(s->thread, call) ? asleep + 1 : 0;
@@ -199,7 +199,8 @@ static pthread_t fall_asleep(struct sleeper *s)
     return thread;
 }
 
-/* Lowers `best`, the time that it took: a nap costs a second each time, a busy machine does not. */
+/* Measures how long the thread takes to wake, and lowers `best`. The best of several is enough: a
+ * busy machine delays some wake-ups, a missing one costs a second each time. */
 static void woken_after(struct sleeper *s, pthread_t thread, int64_t *best)
 {
     int64_t from = now_ns();
@@ -240,7 +241,7 @@ static void test_reply_wakes(void)
     }
 }
 
-/* A ring that was full has room again: a rank that waits for room by pwc_fd is woken. */
+/* A rank that waits for room in a full ring by pwc_fd is woken when there is room. */
 static void room_wakes(int64_t *best)
 {
     struct sleeper s = {.kinds = PWC_LOCAL, .by_poll = true};
@@ -251,7 +252,7 @@ static void room_wakes(int64_t *best)
 
     two_open(&t, &cluster, "room");
     s.two = &t;
-    two_take(&t, PWC_LOCAL); /* b learns of a */
+    two_take(&t, PWC_LOCAL); /* b maps the pair */
     for (uint64_t n = 0;; n++) {
         rc = pwc_put(t.a.remote, 0, t.a.memory, 8, pwc_cid_u64(0), pwc_cid_u64(n), PWC_NO_LCE);
         if (rc < 0)
@@ -278,7 +279,7 @@ static void test_room_wakes(void)
     CU_ASSERT(best < SOON_MS * INT64_C(1000000));
 }
 
-/* Rank 1 meets the pair, and dies when a byte comes. */
+/* Rank 1: maps the pair, and dies when it reads a byte. */
 static void meet_and_die(int die)
 {
     struct pwc_event event;
@@ -293,7 +294,7 @@ static void meet_and_die(int die)
     raise(SIGKILL);
 }
 
-/* A rank that waits by pwc_fd for room towards another learns of the other's death. */
+/* A rank that waits by pwc_fd for room towards a peer is woken by the peer's death. */
 static void test_death_wakes(void)
 {
     struct two t = {.right = true};
@@ -318,7 +319,7 @@ static void test_death_wakes(void)
     CU_ASSERT_EQUAL(write(die[1], "", 1), 1);
     CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
     CU_ASSERT(WIFSIGNALED(status));
-    woken_after(&s, thread, &took); /* a poll ends by no nap: woken, or forever */
+    woken_after(&s, thread, &took); /* no nap ends a poll: without a wake-up it would not return */
     rank_detach(&t.a);
     close(die[0]);
     close(die[1]);

@@ -1,7 +1,7 @@
 /*
  * Ranks of one node and one job, which reach each other without the daemon: events keep their order
- * when a pair changes path, a rank that dies in the middle leaves nothing behind, and one that
- * writes anything into what it shares harms nobody else.
+ * when a pair changes its path; all that a rank held is given back when it dies; and a rank that
+ * writes anything into shared memory harms no other pair.
  *
  *     test_neighbours PWCD [--KEY VALUE]...    keys of the daemon
  */
@@ -22,8 +22,8 @@
 #define REGION_BYTES (1u << 20)
 #define HANDLER      7u
 #define SLOTS        1024u
-#define RING_BYTES   (256u << 10) /* of the remote ring */
-#define EVENT_BYTES  88u          /* in that ring, for a message with one argument */
+#define RING_BYTES   (256u << 10) /* size of the remote ring */
+#define EVENT_BYTES  88u          /* bytes in that ring for a message with one argument */
 #define BOTHER_MOST  4000u        /* three quarters of what a context may have under way */
 #define QUIET_MS     100
 #define WAIT_NS      INT64_C(20000000000)
@@ -38,10 +38,10 @@ static int attach(struct rank *r, const char *job, uint32_t number, uint32_t siz
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* The operations of the other that one rank has seen, by events and by a handler. */
+/* What was seen of the operations between the two ranks, by events and by a handler. */
 struct seen {
-    uint64_t next;  /* as target: number of the next operation due */
-    uint64_t ended; /* as origin: number of operations whose local event has arrived */
+    uint64_t next;  /* at the target: number of the next operation */
+    uint64_t ended; /* at the origin: number of operations that have ended */
     bool right;
 };
 
@@ -80,7 +80,7 @@ static int take_local(struct rank *r, struct seen *seen)
     return rc;
 }
 
-/* A put, a put with a long id, a get or a message, each by its number. */
+/* Submits a put, a put with a long id, a get or a message, with this number. */
 static int submit(struct rank *r, uint64_t number, unsigned kind)
 {
     uint8_t id[sizeof(number) + 100] = {0};
@@ -103,7 +103,7 @@ static int submit(struct rank *r, uint64_t number, unsigned kind)
     }
 }
 
-/* `lazy`: once in how many submissions the target looks; if seldom, its rings fill, and events
+/* The target takes events once in `lazy` submissions; if seldom, its rings fill, and events
  * spill. */
 static void ordered(unsigned lazy, unsigned messages_of)
 {
@@ -139,7 +139,7 @@ static void ordered(unsigned lazy, unsigned messages_of)
         rank_detach(&ranks[i]);
 }
 
-/* Waits until all that was submitted has ended, or the rest is held back. */
+/* Waits until all submitted operations have ended, or the rest is held. */
 static void settle(struct rank *r, struct seen *seen, uint64_t submitted)
 {
     struct pwc_event event;
@@ -149,9 +149,9 @@ static void settle(struct rank *r, struct seen *seen, uint64_t submitted)
 }
 
 /*
- * Sends messages that the target does not look at, the last of them in a burst; then a put, which
- * goes directly if all messages have ended. An origin that learns of a spill holds what comes next,
- * so the messages before the burst find room.
+ * Sends messages while the target takes none, the last of them in a burst; then a put, which is
+ * direct if all messages have ended. An origin holds its flow once it knows of a spill, so only the
+ * messages of a burst can all spill.
  */
 static void behind(uint64_t messages, uint64_t burst)
 {
@@ -189,7 +189,7 @@ static void test_behind(void)
     behind(0, 100);
     behind(RING_BYTES / EVENT_BYTES, 0);                /* the ring is full */
     behind(RING_BYTES / EVENT_BYTES, 1);                /* one waits in the daemon */
-    for (uint64_t burst = 70; burst < 140; burst += 10) /* more than one look takes */
+    for (uint64_t burst = 70; burst < 140; burst += 10) /* more than one probe takes */
         behind(RING_BYTES / EVENT_BYTES, burst);
 }
 
@@ -197,13 +197,13 @@ static void test_order(void)
 {
     ordered(1, 4);
     ordered(50, 4);
-    ordered(1000, 200); /* long runs on one path, then the other */
+    ordered(1000, 200); /* many operations on each path before it changes */
     ordered(5000, 5000);
 }
 
 /* ---- death ----------------------------------------------------------------------------------- */
 
-/* Rank 1, in a process of its own: puts numbers until it dies. */
+/* Rank 1, in a process of its own: puts numbers until it is killed. */
 static void put_for_ever(const char *job)
 {
     struct rank r;
@@ -221,7 +221,7 @@ static void put_for_ever(const char *job)
     }
 }
 
-/* Takes everything that arrives, in order, and checks its bytes: 1, 0 or an error. */
+/* Takes the next event, and checks its number and bytes. Returns 1, 0 or an error. */
 static int take_number(struct rank *r, uint64_t *next)
 {
     struct pwc_event event;
@@ -231,14 +231,14 @@ static int take_number(struct rank *r, uint64_t *next)
     if (rc != 1)
         return rc;
     memcpy(&found, r->memory + *next % SLOTS * sizeof(found), sizeof(found));
-    /* A later round may have been placed there already. */
+    /* A later number may have been placed in this slot already. */
     if (event.id != *next || found < *next || found % SLOTS != *next % SLOTS)
         return -EIO;
     ++*next;
     return 1;
 }
 
-/* Waits until an operation towards the dead rank reports that it is gone. */
+/* Waits until an operation towards the dead rank fails, and returns the status. */
 static int32_t status_of_dead(struct rank *r)
 {
     struct pwc_event event = {0};
@@ -254,7 +254,7 @@ static int32_t status_of_dead(struct rank *r)
     return event.status;
 }
 
-/* In a job of its own: the dead rank's place is free when all engines have let go of it. */
+/* One death, in a job of its own, because a dead rank's number is free only some time later. */
 static void die_once(struct rank *r, uint64_t until)
 {
     char job[32];
@@ -278,8 +278,8 @@ static void die_once(struct rank *r, uint64_t until)
         ;
     CU_ASSERT_EQUAL(rc, 0);
     CU_ASSERT_EQUAL(pwc_unbind(r->remote), 0);
-    /* Both pairs go: the one that we wrote with its last remote, the other when the daemon reports
-     * it. */
+    /* Both pairs are unmapped: ours with its last remote, the other one when the daemon has
+     * reported the death. */
     while (process_mappings(getpid(), "pwc-pair") > 0 && now_ns() < limit)
         (void)take_number(r, &next);
     CU_ASSERT_EQUAL(process_mappings(getpid(), "pwc-pair"), 0);
@@ -302,7 +302,7 @@ static void test_death(void)
 
 /* ---- a hostile neighbour --------------------------------------------------------------------- */
 
-/* Rank 0 has more neighbours than it looks at, so it leaves some quiet and looks at its board. */
+/* Gives rank 0 so many neighbours that it leaves some quiet, and uses its board. */
 static void bind_more(struct rank *r, const struct pwc_key *key)
 {
     for (int i = 0; i < 6; i++) {
@@ -315,8 +315,8 @@ static void bind_more(struct rank *r, const struct pwc_key *key)
     }
 }
 
-/* Random words over all that is shared with other ranks, but their regions; all bits of rank 0's
- * board too. */
+/* Writes random words over all memory shared with other ranks, except their regions; also all bits
+ * of rank 0's board. */
 static void scribble(void)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -337,7 +337,7 @@ static void scribble(void)
         _exit(1);
     for (;;) {
         size_t which = (size_t)rand() % count;
-        /* Also what looks right: small numbers, and kinds. */
+        /* Values of any size: small ones look like valid lengths and kinds. */
         uint64_t value = (uint64_t)rand() << 33 ^ (uint64_t)rand() << (rand() % 33);
         size_t at = (size_t)rand() % words[which];
 
@@ -349,7 +349,7 @@ static void scribble(void)
     }
 }
 
-/* Whatever it says. */
+/* Replies to any message. */
 static void on_anything(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
 {
     if (message->token != 0)
@@ -377,7 +377,8 @@ static void be_hostile(void)
     scribble();
 }
 
-/* Keys need every rank to exchange at once: the other in a process of its own, too. */
+/* Rank 1, which behaves well: puts back each number. A process of its own, because all ranks must
+ * take part in the exchange of keys at the same time. */
 static void echo(void)
 {
     struct rank r;
@@ -398,9 +399,9 @@ static void echo(void)
     _exit(0);
 }
 
-/* Puts and sends to the hostile rank, which writes over its pairs and takes nothing: some
- * operations go by the pair, others wait in the daemon forever. However they end, each ends once.
- * The number that waits is bounded, or the other targets would find no room in the end. */
+/* Puts and sends to the hostile rank, which overwrites its pairs and takes no events: some
+ * operations use the pair, others wait in the daemon forever. The number that waits is bounded,
+ * because otherwise operations to other targets would find no room in the end. */
 static void bother(struct rank *r, pwc_remote *hostile, uint64_t n, uint64_t *waiting)
 {
     pwc_peer peer = pwc_peer_of(2, 0);
@@ -455,7 +456,7 @@ static void test_hostile(void)
            (unsigned long long)waiting);
     CU_ASSERT(right);
     CU_ASSERT_EQUAL(waitpid(children[0], &status, WNOHANG), 0);
-    /* The hostile neighbour lives and has overwritten the shared memory. */
+    /* The hostile rank still runs, so it overwrote the memory all the time. */
     CU_ASSERT_EQUAL(waitpid(children[1], &status, WNOHANG), 0);
     for (int i = 0; i < 2; i++) {
         kill(children[i], SIGKILL);

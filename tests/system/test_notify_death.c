@@ -1,10 +1,12 @@
 /*
- * An origin of notifications that dies by SIGKILL in the middle of its stream. The target has taken
- * exactly what had arrived, in order, by each kind of request: one at a time, counted, with
- * wildcards, and among the unexpected. Its requests for the dead stay under way until it cancels
- * them, and the stream of another origin goes on meanwhile.
+ * An origin of notifications dies by SIGKILL in the middle of its stream. The target has taken
+ * exactly the notifications that had arrived, in order, with each kind of request: one at a time,
+ * counted, with wildcards; and those that no request took are unexpected. Requests that wait for
+ * the dead rank stay started until the target cancels them, and the stream of another origin
+ * continues meanwhile.
  *
- * Rank 0 is the target and this process, on node 0; the others are children, on the last node.
+ * Rank 0 is the target, in this process, on node 0; the others are child processes, on the last
+ * node.
  *
  *     test_notify_death PWCD PROVIDER NODES [--KEY VALUE]...
  */
@@ -29,14 +31,14 @@ enum {
     VICTIM,
     RANKS,
     /* Tags of the first window. */
-    STREAM = 0, /* one after the other */
-    COUNTED,    /* by one request that never ends on its own */
-    KEPT,       /* nobody asks for them until the victim is dead */
-    STOP,       /* the last of the other origin */
-    GO,         /* to the other origin: come to an end */
+    STREAM = 0, /* one notification at a time */
+    COUNTED,    /* for one request whose count is never reached */
+    KEPT,       /* no request until the victim is dead */
+    STOP,       /* last notification of the other origin */
+    GO,         /* to the other origin: stop sending */
     KEPT_COUNT = 100,
-    WILD_COUNT = 3000,  /* in the second window: of the request, and of the other origin */
-    WILD_VICTIM = 1000, /* of the victim, at most */
+    WILD_COUNT = 3000,  /* in the second window: the request's, and the other origin's */
+    WILD_VICTIM = 1000, /* the victim sends this many there, at most */
     SEEN_BEFORE_DEATH = 2000,
     PEER_DEADLINE_MS = 1000,
 };
@@ -62,7 +64,7 @@ enum {
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-/* Not the test's own: a test that fails leaves it running. */
+/* Belongs to no single test, because a failed test leaves the bystanders running. */
 static struct bystanders bystanders;
 
 struct member {
@@ -75,7 +77,7 @@ static const char *socket_of(uint32_t rank)
     return cluster.nodes[rank == TARGET ? 0 : cluster.options.nodes - 1].socket;
 }
 
-/* Collective. */
+/* Attaches a rank and makes its windows; all ranks call this together. */
 static int attach(struct member *m, uint32_t rank, const char *job)
 {
     int rc = rank_attach(&m->r, socket_of(rank), job, rank, RANKS, REGION);
@@ -89,18 +91,18 @@ static int attach(struct member *m, uint32_t rank, const char *job)
 
 struct origin {
     struct member m;
-    uint64_t sent;          /* of the stream */
-    uint64_t counted, wild; /* how many of these */
+    uint64_t sent;          /* notifications of the stream */
+    uint64_t counted, wild; /* notifications with the tag COUNTED, and to the second window */
     uint64_t wild_max;
 };
 
-/* The bytes of the stream's notification by its number. */
+/* The length of the stream's notification with this number. */
 static uint64_t stream_bytes(uint64_t number)
 {
     return number % 64 == 63 ? LONG_BYTES : number % 7 == 3 ? 16 : 8;
 }
 
-/* Events of operations appear where these have failed. */
+/* Takes events: with PWC_NO_LCE only failed operations have some, and there must be none. */
 static void take_events(const struct origin *o)
 {
     struct pwc_event event;
@@ -164,7 +166,7 @@ static void begin(struct origin *o, uint32_t rank, const char *job, uint64_t wil
         put(o, o->m.first, 0, NULL, 0, KEPT);
 }
 
-/* Runs in a process of its own, until it is killed. */
+/* The victim, in a process of its own, until it is killed. */
 _Noreturn static void be_victim(const char *job)
 {
     struct origin o;
@@ -174,7 +176,8 @@ _Noreturn static void be_victim(const char *job)
         send_next(&o);
 }
 
-/* Runs in a process of its own. The number of the last notification is the count of all. */
+/* The other origin, in a process of its own. Its last notification (STOP) writes the number of
+ * all. */
 _Noreturn static void be_other(const char *job)
 {
     struct origin o;
@@ -219,8 +222,8 @@ static pwc_request *started(pwc_window *window, uint32_t source, uint32_t tag, u
     return r;
 }
 
-/* The next of an origin's stream, with its data; a number may have been written over by a later one
- * of the same place. */
+/* Whether this is the next notification of an origin's stream, with its data: its number, or a
+ * later one that was placed in the same word. */
 static bool is_next(const struct target *t, uint32_t origin, const struct pwc_status *status)
 {
     uint64_t number = t->seen[origin], bytes = stream_bytes(number), there;
@@ -232,7 +235,8 @@ static bool is_next(const struct target *t, uint32_t origin, const struct pwc_st
     return bytes != 8 || (there >= number && (there - number) % NUMBERS == 0);
 }
 
-/* Whether there was one. */
+/* Tests the request for an origin's stream, and starts it again. Returns whether a notification had
+ * arrived. */
 static bool look(struct target *t, uint32_t origin)
 {
     struct pwc_status status;
@@ -246,8 +250,9 @@ static bool look(struct target *t, uint32_t origin)
     return rc == 1;
 }
 
-/* The other origin may be so far ahead that the unexpected are at their bound, which pwc_test
- * reports as -ENOBUFS until the stream's request has taken some. */
+/* Whether a request has ended. The other origin may be so far ahead that no more unexpected
+ * notifications can be kept: pwc_test then returns -ENOBUFS, until the stream's request has taken
+ * some. */
 static bool has_ended(pwc_request *r)
 {
     int rc = pwc_test(r, NULL);
@@ -269,7 +274,8 @@ static void look_until(struct target *t, pwc_request *end, uint64_t of_victim, u
     CU_ASSERT_FATAL(time(NULL) < limit);
 }
 
-/* A notification to the victim: its status. There may be no room in its ring, which none reads. */
+/* Notifies the victim, and returns the status. There may be no room in the victim's ring, which it
+ * no longer reads. */
 static int notify_victim(const struct target *t)
 {
     struct pwc_event event = {0};
@@ -282,7 +288,7 @@ static int notify_victim(const struct target *t)
     return event.status;
 }
 
-/* Until its daemon has noticed: every operation then fails. */
+/* Waits until the victim's daemon has noticed the death: from then on every operation fails. */
 static void await_death(const struct target *t)
 {
     time_t limit = time(NULL) + RANK_WAIT_MS / 1000;
@@ -293,7 +299,8 @@ static void await_death(const struct target *t)
     CU_ASSERT_EQUAL_FATAL(status, -EHOSTDOWN);
 }
 
-/* A request that the dead will not end: it does not end, and what it has taken stays taken. */
+/* Cancels a request that waits for a dead rank. Returns the number of notifications that it had
+ * taken, which it keeps. */
 static uint32_t cancelled(pwc_request *r)
 {
     struct pwc_status status;
@@ -306,7 +313,7 @@ static uint32_t cancelled(pwc_request *r)
     return status.count;
 }
 
-/* Takes the unexpected of an origin: how many there are with this tag and with another one. */
+/* Takes an origin's unexpected notifications, and counts those with the tag KEPT and all others. */
 static void take_unexpected(struct target *t, uint32_t origin, uint64_t *tagged, uint64_t *more)
 {
     struct pwc_event event;
@@ -318,21 +325,21 @@ static void take_unexpected(struct target *t, uint32_t origin, uint64_t *tagged,
     }
 }
 
-/* Neither killed between its data and its notification, nor before: what was placed has been
- * notified, except for the last. */
+/* Each placed payload has its notification, except possibly the last one, between which and its
+ * notification the victim may have been killed. */
 static bool accounted(uint64_t notified, uint64_t placed)
 {
     return notified == placed || notified + 1 == placed;
 }
 
-/* The notifications that had arrived from the victim are there, and no more. */
+/* Checks that exactly the notifications that had arrived from the victim were taken or kept. */
 static void check_dead(struct target *t, pwc_request *counted)
 {
     pwc_request *kept = started(t->m.first, VICTIM, KEPT, KEPT_COUNT);
     pwc_request *more = started(t->m.first, VICTIM, KEPT, 1);
     struct pwc_status status;
 
-    CU_ASSERT_EQUAL(pwc_test(kept, &status), 1); /* at once: they had arrived */
+    CU_ASSERT_EQUAL(pwc_test(kept, &status), 1); /* ends at once: they had arrived */
     CU_ASSERT(status.status == 0 && status.count == KEPT_COUNT);
     CU_ASSERT_EQUAL(pwc_request_free(kept), 0);
     CU_ASSERT_EQUAL(cancelled(more), 0);
@@ -342,13 +349,14 @@ static void check_dead(struct target *t, pwc_request *counted)
 
 static void check_other(struct target *t, pwc_request *counted)
 {
-    /* The word that STOP has written. */
+    /* STOP has written the number of the stream's notifications. */
     CU_ASSERT_EQUAL(t->seen[OTHER], word_at(t, OTHER, COUNTED_AT));
     CU_ASSERT_EQUAL(cancelled(counted), (t->seen[OTHER] + 9) / 10);
     CU_ASSERT_EQUAL(cancelled(t->stream[OTHER]), 0);
 }
 
-/* The request has taken its count from both together; the rest was kept. */
+/* The request with wildcards has taken its count from both origins together; the rest is
+ * unexpected. */
 static void check_wild(struct target *t, pwc_request *wild, uint64_t of_victim)
 {
     uint64_t kept, left[2];
@@ -398,11 +406,11 @@ static void test_an_origin_dies(void)
     CU_ASSERT_EQUAL_FATAL(kill(victim, SIGKILL), 0);
     CU_ASSERT_EQUAL_FATAL(waitpid(victim, &status, 0), victim);
     CU_ASSERT_FATAL(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    look_until(&t, NULL, 0,
-               t.seen[OTHER] + SEEN_BEFORE_DEATH); /* puts of the other origin continue */
+    look_until(&t, NULL, 0, t.seen[OTHER] + SEEN_BEFORE_DEATH); /* the other origin continues */
     await_death(&t);
     CU_ASSERT_EQUAL(pwc_put_notify(t.m.first, OTHER, 0, NULL, 0, GO, PWC_CID_NONE, PWC_NO_LCE), 0);
-    /* The event came over the same way as all that the victim had sent, and after it. */
+    /* By now all that the victim had sent has arrived: the report of its death came after it, on
+     * the same link. */
     look_until(&t, stop, 0, 0);
     CU_ASSERT_EQUAL(pwc_request_free(stop), 0);
     while (look(&t, OTHER) || look(&t, VICTIM))
@@ -414,7 +422,7 @@ static void test_an_origin_dies(void)
     check_other(&t, counted[OTHER]);
     CU_ASSERT_EQUAL(waitpid(other, &status, 0), other);
     CU_ASSERT_EQUAL(status, 0);
-    CU_ASSERT_EQUAL(pwc_window_free(t.m.first), -EHOSTDOWN); /* and it does not hang */
+    CU_ASSERT_EQUAL(pwc_window_free(t.m.first), -EHOSTDOWN); /* and does not hang */
     CU_ASSERT(bystanders_go_on(&bystanders, 100));
     CU_ASSERT(bystanders_stop(&bystanders));
     rank_detach(&t.m.r);

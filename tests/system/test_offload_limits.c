@@ -1,6 +1,6 @@
 /*
- * What an offload holds, and gives back: quotas of programs and offloads over deaths and hand-overs
- * of the daemon, puts that are under way when it is destroyed, and its targets.
+ * What an offload holds and gives back: quotas of programs and offloads when the daemon dies or
+ * hands over, puts that are under way when the offload is destroyed, and the offload's targets.
  *
  *     test_offload_limits PWCD KEY_VALUE.o SLOW_END.o
  */
@@ -17,7 +17,7 @@ enum {
     INDEX = 7,
     REGION_BYTES = 1 << 16,
     LIMIT_S = 60,
-    CLIENT_OFFLOADS = 3, /* and one more for the user */
+    CLIENT_OFFLOADS = 3, /* the user may have one more */
 };
 
 /* Set by main before the tests run. */
@@ -26,7 +26,7 @@ static const char *key_value_file, *slow_end_file;
 
 /* ---- quotas over restarts -------------------------------------------------------------------- */
 
-/* One more offload of the rank's: 0, or as pwc_offload_create. */
+/* Creates one more offload of the rank. Returns 0, or an error of pwc_offload_create. */
 static int create(struct rank *r, pwc_program *program, uint32_t index, pwc_offload **out)
 {
     const struct pwc_offload_attr attr = {.program = program, .index = index};
@@ -34,12 +34,12 @@ static int create(struct rank *r, pwc_program *program, uint32_t index, pwc_offl
 
     do
         rc = pwc_offload_create(r->ctx, &attr, out);
-    while (rc == -ECONNABORTED); /* asked of the daemon that has gone */
+    while (rc == -ECONNABORTED); /* the daemon has died meanwhile: ask again */
     return rc;
 }
 
-/* A daemon that takes over counts the programs and offloads of a client as before: for the client
- * and its user. */
+/* A daemon that takes over still counts a client's programs and offloads, for the client and for
+ * its user. */
 static void test_quota_stays(void)
 {
     pwc_offload *offload[CLIENT_OFFLOADS], *other, *more;
@@ -58,7 +58,7 @@ static void test_quota_stays(void)
         offload_daemon_goes(&cluster, i == 0);
         CU_ASSERT_EQUAL(create(&r[0], program[0], 10, &more), -EDQUOT);
         CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), -EDQUOT);
-        /* A program or offload that is given back there is given back once. */
+        /* What is freed at the next daemon lowers the counts once. */
         CU_ASSERT_EQUAL(pwc_offload_destroy(offload[0]), 0);
         CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), 0);
         CU_ASSERT_EQUAL(create(&r[0], program[0], 0, &offload[0]), -EDQUOT);
@@ -72,13 +72,13 @@ static void test_quota_stays(void)
 
 /* ---- puts that are cut ----------------------------------------------------------------------- */
 
-struct slow_end { /* as slow_end.c */
+struct slow_end { /* as in slow_end.c */
     uint64_t begun, ended, cut, turns;
 };
 
 enum { ORIGINS = 4, LONG_PUT = 8 << 20 };
 
-/* An offload for puts to the rank's region, and its state. */
+/* Creates an offload for puts to the rank's region, and returns its state. */
 static const volatile struct slow_end *end_slowly(struct rank *r, pwc_region **state,
                                                   pwc_offload **offload)
 {
@@ -92,8 +92,8 @@ static const volatile struct slow_end *end_slowly(struct rank *r, pwc_region **s
     return pwc_region_addr(*state);
 }
 
-/* The offload of puts that several origins have begun is destroyed. Their completion handlers take
- * more than one step of the daemon, and all have run when the call returns. */
+/* An offload is destroyed while puts of several origins have begun. Their completion handlers, for
+ * which the daemon needs more than one step, have all run when the call returns. */
 static void test_cut_at_once(void)
 {
     const volatile struct slow_end *seen;
@@ -132,7 +132,7 @@ static void test_cut_at_once(void)
     CU_ASSERT_TRUE(cluster_runs(&cluster));
 }
 
-/* A context gets an offload with 1,024 targets, whose binds end with it, and none with more. */
+/* An offload may have 1,024 targets, whose binds end with it, and not more. */
 static void test_many_targets(void)
 {
     static const struct {

@@ -1,9 +1,9 @@
 /*
- * A daemon's work by its client's handlers, while the client is stopped (SIGSTOP): a table of
- * keys and values, a conditional read, puts of many packets to a region, which are spread over
- * blocks of it, messages that are fetched when they match a receive, and Longs that are summed up.
- * The client is a process of its own. Requests under way end once, each, when its daemon is killed
- * or hands over, or the client itself is killed. pwcctl shows the offload.
+ * A daemon runs the handlers of its client while the client is stopped (SIGSTOP): a table of keys
+ * and values, a conditional read, puts of many packets that are spread over blocks of a region,
+ * messages that are fetched when they match a receive, and Longs that are summed up. The client is
+ * a process of its own. Each request under way ends once when the daemon is killed or hands over,
+ * or when the client is killed. pwcctl shows the offload.
  *
  *     test_offloads PWCD PWCCTL KEY_VALUE.o CONDITIONAL_READ.o STRIDED.o RENDEZVOUS.o CHECKSUM.o
  */
@@ -38,27 +38,31 @@ enum {
     BURST = 20,
     LIMIT_S = 60,
 };
-enum { KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2 }; /* as examples/handlers/key_value.c */
+enum { KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2 }; /* as in examples/handlers/key_value.c */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static const char *pwcctl, *key_value_file, *conditional_read_file, *strided_file, *placed_file,
     *rendezvous_file, *checksum_file;
 
-struct row { /* as examples/handlers/conditional_read.c */
+struct row { /* as in examples/handlers/conditional_read.c */
     uint64_t id;
     char name[24];
 };
 
-struct slot { /* as examples/handlers/rendezvous.c */
+struct slot { /* as in examples/handlers/rendezvous.c */
     uint64_t state, place, room, sender, offset, bytes;
 };
 enum { EMPTY, POSTED, ARRIVED, GETTING, RECEIVED };
-enum { TAGS = 24, POSTS = BURST, FETCHED = 1500 /* bytes; the last tags have no receive */ };
+enum {
+    TAGS = 24,
+    POSTS = BURST,
+    FETCHED = 1500 /* bytes; tags from POSTS on have no receive */
+};
 
 /* ---- the client that is stopped -------------------------------------------------------------- */
 
-/* Its region: host in the lower half, state in the upper one. */
+/* Fills the client's region: the lower half is the host window, the upper half the state. */
 static void fill(struct rank *r, const char *path)
 {
     uint64_t *state = (uint64_t *)(void *)(r->memory + REGION_BYTES / 2);
@@ -80,8 +84,8 @@ static void fill(struct rank *r, const char *path)
         slots[tag] = (struct slot){.state = POSTED, .place = tag * FETCHED, .room = FETCHED};
 }
 
-/* Fills the attributes of an offload for messages, or of one for puts to the region, whose state
- * stands in a region of its own. */
+/* Fills the attributes of an offload: for messages, or for puts to the region, whose state is in
+ * another region. */
 static int attributes(struct rank *r, const char *path, struct pwc_offload_attr *attr)
 {
     const uint64_t blocks[3] = {0, BLOCK, STRIDE};
@@ -129,7 +133,7 @@ static int serve(struct rank *r, const char *path, pwc_offload **offload)
     return rc;
 }
 
-/* Whether the offload's counts say what has been done with it. */
+/* Whether the offload's counts show the handlers that have run. */
 static bool shows_counts(pwc_offload *offload)
 {
     struct pwc_offload_view view[3];
@@ -141,7 +145,8 @@ static bool shows_counts(pwc_offload *offload)
            view[2].messages == view[0].messages;
 }
 
-/* Serves until its pipe is closed; does nothing meanwhile, and is stopped. */
+/* The client's process: makes the offload, and does nothing more (it is stopped meanwhile) until
+ * its pipe is closed. */
 static int client_main(const char *job, const char *path, int ready, int end)
 {
     pwc_offload *offload;
@@ -192,7 +197,8 @@ static void answered(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
 
 static struct answer answer;
 
-/* Starts the client on node 1, has it ready and stopped, and binds it from a node. */
+/* Starts the client on node 1, waits until it is ready, stops it, and binds it from a rank on this
+ * node. */
 static bool server_open_from(struct server *s, const char *job, const char *path, unsigned node)
 {
     int ready[2], end[2], status;
@@ -233,7 +239,7 @@ static void server_close(struct server *s)
 {
     int status;
 
-    CU_ASSERT_EQUAL(waitpid(s->pid, &status, WNOHANG), 0); /* still stopped */
+    CU_ASSERT_EQUAL(waitpid(s->pid, &status, WNOHANG), 0); /* stopped, not ended */
     kill(s->pid, SIGCONT);
     close(s->end);
     CU_ASSERT_EQUAL(waitpid(s->pid, &status, 0), s->pid);
@@ -343,7 +349,8 @@ static void burst(struct server *s)
     }
 }
 
-/* Waits until each request of the burst has ended: how many have failed, all with this status. */
+/* Waits until each request of the burst has ended. Returns how many have failed, all with this
+ * status. */
 static unsigned burst_fails(struct server *s, int status)
 {
     unsigned failed = 0;
@@ -361,8 +368,8 @@ static unsigned burst_fails(struct server *s, int status)
     return failed;
 }
 
-/* The one handler that ran when its daemon died may have done its work: that request alone fails.
- * No handler runs when a daemon hands over. */
+/* Where the daemon dies while a handler runs, the handler may have done its work, so that request
+ * fails; no other does. At a hand-over no handler runs. */
 static void test_daemon_goes(void)
 {
     struct server s;
@@ -376,7 +383,7 @@ static void test_daemon_goes(void)
     server_close(&s);
 }
 
-/* Requests that the client has not answered fail, and its offload goes. */
+/* When the client dies, unanswered requests fail, and its offload ends. */
 static void test_client_dies(void)
 {
     struct server s;
@@ -395,7 +402,7 @@ static void test_client_dies(void)
     CU_ASSERT_TRUE(cluster_runs(&cluster));
 }
 
-/* Only the rows that match come back. */
+/* Only the matching rows are returned. */
 static void test_conditional_read(void)
 {
     uint64_t from = 0, found = 0;
@@ -418,7 +425,7 @@ static void test_conditional_read(void)
     server_close(&s);
 }
 
-/* The sum of a block, as examples/handlers/checksum.c computes it of its packets. */
+/* The sum of a block, as examples/handlers/checksum.c computes it from packets. */
 static uint64_t sum_of(const uint8_t *block, size_t length, size_t packet)
 {
     uint64_t sum = 0;
@@ -449,7 +456,7 @@ static void check_checksum(struct server *s, const uint8_t *block, size_t length
     CU_ASSERT_EQUAL(answer.arguments[0], sum_of(block, length, limits.packet));
 }
 
-/* Longs of several packets and of less than one, from memory in a region and in none: the daemon of
+/* Longs of several packets and of less than one, from regions and from loose memory: the daemon of
  * a stopped client replies to each. */
 static void check_checksums(unsigned node)
 {
@@ -514,8 +521,8 @@ static void test_strided(void)
     check_strided(0);
 }
 
-/* Half a column is placed after the matrix of a stopped client, whose handlers spread it from
- * there. The client's daemon hands over on the way. */
+/* A region that stores puts: half a column is placed after the matrix of a stopped client, and the
+ * client's handlers spread it from there. With `goes`, the client's daemon hands over meanwhile. */
 static void check_placed(unsigned node, bool goes)
 {
     static uint8_t column[COLUMN / 2];
@@ -554,7 +561,7 @@ static void test_placed(void)
 
 /* ---- rendezvous ------------------------------------------------------------------------------ */
 
-/* A request to fetch a tag's bytes, which stand at its place in the sender's region. */
+/* Sends a request to fetch the bytes of a tag, from their place in the sender's region. */
 static int request(struct server *s, uint64_t tag)
 {
     const uint64_t arguments[3] = {tag, tag * FETCHED, FETCHED};
@@ -564,8 +571,8 @@ static int request(struct server *s, uint64_t tag)
     return pwc_am_short(s->asker.remote, &send);
 }
 
-/* Waits for the ends of `count` requests, and for the puts that say that their bytes are there: how
- * many of these came, of tags that had none yet. */
+/* Waits for the ends of `count` requests, and for the puts that report their bytes as fetched.
+ * Returns the number of tags for which such a put came. */
 static uint32_t fetched(struct server *s, uint32_t count, uint32_t *failed)
 {
     uint32_t came = 0, tags = 0, ended = 0;
@@ -588,7 +595,7 @@ static uint32_t fetched(struct server *s, uint32_t count, uint32_t *failed)
     return came;
 }
 
-/* The receiver's region, read into the upper half of the sender's: only its first half counts. */
+/* Gets from the receiver's region, into the upper half of the sender's own. */
 static const struct slot *look(struct server *s, uint64_t offset)
 {
     uint8_t *to = s->asker.memory + REGION_BYTES / 2;
@@ -630,7 +637,7 @@ static void test_rendezvous(void)
     check_rendezvous(1);
 }
 
-/* The receiver's daemon hands over while gets are under way: each comes once. */
+/* The receiver's daemon hands over while gets are under way: each completes once. */
 static void test_rendezvous_daemon_goes(void)
 {
     struct server s;
@@ -651,7 +658,8 @@ static void test_rendezvous_daemon_goes(void)
     }
 }
 
-/* The one that asks is a rank of the same node: nothing of it goes beside the daemon. */
+/* The asking rank is on the same node as the client: all its operations still go through the
+ * daemon. */
 static void test_same_node(void)
 {
     check_key_value(1);

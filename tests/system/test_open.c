@@ -1,7 +1,7 @@
 /*
  * An open job over real daemons: processes join in any order, find each other by name, and reach
- * each other by address; a rank, a context or a job that is gone is reached by nobody; names and
- * ranks outlive daemons that are killed, and go with processes that are.
+ * each other by address. Addresses of an ended rank, context or job lead nowhere. Names and ranks
+ * survive daemons that are killed, and end with their process.
  *
  *     test_open PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
@@ -29,7 +29,7 @@
 /* Set by main before the tests run. */
 static struct cluster cluster;
 
-/* The entry that a member publishes. */
+/* The data of the name that a member publishes. */
 struct card {
     struct pwc_address address;
     struct pwc_key key;
@@ -56,7 +56,7 @@ static int join(struct member *m, unsigned node, const char *job)
     return pwc_init(&attr, &m->client);
 }
 
-/* Gives a member a context and a region of words, and its card. */
+/* Makes a member's context, region of words, and card. */
 static int equip(struct member *m)
 {
     int rc = pwc_ctx_create(m->client, NULL, &m->ctx);
@@ -82,7 +82,7 @@ static void enter(struct member *m, unsigned node, const char *job)
     CU_ASSERT_EQUAL_FATAL(equip(m), 0);
 }
 
-/* Binds who has published this name. */
+/* Looks up a name, and binds the member that has published it. */
 static int bind_name(struct member *m, const char *name, int timeout_ms, pwc_remote **out)
 {
     struct card card;
@@ -108,7 +108,7 @@ static int put_word(struct member *m, pwc_remote *to, uint64_t at, uint64_t valu
 
 /* ---- eight processes ------------------------------------------------------------------------- */
 
-/* A member in a process of its own: puts a word into each member, and waits for all of theirs. */
+/* A member in a process of its own: puts a word to each member, and waits for a word from each. */
 static int be_member(unsigned number)
 {
     struct member m = {0};
@@ -137,7 +137,7 @@ static int be_member(unsigned number)
     for (unsigned i = 0; i < MEMBERS; i++)
         if (m.words[i] != i + 1)
             return 5;
-    /* Each member has bound this one by now, so it may leave. */
+    /* Each member has bound this one by now, so this one may leave. */
     return pwc_finalize(m.client) != 0 ? 6 : 0;
 }
 
@@ -163,7 +163,7 @@ static void eight_processes(void)
 
 /* ---- ranks and addresses --------------------------------------------------------------------- */
 
-/* No rank comes again while the job lives; a member knows that there is no size. */
+/* No rank is given twice while the job lives; for members the job has no size. */
 static void ranks_count_up(void)
 {
     struct member members[4] = {0};
@@ -188,7 +188,7 @@ static bool says(pwc_client *client, const char *word)
     return strstr(text, word) != NULL;
 }
 
-/* Calls that need a size, and attaching with another kind of size, are refused in words. */
+/* Calls that need a size, and attaching with another kind of size, are refused with a text. */
 static void refusals(void)
 {
     struct pwc_attr attr = {.socket = cluster.nodes[0].socket, .job = "refuse", .size = 2};
@@ -226,7 +226,7 @@ static void refusals(void)
     CU_ASSERT_EQUAL(pwc_init(&attr, &client), -EINVAL);
 }
 
-/* Bytes that are no address, and addresses of what is gone. */
+/* Bytes that are no address, and addresses of ended jobs, contexts and ranks, are refused. */
 static void stale_addresses(void)
 {
     struct pwc_address old_job, old_ctx, old_rank, bad;
@@ -236,7 +236,7 @@ static void stale_addresses(void)
 
     enter(&a, 0, "stale");
     old_job = a.card.address;
-    CU_ASSERT_EQUAL(pwc_finalize(a.client), 0); /* the last one: the job ends */
+    CU_ASSERT_EQUAL(pwc_finalize(a.client), 0); /* the last member: the job ends */
     enter(&a, 0, "stale");
     enter(&b, 1, "stale");
     enter(&c, 1, "stale");
@@ -251,7 +251,7 @@ static void stale_addresses(void)
         CU_ASSERT_EQUAL(pwc_address_peer(b.client, &bad, &peer), -EINVAL);
     }
 
-    /* A context that was destroyed, and made anew. */
+    /* The address of a destroyed context does not lead to its successor. */
     old_ctx = a.card.address;
     CU_ASSERT_EQUAL(pwc_ctx_destroy(a.ctx), 0);
     CU_ASSERT_EQUAL(pwc_ctx_create(a.client, NULL, &a.ctx), 0);
@@ -261,7 +261,7 @@ static void stale_addresses(void)
     CU_ASSERT_EQUAL(pwc_address_peer(b.client, &a.card.address, &peer), 0);
     CU_ASSERT_EQUAL(pwc_bind(b.ctx, peer, NULL, &remote), 0);
 
-    /* A process that has left, and one that has come. */
+    /* The address of a process that has left does not lead to a new one. */
     old_rank = c.card.address;
     CU_ASSERT_EQUAL(pwc_finalize(c.client), 0);
     enter(&c, 1, "stale");
@@ -335,7 +335,7 @@ static void names(void)
     CU_ASSERT_EQUAL(pwc_finalize(a.client) + pwc_finalize(b.client), 0);
 }
 
-/* A lookup in a thread of its own. */
+/* A lookup that waits, in a thread of its own. */
 struct seeker {
     pwc_client *client;
     int rc;
@@ -352,7 +352,8 @@ static void *seek(void *context)
     return NULL;
 }
 
-/* Lookups that wait are answered when the name comes, on each node, also two of one process. */
+/* Lookups that wait are answered when the name is published, on each node, also two of one
+ * process. */
 static void lookups_wait(void)
 {
     struct seeker seekers[4];
@@ -375,7 +376,7 @@ static void lookups_wait(void)
         CU_ASSERT_EQUAL(pwc_finalize(members[i].client), 0);
 }
 
-/* Looks until the name is gone. */
+/* Looks the name up until it is gone. */
 static int gone(struct member *m, const char *name)
 {
     time_t end = time(NULL) + LIMIT_S;
@@ -390,7 +391,7 @@ static int gone(struct member *m, const char *name)
     return rc;
 }
 
-/* A member that is killed: its neighbours get PWC_PEER, and its name is free. */
+/* A member is killed: its peers get PWC_PEER, and its name is free. */
 static void killed_member(void)
 {
     struct member m = {0};
@@ -423,7 +424,7 @@ static void killed_member(void)
 
 /* ---- daemons that go ------------------------------------------------------------------------- */
 
-/* Has another process take a daemon's place: after its death, or by a hand-over. */
+/* Replaces a node's daemon: after its death, or by a hand-over. */
 static void replace_daemon(unsigned node, bool by_death)
 {
     pid_t pid = cluster_kept(&cluster, node);
@@ -434,14 +435,14 @@ static void replace_daemon(unsigned node, bool by_death)
         kill(pid, SIGKILL);
     else
         kill(cluster.nodes[node].pid, SIGUSR2);
-    /* Both are children for a moment: the one that answers is the next. */
+    /* For a moment the keeper has both as children: wait until the old one has ended. */
     while (!by_death && kill(pid, 0) == 0 && time(NULL) < end)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     CU_ASSERT(cluster_next(&cluster, node, pid) > 0);
 }
 
-/* Each daemon in turn, one of which is the job's home, is killed, then handed over: names stay
- * whose they are, ranks go on counting, addresses stay good, and lookups that wait end well. */
+/* Each daemon, among them the job's home, is killed, and later hands over. Names keep their owner,
+ * ranks are counted on, addresses stay valid, and lookups that wait succeed. */
 static void replaced_daemons(void)
 {
     struct member a = {0}, b = {0}, late = {0};
@@ -459,7 +460,7 @@ static void replaced_daemons(void)
     for (unsigned step = 0; step < 2 * cluster.options.nodes; step++) {
         unsigned node = step / 2;
 
-        enter(&late, node, "restart"); /* gives its rank up again: it does not come twice */
+        enter(&late, node, "restart"); /* leaves again: its rank is not given twice */
         rank = pwc_rank(late.client);
         CU_ASSERT_EQUAL(pwc_finalize(late.client), 0);
         seeker = (struct seeker){.client = b.client, .rc = 1};
@@ -480,7 +481,7 @@ static void replaced_daemons(void)
         CU_ASSERT_EQUAL(seeker.rc, 0);
         CU_ASSERT_EQUAL(pwc_finalize(late.client), 0);
         CU_ASSERT_EQUAL(gone(&a, "late"), -ENOENT);
-        /* Contexts go on counting, too. */
+        /* Numbers of contexts are counted on, too. */
         CU_ASSERT_EQUAL(pwc_ctx_destroy(b.ctx), 0);
         CU_ASSERT_EQUAL(pwc_ctx_create(b.client, NULL, &b.ctx), 0);
         CU_ASSERT_EQUAL(pwc_peer_context(pwc_ctx_peer(b.ctx)), step + 1);
@@ -493,7 +494,7 @@ static void replaced_daemons(void)
     CU_ASSERT_EQUAL(pwc_finalize(a.client) + pwc_finalize(b.client), 0);
 }
 
-/* A job whose home is this node. */
+/* Finds the name of a job whose home is this node. */
 static void name_job(char name[24], uint32_t home)
 {
     const struct directory_id id = {.uid = getuid(), .job = name};
@@ -502,9 +503,9 @@ static void name_job(char name[24], uint32_t home)
         snprintf(name, 24, "lost-%d", i);
 }
 
-/* A home that comes back without its state takes a member of another node back, with its names,
- * but gives no rank, which might be one that it had given. When the last member has ended, another
- * instance begins. */
+/* A home that has lost its state accepts a member of another node again, with its names. It gives
+ * no new rank, because it might have given that rank before. When the last member has ended,
+ * another instance begins. */
 static void home_without_state(void)
 {
     struct member m = {0}, late = {0};
@@ -515,7 +516,7 @@ static void home_without_state(void)
     char job[24], data[8];
 
     if (cluster.options.nodes == 1)
-        return; /* all members go with the home */
+        return; /* no member survives the home */
     name_job(job, 1);
     enter(&m, 0, job);
     old = m.card.address;

@@ -1,13 +1,13 @@
 /*
- * The suite of the operations' meaning over libpwc and real daemons, on two nodes by default;
- * with --nodes 1 all ranks are neighbours; with --ends requests each operation is given a request
- * instead of its local id.
+ * The suite of the operations' meaning, through libpwc and real daemons, on two nodes by default.
+ * With --nodes 1 all ranks are neighbours; with --ends requests each operation has a request in
+ * place of its local id.
  *
  *     test_operations_daemon PWCD [--case N] [--nodes N] [--ends events|requests]
  *                            [--KEY VALUE]...    keys of the daemons
  *
- * Each case has clients and a job of its own; the daemons live through all of them, and must have
- * forgotten everything at the end of each.
+ * Each case has clients and a job of its own; the daemons stay the same, and must have given back
+ * everything at the end of each case.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,14 +17,14 @@
 #include "tests/system/lib/daemon_path.h"
 #include "tests/engine/world/paths/suite_operations.h"
 
-#define KEYS_MAX 16 /* arguments handed on to the daemons */
+#define KEYS_MAX 16 /* arguments passed on to the daemons */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static size_t only = SIZE_MAX;
 static bool by_requests;
 
-/* Whether the case holds; says how it went. */
+/* Runs a case, and prints the result. Returns whether the case has passed. */
 static bool run(size_t number)
 {
     static struct driver driver;

@@ -1,6 +1,7 @@
 /*
- * Programs of handlers in a real daemon, by the library: load, refusals, quota, unload; they stay
- * when the daemon dies or is handed over, and go when their client dies. pwcctl shows them.
+ * Programs of handlers in a real daemon, through the library: load, refusals, quota, unload.
+ * Programs stay when the daemon dies or hands over, and are unloaded when their client dies. pwcctl
+ * shows them.
  *
  *     test_programs PWCD PWCCTL OBJECT
  */
@@ -52,7 +53,7 @@ static bool says(struct rank *r, const char *words)
     return strstr(text, words) != NULL;
 }
 
-/* How many programs the daemon has; the number of the last. */
+/* Returns the number of programs that the daemon has; *last is the last one's number. */
 static int programs(unsigned *last)
 {
     int s = raw_connect_to(cluster.nodes[0].socket);
@@ -77,7 +78,8 @@ static bool programs_become(int wanted)
     return false;
 }
 
-/* Runs pwcctl with two words more; its status is this, and its output has these words. */
+/* Runs pwcctl with two arguments, and checks its exit status and that its output has these
+ * words. */
 static void ctl(const char *what, const char *argument, int status, const char *words)
 {
     const char *const argv[] = {pwcctl, "--socket", cluster.nodes[0].socket, what, argument, NULL};
@@ -115,7 +117,8 @@ static void loaded(void)
     rank_detach(&r);
 }
 
-/* Hostile files: each byte of the object's code changed, and other things that are no program. */
+/* Files that must be refused: the object with each byte of its code changed, and files without a
+ * program. */
 static void refused(void)
 {
     static const struct pwc_program_names nobody = {.payload = "nobody"}, later = {.reserved = {1}};
@@ -190,7 +193,7 @@ static void handed_over(void)
         nap();
 }
 
-/* The next daemon has the program under its number, and its quota. */
+/* The next daemon still has the program, under the same number, and counts it in the quota. */
 static void survives(struct rank *r, void (*daemon_goes)(void))
 {
     pwc_program *all[QUOTA], *more;
@@ -225,7 +228,7 @@ static void restarts(void)
     rank_detach(&r);
 }
 
-/* Programs of a client that is killed are unloaded, also where a daemon takes over meanwhile. */
+/* Programs of a killed client are unloaded, also where a daemon takes over meanwhile. */
 static void client_dies(void)
 {
     for (int i = 0; i < 4; i++) {

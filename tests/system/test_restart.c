@@ -1,7 +1,7 @@
 /*
  * Daemons that are restarted under load, by SIGKILL and by a planned hand-over: every operation
- * ends once, and is seen once, with the right bytes; collectives are right; a client that sleeps
- * wakes; one that died meanwhile is noticed.
+ * ends once, and is seen once, with the right bytes; results of collectives are right; a client
+ * that sleeps is woken; and the death of a client meanwhile is noticed.
  *
  *     test_restart PWCD PWCCTL PROVIDER [KILLS [HAND_OVERS [GIB [ARGUMENT...]]]]
  *
@@ -26,24 +26,24 @@
 #include "tests/system/lib/summers.h"
 #include "proto/clock.h"
 
-#define STEP_OPS 200u /* that end between two kills */
+#define STEP_OPS 200u /* operations that must end between two kills */
 #define LIMIT_S  30
 #define MEASURED 10u
-#define MORE_MAX 12u /* arguments of the daemons */
+#define MORE_MAX 12u /* most arguments of the daemons */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
 static const char *pwcctl;
 static char configuration[] = "/tmp/pwc-restart.XXXXXX";
 static unsigned kills = 10, hand_overs = 4, registered;
-static bool directly = true; /* neighbours reach each other without the daemon */
+static bool directly = true; /* neighbours use the direct path */
 
 static void nap_ms(long ms)
 {
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* Waits until this many more operations have ended. */
+/* Waits until this many further operations have ended. */
 static bool goes_on(struct ledger *l, uint64_t more)
 {
     uint64_t until = ledger_ended(l) + more;
@@ -54,7 +54,7 @@ static bool goes_on(struct ledger *l, uint64_t more)
     return ledger_ended(l) >= until && !l->failed;
 }
 
-/* The daemon of a node, another than this one. */
+/* Waits for a node's next daemon, other than `than`, and returns it. */
 static pid_t next_daemon(unsigned node, pid_t than)
 {
     time_t end = time(NULL) + LIMIT_S;
@@ -88,7 +88,7 @@ static void test_killed(void)
     CU_ASSERT_EQUAL_FATAL(requester_start(&requester, cluster.nodes[0].socket, "asks", true), 0);
     start_both(&between, &within, "killed");
     for (unsigned i = 0; i < kills && goes_on(&between, STEP_OPS) && goes_on(&within, 1); i++) {
-        unsigned node = i % 3 == 2; /* the one with three ranks more often */
+        unsigned node = i % 3 == 2; /* more often the node with three ranks */
         pid_t pid = cluster_kept(&cluster, node);
 
         nap_ms(rand() % 20);
@@ -98,7 +98,7 @@ static void test_killed(void)
         CU_ASSERT_NOT_EQUAL(pid, 0);
         if (i % 4 != 3)
             continue;
-        nap_ms(rand() % 300); /* and once more, while it takes over */
+        nap_ms(rand() % 300); /* kill the next one, too, while it takes over */
         kill(pid, SIGKILL);
         CU_ASSERT_NOT_EQUAL(next_daemon(node, pid), 0);
     }
@@ -116,7 +116,7 @@ static void test_killed(void)
     CU_ASSERT(cluster_runs(&cluster));
 }
 
-/* Registered memory that nobody uses, for the time that a hand-over takes with it. */
+/* Registers memory that nobody uses, to measure hand-overs with it. */
 static void register_much(struct rank *r, size_t bytes)
 {
     CU_ASSERT_EQUAL_FATAL(
@@ -133,7 +133,7 @@ static void hand_over(unsigned node, struct ledger *between)
     CU_ASSERT(goes_on(between, STEP_OPS));
     (void)ledger_gap_ns(between);
     CU_ASSERT_EQUAL(kill(cluster.nodes[node].pid, SIGUSR2), 0);
-    /* Both are children for a moment: the one that answers is the next. */
+    /* For a moment the keeper has both as children: wait until the old one has ended. */
     for (time_t end = time(NULL) + LIMIT_S; kill(pid, 0) == 0 && time(NULL) < end;)
         nap_ms(1);
     CU_ASSERT_TRUE(look_node_holdings(&cluster.nodes[node], &after));
@@ -165,8 +165,8 @@ static void test_handed_over(void)
     CU_ASSERT(cluster_runs(&cluster));
 }
 
-/* Measures how long two ranks wait that have the machine to themselves, with this much memory
- * registered. The first figure is without a hand-over. */
+/* Measures the pauses of two ranks that are alone on the machine, with this much memory registered.
+ * The first figure is without a hand-over. */
 static void measure_with(size_t gib)
 {
     static struct ledger between;
@@ -248,7 +248,7 @@ static void test_sleeper_wakes(void)
     rank_detach(&b.rank);
 }
 
-/* Wherever the job's home is: both nodes are restarted while one rank waits. */
+/* Both nodes, one of which is the job's home, are restarted while one rank waits in a barrier. */
 static void barrier_over(void (*restart)(unsigned node))
 {
     struct waiting a, b;
@@ -291,7 +291,7 @@ static void test_barrier(void)
     barrier_over(kill_daemon);
 }
 
-/* A rank that makes calls that wait, in rounds, until rank 0 is to stop. */
+/* A rank that makes calls that wait, round by round, until `stop` is set. */
 struct caller_that_waits {
     struct rank rank;
     _Atomic bool *stop;
@@ -299,7 +299,7 @@ struct caller_that_waits {
     _Atomic int result;
 };
 
-/* A round with remotes that are bound at their first use: 0, or the first error. */
+/* One round, with remotes that are bound at their first use. Returns 0, or the first error. */
 static int wait_in_round(struct caller_that_waits *c, pwc_remote *other, uint64_t round)
 {
     uint64_t there = 0;
@@ -340,7 +340,7 @@ static void *wait_in_rounds(void *argument)
     return NULL;
 }
 
-/* Both nodes are restarted, in both ways, under calls that wait, and none of these notices. */
+/* Both nodes are restarted, in both ways, during calls that wait: all of these succeed. */
 static void test_calls_that_wait(void)
 {
     static void (*const restarts[])(unsigned node) = {kill_daemon, ask_to_hand_over};
@@ -372,7 +372,8 @@ static void test_calls_that_wait(void)
     }
 }
 
-/* Each node is killed and handed over, among calls and while the last rank has not called. */
+/* Each node's daemon is killed, and hands over, during collectives, and while the last rank has not
+ * called. */
 static void test_collectives(void)
 {
     const char *const sockets[] = {cluster.nodes[0].socket, cluster.nodes[1].socket};
@@ -424,8 +425,8 @@ static void add_caller(struct caller *c, struct rank *from, struct rank *to)
     CU_ASSERT_EQUAL(pwc_probe(to->ctx, PWC_ANY, PWC_REMOTE, &event), 0);
 }
 
-/* All fall quiet; then one probe finds what one of them has put, for each; or, where it comes by
- * the daemon, a wait does. */
+/* Waits until all callers are quiet. Then each of them puts, and one probe must find the put; where
+ * puts go through the daemon, a wait must. */
 static void be_called(struct rank *to, struct caller *callers, int count)
 {
     int64_t until = now_ms() + QUIET_MS;
@@ -445,7 +446,8 @@ static void be_called(struct rank *to, struct caller *callers, int count)
     }
 }
 
-/* The ranks continue calling over restarts, and a rank that comes later has a bit of its own. */
+/* Quiet callers are still noticed after restarts, and callers that come later have bits of their
+ * own. */
 static void test_quiet_callers(void)
 {
     struct caller callers[CALLERS];
@@ -468,7 +470,7 @@ static void test_quiet_callers(void)
     rank_detach(&to);
 }
 
-/* A client that dies while its daemon is not there is noticed by the next one. */
+/* A client dies while no daemon runs: the next daemon notices its death. */
 static void test_client_dies_meanwhile(void)
 {
     struct holdings before;
@@ -498,8 +500,8 @@ static void test_client_dies_meanwhile(void)
     CU_ASSERT(look_node_returns_to(&cluster.nodes[0], &before));
 }
 
-/* The arena left by a daemon of another configuration is refused: its clients end, and others are
- * served. */
+/* A daemon refuses an arena that a daemon with another configuration has left: the clients in it
+ * end, and new ones are served. */
 static void test_refused(void)
 {
     struct pwc_event event;
@@ -518,7 +520,7 @@ static void test_refused(void)
     rank_detach(&r);
 }
 
-/* The daemon of a killed keeper ends in order. */
+/* When a keeper is killed, its daemon ends in order. */
 static void test_keeper_dies(void)
 {
     pid_t pid = cluster_kept(&cluster, 1);
@@ -550,7 +552,8 @@ int main(int argc, char **argv)
                            {"another configuration", test_refused},
                            CU_TEST_INFO_NULL};
     CU_TestInfo measured[] = {{"pauses", test_measured}, CU_TEST_INFO_NULL};
-    /* No peer is given up, however long a busy machine takes to start a daemon. */
+    /* A long deadline, so that no peer is given up where a busy machine takes long to start a
+     * daemon. */
     static const char *more[MORE_MAX] = {
         "--keep", "--client-memory", "8G",         "--peer-deadline-ms",
         "20000",  "--config",        configuration};
@@ -572,7 +575,7 @@ int main(int argc, char **argv)
     if (argc > 6)
         registered = (unsigned)strtoul(argv[6], NULL, 10);
     for (int i = 7; i < argc; i++) {
-        more[i] = argv[i]; /* after those above */
+        more[i] = argv[i]; /* placed after the arguments above */
         directly = directly && strcmp(argv[i], "off") != 0;
     }
     file = mkstemp(configuration);

@@ -1,11 +1,11 @@
 /*
- * Memory that a program has: its .data, .bss, heap and unaligned parts of what mmap returns, shared
- * with a peer over libpwc and real daemons (PWC_SHARE).
+ * A program shares memory that it has already (PWC_SHARE) with a peer, through libpwc and real
+ * daemons: its .data, .bss, heap, and unaligned parts of mapped memory.
  *
  *     test_shared PWCD PROVIDER [NODES [--KEY VALUE]...]    1: the ranks are neighbours
  *
- * Both ranks are this process's, and the library is linked into the program: so its own variables,
- * and both clients in the heap, move too.
+ * This process has both ranks, and the library is linked into the program. So the library's own
+ * variables, and both clients in the heap, are moved, too.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@
 
 enum place { DATA, HEAP, MAPPED, PLACES };
 
-/* The shared part of a place, and the bytes there that a peer puts to. */
+/* A shared part of memory, and the bytes in it that a peer puts to. */
 struct shared {
     pwc_region *region;
     pwc_remote *remote;
@@ -42,8 +42,8 @@ static uint8_t in_bss[BYTES];
 static uint64_t word __attribute__((aligned(64)));
 static uint64_t round_number = 1;
 
-/* The heap's pages: all of them, in one or several mappings, or where there are none (another
- * malloc) a block. */
+/* Finds the heap's pages, in one or several mappings; where there are none (another malloc), a
+ * block of malloc. */
 static void find_heap(struct shared *s)
 {
     uintptr_t from = 0, to = 0, bytes = (uintptr_t)s->bytes;
@@ -154,7 +154,8 @@ static int ended(struct rank *r, enum pwc_kinds kind, uint64_t id)
     return event.status;
 }
 
-/* The peer puts new bytes there, gets them back, and both sides have them; the program prints. */
+/* The peer puts new bytes and gets them back; both sides must have them. The program prints
+ * something meanwhile, to use its own variables. */
 static void use(struct rank ranks[2], struct shared *s, uint8_t *bytes, size_t length)
 {
     uint64_t off = (uint64_t)(bytes - s->from), id = ++round_number;
@@ -173,7 +174,7 @@ static void use(struct rank ranks[2], struct shared *s, uint8_t *bytes, size_t l
         pwc_get(s->remote, off, back, length, pwc_cid_u64(id + 1), PWC_CID_NONE, PWC_NO_RCE), 0);
     CU_ASSERT_EQUAL(ended(&ranks[0], PWC_LOCAL, id + 1), 0);
     CU_ASSERT_EQUAL(memcmp(back, bytes, length), 0);
-    /* The other way: moved memory is a source and a destination as it stands. */
+    /* The other direction: moved memory is a source and a destination without a copy. */
     CU_ASSERT_EQUAL(ranks[1].remote == NULL ? rank_bind(&ranks[1], &ranks[0]) : 0, 0);
     CU_ASSERT_EQUAL(
         pwc_put(ranks[1].remote, 0, bytes, length, pwc_cid_u64(id + 2), PWC_CID_NONE, PWC_NO_RCE),
@@ -197,7 +198,8 @@ static void use_place(struct rank ranks[2], enum place place, struct shared *s)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-/* All places at once, and freed in each order: what is left goes on, and so does the program. */
+/* All places are shared at once, and freed in each order: the shares that are left still work, and
+ * so does the program. */
 static void places_in_any_order(void)
 {
     static const enum place orders[][PLACES] = {{DATA, HEAP, MAPPED}, {DATA, MAPPED, HEAP},
@@ -232,7 +234,8 @@ static void places_in_any_order(void)
     close_two(ranks);
 }
 
-/* A peer reaches the bytes of a region and none beside them, with the region's rights alone. */
+/* A peer reaches only the bytes of a region, and only with the region's rights, although whole
+ * pages were moved. */
 static void rights_of_bytes(void)
 {
     struct rank ranks[2];
@@ -261,7 +264,7 @@ static void rights_of_bytes(void)
     CU_ASSERT_EQUAL(ended(&ranks[0], PWC_LOCAL, 1), 0);
     for (int i = 0; i < 16; i++)
         CU_ASSERT_EQUAL(at[i], i >= 3 && i < 12 ? 0x22 : 0x11);
-    /* One goes, the other one stays. */
+    /* One region is freed, the other one stays. */
     CU_ASSERT_EQUAL(take_back(&writer), 0);
     at[5] = 0x33;
     CU_ASSERT_EQUAL(
@@ -272,7 +275,8 @@ static void rights_of_bytes(void)
     close_two(ranks);
 }
 
-/* Atomics on a variable; a region that does not begin at a multiple of the word's size has none. */
+/* Atomics on a variable; in a region that does not begin at a multiple of the word's size they are
+ * refused. */
 static void atomics_on_a_variable(void)
 {
     const uint64_t five = 5;
@@ -299,7 +303,8 @@ static void atomics_on_a_variable(void)
     close_two(ranks);
 }
 
-/* A child that is forked meanwhile shares what is moved, may exec, and leaves no trace. */
+/* A child that is forked while memory is moved shares that memory, may exec, and changes nothing by
+ * its end. */
 static void fork_after_a_move(void)
 {
     struct rank ranks[2];
@@ -336,11 +341,11 @@ static void fork_after_a_move(void)
         _exit(0);
     }
     CU_ASSERT_EQUAL(waitpid(child, &status, 0), child);
-    CU_ASSERT_EQUAL(word, 7); /* private again */
+    CU_ASSERT_EQUAL(word, 7); /* the child's writes are private again */
     close_two(ranks);
 }
 
-/* Both clients end while all is shared: the program keeps its memory. */
+/* Both clients end while all places are shared: the program keeps its memory. */
 static void clients_that_end(void)
 {
     struct rank ranks[2];
@@ -360,7 +365,7 @@ static void clients_that_end(void)
         memset(places[p].bytes, 0x44, BYTES);
         leave(p, &places[p]);
     }
-    /* And begins anew. */
+    /* Sharing works again with new clients. */
     open_two(ranks, "again");
     find(DATA, &places[DATA]);
     CU_ASSERT_EQUAL_FATAL(

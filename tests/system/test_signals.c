@@ -1,11 +1,11 @@
 /*
- * Puts with signal, waiting for a word, and words that appear by one store, on one path.
+ * Puts with signal, waits for a word, and words that are stored as a whole, on one path.
  *
  *     test_signals PWCD PROVIDER [NODES [--KEY VALUE]...]    1: the ranks are neighbours
  *
- * Rank 1 waits in a thread of its own while rank 0 puts. The program is linked so that it sees each
- * sleep of the library (__wrap_doorbell_sleep): where a sleeper must be woken by its bell, it makes
- * the sleep last for so long that only the bell ends it.
+ * Rank 1 waits in a thread of its own while rank 0 puts. The program wraps the library's sleeps
+ * (__wrap_doorbell_sleep): where the bell must wake a sleeper, the wrapper makes the sleep so long
+ * that only the bell can end it in time.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -28,12 +28,12 @@
 #define WORD_AT      (REGION_BYTES - 64u) /* offset of the word that most tests signal */
 #define LONG_NS      (RANK_WAIT_MS * INT64_C(1000000))
 #define ROUNDS       200
-#define STORES       100000            /* at least, and looks at the word meanwhile */
-#define STORES_NS    INT64_C(30000000) /* and at least for this long: the direct path is fast */
+#define STORES       100000            /* stores, at least, and looks at the word */
+#define STORES_NS    INT64_C(30000000) /* shortest time of a run: the direct path is fast */
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static struct rank ranks[2]; /* on a node each, where there are two */
+static struct rank ranks[2]; /* on different nodes, where there are two */
 
 static uint64_t *word(void)
 {
@@ -63,7 +63,7 @@ static const size_t lengths[] = {0, 1, 8, 100, 4096, 4097, 65536, 1u << 20};
 static const unsigned protocols[] = {0, PWC_PROTOCOL_ORDERED, PWC_PROTOCOL_REASSEMBLE,
                                      PWC_PROTOCOL_CHAIN};
 
-/* Rank 1 looks at the payload when the word says that it is there. */
+/* Rank 1: checks each payload once the signal has changed the word. */
 static void *receive_all(void *argument)
 {
     int *wrong = argument;
@@ -74,7 +74,7 @@ static void *receive_all(void *argument)
             int rc = pwc_wait_word(ranks[1].ctx, word(), PWC_GE, ++number, RANK_WAIT_MS);
 
             *wrong += rc != 1 || rank_check(ranks[1].memory, lengths[l], number) != 0;
-            /* Rank 0 puts the next one when this word has changed. */
+            /* Rank 0 puts the next payload when this word has changed. */
             atomic_store((_Atomic uint64_t *)(void *)(ranks[1].memory + WORD_AT + 8), number);
         }
     return NULL;
@@ -109,7 +109,7 @@ static void test_payload_first(void)
     CU_ASSERT_EQUAL(wrong, 0);
 }
 
-/* Signals that are not waited for one by one count exactly once each. */
+/* Many signals without a wait between them count exactly once each. */
 static void test_counts(void)
 {
     uint64_t sum = 0;
@@ -162,7 +162,8 @@ static void test_refused(void)
     CU_ASSERT_EQUAL(pwc_flush(ranks[0].ctx, PWC_ANY, RANK_WAIT_MS), 0);
 }
 
-/* A region that was withdrawn, and one that may be read alone: neither payload nor signal. */
+/* With a withdrawn region, or a region with only the right to read, neither payload nor signal is
+ * written. */
 static void test_rights(void)
 {
     pwc_region *region;
@@ -231,9 +232,9 @@ static void test_timeout(void)
 
 /* ---- sleepers -------------------------------------------------------------------------------- */
 
-/* While it is set, sleeps last until the bell rings, or for LONG_NS. */
+/* While this is set, a sleep lasts until the bell rings, or for LONG_NS. */
 static _Atomic bool bell_only;
-static _Atomic int timeouts; /* of such sleeps */
+static _Atomic int timeouts; /* such sleeps that the bell did not end */
 
 int __real_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns);
 int __wrap_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns);
@@ -367,8 +368,8 @@ static void *poll_word(void *argument)
 
 enum store { BATCHED, PACKED, FROM_REGION, AS_PAYLOAD, STORE_KINDS };
 
-/* One put of a pattern: in a row they are one batch; with a flag that batches do not have, or an
- * id of some bytes, records of their own. */
+/* One put of a pattern. Puts in a row of the kind BATCHED form batches; the other kinds use flags
+ * that batches do not have, so each put is a record of its own. */
 static int put_pattern(enum store kind, uint32_t width, uint64_t number)
 {
     uint8_t *source = ranks[0].memory + 4096 + number % 64 * 8;

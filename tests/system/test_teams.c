@@ -1,6 +1,6 @@
 /*
- * Teams over whole daemons, by processes with the library: shapes, quotas, members and nodes that
- * die while teams form and work, and daemons that are restarted meanwhile.
+ * Teams over whole daemons, each rank a process: shapes, quotas, members and nodes that die while
+ * teams form and work, and daemons that are restarted meanwhile.
  *
  *     test_teams PWCD NODES [KILLS [ARGUMENT...]]
  */
@@ -24,11 +24,11 @@
 
 #define RANKS    6u
 #define WAIT_MS  20000
-#define LIMIT_S  50 /* of a script, or of its round: a rank that hangs ends as one that failed */
+#define LIMIT_S  50 /* time for a script, or for one of its rounds: a rank that hangs fails */
 #define MORE_MAX 10
-#define QUOTA    16       /* teams of a client, the world among them */
-#define MEMORY   33554432 /* bytes of a client */
-#define PIECE    131072   /* of them, at a time */
+#define QUOTA    16       /* teams that a client may have, the world among them */
+#define MEMORY   33554432 /* bytes that a client may have */
+#define PIECE    131072   /* bytes allocated at a time */
 #define STR(x)   STR_(x)
 #define STR_(x)  #x
 
@@ -39,7 +39,7 @@ static unsigned nodes, kills;
 
 /* Memory shared by the test and the ranks, which are processes. */
 static struct shared {
-    _Atomic uint32_t reached[RANKS]; /* a step of the script */
+    _Atomic uint32_t reached[RANKS]; /* the step of the script that the rank has reached */
     _Atomic bool stop;
 } * shared;
 
@@ -53,7 +53,7 @@ struct rank {
     pwc_request *request;
 };
 
-/* In a rank: a check that fails ends the process. */
+/* A check in a rank: a failure ends the process. */
 #define MUST(rank, condition) must(rank, condition, #condition, __LINE__)
 
 static void must(const struct rank *r, bool holds, const char *what, int line)
@@ -89,7 +89,7 @@ static void reach(const struct rank *r, uint32_t step)
     atomic_store(&shared->reached[r->number], step);
 }
 
-/* The sum over the team of each member's rank in the job. A negative errno: it ended so. */
+/* Sums the members' ranks in the job by an allreduce. Returns the sum, or a negative errno. */
 static int64_t sum_over(struct rank *r, pwc_team *team)
 {
     int64_t mine = r->number, sum = -1;
@@ -102,7 +102,7 @@ static int64_t sum_over(struct rank *r, pwc_team *team)
     return rc < 0 ? rc : sum;
 }
 
-/* Runs one script as each rank. Returns the processes. */
+/* Starts a process for each rank, which runs the script. */
 static void start_ranks(pid_t pids[RANKS], const char *job,
                         void (*script)(struct rank *r, uint32_t number, const char *job))
 {
@@ -126,7 +126,7 @@ static void kill_rank(pid_t pids[RANKS], uint32_t rank)
     pids[rank] = 0;
 }
 
-/* All ranks that were not killed have ended well. */
+/* Checks that all ranks that were not killed have succeeded. */
 static void expect_ends(const pid_t pids[RANKS])
 {
     for (uint32_t i = 0; i < RANKS; i++) {
@@ -165,7 +165,7 @@ static void shapes_script(struct rank *r, uint32_t number, const char *job)
     attach(r, number, job);
     MUST(r, pwc_team_rank(r->world) == number && pwc_team_size(r->world) == RANKS);
     MUST(r, sum_over(r, r->world) == RANKS * (RANKS - 1) / 2);
-    /* Odd ranks in one team, 0 and 4 in another, backwards; 2 in none. */
+    /* Odd ranks are in one team, 0 and 4 in another, both in descending order; 2 is in none. */
     MUST(r, pwc_team_split(r->world, number == 2 ? -1 : (int)(number % 2), -(int)number, NULL,
                            &split) == 0);
     MUST(r, (split == NULL) == (number == 2));
@@ -174,7 +174,7 @@ static void shapes_script(struct rank *r, uint32_t number, const char *job)
         MUST(r, pwc_team_peer(split, 0, &peer) == 0 && (uint32_t)peer == (number % 2 ? 5 : 4));
         MUST(r, sum_over(r, split) == (number % 2 ? 9 : 4));
     }
-    /* Ranks 4, 2 and 0. */
+    /* A team of ranks 4, 2 and 0. */
     MUST(r, pwc_team_split_strided(r->world, 4, -2, 3, &strided) == 0);
     MUST(r, (strided == NULL) == (number % 2 == 1));
     MUST(r, !strided || (pwc_team_rank(strided) == (4 - number) / 2 && sum_over(r, strided) == 6));
@@ -232,9 +232,9 @@ static void at_the_quota(void)
     expect_ends(pids);
 }
 
-/* The last rank has no memory left for its share of the area. All others, whose daemons have opened
- * the team already, get the same error, and the nodes stay linked: teams form and work afterwards.
- */
+/* The last rank has no memory left for its share of the area. All others get the same error,
+ * although their daemons have opened the team already. The nodes stay linked: teams form and work
+ * afterwards. */
 static void unopened_script(struct rank *r, uint32_t number, const char *job)
 {
     pwc_region *pieces[MEMORY / PIECE];
@@ -268,7 +268,8 @@ static void a_team_that_one_node_cannot_open(void)
 
 /* ---- deaths ---------------------------------------------------------------------------------- */
 
-/* The last rank takes no part in the next call, or in the next collective, and is killed. */
+/* The last rank is killed before it takes part in the next call for a team (`forming`), or in the
+ * next collective. */
 static void survive(struct rank *r, bool forming)
 {
     pwc_team *left, *next;
@@ -325,7 +326,7 @@ static void a_death_in_a_collective(void)
 
 /* ---- daemons that are restarted -------------------------------------------------------------- */
 
-/* Teams form, work and go, one after another. */
+/* Teams are formed, used and freed, one after another. */
 static void churn_script(struct rank *r, uint32_t number, const char *job)
 {
     attach(r, number, job);

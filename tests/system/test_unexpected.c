@@ -1,9 +1,9 @@
 /*
- * Notifications that none has asked for, more than a context keeps: they fill its ring, spill into
- * the daemon, and hold their sender. Each wait that cannot go on says so; what does not depend on
- * them continues; and when requests are started, all come, in order.
+ * Unexpected notifications, more than a context keeps: they fill its ring, spill into the daemon,
+ * and hold their sender. Each wait that cannot succeed returns an error; operations that do not
+ * depend on them continue; and once requests are started, all notifications are taken, in order.
  *
- * Both ranks are this process's: 0 on node 0 sends, 1 on the last node is the target.
+ * This process has both ranks: rank 0, on node 0, sends; rank 1, on the last node, is the target.
  *
  *     test_unexpected PWCD PROVIDER NODES [--KEY VALUE]...
  */
@@ -29,13 +29,13 @@ enum {
     TAGS = 8,
     NEVER = TAGS, /* no notification has this tag */
     WORD = 4096,  /* offset of a word that nobody else writes to */
-    PLAIN = 10,   /* every tenth event is no notification */
+    PLAIN = 10,   /* every tenth event is a plain remote event */
     MORE = 3000,  /* sent while the target drains */
 };
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static bool direct; /* without the daemon */
+static bool direct; /* the ranks are neighbours, on the direct path */
 
 struct end {
     uint32_t number;
@@ -76,15 +76,15 @@ static void *attach(void *argument)
 
 struct flow {
     pwc_request *request;
-    uint64_t next; /* number that its next notification must have */
+    uint64_t next; /* number of its next notification */
 };
 
 struct both {
     struct end from, to;
-    pwc_remote *remote; /* from the one to the other */
+    pwc_remote *remote; /* remote of `from` that leads to `to` */
     pwc_request *never;
     uint64_t sent;
-    uint64_t plain_seen; /* events that are no notification */
+    uint64_t plain_seen; /* plain remote events */
     struct flow flows[TAGS];
 };
 
@@ -101,10 +101,10 @@ static void both_open(struct both *b)
     CU_ASSERT_EQUAL_FATAL(pwc_window_remote(b->from.window, 1, &b->remote), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_notify_init(b->to.window, 0, NEVER, 1, PWC_CID_NONE, &b->never), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_start(b->never), 0);
-    CU_ASSERT_EQUAL(pwc_test(b->never, NULL), 0); /* and learns of its neighbour */
+    CU_ASSERT_EQUAL(pwc_test(b->never, NULL), 0); /* also maps the pair */
 }
 
-/* The daemon's view of a rank's context. */
+/* A field of the daemon's view of a rank's context. */
 static json_int_t shown(const struct end *e, const char *field)
 {
     int s = raw_connect_to(socket_of(e));
@@ -122,7 +122,8 @@ static json_int_t shown(const struct end *e, const char *field)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* The bytes that a number moves show its order; two lengths of three go packed. */
+/* The length for each number, by which the target checks the order; two thirds of the lengths
+ * travel packed. */
 static size_t bytes_of(uint64_t number)
 {
     return (size_t)(number * 37 % 6000);
@@ -146,7 +147,8 @@ static int send_next(struct both *b)
     return rc;
 }
 
-/* The sender only makes room for its own: no event may come, for none has failed. */
+/* A probe of the sender makes room for its submissions. It must find no event: no operation has
+ * failed. */
 static void expect_no_event(const struct end *e)
 {
     struct pwc_event event;
@@ -154,9 +156,8 @@ static void expect_no_event(const struct end *e)
     CU_ASSERT_EQUAL_FATAL(pwc_probe(e->ctx, PWC_ANY, PWC_LOCAL, &event), 0);
 }
 
-/* Its context's events spill, and its sender was stopped: what that may have in flight does not
- * end.
- */
+/* Whether the sender is held: the target's events spill, and the sender's operations under way no
+ * longer end. */
 static bool is_held(const struct both *b)
 {
     return direct || (shown(&b->to, "spill_bytes") > 0 &&
@@ -177,7 +178,8 @@ static void send_until_full(struct both *b)
     CU_ASSERT_FATAL(is_held(b));
 }
 
-/* Each call takes some of what has arrived. */
+/* Tests a request until the target can keep no more; each call takes some notifications that have
+ * arrived. */
 static int test_until_full(const struct both *b)
 {
     time_t limit = time(NULL) + RANK_WAIT_MS / 1000;
@@ -212,7 +214,7 @@ static void take_plain(struct both *b)
     CU_ASSERT_FATAL(rc == 0 || rc == -ENOBUFS);
 }
 
-/* Waits for what stands after the unexpected end at once. */
+/* Waits for events that stand after the unexpected ones return -ENOBUFS at once. */
 static void check_waits(struct both *b)
 {
     pwc_ctx *ctx = b->to.ctx;
@@ -228,14 +230,15 @@ static void check_waits(struct both *b)
     CU_ASSERT_EQUAL(pwc_wait(ctx, PWC_ANY, PWC_REMOTE, &event, RANK_WAIT_MS), -ENOBUFS);
 }
 
-/* A word that has changed is seen; one that has not may depend on what is held. */
+/* A wait for a word that has its value already succeeds. A wait for a change returns -ENOBUFS,
+ * because the change may depend on operations that are held. */
 static void check_words(const struct both *b)
 {
     volatile uint64_t *word = (volatile uint64_t *)(void *)(b->to.memory + WORD);
 
     *word = 7;
     CU_ASSERT_EQUAL(pwc_wait_word(b->to.ctx, (const uint64_t *)word, PWC_EQ, 7, RANK_WAIT_MS), 1);
-    /* Over the pair a word needs no ring. */
+    /* With a pair, puts change words directly, so the wait times out. */
     CU_ASSERT_EQUAL(
         pwc_wait_word(b->to.ctx, (const uint64_t *)word, PWC_EQ, 8, direct ? 1 : RANK_WAIT_MS),
         direct ? 0 : -ENOBUFS);
@@ -257,20 +260,20 @@ static void check_own(const struct both *b)
 
 /* ---- draining -------------------------------------------------------------------------------- */
 
-/* The next number of this tag, or beyond, that is a notification. */
+/* The next number from `number` on, of the same tag, that is a notification. */
 static uint64_t notice_from(uint64_t number)
 {
     return is_plain(number) ? number + TAGS : number;
 }
 
-/* Each request has the next of its tag. */
+/* Tests a tag's request: if it has ended, it has the tag's next notification. Starts it again. */
 static void look(struct both *b, uint32_t tag)
 {
     struct flow *f = &b->flows[tag];
     struct pwc_status status;
     int rc = pwc_test(f->request, &status);
 
-    /* Another tag's may be in front. */
+    /* -ENOBUFS: a notification of another tag blocks the ring. */
     CU_ASSERT_FATAL(rc == 0 || rc == 1 || rc == -ENOBUFS);
     if (rc != 1)
         return;
@@ -290,7 +293,7 @@ static bool all_came(const struct both *b)
     return all;
 }
 
-/* While the sender continues. */
+/* Takes all notifications while the sender continues. */
 static void drain(struct both *b, uint64_t total)
 {
     time_t limit = time(NULL) + RANK_WAIT_MS / 1000;

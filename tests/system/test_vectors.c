@@ -1,6 +1,6 @@
 /*
- * Vectors and shapes over libpwc and real daemons, with every byte compared with a plain loop's,
- * and what a call refuses. Both ranks are this process's.
+ * Vectors and shapes through libpwc and real daemons, compared byte by byte with a plain loop; also
+ * arguments that a call refuses. This process has both ranks.
  *
  *     test_vectors PWCD PROVIDER NODES [--KEY VALUE]
  */
@@ -28,7 +28,7 @@ static size_t below(size_t n)
     return (seed >> 8) % n;
 }
 
-/* A pair of ranks, and what the memory of each must hold. */
+/* Two ranks, and the expected contents of their memory. */
 struct two {
     struct rank a, b;
     uint8_t a_holds[REGION], b_holds[REGION];
@@ -65,7 +65,7 @@ static bool comes(const struct rank *r, unsigned kind, uint64_t id, int status, 
     return false;
 }
 
-/* One local and one remote event have arrived, and no more; memory is as it must be. */
+/* Whether exactly one local and one remote event arrive, and both memories are as expected. */
 static bool has_ended(struct two *t, uint64_t length)
 {
     struct pwc_event event;
@@ -79,8 +79,8 @@ static bool has_ended(struct two *t, uint64_t length)
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* Chooses strides of one side by which no two elements overlap; some strides are negative. Returns
- * where the first element stands; -1: the shape does not fit. */
+/* Chooses strides for one side with which no two elements overlap; some are negative. Returns the
+ * offset of the first element; -1: the shape does not fit. */
 static ptrdiff_t lay_out(const struct pwc_shape *s, ptrdiff_t stride[4])
 {
     ptrdiff_t extent = (ptrdiff_t)s->element, low = 0;
@@ -100,7 +100,7 @@ static ptrdiff_t lay_out(const struct pwc_shape *s, ptrdiff_t stride[4])
     return low + (ptrdiff_t)below(REGION / 2);
 }
 
-/* Copies as a plain loop does: the bytes that have moved. */
+/* Copies by a plain loop, and returns the number of bytes. */
 static uint64_t plain(const struct pwc_shape *s, uint8_t *to, const uint8_t *from,
                       const ptrdiff_t *to_stride, const ptrdiff_t *from_stride)
 {
@@ -125,7 +125,8 @@ static uint64_t plain(const struct pwc_shape *s, uint8_t *to, const uint8_t *fro
     return moved;
 }
 
-/* A shape of up to four dimensions, some without elements, some with long ones. */
+/* Chooses a shape of up to four dimensions, sometimes without elements, sometimes with long
+ * ones. */
 static struct pwc_shape some_shape(ptrdiff_t *local, ptrdiff_t *remote)
 {
     static const size_t elements[] = {1, 3, 8, 64, 200, 700, 5000};
@@ -178,7 +179,7 @@ static void shapes(void)
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Pieces of each length up to one that is long, in one list, joined and not. */
+/* One list with pieces of many lengths, also a long one, adjacent and not. */
 static void lists(void)
 {
     static struct two t;
@@ -188,7 +189,7 @@ static void lists(void)
     open_two(&t, "lists");
     for (uint32_t i = 0; i < COUNT(pieces); i++) {
         size_t at = (size_t)i * 1000, length = i < 40 ? (size_t)i * i : i == 63 ? 6000 : 0;
-        bool joins = i % 10 == 9; /* its predecessor ends where it begins */
+        bool joins = i % 10 == 9; /* begins where the piece before ends */
 
         if (joins)
             at = (size_t)(i - 1) * 1000 + pieces[i - 1].len;
@@ -213,7 +214,8 @@ static void lists(void)
     close_two(&t);
 }
 
-/* Destinations that the daemon reaches by a copy of its own are filled at the end. */
+/* Destinations in memory that is registered through a copy are filled when the operation has
+ * ended. */
 static void copied_destinations(void)
 {
     static struct two t;
@@ -234,7 +236,7 @@ static void copied_destinations(void)
     close_two(&t);
 }
 
-/* A request counts a vector once, whatever its pieces. */
+/* A request counts a vector once, however many pieces it has. */
 static void requests(void)
 {
     static struct two t;
@@ -261,7 +263,7 @@ static void requests(void)
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-/* A call that fails has submitted nothing: memory stays, and no event comes. */
+/* A refused call has submitted nothing: memory stays as it is, and no event comes. */
 static void refusals(void)
 {
     static struct two t;
@@ -323,7 +325,7 @@ static void refusals(void)
     CU_ASSERT_EQUAL(memcmp(t.b.memory, t.b_holds, REGION), 0);
     CU_ASSERT_EQUAL(pwc_probe(t.a.ctx, PWC_ANY, 0, &event), 0);
     CU_ASSERT_EQUAL(pwc_probe(t.b.ctx, PWC_ANY, 0, &event), 0);
-    /* A vector with the maximum number of pieces is taken. */
+    /* A vector with the maximum number of pieces is accepted. */
     for (size_t i = 0; i < PWC_PIECES_MAX; i++)
         memcpy(t.b_holds + i * 16, t.a_holds + i * 16, 8);
     CU_ASSERT_EQUAL(pwc_putv(t.a.remote, many, PWC_PIECES_MAX, pwc_cid_u64(1), pwc_cid_u64(2), 0),
@@ -332,7 +334,7 @@ static void refusals(void)
     close_two(&t);
 }
 
-/* Many vectors without a probe: the ring fills, and what was refused has moved nothing. */
+/* Many vectors without a probe fill the ring: the refused vector has moved nothing. */
 static void full_ring(void)
 {
     static struct two t;

@@ -1,5 +1,5 @@
 /*
- * A rank that sleeps is woken by what peers do, and daemons that have nothing to do sleep too.
+ * A rank that sleeps is woken by operations of peers; daemons with nothing to do sleep, too.
  *
  *     test_wake PWCD PROVIDER [NODES [--KEY VALUE]...]    1: the ranks are neighbours
  */
@@ -18,19 +18,19 @@
 #include "tests/lib/rank.h"
 
 #define REGION_BYTES (4u << 20)
-#define ASLEEP_MS    100 /* longer than anybody polls */
+#define ASLEEP_MS    100 /* longer than any side polls */
 #define IDLE_MS      2000
 #define LOOKS        5
-#define TICK_NS      INT64_C(10000000) /* processor time of a sleeper in ten seconds */
+#define TICK_NS      INT64_C(10000000) /* processor time that a sleeper may take in ten seconds */
 #if defined(__SANITIZE_ADDRESS__)
-#define SLOWDOWN 2 /* the sanitizer's own share */
+#define SLOWDOWN 2 /* a sanitizer slows down */
 #else
 #define SLOWDOWN 1
 #endif
 
 /* Set by main before the tests run. */
 static struct cluster cluster;
-static struct rank ranks[2]; /* on a node each, where there are two */
+static struct rank ranks[2]; /* on different nodes, where there are two */
 static bool provider_sleeps;
 
 enum manner { IN_WAIT, IN_POLL };
@@ -40,7 +40,7 @@ struct sleeper {
     enum manner manner;
     _Atomic pid_t thread;
     struct pwc_event event;
-    int rc; /* as pwc_wait */
+    int rc; /* the result, as pwc_wait returns it */
 };
 
 static void pause_ms(int ms)
@@ -71,7 +71,7 @@ static void *sleep_until_event(void *argument)
     return NULL;
 }
 
-/* Whether the sleeper sleeps, and goes on sleeping. */
+/* Whether the sleeper has fallen asleep, and stays asleep. */
 static bool fell_asleep(const struct sleeper *s)
 {
     long call = s->manner == IN_POLL ? SYS_poll : SYS_futex;
@@ -164,11 +164,11 @@ struct idler {
     const char *name;
     pid_t pid;
     int64_t limit; /* ns in IDLE_MS */
-    int64_t least; /* that it has taken in one of the looks */
+    int64_t least; /* least time that it took in a look */
 };
 
-/* Watches for a while. Returns whether each has kept to its limit in this look or in an earlier
- * one. */
+/* Watches for IDLE_MS. Returns whether each process has kept to its limit, in this look or in an
+ * earlier one. */
 static bool all_idle(struct idler *idlers, unsigned count)
 {
     int64_t before[3];
@@ -187,14 +187,15 @@ static bool all_idle(struct idler *idlers, unsigned count)
     return idle;
 }
 
-/* With clients attached, one of them in pwc_wait, and links that have carried traffic. Other work
- * on this machine makes a wake-up dearer: of some looks the best counts. */
+/* Daemons are idle, with attached clients, one of them in pwc_wait, and with links that have
+ * carried traffic. Other work on this machine makes a wake-up more expensive, so the best of
+ * several looks counts. */
 static void test_idle(void)
 {
     const int64_t share = SLOWDOWN * IDLE_MS * INT64_C(1000000) / 200; /* half a percent */
     const int64_t none = provider_sleeps ? SLOWDOWN * IDLE_MS * TICK_NS / 10000 : share;
     struct idler idlers[] = {
-        {"client", getpid(), share, INT64_MAX}, /* a timer wakes it, too: once a second */
+        {"client", getpid(), share, INT64_MAX}, /* a timer wakes it once a second */
         {"daemon 0", cluster.nodes[0].pid, none, INT64_MAX},
         {"daemon 1", cluster.nodes[1].pid, none, INT64_MAX},
     };

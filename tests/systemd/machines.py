@@ -1,6 +1,6 @@
-"""Machines for tests: Debian with a real systemd, booted in containers, each in a network namespace
-of its own on a bridge. All that is made has the process's number in its name, and is gone when
-the world is closed; but for the root file system, which is kept for the next time.
+"""Machines for tests: Debian with a real systemd, booted in containers, each in a network namespace of
+its own on a bridge. Everything that is made has the process's number in its name, and is removed when
+the world is closed, except for the root file system, which is kept for the next run.
 """
 import os
 import pathlib
@@ -23,7 +23,7 @@ def run(*words, check=True, timeout=600, **options):
 
 
 def wait_for(condition, seconds, step=0.02):
-    """Whether it became true in time; looks again every few milliseconds."""
+    """Returns whether the condition becomes true in time; looks every `step` seconds."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         if condition():
@@ -33,7 +33,7 @@ def wait_for(condition, seconds, step=0.02):
 
 
 def packages_of(binaries):
-    """Debian's packages with the libraries that these link."""
+    """The Debian packages that have the libraries of these programs."""
     paths = set()
     for line in run("ldd", *binaries, check=False).stdout.splitlines():
         words = line.split()
@@ -48,7 +48,7 @@ def packages_of(binaries):
 
 
 class Root:
-    """The root file system that all machines have below their own: made once, and kept."""
+    """The root file system below every machine's own one: made once, and kept."""
 
     def __init__(self, cache):
         self.path = pathlib.Path(cache) / "systemd-root"
@@ -104,7 +104,7 @@ class Machine:
                 stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True)
 
     def end_boot(self):
-        """Its state: "running" when all is well."""
+        """Waits until the boot has ended. Returns systemd's state, "running" when all is well."""
         children = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
 
         def booted():
@@ -120,7 +120,7 @@ class Machine:
         return (self.folder / "console").read_text(errors="replace")[-2000:]
 
     def words(self, *words, user=None, **environment):
-        """A command line that runs this inside."""
+        """The command line that runs these words inside the machine."""
         inside = [f"{key}={value}" for key, value in environment.items()]
         if user:
             words = ("runuser", "-u", user, "--", "env") + tuple(inside) + words
@@ -142,7 +142,7 @@ class Machine:
         return self.ask("systemctl", "show", "--value", "-p", key, unit)
 
     def outside(self, pid):
-        """The number that a process inside goes by out here."""
+        """The number that a process inside the machine has outside."""
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 for line in (process / "status").read_text().splitlines():
@@ -181,7 +181,7 @@ class World:
         self.made = []
 
     def open(self, root):
-        # Not where the rest of /tmp is: that may be an overlay itself, which can't be an upper one.
+        # A tmpfs of its own: /tmp may be on an overlay, which cannot be the upper layer of another one.
         run("mount", "-t", "tmpfs", "-o", "mode=0755", "pwcd-trial", str(self.folder))
         run("ip", "netns", "add", self.stem)
         self.made.append(self.stem)

@@ -1,5 +1,5 @@
-"""Debian packages of other versions than the tree's, built from a copy of it: what a machine is
-upgraded to.
+"""Debian packages with other versions than the tree's, built from a copy of the tree, to upgrade a
+machine to.
 """
 import os
 import pathlib
@@ -29,7 +29,7 @@ class Copy:
                 shutil.copy2(tree / name, self.source / name, follow_symlinks=False)
 
     def change(self, path, pattern, to):
-        """What the pattern finds, once, in a file of the copy becomes this."""
+        """Replaces the only match of the pattern in a file of the copy."""
         file = self.source / path
         text, count = re.subn(pattern, to, file.read_text(), flags=re.M)
         if count != 1:
@@ -37,7 +37,7 @@ class Copy:
         file.write_text(text)
 
     def build(self, version, into):
-        """The packages of this version, in a folder of its own there."""
+        """Builds the packages of this version, in a folder of their own under `into`."""
         self.change("meson.build", r"^  version: '[^']*'", f"  version: '{version}'")
         self.change("clientlib/meson.build", r"^  version: '[^']*', soversion",
                     f"  version: '{version}', soversion")

@@ -1,4 +1,5 @@
-/* Accepts one connection, reads one request, gives one answer, hangs up. */
+/* The daemon of fake_daemon.h: accepts one connection, reads one request, sends one answer, and
+ * hangs up. */
 #include "tests/tools/fake_daemon.h"
 #include <endian.h>
 #include <errno.h>
@@ -53,7 +54,7 @@ int fake_daemon_start(struct fake_daemon *daemon, const char *path, const void *
 
 void fake_daemon_finish(struct fake_daemon *daemon)
 {
-    shutdown(daemon->listener, SHUT_RDWR); /* when nobody came */
+    shutdown(daemon->listener, SHUT_RDWR); /* ends the accept, if no client came */
     pthread_join(daemon->thread, NULL);
     close(daemon->listener);
     unlink(daemon->path);

@@ -1,4 +1,4 @@
-/* A daemon of one answer: what pwcctl must cope with, said by a socket of ours. */
+/* A fake daemon that gives one answer, right or wrong, to test how pwcctl copes with it. */
 #ifndef TESTS_TOOLS_FAKE_DAEMON_H
 #define TESTS_TOOLS_FAKE_DAEMON_H
 
@@ -7,15 +7,15 @@
 
 #define FAKE_ASKED_MAX 32
 
-/* The thread of this daemon serves one connection. The rest belongs to the test, before start and
- * after finish. */
+/* The daemon's thread serves one connection. Before start and after finish the fields belong to the
+ * test. */
 struct fake_daemon {
     char path[108];
     int listener;
     pthread_t thread;
-    const void *answer; /* whole frames, or what should have been some */
+    const void *answer; /* bytes of the answer: whole frames, or something else */
     size_t answer_size;
-    char asked[FAKE_ASKED_MAX]; /* Inspect.what, as it came */
+    char asked[FAKE_ASKED_MAX]; /* Inspect.what of the request */
 };
 
 int fake_daemon_start(struct fake_daemon *daemon, const char *path, const void *answer,

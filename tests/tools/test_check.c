@@ -11,7 +11,7 @@
 
 #define TWO "127.0.0.1:23101,127.0.0.1:23102"
 
-/* main sets this once; then it is only read. */
+/* Paths of pwcd and of the odd daemon, which main sets once. */
 static const char *pwcd_path, *odd_path;
 static char folder[] = "/tmp/test_check.XXXXXX";
 static char secret[64], open_secret[64], file[64], other_file[64], odd_copy[64];
@@ -72,7 +72,7 @@ static void test_what_a_start_would_find(void)
          {"cannot bind to 'nowhere'"}},
         {{"--provider", "no-such", "--socket", "/tmp/x"}, 1, {"no provider no-such"}},
         {{"--ledger-start", "5000", "--socket", "/tmp/x"}, 1, {"sizes do not fit"}},
-        /* all that is wrong, not only the first */
+        /* all errors are reported, not only the first */
         {{"--allow-users", "nobody-here", "--nodes", TWO, "--node", "0", "--socket", "/tmp/x"},
          1,
          {"need a secret", "user \"nobody-here\" is unknown"}},
@@ -90,13 +90,12 @@ static void test_what_a_start_would_find(void)
         CU_ASSERT(rows[i].status != 0 || command->err_text[0] == '\0');
         if (command->status != rows[i].status || rows[i].status == 0)
             fputs(command->err_text, stderr);
-        CU_ASSERT_EQUAL(access("/tmp/x", F_OK), -1); /* nothing is made */
+        CU_ASSERT_EQUAL(access("/tmp/x", F_OK), -1); /* no socket was made */
         command_free(command);
     }
 }
 
-/* A flag goes before the environment, which goes before the file; the file may be taken away again.
- */
+/* A flag has precedence over the environment, and the environment over the file. */
 static void test_what_holds(void)
 {
     static const char *const lines[] = {
@@ -129,15 +128,15 @@ static struct command *run_as_other(const char *const *arguments, const char *se
     return run_program("setpriv", words, setting);
 }
 
-/* The daemon of root reads the system's file, unless --config says otherwise; daemons of other
- * users do not. */
+/* A daemon that root runs reads the system's file, unless --config names another; daemons of other
+ * users do not read it. */
 static void test_which_file(void)
 {
     enum { AS_ROOT, AS_OTHER };
     const struct {
         const char *arguments[5];
         int who;
-        bool there; /* the system's file */
+        bool there; /* whether the system's file exists */
         bool read;
     } rows[] = {
         {{"--check-config"}, AS_ROOT, true, true},
@@ -167,8 +166,8 @@ static void test_which_file(void)
     }
 }
 
-/* The provider that is named is taken, or else the first one; the one taken comes first in the
- * list. */
+/* The named provider is selected, or otherwise the first one; the list begins with the selected
+ * one. */
 static void test_providers(void)
 {
     const char *const all[] = {"--config", "none", "--providers", NULL};
@@ -210,7 +209,7 @@ int main(int argc, char **argv)
     write_file(secret, "0123456789abcdef0123456789abcdef", 0600);
     write_file(open_secret, "0123456789abcdef0123456789abcdef", 0644);
     snprintf(other_file, sizeof(other_file), "%s/other", folder);
-    snprintf(odd_copy, sizeof(odd_copy), "%s/pwcd", folder); /* another user may not go to ours */
+    snprintf(odd_copy, sizeof(odd_copy), "%s/pwcd", folder); /* others may not reach ours */
     const char *const copy[] = {"-p", odd_path, odd_copy, NULL};
     command_free(run_program("cp", copy, NULL));
     failed = suite_run("check", tests);

@@ -1,5 +1,5 @@
-/* Instructions of handlers as text: a row for each form, in the words of llvm-objdump where that
- * knows them; and images whose sizes are wrong. */
+/* Instructions of handlers as text: a row for each form, written as llvm-objdump does where it
+ * knows the instruction; and images with wrong sizes. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void forms(void)
         {{0xff, 0xff, -1, -1}, "<unknown> 0xffffffffffffffff"},
         {{CODE_ALU | 0xe0, 0, 0, 0}, "<unknown> 0x00000000000000e4"},
         {{CODE_LD | CODE_ABS, 0, 0, 0}, "<unknown> 0x0000000000000020"},
-        {{CODE_LD_DW, 1, 0, 0}, "<unknown> 0x0000000000000118"}, /* its second half is missing */
+        {{CODE_LD_DW, 1, 0, 0}, "<unknown> 0x0000000000000118"}, /* the second half is missing */
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -93,7 +93,7 @@ static void numbers(void)
     }
 }
 
-/* Every opcode gives some text, whatever its fields are. */
+/* Every opcode has some text, whatever the other fields are. */
 static void any_opcode(void)
 {
     for (unsigned opcode = 0; opcode < 256; opcode++)

@@ -1,4 +1,4 @@
-/* The doctor's findings for machines that the test makes up: each check at its bounds. */
+/* The findings of pwcctl doctor for machines that the test makes up: each check at its bounds. */
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define GIB   (UINT64_C(1) << 30)
 #define FENCE (MEMBARRIER_CMD_GLOBAL_EXPEDITED | MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED)
 
-/* A daemon of two nodes over tcp, on a machine where all is well. */
+/* Facts of a healthy machine, with a daemon of two nodes over tcp. */
 static struct doctor_facts well(void)
 {
     return (struct doctor_facts){.daemon = {.socket = "/run/pwcd/pwcd.sock",
@@ -53,7 +53,7 @@ static struct doctor_finding judge(const char *name, const struct doctor_facts *
     return (struct doctor_finding){0};
 }
 
-/* A machine that differs in one thing from the one that is well. */
+/* Checks one finding for these facts: its level, and a part of its text. */
 static void expect(const char *name, const struct doctor_facts *facts, enum doctor_level level,
                    const char *says)
 {
@@ -61,7 +61,7 @@ static void expect(const char *name, const struct doctor_facts *facts, enum doct
 
     CU_ASSERT_EQUAL(f.level, level);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.found, says));
-    /* Every finding that needs a remedy has one. */
+    /* Every finding that needs a remedy names one. */
     CU_ASSERT_EQUAL(f.mend[0] != '\0', level == DOCTOR_WARN || level == DOCTOR_WRONG);
     if (f.level != level || !strstr(f.found, says))
         printf("\n%s: %d, not %d: %s\n", name, f.level, level, f.found);
@@ -77,8 +77,8 @@ static void all_well(void)
     CU_ASSERT_EQUAL(count, 22);
 }
 
-/* Without a daemon only its absence is wrong, and the doctor does not call well what only the
- * daemon could know. */
+/* Without a daemon only its absence is an error, and checks that need the daemon are reported as
+ * unknown, not as good. */
 static void no_daemon(void)
 {
     static const char *const unknown[] = {"progress", "peers",  "clients",    "operations",
@@ -96,8 +96,8 @@ static void no_daemon(void)
     }
 }
 
-/* One daemon serves two jobs called "j", of two users, and a third one: a context holds up the
- * operations of its own job alone. */
+/* A daemon serves two jobs named "j" of two users, and a third job. Only operations of a context's
+ * own job count as held up by it. */
 static void held(void)
 {
     struct doctor_answers a = {
@@ -114,7 +114,7 @@ static void held(void)
 
     CU_ASSERT_PTR_NOT_NULL_FATAL(a.clients);
     CU_ASSERT_PTR_NOT_NULL_FATAL(a.queues);
-    for (int i = 0; i < 6; i++) /* the oldest ones are of other jobs; the last has no client */
+    for (int i = 0; i < 6; i++) /* the oldest are other jobs'; the last has an unknown client */
         json_array_append_new(ops,
                               json_pack("{s:i, s:i, s:i, s:i, s:I}", "engine", i == 3, "client",
                                         i == 5   ? 9
@@ -124,14 +124,14 @@ static void held(void)
                                         (json_int_t)(i == 0 || i == 4 ? 2 : 3) * DOCTOR_LONG_NS));
     a.ops = json_pack("{s:o}", "ops", ops);
     doctor_take_held(&full, &a, 1);
-    CU_ASSERT_EQUAL(full.held, 0); /* the job of the operations is not known yet */
+    CU_ASSERT_EQUAL(full.held, 0); /* the operations' job is not known yet */
     doctor_note_job(&full, json_array_get(json_object_get(a.clients, "clients"), 0));
     doctor_take_held(&full, &a, 1);
     CU_ASSERT_EQUAL(full.held, 2);
     CU_ASSERT_EQUAL(full.held_ns, 2 * DOCTOR_LONG_NS);
     CU_ASSERT_EQUAL(full.held_of, 3);
     json_decref(a.queues);
-    a.queues = NULL; /* the context has gone */
+    a.queues = NULL; /* the context has ended */
     full.held_ns = 0;
     doctor_take_held(&full, &a, 1);
     CU_ASSERT_EQUAL(full.held_of, -1);
@@ -139,7 +139,7 @@ static void held(void)
     json_decref(a.ops);
 }
 
-/* Programs that make no progress: each reason is named, with ranks and times. */
+/* Programs that make no progress: the doctor names each reason, with ranks and times. */
 static void stalls(void)
 {
     struct doctor_facts facts = well();
@@ -162,7 +162,7 @@ static void stalls(void)
     s->events.held = 3;
     s->events.held_ns = UINT64_C(2500000000);
     expect("events", &facts, DOCTOR_WARN, "holds up 3 operations, the oldest of rank 0 for 2.5 s");
-    s->events.held_of = s->operation.origin = -1; /* these contexts have gone */
+    s->events.held_of = s->operation.origin = -1; /* these contexts have ended */
     expect("events", &facts, DOCTOR_WARN, "holds up 3 operations, the oldest for 2.5 s");
     expect("operations", &facts, DOCTOR_WARN, "a put to rank 5 on node 1, for 2.5 s");
     s->records =
@@ -190,7 +190,8 @@ static void stalls(void)
     expect("ranks", &facts, DOCTOR_WARN, "job j: rank 2 has ended, and 7 of its ranks live on");
 }
 
-/* A daemon's queues: of each rank from 0 on what it waits in, and what it has submitted. */
+/* The queues of a daemon: for each rank from 0 on the call that it waits in, and the number of
+ * submitted operations. */
 static json_t *queues_of(const char *const waits[4], int submitted)
 {
     json_t *rows = json_array();
@@ -202,13 +203,13 @@ static json_t *queues_of(const char *const waits[4], int submitted)
     return json_pack("{s:o}", "queues", rows);
 }
 
-/* A job stands still where a rank waits for events in both looks and no count of its contexts has
- * changed between them. */
+/* A job stands still if a rank waits for events in both looks, and no count of the job's contexts
+ * has changed between them. */
 static void still(void)
 {
     static const struct {
         const char *before[4], *now[4];
-        int submitted; /* between the looks */
+        int submitted; /* operations submitted between the looks */
         unsigned count;
         const char *events, *elsewhere;
     } rows[] = {
@@ -244,7 +245,7 @@ static void still(void)
         CU_ASSERT_EQUAL(found.count, rows[i].count);
         CU_ASSERT_STRING_EQUAL(found.events, rows[i].events);
         CU_ASSERT_STRING_EQUAL(found.elsewhere, rows[i].elsewhere);
-        CU_ASSERT_EQUAL(found.unseen, rows[i].count); /* one of the job's five ranks */
+        CU_ASSERT_EQUAL(found.unseen, rows[i].count); /* one of the job's five ranks is not seen */
         json_decref(a.queues);
         json_decref(a.clients);
         json_decref(later);
@@ -285,7 +286,7 @@ static void versions(void)
 {
     static const struct {
         const char *daemon, *pwcd, *ours;
-        unsigned rings; /* of the daemon */
+        unsigned rings; /* version of the daemon's rings */
         int status;
         enum doctor_level level;
         const char *says;
@@ -342,7 +343,7 @@ static void providers(void)
     struct doctor_facts facts = well();
 
     expect("provider", &facts, DOCTOR_OK, "tcp;ofi_rxm; also: net");
-    strcpy(facts.daemon.provider, "loop"); /* a node alone */
+    strcpy(facts.daemon.provider, "loop"); /* a single node */
     expect("provider", &facts, DOCTOR_OK, "tcp;ofi_rxm; also: net");
     facts.programs.provider_count = 0;
     strcpy(facts.programs.providers_why, "none at 10.0.0.9");

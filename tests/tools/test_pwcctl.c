@@ -1,4 +1,4 @@
-/* pwcctl: options, answers of all kinds, and no daemon. Argument: the path of pwcctl. */
+/* pwcctl: options, answers of all kinds, and a missing daemon. Argument: the path of pwcctl. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +14,9 @@
 #include "tests/tools/fake_daemon.h"
 #include "proto/job_socket.h"
 
-#define END_S 30 /* a server of a test ends then, where pwcctl does not connect */
+#define END_S 30 /* a test's server ends by itself after this time */
 
-/* main sets this once; then it is only read. */
+/* The path of pwcctl, which main sets once. */
 static const char *pwcctl_path;
 static char folder[] = "/tmp/test_pwcctl.XXXXXX";
 static char socket_path[64];
@@ -29,7 +29,7 @@ static struct command *run(const char *what, const char *option)
     return command;
 }
 
-/* Runs pwcctl against one answer. */
+/* Runs pwcctl against a fake daemon with this answer. */
 static struct command *ask(const char *what, const char *option, const void *answer, size_t size)
 {
     struct fake_daemon daemon;
@@ -73,7 +73,7 @@ static void test_no_daemon(void)
     command_free(command);
 }
 
-/* A dead daemon has left this socket. */
+/* The socket was left by a daemon that has died. */
 static void test_stale_socket(void)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -88,7 +88,7 @@ static void test_stale_socket(void)
     unlink(socket_path);
 }
 
-/* This daemon hangs up as soon as pwcctl connects. */
+/* Starts a process of another user that listens, and hangs up as soon as pwcctl connects. */
 static pid_t serve_as_another(const char *socket_name)
 {
     int ready[2];
@@ -110,8 +110,8 @@ static pid_t serve_as_another(const char *socket_name)
     return pid;
 }
 
-/* Anybody may take an abstract name, so its server must be our own user, root, or the user in the
- * name. */
+/* Any process may take an abstract name, so pwcctl accepts only a server of our own user, of root,
+ * or of the user in the name. */
 static void test_foreign_daemon(void)
 {
     static const struct {
@@ -142,8 +142,8 @@ static void test_foreign_daemon(void)
     }
 }
 
-/* The daemon ends between the connection and its first answer: there is no trace, and pwcctl says
- * so at once. */
+/* The daemon ends between the connection and its first answer: pwcctl reports at once that there is
+ * no trace. */
 static void test_trace_of_an_end(void)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -225,7 +225,7 @@ static void test_table(void)
     void *answer = fake_inspected(clients, &size);
     struct command *command = ask("clients", NULL, answer, size);
     CU_ASSERT_EQUAL(command->status, 0);
-    /* every line has its columns where the others have theirs */
+    /* the columns of all lines are aligned */
     char *first = strtok(command->out_text, "\n"), *second = strtok(NULL, "\n"),
          *third = strtok(NULL, "\n"), *users = strtok(NULL, "\n"), *user = strtok(NULL, "\n");
     CU_ASSERT_PTR_NOT_NULL_FATAL(third);
@@ -235,7 +235,7 @@ static void test_table(void)
     CU_ASSERT_EQUAL(strcmp(third + (quarantine - first), "submit record: size 3"), 0);
     CU_ASSERT_EQUAL(strstr(third, "a-longer-job") - third, strstr(first, "job") - first);
     CU_ASSERT_PTR_NOT_NULL_FATAL(user);
-    CU_ASSERT_EQUAL(strlen(user), strlen(users)); /* the last column is a number */
+    CU_ASSERT_EQUAL(strlen(user), strlen(users)); /* right-aligned, as it is a number */
     CU_ASSERT_EQUAL(user[strlen(user) - 1], '3');
     command_free(command);
     free(answer);
@@ -253,7 +253,8 @@ static void test_json_as_it_came(void)
     free(answer);
 }
 
-/* Two daemons in one table and as two documents; one that does not answer leaves the other's. */
+/* Two daemons in one table, and as two documents; where one does not answer, the other's rows are
+ * still shown. */
 static void test_several_sockets(void)
 {
     static const char node[] = "{\"what\":\"jobs\",\"node\":%d,\"jobs\":[{\"job\":\"a\",\"uid\":7,"
@@ -262,7 +263,7 @@ static void test_several_sockets(void)
         const char *option;
         bool second_there;
         int status;
-        const char *lines[2]; /* of the output */
+        const char *lines[2]; /* lines that the output must have */
     } rows[] = {
         {NULL, true, 0, {" 3  a       7     2     5", " 4  a       7     2     6"}},
         {"--json", true, 0, {"{\"what\":\"jobs\",\"node\":3,", "\n{\"what\":\"jobs\",\"node\":4,"}},
@@ -328,7 +329,7 @@ static struct counters_file good_counters(void)
     return file;
 }
 
-/* Runs pwcctl against a file of `size` bytes. */
+/* Runs pwcctl on a counters file of `size` bytes. */
 static struct command *count(const struct counters_file *file, size_t size, const char *option)
 {
     char path[80];
@@ -364,7 +365,7 @@ static void test_counters(void)
 static void test_counters_that_make_no_sense(void)
 {
     static const struct {
-        size_t offset; /* of a 32-bit word of the header */
+        size_t offset; /* offset of a 32-bit word in the header */
         uint32_t value;
         size_t size;
         const char *said;

@@ -1,5 +1,5 @@
-/* The parts that pwcperf relies on: the command line, rows, patterns, samples, the stress's plan
- * and ids. */
+/* Parts of pwcperf: the command line, rows, patterns, samples, and the plan and ids of the stress
+ * test. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -16,14 +16,14 @@
 
 #define WORDS_MAX 8
 
-/* Parses words (NULL-terminated) and hides what is printed. */
+/* Parses words (NULL-terminated), and hides the output. */
 static int parse(struct options *out, const char *const *words)
 {
     char *argv[WORDS_MAX + 2] = {"pwcperf"};
     int argc = 1, shown = dup(STDERR_FILENO);
     for (; words[argc - 1] != NULL; argc++)
         argv[argc] = (char *)(uintptr_t)words[argc - 1];
-    optind = 0; /* getopt restarts */
+    optind = 0; /* makes getopt start again */
     FILE *silent = freopen("/dev/null", "w", stderr);
     int rc = options_parse(out, argc, argv);
     if (silent != NULL)
@@ -157,7 +157,7 @@ static void test_default_sizes(void)
     }
 }
 
-/* Checks how much is in flight where --window is left out, and the line above a table. */
+/* Checks the window where --window is left out, and the line above a table. */
 static void test_windows(void)
 {
     static const struct {
@@ -194,7 +194,7 @@ static void test_windows(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(line, ", 1 node, shared memory, not bound"));
 }
 
-/* Each key stands once, in an object on a line of its own. */
+/* Each row is an object on a line of its own, with each key once. */
 static void test_rows_as_json(void)
 {
     static const struct {
@@ -247,7 +247,7 @@ static void test_rows_as_json(void)
     }
 }
 
-/* A table has a dash for what its test does not measure. */
+/* A table has a dash in columns that its test does not measure. */
 static void test_row_of_a_table(void)
 {
     static const char *const words[WORDS_MAX] = {"fetch_rate"};
@@ -283,7 +283,7 @@ static void test_pattern_identifies_every_byte(void)
     }
 }
 
-/* A piece from the middle of a stream is what the whole stream has there. */
+/* A piece of the pattern, made from the middle, is the same as that part of the whole. */
 static void test_pattern_by_position(void)
 {
     unsigned char whole[256], piece[64];
@@ -318,8 +318,8 @@ static void test_samples(void)
     samples_close(&samples);
 }
 
-/* More samples come than there is room for: they are thinned out, but still spread over the whole
- * run. */
+/* With more samples than there is room for, some are dropped, and the rest is still spread over the
+ * whole run. */
 static void test_samples_beyond_room(void)
 {
     struct samples samples;
@@ -338,7 +338,8 @@ static void test_samples_beyond_room(void)
 
 static const struct stress_shape shape = {.seed = 3, .ranks = 8, .ops = 20000};
 
-/* All ranks derive the same plan, and the plan holds everything that the stress promises. */
+/* All ranks derive the same plan, and the plan has every kind of operation that the stress test
+ * promises. */
 static void test_plan_covers(void)
 {
     uint64_t targets[8] = {0}, gets = 0, empty = 0, large = 0, by_bytes = 0, flags = 0;
@@ -351,7 +352,7 @@ static void test_plan_covers(void)
         CU_ASSERT_EQUAL(memcmp(&op, &again, sizeof(op)), 0);
         CU_ASSERT(op.target < shape.ranks && op.size <= STRESS_SIZE_MAX);
         CU_ASSERT(op.lid_size <= PWC_CID_MAX && op.rid_size <= PWC_CID_MAX);
-        /* nothing is without any event that says its end */
+        /* each operation has an event that shows its end */
         CU_ASSERT_NOT_EQUAL(op.flags & (PWC_NO_LCE | PWC_NO_RCE), PWC_NO_LCE | PWC_NO_RCE);
         CU_ASSERT(!(op.get && (op.flags & PWC_NO_LCE)));
         targets[op.target]++;
@@ -396,7 +397,7 @@ static void test_ids(void)
             CU_ASSERT_EQUAL(out.kind, ids[i].kind);
             CU_ASSERT_EQUAL(out.number, ids[i].number);
             CU_ASSERT_EQUAL(out.offset, ids[i].offset);
-            /* from somebody else */
+            /* from another origin */
             out.origin = ids[i].origin + 1;
             CU_ASSERT_EQUAL(stress_id_decode(&shape, &event, &out), -EBADMSG);
             /* one bit wrong */

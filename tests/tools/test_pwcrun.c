@@ -1,6 +1,6 @@
 /*
- * pwcrun with a stand-in for the daemon: statuses, signals, output, and that nothing is left
- * behind. Arguments: the path of pwcrun, the path of the stand-in.
+ * pwcrun with a stand-in for the daemon: exit statuses, signals, output, and that no process or
+ * file is left. Arguments: the path of pwcrun, the path of the stand-in.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 #define WORDS_MAX 24
 
-/* main sets these once; then they are only read. */
+/* Paths of pwcrun and of the stand-in, which main sets once. */
 static const char *pwcrun_path, *daemon_path;
 static char runtime_dir[] = "/tmp/test_pwcrun.XXXXXX";
 
@@ -34,7 +34,8 @@ static struct command *start(const char *const *words, const char *setting)
     return command_start(argv, setting);
 }
 
-/* Runs pwcrun to its end; a status that differs is shown with the output. */
+/* Runs pwcrun to its end, and checks the status and a text in the output. A wrong status is printed
+ * with the output. */
 static void expect(const char *const *words, const char *setting, int status, const char *said)
 {
     struct command *command = start(words, setting);
@@ -91,7 +92,7 @@ static void test_status(void)
         {"exit 255", 255, "ended with status 255"},
         {"test $PWC_RANK != 0 || kill -SEGV $$", 128 + SIGSEGV, "ended by signal 11"},
         {"test $PWC_RANK != 0 || kill -KILL $$; sleep 100", 128 + SIGKILL, "signal 9"},
-        /* pwcrun ends the other ranks; a failure to end them politely changes nothing. */
+        /* pwcrun ends the other ranks; the status is the same where SIGTERM does not end them. */
         {"test $PWC_RANK != 2 || exit 9; trap '' TERM; while :; do sleep 1; done", 9, "rank 2"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -101,8 +102,8 @@ static void test_status(void)
     }
 }
 
-/* Each line of pwcrun's is one write: lines of ranks, which have the same stderr, do not come in
- * between. The pipe keeps writes apart. */
+/* pwcrun writes each of its lines by one call, so that lines of ranks, which have the same stderr,
+ * are not mixed in. The packet pipe keeps calls apart. */
 static void test_lines_are_whole(void)
 {
     char *argv[] = {(char *)pwcrun_path,
@@ -161,7 +162,7 @@ static void test_daemon_fails(void)
     command_free(command);
 }
 
-/* The caller has closed what it does not need; pwcrun's children have all three streams. */
+/* The caller has closed some standard streams; pwcrun's children have all three nevertheless. */
 static void test_closed_streams(void)
 {
     static const char *const closed[] = {"<&-", ">&-", "2>&-", "<&- >&- 2>&-"};
@@ -183,7 +184,7 @@ static void test_closed_streams(void)
         struct command *command = command_start(argv, NULL);
         CU_ASSERT_EQUAL(command_finish(command), 0);
         command_free(command);
-        command = command_start(argv, "FAKE_PWCD=fail"); /* no daemon is taken for ready */
+        command = command_start(argv, "FAKE_PWCD=fail"); /* this daemon fails: it is not ready */
         CU_ASSERT_EQUAL(command_finish(command), 125);
         command_free(command);
     }
@@ -197,7 +198,7 @@ static void test_environment_and_labels(void)
             "echo $PWC_RANK of $PWC_SIZE on $PWC_NODE of $PWC_NODES; test -e $PWC_SOCKET", NULL},
         "PWC_RANK=99");
     CU_ASSERT_EQUAL(command_finish(command), 0);
-    /* in blocks: the first node takes the odd one */
+    /* in blocks: the first node has one rank more */
     static const char *const lines[] = {"[0] 0 of 5 on 0 of 2\n", "[1] 1 of 5 on 0 of 2\n",
                                         "[2] 2 of 5 on 0 of 2\n", "[3] 3 of 5 on 1 of 2\n",
                                         "[4] 4 of 5 on 1 of 2\n"};
@@ -206,7 +207,7 @@ static void test_environment_and_labels(void)
     command_free(command);
 }
 
-/* Prints what a run's ranks print, each the same line. */
+/* Checks that each of a run's ranks prints this line. */
 static void expect_lines(const char *const *words, const char *line, unsigned count)
 {
     struct command *command = start(words, NULL);
@@ -220,7 +221,7 @@ static void expect_lines(const char *const *words, const char *line, unsigned co
     command_free(command);
 }
 
-/* How many ranks there are without -n: one a node, but pwcperf needs pairs. */
+/* The number of ranks without -n: one for each node, except for pwcperf, which needs pairs. */
 static void test_ranks(void)
 {
     char program[64];
@@ -240,7 +241,7 @@ static void test_ranks(void)
     unlink(program);
 }
 
-/* The processors of two nodes are halves of ours, and apart, where there are two or more. */
+/* With --bind each of two nodes gets its own half of our processors, if there are two or more. */
 static void test_bind(void)
 {
     static const char script[] = "echo n$PWC_NODE=$(taskset -cp $$ | sed 's/.*: //')=";
@@ -274,8 +275,8 @@ static void test_bind(void)
         "has 1\n", 2);
 }
 
-/* The ranks of another launcher: each finds its number as that launcher says it, and its node in
- * blocks; a launcher's variables do not reach the other's ranks. */
+/* Ranks of another launcher (--hold, --place): each gets its number from that launcher's variables,
+ * and its node in blocks. Variables of one launcher do not reach ranks of the other. */
 static void test_hold_and_place(void)
 {
     static const char script[] =
@@ -313,7 +314,7 @@ static void test_hold_and_place(void)
            "launcher 0 ended with status 6");
 }
 
-/* Without a program the daemons serve until a signal comes, and that is a good end. */
+/* Without a program the daemons serve until a signal comes; then the status is 0. */
 static void test_hold_alone(void)
 {
     struct command *command = start((const char *[]){"--nodes", "2", "--hold", NULL}, NULL);
@@ -329,7 +330,7 @@ static void test_hold_alone(void)
     command_free(command);
 }
 
-/* Environments by which a rank cannot be placed. */
+/* Environments from which a rank's place cannot be derived. */
 static void test_place_refuses(void)
 {
     static const struct {
@@ -383,7 +384,7 @@ static void test_signal_ends_ranks(void)
     CU_ASSERT_EQUAL(command_finish(command), 128 + SIGTERM);
     command_free(command);
 
-    /* a second signal ends even ranks that ignore the first */
+    /* a second signal ends even ranks that ignore the first one */
     command = start(
         (const char *[]){"--", "sh", "-c",
                          "trap 'echo no' INT; echo up; while :; do sleep 100 & wait; done", NULL},
@@ -430,9 +431,9 @@ static bool ends(pid_t pid)
 }
 
 /*
- * A run whose rank starts a process of its own and leaves a file of a shared-memory fabric:
- * whatever ends the run, all is gone. The rank holds our stdout, so the end of the stream says
- * that the rank, its child and the reaper have ended.
+ * A rank starts a process of its own, and leaves a file of a shared-memory fabric: however the run
+ * ends, both are removed. Rank, child and reaper have our stdout, so the end of that stream shows
+ * that all of them have ended.
  */
 static void check_nothing_left(const char *const *options, int ending, int status)
 {

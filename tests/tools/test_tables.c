@@ -1,4 +1,5 @@
-/* The tables of pwcctl: all views and those of top fit, and name each column once. */
+/* The tables of pwcctl: all views, and the tables of top, fit on the screen, and name each column
+ * once. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@ static const char long_text[] =
 /* ---- documents --------------------------------------------------------------------------------
  */
 
-/* A value as wide as the field can have it, or as narrow. Numbers that name a row have 32 bits. */
+/* The widest or the narrowest value of a field. Numbers that name a row have 32 bits. */
 static json_t *value_of(const struct field *f, bool wide)
 {
     const char *word = "";
@@ -54,7 +55,7 @@ static char *document_of(const struct view *view, int node, bool wide)
     return text;
 }
 
-/* Prints the view of this many daemons; the text is to be freed. */
+/* Prints the view of this many daemons. The caller frees the text. */
 static char *print(const struct view *view, size_t count, bool wide)
 {
     struct view_answer answers[NODES];
@@ -122,7 +123,7 @@ static void titles_are_unique(void)
     }
 }
 
-/* The columns that name a row stand in front of the others. */
+/* Columns that name a row come before all others. */
 static void names_come_first(void)
 {
     for (const struct view *view = views; view->name != NULL; view++)
@@ -141,7 +142,8 @@ static void add_row(struct table *table, const char *const *cells)
         snprintf(table_cell(table), TABLE_CELL_MAX, "%s", cells[i]);
 }
 
-/* Parts repeat the name; a long text goes on below; a word that is too long is cut. */
+/* A table that is split into parts repeats the names of rows; a long text continues below; too long
+ * a word is cut. */
 static void parts(void)
 {
     static const char *const rows[2][4] = {
@@ -179,7 +181,7 @@ static void parts(void)
     free(queues);
 }
 
-/* Two daemons: a row of each, with its node; members side by side. */
+/* Two daemons: a row for each, with its node; members of an object are side by side. */
 static void daemons(void)
 {
     char *text = print(view_find("nodes"), 2, false), *line = strtok(text, "\n");
@@ -192,7 +194,7 @@ static void daemons(void)
     free(text);
 }
 
-/* An answer that is none of the view does not hide those of other daemons. */
+/* A wrong answer of one daemon does not hide the answers of others. */
 static void nonsense(void)
 {
     static const char *const answers_of_others[] = {"", "[]", "{}", "{\"what\":\"nodes\"}"};
@@ -218,7 +220,7 @@ static void nonsense(void)
     }
 }
 
-/* The size of an open job is a word, that of another one a number. */
+/* The size of an open job is shown as a word, of other jobs as a number. */
 static void sizes_of_jobs(void)
 {
     const struct {

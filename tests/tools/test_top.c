@@ -1,4 +1,5 @@
-/* The screen of pwcctl top, without a terminal: rates, restarts, order, what fits; and keys. */
+/* The screen of pwcctl top, without a terminal: rates, restarts, the order of rows, screens of all
+ * sizes, and keys. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,13 +7,13 @@
 #include "tools/pwcctl/top/layout.h"
 #include "tests/suite.h"
 
-/* Builds a daemon's answer from a few numbers. */
+/* A few numbers, from which a daemon's answers are built. */
 struct state {
     int pid;
     double uptime;
-    json_int_t puts[2]; /* of two contexts */
+    json_int_t puts[2]; /* puts of two contexts */
     json_int_t records;
-    int clients; /* how many clients these are, from the first on */
+    int clients; /* number of clients, from the first one on */
     const char *job;
 };
 
@@ -72,7 +73,7 @@ static const struct top_cell *cell(const struct top_model *model, enum top_table
     return &none;
 }
 
-/* The cell of a column by its title, which no other column has. */
+/* Finds a cell by its column's title. */
 static const struct top_cell *titled(const struct top_model *model, enum top_table table,
                                      size_t row, const char *title)
 {
@@ -98,13 +99,13 @@ static void rates(void)
     } rows[] = {
         {{7, 12, {300, 200}, 50, 2, "job-a"}, 2, {true, true}, {100, 0}},
         {{7, 10.5, {350, 201}, 50, 2, "job-a"}, 0.5, {true, true}, {500, 2}},
-        /* another context took the number: its counters are less */
+        /* a new context has the number: its counters are lower */
         {{7, 11, {99, 200}, 50, 2, "job-a"}, 1, {false, true}, {0, 0}},
-        /* one is gone */
+        /* one context has ended */
         {{7, 11, {101, 0}, 50, 1, "job-a"}, 1, {true, false}, {1, 0}},
         /* no time has passed */
         {{7, 10, {101, 200}, 50, 2, "job-a"}, 0, {false, false}, {0, 0}},
-        /* started again: as another process, or so early that it must have been */
+        /* restarted: another pid, or an uptime so short that it must be another process */
         {{8, 1, {300, 400}, 50, 2, "job-a"}, 1, {false, false}, {0, 0}},
         {{7, 1, {300, 400}, 50, 2, "job-a"}, 1, {false, false}, {0, 0}},
     };
@@ -131,8 +132,8 @@ static void joined(void)
     struct state now = {7, 12, {300, 200}, 90, 2, "a\nb\xff"};
     struct top_model model = {0};
 
-    /* JSON cannot hold such bytes, so a daemon would never send them. Other bytes that are not
-     * printable may come. */
+    /* A daemon never sends a name with such bytes, because JSON cannot hold them; other unprintable
+     * bytes may come. */
     now.job = "a\nb";
     CU_ASSERT_EQUAL(take(&model, &first, 0), 0);
     CU_ASSERT_EQUAL(take(&model, &now, 2), 0);
@@ -143,7 +144,7 @@ static void joined(void)
     CU_ASSERT_EQUAL(cell(&model, TOP_QUEUES, 0, "submit_used")->value, 0.25);
     CU_ASSERT_EQUAL(cell(&model, TOP_QUEUES, 0, "submit_used")->high, 0.5);
     CU_ASSERT_FALSE(cell(&model, TOP_QUEUES, 0, "local_used")->known);
-    /* Node 0 is itself; 1 has ledgers; 2 has none, and a reason. */
+    /* Node 0 is the daemon itself; node 1 has ledgers; node 2 has none, but a reason. */
     CU_ASSERT_EQUAL(model.tables[TOP_PEERS].count, 2);
     CU_ASSERT_EQUAL(cell(&model, TOP_PEERS, 0, "records_out")->value, 20);
     CU_ASSERT_EQUAL(cell(&model, TOP_PEERS, 0, "tx_used")->value, 0.75);
@@ -157,21 +158,21 @@ static void joined(void)
     top_model_free(&model);
 }
 
-/* The waits of two contexts of one client, as shares of the time between two looks. */
+/* How long two contexts of a client wait, as shares of the time between two looks. */
 static void shares(void)
 {
     static const struct {
         const char *waits[2];
-        json_int_t waited_ms[2], asleep_ms[2]; /* in the 2 s */
-        const char *shown;                     /* of the client */
-        double asleep, inside, computes;       /* of the client, percent */
-        double first;                          /* computes, of the first context */
+        json_int_t waited_ms[2], asleep_ms[2]; /* in the 2 s between the looks */
+        const char *shown;                     /* call that is shown for the client */
+        double asleep, inside, computes;       /* shares of the client, in percent */
+        double first;                          /* share `computes` of the first context */
     } rows[] = {
         {{"-", "-"}, {0, 0}, {0, 0}, "-", 0, 0, 100, 100},
         {{"event", "event"}, {2000, 2000}, {2000, 2000}, "event", 100, 0, 0, 0},
         {{"flush", "-"}, {1000, 0}, {500, 0}, "several", 12.5, 12.5, 75, 50},
         {{"barrier", "barrier"}, {2000, 2000}, {1900, 1500}, "barrier", 85, 15, 0, 0},
-        /* a nap that began before the first look may be counted whole */
+        /* a sleep that began before the first look may be counted whole */
         {{"event", "event"}, {2100, 2100}, {2100, 2100}, "event", 100, 0, 0, 0},
     };
 
@@ -207,13 +208,13 @@ static void shares(void)
     }
 }
 
-/* The part of each client and user in all bytes, and the age of their oldest operation. */
+/* Each client's and user's share of all bytes, and the age of their oldest operation. */
 static void parts(void)
 {
     static const struct {
-        json_int_t puts[2]; /* at the second look */
+        json_int_t puts[2]; /* puts at the second look */
         bool known;
-        double part[2]; /* percent */
+        double part[2]; /* share in percent */
     } rows[] = {
         {{200, 500}, true, {25, 75}},
         {{100, 500}, true, {0, 100}},
@@ -257,14 +258,14 @@ static void fill(struct top_look *look, int used, int delivered)
     json_object_set_new(row, "delivered", json_integer(delivered));
 }
 
-/* A context that takes nothing is named after two looks that lie far enough apart, with the time
- * since the first of them; one that takes something is not, and starts over. */
+/* A context that takes no events is named after two looks that are far enough apart, with the time
+ * since the first one. A context that takes an event is not named, and its time starts again. */
 static void quiet(void)
 {
     static const struct {
         double at;
         int used, delivered;
-        const char *said; /* NULL: nothing */
+        const char *said; /* text that is shown; NULL: none */
     } rows[] = {
         {0, 100, 7, NULL},
         {0.2, 100, 7, NULL},
@@ -301,7 +302,7 @@ static void notes(void)
     top_model_miss(&model, "Connection refused", 103);
     CU_ASSERT_STRING_EQUAL(model.note,
                            "no answer: Connection refused; what stands here is 3 s old");
-    CU_ASSERT_EQUAL(model.tables[TOP_CLIENTS].count, 2); /* the old table stays on the screen */
+    CU_ASSERT_EQUAL(model.tables[TOP_CLIENTS].count, 2); /* the old table stays */
     again.uptime = 14;
     CU_ASSERT_EQUAL(take(&model, &again, 104), 0);
     CU_ASSERT_STRING_EQUAL(model.note, "");
@@ -309,13 +310,13 @@ static void notes(void)
     CU_ASSERT_EQUAL(take(&model, &again, 105), 0);
     CU_ASSERT_STRING_EQUAL(model.note, "the daemon was started anew: process 8, was 7");
     CU_ASSERT_EQUAL(take(&model, &again, 106), 0);
-    CU_ASSERT_NOT_EQUAL(model.note[0], '\0'); /* long enough to be read */
+    CU_ASSERT_NOT_EQUAL(model.note[0], '\0'); /* still shown, to be read */
     CU_ASSERT_EQUAL(take(&model, &again, 116), 0);
     CU_ASSERT_STRING_EQUAL(model.note, "");
     top_model_free(&model);
 }
 
-/* An answer that makes no sense changes nothing. */
+/* A senseless answer changes nothing. */
 static void nonsense(void)
 {
     static const char *const wrong[] = {"null", "[]", "{\"queues\":3}", "{\"queues\":{}}"};
@@ -331,7 +332,7 @@ static void nonsense(void)
         CU_ASSERT_EQUAL(model.tables[TOP_QUEUES].count, 2);
         top_look_free(&look);
     }
-    /* Rows that are not objects count as rows without any field. */
+    /* Rows that are not objects count as rows without fields. */
     struct top_look look = look_of(&first);
     json_array_append_new(json_object_get(look.queues, "queues"), json_integer(3));
     json_array_append_new(json_object_get(look.ledgers, "ledgers"), json_null());
@@ -340,14 +341,14 @@ static void nonsense(void)
     top_model_free(&model);
 }
 
-/* A job in which nothing happens while its ranks wait for events is named after ten seconds; one in
- * which something happens starts over. */
+/* A job whose ranks wait for events while no count changes is named after ten seconds. When a count
+ * changes, its time starts again. */
 static void still(void)
 {
     static const struct {
         double at;
         int submitted;
-        const char *said; /* NULL: nothing */
+        const char *said; /* text that is shown; NULL: none */
     } rows[] = {
         {0, 7, NULL},  {5, 7, NULL},  {10, 7, "nothing has been submitted for 10.0 s"},
         {11, 8, NULL}, {20, 8, NULL}, {21, 8, "nothing has been submitted for 10.0 s"},
@@ -374,7 +375,7 @@ static void still(void)
 
 /* ---- the view -------------------------------------------------------------------------------- */
 
-/* Draws a screen of this size: it has as many lines, and none is longer. */
+/* Draws a screen of this size, and checks that it has so many lines, none too long. */
 static void screen_of(struct top_screen *screen, const struct top_model *model,
                       struct top_view *view, int width, int height)
 {
@@ -398,8 +399,8 @@ static bool shows(const struct top_screen *screen, const char *text)
     return false;
 }
 
-/* Operations, links and barriers: what the doctor says stands above the tables, whole where there
- * is room. */
+/* The doctor's findings about operations, links and barriers are shown above the tables, in full
+ * where there is room. */
 static void hints(void)
 {
     static const char *const said[] = {
@@ -438,7 +439,7 @@ static void hints(void)
     top_model_free(&model);
 }
 
-/* Two daemons: rows with their nodes, sums, and looks that one of them has missed. */
+/* Two daemons: rows with their nodes, sums, and looks that one daemon has missed. */
 static void daemons(void)
 {
     const struct state now = {7, 12, {300, 200}, 50, 2, "job-a"};
@@ -492,7 +493,7 @@ static void sizes(void)
 {
     static const struct {
         int width, height;
-        const char *there, *gone; /* a column, or NULL */
+        const char *there, *gone; /* a column that is shown, and one that is not; or NULL */
     } rows[] = {
         {80, 24, "BYTES/S", "QUARANTINE"},
         {60, 15, "OPS/S", "MEMORY"},
@@ -556,12 +557,12 @@ static void lines(void)
     }
     view.table = TOP_QUEUES;
     screen_of(&screen, &model, &view, 80, 24);
-    CU_ASSERT_TRUE(shows(&screen, "##--....")); /* a quarter used, a half at its fullest */
+    CU_ASSERT_TRUE(shows(&screen, "##--....")); /* a quarter is used, a half was at most */
     top_screen_free(&screen);
     top_model_free(&model);
 }
 
-/* Each key, and the table, column, order and first row that follow from it. */
+/* Each key, and the table, column, order and first row after it. */
 static void keys(void)
 {
     static const struct {
@@ -569,7 +570,7 @@ static void keys(void)
         enum top_table table;
         const char *sorted;
         bool ascending;
-        json_int_t first; /* rank, node or user */
+        json_int_t first; /* rank, node or user in the first row */
     } rows[] = {
         {0, TOP_CLIENTS, "OPS/S", false, 1},
         {'r', TOP_CLIENTS, "OPS/S", true, 0},
@@ -582,7 +583,7 @@ static void keys(void)
         {'r', TOP_PEERS, "NODE", false, 2},
         {'>', TOP_PEERS, "STATE", false, 1},
         {'r', TOP_PEERS, "STATE", true, 2},
-        {'>', TOP_PEERS, "OUT/S", true, 1}, /* unknown values stand below */
+        {'>', TOP_PEERS, "OUT/S", true, 1}, /* unknown values come last */
         {'r', TOP_PEERS, "OUT/S", false, 1},
         {'\t', TOP_USERS, "BYTES/S", false, 7},
         {'r', TOP_USERS, "BYTES/S", true, 0},
@@ -642,7 +643,7 @@ static void scrolling(void)
         CU_ASSERT_TRUE(top_view_key(&view, &model, rows[i].key));
         CU_ASSERT_EQUAL(view.scroll[TOP_CLIENTS], rows[i].scroll);
     }
-    /* Rows that go away leave no gap on the screen. */
+    /* Rows that vanish leave no gap on the screen. */
     view.scroll[TOP_CLIENTS] = 100;
     screen_of(&screen, &model, &view, 80, 24);
     CU_ASSERT_TRUE(shows(&screen, "job-a"));
@@ -651,7 +652,7 @@ static void scrolling(void)
     CU_ASSERT_TRUE(top_view_key(&view, &empty, '>'));
     CU_ASSERT_TRUE(top_view_key(&view, &model, 'h'));
     CU_ASSERT_TRUE(view.help);
-    CU_ASSERT_TRUE(top_view_key(&view, &model, '2')); /* any key ends help, and no more */
+    CU_ASSERT_TRUE(top_view_key(&view, &model, '2')); /* any key ends help, and does no more */
     CU_ASSERT_FALSE(view.help);
     CU_ASSERT_EQUAL(view.table, TOP_CLIENTS);
     top_screen_free(&screen);

@@ -16,7 +16,7 @@
 struct exporter_options {
     const char *socket; /* the daemon's */
     const char *listen; /* PORT or HOST:PORT */
-    bool clients;       /* rows of single clients, too */
+    bool clients;       /* metrics of single clients, too */
 };
 
 /* The address to listen on. */

@@ -6,7 +6,7 @@
  *     pwcd_peer_records_total{peer="1",direction="out"} 17
  *     # EOF
  *
- * The older one names a counter's family with its _total, knows no units, and has no end.
+ * The older format names a counter's family with its _total, and has neither units nor "# EOF".
  *
  * Thread: any; a writer is its owner's.
  */

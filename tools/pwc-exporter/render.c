@@ -45,7 +45,7 @@ static const struct openmetrics_family latency = {
     "pwcd_operation_latency_seconds", OPENMETRICS_HISTOGRAM, "seconds",
     "How long operations took, by step: pwcctl latency shows which, and of each peer."};
 
-/* The rows of a document, and whether each row has samples or all have one. */
+/* The rows of a document, and whether each row has samples of its own or all rows share one. */
 struct source {
     const struct field *fields;
     json_t *rows;
@@ -155,7 +155,7 @@ static bool came_before(const struct source *s, const struct field *f)
     return false;
 }
 
-/* All samples of a family stand together. */
+/* Writes the metrics family by family, because all samples of a family must stand together. */
 static void write_families(const struct openmetrics *to, struct source s)
 {
     for (const struct field *f = s.fields; f->key; f++) {

@@ -1,8 +1,9 @@
 /*
  * Owns the listener and its connections: each is answered once and closed.
  *
- * Anybody may connect: there are VISITORS_MAX connections, each is closed when VISITORS_MAX others
- * have arrived after it or after SILENCE_S of silence, and a head has a bound.
+ * Anybody may connect, so there are bounds. A connection is closed when VISITORS_MAX others have
+ * arrived after it, or after SILENCE_S seconds of silence. The head of a request has at most
+ * HEAD_MAX bytes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -44,7 +45,7 @@ static void noticed(void *context, struct MHD_Connection *connection, void **sta
             s->visitors[i] = s->visitors[i] == fd ? -1 : s->visitors[i];
         return;
     }
-    if (s->visitors[s->next] >= 0) /* libmicrohttpd sees its end, and closes it */
+    if (s->visitors[s->next] >= 0) /* libmicrohttpd notices, and closes this connection */
         (void)shutdown(s->visitors[s->next], SHUT_RDWR);
     s->visitors[s->next] = fd;
     s->next = (s->next + 1) % VISITORS_MAX;

@@ -1,4 +1,4 @@
-/* The counters file beside the daemon's socket (proto/counters_abi.h), as a document. */
+/* The counters file beside the daemon's socket (proto/counters_abi.h), as a JSON document. */
 #ifndef PWCCTL_COUNTERS_H
 #define PWCCTL_COUNTERS_H
 

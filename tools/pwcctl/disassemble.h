@@ -1,6 +1,6 @@
 /*
- * Programs of handlers as text: an instruction a line, numbered as llvm-objdump numbers them, in
- * the syntax that it and RFC 9669's readers use, under the names of functions.
+ * Programs of handlers as text: one instruction in a line, with the numbers and in the syntax that
+ * llvm-objdump has for these instructions (RFC 9669), under the names of functions.
  *
  *     payload:                                          (payload handler)
  *          12: r1 = *(u64 *)(r6 + 40)

@@ -3,8 +3,8 @@
  *
  *     doctor_machine.c, doctor_daemon.c    look, and write facts down
  *     doctor_stalls.c                      asks why programs make no progress
- *     doctor_take.c, doctor_held.c         take that from the answers; for top, too
- *     doctor_still.c                       takes jobs that stand still from two looks
+ *     doctor_take.c, doctor_held.c         find the reasons in the answers; top uses them, too
+ *     doctor_still.c                       finds jobs that stand still, from two looks
  *     doctor_checks.c, doctor_waits.c      judge them: each check is a function of the facts alone
  *     doctor.c                             prints
  */
@@ -33,12 +33,12 @@ struct doctor_daemon {
     unsigned node, nodes;
     unsigned lost; /* links that were up or tried, and are down */
     unsigned lost_node;
-    char lost_why[DOCTOR_TEXT_MAX]; /* of that one */
+    char lost_why[DOCTOR_TEXT_MAX]; /* why there is no link with lost_node */
     unsigned quarantined;           /* clients so far */
     char provider[DOCTOR_WORD_MAX];
     char progress[DOCTOR_WORD_MAX]; /* its mode */
     unsigned threads, clients_max, rails;
-    bool serves_others; /* than its own user */
+    bool serves_others; /* also users other than its own */
 };
 
 struct doctor_programs {
@@ -48,7 +48,7 @@ struct doctor_programs {
     char pwcd_version[DOCTOR_WORD_MAX]; /* "": it cannot be asked */
     char providers[DOCTOR_PROVIDERS_MAX][DOCTOR_WORD_MAX]; /* usable ones; the first is taken */
     unsigned provider_count;
-    char providers_why[DOCTOR_TEXT_MAX]; /* there are none */
+    char providers_why[DOCTOR_TEXT_MAX]; /* why there are none */
 };
 
 struct doctor_machine {
@@ -56,8 +56,8 @@ struct doctor_machine {
     uint64_t memory_locked, descriptors; /* hard limits of that process */
     bool of_daemon;                  /* the limits are the daemon's; false: those of this shell */
     bool memory_exempt;              /* memory_locked does not bind that process */
-    unsigned processors;             /* that it may use */
-    int membarrier;                  /* commands, or a negative errno */
+    unsigned processors;             /* that the process may use */
+    int membarrier;                  /* the kernel's commands of it, or a negative errno */
     char clock[DOCTOR_WORD_MAX];     /* the kernel's clock source */
     uint64_t shm_free;               /* bytes of /dev/shm */
     char shm_pages[DOCTOR_WORD_MAX]; /* huge pages of shared memory: never, advise, ... */
@@ -76,7 +76,7 @@ struct doctor_operation {
     char link[DOCTOR_TEXT_MAX]; /* for `cut`: why there is no link with that node */
 };
 
-/* A context that has taken nothing for a second, of events or of a neighbour's records. */
+/* A context that for a second has taken no event, or no record of a neighbour. */
 struct doctor_full {
     unsigned count;    /* such contexts; 0: the rest means nothing */
     unsigned rank;     /* the first one's */
@@ -112,15 +112,15 @@ struct doctor_still {
     unsigned count; /* such jobs; 0: the rest means nothing */
     char job[DOCTOR_WORD_MAX];
     unsigned waiting;                    /* ranks that wait for events, a flush or room */
-    char events[DOCTOR_WORD_MAX * 2];    /* these, as a list */
+    char events[DOCTOR_WORD_MAX * 2];    /* the ranks counted by `waiting`, as a list */
     char elsewhere[DOCTOR_WORD_MAX * 2]; /* ranks that wait in no call; "": there are none */
-    unsigned unseen;                     /* ranks that no daemon that was asked has */
+    unsigned unseen;                     /* ranks that are clients of no daemon that was asked */
     uint64_t quiet_ns;                   /* how long nothing moved; 0: for a second */
 };
 
 /* The reasons why programs make no progress, as all daemons that were asked give them. */
 struct doctor_stalls {
-    struct doctor_operation operation, cut; /* towards linked nodes, and others */
+    struct doctor_operation operation, cut; /* towards nodes with a link; without a link */
     struct doctor_full events, records;
     struct doctor_barrier barrier;
     struct doctor_still still;
@@ -167,7 +167,8 @@ struct doctor_finding doctor_judge_ranks(const struct doctor_facts *facts);
 
 /* Learns about the daemon: asks it at `socket`, and runs its program. */
 void doctor_look_at_daemon(struct doctor_facts *facts, const char *socket);
-/* Asks all daemons what programs wait for; takes a second where a context may take nothing. */
+/* Asks all daemons what programs wait for. If a context may take nothing, or waits for events, asks
+ * again after a second. */
 void doctor_look_at_stalls(struct doctor_stalls *stalls, const char *const *sockets, size_t count);
 /* Looks at the machine as that daemon sees it. */
 void doctor_look_at_machine(struct doctor_facts *facts);

@@ -1,4 +1,4 @@
-/* Judges the facts: one function a check, which looks at nothing else (doctor.h). */
+/* Judges the facts: each check is one function, which looks at nothing but the facts (doctor.h). */
 #include "tools/pwcctl/doctor.h"
 #include <errno.h>
 #include <inttypes.h>

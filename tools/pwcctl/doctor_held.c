@@ -8,7 +8,8 @@ static json_int_t number(const json_t *row, const char *key)
     return json_integer_value(json_object_get(row, key));
 }
 
-/* Returns the row of an array that has the engine of `like`, and its number under `key`. */
+/* Returns the row of an array that has the same engine as `like`, and the same number under `key`.
+ */
 static const json_t *find(const json_t *document, const char *rows, const char *key,
                           const json_t *like)
 {

@@ -44,7 +44,7 @@ void doctor_look_at_stalls(struct doctor_stalls *s, const char *const *sockets, 
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     for (size_t i = 0; all != NULL && later != NULL && i < count; i++) {
         later[i] = suspect ? ask(sockets[i], "queues") : NULL;
-        if (all[i].queues != NULL) /* else the check "daemon" says why, of the first */
+        if (all[i].queues != NULL) /* else the check "daemon" says why the first one gave none */
             ask_rest(&all[i], sockets[i]);
     }
     if (all != NULL && later != NULL) {

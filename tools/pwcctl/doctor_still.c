@@ -7,7 +7,8 @@
 
 enum { KEY_MAX = 160 };
 
-/* A job of all daemons: {"job": name, "size": ranks, "moves": bool, "ranks": {rank: how}}. */
+/* How a rank waits. A job is {"job": name, "size": ranks, "moves": bool, "ranks": {rank: how}},
+ * from the documents of all daemons. */
 enum how {
     IN_NO_CALL, /* none of the rank's contexts waits in a call */
     FOR_OTHERS, /* one waits in a barrier or an exchange */
@@ -35,7 +36,8 @@ bool doctor_has_waiter(const json_t *queues)
     return false;
 }
 
-/* Whether a context has done something between two looks for which another could wait. */
+/* Whether a context has done something between two looks that another context may have waited for.
+ */
 static bool moved(const json_t *before, const json_t *now)
 {
     static const char *const counts[] = {"submitted",       "ended",          "delivered",
@@ -87,7 +89,8 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Writes the ranks that `how` holds for, as "0-1, 3"; "..." stands for ranks that find no room. */
+/* Writes the ranks that wait in the way `how`, as "0-1, 3"; "..." stands for ranks without room.
+ * Returns how many ranks these are. */
 static unsigned list(json_t *ranks, enum how how, char *text, size_t size)
 {
     unsigned *numbers = calloc(json_object_size(ranks) + 1, sizeof(*numbers)), count = 0;

@@ -20,7 +20,7 @@ static void copy(char *to, size_t size, const json_t *row, const char *key)
 /* ---- operations --------------------------------------------------------------------------------
  */
 
-/* Returns the reason why a node is not linked; NULL: it is, or it is ours. */
+/* Returns the reason why there is no link with a node; NULL: there is one, or the node is ours. */
 static const char *down(const json_t *nodes, json_int_t node)
 {
     size_t i;

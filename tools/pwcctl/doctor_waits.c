@@ -1,5 +1,5 @@
-/* Finds why programs make no progress: one function a check, which sees nothing but the facts
- * (doctor.h). */
+/* Judges why programs make no progress: each check is one function, which looks at nothing but the
+ * facts (doctor.h). */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,7 +45,8 @@ static const char *of_rank(int64_t rank, char to[RANK_WORDS])
     return to;
 }
 
-/* For how long nothing has happened, in words; 0: the doctor has looked twice, a second apart. */
+/* Writes for how long nothing has happened, in words; 0: the doctor has looked twice, a second
+ * apart. */
 static const char *quiet(uint64_t ns, char to[RANK_WORDS])
 {
     snprintf(to, RANK_WORDS, "a second");

@@ -142,7 +142,7 @@ static int default_socket(struct options *o)
     return set_socket(o, access(path, F_OK) == 0 ? path : "/run/pwcd/pwcd.sock");
 }
 
-/* The command that the first word names, and the number of words that may follow it. */
+/* Finds the command that the first word names, and checks the number of words. */
 static int choose(struct options *o, int words)
 {
     const char *what = o->what ? o->what : "";

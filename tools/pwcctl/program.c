@@ -33,7 +33,7 @@ static int read_file(const char *path, void **out, size_t *size)
     return fail(path, strerror(-rc), rc);
 }
 
-/* The image of an object file whose handlers have their usual names. */
+/* Reads the image of an object file whose handlers have their usual names. */
 static int read_object(const char *path, struct handler_image **image, size_t *bytes)
 {
     static const struct program_names names = {{"header", "payload", "completion"}};

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define GAP        2u  /* blanks between columns */
-#define TEXT_MAX   40u /* columns of a text, where others stand beside it */
-#define NAMING_MAX 24u /* of a text that names a row */
+#define TEXT_MAX   40u /* width of a text with other columns beside it */
+#define NAMING_MAX 24u /* width of a text that names a row */
 
 void table_open(struct table *table, size_t columns)
 {
@@ -45,7 +45,7 @@ static void add(struct part *part, size_t column, size_t width)
     part->width[part->count++] = width;
 }
 
-/* Takes the columns that name a row, then from `*next` on those that fit, one at least. */
+/* Takes the columns that name a row; then, from `*next` on, the columns that fit, at least one. */
 static struct part next_part(const struct table *table, const size_t *widest, size_t *next)
 {
     struct part part = {.count = 0};
@@ -64,7 +64,7 @@ static struct part next_part(const struct table *table, const size_t *widest, si
     return part;
 }
 
-/* The widest text takes what the other columns of the part leave. */
+/* Widens texts to their full width while the part has room, from its last column on. */
 static void stretch(struct part *part, const size_t *widest)
 {
     for (size_t i = part->count; i-- > 0 && part->used < TABLE_WIDTH;) {

@@ -26,7 +26,7 @@ struct records {
 /* A daemon that is traced. */
 struct daemon {
     const char *socket;
-    int connection; /* -1: it is gone, and perhaps comes again */
+    int connection; /* -1: the daemon has gone, and may come back */
     bool seen;
     struct trace_source source;
     struct records engines[ENGINES_MAX];
@@ -41,7 +41,7 @@ struct gathering {
     uint64_t lost;
 };
 
-static volatile sig_atomic_t stopped; /* the one thing that a handler may set */
+static volatile sig_atomic_t stopped; /* the only variable that a signal handler sets */
 
 static void stop(int signal)
 {
@@ -76,7 +76,7 @@ static int append(struct gathering *g, struct records *to, const Pwc__TracedEngi
     return 0;
 }
 
-/* 1: more records wait already. */
+/* Takes the records of an answer. 1: more records wait already. */
 static int take_answer(struct gathering *g, struct daemon *d, const Pwc__Traced *traced)
 {
     int more = 0;
@@ -97,8 +97,8 @@ static int take_answer(struct gathering *g, struct daemon *d, const Pwc__Traced 
     return more;
 }
 
-/* Collects the daemon's clients: also those that come later, and those that have gone by the end.
- */
+/* Adds the daemon's present clients to the known ones: clients may come after the trace has begun,
+ * and may have gone by its end. */
 static void learn_clients(struct daemon *d)
 {
     json_t *document;

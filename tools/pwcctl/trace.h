@@ -1,5 +1,5 @@
-/* pwcctl trace: asks daemons for the steps of their operations, for a while, and writes them down.
- */
+/* pwcctl trace: asks daemons for the steps of their operations, for a while, and writes the steps
+ * into a file. */
 #ifndef PWCCTL_TRACE_H
 #define PWCCTL_TRACE_H
 

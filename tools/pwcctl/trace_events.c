@@ -2,12 +2,13 @@
  * Writes trace events: a process for each node, a thread for each lane of a client or a peer. Run
  * by pwcctl's only thread.
  *
- * Slices ("X") of one lane don't overlap, and the steps of an operation stand inside it. Arrows
- * ("s", "t", "f") lead from an operation over the write that carried its record to its event.
+ * Slices ("X") of one lane don't overlap, and the steps of an operation lie inside its slice.
+ * Arrows
+ * ("s", "t", "f") lead from an operation through the write that carried its record to its event.
  *
- * Viewers differ in what they take, so: a thread's number is no other thread's nor process's, an
- * arrow's id is a number (text would have to be hexadecimal), and arrows stand after all slices,
- * for what has the same time is taken in the order of the file.
+ * Viewers differ in what they accept. So no two threads or processes have the same number. An
+ * arrow's id is a number (a text would have to be hexadecimal). And arrows are written after all
+ * slices, because viewers process entries of the same time in the order of the file.
  */
 #include "tools/pwcctl/trace_events.h"
 #include <errno.h>
@@ -64,7 +65,7 @@ static double since_first(const struct writer *w, uint64_t at)
 
 static uint32_t process_of(const struct writer *w, const struct slice *s)
 {
-    return w->sources[s->source].node + 1; /* viewers take process 0 for none */
+    return w->sources[s->source].node + 1; /* to viewers, process 0 means none */
 }
 
 static uint32_t thread_of(const struct writer *w, const struct slice *s)
@@ -72,7 +73,7 @@ static uint32_t thread_of(const struct writer *w, const struct slice *s)
     return w->first_thread + s->thread;
 }
 
-/* Processes have the numbers below. */
+/* Returns the number of the first thread; processes have the numbers below it. */
 static uint32_t first_thread(const struct trace_model *m, const struct trace_source *sources)
 {
     uint32_t nodes = 0;
@@ -90,7 +91,7 @@ static void begin_event(struct writer *w)
 
 /* ---- names of tracks ------------------------------------------------------------------------- */
 
-/* A name of a process or thread ("what"), and its place from above. */
+/* Writes the name of a process or a thread (`what` says which), and its place from the top. */
 static void put_name(struct writer *w, const char *what, uint32_t process, uint32_t thread,
                      const char *name)
 {
@@ -114,8 +115,8 @@ static uint32_t number_in(const json_t *row, const char *key)
     return (uint32_t)json_integer_value(json_object_get(row, key));
 }
 
-/* "rank 3 (job, pid)", the daemon's word while it still knew the client. Viewers show some twenty
- * characters: further lanes leave the rest out. */
+/* Writes "rank 3 (job, pid)" if a document of the daemon has the client. Viewers show about twenty
+ * characters, so lanes after the first have the rank alone. */
 static void client_name(const struct writer *w, const struct slice *s, char *to, size_t size)
 {
     const json_t *rows = json_object_get(w->clients[s->source], "clients");
@@ -152,7 +153,7 @@ static void put_names(struct writer *w)
     const struct trace_model *m = w->model;
     uint32_t named = TRACE_NONE;
     for (size_t i = 0; i < m->count; i++)
-        if (m->slices[i].source != named) { /* sources come one after the other */
+        if (m->slices[i].source != named) { /* slices are in the order of their sources */
             char text[32];
             named = m->slices[i].source;
             uint32_t process = process_of(w, &m->slices[i]);
@@ -177,7 +178,7 @@ static void put_span(struct writer *w, const struct slice *s, const char *catego
             (double)(to - from) / 1000);
 }
 
-/* The steps that lie one after the other inside it. */
+/* Writes the steps of an operation, one after the other inside its slice. */
 static void put_steps(struct writer *w, const struct slice *s)
 {
     static const char *const names[MOMENTS] = {[MOMENT_POSTED] = "queued",

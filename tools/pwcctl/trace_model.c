@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Slices by what names them. */
+/* The name of a slice in an index. */
 struct key {
     uint64_t a, b;
 };
@@ -22,7 +22,7 @@ struct unread {
     size_t first, count, room;
 };
 
-/* One engine's records as they are gone through. */
+/* The state while the records of one engine are read. */
 struct reading {
     struct trace_model *model;
     uint32_t source, engine, origin;
@@ -68,7 +68,7 @@ static int index_grow(struct index *x)
     return 0;
 }
 
-/* Finds the last slice that has this name. */
+/* Names a slice; an earlier slice with this name is not found any more. */
 static int index_set(struct index *x, struct key key, uint32_t slice)
 {
     if (2 * (x->used + 1) > x->room && index_grow(x) < 0)
@@ -156,7 +156,7 @@ static struct unread *unread_of(struct reading *in, uint32_t session, uint32_t r
     return &more[in->unread_count++];
 }
 
-/* The operation's event stands in a ring, up to r->position. */
+/* Notes that the slice's event is in a ring, and ends there at r->position. */
 static int shown(struct reading *in, const struct trace_record *r, uint32_t ring, uint32_t slice)
 {
     if (r->position == 0)
@@ -166,7 +166,7 @@ static int shown(struct reading *in, const struct trace_record *r, uint32_t ring
     if (u == NULL)
         return -ENOMEM;
     slices[slice].position = r->position;
-    /* Positions only grow; a smaller one belongs to another session. */
+    /* Positions only grow: greater ones before this belong to an earlier session of that number. */
     if (u->count > u->first && slices[u->slices[u->count - 1]].position > r->position)
         u->first = u->count;
     return list_push(&u->slices, &u->count, &u->room, slice);
@@ -203,7 +203,8 @@ static int event(struct reading *in, const struct trace_record *r)
     return shown(in, r, r->kind == TRACE_REPLY ? TRACE_RING_REPLY : TRACE_RING_REMOTE, slice);
 }
 
-/* Finds the operations whose records stand before its end in the same ledger. */
+/* Adds a run, and finds the operations that it carries: their records stand before the run's end in
+ * the same ledger. */
 static int run(struct reading *in, const struct trace_record *r)
 {
     uint32_t slice = slice_new(in, SLICE_RUN, r, r->node);
@@ -375,7 +376,7 @@ static int by_track(const void *a, const void *b)
     if (x->source != y->source)
         return x->source < y->source ? -1 : 1;
     if (x_run != y_run)
-        return x_run ? 1 : -1; /* writes stand below all clients */
+        return x_run ? 1 : -1; /* writes are drawn below all clients */
     if (x->engine != y->engine)
         return x->engine < y->engine ? -1 : 1;
     if (x->track != y->track)
@@ -391,7 +392,8 @@ static bool same_track(const struct slice *x, const struct slice *y)
            (x->kind == SLICE_RUN) == (y->kind == SLICE_RUN);
 }
 
-/* Finds the first lane whose last slice has ended. A thread's number is its place from above. */
+/* Gives each slice the first lane of its track whose last slice has ended. A lane's thread has the
+ * number of its place from the top. */
 static int give_lanes(struct trace_model *m)
 {
     struct slice **order = malloc((m->count + 1) * sizeof(*order));
@@ -405,8 +407,8 @@ static int give_lanes(struct trace_model *m)
     for (size_t i = 0; order != NULL && ends != NULL && i < count; i++) {
         struct slice *s = order[i];
         size_t lane = 0;
-        /* A slice without duration takes a place anyway, and one where nothing else ends, or
-         * viewers would not find the end of an arrow there. */
+        /* A slice without duration takes 1 ns before and after it for itself: else viewers would
+         * not find the end of an arrow there. */
         uint64_t moment = s->at[MOMENT_END] == s->at[MOMENT_BEGIN];
         if (i > 0 && !same_track(order[i - 1], s)) {
             above += lanes;

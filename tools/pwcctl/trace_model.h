@@ -2,7 +2,7 @@
  * The contents of a trace: operations, writes and events with their times, put together from
  * records.
  *
- * Owned by trace.c. Each daemon that is traced is a source; their times are of one machine's clock.
+ * Owned by trace.c. Each daemon that is traced is a source; all times are of one machine's clock.
  */
 #ifndef PWCCTL_TRACE_MODEL_H
 #define PWCCTL_TRACE_MODEL_H
@@ -21,14 +21,14 @@ enum slice_kind {
     SLICE_MARK,          /* a peer or a client that came or went: no duration */
 };
 
-/* Moments of an operation; those of others have a begin and an end. 0: not known. */
+/* Moments of an operation; other slices have a begin and an end alone. 0: not known. */
 enum moment {
-    MOMENT_BEGIN = 0, /* submitted; posted; shown */
+    MOMENT_BEGIN = 0, /* an operation: submitted; a run: posted; an event: in its ring */
     MOMENT_POSTED,
     MOMENT_COMPLETED,
     MOMENT_PLACED,
     MOMENT_LOCAL,
-    MOMENT_END, /* drained; completed */
+    MOMENT_END, /* an operation or event: its event was read; a run: completed */
     MOMENTS
 };
 
@@ -39,8 +39,8 @@ struct slice {
     uint32_t source, engine;
     uint32_t track;                  /* a client's handle, or a peer's number */
     uint32_t lane;                   /* slices of a track that overlap stand in different ones */
-    uint32_t thread;                 /* the lane's number among those of all tracks, from above */
-    bool opens_lane;                 /* the first that stands in its lane */
+    uint32_t thread;                 /* the lane's number among those of all tracks, from the top */
+    bool opens_lane;                 /* the first slice in its lane */
     uint32_t origin, flow, sequence; /* these three identify the operation; for a handler the last
                                         two are its offload and its units */
     uint32_t towards;                /* the number of the other side */
@@ -61,13 +61,13 @@ struct trace_model {
     struct slice *slices;
     size_t count, room;
     uint64_t first_ns, last_ns;
-    uint64_t unknown; /* records of operations that had begun before */
+    uint64_t unknown; /* records of operations that had begun before the trace */
 };
 
-/* Records of one engine of a source in order, all at once. 0 or -ENOMEM. */
+/* Adds all records of one engine of a source, in their order. 0 or -ENOMEM. */
 int trace_model_add(struct trace_model *m, const struct trace_source *source, uint32_t number,
                     uint32_t engine, const struct trace_record *records, size_t count);
-/* When all are there: begins and ends are known, operations find their events, lanes are given. */
+/* Call it after all records: completes ends, joins operations with their events, gives lanes. */
 int trace_model_finish(struct trace_model *m);
 void trace_model_free(struct trace_model *m);
 

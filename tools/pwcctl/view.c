@@ -7,15 +7,15 @@
 #include "tools/pwcctl/format.h"
 #include "tools/pwcctl/table.h"
 
-/* The node of the daemon that a row is of, which is put into rows where several answer; and fields
- * of daemons with several progress threads: in front, where a row has them. */
+/* Fields that stand in front of a view's own fields, where rows have them: the node of the row's
+ * daemon, if several daemons answer; and the engines, if daemons have several progress threads. */
 static const struct field front_fields[] = {
     {.key = "on", .title = "on", .names = true},
     {.key = "engine", .title = "engine", .names = true},
     {.key = "peer_engine", .title = "peer's", .names = true},
     {0}};
 
-/* The document's own members come first, one a line. */
+/* Whether the view prints the document's own members, one in a line, before its tables. */
 static bool has_members(const struct view *view)
 {
     return strcmp(view->name, "status") == 0 || strcmp(view->name, "counters") == 0;
@@ -106,8 +106,8 @@ static bool is_member(const json_t *value)
     return !json_is_object(value) && !json_is_array(value);
 }
 
-/* Members one a line, a column for each daemon; those that hold objects or arrays are other views'
- * matter. The first document that has a key shows its place. */
+/* Prints members one in a line, with a column for each daemon. Members that hold objects or arrays
+ * are left out: tables show them. Keys stand in the order of the first document that has them. */
 static int print_members(json_t *const *documents, size_t count, FILE *to)
 {
     struct table table;
@@ -138,7 +138,8 @@ static int print_members(json_t *const *documents, size_t count, FILE *to)
     return whole ? 0 : -ENOMEM;
 }
 
-/* Daemons with one progress thread, and older daemons, leave them out. */
+/* Whether a document may lack these rows: daemons with one progress thread, and older daemons,
+ * leave them out. */
 static bool is_optional(const struct view_rows *rows)
 {
     return rows->fields == fields_engine || rows->fields == fields_user;
@@ -186,7 +187,7 @@ static int print_documents(const struct view *view, json_t *const *documents, si
     return rc;
 }
 
-/* Reads an answer; or says why it is none of this view. */
+/* Reads an answer; or prints why it does not belong to this view. */
 static int read_answer(const struct view *view, const struct view_answer *answer, json_t **out)
 {
     json_error_t error;

@@ -42,7 +42,7 @@ void heading_format(char *out, size_t size, const struct options *options, uint3
              bound ? "bound" : "not bound");
 }
 
-/* Returns whether we stay on some of the machine's processors. */
+/* Returns whether this process is bound to a part of the machine's processors. */
 static bool is_bound(void)
 {
     cpu_set_t set;

@@ -8,7 +8,7 @@
 #include "tools/pwcperf/stress/stress.h"
 #include "tools/pwcperf/world.h"
 
-#define BYTES_AIMED_AT (UINT64_C(1) << 30) /* moved by a measurement of a large size */
+#define BYTES_AIMED_AT (UINT64_C(1) << 30) /* bytes that a measurement of a large size moves */
 #define OVERLAP_ITERS  UINT64_C(1900)      /* some 2 s */
 
 static uint64_t default_iters(const struct options *options, uint64_t size)

@@ -6,7 +6,7 @@
 
 #define HANDLER 1u
 
-/* The two sides send equal numbers, but never equal bytes. */
+/* Both sides send messages of equal numbers, but with different bytes. */
 static uint64_t seed_of(const struct messages *m, uint64_t number, bool from_initiator)
 {
     return pattern_mix(pattern_mix(m->size << 1 | from_initiator) + number);
@@ -14,7 +14,7 @@ static uint64_t seed_of(const struct messages *m, uint64_t number, bool from_ini
 
 static size_t slot_of(const struct messages *m, uint64_t number)
 {
-    return (number & (m->slots - 1)) * m->size; /* divisions would be in the time */
+    return (number & (m->slots - 1)) * m->size; /* a division would be in the measured time */
 }
 
 void messages_fill(const struct messages *m, uint64_t number)
@@ -23,7 +23,7 @@ void messages_fill(const struct messages *m, uint64_t number)
                  seed_of(m, number, m->pair->initiates), 0);
 }
 
-/* Message `number`, whose only argument it is; a Short's size is 0. */
+/* Fills in message `number`: the number is its only argument; a Short's size is 0. */
 static struct pwc_am_send message(const struct messages *m, const uint64_t *number)
 {
     return (struct pwc_am_send){.index = HANDLER,
@@ -133,7 +133,7 @@ int messages_await(struct messages *m, uint64_t handled)
     struct pwc_event event;
     int rc = m->rc;
     while (rc == 0 && m->handled < handled) {
-        /* A local event, too: that of a message that failed. */
+        /* Wait for local events, too: a message that failed has one. */
         rc = world_wait(m->pair->world, m->pair->peer, PWC_MESSAGE | PWC_LOCAL, &event);
         if (rc == 0)
             rc = m->rc;

@@ -1,9 +1,9 @@
 /*
- * The sends of a measurement by --kind, put or active message, and the arrivals of the latter.
+ * Sends what --kind says, puts or active messages, and handles the active messages that arrive.
  *
- * Every active message has one argument, its number; they must be handled in the order of their
- * numbers. With --check the handler compares the payload. It replies where a reply is asked for:
- * with a message of the same kind, size and number.
+ * Every active message has one argument, its number; messages must be handled in the order of their
+ * numbers. With --check the handler compares the payload. If a reply is asked for, the handler
+ * replies with a message of the same kind, size and number.
  */
 #ifndef PWCPERF_MESSAGE_H
 #define PWCPERF_MESSAGE_H
@@ -17,11 +17,11 @@ struct messages {
     uint64_t
         slots; /* of each half of the region, a power of two: message i has slot i modulo them */
     uint64_t handled;
-    int rc; /* the first failure, said */
+    int rc; /* the first failure, which was printed */
 };
 
-/* Up to `slots`. Puts the handler in place, and with --check the bytes of message 0. Collective, so
- * that nobody sends before. */
+/* Uses up to `slots` slots. Registers the handler, and with --check fills the bytes of message 0.
+ * Collective: no rank sends before all have registered. */
 int messages_open(struct messages *messages, struct pair *pair, uint64_t size, uint64_t slots);
 
 /* Fills our source of message `number` with its bytes. */

@@ -55,7 +55,7 @@ struct options {
     uint64_t ops;    /* stress: of all ranks together */
     uint64_t seed;
     uint64_t seconds;   /* share: how long it counts */
-    uint32_t timeout_s; /* without any event: the run has failed */
+    uint32_t timeout_s; /* a run that has no event for so long has failed */
     bool json;
     bool check;
     bool pin;

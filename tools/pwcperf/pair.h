@@ -17,7 +17,7 @@ struct pair {
     struct world *world;
     struct samples *samples;
     pwc_region *region;
-    pwc_remote *remote; /* the other's region */
+    pwc_remote *remote; /* the other rank's region */
     pwc_peer peer;
     bool initiates;
     size_t half;
@@ -33,11 +33,11 @@ int pair_put(struct pair *pair, size_t to, size_t from, size_t size, uint64_t li
              unsigned flags);
 int pair_get(struct pair *pair, size_t from, size_t to, size_t size, uint64_t lid);
 
-/* Waits for the event `id` of that kind; -EBADMSG, with a message, when another comes. */
+/* Waits for the event `id` of that kind. -EBADMSG, with a message: another event has come. */
 int pair_expect(struct pair *pair, unsigned kind, uint64_t id);
 
-/* Compares `size` arrived bytes with stream `seed` from `position` on; -EBADMSG, with a message,
- * when they differ. */
+/* Compares `size` arrived bytes with stream `seed` from `position` on. -EBADMSG, with a message:
+ * the bytes differ. */
 int pair_check(const struct pair *pair, size_t at, size_t size, uint64_t seed, uint64_t position,
                uint64_t iteration);
 

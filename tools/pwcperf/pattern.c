@@ -7,7 +7,7 @@ static uint64_t word_at(uint64_t seed, uint64_t index)
     return pattern_mix(seed + index);
 }
 
-/* The eight bytes from any position on: of two neighbouring words, when it is not aligned. */
+/* Returns the eight bytes at any position: of two words, if the position is not aligned. */
 static uint64_t bytes_at(uint64_t seed, uint64_t position)
 {
     uint64_t index = position / 8;

@@ -1,4 +1,4 @@
-/* Bytes that show where they come from: drawn from a seed, by position. */
+/* Bytes that show where they come from: each depends on a seed and on its position. */
 #ifndef PWCPERF_PATTERN_H
 #define PWCPERF_PATTERN_H
 

@@ -70,7 +70,8 @@ void progress_at(struct progress *progress, uint64_t done)
         return;
     progress->shown_ns = now;
     progress->on = 2;
-    /* The cursor goes back: a line of pwcrun or of another rank takes the place of this one. */
+    /* The cursor goes back to the line's start, so that a line of pwcrun or of another rank
+     * replaces this one. */
     fprintf(stderr, "%s: %llu of %llu (%llu%%)\033[K\r", progress->what, (unsigned long long)done,
             (unsigned long long)progress->total,
             (unsigned long long)(done * 100 / progress->total));

@@ -1,4 +1,5 @@
-/* The output of pwcperf: a table for people, or an object a line; and how far a long run is. */
+/* The output of pwcperf: a table for people, or one JSON object in each line; and the progress of a
+ * long run. */
 #ifndef PWCPERF_REPORT_H
 #define PWCPERF_REPORT_H
 
@@ -9,7 +10,7 @@
  * prints. With several pairs the times are the slowest pair's, and rates are added. */
 int report_result(struct world *world, const struct result *mine);
 
-/* Prints on a terminal only, and not more often than four times a second. */
+/* The progress of a run, printed on a terminal only, at most four times a second. */
 struct progress {
     const char *what;
     uint64_t total, shown_ns;

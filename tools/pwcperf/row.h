@@ -6,7 +6,7 @@
 #include "tools/pwcperf/options.h"
 #include "tools/pwcperf/samples.h"
 
-/* Prints a row in the form that options->json names. A table's first row comes with its heading. */
+/* Prints a row in the form that options->json names. The heading precedes a table's first row. */
 void row_print(FILE *to, const struct options *options, const struct result *r);
 
 #endif

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* When full, every second sample goes, and from then on every second is taken, and so on. */
+/* When the room is full, every second sample is dropped, and from then on only every second new one
+ * is taken; the next time every fourth, and so on. */
 struct samples {
     uint64_t *ns;
     size_t count, room;
@@ -19,7 +20,7 @@ struct result {
     double rate_mps;     /* million operations a second */
     double bw_mbps;      /* 10^6 bytes a second */
     uint64_t depth;      /* inject only: operations of a batch */
-    double loss_percent; /* overlap only: of the target's computing */
+    double loss_percent; /* overlap only: the part of the target's computing that was lost */
     uint64_t eagain;     /* inject only: refused submissions, made again */
 };
 
@@ -27,7 +28,7 @@ int samples_open(struct samples *samples);
 void samples_close(struct samples *samples);
 void samples_clear(struct samples *samples);
 void samples_add(struct samples *samples, uint64_t ns);
-/* Fills in the times: a sample holds `operations` (2 for a round trip). */
+/* Fills in the times of one operation: a sample is the time of `operations` (2: a round trip). */
 void samples_summary(struct samples *samples, unsigned operations, struct result *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Attaches to the daemon, and the steps that every test needs. */
+/* Owns a rank's attachment to the daemon, and the steps that every test needs. */
 #include "tools/pwcperf/world.h"
 #include "proto/clock.h"
 #include <errno.h>
@@ -16,7 +16,7 @@ int world_error(const struct world *world, int rc, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    char why[256] = ""; /* the daemon's words, when it was a control call */
+    char why[256] = ""; /* the daemon's reason, if a control call has failed */
     if (world->client != NULL)
         pwc_error_text(world->client, why, sizeof(why));
     fprintf(stderr, "pwcperf: rank %u: %s: %s%s%s\n", world->rank, text, pwc_strerror(rc),

@@ -1,4 +1,4 @@
-/* A rank's part of the job: its context, its memory, and its remotes to the others' memory. */
+/* A rank's part of the job: its client, its context, and its number. */
 #ifndef PWCPERF_WORLD_H
 #define PWCPERF_WORLD_H
 
@@ -16,8 +16,7 @@ struct world {
     uint32_t node; /* of this rank: PWC_NODE */
 };
 
-/* Attaches. 0, or a negative errno after a message. world_close also takes a world that is half
- * open. */
+/* Attaches. 0, or a negative errno after a message; call world_close after a failure, too. */
 int world_open(struct world *world, const struct options *options);
 void world_close(struct world *world);
 
@@ -31,11 +30,11 @@ int world_keys(struct world *world, const pwc_region *region, struct pwc_key *ke
 /* Waits for an event of `kinds`; prints a timeout, a failed operation or an error. */
 int world_wait(struct world *world, pwc_peer peer, unsigned kinds, struct pwc_event *event);
 
-/* After -EAGAIN: yields and returns whether to try again. *since is 0 at the first try; when the
- * timeout has passed, prints that and returns -ETIMEDOUT. */
+/* Call this after -EAGAIN: yields, and returns 0 if the caller shall try again. *since is 0 at the
+ * first try; when the timeout has passed, prints that and returns -ETIMEDOUT. */
 int world_again(struct world *world, uint64_t *since);
 
-/* Sends a notification: an id and nothing else. Waits for room. No local event. */
+/* Sends a put without bytes, whose remote event has the id. Waits for room. No local event. */
 int world_notify(struct world *world, pwc_remote *to, uint64_t id);
 
 #endif

@@ -37,7 +37,7 @@ static int become(const struct child_spec *s, pid_t parent)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return -errno;
-    if (getppid() != parent) /* died before prctl */
+    if (getppid() != parent) /* pwcrun died before prctl */
         return -ECHILD;
     if (setpgid(0, 0) < 0)
         return -errno;
@@ -62,7 +62,7 @@ static int become(const struct child_spec *s, pid_t parent)
         rc = redirect(s->extra, CHILD_EXTRA_FD);
     if (rc < 0)
         return rc;
-    /* A group of its own, so that all that the program starts can be ended even if pwcrun is
+    /* With the group's number the reaper can end all that the program starts, even if pwcrun is
      * killed now. */
     reaper_began(s->reaper, getpid());
     execvpe(s->argv[0], s->argv, s->envp);
@@ -71,8 +71,8 @@ static int become(const struct child_spec *s, pid_t parent)
 
 int child_start(const struct child_spec *s, pid_t *out)
 {
-    /* Closed by a successful exec; otherwise it brings the errno. Kept clear of the numbers that
-     * redirect writes to. */
+    /* A successful exec closes this pipe; a failure sends the errno through it. Its descriptor must
+     * not be one that redirect replaces. */
     int report[2];
     if (pipe2(report, O_CLOEXEC) < 0)
         return -errno;

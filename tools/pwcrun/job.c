@@ -23,10 +23,10 @@
 #define NEVER    INT64_MAX
 
 enum phase {
-    STARTING,    /* daemons come up */
+    STARTING,    /* daemons are starting */
     RUNNING,     /* ranks run, none has failed */
-    GRACE,       /* one has failed, the others may end on their own */
-    TERMINATING, /* SIGTERM has been sent to them */
+    GRACE,       /* one rank has failed, the others may end on their own */
+    TERMINATING, /* SIGTERM has been sent to the ranks */
     KILLING,     /* the ranks have been killed */
     STOPPING,    /* no rank is left; SIGTERM has been sent to the daemons */
     FORCING,     /* daemons have been killed */
@@ -65,7 +65,7 @@ int job_block_signals(void)
 {
     sigset_t set;
     signal_set(&set);
-    /* An ignored SIGCHLD (some parents leave us that) would take our children's statuses away. */
+    /* With SIGCHLD ignored, as some parents leave it, our children's statuses would be lost. */
     if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         return -errno;
     return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
@@ -77,7 +77,7 @@ static void enter(struct job *job, enum phase phase, int64_t allowed_ms)
     job->deadline = allowed_ms == NEVER ? NEVER : now_ms() + allowed_ms;
 }
 
-/* Signals the process groups, so that what the ranks have started hears it too. */
+/* Signals the process groups, so that processes that the ranks have started get the signal too. */
 static void signal_ranks(const struct job *job, int number)
 {
     for (unsigned i = 0; i < job->options->ranks; i++)
@@ -92,8 +92,8 @@ static void signal_nodes(const struct job *job, int number)
             kill(-job->nodes[i].pid, number);
 }
 
-/* From now on what daemons log follows from what pwcrun ends: ranks that are gone, peers that end
- * before others. Nobody wants to read it, unless a daemon fails itself. */
+/* From now on pwcrun ends processes, so daemons log that ranks and peers have gone. These lines are
+ * kept, and shown only if a daemon itself fails. */
 static void hold_logs(struct job *job)
 {
     for (unsigned i = 0; !job->options->verbose && i < job->options->nodes; i++)
@@ -107,8 +107,8 @@ static void stop_nodes(struct job *job)
     enter(job, STOPPING, TERM_MS);
 }
 
-/* Something failed: keeps the first status, and lets the run end. One write, so that the ranks'
- * lines do not come between. */
+/* Notes a failure: keeps the first status, and lets the run end. Writes the message by one call, so
+ * that no line of a rank comes into its middle. */
 __attribute__((format(printf, 3, 4))) static void fail(struct job *job, int status,
                                                        const char *format, ...)
 {
@@ -229,7 +229,7 @@ static void node_ended(struct job *job, struct node *node, int wait_status)
     job->nodes_alive--;
     if (job->phase >= STOPPING && wait_status == 0)
         return;
-    output_forward(&node->log); /* its last words first */
+    output_forward(&node->log); /* its last lines come first */
     output_release(&node->log);
     fail(job, PWCRUN_FAILED, "the daemon of node %u %s", node->number, how_ended(wait_status, how));
 }
@@ -256,8 +256,8 @@ static void reap(struct job *job)
     while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
         pid_t pid = info.si_pid;
         if (pid == job->reaper->pid)
-            return; /* somebody killed it: nothing to be done about it here */
-        /* While the pid is not reaped, its group is surely the one that we made. */
+            return; /* somebody killed the reaper: pwcrun can't mend this */
+        /* Until the pid is reaped, no other process or group can have its number. */
         kill(-pid, SIGKILL);
         reaper_ended(job->reaper, pid);
         int status;

@@ -2,10 +2,10 @@
  * pwcrun: starts daemons and ranks on this machine, and leaves nothing behind.
  *
  *     pwcrun ---+-- reaper          cleans up when pwcrun is gone, whatever ended it
- *               +-- pwcd ...        one a node
+ *               +-- pwcd ...        one for each node
  *               +-- PROGRAM ...     the ranks
  *
- * With --hold the program is the launcher of another system, and its ranks come by --place:
+ * With --hold the program is the launcher of another system, and its ranks start by --place:
  *
  *     pwcrun --hold ---+-- reaper, pwcd ...
  *                      +-- mpirun -n 4 pwcrun --place PROGRAM ...

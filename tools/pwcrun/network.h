@@ -26,10 +26,9 @@ struct network {
 void network_name(const struct network *network, unsigned node, char out[NETWORK_NAME_MAX]);
 void network_address(unsigned node, char out[16]);
 
-/* 0, or a negative errno after a message on stderr. network_down also takes a network that is half
- * built. */
+/* Builds the network. 0, or a negative errno after a message on stderr. */
 int network_up(const struct network *network);
-/* Takes down whatever there is of it. */
+/* Removes the network, also one that is only half built. */
 void network_down(const struct network *network);
 
 #endif

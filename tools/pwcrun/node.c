@@ -21,15 +21,15 @@
 extern char **environ;
 
 /*
- * A loopback address of our own (127/8 is all loopback) keeps two runs from competing for a port,
- * for a free port is free only until somebody takes it.
+ * A port that is free now may be taken before the daemon binds it. So each run has a loopback
+ * address of its own (all of 127/8 is loopback), and two runs do not compete for a port.
  */
 static uint32_t loopback_address(pid_t owner)
 {
     return 0x7f400000u | ((uint32_t)owner & 0x003fffffu);
 }
 
-/* Leaves a bound socket in *probe: the port stays taken until that is closed. */
+/* Leaves a bound socket in *probe: the port stays taken until this socket is closed. */
 static int free_port(uint32_t address, unsigned *port, int *probe)
 {
     *probe = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

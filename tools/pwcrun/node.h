@@ -18,11 +18,11 @@ struct node {
     unsigned port;
     char netns[NETWORK_NAME_MAX]; /* empty: ours */
     char socket[108];
-    bool bound; /* all of its processes, to `processors` */
+    bool bound; /* the node's processes stay on `processors` */
     cpu_set_t processors;
     pid_t pid;    /* 0: does not run */
     int ready;    /* reading end of the readiness pipe; -1: closed */
-    bool serving; /* has said that it is ready */
+    bool serving; /* the daemon has reported that it is ready */
     struct output log;
 };
 

@@ -132,7 +132,7 @@ int place_run(const struct options *options)
         rc = set_environment(&place);
     if (rc < 0)
         return PWCRUN_FAILED;
-    /* A launcher that binds its ranks has left us fewer processors than nodes: that stays. */
+    /* If the launcher has bound this rank to fewer processors than there are nodes, this stays. */
     if (processors_of(place.node, place.nodes, options->bind, &processors))
         sched_setaffinity(0, sizeof(processors), &processors);
     execvp(options->program[0], options->program);

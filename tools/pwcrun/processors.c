@@ -1,10 +1,10 @@
-/* Owns nothing: shares out processors among the nodes of a run. Thread: main's. */
+/* Divides the processors among the nodes of a run. Owns nothing. Thread: main's. */
 #include "tools/pwcrun/processors.h"
 
 bool processors_of(unsigned number, unsigned nodes, enum bind bind, cpu_set_t *out)
 {
     cpu_set_t allowed;
-    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0) /* more of them than the set holds */
+    if (sched_getaffinity(0, sizeof(allowed), &allowed) < 0) /* more than a set can hold */
         return false;
     unsigned count = (unsigned)CPU_COUNT(&allowed), from, to, seen = 0;
     if (count == 0 || bind == BIND_NONE || (bind == BIND_SHARE && (count < nodes || nodes == 1)))

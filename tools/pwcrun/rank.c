@@ -1,6 +1,6 @@
 /*
- * Owns the environment of a rank while the rank is started: the variables that libpwc reads; or of
- * a launcher (--hold): those that pwcrun --place reads. Thread: main's.
+ * Owns the environment of a rank while the rank is started: the variables that libpwc reads. For a
+ * launcher (--hold) these are the variables that pwcrun --place reads. Thread: main's.
  */
 #include "tools/pwcrun/rank.h"
 #include <errno.h>
@@ -12,13 +12,13 @@
 
 #define OWN_VARIABLES 6u
 #define VARIABLE_MAX  160u
-#define OURS          "PWC_" /* how each variable begins that is not inherited */
+#define OURS          "PWC_" /* no variable that begins so is inherited */
 
 extern char **environ;
 
 struct environment {
     char text[OWN_VARIABLES][VARIABLE_MAX];
-    char **list; /* the inherited ones except for PWC_*, then ours */
+    char **list; /* the inherited variables except for PWC_*, then ours */
 };
 
 /* Makes the list, with room for our variables after the inherited ones. Returns where they go. */

@@ -37,7 +37,7 @@ static void remember(struct live_set *live, pid_t group)
     if (live->count == live->room) {
         size_t room = live->room != 0 ? 2 * live->room : 64;
         struct live *row = realloc(live->row, room * sizeof(*row));
-        if (row == NULL) /* PR_SET_PDEATHSIG still ends it */
+        if (row == NULL) /* the kernel still ends the child: PR_SET_PDEATHSIG */
             return;
         live->row = row;
         live->room = room;
@@ -91,9 +91,8 @@ static void end_children(struct live_set *live)
 
 void reaper_sweep_shm(pid_t pid)
 {
-    /* A killed daemon leaves the file of its shm endpoint: daemon/fabric/ofi/ofi_provider.c names
-     * it.
-     */
+    /* A killed daemon leaves the file of its shm endpoint, which has its name from
+     * daemon/fabric/ofi/ofi_provider.c. */
     char prefix[24];
     int length = snprintf(prefix, sizeof(prefix), "pwcd-%d.", (int)pid);
     DIR *folder = opendir("/dev/shm");

@@ -1,7 +1,7 @@
 /*
- * The reaper: a process that cleans up after pwcrun, however pwcrun ends. It holds the reading end
- * of a pipe, and starts to clean when the pipe closes: pwcrun has finished, or has been killed.
- * Every run ends this way, so each run tests it.
+ * The reaper: a process that cleans up after pwcrun, however pwcrun ends. The reaper holds the
+ * reading end of a pipe, and starts to clean when the pipe closes: pwcrun has finished, or has been
+ * killed. Every run ends this way, so every run tests the reaper.
  */
 #ifndef PWCRUN_REAPER_H
 #define PWCRUN_REAPER_H
@@ -15,11 +15,12 @@ struct reaper {
     int pipe; /* writing end */
 };
 
-/* Start the reaper before anything that it is to clean exists, except the folder. */
+/* Starts the reaper. Call this before anything exists that the reaper is to clean, except the
+ * folder. */
 int reaper_start(struct reaper *out, const struct workdir *dir, const struct network *network);
 
-/* Reports that a child's process group has begun (its leader does so itself), or has ended and been
- * swept. */
+/* Reports that a child's process group has begun (the group's leader calls this itself), or that
+ * all its processes were killed. */
 void reaper_began(const struct reaper *reaper, pid_t group);
 void reaper_ended(const struct reaper *reaper, pid_t group);
 

@@ -10,27 +10,26 @@
  * Handlers run in the application, inside pwc_probe, pwc_wait, pwc_flush, pwc_exchange and
  * pwc_barrier of the context that the message was sent to, and inside pwc_finalize of its client,
  * on the thread that called, one at a time. Requests of one pair of contexts run in the order of
- * submission, and in order with the events of puts and gets between them; replies run in an order
- * of their own.
+ * submission, and in order with the events of puts and gets between them; replies are ordered among
+ * themselves.
  *
- * A handler may do everything that does not block, puts, gets and requests to others
- * included (-EAGAIN means what it always means: keep it, and try again after the handler). A
- * request's handler may reply once, before it returns. Calls that block or that run handlers
- * (pwc_probe, pwc_wait, pwc_flush, pwc_bind, pwc_unbind, pwc_alloc, pwc_register, pwc_region_free,
- * pwc_exchange, pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_init, pwc_finalize) give -EDEADLK
- * there, on whatever context or client.
+ * A handler may make every call that does not block, including puts, gets and requests to others
+ * (after -EAGAIN, keep the operation, and try again after the handler). A request's handler may
+ * reply once, before it returns. Calls that block or that run handlers (pwc_probe, pwc_wait,
+ * pwc_flush, pwc_bind, pwc_unbind, pwc_alloc, pwc_register, pwc_region_free, pwc_exchange,
+ * pwc_barrier, pwc_ctx_create, pwc_ctx_destroy, pwc_init, pwc_finalize) give -EDEADLK there, on
+ * whatever context or client.
  *
- * Handlers run regardless of the peer and kinds filters; a remote event that stands before a
- * message and does not match them is kept, as by pwc_probe. With PWC_MESSAGE among the kinds, an
- * event is given for each handler that has run: its id is the index, its op the kind of message,
- * its length that of the payload. Its status is not 0 where no handler could run: -EKEYREJECTED,
- * the region that a Long went to has been withdrawn; -ENOSYS, the handler was taken away while the
- * message was on its way.
+ * Handlers run regardless of the peer and kinds filters; a remote event before a message that does
+ * not match these filters is kept, as by pwc_probe. With PWC_MESSAGE among the kinds, an event is
+ * given for each handler that has run: its id is the index, its op the kind of message, its length
+ * that of the payload. Its status is not 0 where no handler could run: -EKEYREJECTED: the region of
+ * a Long has been withdrawn; -ENOSYS: the handler was taken away while the message was on its way.
  *
- * A request that may be replied to waits, with all that stands after it, until there is room for
- * its reply. That comes on its own, unless this context leaves its local events untaken: when 1 MiB
- * of them are kept, or those of what went to its own node fill a local ring's worth, no such
- * request is handled before some are taken. Take them, or use PWC_NO_LCE.
+ * A request that may be replied to waits, with everything after it, until there is room for its
+ * reply. Room becomes free without the program's help, unless this context does not take its local
+ * events: when 1 MiB of them are kept, or when events of operations on its own node would fill a
+ * local ring, no such request is handled until some are taken. Take them, or use PWC_NO_LCE.
  *
  * A reply never waits for a request: docs/active-messages.md explains how, and why a flood in all
  * directions always drains as long as every context is probed.
@@ -47,11 +46,10 @@ extern "C" {
 #define PWC_AM_HANDLERS      256 /* indices 0 to 255 */
 #define PWC_AM_ARGUMENTS_MAX 16
 
-/* Flags of active messages, beside those of puts (enum pwc_flags) except PWC_NO_RCE, which they
- * refuse. */
+/* Flags of active messages, which also take those of puts (enum pwc_flags) except PWC_NO_RCE. */
 enum pwc_am_flags {
     /* The request gets no reply: its handler's reply fails with -EPERM. The request holds no room
-     * for a reply, and the target sends nothing back: for floods. */
+     * for a reply, and the target sends nothing back: for many requests at full speed. */
     PWC_AM_NO_REPLY = 1 << 7,
 };
 
@@ -61,7 +59,7 @@ enum pwc_am_kind {
     PWC_AM_LONG = 3,
 };
 
-/* The arguments of a handler; all of it is valid until it returns. */
+/* What a handler gets; valid until the handler returns. */
 struct pwc_am {
     pwc_peer from;
     unsigned index;
@@ -104,29 +102,30 @@ struct pwc_am_send {
 
 /*
  * Send a request to the peer of `dst`, which for Short and Medium may be bound without a key. The
- * local event (lid) says that the message stands before its target, not that its handler has run;
+ * local event (lid) says that the message has reached its target, not that its handler has run;
  * with PWC_LCE_SOURCE, only that the payload's memory may be reused (at once for a Short or a
  * Medium, which are copied). A Long's payload goes to offset `off` of the region behind `dst`, from
- * memory as for pwc_put. Runs in the context that `dst` is bound in. Never blocks, except as
- * pwc_put.
+ * any memory, as with pwc_put. The call is one on the context that `dst` is bound in. Never blocks,
+ * except where pwc_put does.
  *
  * Errors as for pwc_put, and: -EAGAIN also when no room is left for one more reply, probe and try
  * again; -EINVAL: no such index, no `dst`, a Short with a payload, a reserved word that is not 0;
- * -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too long, or a Medium for a quarter of a
- * small submission ring; -EKEYREJECTED: for a Long of no bytes too. As the status of the local
- * event also -ENOSYS: no handler stands at that index.
+ * -E2BIG: over 16 arguments; -EMSGSIZE: the payload is too long, or a Medium is over a quarter of a
+ * small submission ring; -EKEYREJECTED: also for a Long of no bytes. The status of the local event
+ * may also be -ENOSYS: the target has no handler at that index.
  */
 PWC_API int pwc_am_short(pwc_remote *dst, const struct pwc_am_send *send);
 PWC_API int pwc_am_medium(pwc_remote *dst, const struct pwc_am_send *send);
 PWC_API int pwc_am_long(pwc_remote *dst, uint64_t off, const struct pwc_am_send *send);
 
 /*
- * Negotiated payload: room for a Medium of up to `len` bytes and `count` arguments in the
- * submission ring itself (aligned to 8). The caller writes the payload there, then calls
- * pwc_am_commit with its length, or pwc_am_cancel. In between only replies may be submitted on this
- * context: puts, gets, requests, pwc_flush of one peer and pwc_unbind give -EBUSY. Errors as for
- * pwc_am_medium. Errors of pwc_am_commit, which may be tried again: -EINVAL: nothing is prepared,
- * or no such index; -EMSGSIZE: longer than prepared; -ESHUTDOWN, -EPROTO: the session is over.
+ * Negotiated payload: gives room for a Medium of up to `len` bytes and `count` arguments in the
+ * submission ring itself (aligned to 8), so that the payload is not copied. The caller writes the
+ * payload there, then calls pwc_am_commit with its length, or pwc_am_cancel. In between only
+ * replies may be submitted on this context: puts, gets, requests, pwc_flush of one peer and
+ * pwc_unbind give -EBUSY. Errors as for pwc_am_medium. Errors of pwc_am_commit, which may be tried
+ * again: -EINVAL: nothing is prepared, or no such index; -EMSGSIZE: longer than prepared;
+ * -ESHUTDOWN, -EPROTO: the session is over.
  */
 PWC_API int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, unsigned flags,
                            void **payload);
@@ -134,16 +133,16 @@ PWC_API int pwc_am_commit(pwc_ctx *ctx, unsigned index, size_t len, const uint64
 PWC_API int pwc_am_cancel(pwc_ctx *ctx);
 
 /*
- * Reply to the request whose handler is running, at most once. Never -EAGAIN: a handler runs only
- * when there is room for its reply. `dst` of a Long must be bound to the requester in this context,
- * or -EINVAL. The payload of a Long over pwc_packed_max must stand in a region of this client, or
- * -EFAULT, since a reply waits for nothing. Flags are those of put except PWC_NO_RCE and PWC_FENCE.
- * -ESTALE: the token is not that of the running handler; -EALREADY: it has replied; -EPERM: the
- * request asked for none, or is a reply itself; else as above, and what was wrong may be tried
- * again. As the status of the local event also -EHOSTUNREACH: a Long to a requester of the same
- * node whose memory could not be mapped here. Where a handler does not reply, the library of the
- * requester learns that, without an event. pwc_flush with PWC_ANY waits for the ends of replies
- * too, with one peer it does not.
+ * Reply to the request whose handler is running, at most once. Never returns -EAGAIN: a handler
+ * runs only when there is room for its reply. `dst` of a Long must be bound to the requester in
+ * this context, or -EINVAL. The payload of a Long over pwc_packed_max must be in a region of this
+ * client, or -EFAULT, because a reply never waits, and so cannot be sent in pieces. Flags are those
+ * of put except PWC_NO_RCE and PWC_FENCE. -ESTALE: the token is not that of the running handler;
+ * -EALREADY: the handler has replied; -EPERM: the request wants no reply, or is a reply itself;
+ * other errors as above. After an error the handler may try again. The status of the local event
+ * may also be -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be
+ * mapped here. Where a handler does not reply, the library of the requester learns that, without an
+ * event. pwc_flush waits for the ends of replies with PWC_ANY only.
  */
 PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);
 PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);

@@ -1,10 +1,10 @@
 /*
  * Remote atomics: arithmetic, swaps and reads on words of a peer's region. Conventions as in pwc.h.
  *
- * An atomic is atomic against every other atomic of this header on the same word, whichever
- * rank it comes from and whichever way it goes, pwc_put_signal, and the owner's own atomic
- * instructions of the same width (C11's atomic_fetch_add and its like). It is not atomic against
- * plain stores of the owner, nor against puts. All are sequentially consistent.
+ * An atomic is atomic against every other atomic of this header on the same word (from any rank,
+ * through the daemon or not), against pwc_put_signal, and against the owner's own atomic
+ * instructions of the same width (such as C11's atomic_fetch_add). An atomic is not atomic against
+ * plain stores of the owner or against puts. All are sequentially consistent.
  *
  *     rank 0, another node     rank 1, the owner         rank 2, the owner's node
  *     pwc_atomic               atomic_fetch_add          pwc_atomic
@@ -19,13 +19,14 @@
  *     type's size, and so is the address of the region.
  *   - Integers wrap around. Floating point follows IEEE 754; PWC_MIN and PWC_MAX are its 2019
  *     edition's minimumNumber and maximumNumber: a number beats a NaN, and -0.0 is less than 0.0.
- *   - `count` elements side by side are one operation with one event, but each is atomic for
- *     itself: another atomic may come between two of them.
+ *   - `count` elements side by side are one operation with one event, but each element is atomic on
+ *     its own: another atomic may change an element between two of them.
  *   - An atomic is done after the placement of all earlier puts and atomics of its pair of
- *     contexts. A later get, or a later put of more than pwc_packed_max bytes, may pass it: use
+ *     contexts. A later get, or a later put of more than pwc_packed_max bytes, may overtake it: use
  *     PWC_FENCE there.
  *   - Each atomic is done once, or not at all, whatever links and daemons do meanwhile. Where the
- *     owner's daemon dies in the middle of it, nobody can know, and it ends with -ECONNABORTED.
+ *     owner's daemon dies in the middle of an atomic, the outcome is unknown, and the atomic ends
+ *     with -ECONNABORTED.
  */
 #ifndef PWC_ATOMIC_H
 #define PWC_ATOMIC_H
@@ -36,8 +37,9 @@
 extern "C" {
 #endif
 
-/* The type of an element: integers with and without sign, and floating point, with this many bits.
- * Types from PWC_C64 on are for collectives (pwc/collective.h), not for atomics. */
+/* The type of an element: integers with and without sign, and floating point; the number in the
+ * name is its bits. Types from PWC_C64 on are for collectives (pwc/collective.h), not for
+ * atomics. */
 enum pwc_type {
     PWC_I8 = 0,
     PWC_U8 = 1,
@@ -72,11 +74,11 @@ enum pwc_atomic_op {
     PWC_PROD = 2,
     PWC_MIN = 3,
     PWC_MAX = 4,
-    PWC_AND = 5, /* these three: integers only */
+    PWC_AND = 5, /* and, or, xor: integers only */
     PWC_OR = 6,
     PWC_XOR = 7,
     PWC_READ = 8, /* pwc_fetch_atomic only; changes nothing, and takes no operand */
-    /* For collectives only. Logical ones, of integers and PWC_BOOL, give 1 or 0. */
+    /* For collectives only. Logical operations, on integers and PWC_BOOL, give 1 or 0. */
     PWC_LAND = 11,
     PWC_LOR = 12,
     PWC_LXOR = 13,
@@ -88,25 +90,26 @@ enum pwc_atomic_op {
 
 /*
  * Combine `count` elements (at least 1) at offset `off` of the region behind `dst` with as many
- * operands, which are read during the call and may stand in any memory. The local event, with id
- * `lid`, says that it is done; the remote event, with id `rid`, appears at the target after the
- * change. Both are as those of pwc_put; their op is PWC_OP_ATOMIC, the length of the local one that
- * of the elements.
+ * operands, which are read during the call and may be in any memory. The local event, with id
+ * `lid`, says that the atomic is done; the remote event, with id `rid`, appears at the target after
+ * the change. Both are like those of pwc_put; their op is PWC_OP_ATOMIC, and the local event's
+ * length is the bytes of the elements.
  *
- * Never blocks, but with PWC_WAIT. `flags`: PWC_NO_LCE, PWC_NO_RCE, PWC_FENCE, PWC_UNORDERED,
- * PWC_NOTIFY, PWC_WAIT. To wait for the end, give a request (pwc/request.h) as `lid`. Needs the
- * right to write. -EAGAIN: probe, and try again. -EINVAL: no such operation on such a type, `count`
- * is 0, `off` is not a multiple of the type's size, flags, an id over PWC_CID_MAX; -EMSGSIZE:
- * operands over pwc_packed_max, or too long for a quarter of a small submission ring; -ERANGE;
- * -EKEYREJECTED; -EBUSY: an active message has been prepared; -ESHUTDOWN, -EPROTO: the session is
- * over.
+ * Never blocks, except with PWC_WAIT. `flags`: PWC_NO_LCE, PWC_NO_RCE, PWC_FENCE, PWC_UNORDERED,
+ * PWC_NOTIFY, PWC_WAIT. To wait for the end, give a request (pwc/request.h) as `lid`. The call
+ * needs the right to write. -EAGAIN: probe, and try again. -EINVAL: no such operation on such a
+ * type, `count` is 0, `off` is not a multiple of the type's size, flags, an id over PWC_CID_MAX;
+ * -EMSGSIZE: operands over pwc_packed_max, or too long for a quarter of a small submission ring;
+ * -ERANGE; -EKEYREJECTED; -EBUSY: an active message has been prepared; -ESHUTDOWN, -EPROTO: the
+ * session is over.
  *
  * Status of the local event, which comes even with PWC_NO_LCE: 0, or
  *     -EBUSY          the word was changed 4096 times between a read and a write of this operation,
- *                     which only a program that does so on purpose can cause. Elements in front of
- *                     it are done, and the event's length says how many; it and those after are
- *                     unchanged.
- *     -EINVAL         the region itself is not aligned (on one node the result of the call)
+ *                     which only a program that does so on purpose can cause. Elements before that
+ *                     word are done, and the event's length says how many elements; that word and
+ *                     the elements after it are unchanged.
+ *     -EINVAL         the region itself is not aligned (between contexts of one node the result of
+ *                     the call)
  *     -ECONNABORTED   the outcome is unknown
  *     -EKEYREJECTED, -EHOSTDOWN, as for pwc_put
  */
@@ -115,29 +118,29 @@ PWC_API int pwc_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op, enu
                        unsigned flags);
 
 /*
- * As pwc_atomic, and the values from before come back. These values stand in `result` when
+ * As pwc_atomic, and fetches the values from before the change. These values are in `result` when
  * pwc_probe, pwc_wait or pwc_flush of this context has seen the end, also with PWC_NO_LCE. For one
  * element `result` may be any memory that lives until then; for several, up to PWC_FETCH_MAX, it
- * lies in a region of this client (-EFAULT). After a failure `result` is undefined. The call needs
- * the rights to read and to write; PWC_READ needs the right to read alone, and looks at no
- * operands.
+ * must lie in a region of this client (else -EFAULT). After a failure `result` is undefined. The
+ * call needs the rights to read and to write; PWC_READ needs the right to read alone, and looks at
+ * no operands.
  */
 PWC_API int pwc_fetch_atomic(pwc_remote *dst, uint64_t off, enum pwc_atomic_op op,
                              enum pwc_type type, const void *operands, size_t count, void *result,
                              pwc_cid lid, pwc_cid rid, unsigned flags);
 
 /*
- * If the word has the bits of *expected, it becomes *desired; `result` gets the value from before
- * either way, so it has taken place where result and expected are the same bits. For floating
- * point: -0.0 is not 0.0, and a NaN equals itself. As pwc_fetch_atomic of one element.
+ * If the word has the bits of *expected, it becomes *desired; `result` gets the earlier value in
+ * both cases, so the swap has taken place where `result` and `*expected` have the same bits. For
+ * floating point: -0.0 is not 0.0, and a NaN equals itself. As pwc_fetch_atomic of one element.
  */
 PWC_API int pwc_compare_swap(pwc_remote *dst, uint64_t off, enum pwc_type type,
                              const void *expected, const void *desired, void *result, pwc_cid lid,
                              pwc_cid rid, unsigned flags);
 
 /*
- * The bits of the word where *mask has ones become those of *desired; the others stay. As
- * pwc_fetch_atomic of one element; integers only.
+ * The bits of the word where *mask has ones become those of *desired; the other bits are unchanged.
+ * As pwc_fetch_atomic of one element; integers only.
  */
 PWC_API int pwc_masked_swap(pwc_remote *dst, uint64_t off, enum pwc_type type, const void *mask,
                             const void *desired, void *result, pwc_cid lid, pwc_cid rid,

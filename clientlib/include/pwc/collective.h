@@ -2,56 +2,59 @@
  * Collectives of a team: calls that all members make together. Conventions as in pwc.h.
  *
  * No call here blocks. Each ends by a local event (lid, op PWC_OP_COLLECTIVE) or by a request
- * (pwc/request.h), as operations do, and continues while nobody calls: what members of one node
- * give is combined by the last of them, within its call; between nodes the daemons pass it on. To
- * block, give the call a request and wait for it.
+ * (pwc/request.h), as operations do, and continues while no member makes a call: the last member of
+ * a node to call combines the input of that node's members, within its call; between nodes the
+ * daemons carry it. To block, give the call a request and wait for it.
  *
  *     pwc_team_allreduce(team, &mine, &sum, 1, PWC_F64, PWC_ADD, pwc_cid_request(r), 0);
  *     compute();
  *     pwc_request_wait(r, &status, -1);
  *
- *   - Calls of one team are matched by their order: all members make the same ones, with the same
+ *   - Calls of one team are matched by their order: all members make the same calls, with the same
  *     count, type, operation and root. Where they do not, the team breaks with -EBADMSG (pwc/
  *     team.h). Calls of different teams are independent: members may make them in different orders,
- *     if they do not wait for an end in between.
- *   - Local events of a team come in the order of its calls. An end says: my input may be used
- *     again and my output is there. Only a barrier says more, that every member has called it.
- *     Members that only give, the root of a bcast among them, may end before others have called.
+ *     as long as they do not wait for one before they make the other.
+ *   - Local events of a team appear in the order of its calls. The event says that this member's
+ *     input may be used again and its output is there. Only a barrier says more: that every member
+ *     has called it. At members that only send, as the root of a bcast does, a call may end before
+ *     others have called.
  *   - As many collectives of a team may be under way as its window says (64 by default), 8 of them
- *     with more than 40 bytes. One more gives -EAGAIN, as do others that are too slow to take
- *     their results: probe, and try again.
- *   - In place: `in` NULL says that the input stands where the output goes, or, of gather, that
- *     this member's block stands in its place in `out`; of scatter, `out` NULL at the root leaves
- *     its block where it is. Alltoall and alltoallv are not done in place (-EINVAL). Otherwise `in`
- *     and `out` must not overlap.
+ *     with more than 40 bytes. A further call gives -EAGAIN, and so does a call for whose room
+ *     members have still to take earlier results: probe, and try again.
+ *   - In place: `in` NULL says that the input is in `out`, where the output will be; for gather,
+ *     that this member's block is already at its place in `out`. For scatter, `out` NULL at the
+ *     root leaves the root's block where it is. Alltoall and alltoallv cannot be in place
+ *     (-EINVAL). Otherwise `in` and `out` must not overlap.
  *   - A team of one, and counts and lengths of 0, are ordinary cases.
- *   - Results are the same bits at every member, and in every run in which ranks stand on nodes in
- *     the same way: what is combined, is so in the order of ranks, never of arrival.
+ *   - Results are the same bits at every member, and in every run in which ranks are spread over
+ *     nodes in the same way: values are combined in the order of ranks, never of arrival.
  *   - Types and operations are those of pwc/atomic.h, except for PWC_SET and PWC_READ.
  *
  * Sizes: a call is *small* where no member gives more than pwc_team_small_max bytes to one operand
- * or block, and neither what the fullest node's members give together nor what one of its members
- * gets is more than 64 KiB, or 32 KiB of a scan. A longer one is cut into slices of that size, of
- * which up to 8 are on their way at once: slices after these, and calls after such a call, begin
- * as this member probes, tests or waits, so overlap ends there. For gatherv, scatterv and alltoallv
- * the members find the longest block first, and all blocks travel as slices of that length. Memory
- * is any memory; it is read and written until the end, so leave input alone, also of a small call.
+ * or block, and neither the input of all members of the fullest node together nor the output of one
+ * of its members is more than 64 KiB (32 KiB for a scan). A longer call is cut into slices of that
+ * size, of which up to 8 are on their way at once. Later slices, and calls after such a call, begin
+ * only when this member probes, tests or waits, so they do not overlap with computing. For gatherv,
+ * scatterv and alltoallv the members find the longest block first, and all blocks travel as slices
+ * of that length. `in` and `out` may be any memory. They are read and written until the end, so do
+ * not change the input, not even of a small call.
  *
  * Results of every call, after which nothing has begun:
- *     -EAGAIN      too many are under way, or there is no room for its local event, or in the
+ *     -EAGAIN      too many are under way, or there is no room for the call's local event or in the
  *                  submission ring: probe, try again
  *     -EINVAL      unknown flags, no such root, type or operation, an id over PWC_CID_MAX
- *     -ENOTSUP     so many members that 64 KiB have no room for a byte of each pair
- *     -EMSGSIZE    longer than anything could be: counts whose bytes do not fit
+ *     -ENOTSUP     the team has so many members that 64 KiB have no room for a byte of each pair
+ *     -EMSGSIZE    the counts are too large: nothing of that size can be moved
  *     -EHOSTDOWN, -EBADMSG   the team is broken
  *     -EBUSY       an active message has been prepared
  *     -ENOMEM, -ESHUTDOWN, -EPROTO
- * An end has the status 0, or -EHOSTDOWN, -EBADMSG where the team broke while it was under way;
- * its peer is this context, its length what this member received. `flags`: 0 or PWC_NO_LCE.
+ * An end has the status 0, or -EHOSTDOWN or -EBADMSG where the team broke while the call was under
+ * way; its peer is this context, its length the bytes that this member received. `flags`: 0 or
+ * PWC_NO_LCE.
  *
- * The persistent forms (..._init) make a request that does the same whenever it is started, with
- * the same memory; `lid` as in pwc_notify_init. Such a request counts as a call when it is
- * started, not when it is made. pwc_start gives what the call would, and leaves the request idle
+ * The persistent forms (..._init) make a request that makes the same call, with the same memory,
+ * whenever it is started; `lid` is as in pwc_notify_init. In the order of calls a start counts, not
+ * the making of the request. pwc_start gives the errors of the call, and leaves the request idle
  * then.
  *
  * Names and meaning are those of MPI: A Message-Passing Interface Standard, version 4.0, chapter 6,
@@ -75,8 +78,9 @@ PWC_API int pwc_team_barrier(pwc_team *team, pwc_cid lid, unsigned flags);
 PWC_API int pwc_team_bcast(pwc_team *team, void *data, size_t len, uint32_t root, pwc_cid lid,
                            unsigned flags);
 
-/* Element by element, in[0] of rank 0 op in[0] of rank 1 op ... to `out`: at the root, which alone
- * looks at `out`; at all. In place at the root (reduce), at all that say so (allreduce). */
+/* Combines element by element: out[0] is in[0] of rank 0 op in[0] of rank 1 op ... Reduce gives
+ * `out` to the root, and only the root uses `out`; allreduce gives it to all members. Reduce may be
+ * in place at the root, allreduce at any member that passes `in` NULL. */
 PWC_API int pwc_team_reduce(pwc_team *team, const void *in, void *out, size_t count,
                             enum pwc_type type, enum pwc_atomic_op op, uint32_t root, pwc_cid lid,
                             unsigned flags);
@@ -84,15 +88,16 @@ PWC_API int pwc_team_allreduce(pwc_team *team, const void *in, void *out, size_t
                                enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
                                unsigned flags);
 
-/* A scan combines the operands of ranks 0 to this one, an exscan those of ranks 0 to the one
- * before: nothing for rank 0, whose `out` is left alone. */
+/* A scan combines the operands of ranks 0 to this one, an exscan those of ranks 0 to the rank
+ * before this one. Rank 0's `out` of an exscan is not changed. */
 PWC_API int pwc_team_scan(pwc_team *team, const void *in, void *out, size_t count,
                           enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid, unsigned flags);
 PWC_API int pwc_team_exscan(pwc_team *team, const void *in, void *out, size_t count,
                             enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid, unsigned flags);
 
 /* Reduces size times `count` elements; block r, of `count` elements, goes to rank r. In place: the
- * input stands in `out`, which then has room for all blocks, and the result is its first one. */
+ * input is in `out`, which then has room for all blocks, and the result is the first block
+ * there. */
 PWC_API int pwc_team_reduce_scatter(pwc_team *team, const void *in, void *out, size_t count,
                                     enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,
                                     unsigned flags);
@@ -100,8 +105,9 @@ PWC_API int pwc_team_reduce_scatter(pwc_team *team, const void *in, void *out, s
 /* Collects a block of `len` bytes of each member in the root's `out`, by rank. */
 PWC_API int pwc_team_gather(pwc_team *team, const void *in, void *out, size_t len, uint32_t root,
                             pwc_cid lid, unsigned flags);
-/* As gather with blocks of different lengths: `len` is that of this member's. At the root, block r
- * has lens[r] bytes and stands at offsets[r] of `out`; both arrays stay untouched until the end. */
+/* As gather with blocks of different lengths: `len` is the length of this member's block. At the
+ * root, block r has lens[r] bytes and is placed at offsets[r] of `out`; both arrays stay untouched
+ * until the end. */
 PWC_API int pwc_team_gatherv(pwc_team *team, const void *in, size_t len, void *out,
                              const size_t *lens, const size_t *offsets, uint32_t root, pwc_cid lid,
                              unsigned flags);
@@ -128,16 +134,17 @@ PWC_API int pwc_team_alltoallv(pwc_team *team, const void *in, const size_t *in_
                                const size_t *out_offsets, pwc_cid lid, unsigned flags);
 
 /*
- * An operation of the program's own: combines `count` elements at `into`, of lower ranks, with
- * those at `from`, of the next one, and leaves the result at `into`. Runs in the program, inside
- * probe, test or wait of this context, or inside the collective call itself, with `arg`; there it
- * may make no call that blocks, as a handler. The operation need not be commutative, but every
- * member has to give the same result for the same bits.
+ * An operation of the program's own: combines `count` elements at `into`, of lower ranks, with the
+ * elements at `from`, of the next rank, and leaves the result at `into`. `arg` is the caller's. The
+ * function runs in the program, inside probe, test or wait of this context, or inside the
+ * collective call itself; like a handler, it may make no call that blocks. The operation need not
+ * be commutative, but every member has to give the same result for the same bits.
  */
 typedef void pwc_fold(void *into, const void *from, size_t count, void *arg);
 
 /* Allreduce of `count` elements of `element` bytes by an operation of the program's own. -EMSGSIZE:
- * what all members give is more than 1 MiB, or one element of all of them more than 64 KiB. */
+ * the input of all members together is more than 1 MiB, or one element of each member together more
+ * than 64 KiB. */
 PWC_API int pwc_team_allreduce_user(pwc_team *team, const void *in, void *out, size_t count,
                                     size_t element, pwc_fold *fold, void *arg, pwc_cid lid,
                                     unsigned flags);

@@ -1,6 +1,6 @@
 /*
- * Counters: how many operations of a context have ended, and how many of its peers have come, by
- * number alone, with or without events. Conventions as in pwc.h.
+ * Counters: how many operations of a context have ended, and how many of its peers' operations have
+ * arrived, whether these have events or not. Conventions as in pwc.h.
  *
  *     origin                                     target
  *     pwc_put(dst, 0, row, bytes,                pwc_counter_wait(ctx, PWC_COUNT_ARRIVED, n, -1);
@@ -20,15 +20,15 @@ extern "C" {
 
 /*
  * PWC_COUNT_ENDED: operations of this context that have ended, whether they failed or not. Each
- * call that has submitted one counts once, so a vector does, and a message or a reply does. Flushes
- * and the calls of teams do not count.
+ * submitting call counts once: also a vector, a message or a reply. Flushes and the calls of teams
+ * do not count.
  *
- * PWC_COUNT_FAILED: of these, the ones that failed. A failure is counted before the operation is
+ * PWC_COUNT_FAILED: the ended operations that failed. A failure is counted before the operation is
  * counted as ended.
  *
  * PWC_COUNT_ARRIVED: operations of peers that have changed memory of this process over remotes that
  * lead to this context: puts with or without remote event, with signal or notification; atomics,
- * but for PWC_READ; vectors. Each call of the origin counts once, when all its data is placed, and
+ * except PWC_READ; vectors. Each call of the origin counts once, when all its data is placed, and
  * before its remote event is seen. A put of no bytes counts if it has a remote event. Not counted
  * are operations that fail, gets, messages with their payload, and puts to the region of an
  * offload, for which pwc_offload_view has counts.
@@ -40,14 +40,14 @@ enum pwc_counter {
 };
 
 /*
- * Gives the number so far in *out. The number begins with 0 when the context is created and only
- * grows, whatever becomes of peers, daemons and links. After it is read all data is visible that it
- * counts.
+ * Gives the number so far in *out. The number is 0 when the context is created and only grows,
+ * whatever happens to peers, daemons and links. After the call the data of all counted operations
+ * is visible.
  *
- * Never blocks. No system call, unless a neighbour has come or gone. Where gets, vectors, fetching
- * atomics, or operations that were given a request, are under way, a call for ENDED or FAILED moves
- * the local events that have come to those that are kept, up to 1 MiB, as pwc_flush does; beyond
- * that such operations count when events are taken.
+ * Never blocks. Makes no system call, unless a neighbour has appeared or gone. Where gets, vectors,
+ * fetching atomics, or operations that were given a request, are under way, a call for ENDED or
+ * FAILED keeps the local events that have arrived for later probes, up to 1 MiB, as pwc_flush does;
+ * beyond that such operations are counted when the program takes events.
  *
  * -EINVAL: no such counter; -ENOMEM: as pwc_probe; -ESHUTDOWN, -EPROTO: the session is over.
  */
@@ -55,10 +55,10 @@ PWC_API int pwc_counter_read(pwc_ctx *ctx, enum pwc_counter which, uint64_t *out
 
 /*
  * Waits until the counter is `threshold` or more: 0; or -ETIMEDOUT after timeout_ms. timeout_ms < 0
- * waits for ever, 0 looks once. Then all data is visible that is counted.
+ * waits for ever, 0 looks once. After the call the data of all counted operations is visible.
  *
- * Polls for about 200 us, yielding the processor, then sleeps. Whatever is counted wakes it at
- * once. While it waits, handlers of active messages run. Events stay for later probes; remote
+ * Polls for about 200 us, yielding the processor, then sleeps. Each counted operation wakes the
+ * call at once. Meanwhile handlers of active messages run. Events stay for later probes; remote
  * events that would fill their ring are kept, up to 1 MiB, as pwc_flush does, and so are local
  * events as in pwc_counter_read. A daemon that dies is noticed within a second.
  *

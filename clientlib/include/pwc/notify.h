@@ -1,32 +1,33 @@
 /*
- * Notified access: puts and gets whose target waits for the notification of the access itself, by
- * origin and tag, instead of for a message after it. Conventions as in pwc.h.
+ * Notified access: puts and gets that notify their target, which waits for the notification by
+ * origin and tag, instead of for a separate message. Conventions as in pwc.h.
  *
  * A notification is the remote event of an operation with PWC_NOTIFY, so it appears when the data
- * is placed (of a put) or has been read (of a get: the buffer may be written again). A target asks
- * for notifications with a persistent request (pwc/request.h): pwc_notify_init, then pwc_start, and
- * pwc_test or a wait, as often as it likes.
+ * of a put is placed, or when that of a get has been read (its buffer may be written again). A
+ * target asks for notifications with a persistent request (pwc/request.h): pwc_notify_init, then
+ * pwc_start, and pwc_test or a wait, as often as it likes.
  *
  * Matching:
- *   - a notification goes to the started request that matches it; where several do, to the one that
- *     was started first, whichever of them is tested;
- *   - a notification that matches none is kept as unexpected, and pwc_start takes from these first,
- *     the oldest first;
- *   - a request ends after `count` notifications, and its status is that of the last one: the
- *     origin, the id (pwc_notice) and the bytes that were moved;
- *   - notifications of one pair of contexts arrive in the order of submission, on every path; those
- *     of different origins in any order.
- * Every call that reads a context's rings matches what it finds: probe, wait, test, flush.
+ *   - a notification is given to the started request that matches it; where several match, to the
+ *     request that was started first, whichever of them is tested;
+ *   - a notification that matches no request is kept as unexpected; pwc_start looks at the
+ *     unexpected first, from the oldest on;
+ *   - a request ends after `count` notifications, and its status is that of the last notification:
+ *     the origin, the id (pwc_notice) and the bytes that were moved;
+ *   - notifications of one pair of contexts arrive in the order of submission, on every path;
+ *     notifications of different origins in any order.
+ * Every call that reads a context's rings matches the notifications it finds: probe, wait, test,
+ * flush.
  *
- * A context keeps up to 65536 unexpected notifications (pwc_ctx_attr.unexpected). Where these are
- * full and the next notification matches no started request, remote events, notifications and
- * messages from there on stay where they are, their senders are held, and nothing is lost. A wait
- * that cannot continue then gives -ENOBUFS; to start a request that matches makes room. Local
- * events and replies continue.
+ * A context keeps up to 65536 unexpected notifications (pwc_ctx_attr.unexpected). When so many are
+ * kept and the next notification matches no started request, that notification and all remote
+ * events, notifications and messages after it stay in their rings, their senders are held, and
+ * nothing is lost. A wait that cannot continue then gives -ENOBUFS; starting a request that matches
+ * makes room. Local events and replies continue.
  *
- * A window's calls are thin. pwc_put with PWC_NOTIFY and a pwc_notice does the same without one,
- * and a probe for PWC_NOTIFICATION gives those notifications that no started request matches,
- * oldest first. Between the two kinds a probe for both keeps no order.
+ * A window is only a convenience. pwc_put with PWC_NOTIFY and a pwc_notice does the same without a
+ * window, and a probe for PWC_NOTIFICATION gives the notifications that no started request matches,
+ * oldest first. A probe for PWC_REMOTE and PWC_NOTIFICATION keeps no order between the two kinds.
  *
  * The terms are those of Belli and Hoefler, "Notified Access: Extending Remote Memory Access
  * Programming Models for Producer-Consumer Synchronization" (2015).
@@ -47,8 +48,8 @@ typedef struct pwc_window pwc_window;
 #define PWC_ANY_RANK UINT32_MAX
 #define PWC_ANY_TAG  UINT32_MAX
 
-/* The remote completion id of a notification. Spaces below 65536 are the program's own; higher ones
- * are given to windows. */
+/* The remote completion id of a notification. Spaces below 65536 belong to the program; windows get
+ * higher ones. */
 static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
 {
     return pwc_cid_u64((uint64_t)space << 32 | tag);
@@ -56,9 +57,9 @@ static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
 
 /*
  * A window: the members of a team, or, where `team` is NULL, all ranks of the job, each with the
- * context that it passes; a region of each, and a space of its own. Ranks are those of the team.
- * `mine` may be NULL; then the rank can be notified, but its memory not reached. The region stays
- * the caller's, and must outlive the window, as must the team. Collective as pwc_exchange, and
+ * context and the region that it passes. A window has a space of its own. Ranks are those of the
+ * team. `mine` may be NULL; then others can notify the rank, but not reach its memory. The caller
+ * keeps the region; region and team must outlive the window. Collective as pwc_exchange, and
  * blocks. -EINVAL: a team of another context; -EHOSTDOWN, -EBADMSG: a broken team; -ENOTSUP: the
  * region is local only, or without a team: the job is open (pwc/open.h); -ECANCELED: another rank
  * could not take part, and pwc_error_text names it; -ENOSPC: all spaces are used up; else as
@@ -67,16 +68,16 @@ static inline pwc_cid pwc_notice(uint32_t space, uint32_t tag)
 PWC_API int pwc_window_create(pwc_ctx *ctx, pwc_team *team, pwc_region *mine, pwc_window **out);
 
 /*
- * Ends a window: flushes its context, waits until all ranks have arrived here, unbinds its remotes.
- * Unexpected notifications of its space are dropped, and so are those that are still to be read.
- * Free its requests before. Collective, and blocks. On an error the window stays. -EBUSY: a request
- * of it is started; else as pwc_flush, pwc_barrier and pwc_unbind.
+ * Ends a window: flushes its context, waits until all ranks have called this, and unbinds its
+ * remotes. Notifications of its space that are unexpected or still in the rings are dropped. Free
+ * its requests first. Collective, and blocks. On an error the window stays. -EBUSY: a request of it
+ * is started; else as pwc_flush, pwc_barrier and pwc_unbind.
  */
 PWC_API int pwc_window_free(pwc_window *window);
 
 /* The remote of a rank's region. The first call for a rank binds it, and so blocks; later ones
- * return at once. The remote is the window's: do not unbind it. -EINVAL: no such rank; else as
- * pwc_bind. */
+ * return at once. The remote belongs to the window: do not unbind it. -EINVAL: no such rank; else
+ * as pwc_bind. */
 PWC_API int pwc_window_remote(pwc_window *window, uint32_t rank, pwc_remote **out);
 
 /* The rank of a status's peer; -ENOENT: no rank of the window has passed that context. */

@@ -3,7 +3,7 @@
  * bytes. Conventions as in pwc.h.
  *
  * A process that attaches with PWC_OPEN as the size joins an open job: the daemons give it the next
- * free rank, and nobody says how many will come. A server publishes its address and a key under a
+ * free rank; the number of processes is not fixed. A server publishes its address and a key under a
  * name; a client looks the name up, binds, and puts:
  *
  *     server                                       client
@@ -26,30 +26,31 @@
 extern "C" {
 #endif
 
-/* Where a context is: plain data, to be sent to peers by any means. The bytes are the library's. */
+/* Where a context is: plain data, which may be sent to peers by any means. Only the library
+ * interprets the bytes. */
 struct pwc_address {
     uint8_t bytes[32];
 };
 
 /*
- * The context's address. It names the context, its process and the job's instance, so that it
- * reaches nobody once one of them is gone: in an open job no rank and no context number is ever
- * given twice, and another job of this name has another instance. In a job of fixed size the
- * instance alone is sure to differ: a process that comes back with the rank of one that has ended,
- * or a context with the number of one that was destroyed, has its address.
+ * The context's address. It names the context, its process and the job's instance, so it is invalid
+ * as soon as one of these is gone: in an open job no rank and no context number is ever given
+ * twice, and another job of this name has another instance. In a job of fixed size only the
+ * instance is sure to differ: a new process with the rank of one that has ended, or a new context
+ * with the number of one that was destroyed, has the old one's address.
  *
- * Never blocks. The thread is the context's. -ENOTSUP: the daemon of the job's home is older than
+ * Never blocks. Only on the context's thread. -ENOTSUP: the daemon of the job's home is older than
  * 0.6, and gives jobs no instance.
  */
 PWC_API int pwc_address(pwc_ctx *ctx, struct pwc_address *out);
 
 /*
- * The peer at an address of this job, for pwc_bind. Never blocks, and asks nobody: whether the peer
- * lives still is what pwc_bind finds out, which gives -EHOSTUNREACH where it does not. The bytes
- * may come from anywhere. Any thread.
+ * The peer at an address of this job, for pwc_bind. Never blocks, and asks no daemon: pwc_bind
+ * finds out whether the peer still exists, and gives -EHOSTUNREACH where it does not. The bytes
+ * need not be trusted. Any thread.
  *
- * -EINVAL: the bytes are no address, or one of a later version; -EHOSTUNREACH: the address is one
- * of another job, or of an instance of this job that has ended.
+ * -EINVAL: the bytes are no address, or an address of a later version; -EHOSTUNREACH: the address
+ * belongs to another job, or to an instance of this job that has ended.
  */
 PWC_API int pwc_address_peer(pwc_client *client, const struct pwc_address *address, pwc_peer *out);
 
@@ -61,30 +62,32 @@ enum {
 
 /*
  * Publish `len` bytes under a name in this job; processes of the job find them by pwc_lookup. The
- * bytes are copied. A name that this process has published gets the new bytes in their place. The
- * name goes with pwc_unpublish or with the process, also one that is killed, and outlives restarts
- * of daemons. Blocks. Any thread.
+ * bytes are copied. If this process has published the name before, the new bytes replace the old
+ * ones. The name ends with pwc_unpublish or with the process, also when that is killed, and
+ * outlives restarts of daemons. Blocks. Any thread.
  *
- * -EINVAL: no name, one over PWC_NAME_MAX or with other characters, or over PWC_PUBLISHED_MAX
- * bytes; -EADDRINUSE: another process that lives has published the name; -EDQUOT: this process has
- * PWC_PUBLISHED_NAMES_MAX names, or its user has its share of the home's memory; -ENOSPC: the job
- * has 1024 names; -EHOSTDOWN: the node of the job's home cannot be reached; -ESTALE: the home has
- * lost its state, and does not know this process; -ENOTSUP: the home's daemon is older than 0.6.
+ * -EINVAL: no name, a name over PWC_NAME_MAX or with other characters, or over PWC_PUBLISHED_MAX
+ * bytes; -EADDRINUSE: another live process has published the name; -EDQUOT: this process has
+ * PWC_PUBLISHED_NAMES_MAX names, or its user has used up its share of the home's memory; -ENOSPC:
+ * the job has 1024 names; -EHOSTDOWN: the node of the job's home cannot be reached; -ESTALE: the
+ * home has lost its state, and does not know this process; -ENOTSUP: the home's daemon is older
+ * than 0.6.
  */
 PWC_API int pwc_publish(pwc_client *client, const char *name, const void *data, size_t len);
 
-/* Takes a name back that this process has published. Blocks. Any thread. -ENOENT: it has not; else
- * as pwc_publish. */
+/* Takes back a name that this process has published. Blocks. Any thread. -ENOENT: this process has
+ * not published it; other errors as pwc_publish. */
 PWC_API int pwc_unpublish(pwc_client *client, const char *name);
 
 /*
- * Find what is published under a name. `*len` says how many bytes `data` has room for, and then how
- * many were found. Where the name is not there, the call waits for it up to `timeout_ms`; 0 looks
- * once, a negative value waits for ever. Blocks, and then runs no handlers. Any thread.
+ * Find what is published under a name. At the call `*len` is the room at `data` in bytes;
+ * afterwards it is the number of bytes found. Where the name is not published yet, the call waits
+ * for it up to `timeout_ms`; 0 looks once, a negative value waits for ever. Blocks, without running
+ * handlers. Any thread.
  *
- * -ENOENT: nobody has published the name, or not in time; -EMSGSIZE: `data` is too small;
- * -EINVAL: as pwc_publish; -ENOSPC: 4096 lookups of the job wait already; -ENOBUFS: 128 of this
- * process do; -EDQUOT, -EHOSTDOWN, -ESTALE, -ENOTSUP: as pwc_publish.
+ * -ENOENT: the name was not published, or not in time; -EMSGSIZE: `data` is too small; -EINVAL: as
+ * pwc_publish; -ENOSPC: 4096 lookups of the job wait already; -ENOBUFS: 128 lookups of this process
+ * wait already; -EDQUOT, -EHOSTDOWN, -ESTALE, -ENOTSUP: as pwc_publish.
  */
 PWC_API int pwc_lookup(pwc_client *client, const char *name, void *data, size_t *len,
                        int timeout_ms);

@@ -1,6 +1,6 @@
 /*
- * How many connections a listener accepts in a millisecond. Anybody may connect as often as they
- * like, and the kernel's part of it is charged to no account (account.h).
+ * Bounds how many connections a listener accepts in a millisecond. Anybody may connect as often as
+ * they like, and the kernel's part of the work is charged to no account (account.h).
  *
  * Thread: control.
  */
@@ -14,10 +14,11 @@ enum { ACCEPTS_A_MS = 4 };
 
 struct accepts {
     uint64_t at_ms; /* of the loop's clock */
-    uint32_t count; /* accepted then */
+    uint32_t count; /* accepted in this millisecond */
 };
 
-/* Whether one more may be accepted at `now_ms`; else in a millisecond. The caller counts it. */
+/* Whether one more connection may be accepted at `now_ms`; if not, one may in the next millisecond.
+ * The caller counts the connection. */
 static inline bool accepts_more(struct accepts *a, uint64_t now_ms)
 {
     if (now_ms != a->at_ms)

@@ -12,7 +12,8 @@ static void charge(struct account *a, uint64_t ns)
     a->spent = a->spent + ns < ACCOUNT_MOST ? a->spent + ns : ACCOUNT_MOST;
 }
 
-/* Time that the hypervisor or another program takes goes to no account. */
+/* Charges the processor time since the last call. Time that the hypervisor or another program takes
+ * is charged to no account. */
 static void settle(struct control *control)
 {
     uint64_t now = clock_of(CLOCK_THREAD_CPUTIME_ID);

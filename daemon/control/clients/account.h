@@ -8,12 +8,12 @@
  *     spent   ^      . . requests of the account wait
  *             |    /\  /\
  *     ahead --|---/--\/--\--------
- *             |  /        \           falls by an eighth of the time that goes by
+ *             |  /        \           falls by an eighth of the time that passes
  *             +------------------> time
  *
- * An account has an eighth of the thread's time, and ACCOUNT_AHEAD of it in advance, for starts of
- * jobs. The caller decides when a debt counts: turns.h lets a user that is alone continue. No debt
- * grows beyond ACCOUNT_MOST, so no wait takes much over a second.
+ * Each account may use an eighth of the thread's time, and may be ACCOUNT_AHEAD ahead of that, for
+ * starts of jobs. The caller decides when a debt matters: turns.h lets a user who is alone
+ * continue. No debt grows beyond ACCOUNT_MOST, so no wait takes much more than a second.
  *
  * Thread: control.
  */
@@ -24,7 +24,7 @@
 
 struct control;
 
-#define ACCOUNT_SHARE 8u                  /* the part of the time that is paid: an eighth */
+#define ACCOUNT_SHARE 8u                  /* a debt falls by 1/8 of the time that passes */
 #define ACCOUNT_AHEAD UINT64_C(200000000) /* ns */
 #define ACCOUNT_MOST  UINT64_C(325000000) /* ns */
 
@@ -33,18 +33,18 @@ struct account {
     uint64_t paid_at; /* of the monotonic clock, ns */
 };
 
-/* From here on the thread's time is charged to this account, up to account_end with the result.
- * Such pairs of calls may nest. */
+/* Charges the thread's time to this account from now on, until account_end with the returned
+ * account. Such pairs of calls may nest. */
 struct account *account_begin(struct control *control, struct account *a);
 void account_end(struct control *control, struct account *before);
-/* The account is about to be freed. */
+/* Ends charges to this account, which is about to be freed. */
 void account_forget(struct control *control, const struct account *a);
 
-/* The debt that is not paid at this time of the monotonic clock, in ns. */
+/* The debt that is left at this time of the monotonic clock, in ns. */
 uint64_t account_spent(struct account *a, uint64_t now_ns);
 /* Forgives the debt so far. */
 void account_forgive(struct account *a);
-/* Returns after how many milliseconds more may be spent; 0: now. */
+/* In how many milliseconds the account may spend more; 0: now. */
 uint64_t account_wait_ms(struct account *a);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns the lists of users and groups that are served (admission.h). */
+/* Owns the lists of users and groups that are served (admission.h). Thread: control. */
 #include "daemon/control/clients/admission.h"
 
 #include <ctype.h>
@@ -123,7 +123,7 @@ static bool has_group(const gid_t *groups, size_t count, gid_t gid)
 }
 
 /* Whether one of the process's supplementary groups, as they were when it connected, is listed. The
- * kernel knows them; asking the group file, or the network, could take long. */
+ * kernel is asked for them, because to ask the group file, or the network, could take long. */
 static bool has_more_groups(const gid_t *listed, size_t count, int socket)
 {
     socklen_t size = 0;

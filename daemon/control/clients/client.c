@@ -1,4 +1,5 @@
-/* Owns the life of clients, from accept until the engine has let go of everything (client.h). */
+/* Owns the life of clients, from accept until the engine has released everything (client.h).
+ * Thread: control. */
 #include "daemon/control/clients/client.h"
 
 #include <errno.h>
@@ -71,7 +72,7 @@ void client_end(struct client *c, const char *reason)
             log_hostile(log, LOG_SOURCE_CLIENT, &about, "client of pid %d, user %u: %s",
                         (int)c->pid, (unsigned)c->uid, reason);
         reply_error(c, 0, -EPROTO, "%s", reason);
-        if (!stranger) /* anybody can connect, and often: a line in the log is enough */
+        if (!stranger) /* anybody can connect, and often, so only log it */
             remember(c, reason);
     } else if (!stranger) {
         log_about(log, LOG_LEVEL_INFO, &about, "rank %u of job %s, pid %d, has left", c->rank,
@@ -93,7 +94,7 @@ void client_end(struct client *c, const char *reason)
     membership_end(&c->control->memberships, c->slot);
     if (client_is_in_engine(c))
         client_leave_engine(c);
-    client_stream_resume(c); /* sends the rest of the output, reads nothing more */
+    client_stream_resume(c); /* sends the rest of the output, and reads nothing more */
     client_free_ended(c);
 }
 
@@ -115,7 +116,7 @@ static void deadline_passed(uv_timer_t *timer)
     struct control *control = c->control;
     struct account *before;
 
-    if (c->in_line) { /* we hold it back */
+    if (c->in_line) { /* the client is silent because we read nothing from it */
         client_await_question(c);
         return;
     }
@@ -131,8 +132,9 @@ static void deadline_passed(uv_timer_t *timer)
     account_end(control, before);
 }
 
-/* A pidfd of the process that connected. Since Linux 6.5 it is that process even if its pid has
- * been reused; before, it is whichever process has the pid now. -ESRCH: the process is gone. */
+/* A pidfd of the process that connected. Since Linux 6.5 the pidfd names that process even if its
+ * pid has been reused; on older kernels it names the process that has the pid now. -ESRCH: the
+ * process is gone. */
 static int open_process(const struct client *c)
 {
     int pidfd = -1;
@@ -167,7 +169,7 @@ static void end_unwatched(struct client *c, int rc)
 {
     struct log_subject about = client_subject(c);
 
-    if (rc != -ESRCH) { /* otherwise the process is gone, and reads no reply */
+    if (rc != -ESRCH) { /* with -ESRCH the process is gone, and reads no reply */
         log_hostile(&c->control->log, LOG_SOURCE_CONNECTION, &about,
                     "the process of a client, pid %d, cannot be watched: %s", (int)c->pid,
                     strerror(-rc));
@@ -176,7 +178,8 @@ static void end_unwatched(struct client *c, int rc)
     client_end(c, NULL);
 }
 
-/* Answers a connection that is not taken. -EAGAIN: the library tries again, within its timeout. */
+/* Answers a connection that is refused, and closes it. With -EAGAIN the library tries again, within
+ * its timeout. */
 static void refuse(struct control *control, int descriptor, int status, const char *text)
 {
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
@@ -197,7 +200,8 @@ static void refuse(struct control *control, int descriptor, int status, const ch
     close(descriptor);
 }
 
-/* Takes both descriptors over, unless it returns NULL. The client may have ended already. */
+/* Takes both descriptors over, unless it returns NULL. The returned client may have ended
+ * already. */
 static struct client *client_new(struct control *control, uint32_t slot, int descriptor,
                                  int process, const struct ucred *peer, struct quota_user *user,
                                  client_on_request on_request)

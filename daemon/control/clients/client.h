@@ -3,10 +3,10 @@
  *
  *     STRANGER --Hello--> OPENING --the engine--> ATTACHING --the job's home--> SERVED
  *         \--Inspect--> LOOKING --Hello--> OPENING
- *     any of these --hang-up, exit of the process, offence--> ENDING --> freed
+ *     any of these --hang-up, exit of the process, error of protocol--> ENDING --> freed
  *
  * A client ends at its hang-up or at the exit of its process, whichever is first. Its socket is
- * closed when the engine has let go of everything, so that a client that waits for that may attach
+ * closed when the engine has released everything, so a process that waits for this may attach
  * again.
  *
  * Thread: control.
@@ -26,15 +26,15 @@
 
 #define CLIENT_FRAME_MAX     65536u
 #define CLIENT_REPLY_MAX     (1u << 20)
-#define CLIENT_STRANGERS_MAX 32u   /* of one user, without Hello */
+#define CLIENT_STRANGERS_MAX 32u   /* of one user, that have sent nothing yet */
 #define CLIENT_LOOKERS_MAX   16u   /* of one user, with Inspect but without Hello */
-#define CLIENT_DEADLINE_MS   5000u /* the time to say Hello, to end a frame, or to ask again */
-#define CLIENT_PENDING_MAX   256u  /* requests under way; with more the client is not read from */
-#define CLIENT_OUTPUT_PAUSE  (256u << 10) /* unsent bytes; with more the client is not read from */
-#define CLIENT_OUTPUT_MAX    (96u << 20)  /* unsent bytes; with more the client is dropped */
+#define CLIENT_DEADLINE_MS   5000u /* the time to say Hello, to complete a frame, or to ask again */
+#define CLIENT_PENDING_MAX   256u  /* requests under way: with more, read nothing from the client */
+#define CLIENT_OUTPUT_PAUSE  (256u << 10) /* unsent bytes: with more, read nothing from it */
+#define CLIENT_OUTPUT_MAX    (96u << 20)  /* unsent bytes: with more, end the client */
 #define CLIENT_USER_OUTPUT_MAX                                                                     \
-    (UINT64_C(256) << 20) /* unsent to all of a user's, what they share counted once; then the one \
-                           * with the most is dropped */
+    (UINT64_C(256) << 20) /* unsent bytes of all clients of a user, shared bodies counted once:    \
+                           * with more, end the client with the most */
 #define CLIENT_DESCRIPTORS 3u
 #define CLIENT_BOUNCE_MAX  (UINT64_C(4) << 20)
 #define CLIENT_NONE        UINT32_MAX
@@ -51,15 +51,16 @@ enum client_state {
     CLIENT_ENDING,
 };
 
-/* Why a client is ended from the loop: the present caller may be in the middle of its tables. */
+/* Why a client is ended soon, by the loop. It cannot be ended at once, because the present caller
+ * may be using its tables. */
 enum client_doom {
     CLIENT_LIVES = 0,
-    CLIENT_OVERFULL,   /* more output waits than may be kept for it */
-    CLIENT_UNANSWERED, /* there was no memory for a reply: it would wait forever */
+    CLIENT_OVERFULL,   /* more output waits than the client may have */
+    CLIENT_UNANSWERED, /* there was no memory for a reply, so the client would wait forever */
 };
 
-/* The body of a reply: the part after the request's number, which several replies may share. Its
- * bytes are charged to the user. */
+/* The body of a reply: the part after the request's number, which several replies may share. The
+ * user is charged for its bytes. */
 struct client_body {
     uint32_t refs;
     struct quota_user *user;
@@ -67,14 +68,14 @@ struct client_body {
     uint8_t bytes[];
 };
 
-/* A reply on its way: its own bytes, then those of the body. */
+/* A reply that is being sent: its own bytes, then the bytes of the body. */
 struct client_output {
     struct client_output *next;
     size_t size, sent;
     size_t own;
     struct client_body *body;            /* NULL: there is none */
-    uint32_t answers;                    /* the request that the call answers; 0: none */
-    int descriptors[CLIENT_DESCRIPTORS]; /* ours to close */
+    uint32_t answers;                    /* the request that this reply answers; 0: none */
+    int descriptors[CLIENT_DESCRIPTORS]; /* we close them */
     uint32_t descriptor_count;
     uint8_t bytes[];
 };
@@ -83,16 +84,16 @@ struct client_output {
  */
 struct direct_counts {
     uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
-    /* Operations of neighbours that have changed its memory, by pairs that are there; its client
-     * adds what came by others to its own counts. */
+    /* Operations of neighbours that have changed the context's memory, through pairs that still
+     * exist. The client's own counts contain those through pairs that are gone. */
     uint64_t arrived;
     /* The fullest ring that a neighbour writes for the context, 0 where there is none: its bytes,
      * how many are used now, and the neighbour's rank. */
     uint64_t pair_size, pair_used, pair_rank;
 };
 
-/* The last call about a session or a segment: the thread of the engine forgets the mapping. The
- * call's memory is a part of the session or segment, so it cannot fail. */
+/* The last call about a session or a segment: the engine's progress thread forgets the mapping. The
+ * call's memory is a part of the session or segment, so the call cannot fail. */
 struct client_detach {
     struct call call;
     uint32_t request; /* the request that has closed the session or segment, or 0 */
@@ -100,7 +101,7 @@ struct client_detach {
     void (*forget)(void *object);
 };
 
-/* A context. Kept until the engine has let go of it. */
+/* A context. Kept until the engine has closed it. */
 struct client_session {
     struct client_session *next; /* of its client */
     struct client *client;
@@ -109,20 +110,22 @@ struct client_session {
     struct mapping mapping;
     bool direct;             /* takes part in pairs (pairs.h) */
     uint32_t pairs;          /* pairs in which it is the origin */
-    struct pair *pairs_from; /* list of these pairs, and of those in which it is the target */
+    struct pair *pairs_from; /* list of these pairs; pairs_to: of the pairs in which it is the
+                              * target */
     struct pair *pairs_to;
-    uint64_t board_slots[BOARD_SLOTS / 64]; /* a bit for each slot of the board that a pair has */
-    int board;                    /* for neighbours that reach it by pairs (board_abi.h), or -1 */
+    uint64_t board_slots[BOARD_SLOTS / 64]; /* a bit for each slot of the board that a pair uses */
+    int board;                    /* descriptor of the board for neighbours that reach the context
+                                   * by pairs (board_abi.h), or -1 */
     struct direct_counts counted; /* by pairs that are gone */
     int doorbell;
     int wake;
     int range;
-    /* The client's ends, until they are sent. */
+    /* The descriptors for the client, until they are sent. */
     int client_memory, client_wake, client_doorbell;
     uint32_t request; /* the request that opens the context, then the one that closes it */
     bool closing;
     bool watched;
-    uint32_t offloads; /* offloads that its client is charged for */
+    uint32_t offloads; /* offloads of the context that its client is charged for */
     struct client_detach detach;
 };
 
@@ -131,7 +134,7 @@ struct client_segment {
     struct client *client;
     uint32_t handle;
     struct mapping mapping; /* its descriptor stays, for neighbours */
-    int reader;             /* a descriptor that can only read it, or -1 */
+    int reader;             /* a descriptor that can only read the segment, or -1 */
     int range;
     uint32_t request;
     bool opening; /* not registered yet: its request waits */
@@ -142,8 +145,8 @@ struct client_segment {
 struct inspection;
 struct tracer;
 
-/* A client's connection calls the first on each whole request, and the second at its end, with
- * `reason` as for client_end. */
+/* A client's connection calls client_on_request for each complete request, and client_on_end at its
+ * end, with `reason` as for client_end. */
 typedef void (*client_on_request)(struct client *c, const Pwc__ClientRequest *request);
 typedef void (*client_on_end)(struct client *c, const char *reason);
 
@@ -162,29 +165,30 @@ struct client {
     client_on_request on_request;
     client_on_end on_end;
     uv_timer_t deadline;
-    uint32_t uv_handles; /* open handles: the deadline, the socket, the process, in that order; the
-                            client is freed after the last */
+    uint32_t uv_handles; /* open handles: the deadline, the socket, the process, opened in this
+                          * order; the client is freed when the last one is closed */
     bool partial;        /* a frame was begun and is not complete */
     struct client_output *output, **output_tail;
     size_t output_bytes;
     enum client_doom doom;
 
-    struct worker *worker; /* whose engine serves it; NULL before Hello */
-    uint32_t number;       /* for the log and pwcctl: the engine's handle, CLIENT_NONE before */
+    struct worker *worker; /* the worker whose engine serves it; NULL before Hello */
+    uint32_t number;       /* the engine's handle, also for the log and pwcctl; CLIENT_NONE before
+                            * there is one */
     char job[ENGINE_JOB_MAX];
-    uint32_t rank;     /* DIRECTORY_ANY_RANK: the home of an open job is yet to give one */
-    uint32_t size;     /* DIRECTORY_OPEN: of an open job */
+    uint32_t rank;     /* DIRECTORY_ANY_RANK: the home of the open job has not given a rank yet */
+    uint32_t size;     /* ranks of its job; DIRECTORY_OPEN: the job is open */
     uint64_t instance; /* of its job; 0: the job's home does not say */
     uint32_t hello_request;
     bool awaits_rank; /* its Hello waits for an earlier client of the rank (request_hello.h) */
     struct inspection *asks; /* the view that the client asks for (request_inspect.h); NULL: none */
     struct client *asks_beside; /* the next client that asks for the same view */
     uint32_t asks_request;
-    bool in_line;           /* its user has had its turn (turns.h) */
-    struct client *behind;  /* in line */
+    bool in_line;           /* waits for its user's next turn (turns.h) */
+    struct client *behind;  /* the next client that waits in line */
     uint32_t calls;         /* calls into engines that have not returned */
-    uint32_t first_pending; /* list of its entries in control.pending (pending.h) */
-    uint32_t waiting;       /* entries of control.pending */
+    uint32_t first_pending; /* first of its entries in control.pending (pending.h) */
+    uint32_t waiting;       /* how many entries it has in control.pending */
     struct client_session *sessions;
     struct client_segment *segments;
     struct quota_user *user;
@@ -193,10 +197,10 @@ struct client {
     struct call leave;     /* the last call about the client, which cannot fail */
 };
 
-/* Takes an accepted descriptor over. */
+/* Makes a client of an accepted descriptor, which it takes over. */
 void client_accept(struct control *control, int descriptor, client_on_request on_request);
 /* Takes over an inherited connection, with its slot of the table of requests under way and the
- * pidfd of its process (-1: none). NULL without memory: both stay the caller's. */
+ * pidfd of its process (-1: none). NULL without memory: both descriptors stay the caller's. */
 struct client *client_accept_inherited(struct control *control, uint32_t slot, int descriptor,
                                        int process, client_on_request on_request);
 /* Ends the client; `reason` NULL: it hung up. A second call does nothing. */

@@ -1,4 +1,5 @@
-/* Owns calls on a client's behalf, and how a client is freed after the last (client_calls.h). */
+/* Owns calls into engines for a client, and how a client is freed after the last one
+ * (client_calls.h). Thread: control. */
 #include "daemon/control/clients/client_calls.h"
 
 #include <stdlib.h>

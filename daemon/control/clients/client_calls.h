@@ -1,12 +1,12 @@
 /*
- * Calls into an engine on a client's behalf, and the end of a client that waits for the last of
- * them.
+ * Makes calls into engines for a client, and frees an ended client after its last call has
+ * returned.
  *
  *     client_call --> call_post --> progress thread --> the callback, then: reads on where the
  *                                                       client was held back, and frees the client
  *                                                       if it has ended and nothing of it is left
  *
- * A client exists until each of its calls has returned: a callback finds it in call->owner.
+ * A client exists until each of its calls has returned, so a callback finds it in call->owner.
  *
  * Thread: control.
  */
@@ -15,21 +15,22 @@
 
 #include "daemon/control/clients/client.h"
 
-/* A call to the client's engine, or to that of another worker. NULL without memory. */
+/* Makes a call to the client's engine, or to the engine of another worker. NULL without memory. */
 struct call *client_call(struct client *c, enum call_kind kind, void (*then)(struct call *call));
 struct call *client_call_to(struct client *c, const struct worker *worker, enum call_kind kind,
                             void (*then)(struct call *call));
-/* Makes a call to the client's engine in memory that the caller provides. `then` may free it; NULL:
- * nothing follows. */
+/* Makes a call to the client's engine in memory that the caller provides. `then` may free this
+ * memory; NULL: nothing is called. */
 void client_call_in(struct client *c, struct call *call, enum call_kind kind,
                     void (*then)(struct call *call));
-/* Has the thread of the engine forget a mapping that the engine has closed. Then `d->forget` frees
- * the object, `d` with it, and the request is answered. The caller has filled in those three. */
+/* Makes the engine's progress thread forget a mapping that the engine has closed. Then `d->forget`
+ * frees `d->object`, of which `d` is a part, and `d->request` is answered. The caller has filled in
+ * these three. */
 void client_detach(struct client *c, struct client_detach *d, struct call_detach detach);
-/* Has the engine close the client. */
+/* Makes the engine close the client. */
 void client_leave_engine(struct client *c);
-/* Frees a client that has ended, once nothing of it is left in an engine. For ends that no call
- * brings: those of calls come here on their own. */
+/* Frees a client that has ended, if nothing of it is left in an engine. Each return of a call does
+ * this already; call it after other events. */
 void client_free_ended(struct client *c);
 
 #endif

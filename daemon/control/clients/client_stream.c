@@ -1,4 +1,4 @@
-/* Owns the bytes of clients' connections (client_stream.h). Thread: control. */
+/* Owns reading and writing on clients' connections (client_stream.h). Thread: control. */
 #include "daemon/control/clients/client_stream.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum {
     AGAIN_MS = 5,      /* between looks at a frame that is not complete */
     ID_MAX = 6,        /* bytes of a reply's id */
 };
-/* A socket takes an answer of this size whole or not at all. */
+/* A socket takes an answer of at most this size completely or not at all. */
 #define WHOLE_MAX 32768u
 
 static void on_socket(uv_poll_t *poll, int status, int events);
@@ -68,7 +68,7 @@ void client_stream_free(struct client *c)
     turns_leave(c);
 }
 
-/* No request is read now, because there is no room for its consequences. */
+/* Whether no request may be read now: the client ends, waits in line, or has too much under way. */
 static bool held_back(const struct client *c)
 {
     return c->state == CLIENT_ENDING || c->in_line || c->asks ||
@@ -83,7 +83,8 @@ static void poll_again(struct client *c)
 
     if (!held_back(c) && !c->partial)
         events |= UV_READABLE;
-    /* During a hand-over the next process notices hang-ups: here they would wake us without end. */
+    /* During a hand-over the next process will notice hang-ups; here they would wake us without
+     * end. */
     if (c->state != CLIENT_ENDING && !c->control->leaving)
         events |= UV_DISCONNECT;
     if (events == 0)
@@ -115,7 +116,7 @@ static ssize_t send_output(struct client *c, struct client_output *o)
     return sendmsg(c->descriptor, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Sends as much as the socket takes. */
+/* Sends as much as the socket has room for. */
 static int flush(struct client *c)
 {
     while (c->output) {
@@ -155,7 +156,7 @@ static void doom(struct client *c, enum client_doom why)
     uv_async_send(&c->control->resume);
 }
 
-/* A client of this user has to go: the one with most unread output. */
+/* Dooms the client of this user that has the most unread output. */
 static void doom_one_of(struct control *control, const struct quota_user *u)
 {
     struct client *most = NULL;
@@ -181,7 +182,7 @@ static void queue_output(struct client *c, struct client_output *o)
         doom(c, CLIENT_OVERFULL);
     if (c->doom)
         return;
-    (void)flush(c); /* an error comes again as a hang-up */
+    (void)flush(c); /* an error shows again as a hang-up */
     client_stream_resume(c);
 }
 
@@ -191,7 +192,7 @@ struct client_body *client_body_new(struct quota_user *user, const Pwc__ClientRe
     struct client_body *body;
     size_t size;
 
-    of_all.id = 0; /* is not written */
+    of_all.id = 0; /* a number of 0 is not written */
     size = pwc__client_reply__get_packed_size(&of_all);
     body = size <= CLIENT_REPLY_MAX - ID_MAX ? malloc(sizeof(*body) + size) : NULL;
     if (!body)
@@ -271,8 +272,9 @@ static ssize_t receive(struct client *c, size_t size, int flags, bool *descripto
     return got < 0 ? -errno : got;
 }
 
-/* Looks at the frame at the head of the socket. Its length, head included; 0: there is no whole
- * frame. -ECONNRESET: hung up; -EMSGSIZE; -EPROTO: descriptors came with it. */
+/* Looks at the frame at the head of the socket, and returns its length, head included. 0: there is
+ * no complete frame. -ECONNRESET: the client hung up; -EMSGSIZE: the frame is too long; -EPROTO:
+ * descriptors came with the frame. */
 static ssize_t peek_frame(struct client *c)
 {
     size_t look = FIRST_LOOK, size;
@@ -304,7 +306,7 @@ static ssize_t peek_frame(struct client *c)
     }
 }
 
-/* Takes out of the socket a frame that peeking has found there whole. */
+/* Removes a frame from the socket, which peek_frame has found to be complete. */
 static int take_out(struct client *c, size_t size)
 {
     while (size > 0) {
@@ -333,8 +335,8 @@ static void give(void *refused, void *memory)
     free(memory);
 }
 
-/* Unpacks the frame that was looked at. NULL: it is malformed, or there is no memory for it; the
- * client has ended. */
+/* Unpacks the frame that peek_frame has found. NULL: it is malformed, or there is no memory for it;
+ * the client has ended. */
 static Pwc__ClientRequest *unpack(struct client *c, size_t size)
 {
     bool refused = false;
@@ -401,17 +403,18 @@ uint32_t client_next_request(struct client *c)
     return id;
 }
 
-/* Sets a deadline for a frame that was begun. Time in which we hold the client back does not count.
- */
+/* Sets a deadline for a frame that was begun. Time in which we read nothing from the client does
+ * not count. */
 static void watch_frame(struct client *c)
 {
     bool partial = c->partial && !held_back(c);
 
-    /* The socket is readable, but the frame is not whole: look again in a few milliseconds. */
+    /* The frame is not complete, and the socket stays readable: do not poll it, but look again in a
+     * few milliseconds. */
     if (partial && !uv_is_active((uv_handle_t *)&c->control->again))
         uv_timer_start(&c->control->again, clients_look_again, AGAIN_MS, 0);
     if (c->state == CLIENT_ENDING || c->state == CLIENT_STRANGER || c->state == CLIENT_LOOKING)
-        return; /* these have a deadline anyway */
+        return; /* clients in these states have a deadline anyway */
     if (!partial)
         uv_timer_stop(&c->deadline);
     else if (!uv_is_active((uv_handle_t *)&c->deadline))
@@ -439,7 +442,8 @@ static void serve(struct client *c, int status, int events)
     }
     if (events & (UV_READABLE | UV_DISCONNECT))
         read_requests(c);
-    /* While reading waits (held back, or for the rest of a frame), no read finds the hang-up. */
+    /* While nothing is read (the client is held back, or its frame is not complete), no read finds
+     * the hang-up. */
     if (events & UV_DISCONNECT && (held_back(c) || c->partial) && !c->control->leaving)
         c->on_end(c, NULL);
     client_stream_resume(c);

@@ -1,4 +1,4 @@
-/* Owns what is known of clients (client_table.h). Thread: control. */
+/* Owns the look-ups of what belongs to a client (client_table.h). Thread: control. */
 #include "daemon/control/clients/client_table.h"
 
 void client_becomes(struct client *c, enum client_state state)

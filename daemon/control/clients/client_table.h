@@ -1,6 +1,6 @@
 /*
- * The table of clients: their state, their sessions, their requests under way, and the lines that
- * the log gets about them. Thread: control.
+ * Finds what belongs to a client: its state, its sessions, its requests under way, and how lines of
+ * the log name it. Thread: control.
  */
 #ifndef PWC_CONTROL_CLIENT_TABLE_H
 #define PWC_CONTROL_CLIENT_TABLE_H
@@ -9,15 +9,15 @@
 #include <sys/types.h>
 #include "daemon/control/clients/client.h"
 
-/* Moves the client to another state. The user's connections without Hello are counted. */
+/* Moves the client to another state, and counts the user's connections without Hello. */
 void client_becomes(struct client *c, enum client_state state);
-/* This client's open session with this handle; NULL: there is none. */
+/* Finds this client's open session with this handle; NULL: there is none. */
 struct client_session *client_session_find(struct client *c, uint32_t handle);
-/* Whether an engine has the client, by c->number. */
+/* Whether an engine has the client, under the handle c->number. */
 bool client_is_in_engine(const struct client *c);
 /* The client's requests under way. */
 struct inflight_entry *client_inflight(const struct client *c);
-/* The client's name in lines of the log. */
+/* How lines of the log name the client. */
 struct log_subject client_subject(const struct client *c);
 /* Starts the client's deadline: a connection that only looks has to ask again in time. */
 void client_await_question(struct client *c);

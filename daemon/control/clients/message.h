@@ -1,4 +1,4 @@
-/* Descriptors in a message of a Unix socket. Thread: any. */
+/* Attaches descriptors to a message of a Unix socket. Thread: any. */
 #ifndef PWC_CONTROL_MESSAGE_H
 #define PWC_CONTROL_MESSAGE_H
 

@@ -1,4 +1,5 @@
-/* Owns the pairs of contexts that reach each other without the daemon (pairs.h). */
+/* Owns the pairs of contexts that reach each other without the daemon (pairs.h). Thread:
+ * control. */
 #include "daemon/control/clients/pairs.h"
 
 #include <errno.h>
@@ -47,7 +48,8 @@ static struct pair *find(struct control *control, const struct client_session *o
     return p;
 }
 
-/* The places for a list stand at the same offset in all its pairs. */
+/* Finds a pair's place in a list by its offset in struct pair, which is the same for all pairs of
+ * the list. */
 static struct pair_place *place_in(struct pair *p, size_t offset)
 {
     return (void *)((uint8_t *)p + offset);
@@ -107,8 +109,9 @@ static void pair_free(struct pair *p)
     free(p);
 }
 
-/* Counts up in the context's session, so that its library looks for new pairs and for pairs that
- * have ended. Wakes it if it sleeps: with nothing under way no progress thread would. */
+/* Increments a count in the context's session, so that its library looks for new pairs and for
+ * pairs that have ended. Wakes the library if it sleeps: where nothing is under way, no progress
+ * thread would wake it. */
 static void notify(const struct client_session *s)
 {
     struct session_shared *shared = s->mapping.base;
@@ -137,7 +140,7 @@ static int board_make(struct client_session *s)
         return -ENOSPC;
     }
     s->board = m.fd;
-    m.fd = -1; /* only clients read the board */
+    m.fd = -1; /* the descriptor belongs to `s` now; only clients map the board */
     mapping_destroy(&m);
     return 0;
 }
@@ -157,8 +160,8 @@ static uint32_t board_slot(struct client_session *target)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* Sends the new pair's descriptor, and the board's, to the target's wake socket. Does not block:
- * where the socket has no room that is an error. */
+/* Sends the new pair's descriptor, and the board's, to the target's wake socket. Does not block: a
+ * socket without room is an error. */
 static int send_note(const struct pair *p)
 {
     const struct client *from = p->origin->client;
@@ -194,7 +197,7 @@ int pairs_inherit(struct client_session *origin, struct client_session *target, 
     if (rc == 0)
         rc = p->range = sigbus_add(p->ring.base, p->ring.size);
     if (rc < 0) {
-        p->ring.fd = -1; /* the caller's still */
+        p->ring.fd = -1; /* the descriptor is still the caller's */
         pair_free(p);
         return rc;
     }
@@ -297,8 +300,8 @@ static void count(const struct pair_counts *shared, struct direct_counts *counts
     counts->am_bytes += atomic_load_explicit(&shared->am_bytes, memory_order_relaxed);
 }
 
-/* Whether the `nth` of the lines that the target has not read was written: its head bears its
- * position. */
+/* Whether a request is in the `nth` line after those that the target has read. The head of a
+ * written line has the line's position. */
 static bool stands(const struct pair_shared *shared, uint64_t consumed, uint32_t nth)
 {
     const struct pair_line *lines = (const void *)((const uint8_t *)shared + PAIR_DATA_OFFSET);
@@ -309,8 +312,9 @@ static bool stands(const struct pair_shared *shared, uint64_t consumed, uint32_t
 }
 
 /* Counts the lines of requests that the target has not read. The search doubles its steps and then
- * bisects, so that it reads no page of the ring without a line: a page that is read is allocated.
- * The two clients may write anything; then the result is any number up to PAIR_LINES. */
+ * bisects, so that it seldom reads pages of the ring that were never written: reading such a page
+ * would allocate it. The two clients may write anything; then the result is any number up to
+ * PAIR_LINES. */
 static uint32_t unread(const struct pair *p)
 {
     const struct pair_shared *shared = p->ring.base;
@@ -361,7 +365,7 @@ struct direct_counts pairs_count(const struct client_session *s)
     return counts;
 }
 
-/* Ends a pair. The other side may still read what stands in it. */
+/* Ends a pair. The side that is left may still read what is in the ring. */
 static void pair_end(struct pair *p, uint32_t gone)
 {
     struct pair_shared *shared = p->ring.base;
@@ -411,7 +415,7 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
 
 void pairs_end(struct client_session *s)
 {
-    /* A context that has bound itself has a pair with itself on both sides. */
+    /* A context that has bound itself is both the origin and the target of a pair. */
     while (s->pairs_from)
         pair_end(s->pairs_from, s->pairs_from->target == s ? PAIR_ORIGIN_GONE | PAIR_TARGET_GONE
                                                            : PAIR_ORIGIN_GONE);

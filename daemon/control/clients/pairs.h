@@ -1,8 +1,8 @@
 /*
  * Pairs: rings between two contexts of this node, which then reach each other without the daemon
  * (pair_abi.h). A pair is made when an origin binds a target of its own user and job, and both
- * libraries take part; it ends with either context. The daemon only makes pairs, marks a side that
- * is gone, and shows what both sides count.
+ * libraries take part; it ends when one of the two contexts ends. The daemon only makes pairs,
+ * marks a side as gone, and shows the counts of both sides.
  *
  * Thread: control.
  */
@@ -32,7 +32,7 @@ struct pair {
     int range;
 };
 
-/* The answer to the origin with the way to a neighbour. The descriptors stand in the order of
+/* The way to a neighbour, for the answer to the origin. The descriptors are in the order of
  * control.proto; the caller sends or closes them. */
 struct pair_way {
     uint64_t number;
@@ -44,18 +44,18 @@ struct pair_way {
     uint32_t descriptor_count;
 };
 
-/* Finds or makes the pair from one context to another, and adds the segment of the region that was
- * found. A new pair is announced to the target. `out` is zeroed by the caller. A negative errno:
- * there can be no pair, and everything goes through the daemon. */
+/* Finds or makes the pair from one context to another, and adds the segment of the region in
+ * `found`. A new pair is announced to the target. The caller has zeroed `out`. A negative errno:
+ * there can be no pair, and all operations go through the daemon. */
 int pairs_connect(struct client_session *origin, struct client_session *target,
                   const struct engine_neighbour *found, uint32_t rights, struct pair_way *out);
-/* Inherits a pair; takes the descriptor over on success. */
+/* Inherits a pair; on success, takes the descriptor over. */
 int pairs_inherit(struct client_session *origin, struct client_session *target, uint64_t number,
                   uint32_t slot, int descriptor);
 /* The operations that a context has done by its pairs so far. The client reports them itself, so
  * they are only for display. */
 struct direct_counts pairs_count(const struct client_session *s);
-/* Ends the pairs of a context that ends. */
+/* Ends all pairs of a context that ends. */
 void pairs_end(struct client_session *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns the table of requests that wait (pending.h). */
+/* Owns the table of requests that are answered later (pending.h). Thread: control. */
 #include "daemon/control/clients/pending.h"
 
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 void pending_init(struct pending_table *t)
 {
     *t = (struct pending_table){0};
-    /* The arena and other nodes may still have cookies of an earlier process: they must find
-     * nothing here. */
+    /* The arena and other nodes may still have cookies of an earlier process, which must not find
+     * entries of this process. So the first generation is random. */
     if (getrandom(&t->first, sizeof(t->first), 0) != sizeof(t->first))
         t->first = 1;
 }

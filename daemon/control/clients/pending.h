@@ -1,8 +1,8 @@
 /*
- * Requests whose answer comes later, from the engine's notices or from other nodes.
+ * Requests that are answered later, after a notice of the engine or a frame of another node.
  *
- * Each has a cookie (generation and index): an answer that comes late or twice, or whose sender
- * guesses, finds nothing. client->waiting counts a client's entries.
+ * Each has a cookie (generation and index), so that an answer finds nothing if it comes late or
+ * twice, or if its sender has guessed the cookie. client->waiting counts a client's entries.
  *
  * Thread: control.
  */
@@ -20,18 +20,18 @@ struct client;
 struct control;
 
 enum pending_kind {
-    PENDING_ATTACH = 1,   /* Hello, at the job's home */
-    PENDING_WHERE,        /* Bind, at the job's home */
-    PENDING_BIND,         /* Bind, at the engine */
+    PENDING_ATTACH = 1,   /* a Hello, asked at the job's home */
+    PENDING_WHERE,        /* a Bind, asked at the job's home */
+    PENDING_BIND,         /* a Bind, asked at the engine */
     PENDING_REGION_CLOSE, /* at the engine */
     PENDING_EXCHANGE,     /* at the job's home */
     PENDING_TEAM,         /* likewise */
-    PENDING_OFFLOAD,      /* at the engine: its targets are being bound */
+    PENDING_OFFLOAD,      /* at the engine, which binds its targets */
     PENDING_PUBLISH,      /* at the job's home */
     PENDING_LOOKUP,       /* likewise */
 };
 
-/* The name that a PENDING_PUBLISH or a PENDING_LOOKUP asks for. */
+/* What a PENDING_PUBLISH or a PENDING_LOOKUP asks for. */
 enum pending_how {
     PENDING_FRESH = 1,  /* to publish a name that the client had not published before */
     PENDING_REPLACES,   /* to publish a name that the client had published */
@@ -51,13 +51,14 @@ struct pending {
      * that is given up. NULL: no home is asked, or it has answered. */
     void (*located)(struct control *control, struct pending *p, int status, uint32_t node,
                     uint32_t engine);
-    uint32_t rank;     /* with the home's answer to a Hello: what the home has given */
-    uint64_t instance; /* likewise: the job's */
-    uint64_t region;   /* of its close: generation in the high, slot in the low 32 bits */
+    uint32_t rank;     /* of a Hello: the rank that the home's answer gave */
+    uint64_t instance; /* of a Hello: the job's instance in this answer */
+    uint64_t region;   /* of a PENDING_REGION_CLOSE: generation in the high, slot in the low 32
+                        * bits */
     /* of a bind */
     uint32_t session;
     uint64_t peer;
-    uint32_t asked; /* the engine named by the key, as a peer's number + 1; 0: there is no key */
+    uint32_t asked; /* the number of the engine that the key names, + 1; 0: there is no key */
     /* of an exchange */
     uint32_t sequence;
     /* of a publication and a lookup */
@@ -68,17 +69,17 @@ struct pending {
 struct pending_table {
     struct pending *entries;
     uint32_t size;
-    uint32_t free;  /* list: index + 1 */
+    uint32_t free;  /* list of free entries: index + 1 */
     uint32_t first; /* generation */
 };
 
 void pending_init(struct pending_table *t);
 void pending_destroy(struct pending_table *t);
-/* Adds an entry, zeroed except for kind, client and request. NULL: there are too many. Pointers to
- * other entries become invalid. */
+/* Adds an entry; all fields but kind, client and request are zero. NULL: there are too many
+ * entries. Pointers to other entries become invalid. */
 struct pending *pending_add(struct pending_table *t, enum pending_kind kind, struct client *client,
                             uint32_t request, uint64_t *cookie);
-/* The entry, if it still exists and is of this kind (0: any). */
+/* Finds the entry, if it still exists and is of this kind (0: any). */
 struct pending *pending_find(struct pending_table *t, uint64_t cookie, uint32_t kind);
 /* The cookie of an entry that waits. */
 uint64_t pending_cookie(const struct pending_table *t, const struct pending *p);

@@ -1,4 +1,4 @@
-/* Owns what each user holds (quota.h). */
+/* Owns the counts of what each client and user holds (quota.h). Thread: control. */
 #include "daemon/control/clients/quota.h"
 
 #include <errno.h>
@@ -35,7 +35,8 @@ static uint64_t configured(const struct control *control, size_t field)
                            : *(const uint64_t *)((const char *)control->config + field);
 }
 
-/* 0 stands for seven eighths of everything, so that one user alone cannot take the rest. */
+/* A user's limit. Where 0 is configured, it is seven eighths of everything, so that one user leaves
+ * an eighth to the others. */
 static uint64_t share(uint64_t given, uint64_t all)
 {
     uint64_t eighth = all / 8 > 0 ? all / 8 : 1;
@@ -61,7 +62,7 @@ void quota_open(struct control *control, bool others)
     for (int i = 0; i < QUOTA_KINDS; i++) {
         uint64_t given = configured(control, rules[i].user);
 
-        /* There are no other users: no limit. */
+        /* Without other users there is no limit. */
         control->user_limits[i] = given == 0 && !others ? UINT64_MAX : share(given, all[i]);
     }
     control->user_connections =
@@ -77,7 +78,7 @@ static void user_free(struct control *control, struct quota_user **at)
     free(u);
 }
 
-/* A user who hangs up and connects again still has to pay. */
+/* A user with a debt is kept, so that a user who hangs up and connects again still has it. */
 static bool may_be_forgotten(struct quota_user *u, uint64_t now)
 {
     return u->connections == 0 && u->views == 0 && account_spent(&u->account, now) == 0;
@@ -119,8 +120,8 @@ static struct quota_user *user_of(struct control *control, uid_t uid)
     return u;
 }
 
-/* More connections without Hello than a user may have. While a user waits in line, it waits for the
- * daemon, and its Hello is not late (turns.h). */
+/* Whether a user has too many connections without Hello. Those that wait in line do not count: the
+ * daemon has not read their Hello yet (turns.h). */
 static bool has_many_strangers(const struct quota_user *u)
 {
     uint32_t waiting = 0;
@@ -171,7 +172,7 @@ void quota_release(struct control *control, struct quota_user *u)
     forget_users(control);
 }
 
-/* No sum that could overflow. */
+/* Whether `amount` more is within the limit; no sum can overflow here. */
 static bool fits(uint64_t held, uint64_t amount, uint64_t limit)
 {
     return amount <= limit && held <= limit - amount;

@@ -1,14 +1,14 @@
 /*
- * Quotas: what clients and users may have of what the daemon makes for them.
+ * Quotas: how much a client, and a user, may have of what the daemon makes for them.
  *
  *     client  held[MEMORY] ---> at most client-memory
  *     client  held[MEMORY] --\
  *                             +-> user  held[MEMORY] ---> at most user-memory
  *     client  held[MEMORY] --/
  *
- * A client's holdings count for its user, too, until the engine has let go of them: a client that
- * ends slowly does not get them twice. A refusal names the limit and the key that raises it. Binds,
- * pairs and queues, which the engine counts itself, are bounded in engine/session/quota.h.
+ * What a client holds counts for its user, too, until the engine has released it, so a user cannot
+ * get more by ending clients that hold much. A refusal names the limit and the key that raises it.
+ * Binds, pairs and queues, which the engine counts itself, are bounded in engine/session/quota.h.
  *
  * Thread: control.
  */
@@ -25,39 +25,42 @@ struct client;
 struct control;
 
 enum quota_kind {
-    QUOTA_CLIENTS = 0, /* clients of a user; a client counts as one */
+    QUOTA_CLIENTS = 0, /* clients of a user; each counts as one */
     QUOTA_CONTEXTS,
     QUOTA_SEGMENTS,
     QUOTA_REGIONS,
     QUOTA_TEAMS, /* memberships in teams */
     QUOTA_PROGRAMS,
     QUOTA_PROGRAM_BYTES,
-    QUOTA_OFFLOADS, /* offloads, including those that are being made */
+    QUOTA_OFFLOADS, /* offloads, also while they are being made */
     QUOTA_MEMORY,   /* bytes of segments, rings, pairs and areas of teams */
     QUOTA_KINDS
 };
 
-/* A user, kept as long as there is a connection, or time to pay for. */
+/* A user, kept as long as the user has a connection, a view under way, or processor time to pay
+ * for. */
 struct quota_user {
     struct quota_user *next;
     uid_t uid;
     uint32_t connections;
-    uint32_t strangers, lookers; /* how many of these are in that state (client.h) */
+    uint32_t strangers, lookers; /* how many of the connections are in these states (client.h) */
     uint64_t held[QUOTA_KINDS];
     uint64_t refused;
-    uint64_t output;  /* bytes of replies that its connections have not read (client_stream.h) */
-    uint32_t calls;   /* of its clients, in engines */
-    uint32_t pending; /* requests of its clients in control.pending */
-    uint32_t views; /* views under way, or not paid for, which keep the user (request_inspect.h) */
+    uint64_t output;   /* bytes of replies that its connections have not read (client_stream.h) */
+    uint32_t calls;    /* calls of its clients that are in engines */
+    uint32_t pending;  /* requests of its clients in control.pending */
+    uint32_t views;    /* views that are under way or not paid for; they keep the user
+                        * (request_inspect.h) */
     uint64_t views_at; /* when the views so far will be paid for */
     struct account account;
     /* turns.h */
     uint64_t turn;          /* the loop's turn in which `taken` was counted */
-    uint32_t taken, called; /* requests, and connections taken out of the line, in that turn */
+    uint32_t taken, called; /* requests taken, and connections taken out of the line, in that
+                             * turn */
     struct client *line, *line_last;
 };
 
-/* Sets the limits of users. `others`: other users than our own are served. */
+/* Sets the limits of users. `others`: users other than our own are served. */
 void quota_open(struct control *control, bool others);
 /* Counts a new connection of this user. NULL: the user has too many, or too many without Hello; or
  * there is no memory. */
@@ -65,18 +68,18 @@ struct quota_user *quota_enter(struct control *control, uid_t uid);
 /* Counts an inherited connection, whatever the limits are now. NULL: no memory. */
 struct quota_user *quota_inherit(struct control *control, uid_t uid);
 void quota_leave(struct client *c);
-/* At the end of the loop: there are no connections any more. */
+/* Frees all users, after all connections are closed. */
 void quota_close(struct control *control);
-/* A view of this user is over. */
+/* Counts that a view of this user has ended. */
 void quota_release(struct control *control, struct quota_user *u);
 
-/* Takes from the quotas of a client and its user. 0, or -EDQUOT with the limit and its key in `why`
- * (may be NULL); refusals are counted. */
+/* Takes from the quotas of a client and its user. Returns 0, or -EDQUOT with the limit and its key
+ * in `why` (may be NULL). Refusals are counted. */
 int quota_take(struct client *c, enum quota_kind kind, uint64_t amount, char *why, size_t why_size);
 /* As quota_take: takes one of `kind` and its memory, or neither. */
 int quota_take_one(struct client *c, enum quota_kind kind, uint64_t bytes, char *why,
                    size_t why_size);
-/* Takes without a limit: holdings that are inherited count in any case. */
+/* Takes without a limit, for what is inherited. */
 void quota_charge(struct client *c, enum quota_kind kind, uint64_t amount);
 void quota_give(struct client *c, enum quota_kind kind, uint64_t amount);
 /* Counts a refusal by the engine. */

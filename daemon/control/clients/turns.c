@@ -9,8 +9,8 @@ static bool is_alone(const struct control *control, const struct quota_user *u)
     return true;
 }
 
-/* Timers run before the poll, which might block. This one wakes the poll, and at the end of its
- * turn the loop looks at the lines. */
+/* A timer runs before the loop polls, and the poll might block. So wake the poll: after it, the
+ * loop looks at the lines. */
 static void paid(uv_timer_t *timer)
 {
     struct control *control = timer->data;
@@ -18,8 +18,8 @@ static void paid(uv_timer_t *timer)
     uv_async_send(&control->resume);
 }
 
-/* Whether the user, while others wait, has used more of this thread's time than it may. The user
- * has a turn again once that is paid. */
+/* Whether the user, while there are other users, has used more of this thread's time than it may.
+ * The user has a turn again once its debt is paid. */
 static bool owes(struct control *control, struct quota_user *u)
 {
     uint64_t wait_ms = account_wait_ms(&u->account);
@@ -36,14 +36,14 @@ static bool owes(struct control *control, struct quota_user *u)
     return true;
 }
 
-/* Whether the user has so much under way that more would make the engines, other nodes, or this
- * thread work for this user alone. */
+/* Whether the user has so much under way that with more, the engines, other nodes or this thread
+ * would work for this user alone. */
 static bool has_enough(struct control *control, struct quota_user *u)
 {
     return u->calls >= TURN_CALLS_MAX || u->pending >= TURN_PENDING_MAX || owes(control, u);
 }
 
-/* In a new turn of the loop nothing has been counted yet. */
+/* Starts the user's counts anew in a new turn of the loop. */
 static void begin(struct quota_user *u, uint64_t turn)
 {
     if (u->turn == turn)

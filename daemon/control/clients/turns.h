@@ -1,16 +1,17 @@
 /*
- * Turns: how much of the control thread's time one user's requests take before those of others.
+ * Turns: how much of the control thread's time one user's requests may take before it serves other
+ * users' requests.
  *
  *     socket readable --> turns_may? --> request --> turns_count
  *                            | no: the user has had its turn, or has enough under way
  *                            v
  *                         the user's line --> turns_next, when the loop's turn is over: read on
  *
- * In each turn of the loop a user has a number of requests taken from its connections, and it has a
- * number of calls in the engines, of requests that wait for others, and, unless it is alone, a
- * share of the thread's time (account.h) at most. Beyond that its connections are not read: they
- * stand in line, the first of the user's first. So what a user asks for on many connections delays
- * another user's request by one turn of each user, no more.
+ * Each user has bounds: requests taken from its connections in one turn of the loop, calls in the
+ * engines, requests that wait for an answer, and, unless the user is alone, a share of the thread's
+ * time (account.h). Beyond a bound its connections are not read, and wait in the user's line, first
+ * come, first served. So however much users ask for on many connections, another user's request
+ * waits for one turn of each of them at most.
  *
  * Thread: control.
  */
@@ -24,14 +25,14 @@
 #define TURN_CALLS_MAX   64u   /* calls of a user under way in the engines */
 #define TURN_PENDING_MAX 2048u /* half of the frames that are kept for a node without a link */
 
-/* Whether a request of this connection may be read now. False: the connection stands in line. */
+/* Whether a request of this connection may be read now. False: the connection waits in line. */
 bool turns_may(struct client *c);
 /* Counts a request of this connection that was taken. */
 void turns_count(struct client *c);
 /* Takes the connection out of its line. */
 void turns_leave(struct client *c);
-/* A turn of the loop is over: takes the first `TURN_REQUESTS` connections of each user out of its
- * line, one in each call. NULL: there are no more. */
+/* After a turn of the loop, takes the first `TURN_REQUESTS` connections of each user out of the
+ * user's line, one in each call. NULL: there are no more. */
 struct client *turns_next(struct control *control);
 
 #endif

@@ -1,16 +1,16 @@
 /*
- * An association is what one of our engines and one other engine must know of each other before
- * their fabrics can connect: both send an offer with addresses and keys. Each pair of engines that
- * wants to exchange operations has one.
+ * Owns associations. An association brings one of our engines and one other engine to the point
+ * where their fabrics can connect: both engines send an offer with addresses and keys. Each pair of
+ * engines that wants to exchange operations has an association.
  *
  *     our engine wants it --+
  *                           +--> our offer is asked for --> sent ---+
  *     their offer comes ----+                                       +--> up
  *                           +---------------------------------------+
  *
- * Offers travel over the link with the node, and an association ends with it. Two siblings (engines
- * of this node) have no link: each has an association with the other. Their offers are handed over
- * by calls, and both associations end together.
+ * Offers travel over the link with the node, and an association goes down with this link. Two
+ * siblings (engines of this node) have no link: each has an association with the other. Their
+ * offers are passed by calls, and both associations end together.
  *
  * Thread: control.
  */
@@ -26,20 +26,22 @@
 struct association {
     struct association *next; /* in the peer's list */
     struct peer *peer;
-    struct worker *worker;  /* of our engine */
-    uint32_t engine;        /* of the other */
+    struct worker *worker;  /* the worker of our engine */
+    uint32_t engine;        /* the other engine, counted from 0 on its node */
     uint32_t number;        /* the other engine's number, as our engine uses it */
-    uint32_t unanswered;    /* calls about its end that have not returned */
-    uv_timer_t patience;    /* runs while such calls are out: limits how long one may take */
+    uint32_t unanswered;    /* calls about the association's end that have not returned */
+    uv_timer_t patience;    /* runs while there are such calls: bounds how long one may take */
     struct spin_watch spin; /* watches the progress thread meanwhile */
     bool wanted;            /* the engine asked for a link, now or before there was one */
-    bool offer_asked;       /* a call is under way, or waits for ENGINE_OFFER_READY */
-    bool offer_waits;       /* for ENGINE_OFFER_READY */
+    bool offer_asked;       /* our engine was asked for an offer; it may answer only with
+                             * ENGINE_OFFER_READY */
+    bool offer_waits;       /* our engine will give an offer after ENGINE_OFFER_READY */
     bool offer_sent;
     bool offer_come;
     bool up;
     struct engine_offer theirs;
-    uint64_t link_number; /* number of the link: answers for an earlier one are ignored */
+    uint64_t link_number; /* number of the link: answers that belong to an earlier link are
+                           * ignored */
     struct peer_ping ping;
 };
 
@@ -73,7 +75,7 @@ static struct association *association_of(struct peer *p, struct worker *worker,
     return a;
 }
 
-/* The other engine's association with this one, where both are this node's. */
+/* The sibling's association with our engine, where both engines are this node's. */
 static struct association *twin_of(const struct association *a)
 {
     return association_of(a->peer, &a->peer->control->workers[a->engine], a->worker->engine);
@@ -132,8 +134,8 @@ void associations_probe(struct peer *p)
 /* ---- a fabric that dies with its peer ----------------------------------------------------------
  */
 
-/* A provider may not survive the death of another process (shm, see configuration.md): nothing
- * under way would ever end. This daemon ends, so that every client learns of it at once. */
+/* Ends this daemon when the provider has not survived the death of another process (shm, see
+ * configuration.md). Nothing under way would ever end, but so every client learns of it at once. */
 static void end_with(const struct association *a, const char *why)
 {
     struct log_subject about = log_node(a->peer->node);
@@ -170,7 +172,8 @@ static void have_patience(struct association *a)
     look_again(a);
 }
 
-/* If this thread itself was late, the answer may be waiting already. */
+/* Looks whether the progress thread spins. Any progress since the last look restarts the looks,
+ * also where this thread itself was late. */
 static void lost_patience(uv_timer_t *timer)
 {
     struct association *a = timer->data;
@@ -209,8 +212,8 @@ static struct call *peer_call(struct association *a, enum call_kind kind,
     return call;
 }
 
-/* Posts an association's end to the engine, which then calls the provider for it for the last
- * time. */
+/* Reports an association's end to the engine, which then calls the provider for this peer for the
+ * last time. */
 static void post_end(struct association *a, enum call_kind kind)
 {
     struct call *call = peer_call(a, kind, end_heard);
@@ -254,7 +257,8 @@ static void end_twins(struct association *a, void (*end)(struct association *a))
         end(twin);
 }
 
-/* Ends the link: `text` is for our log, `theirs` is sent to the other side. */
+/* Ends the link, or the associations of two siblings: `text` is for our log, `theirs` is sent to
+ * the other node. */
 static void fail(struct association *a, int status, const char *text, const char *theirs)
 {
     struct peer *p = a->peer;
@@ -358,8 +362,8 @@ static void offered(struct call *call)
     go_up(a);
 }
 
-/* Asks the engine for an offer when either side wants the link. An engine that the node does not
- * have is as good as lost. */
+/* Asks our engine for an offer when one of the two sides wants the link. Where the node does not
+ * have the other engine, the association is lost. */
 static void ask_for_offer(struct association *a)
 {
     struct call *call;
@@ -405,7 +409,7 @@ int associations_offer(struct peer *p, const Pwc__Offer *o)
     return 0;
 }
 
-/* Why the engine took the link for broken, in words. */
+/* Why the engine reported the link as broken, in words. */
 static const char *why_broken(const struct association *a, int status)
 {
     switch (status) {
@@ -429,7 +433,7 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
         return;
     switch (notice->kind) {
     case ENGINE_WANT_PEER:
-        if (!a->up) { /* otherwise it asked before there was a link */
+        if (!a->up) { /* where it is up, the engine had asked before there was a link */
             a->wanted = true;
             peer_dial(p);
             ask_for_offer(a);

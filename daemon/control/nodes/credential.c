@@ -1,4 +1,4 @@
-/* Owns the calls to MUNGE's library (credential.h). */
+/* Owns the calls to MUNGE's library (credential.h). Thread: any. */
 #include "daemon/control/nodes/credential.h"
 
 #include <errno.h>

@@ -1,6 +1,7 @@
 /*
- * Credentials of MUNGE: this node's munged vouches for our user, and says which user another node's
- * munged has vouched for. The calls block: not for the control thread while it serves.
+ * Makes and opens credentials of MUNGE: this node's munged vouches for our user, and says which
+ * user another node's munged has vouched for. The calls block, so the control thread must not make
+ * them while it serves (munge_async.h).
  *
  * Thread: any.
  */
@@ -12,7 +13,8 @@
 #include <sys/types.h>
 
 /* Makes a credential that contains `payload` and that only our own user can open; the caller frees
- * it. -ENOTSUP: built without MUNGE; -ECONNREFUSED, with the reason in `why`. */
+ * it. -ENOTSUP: this pwcd was built without MUNGE; -ECONNREFUSED: munged does not answer; `why` has
+ * the reason. */
 int credential_make(const uint8_t *payload, size_t size, char **out, char *why, size_t why_size);
 /* Opens a credential: gives its user, and its payload of exactly `size` bytes. -EACCES: it is not
  * valid, has expired, or was made for another user. */

@@ -1,4 +1,5 @@
-/* Owns what nodes ask jobs' home nodes, and their answers (directory_client.h). */
+/* Owns the questions to jobs' home nodes, and this node's answers as a home (directory_client.h).
+ * Thread: control. */
 #include "daemon/control/nodes/directory_client.h"
 
 #include <assert.h>
@@ -16,7 +17,7 @@
 #include "daemon/control/teams/team_home.h"
 #include "shm_ring/clock.h"
 
-#define PIECE     32512u /* bytes of an exchange's result in one frame, which sockets take whole */
+#define PIECE     32512u /* bytes of a result in one frame, which a socket takes completely */
 #define ERRNO_MAX 4095
 
 enum { FAILURE_TEXT_MAX = 192, CALL_WORDS = 40 };
@@ -72,7 +73,7 @@ int directory_client_open(struct control *control)
 
 void directory_client_close(struct control *control)
 {
-    if (control->directory && control->sent) /* else nothing is in it */
+    if (control->directory && control->sent) /* otherwise the directory is empty */
         directory_clear(control->directory);
     free(control->directory);
     free(control->sent);
@@ -116,7 +117,7 @@ int directory_client_errno(int32_t status)
     return status < -ERRNO_MAX ? -EPROTO : status;
 }
 
-/* The reply to all clients of a piece without an error. */
+/* Makes the reply to all clients for a piece without an error. */
 static struct client_body *body_of(struct quota_user *user, const Pwc__Gathered *g)
 {
     Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
@@ -299,7 +300,7 @@ static void leave(struct control *control, const struct directory_id *id, uint32
             fail_gather(control, job, &job->gathers[i], -EHOSTDOWN);
 }
 
-/* Detaches the ranks of a node that `next` iterates over: all, or the doubted ones. */
+/* Detaches the ranks of a node that `next` iterates over: all ranks, or those in doubt. */
 static void leave_all(struct control *control, uint32_t node,
                       bool (*next)(const struct directory *d, uint32_t node, uint32_t *job_at,
                                    uint32_t *rank_at))
@@ -316,8 +317,8 @@ static void leave_all(struct control *control, uint32_t node,
     }
 }
 
-/* After a reconnect, drops every rank that the node did not announce again: it left while there was
- * no link, or with an earlier process of that daemon. */
+/* After a reconnect, drops every rank that the node did not announce again: the rank left while
+ * there was no link, or with an earlier process of that daemon. */
 static void roll(struct control *control, uint32_t from)
 {
     leave_all(control, from, directory_next_doubted);
@@ -341,7 +342,7 @@ void directory_client_answer(struct control *control, uint32_t to, uint64_t cook
     answer(control, to, &is);
 }
 
-/* A process of another node joins an open job. */
+/* Gives a rank to a client of node `from`, which joins an open job. */
 static void join(struct control *control, uint32_t from, const Pwc__RankAt *at)
 {
     const struct directory_id id = {.uid = at->uid, .job = at->job};
@@ -397,7 +398,8 @@ static void where_is(struct control *control, uint32_t from, const Pwc__WhereIs 
     answer(control, from, &is);
 }
 
-/* A rank no longer waits: all ranks get an error that names the ranks which have not come. */
+/* Ends an exchange that a rank no longer waits for: all ranks get an error that names the ranks
+ * which are missing. */
 static void give_up(struct control *control, const struct directory_id *id,
                     const struct directory_part *part)
 {
@@ -415,9 +417,10 @@ static void give_up(struct control *control, const struct directory_id *id,
     send_failure(control, job, &failed, -ETIMEDOUT, why);
 }
 
-/* Takes a rank's contribution. One that does not fit fails the exchange for all ranks: none of them
- * could end it. A rank contributes again when its daemon or ours was restarted: then it is known
- * already, and a result that was sent before is sent once more. */
+/* Takes a rank's contribution. A contribution that does not fit fails the exchange for all ranks,
+ * because it could never be completed. A rank contributes again when its daemon or ours was
+ * restarted: then its contribution is known already, and a result that was sent before is sent once
+ * more. */
 static void contribution(struct control *control, uint32_t from, const Pwc__Contribution *c)
 {
     const struct directory_id id = {.uid = c->uid, .job = c->job};
@@ -467,8 +470,8 @@ static void contribution(struct control *control, uint32_t from, const Pwc__Cont
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* A home has given a rank that nobody waits for: its process has ended, or a question that was
- * asked twice was answered twice. */
+/* Gives a rank back to the home, where no client waits for it: the client has ended, or its
+ * question was sent twice and answered twice. */
 static void give_back(struct control *control, uint32_t from, const Pwc__RankIs *is)
 {
     const struct directory_id id = {.uid = is->uid, .job = is->job};
@@ -597,7 +600,7 @@ void directory_client_detach(struct client *c)
 {
     struct directory_id id = id_of(c);
 
-    /* A home that is given up drops our ranks on its own. */
+    /* A home that is given up drops our ranks by itself. */
     if (peers_in_reach(c->control, home_of(c->control, &id)))
         announce(c, true, 0);
 }
@@ -701,13 +704,13 @@ void directory_client_node_up(struct control *control, uint32_t node)
     send_roll(control, node);
 }
 
-/* Nodes that have ranks announce them again once they are linked. A node that cannot be reached is
- * given up, and its ranks leave. */
+/* Dials the nodes that have ranks, which announce their ranks again over the new link. A node that
+ * cannot be reached is given up, and its ranks leave. */
 void directory_client_resume(struct control *control)
 {
     const struct directory *d = control->directory;
 
-    roll(control, control->node); /* this node's ranks are announced by now */
+    roll(control, control->node); /* this node's ranks were announced before */
     memset(control->sent, 0, control->node_count);
     for (uint32_t i = 0; i < DIRECTORY_JOBS_MAX; i++) {
         uint32_t at = 0, node;
@@ -715,7 +718,7 @@ void directory_client_resume(struct control *control)
         while (d->jobs[i].used &&
                (node = directory_next_node(&d->jobs[i], &at, control->sent)) != DIRECTORY_NOWHERE)
             if (node != control->node)
-                send_roll(control, node); /* without a link: dials */
+                send_roll(control, node); /* dials where there is no link */
     }
 }
 

@@ -1,4 +1,4 @@
-/* Owns the memory of the directory's table (directory_table.h). */
+/* Owns the memory of the directory's table (directory_table.h). Thread: control. */
 #include "daemon/control/nodes/directory_table.h"
 
 #include <string.h>
@@ -43,7 +43,7 @@ int directory_table_open(struct mapping *m, struct store *store, uint32_t node, 
         mapping_destroy(m);
         *m = (struct mapping){.fd = -1};
     }
-    rc = mapping_create(m, "pwcd-directory", bytes);
+    rc = mapping_create_own(m, "pwcd-directory", bytes);
     if (rc < 0)
         return rc;
     memcpy(m->base, &ours, sizeof(ours));

@@ -1,4 +1,5 @@
-/* Owns the cutting of byte streams into frames (frame.h). */
+/* Owns the cutting of byte streams into frames (frame.h). Thread: the thread that owns the
+ * parser. */
 #include "daemon/control/nodes/frame.h"
 
 #include <errno.h>

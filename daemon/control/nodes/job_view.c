@@ -7,7 +7,8 @@
 
 #define MORE_MAX 24u /* bytes of " and N more" */
 
-/* Appends ranks `from` to `to` as "3" or "3-5": false, and nothing, where there is no room. */
+/* Appends ranks `from` to `to` as "3" or "3-5". Where there is no room, appends nothing and returns
+ * false. */
 static bool append(char list[JOB_VIEW_RANKS_MAX], uint32_t from, uint32_t to)
 {
     size_t used = strlen(list);
@@ -22,7 +23,7 @@ static bool append(char list[JOB_VIEW_RANKS_MAX], uint32_t from, uint32_t to)
     return true;
 }
 
-/* Lists the ranks that belong to it: "1, 4-7 and 12 more". Returns their number. */
+/* Lists the ranks for which `belongs` is true: "1, 4-7 and 12 more". Returns their number. */
 static uint32_t list_ranks(const struct directory_job *job, const struct directory_gather *gather,
                            bool (*belongs)(const struct directory_job *job,
                                            const struct directory_gather *gather, uint32_t rank),

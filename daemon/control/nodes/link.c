@@ -1,4 +1,5 @@
-/* Owns connections between daemons: bytes, frames, the order of the handshake (link.h). */
+/* Owns connections between daemons: bytes, frames, the order of the handshake (link.h). Thread:
+ * control. */
 #include "daemon/control/nodes/link.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ static void close_handles(struct link *link)
         uv_close((uv_handle_t *)&link->tcp, handle_closed);
     if (!uv_is_closing((uv_handle_t *)&link->deadline))
         uv_close((uv_handle_t *)&link->deadline, handle_closed);
-    /* Cancel lookups that have no thread yet. */
+    /* Cancel a call of MUNGE that no thread has begun. */
     if (link->munge)
         (void)uv_cancel((uv_req_t *)&link->munge->work);
 }
@@ -101,7 +102,7 @@ static struct link *link_new(struct control *control, const struct link_events *
 
 void links_free(struct control *control)
 {
-    /* A lookup under way cannot be cancelled: a thread of libuv writes to this link. */
+    /* A lookup under way cannot be cancelled, and a thread of libuv writes its result to a link. */
     while (control->lookups > 0)
         uv_run(&control->loop, UV_RUN_ONCE);
     while (control->links) {
@@ -122,7 +123,7 @@ static void written(uv_write_t *request, int status)
     release(link);
 }
 
-/* Sends one frame: `head` (the seal's, or none) and the body after it. */
+/* Sends one frame: `head` (from the seal, or empty) and the body after it. */
 static int send_frame(struct link *link, const uint8_t *head, size_t head_size, const uint8_t *body,
                       size_t body_size)
 {
@@ -217,7 +218,8 @@ void link_refuse(struct link *link, int status, const char *text)
     frame.refusal = &refusal;
     (void)send_plain(link, &frame);
     end(link, status, text);
-    /* Closing at once might discard the refusal. The other side closes, or the deadline does. */
+    /* Do not close at once, which might discard the refusal. The other side closes the connection,
+     * or our deadline does. */
     if (request) {
         request->data = link;
         link->references++;
@@ -272,7 +274,7 @@ static int send_greeting(struct link *link, uint32_t target)
     return rc;
 }
 
-/* Sends our proof, inside that credential, or (NULL) as it is. */
+/* Sends our proof: inside `credential`, or, where this is NULL, as it is. */
 static int send_proof(struct link *link, char *credential)
 {
     Pwc__PeerFrame frame = PWC__PEER_FRAME__INIT;
@@ -300,7 +302,8 @@ static bool is_initiator(const struct link *link)
 
 static void vouched(struct munge_async *v);
 
-/* Makes munged open their credential, or make ours, or both. Frames that arrive meanwhile wait. */
+/* Lets munged open the other side's credential, or make ours, or both. Frames that arrive meanwhile
+ * wait. */
 static int vouch(struct link *link, const char *theirs)
 {
     struct munge_async *v = munge_async_new(theirs);
@@ -368,7 +371,8 @@ static int take_greeting(struct link *link, const Pwc__Greeting *g, const uint8_
     return rc;
 }
 
-/* `credential`: ours, with the answer in it; NULL: there is none, or it is not our turn. */
+/* Takes the other side's proof. `credential`: our credential, which contains our proof; NULL: there
+ * is none, or we have sent our proof before. */
 static int take_mac(struct link *link, const uint8_t *mac, size_t size, char *credential)
 {
     int rc = handshake_proved(&link->handshake, mac, size);
@@ -397,7 +401,8 @@ static int take_proof(struct link *link, const Pwc__Proof *proof)
                            : vouch(link, proof->credential);
 }
 
-/* The other side's reason for a refusal. Only for the log: any stranger can send one. */
+/* Takes the other side's reason for a refusal. It is only logged, because any stranger can send
+ * one. */
 static void take_refusal(struct link *link, const Pwc__Refusal *refusal)
 {
     link->refused_by_other = true;
@@ -471,7 +476,7 @@ static void give_space(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     *buffer = uv_buf_init((char *)to, room < READ_BYTES ? (unsigned)room : READ_BYTES);
 }
 
-/* Takes all whole frames, unless one has to wait for munged. */
+/* Takes all complete frames, until one has to wait for munged. */
 static void take_frames(struct link *link)
 {
     const uint8_t *body;
@@ -542,9 +547,9 @@ static void vouched(struct munge_async *v)
 
 /* ---- dialling and accepting ------------------------------------------------------------------ */
 
-/* Has the kernel detect a peer that is silently gone. On an idle connection it probes once in a
- * deadline, so that ten thousand of them cost nothing; unacknowledged bytes end a connection as
- * fast as the engine gives up a silent fabric (keepalive.h). */
+/* Lets the kernel detect a peer that has vanished silently. An idle connection is probed once in a
+ * peer deadline, so that ten thousand connections cost nothing. Bytes without acknowledgement end a
+ * connection as fast as the engine gives up a silent fabric (keepalive.h). */
 static void watch_silence(struct link *link)
 {
     uint64_t deadline = link->control->config->peer_deadline_ms;

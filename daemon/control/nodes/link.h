@@ -1,8 +1,9 @@
 /*
  * A link: one TCP connection with another daemon, from connect or accept to close.
  *
- * It carries frames and runs the handshake machine; what a proven connection is good for is decided
- * by its listener (peers.c). An unproven one is small and short: 4 KiB a frame, 3 s in all.
+ * A link carries frames and runs the handshake (handshake.h). Its owner (peers.c) decides what a
+ * proven connection is used for. A connection that is not proven has at most 4 KiB a frame, and 3 s
+ * in all.
  *
  * Thread: control.
  */
@@ -25,19 +26,20 @@
 struct link;
 struct control;
 
-/* A greeting as the handshake takes it: pointers into the frame. */
+/* The greeting of a frame as the handshake reads it, with pointers into the frame. */
 struct handshake_greeting link_greeting(const Pwc__Greeting *g);
 
-/* The calls of a link to its owner, on the control thread. */
+/* What a link calls in its owner, on the control thread. */
 struct link_events {
-    /* The other side is authentic. The listener takes it (0), or refuses it with a status and
+    /* The other side is authentic. The owner accepts it (0), or refuses it with a status and
      * text. */
     int (*proven)(struct link *link, char *text, size_t text_size);
-    /* Both sides have proven themselves: frames may go. */
+    /* Both sides have proven themselves: frames may be sent. */
     void (*ready)(struct link *link);
-    /* 0, or a negative errno: the connection ends. */
+    /* A frame has arrived. Returns 0, or a negative errno that ends the connection. */
     int (*frame)(struct link *link, const Pwc__PeerFrame *frame);
-    /* The last call, for a link that was ready or not. `status` and `text` say why it ended. */
+    /* The last call, also for a link that was never ready. `status` and `text` say why the link
+     * ended. */
     void (*closed)(struct link *link, int status, const char *text);
 };
 
@@ -50,23 +52,24 @@ enum link_state {
 };
 
 struct link {
-    struct link *next; /* the listener's list */
+    struct link *next; /* in the owner's list */
     struct control *control;
     const struct link_events *events;
-    void *owner; /* the listener's */
+    void *owner; /* of the callbacks: a peer, or NULL before it is known */
     uv_tcp_t tcp;
     uv_timer_t deadline;
     uv_connect_t connect;
     uv_getaddrinfo_t resolve;
-    struct link *all_next; /* the next in control's list, and the pointer to this link */
+    struct link *all_next; /* the next link in control's list; all_at: the pointer that leads to
+                            * this link */
     struct link **all_at;
     uint32_t references; /* open handles, lookups, and calls of MUNGE under way */
     enum link_state state;
     struct handshake handshake;
-    struct munge_async *munge; /* the call of MUNGE under way: frames wait */
+    struct munge_async *munge; /* the call of MUNGE under way, during which frames wait; or NULL */
     struct seal seal;
     struct frame_parser frames;
-    int status; /* of closing */
+    int status; /* why the link was closed */
     bool refused_by_other;
     char text[HANDSHAKE_TEXT_MAX];
 };
@@ -78,10 +81,10 @@ void links_free(struct control *control);
 /* Dials `node` at host and port. */
 int link_dial(struct control *control, uint32_t node, const char *host, const char *port,
               const struct link_events *events, void *owner, struct link **out);
-/* Accepts from a listening stream. */
+/* Accepts a connection of a listening stream. */
 int link_accept(struct control *control, uv_stream_t *server, const struct link_events *events,
                 struct link **out);
-/* Sends a frame on a ready link; if the link cannot take it, the link closes. */
+/* Sends a frame on a ready link. If it cannot be sent, the link is closed. */
 void link_send(struct link *link, const Pwc__PeerFrame *frame);
 /* Sends the reason to the other side, then closes. */
 void link_refuse(struct link *link, int status, const char *text);

@@ -1,4 +1,5 @@
-/* Owns the steps of a handshake that wait for munged (munge_async.h). */
+/* Owns the steps of a handshake that wait for munged (munge_async.h). Thread: control, and libuv's
+ * pool. */
 #include "daemon/control/nodes/munge_async.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ void munge_async_free(struct munge_async *v)
     free(v);
 }
 
-/* A credential of another user's daemon is valid, but not one of ours. */
+/* Opens the other side's credential, and refuses a valid one of another user. */
 static int open_theirs(struct munge_async *v)
 {
     uid_t uid;

@@ -1,5 +1,5 @@
-/* Owns what nodes say to jobs' homes about published names, and the homes' answers
- * (names_client.h). */
+/* Owns the frames about published names, to jobs' homes and as a home (names_client.h). Thread:
+ * control. */
 #include "daemon/control/nodes/names_client.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@ static uint32_t home_of(const struct client *c)
     return directory_home(&id, c->control->node_count);
 }
 
-/* Sends a frame to a node, which may be our own. Without a link the frame is dropped: it is sent
- * anew when there is one. */
+/* Sends a frame to a node, which may be our own. Without a link the frame is dropped, because
+ * names_client_node_up sends it again. */
 static void send_to(struct control *control, uint32_t node, const Pwc__PeerFrame *frame)
 {
     if (node != control->node)
@@ -35,7 +35,8 @@ static void send_to(struct control *control, uint32_t node, const Pwc__PeerFrame
 
 /* ---- for clients ----------------------------------------------------------------------------- */
 
-/* Publishes the name that the client's membership has at `index`; 0 as cookie: unasked. */
+/* Publishes the name that the client's membership has at `index`. Cookie 0: no request waits for
+ * the answer. */
 static void publish(struct client *c, uint32_t index, uint64_t cookie)
 {
     const struct membership_name *n = membership_name(&c->control->memberships, c->slot, index);
@@ -109,7 +110,7 @@ void names_client_ask(struct control *control, struct pending *p)
     index = membership_find(&control->memberships, c->slot, name);
     if (index >= 0)
         publish(c, (uint32_t)index, cookie);
-    else /* another call of the client has dropped the name: the library asks again */
+    else /* another request of the client has dropped the name: the library asks again */
         p->located(control, p, -ECONNABORTED, p->node, 0);
 }
 
@@ -132,7 +133,7 @@ void names_client_node_up(struct control *control, uint32_t node)
     for (struct client *c = control->clients; c; c = c->next)
         if (c->state == CLIENT_SERVED && home_of(c) == node)
             names_client_announce(c);
-    /* A second answer finds no pending request. */
+    /* A question may be answered twice: the second answer finds no pending request. */
     for (uint32_t at = 0; (p = pending_next(&control->pending, &at)) != NULL;)
         if (p->node == node && (p->kind == PENDING_PUBLISH || p->kind == PENDING_LOOKUP))
             names_client_ask(control, p);
@@ -157,7 +158,7 @@ static void answer(struct control *control, uint32_t to, uint64_t cookie, int st
     send_to(control, to, &frame);
 }
 
-/* A name is there: answers all that have waited for it. */
+/* Answers all lookups that have waited for this name. */
 static void answer_waiters(struct control *control, const struct directory_id *id, const char *name)
 {
     const struct directory_published *found = names_find(control->directory, id, name);

@@ -1,4 +1,4 @@
-/* Owns the parsing of node lists (nodes.h). */
+/* Owns the parsing of lists of nodes (nodes.h). Thread: any. */
 #include "daemon/control/nodes/nodes.h"
 
 #include <ctype.h>
@@ -34,7 +34,7 @@ static bool host_valid(const char *text, size_t length)
     return true;
 }
 
-/* One "host:port"; only a bracketed host may hold colons. */
+/* Parses one "host:port"; only a host in brackets may have colons. */
 static int parse_one(const char *text, size_t length, struct node_address *out)
 {
     const char *colon = memrchr(text, ':', length);
@@ -63,7 +63,7 @@ static int append(struct node_list *list, const struct node_address *address)
 
     if (list->count == NODES_MAX)
         return -E2BIG;
-    if ((list->count & (list->count - 1)) == 0) { /* at each power of two */
+    if ((list->count & (list->count - 1)) == 0) { /* doubles the room at each power of two */
         nodes = realloc(list->nodes, (list->count ? 2u * list->count : 1u) * sizeof(*nodes));
         if (!nodes)
             return -ENOMEM;
@@ -144,7 +144,7 @@ int node_list_load(struct node_list *list, const char *path, char *why, size_t w
     got = fread(text, 1, FILE_BYTES_MAX + 1, file);
     fclose(file);
     if (got > FILE_BYTES_MAX || memchr(text, '\0', got)) {
-        /* A list that was read in part would be another cluster. */
+        /* Do not use a list that was read in part: it would describe another cluster. */
         snprintf(why, why_size, "nodes-file \"%s\": %s", path,
                  got > FILE_BYTES_MAX ? "it is too long for a list of nodes"
                                       : "it has a zero byte: give lines of text");

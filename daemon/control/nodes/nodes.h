@@ -1,13 +1,13 @@
 /*
- * The list of nodes: host and port of each, by node number. Thread: any; read-only once parsed.
+ * The list of nodes: host and port of each node, by its number. Thread: any; read-only once parsed.
  *
- * A node has several engines where it has several progress threads. To engines, in keys and on the
- * wire, each of them is a peer with one number, the same on all nodes:
+ * A node has as many engines as progress threads. In engines, in keys and on the wire, each engine
+ * is a peer with one number, which is the same on all nodes:
  *
  *     engine 0 of nodes 0, 1, .. n-1 | engine 1 of nodes 0, 1, .. n-1 | engine 2 ...
  *
- * so that a node with one engine goes by its own number. How many a node has is learned when it is
- * linked.
+ * so the engine of a node with one engine has the node's number. How many engines another node has
+ * is learned when it is linked.
  */
 #ifndef PWC_CONTROL_NODES_H
 #define PWC_CONTROL_NODES_H
@@ -41,8 +41,8 @@ static inline uint32_t nodes_number(uint32_t nodes, uint32_t node, uint32_t engi
     return engine * nodes + node;
 }
 
-/* Parses "host:port,host:port"; "[v6]:port" too. With `separator` '\n', one entry a line and #
- * comments. -EINVAL, -E2BIG, -ENOMEM with the reason, value and remedy in `why`. */
+/* Parses "host:port,host:port", also "[v6]:port". With `separator` '\n', each line has one entry,
+ * and # begins a comment. -EINVAL, -E2BIG, -ENOMEM with the reason, value and remedy in `why`. */
 int node_list_parse(struct node_list *list, const char *text, char separator, char *why,
                     size_t why_size);
 int node_list_load(struct node_list *list, const char *path, char *why, size_t why_size);

@@ -1,4 +1,4 @@
-/* Owns the frames that this node sends to itself (own_frames.h). */
+/* Owns the frames that this node sends to itself (own_frames.h). Thread: control. */
 #include "daemon/control/nodes/own_frames.h"
 
 #include <errno.h>

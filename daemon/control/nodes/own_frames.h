@@ -1,6 +1,7 @@
 /*
- * Frames that a node sends to itself: as to any other node, but by the loop instead of a link. The
- * frames are handled when their sender has returned, in the order of sending.
+ * Frames that a node sends to itself: the same frames as to other nodes, but queued for the loop
+ * instead of sent over a link. They are handled after their sender has returned, in the order of
+ * sending.
  *
  * Thread: control.
  */
@@ -23,7 +24,7 @@ struct own_frames {
 void own_frames_open(struct control *control, int (*take)(struct control *control, uint32_t from,
                                                           const Pwc__PeerFrame *frame));
 void own_frames_close(struct control *control);
-/* Sends a frame to a node, which may be our own. -ENOBUFS: there is no room to keep it. */
+/* Sends a frame to a node, which may be our own. -ENOBUFS: there is no room to keep the frame. */
 int frame_send(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
 
 #endif

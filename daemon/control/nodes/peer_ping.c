@@ -1,4 +1,4 @@
-/* Owns pings between engines (peer_ping.h). */
+/* Owns pings between engines (peer_ping.h). Thread: control. */
 #include "daemon/control/nodes/peer_ping.h"
 
 #include "daemon/control/threads/call.h"
@@ -58,7 +58,7 @@ static struct call *peer_ping_call(struct peer_ping *b, enum call_kind kind,
 static void take_question(struct peer_ping *b, const Pwc__Ping *frame)
 {
     Pwc__Ping ping = PWC__PING__INIT;
-    /* One call at a time: they must not pile up before a progress thread that is held up. */
+    /* One call at a time: calls must not pile up where the progress thread is stuck. */
     struct call *call = b->asking ? NULL : peer_ping_call(b, CALL_PING, given);
 
     ping.answer = true;
@@ -78,8 +78,8 @@ static void take_answer(struct peer_ping *b, const Pwc__Ping *frame)
     struct call *call = peer_ping_call(b, CALL_PONG, NULL);
 
     b->asked = 0;
-    /* Answers that come together, after a cut, do not show whether the progress thread moved in
-     * between. */
+    /* Answers that arrive together, after an interruption of the network, do not show whether the
+     * progress thread has moved between them. */
     if (now - b->answered_ns >= b->worker->control->config->keepalive_ms * UINT64_C(500000)) {
         b->stuck = frame->pings == b->their_count;
         b->their_count = frame->pings;

@@ -1,4 +1,4 @@
-/* Owns the policy towards other nodes (peers.h). */
+/* Owns the decisions about links with other nodes (peers.h). Thread: control. */
 #include "daemon/control/nodes/peers.h"
 
 #include <errno.h>
@@ -14,7 +14,8 @@
 #include "daemon/control/nodes/peers_private.h"
 
 enum {
-    STRANGERS_MIN = 16, /* unproven connections; the bound depends on the number of nodes */
+    STRANGERS_MIN = 16, /* bounds of unproven connections, between which the number of nodes
+                         * decides */
     STRANGERS_MAX = 1024,
     RETRY_FIRST_MS = 20,
     RETRY_MAX_MS = 500,
@@ -34,9 +35,9 @@ struct peers {
     struct control *control;
     const struct peers_events *events;
     uv_tcp_t server;
-    uv_timer_t later;       /* a connection waits to be accepted */
-    struct peer **table;    /* by node; entries are made when first needed */
-    struct link *strangers; /* accepted, not proven */
+    uv_timer_t later;       /* runs while a connection waits to be accepted */
+    struct peer **table;    /* by node; an entry is made when it is first needed */
+    struct link *strangers; /* connections that are accepted and not proven */
     uint32_t stranger_count;
     struct accepts accepts;
 };
@@ -50,7 +51,7 @@ void peer_note_reason(struct peer *p, int status, const char *text)
 
     if (status == -ESHUTDOWN)
         p->ended = true;
-    /* Each reason is logged once: attempts repeat. */
+    /* Log a reason once, because attempts repeat. */
     if (strcmp(p->reason, text) != 0)
         log_about(&p->control->log, p->ended ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING, &about,
                   "node %u (%s:%s): %s", p->node, p->control->nodes.nodes[p->node].host,
@@ -110,7 +111,7 @@ static void send_waiting(struct peer *p)
 
         if (frame && p->link)
             link_send(p->link, frame);
-        else if (p->link) /* the requests that wait for an answer fail then */
+        else if (p->link) /* then the requests that wait for an answer fail */
             link_close(p->link, -ENOMEM, "there is no memory for what is to be said");
         if (frame)
             pwc__peer_frame__free_unpacked(frame, NULL);
@@ -217,7 +218,7 @@ void peer_dial(struct peer *p)
     attempt(p);
 }
 
-/* An attempt to connect has failed. */
+/* Dials again later, or gives the node up, after an attempt to connect has failed. */
 static void attempt_later(struct peer *p)
 {
     if (p->state != PEER_DIALLING || p->link || p->control->stopping)
@@ -287,7 +288,7 @@ static int link_proven(struct link *link, char *text, size_t text_size)
                   p->node);
         return duplicate(link, text, text_size);
     case HANDSHAKE_KEEP:
-        /* Our connection stays, unless its other end is gone: a frame brings that to light. */
+        /* Our connection stays. If its other end is gone, a frame will show that. */
         if (p->link)
             associations_probe(p);
         snprintf(text, text_size, "node %u's own connection stays", self);
@@ -310,7 +311,7 @@ take:
     return 0;
 }
 
-/* Counts the linked nodes for the service manager. */
+/* Reports the number of linked nodes to the service manager. */
 static void links_changed(struct control *control)
 {
     uint32_t linked = 0;
@@ -323,7 +324,8 @@ static void links_changed(struct control *control)
     service_links_changed(control, linked);
 }
 
-/* Nodes that start together do not wait: each that proves itself pays for the strangers. */
+/* Forgives the strangers' debt when a node has proven itself, so that nodes that start together do
+ * not wait for each other. */
 static void let_strangers_in(struct peers *peers)
 {
     account_forgive(&peers->control->strangers);
@@ -345,7 +347,7 @@ static void link_ready(struct link *link)
     p->ended = false;
     links_changed(p->control);
     log_about(&p->control->log, LOG_LEVEL_INFO, &about, "node %u is linked", p->node);
-    /* Announce our ranks before their questions. */
+    /* Announce our ranks first, and then send the questions about them. */
     p->control->peers->events->up(p->control, p->node);
     send_waiting(p);
     associations_linked(p);
@@ -395,7 +397,7 @@ static void link_closed(struct link *link, int status, const char *text)
         linked_closed(p, status, text);
     } else if (p) {
         p->dial = NULL;
-        /* A connection that gives way to the other side's is no failure. */
+        /* A connection that is closed in favour of the other side's is no failure. */
         if (status != -EALREADY && !control->stopping)
             peer_note_reason(p, status, text);
         attempt_later(p);
@@ -413,7 +415,8 @@ static void link_closed(struct link *link, int status, const char *text)
 static const struct link_events link_events = {
     .proven = link_proven, .ready = link_ready, .frame = link_frame, .closed = link_closed};
 
-/* Connections that may be unproven at once: all nodes may connect together when a job starts. */
+/* How many connections may be unproven at once. All nodes may connect at the same time when a job
+ * starts. */
 static uint32_t strangers_max(const struct control *control)
 {
     uint32_t most = 2 * control->node_count;
@@ -426,14 +429,14 @@ static void accept_stranger(struct peers *peers)
     struct link *link;
     int rc = link_accept(peers->control, (uv_stream_t *)&peers->server, &link_events, &link);
 
-    if (rc == -ENOMEM) /* libuv holds the connection, and takes no other one before */
+    if (rc == -ENOMEM) /* libuv keeps this connection, and accepts no other one before */
         uv_timer_start(&peers->later, accept_later, ACCEPT_AGAIN_MS, 0);
     if (rc < 0)
         return;
     link->next = peers->strangers;
     peers->strangers = link;
     peers->stranger_count++;
-    /* Close the oldest: a silent connection must not keep others out. */
+    /* Close the oldest one, so that silent connections do not keep others out. */
     if (peers->stranger_count > strangers_max(peers->control)) {
         while (link->next)
             link = link->next;
@@ -441,8 +444,8 @@ static void accept_stranger(struct peers *peers)
     }
 }
 
-/* Takes a connection now, or in a while, where strangers have had their share of this thread or of
- * this millisecond: libuv looks for no other one before. */
+/* Accepts a connection now, or later, where strangers have used their share of this thread or of
+ * this millisecond. Until then libuv accepts no other one. */
 static void accept_in_turn(struct peers *peers)
 {
     struct control *control = peers->control;
@@ -572,7 +575,7 @@ void peers_free(struct control *control)
         }
         free(peers->table[i]);
     }
-    links_free(control); /* dials that were under way */
+    links_free(control); /* also frees dials that were under way */
     free(peers->table);
     free(peers);
     control->peers = NULL;

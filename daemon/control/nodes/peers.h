@@ -1,6 +1,7 @@
 /*
- * The other nodes: which is dialled, which of two connections stays, when a node is given up; and
- * what engines exchange before they are linked (association.c), those of this node too.
+ * Decides about other nodes: which node is dialled, which of two connections stays, when a node is
+ * given up. Also carries what engines exchange before they are linked (association.c), for engines
+ * of this node, too.
  *
  *     IDLE --wanted--> DIALLING <--retry--> (waits) --deadline--> LOST
  *                         \--ready--> LINKED --closed--> DIALLING ...
@@ -19,20 +20,20 @@ struct control;
 struct peers;
 struct worker;
 
-/* Calls when other nodes send something, come or go. */
+/* What is called when a node sends a frame, is linked, or is lost. */
 struct peers_events {
     /* A frame of the directory. -EPROTO closes the link. */
     int (*frame)(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
     void (*up)(struct control *control, uint32_t node); /* a link is new */
-    /* The link was lost; the node is dialled. */
+    /* The link was lost; the node is dialled again. */
     void (*down)(struct control *control, uint32_t node);
     void (*lost)(struct control *control, uint32_t node); /* the node is given up */
 };
 
-/* Listens where the list of nodes says that we are, if there are others. */
+/* Listens at our own address in the list of nodes, if there are other nodes. */
 int peers_open(struct control *control, const struct peers_events *events, char *why,
                size_t why_size);
-/* Closes all links. peers_free frees them after the loop. */
+/* Closes all links. */
 void peers_close(struct control *control);
 /* Frees links and nodes, after the loop. */
 void peers_free(struct control *control);
@@ -43,13 +44,15 @@ int peers_send(struct control *control, uint32_t node, const Pwc__PeerFrame *fra
 /* Sends a frame where there is a link; else drops it, and dials. */
 void peers_send_now(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);
 
-/* ENGINE_WANT_PEER, ENGINE_OFFER_READY, ENGINE_PEER_BROKEN, _SILENT, _GONE. */
+/* Handles the notices ENGINE_WANT_PEER, ENGINE_OFFER_READY, ENGINE_PEER_BROKEN, _SILENT and
+ * _GONE. */
 void peers_notice(struct worker *worker, const struct engine_notice *notice);
 
 /* Whether a node is linked or being dialled. */
 bool peers_in_reach(const struct control *control, uint32_t node);
 
-/* "linked", "dialling", ... and why the last connection ended ("" when it did not). */
+/* The state in a word ("linked", "dialling", ...), and why the last connection ended ("" if it did
+ * not). */
 const char *peers_state(const struct control *control, uint32_t node, const char **reason);
 
 #endif

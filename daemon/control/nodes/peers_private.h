@@ -1,6 +1,6 @@
 /*
- * The policy towards other nodes (peers.c) and the associations of engines over it
- * (association.c) share this. Thread: control.
+ * What the decisions about nodes (peers.c) and the associations of engines (association.c) share.
+ * Thread: control.
  */
 #ifndef PWC_CONTROL_PEERS_PRIVATE_H
 #define PWC_CONTROL_PEERS_PRIVATE_H
@@ -21,21 +21,22 @@ enum peer_state {
 struct association;
 struct waiting_frame;
 
-/* A node. Our own has no link and is always LINKED: its engines are peers of each other. */
+/* A node. Our own node has no link and is always LINKED, because its engines are peers of each
+ * other. */
 struct peer {
     struct control *control;
     uint32_t node;
     enum peer_state state;
-    struct link *link; /* ready, or proven and about to be */
-    struct link *dial; /* the one we dial, not proven */
+    struct link *link; /* the connection that is ready, or proven and almost ready */
+    struct link *dial; /* the connection that we dial, not proven */
     uv_timer_t retry;
     uint32_t retry_ms;
-    uint64_t deadline_ns; /* of being DIALLING */
+    uint64_t deadline_ns; /* until when it is dialled */
     struct waiting_frame *waiting, **waiting_tail;
     uint32_t waiting_count;
     char reason[HANDSHAKE_TEXT_MAX];
-    bool ended;       /* the node said that it ends: its absence is no warning */
-    uint32_t engines; /* its engines, as it says; 0: it was never linked */
+    bool ended;       /* the node has said that it ends, so log its absence without a warning */
+    uint32_t engines; /* how many engines it says it has; 0: it was never linked */
     struct association *associations;
 };
 
@@ -49,22 +50,23 @@ void peer_dial(struct peer *p);
 
 /* ---- association.c --------------------------------------------------------------------------- */
 
-/* A notice of the worker's engine about this engine of the node. */
+/* Handles a notice of the worker's engine about engine number `engine` of the node. */
 void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
                         const struct engine_notice *notice);
-/* An offer has arrived over the link. -EPROTO: it makes no sense. */
+/* Handles an offer that has arrived over the link. -EPROTO: it makes no sense. */
 int associations_offer(struct peer *p, const Pwc__Offer *offer);
-/* A sign of life has arrived over the link, or is asked for. -EPROTO: it makes no sense. */
+/* Handles a ping, or the answer to one, that has arrived over the link. -EPROTO: it makes no
+ * sense. */
 int associations_ping(struct peer *p, const Pwc__Ping *ping);
-/* Sends pings over the link: if its other end is gone, that comes to light. */
+/* Sends a ping over the link, so that it ends if its other end is gone. */
 void associations_probe(struct peer *p);
-/* The link is ready: makes offers that wait for it. */
+/* Makes the offers that have waited until the link is ready. */
 void associations_linked(struct peer *p);
-/* The link has ended. */
+/* Takes all associations down, after the link has ended. */
 void associations_down(struct peer *p);
-/* The node is given up. */
+/* Ends all associations with a node that is given up. */
 void associations_lost(struct peer *p);
-/* Closes handles, then frees memory. */
+/* Closes the handles; associations_free frees the memory, after the loop. */
 void associations_close(struct peer *p);
 void associations_free(struct peer *p);
 

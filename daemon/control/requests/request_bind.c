@@ -1,5 +1,5 @@
-/* Owns binds: a peer's node found, then its key resolved by the engine (request_bind.h). Thread:
- * control. */
+/* Owns binds: it finds a peer's engine, and lets our engine resolve the key there (request_bind.h).
+ * Thread: control. */
 #include "daemon/control/requests/request_bind.h"
 
 #include <errno.h>
@@ -56,7 +56,7 @@ static void fail(struct control *control, struct pending *p, int status)
     fail_with(control, p, status, bind_text(status));
 }
 
-/* Ends a bind that is beyond this client's or user's quotas. */
+/* Ends a bind that exceeds this client's or user's quotas. */
 static void fail_quota(struct control *control, struct pending *p)
 {
     const struct engine_config *e = &control->engine;
@@ -105,15 +105,15 @@ static void ask_engine(struct control *control, struct pending *p, uint64_t cook
     call_post(p->client->worker->progress, call);
 }
 
-/* Whether an engine can have this number. Other nodes' engines are not known before they are
- * linked. */
+/* Whether an engine can have this number. How many engines another node has is not known before it
+ * is linked. */
 static bool may_exist(const struct control *control, uint32_t number)
 {
     return number < control->engine.peers && (number % control->node_count != control->node ||
                                               number / control->node_count < control->worker_count);
 }
 
-/* The answer of the job's home: the node and the engine that the peer's rank is with. */
+/* Takes the answer of the job's home: the node and the engine that have the peer's rank. */
 static void located(struct control *control, struct pending *p, int status, uint32_t node,
                     uint32_t engine)
 {
@@ -129,8 +129,8 @@ static void located(struct control *control, struct pending *p, int status, uint
         ask_engine(control, p, pending_cookie(&control->pending, p), number, NULL);
 }
 
-/* The home's answer about a rank that the key's engine does not know: the key may be another
- * rank's. */
+/* Takes the home's answer about a rank that the key's engine does not know: the key may belong to
+ * another rank. */
 static void located_elsewhere(struct control *control, struct pending *p, int status, uint32_t node,
                               uint32_t engine)
 {
@@ -222,7 +222,7 @@ static void reply_bound(struct client *c, uint32_t request, const struct call_ne
     client_reply(c, &reply, way.descriptors, way.descriptor_count);
 }
 
-/* The worker whose engine the peer's context belongs to; NULL: another node's. */
+/* The worker whose engine has the peer's context; NULL: the engine is another node's. */
 static struct worker *worker_of(const struct control *control, uint32_t number)
 {
     return number % control->node_count == control->node
@@ -240,8 +240,8 @@ static void sibling_answered(struct call *call)
                     &c->control->workers[call->target->number / c->control->node_count]);
 }
 
-/* The peer is a context of a sibling engine. Only a call to that engine brings handles that are
- * not another context's by the time they are here. */
+/* Asks the sibling engine that has the peer's context for its handles. Handles that come by another
+ * way than a call to that engine may belong to another context by the time they arrive here. */
 static bool ask_sibling(struct client *c, struct worker *sibling, uint32_t request,
                         const struct call_neighbour *bound)
 {

@@ -1,6 +1,6 @@
 /*
- * Binds: the job's home says which engine the peer's rank is with, then our engine resolves the
- * key there and posts ENGINE_BOUND.
+ * Carries out binds: the key names the peer's engine, or the job's home says which engine has the
+ * peer's rank. Then our engine resolves endpoint and key there, and posts ENGINE_BOUND.
  *
  * Thread: control.
  */
@@ -12,7 +12,7 @@
 void request_bind(struct client *c, uint32_t request, const Pwc__Bind *bind);
 void request_unbind(struct client *c, uint32_t request, const Pwc__Unbind *unbind);
 
-/* A notice: the engine's bind has succeeded or failed. */
+/* Handles the notice that the engine's bind has succeeded or failed. */
 void bind_ended(struct control *control, const struct engine_notice *notice);
 
 #endif

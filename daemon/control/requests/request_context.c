@@ -64,7 +64,8 @@ void session_free(struct client_session *s)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* In an open job no number comes again, so that a context is never taken for an earlier one. */
+/* Chooses the number of a new context. In an open job no number is used again, so that no context
+ * is taken for an earlier one. */
 static uint32_t free_number(const struct client *c)
 {
     uint32_t number = 0;
@@ -95,7 +96,8 @@ static void keep(struct client_session *s)
         client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 
-/* The engine has let go of the session: another one may get its handle soon. */
+/* Removes a session that the engine has released from the store, because another session may get
+ * its handle soon. */
 static void keep_no_longer(const struct client_session *s)
 {
     struct store *store = &s->client->control->store;
@@ -180,7 +182,7 @@ static int make_session(struct client_session *s, size_t size)
         return -errno;
     s->wake = wake[0];
     s->client_wake = wake[1];
-    /* The mapping stays. Its descriptor stays where the store is kept. */
+    /* The mapping stays. Where a store keeps descriptors, its descriptor stays, too. */
     s->client_memory = kept ? fcntl(s->mapping.fd, F_DUPFD_CLOEXEC, 0) : s->mapping.fd;
     if (!kept)
         s->mapping.fd = -1;

@@ -1,5 +1,5 @@
-/* Exchange: a rank's bytes for all ranks of its job. The job's home gathers them. Thread: control.
- */
+/* Takes part in an exchange: each rank gives bytes to all ranks of its job. The job's home gathers
+ * the bytes. Thread: control. */
 #ifndef PWC_CONTROL_REQUEST_EXCHANGE_H
 #define PWC_CONTROL_REQUEST_EXCHANGE_H
 

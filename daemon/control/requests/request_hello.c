@@ -1,4 +1,4 @@
-/* Owns Hello (request_hello.h). Thread: control. */
+/* Owns how Hello is checked, carried out and answered (request_hello.h). Thread: control. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { VERSION = 1 };
 
-/* Stores the connection: it may outlive this process from now on. */
+/* Puts the connection into the store, so that it may outlive this process from now on. */
 static void keep_connection(struct client *c)
 {
     struct store *store = &c->control->store;
@@ -49,7 +49,7 @@ static void welcome(struct client *c)
     w.nodes = control->node_count;
     w.packed_max = control->engine.packed_max;
     w.bounce_max = CLIENT_BOUNCE_MAX;
-    /* Some fabrics have no limit, but a record's length has 32 bits. */
+    /* Some fabrics have no limit, but the length in a record has 32 bits. */
     w.message_max = control->message_max < UINT32_MAX ? control->message_max : UINT32_MAX;
     reply.id = c->hello_request;
     reply.body_case = PWC__CLIENT_REPLY__BODY_WELCOME;
@@ -65,7 +65,7 @@ static void welcome(struct client *c)
     client_reply(c, &reply, NULL, 0);
 }
 
-/* Refuses a Hello. The client may not try again on this connection. */
+/* Refuses a Hello, and ends the client: it may try again on another connection. */
 static void refuse(struct client *c, int status, const char *text)
 {
     reply_error(c, c->hello_request, status, "%s", text);
@@ -109,7 +109,7 @@ static const char *home_refusal(const struct client *c, int status, uint32_t nod
     return text;
 }
 
-/* The answer of the job's home: `node` is where the rank lives, if it does. */
+/* Takes the answer of the job's home. With -EADDRINUSE, `node` is where the rank is live. */
 static void located(struct control *control, struct pending *p, int status, uint32_t node,
                     uint32_t engine)
 {
@@ -124,8 +124,8 @@ static void located(struct control *control, struct pending *p, int status, uint
         welcome(c);
         return;
     }
-    if (status != -EHOSTDOWN) /* with -EHOSTDOWN the home may have counted the rank, so it is
-                                 announced as left */
+    if (status != -EHOSTDOWN) /* with -EHOSTDOWN the home may have counted the rank: so stay
+                               * ATTACHING, and client_end announces that the rank has left */
         client_becomes(c, CLIENT_OPENING);
     refuse(c, status, home_refusal(c, status, about, text, sizeof(text)));
 }
@@ -158,8 +158,8 @@ static bool is_same_rank(const struct client *a, const struct client *b)
     return a->uid == b->uid && a->rank == b->rank && strcmp(a->job, b->job) == 0;
 }
 
-/* Whether an earlier client of the same rank has ended, and only the engine has not let go of it
- * yet. A rank that is started again at once must not be refused for that. */
+/* Whether an earlier client of the same rank has ended, and only the engine has not released it
+ * yet. A rank that is started again at once must not be refused for this reason. */
 static bool rank_is_leaving(const struct client *client)
 {
     bool leaving = false;
@@ -193,7 +193,7 @@ static void opened(struct call *call)
     }
     if (call->result >= 0 && c->size == DIRECTORY_OPEN) {
         FAULT(CLIENT_SERVED);
-        welcome(c); /* the home has given the rank before */
+        welcome(c); /* the home has given the rank already */
     } else if (call->result >= 0) {
         attach(c);
     } else if (call->result == -EADDRINUSE && rank_is_leaving(c)) {
@@ -248,7 +248,7 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
                     "job \"%.64s\": give a name of 1 to %u printable characters without spaces",
                     hello->job, DIRECTORY_NAME_MAX - 1);
     else if (hello->size == DIRECTORY_OPEN)
-        return true; /* the rank is the home's to give */
+        return true; /* the home will give the rank */
     else if (hello->size == 0 || hello->size > DIRECTORY_RANKS_MAX || hello->rank >= hello->size)
         reply_error(c, request, -EINVAL,
                     "rank %u of %u: a rank is below the size, and a size is 1 to %u", hello->rank,
@@ -258,7 +258,7 @@ static bool acceptable(struct client *c, uint32_t request, const Pwc__Hello *hel
     return false;
 }
 
-/* Each engine alone has room for clients-max: the sum is bounded here. */
+/* Each engine has room for clients-max clients, so the sum over all engines is bounded here. */
 static bool is_full(const struct control *control)
 {
     uint32_t clients = 0;
@@ -268,8 +268,9 @@ static bool is_full(const struct control *control)
     return control->worker_count > 1 && clients >= control->engine.clients_max;
 }
 
-/* The worker for a new client. Where an earlier client of the same rank has not left yet, its
- * worker, so that one engine knows both; otherwise the one with the fewest clients. */
+/* Chooses the worker for a new client: the worker of an earlier client of the same rank that has
+ * not left yet, so that one engine knows both clients; otherwise the worker with the fewest
+ * clients. */
 static struct worker *choose_worker(const struct client *client)
 {
     struct control *control = client->control;
@@ -284,7 +285,7 @@ static struct worker *choose_worker(const struct client *client)
     return least;
 }
 
-/* Has the engine open the client, whose rank is known. */
+/* Lets the engine open the client, whose rank is known. */
 static void open_in_engine(struct client *c)
 {
     struct call *call = client_call(c, CALL_CLIENT_OPEN, opened);
@@ -340,7 +341,7 @@ static const char *join_refusal(const struct client *c, int status, uint64_t ins
     return text;
 }
 
-/* The job's home has given a rank, or none. */
+/* Takes the answer of the job's home, which has given a rank or refused one. */
 static void joined(struct control *control, struct pending *p, int status, uint32_t node,
                    uint32_t engine)
 {
@@ -381,8 +382,8 @@ static void join(struct client *c)
     directory_client_attach(c, cookie);
 }
 
-/* Whether this node has a rank of the job, which is open where this client takes it for fixed, or
- * the other way. Else the job's home finds out. */
+/* Whether a rank of the same job on this node says that the job is open where this client says that
+ * its size is fixed, or the reverse. Where no such rank is here, the job's home decides. */
 static bool is_of_other_kind(const struct client *client)
 {
     for (const struct client *c = client->control->clients; c; c = c->next)

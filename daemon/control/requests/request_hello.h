@@ -1,4 +1,5 @@
-/* Hello: a client becomes a rank of a job, here and at the job's home. Thread: control. */
+/* Carries out Hello: makes a client a rank of a job, here and at the job's home. Thread:
+ * control. */
 #ifndef PWC_CONTROL_REQUEST_HELLO_H
 #define PWC_CONTROL_REQUEST_HELLO_H
 
@@ -6,7 +7,8 @@
 
 void request_hello(struct client *c, uint32_t request, const Pwc__Hello *hello);
 
-/* A client has left the engine: Hellos that wait for its rank go to the engine again. */
+/* Sends to the engine again each Hello that waited for the rank of this client, which has left the
+ * engine. */
 void request_hello_rank_left(const struct client *left);
 
 #endif

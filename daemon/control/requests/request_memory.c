@@ -45,7 +45,7 @@ static struct client_segment *segment_find(struct client *c, uint32_t handle)
     return s && s->client == c && !s->opening && !s->closing ? s : NULL;
 }
 
-/* The engine has the segment. The reply waits for its registration. */
+/* The engine has the segment. The reply is sent when the segment is registered. */
 static void opened(struct call *call)
 {
     struct client *c = call->owner;
@@ -136,11 +136,12 @@ void segment_ready(struct worker *w, uint32_t handle, int status)
     client_reply(s->client, &reply, &descriptor, 1);
 }
 
-/* Segments' descriptors (two each) are kept for neighbours up to a quarter of the limit. A user
- * that opens many segments then costs others the pairs, not the daemon its descriptors. */
+/* Whether to keep the two descriptors of a new segment for neighbours: up to a quarter of the limit
+ * of descriptors. So a user who opens many segments can keep others from using pairs, but cannot
+ * take all descriptors of the daemon. */
 static bool may_share(const struct control *control)
 {
-    struct rlimit limit = {0}; /* where the limit is unknown: none are kept */
+    struct rlimit limit = {0}; /* where the limit is unknown, keep none */
 
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     return control->config->direct == CONFIG_DIRECT_AUTO &&
@@ -317,9 +318,9 @@ void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOp
     call_post(c->worker->progress, call);
 }
 
-/* The withdrawal was already under way, and its end now answers this request: an earlier request
- * for it fails. Without an earlier one, an earlier process began it, and the region is not counted
- * yet. */
+/* Closing the region was under way already, and its end will answer this request. So an earlier
+ * request to close it fails now. Where there is none, an earlier process had it, and the region is
+ * not counted yet in the quota. */
 static void ask_instead(struct client *c, const struct pending *p)
 {
     struct pending_table *table = &c->control->pending;

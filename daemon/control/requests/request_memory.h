@@ -1,5 +1,5 @@
 /*
- * Segments and regions: made here, registered by the engine, within the client's quota.
+ * Makes segments and regions, which the engine registers, within the client's quota.
  *
  * Thread: control.
  */
@@ -18,7 +18,7 @@ void segment_ready(struct worker *w, uint32_t handle, int status);
 void segment_closed(struct worker *w, uint32_t handle);
 void region_closed(struct control *control, uint64_t cookie);
 
-/* Frees what the engine never saw, or has let go of. */
+/* Frees a segment that the engine has never had, or has released. */
 void segment_free(struct client_segment *s);
 
 #endif

@@ -10,7 +10,8 @@
 #include "daemon/control/nodes/names_client.h"
 #include "daemon/peering/names.h"
 
-/* Fewer than a client's requests under way may be: it can always give one up. */
+/* Fewer than the requests that a client may have under way, so that it can always give a lookup
+ * up. */
 enum { LOOKUPS_MAX = CLIENT_PENDING_MAX / 2 };
 
 static const char *text_of(int status)
@@ -35,7 +36,7 @@ static const char *text_of(int status)
     }
 }
 
-/* Whether the request can go to the job's home. The error's text has been sent if it cannot. */
+/* Whether the request can be sent to the job's home. If it cannot, the client has got an error. */
 static bool may_ask(struct client *c, uint32_t request, const char *name)
 {
     if (!names_valid(name)) {
@@ -68,7 +69,7 @@ static void fail(struct control *control, struct pending *p, int status)
 
 /* ---- publish --------------------------------------------------------------------------------- */
 
-/* The answer of the job's home. */
+/* Takes the answer of the job's home to a publication or its withdrawal. */
 static void published(struct control *control, struct pending *p, int status, uint32_t node,
                       uint32_t engine)
 {
@@ -76,12 +77,14 @@ static void published(struct control *control, struct pending *p, int status, ui
     uint32_t request = p->request;
     int index;
 
-    /* A question that was asked twice, because a link was lost, finds the name gone already. */
+    /* Where a link was lost, the home is asked a second time, and may have removed the name the
+     * first time. */
     if (p->how == PENDING_TAKES_BACK && status == -ENOENT)
         status = 0;
     if (status < 0) {
         index = membership_find(&control->memberships, c->slot, p->name);
-        /* A name of another process is not this one's, though an earlier daemon has noted it. */
+        /* With -EADDRINUSE the name is another process's, even if an earlier daemon has noted it as
+         * this client's. */
         if ((p->how == PENDING_FRESH || status == -EADDRINUSE) && index >= 0)
             membership_drop(&control->memberships, c->slot, (uint32_t)index);
         fail(control, p, status);
@@ -134,14 +137,14 @@ void request_publish(struct client *c, uint32_t request, const Pwc__Publish *pub
 
 /* ---- lookup ---------------------------------------------------------------------------------- */
 
-/* The job's home has no answer but an error. */
+/* Takes an error of the job's home. A name that was found has another way (names_client.h). */
 static void not_found(struct control *control, struct pending *p, int status, uint32_t node,
                       uint32_t engine)
 {
     fail(control, p, status);
 }
 
-/* The client waits no longer in an earlier lookup. */
+/* Ends an earlier lookup of the client that waits. */
 static void give_up(struct client *c, uint32_t request)
 {
     struct pending_table *t = &c->control->pending;
@@ -154,7 +157,7 @@ static void give_up(struct client *c, uint32_t request)
         }
 }
 
-/* Whether the client has as many lookups that wait as it may. */
+/* Whether the client has as many waiting lookups as it may have. */
 static bool waits_much(struct client *c)
 {
     struct pending_table *t = &c->control->pending;

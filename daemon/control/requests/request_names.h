@@ -1,4 +1,5 @@
-/* Names that a client publishes in its job, and looks for. Thread: control. */
+/* Requests about published names: to publish a name in the client's job, to take it back, and to
+ * look for one. Thread: control. */
 #ifndef PWC_CONTROL_REQUEST_NAMES_H
 #define PWC_CONTROL_REQUEST_NAMES_H
 

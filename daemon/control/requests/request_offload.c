@@ -36,7 +36,8 @@ static const char *text_of(int status)
     }
 }
 
-/* An offload of the session has gone, or does not come. One that has closed has given all back. */
+/* Gives back the quota of an offload that has ended, or could not be made. A session that was
+ * closed has given back the quota of all its offloads. */
 static void give_back(struct client *c, uint32_t session)
 {
     struct client_session *s = worker_session(c->worker, session);
@@ -65,7 +66,7 @@ static struct engine_range range_of(const Pwc__OffloadRange *r)
              : (struct engine_range){.length = 0};
 }
 
-/* The call that creates an offload, with the offload's targets. */
+/* A call that creates an offload, with the offload's targets. */
 struct creation {
     struct call call; /* first */
     uint32_t targets[];

@@ -1,6 +1,7 @@
 /*
- * Requests about offloads: a program that is joined with an index of a context's messages. The
- * engine checks everything that a client may get wrong; here is what has to be waited for.
+ * Carries out requests about offloads: a program that is joined with an index of a context's
+ * messages, or with a region. The engine checks the arguments; this module waits for the engine and
+ * answers.
  *
  *     OffloadCreate --> the engine binds the targets --> ENGINE_OFFLOAD_READY --> OffloadCreated
  *
@@ -21,10 +22,11 @@ void request_offload_destroy(struct client *c, uint32_t request,
                              const Pwc__OffloadDestroy *destroy);
 void request_offload_enable(struct client *c, uint32_t request, const Pwc__OffloadEnable *enable);
 void request_offload_view(struct client *c, uint32_t request, const Pwc__OffloadView *view);
-/* The targets of an offload are bound, or one of them cannot be. */
+/* Handles the notice that the targets of an offload are bound, or that one of them cannot be
+ * bound. */
 void offload_ready(struct control *control, const struct engine_notice *notice);
-/* The engine has ended what an earlier process was asked to: an offload of this context has gone.
- */
+/* Handles the notice that an offload of this context has ended, which a client had asked an earlier
+ * process to destroy. */
 void offload_closed(struct worker *w, uint32_t session);
 
 #endif

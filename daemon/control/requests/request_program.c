@@ -1,4 +1,5 @@
-/* Owns the images of programs on their way to the engine (request_program.h). Thread: control. */
+/* Owns the images of programs until the engine has copied them (request_program.h). Thread:
+ * control. */
 #include "daemon/control/requests/request_program.h"
 
 #include <errno.h>
@@ -24,7 +25,8 @@ struct loading {
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-/* Whether the policy lets the client's user load programs. If not, says so. */
+/* Whether the configuration lets the client's user load programs. If not, the client gets an
+ * error. */
 static bool may_load(struct client *c, uint32_t request)
 {
     enum config_handlers policy = (enum config_handlers)c->control->config->handlers;
@@ -41,7 +43,7 @@ static bool may_load(struct client *c, uint32_t request)
     return false;
 }
 
-/* Checks an image, and says what is wrong with it. */
+/* Checks an image. If it is wrong, the client gets an error that says what is wrong. */
 static bool image_is_good(struct client *c, uint32_t request, const void *image, size_t bytes)
 {
     struct image_error error;
@@ -60,7 +62,8 @@ static bool image_is_good(struct client *c, uint32_t request, const void *image,
     return false;
 }
 
-/* A copy of the image that nobody else can write to, checked. NULL: the client has its answer. */
+/* Makes a copy of the image, which nobody else can write to, and checks it. NULL: the client has
+ * got an error. */
 static struct loading *checked_copy(struct client *c, uint32_t request,
                                     const ProtobufCBinaryData *image)
 {
@@ -188,7 +191,7 @@ void request_program_unload(struct client *c, uint32_t request, const Pwc__Progr
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Whether the client sees what this client of the worker has. */
+/* Whether `c` may see the programs of the worker's client with this number. */
 static bool sees(const struct client *c, const struct worker *w, uint32_t number)
 {
     const struct client *owner = worker_client(w, number);
@@ -196,7 +199,7 @@ static bool sees(const struct client *c, const struct worker *w, uint32_t number
     return c->sees_all || (owner && owner->uid == c->uid);
 }
 
-/* Sends the image of a program that this client sees: 0 or -ENOENT, -ENOMEM. */
+/* Sends the image of a program that this client may see. Returns 0, -ENOENT or -ENOMEM. */
 static int send_image(struct client *c, uint32_t request, const Pwc__ProgramRead *read)
 {
     const struct control *control = c->control;

@@ -1,7 +1,7 @@
 /*
- * Programs of handlers: loading, unloading, checking, and reading them. An image comes in one
- * frame; it is copied out of that once, and the copy is checked here, on the control thread (40 us
- * for the longest program), before the engine keeps a copy of its own.
+ * Loads, unloads, checks and reads programs of handlers. An image arrives in one frame and is
+ * copied once; the copy is checked here, on the control thread (40 us for the longest program),
+ * before the engine makes a copy of its own.
  *
  * Thread: control.
  */
@@ -13,7 +13,7 @@
 
 void request_program_load(struct client *c, uint32_t request, const Pwc__ProgramLoad *load);
 void request_program_unload(struct client *c, uint32_t request, const Pwc__ProgramUnload *unload);
-/* These two are for connections without Hello, too. */
+/* Connections without Hello may make these two requests, too. */
 void request_program_check(struct client *c, uint32_t request, const Pwc__ProgramCheck *check);
 void request_program_read(struct client *c, uint32_t request, const Pwc__ProgramRead *read);
 

@@ -34,7 +34,7 @@ static void request_upgrade(struct client *c, uint32_t request, const Pwc__Upgra
     if (rc < 0)
         reply_error(c, request, rc, "%s", *why ? why : strerror(-rc));
     else if (c->state != CLIENT_SERVED)
-        uv_timer_stop(&c->deadline); /* the answer may take longer */
+        uv_timer_stop(&c->deadline); /* the answer may come after the deadline */
 }
 
 /* Requests that only ranks of jobs may make. */

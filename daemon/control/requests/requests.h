@@ -4,7 +4,7 @@
 
 #include "daemon/control/clients/client.h"
 
-/* A client's on_request. */
+/* The function on_request of each client. */
 void request_handle(struct client *c, const Pwc__ClientRequest *request);
 
 #endif

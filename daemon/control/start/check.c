@@ -1,4 +1,4 @@
-/* Owns the checks of a configuration against the machine (check.h). */
+/* Owns the checks of a configuration against the machine (check.h). Thread: main. */
 #include "daemon/control/start/check.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@
 #include "daemon/control/start/config.h"
 #include "daemon/control/nodes/nodes.h"
 
-/* Opens the fabric as configured, and closes it. The errno's reason is in `why`. */
+/* Opens the fabric as configured, and closes it. On an error `why` has the reason. */
 int check_fabric(const struct config *config, char *why, size_t why_size);
 /* Checks that the control port of `node` is at an address of this machine. -EADDRNOTAVAIL: it is
  * not. */

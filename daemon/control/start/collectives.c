@@ -7,7 +7,7 @@
 
 enum { WORD_MAX_BYTES = 32 };
 
-/* Appends to a list of names, cut where there is no more room. */
+/* Appends a name to a list, which is cut where there is no more room. */
 static void append(char *list, size_t size, const char *name)
 {
     size_t used = strlen(list);
@@ -15,7 +15,8 @@ static void append(char *list, size_t size, const char *name)
     snprintf(list + used, size - used, "%s%s", used > 0 ? ", " : "", name);
 }
 
-/* The kind of this name that engines have schedules for; TEAM_KINDS: none. */
+/* The kind with this name, among those that engines have schedules for; TEAM_KINDS: there is
+ * none. */
 static uint32_t kind_of(const char *name)
 {
     for (uint32_t kind = TEAM_BARRIER; kind <= TEAM_ALLTOALL; kind++)
@@ -34,7 +35,7 @@ static int refuse_kind(const char *name, char *why, size_t why_size)
     return -EINVAL;
 }
 
-/* Whether a row before this one has its kind and algorithm, too. */
+/* Whether an earlier row has the same kind and algorithm. */
 static bool was_named(uint32_t number)
 {
     const struct coll_row *row = coll_row(number);
@@ -57,7 +58,7 @@ static int refuse_algorithm(uint32_t kind, const char *name, char *why, size_t w
     return -EINVAL;
 }
 
-/* One pair, without the comma after it. */
+/* Reads one pair; `length` leaves out the comma after it. */
 static int parse_pair(const char *text, size_t length, struct coll_choices *out, char *why,
                       size_t why_size)
 {

@@ -1,4 +1,4 @@
-/* Owns how values are read from their sources, checked and shown (config.h). */
+/* Owns how values are read from their sources, checked and shown (config.h). Thread: main. */
 #include "daemon/control/start/config.h"
 
 #include <ctype.h>
@@ -197,8 +197,8 @@ static char *read_line(char *to, int room, void *context)
     return NULL;
 }
 
-/* A key that stands twice is an error. A line that continues the one before is an error, too: inih
- * reports it as the same key again. */
+/* Refuses a key that was given before in the file. This also refuses a line that continues the line
+ * before it, which inih reports as the same key again. */
 static int take_key(struct file_reader *reader, const char *name, const char *value)
 {
     const struct config_key *key = find(name);
@@ -265,7 +265,8 @@ int config_load(struct config *config, const char *path, char *why, size_t why_s
     }
     if (rc == 0 && reader.status == 0)
         return 0;
-    /* A line that inih cannot parse: the error names the line that was read last. */
+    /* Where inih cannot parse a line, `rc` is its number; else the error is in the line that was
+     * read last. */
     snprintf(why, why_size, "config \"%s\" line %d: %s", path, rc > 0 ? rc : (int)reader.line,
              reader.why[0] ? reader.why : "give key = value");
     return reader.status < 0 ? reader.status : -EINVAL;

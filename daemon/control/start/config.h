@@ -2,9 +2,10 @@
  * The configuration: one table of keys (config_keys.c), read from flags, the environment and a
  * file.
  *
- * Each key is a flag (--peer-deadline-ms N), a line of the file (peer-deadline-ms = N), and where
- * said an environment variable. A flag goes before the environment, that before the file, that
- * before the default. Unknown keys and bad values are refused with their place and a remedy.
+ * Each key is a flag (--peer-deadline-ms N), a line of the file (peer-deadline-ms = N), and, where
+ * the table names one, an environment variable. A flag overrides the environment, the environment
+ * overrides the file, and the file overrides the default. Unknown keys and bad values are refused
+ * with their place and a remedy.
  *
  * Thread: main, at start; read-only afterwards.
  */
@@ -39,7 +40,7 @@ enum config_direct {
     CONFIG_DIRECT_OFF = 1,
 };
 
-/* The users whose programs of handlers the daemon takes. */
+/* The users whose programs of handlers the daemon accepts. */
 enum config_handlers {
     CONFIG_HANDLERS_OFF = 0,
     CONFIG_HANDLERS_OWN = 1, /* programs of the daemon's own user */
@@ -104,13 +105,14 @@ struct config_key {
     size_t offset; /* in struct config */
     uint64_t initial, min, max;
     const char *choices; /* "a|b|c" */
-    const char *what;    /* of a string: PATH, LIST, ... */
-    const char *unset;   /* the default; NULL: none */
+    const char *what;    /* the word for a string in the help: PATH, LIST, ... */
+    const char *unset;   /* the default of a string in words; NULL: none */
     const char *zero;    /* the meaning of 0, or NULL */
-    /* Checks a string whose words are known: 0, or -EINVAL with the reason; else NULL. */
+    /* Checks a string that has a syntax of its own: 0, or -EINVAL with the reason in `why`. NULL:
+     * any string will do. */
     int (*check)(const char *value, char *why, size_t why_size);
     const char *environment; /* variable, or NULL */
-    const char *help;        /* continues `what` */
+    const char *help;        /* printed after `what`, which begins its sentence */
 };
 
 /* The table; the last key has no name. */
@@ -118,17 +120,17 @@ const struct config_key *config_keys(void);
 
 void config_init(struct config *config);
 void config_free(struct config *config);
-/* Sets one value. -ENOENT: no such key; -EINVAL; with the reason in `why`. A value from a lower
- * source than the present one is checked and ignored. */
+/* Sets one value. -ENOENT: there is no such key; -EINVAL: the value is wrong; `why` has the reason.
+ * A value is only checked where the present value has a higher source. */
 int config_set(struct config *config, const char *name, const char *value,
                enum config_source source, char *why, size_t why_size);
-/* The system's file. */
+/* The path of the system's file. */
 const char *config_default_file(void);
 /* Reads a file, once; `why` names the line. */
 int config_load(struct config *config, const char *path, char *why, size_t why_size);
 int config_environment(struct config *config, char *why, size_t why_size);
 
-/* A number as text: a size with the largest unit that divides it. */
+/* Writes a number as text; a size has the largest unit that divides it. */
 void config_amount(const struct config_key *key, uint64_t number, char *to, size_t size);
 /* The value of a key as text; "" if not given. */
 void config_text(const struct config *config, const struct config_key *key, char *to, size_t size);
@@ -137,7 +139,8 @@ const char *config_string(const struct config *config, const struct config_key *
 /* The value of a number or size. */
 uint64_t config_number(const struct config *config, const struct config_key *key);
 enum config_source config_source_of(const struct config *config, const char *name);
-/* The source of a value: "default", "file", "environment" or "flag", and the place in it. */
+/* The source of a value: "default", "file", "environment" or "flag"; config_place writes the place
+ * in this source. */
 const char *config_source(const struct config *config, const struct config_key *key);
 void config_place(const struct config *config, const struct config_key *key, char *to, size_t size);
 /* The range and the default of a key: "20 to 3600000; default 1000". */

@@ -1,4 +1,4 @@
-/* Owns the table of keys: name, kind, default, bounds, and what each is for (config.h). */
+/* Owns the table of keys: name, kind, default, bounds and help of each (config.h). Constant. */
 #include "daemon/control/start/config.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 #define SHARE_OF_USER                                                                              \
     "seven eighths of all where others than the daemon's own user are served, else all"
 
-/* A number, size or choice without `.initial` begins as 0, or as the first choice. */
+/* A number, size or choice without `.initial` has the default 0, or the first choice. */
 static const struct config_key keys[] = {
     {"socket", CONFIG_STRING, FIELD(socket), .what = "PATH",
      .unset = "/run/pwcd/pwcd.sock for root, $XDG_RUNTIME_DIR/pwcd/pwcd.sock for others",
@@ -53,8 +53,8 @@ static const struct config_key keys[] = {
      .max = 256 * MIB, .help = "that a ledger may grow to; a power of two"},
     {"ledger-bytes", CONFIG_BYTES, FIELD(ledger_bytes), .initial = 64 * MIB, .min = 16 * KIB,
      .max = TIB, .help = "of memory for all ledgers of an engine; a multiple of ledger-max"},
-    /* A put of a word appears by one store because it is packed; a compare and swap of a word takes
-     * 16 bytes. */
+    /* At least 16 bytes, so that a put of a word is always packed, and its word appears by one
+     * store, and so that the 16 bytes of a compare and swap fit. */
     {"packed-max", CONFIG_BYTES, FIELD(packed_max), .initial = 4 * KIB, .min = 16, .max = 64 * KIB,
      .help = "up to which a payload leaves packed with its record; at most a quarter of "
              "ledger-start"},

@@ -1,4 +1,4 @@
-/* Owns the expansion of Slurm's lists of hosts (hostlist.h). */
+/* Owns the expansion of Slurm's lists of hosts (hostlist.h). Thread: main. */
 #include "daemon/control/start/hostlist.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@ static int append(struct hostlist *list, const char *name)
 {
     if (list->count == NODES_MAX)
         return -E2BIG;
-    if ((list->count & (list->count - 1)) == 0) { /* at each power of two */
+    if ((list->count & (list->count - 1)) == 0) { /* doubles the room at each power of two */
         void *names =
             realloc(list->names, (list->count ? 2u * list->count : 1u) * sizeof(*list->names));
 
@@ -39,7 +39,8 @@ static bool in_name(char c)
     return isalnum((unsigned char)c) || c == '.' || c == '-' || c == '_';
 }
 
-/* Counts digits, up to DIGITS_MAX. -EINVAL: more, or none. */
+/* Reads a number and returns how many digits it has. -EINVAL: it has none, or more than
+ * DIGITS_MAX. */
 static int number(const char **at, unsigned *out)
 {
     int digits = 0;
@@ -109,7 +110,7 @@ static int expand(struct expansion *e, size_t length, const char *at)
     return length > 0 ? append(e->list, e->name) : -EINVAL;
 }
 
-/* Up to the next comma outside brackets. */
+/* Finds the next comma outside brackets, or the end of the text. */
 static const char *item_end(const char *at)
 {
     bool within = false;

@@ -1,4 +1,4 @@
-/* Owns what a job's daemon takes from its launcher (launch.h). */
+/* Owns the configuration that a job's daemon gets from its launcher (launch.h). Thread: main. */
 #include "daemon/control/start/launch.h"
 
 #include <arpa/inet.h>
@@ -53,7 +53,8 @@ static int set(struct config *config, const char *key, const char *value, char *
 
 /* ---- the socket of the job's ranks ---------------------------------------------------------- */
 
-/* The socket, as libpwc chooses it: by PWC_SOCKET, then by the job's number. */
+/* Chooses the socket as libpwc does: PWC_SOCKET if it is set, else the name with the job's
+ * number. */
 static int set_socket(struct config *config, char *why, size_t why_size)
 {
     const char *named = value_of("PWC_SOCKET"), *id = value_of("SLURM_JOB_ID");
@@ -76,7 +77,7 @@ static int set_socket(struct config *config, char *why, size_t why_size)
 
 static int list_nodes(struct hostlist *list, char *why, size_t why_size)
 {
-    /* The nodes of the step: they may be fewer than the job's. */
+    /* Prefer the step's nodes, which may be fewer than the job's. */
     const char *text = value_of("SLURM_STEP_NODELIST");
 
     if (!text)
@@ -90,7 +91,7 @@ static int list_nodes(struct hostlist *list, char *why, size_t why_size)
     return hostlist_expand(list, text, why, why_size);
 }
 
-/* Our own entry: by name if Slurm gives it, else by number. */
+/* Finds our own entry: by our name if Slurm gives it, else by our number. */
 static int find_node(const struct hostlist *list, uint32_t *out, char *why, size_t why_size)
 {
     const char *name = value_of("SLURMD_NODENAME"), *number = value_of("SLURM_NODEID");
@@ -121,8 +122,8 @@ static int find_node(const struct hostlist *list, uint32_t *out, char *why, size
 
 /* ---- our address and node number ------------------------------------------------------------ */
 
-/* Our address towards another node. Our own name would not do: on many systems it stands for a
- * loopback address. */
+/* Finds the address that we use towards another node. The address of our own name will not do: on
+ * many systems it is a loopback address. */
 static int address_towards(const char *host, const char *port, char *to, size_t size)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV};
@@ -151,7 +152,8 @@ static int address_towards(const char *host, const char *port, char *to, size_t 
 
 /* ---- all together ---------------------------------------------------------------------------- */
 
-/* Writes "n1:p,10.0.0.2:p,n3:p": our own entry, at which we listen, has the address. */
+/* Writes "n1:p,10.0.0.2:p,n3:p". Our own entry has the address in place of the name, because we
+ * listen there. */
 static char *nodes_text(const struct node_address *nodes, uint32_t count, uint32_t own,
                         const char *address)
 {
@@ -168,8 +170,8 @@ static char *nodes_text(const struct node_address *nodes, uint32_t count, uint32
     return text;
 }
 
-/* Sets a key, and its variable for processes that take our place (--keep): these do not ask the
- * launcher. */
+/* Sets a key, and its environment variable for processes that take our place (--keep) and do not
+ * ask the launcher again. */
 static int set_key(struct config *config, const char *key, const char *name, const char *value,
                    char *why, size_t why_size)
 {
@@ -282,7 +284,7 @@ int launch_hold_port(uint16_t *port)
     return s >= 0 ? s : bind_any(AF_INET, port);
 }
 
-/* The port that is given, or a free one. */
+/* Takes the configured port, or holds a free one. */
 static int find_port(struct config *config, char port[6])
 {
     uint16_t number = (uint16_t)config->job_port;
@@ -296,7 +298,8 @@ static int find_port(struct config *config, char port[6])
     return 0;
 }
 
-/* Makes the secret that rank 0 gives to all, if nothing else is configured for authentication. */
+/* Makes a secret if nothing else is configured for authentication. All daemons use the one that
+ * rank 0 made. */
 static int make_secret(const struct config *config, char *to, size_t size)
 {
     uint8_t bytes[24];
@@ -353,7 +356,7 @@ int launch_configure(struct config *config, bool alone, char *why, size_t why_si
         return set_socket(config, why, why_size);
     if (pmix_offered()) {
         rc = by_pmix(config, why, why_size);
-        if (rc != -ENOTCONN) /* the variables belong to another launch */
+        if (rc != -ENOTCONN) /* else no PMIx answers: its variables are left from another launch */
             return rc == 0 ? set_socket(config, why, why_size) : rc;
     }
     if (local && strcmp(local, "0") != 0)

@@ -1,6 +1,7 @@
 /*
- * A job's own daemons (pwcd --job): which node this is, where the others are, and where our ranks
- * find us. From PMIx if the launcher has it, else from Slurm's environment.
+ * Configures the daemons that belong to one job (pwcd --job): which node this is, where the other
+ * nodes are, and where our ranks find our socket. PMIx says so if the launcher has it, else Slurm's
+ * environment.
  *
  * Thread: main, at start.
  */
@@ -12,15 +13,16 @@
 #include <stdint.h>
 #include "daemon/control/start/config.h"
 
-/* The default control port: below the range from which systems choose ports. */
+/* The range of the default control port: below the range from which systems choose ports. */
 #define LAUNCH_PORT_FIRST 16384u
 #define LAUNCH_PORT_COUNT 16384u
 
 /*
- * Sets the keys socket, node, nodes and address, as the environment would: flags go before. Not
- * where nodes are given already. 0; 1: another task of this node is its daemon, this one has
- * nothing to do; or -EINVAL, -ENOENT, -ENOMEM, ..., with the reason in `why`. `alone`: the others
- * are not waited for, and nodes that are known by PMIx alone stay unset.
+ * Sets the keys socket, node, nodes and address, with the environment as their source, so flags
+ * override them. Where nodes are configured already, only the socket is set. Returns 0; 1: another
+ * task of this node is its daemon, and this process has nothing to do; or -EINVAL, -ENOENT, -ENOMEM
+ * and others, with the reason in `why`. `alone`: do not wait for the other daemons; nodes that only
+ * PMIx knows stay unset.
  */
 int launch_configure(struct config *config, bool alone, char *why, size_t why_size);
 

@@ -4,12 +4,12 @@
 
 #define NEAREST_WORD_MAX 32u
 
-/* How many letters to change, add, drop or swap with their neighbour to make `b` out of `a`. A word
- * of more than NEAREST_WORD_MAX letters: a larger number than that. */
+/* How many letters to change, add, drop or swap with their neighbour to make `b` out of `a`. Where
+ * a word has more than NEAREST_WORD_MAX letters, the result is NEAREST_WORD_MAX + 1. */
 unsigned nearest_distance(const char *a, const char *b);
 
 /* Puts `candidate` into *nearest, and its distance into *distance, if it is nearer to `word` than
- * the present one and near enough to be meant: a third of the letters. Begin with *nearest NULL. */
+ * *nearest is, and no more than a third of the letters differ. *nearest is NULL at first. */
 void nearest_try(const char *word, const char *candidate, const char **nearest, unsigned *distance);
 
 #endif

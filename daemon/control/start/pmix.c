@@ -1,4 +1,4 @@
-/* Owns the calls to PMIx (pmix.h). */
+/* Owns the calls to PMIx (pmix.h). Thread: main. */
 #include "daemon/control/start/pmix.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ void pmix_nodes_free(struct pmix_nodes *i)
 #ifdef PWC_PMIX
 #include <pmix.h>
 
-/* Our keys. A daemon's value is "port host secret". */
+/* The key that each task sets: a daemon to "port host secret", any other task to "spare". */
 #define KEY      "pwcd.introduction"
 #define TEXT_MAX (NODE_HOST_MAX + PMIX_SECRET_MAX + 16u)
 
@@ -44,7 +44,7 @@ static int number(const pmix_proc_t *of, const char *key, uint32_t *out, char *w
     return 0;
 }
 
-/* Puts our value, and waits until all have put theirs. */
+/* Publishes our value, and waits until all tasks have published theirs. */
 static int publish(const pmix_proc_t *all, char *text, char *why, size_t why_size)
 {
     pmix_value_t value = {.type = PMIX_STRING};
@@ -63,7 +63,7 @@ static int publish(const pmix_proc_t *all, char *text, char *why, size_t why_siz
     return status == PMIX_SUCCESS ? 0 : failed("fence", status, why, why_size);
 }
 
-/* Reads one task's value. A spare task is no node. */
+/* Reads one task's value. A spare task adds no node. */
 static int take(struct pmix_nodes *out, const char *text, bool own, bool first)
 {
     struct node_address *to = &out->nodes[out->count];

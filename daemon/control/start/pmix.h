@@ -1,6 +1,6 @@
 /*
- * The exchange of a job's daemons before they know each other's addresses: through PMIx, if the
- * launcher (srun --mpi=pmix, mpirun) has it.
+ * Through PMIx, the daemons of a job exchange their addresses and a secret, if the launcher (srun
+ * --mpi=pmix, mpirun) has PMIx.
  *
  * Thread: main, at start.
  */
@@ -15,17 +15,18 @@
 #define PMIX_SECRET_MAX 64u
 
 struct pmix_nodes {
-    struct node_address *nodes; /* of the daemons, in the order of their ranks */
+    struct node_address *nodes; /* the daemons' addresses, in the order of their ranks */
     uint32_t count;
     uint32_t own;                 /* our own entry */
-    bool spare;                   /* another task of this node is its daemon */
+    bool spare;                   /* this process is not the daemon of its node: another task is */
     char secret[PMIX_SECRET_MAX]; /* from rank 0; may be empty */
 };
 
-/* Whether the launcher offers PMIx and we are built with it. */
+/* Whether the launcher offers PMIx, and this pwcd was built with it. */
 bool pmix_offered(void);
-/* Exchanges addresses among all tasks of the launch, and waits for all. The secret of rank 0 is
- * used. -ENOTSUP, -ENOTCONN (no answer), -EIO, -EPROTO, -ENOMEM; with the reason in `why`. */
+/* Exchanges addresses among all tasks of the launch, and waits for all tasks. All use the secret
+ * that rank 0 gave. Returns 0, -ENOTSUP, -ENOTCONN (no answer), -EIO, -EPROTO or -ENOMEM, with the
+ * reason in `why`. */
 int pmix_exchange(struct pmix_nodes *out, const struct node_address *ours, const char *secret,
                   char *why, size_t why_size);
 void pmix_nodes_free(struct pmix_nodes *i);

@@ -1,4 +1,4 @@
-/* Owns the reading and the checks of the secret file (secret.h). */
+/* Owns the reading and the checks of the secret (secret.h). Thread: main. */
 #include "daemon/control/start/secret.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ static int check(const char *path, const struct stat *st, char *why, size_t why_
 int secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size)
 {
     uint8_t bytes[SECRET_FILE_MAX + 1];
-    /* O_NONBLOCK: opening a pipe of this name must not block. */
+    /* With O_NONBLOCK, open does not block where the path is a pipe. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
     ssize_t got;

@@ -1,5 +1,5 @@
-/* The secret that daemons share, from a file that must be ours alone, or from our environment,
- * which the kernel shows to our user alone. Thread: main, at start. */
+/* Reads the secret that daemons share: from a file that only our user may read, or from our
+ * environment, which the kernel shows to our user only. Thread: main, at start. */
 #ifndef PWC_CONTROL_SECRET_H
 #define PWC_CONTROL_SECRET_H
 
@@ -10,8 +10,9 @@
 #define SECRET_FILE_MIN  32u
 #define SECRET_FILE_MAX  4096u
 
-/* Reads `path` and hashes it into `key`. Refused, with the reason and remedy in `why`: not a
- * regular file, a symbolic link, not owned by us, any mode but 0600, shorter than 32 bytes. */
+/* Reads `path` and hashes it into `key`. Refuses, with the reason and remedy in `why`, a file that
+ * is not regular, is a symbolic link, does not belong to our user, has a mode other than 0600, or
+ * is shorter than SECRET_FILE_MIN or longer than SECRET_FILE_MAX. */
 int secret_load(const char *path, uint8_t key[SECRET_KEY_BYTES], char *why, size_t why_size);
 
 /* Hashes a text (PWCD_SECRET) of 32 characters or more. -EINVAL: it is shorter. */

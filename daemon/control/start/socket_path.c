@@ -1,4 +1,4 @@
-/* Owns the socket's path, directory and lock (socket_path.h). */
+/* Owns the socket's path, directory and lock (socket_path.h). Thread: main, control at the end. */
 #include "daemon/control/start/socket_path.h"
 
 #include <errno.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include "proto/job_socket.h"
 
-/* Ranks that find the queue full wait in connect. A longer queue would make a rank wait longer
- * behind a user who connects without end (clients/accepts.h). */
+/* A rank that finds the queue full waits in connect. In a longer queue, a rank would wait longer
+ * after connections of a user who connects without end (clients/accepts.h). */
 enum { BACKLOG = 512 };
 
 static bool is_abstract(const struct socket_path *s)
@@ -60,7 +60,8 @@ int socket_path_find(struct socket_path *s, const char *configured, char *why, s
     return 0;
 }
 
-/* Makes only the last directory: a path that is wrong further up is an error to report. */
+/* Makes only the last directory of the path. Where a directory above is missing, the path is
+ * probably wrong, which is an error to report. */
 static int make_directory(const struct socket_path *s, bool system, char *why, size_t why_size)
 {
     char path[SOCKET_PATH_MAX];
@@ -83,7 +84,7 @@ static int make_directory(const struct socket_path *s, bool system, char *why, s
     return rc;
 }
 
-/* Takes the lock, which the daemon holds while it lives. Its holder owns the socket's path. */
+/* Takes the lock, and holds it while the daemon lives. The lock's holder owns the socket's path. */
 static int take_lock(struct socket_path *s, char *why, size_t why_size)
 {
     struct stat held, named;
@@ -95,7 +96,8 @@ static int take_lock(struct socket_path *s, char *why, size_t why_size)
             break;
         if (flock(s->lock_fd, LOCK_EX | LOCK_NB) != 0)
             break;
-        /* An earlier holder may have unlinked the file just now: then the lock is void. */
+        /* An earlier holder may have unlinked the file just now. Then our lock is void, and we try
+         * again. */
         if (fstat(s->lock_fd, &held) != 0)
             break;
         if (stat(s->lock, &named) != 0) {
@@ -127,7 +129,8 @@ static int listen_there(struct socket_path *s, bool system, char *why, size_t wh
     mode_t before;
     int rc;
 
-    /* We hold the lock, so a socket there is left over. Any other file belongs to somebody. */
+    /* We hold the lock, so a socket at this path is left over from a dead daemon. Any other file
+     * belongs to somebody. */
     if (!is_abstract(s) && lstat(s->path, &st) == 0 &&
         (!S_ISSOCK(st.st_mode) || unlink(s->path) != 0)) {
         rc = S_ISSOCK(st.st_mode) ? -errno : -EEXIST;
@@ -217,7 +220,7 @@ static bool socket_taken_over(struct socket_path *s, struct store *store)
 int socket_path_open(struct socket_path *s, struct store *store, bool system, char *why,
                      size_t why_size)
 {
-    bool named = !is_abstract(s); /* by a file, which needs a directory and a lock */
+    bool named = !is_abstract(s); /* a file names the socket: it needs a directory and a lock */
     int rc = named ? make_directory(s, system, why, why_size) : 0;
 
     if (rc == 0 && named && !lock_taken_over(s, store)) {

@@ -1,6 +1,6 @@
 /*
- * The path of the daemon's socket, its directory, and the lock beside it. An abstract socket,
- * "@name", has no file at all.
+ * Finds the path of the daemon's socket, makes its directory, and takes the lock beside it. An
+ * abstract socket, "@name", has no file at all.
  *
  * Thread: main, at start and end.
  */
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include "daemon/control/survive/store.h"
 
-#define SOCKET_PATH_MAX 108u /* of a Unix socket, terminator included */
+#define SOCKET_PATH_MAX 108u /* of a Unix socket, with the terminator */
 
 struct socket_path {
     char path[SOCKET_PATH_MAX];
@@ -19,19 +19,20 @@ struct socket_path {
     char lock[SOCKET_PATH_MAX + 16];
     int lock_fd;
     int listen_fd;
-    bool inherited; /* the socket is systemd's: not ours to unlink */
+    bool inherited; /* the socket is systemd's: we do not unlink it */
 };
 
-/* Sets the paths: as configured, or, with NULL, the user's default. -ENAMETOOLONG, -ENOENT. */
+/* Sets the paths: as configured, or the user's default if `configured` is NULL. -ENAMETOOLONG,
+ * -ENOENT. */
 int socket_path_find(struct socket_path *s, const char *configured, char *why, size_t why_size);
 /*
  * Makes the directory, takes the lock, replaces a stale socket and listens. -EADDRINUSE: a daemon
- * serves there already. Where an earlier process of this daemon has left lock and socket, takes
- * them over. `system`: other users may reach the socket.
+ * serves there already. A lock and a socket that an earlier process of this daemon has left are
+ * taken over. `system`: other users may reach the socket.
  */
 int socket_path_open(struct socket_path *s, struct store *store, bool system, char *why,
                      size_t why_size);
-/* Unlinks socket and lock, closes. */
+/* Unlinks and closes socket and lock. */
 void socket_path_close(struct socket_path *s);
 
 #endif

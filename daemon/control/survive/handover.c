@@ -1,4 +1,4 @@
-/* Owns the change of the process (handover.h). */
+/* Owns the change of the process (handover.h). Thread: control. */
 #include "daemon/control/survive/handover.h"
 
 #include <errno.h>
@@ -22,17 +22,17 @@
 #include "daemon/control/fatal.h"
 
 enum {
-    START_MS = 60000,   /* for the next process to open its fabric */
-    REAP_MS = 10,       /* between looks whether a process that was given up is gone */
+    START_MS = 60000,   /* time for the next process to open its fabric */
+    REAP_MS = 10,       /* between looks whether a killed process is gone */
     LOOK_MS = 1,        /* between looks whether requests are under way */
-    PATIENCE_MS = 2000, /* for requests under way; then their outcome is unknown */
+    PATIENCE_MS = 2000, /* time for requests under way to end; after it their outcome is unknown */
     NEXT_SOCKET = 3,
     NEXT_STACK = 65536,
 };
 
 static const char variable[] = "PWCD_PREDECESSOR";
 
-/* The program and the words that start the next process. */
+/* How to start the next process: its program, arguments and environment. */
 struct next_start {
     const char *program;
     char *const *argv;
@@ -43,8 +43,8 @@ struct next_start {
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* Our environment, and the number of the descriptor that leads to us. Without WATCHDOG_PID: the
- * watchdog is not ours alone any more. */
+/* Makes the next process's environment: ours, with the number of the descriptor that leads to us,
+ * and without WATCHDOG_PID, so that the next process also feeds the watchdog. */
 static char **make_environment(void)
 {
     static const char watched[] = "WATCHDOG_PID=";
@@ -65,8 +65,8 @@ static char **make_environment(void)
     return out;
 }
 
-/* Runs in the next process, in our memory and on a stack of its own, while we wait until it has
- * executed its program. */
+/* Runs in the next process, in our memory and on a stack of its own, while this process waits until
+ * the next one has executed its program. */
 static int become_next(void *argument)
 {
     struct next_start *start = argument;
@@ -75,7 +75,8 @@ static int become_next(void *argument)
 
     sigemptyset(&empty);
     for (int number = 1; number < NSIG; number++)
-        (void)sigaction(number, &none, NULL); /* no handler of ours may run in that process */
+        (void)sigaction(number, &none, NULL); /* no signal handler of ours may run in the next
+                                               * process */
     if (dup2(start->socket, NEXT_SOCKET) == NEXT_SOCKET &&
         (start->socket != NEXT_SOCKET || fcntl(NEXT_SOCKET, F_SETFD, 0) == 0) &&
         sigprocmask(SIG_SETMASK, &empty, NULL) == 0)
@@ -84,8 +85,8 @@ static int become_next(void *argument)
     _exit(127);
 }
 
-/* Starts the next process as a child of our parent. A main process that is not its own child,
- * systemd kills at once instead of waiting for its end. */
+/* Starts the next process as a child of our parent. Where the main process is not a child of
+ * systemd, systemd kills it at once instead of waiting for its end. */
 static int spawn(struct control *control, const char *program, int socket)
 {
     struct next_start start = {.program = program,
@@ -142,8 +143,8 @@ static void begin_by_signal(struct control *control)
         log_line(&control->log, LOG_LEVEL_ERROR, "no hand-over: %s", *why ? why : strerror(-rc));
 }
 
-/* Looks whether the process is gone. A process in a call of the kernel may take a while to end: we
- * do not block. */
+/* Looks whether the killed process is gone, without blocking: a process in a call of the kernel may
+ * take long to end. */
 static void reap(uv_timer_t *timer)
 {
     struct control *control = timer->data;
@@ -168,7 +169,7 @@ static void poll_closed(uv_handle_t *poll)
     uv_timer_start(&control->handover.timer, reap, 0, REAP_MS);
 }
 
-/* The next process does not take over: this daemon stays. */
+/* Kills the next process, which does not take over: this process stays. */
 static void give_up(struct control *control, const char *text)
 {
     struct handover *h = &control->handover;
@@ -187,7 +188,8 @@ static void too_late(uv_timer_t *timer)
     give_up(timer->data, "the new daemon has not come up within 60 s");
 }
 
-/* Exchanges that wait: the library repeats them, and they may last long. */
+/* Counts the client's exchanges that wait. The hand-over does not wait for them, because they may
+ * last long, and the library repeats them. */
 static uint32_t exchanges(struct control *control, const struct client *c)
 {
     uint32_t count = 0;
@@ -293,8 +295,8 @@ void handover_forget(struct control *control, const struct client *client)
         control->handover.client = NULL;
 }
 
-/* A process that is to take over may have read the configuration already: another hand-over follows
- * after it. */
+/* Where a hand-over is under way, notes that another one must follow, because the next process may
+ * have read the configuration already. */
 static void asked_by_signal(uv_signal_t *handle, int number)
 {
     struct control *control = handle->data;
@@ -342,7 +344,7 @@ _Noreturn void handover_finish(struct control *control)
         continue;
     service_handed_over(control, control->handover.next);
     (void)uv_run(&control->loop,
-                 UV_RUN_NOWAIT); /* handles signals that came before MAINPID was sent */
+                 UV_RUN_NOWAIT); /* handles signals that arrived before MAINPID was sent */
     rc = store_send(&control->store, socket);
     if (rc < 0) {
         char why[128];
@@ -352,7 +354,7 @@ _Noreturn void handover_finish(struct control *control)
         control_end_at_once(control, why);
     }
     send_guests(control);
-    /* The next process handles signals since it said that it is ready. */
+    /* The next process has handled signals since it said that it is ready. */
     if (control->handover.again)
         (void)syscall(SYS_pidfd_send_signal, control->handover.process, SIGUSR2, NULL, 0);
     log_end(&control->log);

@@ -1,8 +1,8 @@
 /*
- * The planned hand-over: another process, of this program or of a new one, takes this daemon's
- * place while its clients wait.
+ * The planned hand-over: another process, of the same program or of a new one, takes this process's
+ * place while clients wait.
  *
- *     this one                                   the next one
+ *     this process                               the next process
  *     starts it                          --->    opens its fabric, which takes longest
  *                                       <--- says that it is ready
  *     begins no request any more; when none is under way:
@@ -11,9 +11,9 @@
  *     sends all descriptors (store.h)    --->    takes over (takeover.h), serves on
  *     is gone
  *
- * Until the engine stops, a failure does no harm: a program that does not come up within 60 s is
- * ended, and leaves this daemon as it was. A hand-over needs systemd or the keeper, which hold the
- * store and watch the daemon while its process changes; without them there is none.
+ * Until the engine stops, a failure does no harm: a program that is not ready within 60 s is
+ * killed, and this process serves on. A hand-over needs systemd or the keeper, which hold the store
+ * and watch the daemon while its process changes.
  *
  * Thread: control.
  */
@@ -24,28 +24,28 @@
 
 enum handover_state {
     HANDOVER_NONE = 0,
-    HANDOVER_STARTED, /* the next process comes up */
-    HANDOVER_FAILED,  /* the next process did not come up, and is being ended */
-    HANDOVER_WAITS,   /* until requests under way have ended */
-    HANDOVER_GOES,    /* the loop has ended for the hand-over */
+    HANDOVER_STARTED, /* the next process is starting */
+    HANDOVER_FAILED,  /* the next process did not start, and is being killed */
+    HANDOVER_WAITS,   /* waits until requests under way have ended */
+    HANDOVER_GOES,    /* the loop has ended, and the hand-over follows */
 };
 
 void handover_open(struct control *control);
-/* Starts the next process: `program` (an absolute path), or, NULL, our own program. -ENOTSUP:
- * nobody keeps the store; -EALREADY; or the reason why it cannot be started, also in `why`.
- * `client` (NULL: none) gets the answer to `request` when the next process is ready, or has failed.
- */
+/* Starts the next process: `program` (an absolute path), or our own program where it is NULL.
+ * -ENOTSUP: nobody keeps the store; -EALREADY: a hand-over or the end has begun; or the errno of
+ * the start; `why` has the reason. `client` (NULL: none) gets the answer to `request` when the next
+ * process is ready, or has failed. */
 int handover_begin(struct control *control, const char *program, struct client *client,
                    uint32_t request, char *why, size_t why_size);
-/* A client ends: it gets no answer any more. */
+/* Forgets a client that ends, so that it is not answered. */
 void handover_forget(struct control *control, const struct client *client);
-/* With the loop ended and the state HANDOVER_GOES: hands over, and ends this process. */
+/* After the loop has ended in the state HANDOVER_GOES, hands over and ends this process. */
 _Noreturn void handover_finish(struct control *control);
 
-/* In the next process, when its fabric is open: waits for the descriptors of the process before it.
- * 0, also where there is no such process; -EPIPE: that process stays. */
+/* Called in the next process when its fabric is open: waits for the descriptors of the earlier
+ * process. Returns 0, also where there is no earlier process; -EPIPE: the earlier process stays. */
 int handover_await(struct control *control);
-/* Whether there is a process before this one, whose place it takes. */
+/* Whether this process is to take the place of an earlier one that still runs. */
 bool handover_is_next(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns the memory of requests under way (inflight.h). */
+/* Owns the memory of requests under way (inflight.h). Thread: control. */
 #include "daemon/control/survive/inflight.h"
 
 #include <errno.h>
@@ -110,7 +110,8 @@ bool inflight_full(const struct inflight_entry *e)
     return e->count == INFLIGHT_REQUESTS_MAX;
 }
 
-/* The next process reads this on the same machine, later: the compiler's order is enough. */
+/* Keeps the compiler from reordering stores. This is enough, because the next process reads them
+ * after this one has ended. */
 static void order(void)
 {
     atomic_signal_fence(memory_order_seq_cst);

@@ -1,5 +1,5 @@
 /*
- * The table of requests under way, by connection, in memory that outlives the process.
+ * The table of clients' requests under way, by connection, in memory that outlives the process.
  *
  *     offset 0                 128               128 + 1 * entry
  *     +------------------------+-----------------+-----------------+-----
@@ -8,11 +8,11 @@
  *     +------------------------+-----------------+-----------------+-----
  *
  * A request is noted before it is taken out of its socket, and removed when the last byte of its
- * answer has been put into the socket. So the next process knows of every request: either it was
- * not begun, and still is in the socket; or its end is unknown, and the process answers it with
- * -ECONNABORTED. (If the answer had left already, the library ignores this second one.)
+ * answer has been put into the socket. So the next process knows about each request: either it was
+ * not begun and is still in the socket, or its outcome is unknown and the next process answers it
+ * with -ECONNABORTED. (Where an answer was sent already, the library ignores the second one.)
  *
- * Private to the daemons that follow one another. Thread: control.
+ * Only the processes of this daemon, one after the other, read the table. Thread: control.
  */
 #ifndef PWC_CONTROL_INFLIGHT_H
 #define PWC_CONTROL_INFLIGHT_H
@@ -29,13 +29,13 @@
 
 enum inflight_state {
     INFLIGHT_FREE = 0,
-    INFLIGHT_GUEST = 1,  /* not a rank of a job */
-    INFLIGHT_SERVED = 2, /* `number` is the handle of `engine` */
+    INFLIGHT_GUEST = 1,  /* a connection that is not a rank of a job */
+    INFLIGHT_SERVED = 2, /* a rank; `number` is its handle in `engine` */
 };
 
 enum inflight_loss {
-    INFLIGHT_HALF = 1,   /* part of an answer has left */
-    INFLIGHT_UNKEPT = 2, /* a descriptor of it found no room in the store */
+    INFLIGHT_HALF = 1,   /* part of an answer was sent */
+    INFLIGHT_UNKEPT = 2, /* the store has no room for one of its descriptors */
     INFLIGHT_ENDED = 4,  /* the client has left, or was ended */
 };
 
@@ -43,9 +43,9 @@ struct inflight_entry {
     uint32_t state; /* enum inflight_state */
     uint32_t number;
     uint32_t taking; /* the request that is being taken out of the socket; 0: none */
-    uint32_t lost;   /* enum inflight_loss: not to be served on */
+    uint32_t lost;   /* enum inflight_loss: why the next process cannot serve it; 0: it can */
     uint32_t count;
-    uint32_t engine;                          /* of this node's */
+    uint32_t engine;                          /* the engine's number on this node */
     uint32_t requests[INFLIGHT_REQUESTS_MAX]; /* 0: free */
 };
 static_assert(sizeof(struct inflight_entry) == 1296, "inflight_entry");
@@ -68,17 +68,17 @@ struct inflight {
     int descriptor;
 };
 
-/* 0: inherited from the store; 1: newly made. */
+/* Returns 0: inherited from the store; 1: newly made; or a negative errno. */
 int inflight_open(struct inflight *j, struct store *store, uint32_t entries);
 void inflight_close(struct inflight *j);
-/* Clears entries of a daemon whose state was not inherited. */
+/* Clears all entries, where the earlier process's state is not inherited. */
 void inflight_clear(struct inflight *j);
-/* A free slot, or INFLIGHT_NONE. */
+/* Takes a free slot; INFLIGHT_NONE: there is none. */
 uint32_t inflight_take(struct inflight *j);
 void inflight_give(struct inflight *j, uint32_t slot);
 
-/* inflight_full: there is no room for one more. Then, for each request: begin (before it leaves the
- * socket), taken (after that), and done (answered). */
+/* inflight_full: there is no room for one more request. For each request call begin (before it is
+ * taken out of the socket), taken (after that), and done (when it is answered). */
 bool inflight_full(const struct inflight_entry *e);
 void inflight_begin(struct inflight_entry *e, uint32_t request);
 void inflight_taken(struct inflight_entry *e);

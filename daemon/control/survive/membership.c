@@ -1,4 +1,4 @@
-/* Owns the memory of what clients are in their jobs (membership.h). */
+/* Owns the memory of what clients are in their jobs (membership.h). Thread: control. */
 #include "daemon/control/survive/membership.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ enum { HEAD_BYTES = 64, PAGE = 4096, NAMES_BYTES = 5 * PAGE };
 static_assert(sizeof(struct membership_name) * MEMBERSHIP_NAMES_MAX <= NAMES_BYTES,
               "the names of a client have pages of their own");
 
-/* The beginning of the memory; the members follow, then, from a page on, their names. */
+/* The beginning of the memory. The members follow, and then, in pages of their own, their names. */
 struct head {
     uint64_t magic;
     uint32_t connections;
@@ -70,7 +70,7 @@ int memberships_open(struct memberships *m, struct store *store, uint32_t connec
         mapping_destroy(&m->mapping);
         *m = (struct memberships){.mapping = {.fd = -1}};
     }
-    rc = mapping_create(&m->mapping, "pwcd-members", bytes);
+    rc = mapping_create_own(&m->mapping, "pwcd-members", bytes);
     if (rc < 0)
         return rc;
     *(struct head *)m->mapping.base = (struct head){.magic = MAGIC, .connections = connections};
@@ -86,7 +86,8 @@ void memberships_close(struct memberships *m)
     m->mapping.base = NULL;
 }
 
-/* The next process reads this on the same machine, later: the compiler's order is enough. */
+/* Keeps the compiler from reordering stores. This is enough, because the next process reads them
+ * after this one has ended. */
 static void order(void)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -116,7 +117,7 @@ void membership_end(struct memberships *m, uint32_t connection)
         named = named || of->named[i] != 0;
     *of = (struct membership){0};
     order();
-    if (named) /* the pages that are left where this fails are used again later */
+    if (named) /* if this fails, the pages stay, and are used again later */
         (void)madvise(names_of(m, connection), NAMES_BYTES, MADV_REMOVE);
 }
 

@@ -1,10 +1,12 @@
 /*
- * The part of each client in its job, in memory that outlives the process: the job's instance, how
- * many contexts it has made in an open job, and the names that it has published. A daemon that is
- * started anew, or whose link to a job's home is new, announces them with the rank.
+ * What each client is in its job, in memory that outlives the process: the job's instance, how many
+ * contexts the client has made in an open job, and the names that it has published. A daemon that
+ * is started anew, or whose link to a job's home is new, announces instance and names together with
+ * the rank.
  *
- * By connection, as the table of requests under way (inflight.h). A name takes memory while it is
- * published. Private to the daemons that follow one another. Thread: control.
+ * There is an entry for each connection, as in the table of requests under way (inflight.h). A name
+ * uses memory only while it is published. Only the processes of this daemon, one after the other,
+ * read the table. Thread: control.
  */
 #ifndef PWC_CONTROL_MEMBERSHIP_H
 #define PWC_CONTROL_MEMBERSHIP_H
@@ -19,8 +21,8 @@
 
 struct membership {
     uint64_t instance;
-    uint32_t contexts;                   /* made so far, in an open job */
-    uint8_t named[MEMBERSHIP_NAMES_MAX]; /* 1: a published name; written last */
+    uint32_t contexts;                   /* contexts made so far, in an open job */
+    uint8_t named[MEMBERSHIP_NAMES_MAX]; /* 1: the name is published; written after the name */
     uint32_t unused;
 };
 static_assert(sizeof(struct membership) == 32, "membership");
@@ -36,7 +38,8 @@ static_assert(sizeof(struct membership_name) == 1096, "membership_name");
 struct memberships {
     struct mapping mapping;
     struct membership *members;    /* by connection */
-    struct membership_name *names; /* MEMBERSHIP_NAMES_MAX of each, from a page on */
+    struct membership_name *names; /* MEMBERSHIP_NAMES_MAX for each connection, in pages of their
+                                    * own */
     uint32_t connections;
 };
 
@@ -45,15 +48,18 @@ int memberships_open(struct memberships *m, struct store *store, uint32_t connec
                      bool inherited);
 void memberships_close(struct memberships *m);
 
-/* A client becomes a rank of a job, and ends. */
+/* Begins the entry of a client that has become a rank of a job; membership_end clears it when the
+ * client ends. */
 void membership_begin(struct memberships *m, uint32_t connection, uint64_t instance);
 void membership_end(struct memberships *m, uint32_t connection);
 struct membership *membership_of(const struct memberships *m, uint32_t connection);
 
-/* A name's index, below MEMBERSHIP_NAMES_MAX; -ENOENT: the client has not published it. */
+/* Finds a name's index, below MEMBERSHIP_NAMES_MAX; -ENOENT: the client has not published this
+ * name. */
 int membership_find(const struct memberships *m, uint32_t connection, const char *name);
-/* Notes a name that the directory finds valid, with up to DIRECTORY_PUBLISHED_DATA bytes, or puts
- * them in place of those that it has: its index. -EDQUOT: the client has as many as it may. */
+/* Notes a valid name (names_valid) with up to DIRECTORY_PUBLISHED_DATA bytes, or replaces the bytes
+ * of a name that is noted. Returns the name's index. -EDQUOT: the client has as many names as it
+ * may have. */
 int membership_put(struct memberships *m, uint32_t connection, const char *name,
                    const uint8_t *data, uint32_t length);
 void membership_drop(struct memberships *m, uint32_t connection, uint32_t index);

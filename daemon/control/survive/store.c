@@ -1,4 +1,4 @@
-/* Owns the table of what outlives the process (store.h). */
+/* Owns the table of descriptors that outlive the process (store.h). Thread: control. */
 #include "daemon/control/survive/store.h"
 
 #include <ctype.h>
@@ -95,7 +95,7 @@ void store_clear(struct store *s)
 
 /* ---- keeping --------------------------------------------------------------------------------- */
 
-/* Adds a name, within `bytes_max` of all names. */
+/* Adds an entry, if all names then have at most `bytes_max` bytes. */
 static bool add(struct store *s, uint32_t bytes_max, int descriptor, const char *format,
                 va_list arguments)
 {
@@ -110,7 +110,7 @@ static bool add(struct store *s, uint32_t bytes_max, int descriptor, const char 
     if (!entry)
         return false;
     entry->taken = true;
-    /* FDPOLL=0: systemd keeps it also when its other end hangs up. */
+    /* With FDPOLL=0, systemd keeps the descriptor also when its other end hangs up. */
     snprintf(message, sizeof(message), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
     return sd_pid_notify_with_fds(0, 0, message, &descriptor, 1) >= 0;
 }
@@ -209,7 +209,7 @@ const char *store_next(const struct store *s, uint32_t *at, const char *prefix)
 
 static bool is_ours(const char *name)
 {
-    /* "journal" is what 0.1 called "inflight": dropped. */
+    /* Version 0.1 named "inflight" "journal"; such an entry is dropped. */
     static const char *const ours[] = {"keeper",   "lock",      "listen",  "inflight",
                                        "members",  "directory", "journal", "client.",
                                        "process.", "guest.",    "pair.",   "roll."};
@@ -288,7 +288,7 @@ int store_send_end(int socket)
     return send_message(socket, "", -1);
 }
 
-/* 1: an entry was received; 0: the end. */
+/* Returns 1: an entry was received; 0: the end mark; or a negative errno. */
 static int receive_one(struct store *s, int socket)
 {
     _Alignas(struct cmsghdr) uint8_t room[MESSAGE_ROOM(1)];

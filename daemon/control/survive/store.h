@@ -1,28 +1,29 @@
 /*
- * The store: descriptors that outlive this process, each under a name that says what it is.
+ * The store: descriptors that outlive this process. Each has a name that says what it is.
  *
  *     keeper                       hangs up when the keeper dies (keeper.h)
  *     lock, listen, inflight       the lock and the socket, and the requests under way (inflight.h)
  *     client.S, process.S          a connection and its process; S: its slot in inflight.h
  *     directory                    the jobs whose home this is (directory_table.h)
  *     members                      what clients are in their jobs (membership.h)
- *     guest.S                      a connection without Hello: handed over, but not kept
- *     E.arena                      of engine E of this node
- *     E.session.H, E.doorbell.H, E.wake.H      of its session H
- *     E.board.H                    its board, for neighbours that reach it by pairs
- *     E.segment.H, E.reader.H      of its segment H
- *     E.team.N                     area of what it has of team N
+ *     guest.S                      a connection without Hello: only sent in a hand-over, not kept
+ *     E.arena                      the arena of engine E of this node
+ *     E.session.H, E.doorbell.H, E.wake.H      memory, eventfd, socket of its session H
+ *     E.board.H                    the board of session H, for neighbours that reach it by pairs
+ *     E.segment.H, E.reader.H      its segment H; the second descriptor can only read
+ *     E.team.N                     the area of its part of team N
  *     roll.N                       members of team N (team_roll.h)
  *     pair.N.E.H.F.K.S             pair N from session H of engine E to session K of engine F, with
  *                                  slot S of its board; without S: none
  *
- * systemd, or the keeper (keeper.h), keeps duplicates of them. We send them in messages of
- * sd_notify(3), FDSTORE and FDSTOREREMOVE, and the next process gets them as sd_listen_fds(3) says.
- * A process that takes over while this one still lives gets them from it, through a socket: one
- * message a descriptor, with its name. Names come from our own processes, and are trusted.
+ * systemd, or the keeper (keeper.h), keeps duplicates of the descriptors. We send them in messages
+ * of sd_notify(3), FDSTORE and FDSTOREREMOVE, and the next process gets them as sd_listen_fds(3)
+ * says. In a hand-over (handover.h), the next process gets them from this one through a socket:
+ * each message has one descriptor with its name. Names come from our own processes, and are
+ * trusted.
  *
- * Where nobody keeps anything ($FDSTORE is not set) nothing is stored, and a daemon's end is its
- * clients' end.
+ * Where nobody keeps descriptors ($FDSTORE is not set), nothing is stored, and all clients end with
+ * the daemon.
  *
  * Thread: control.
  */
@@ -34,61 +35,63 @@
 #include <stdint.h>
 
 #define STORE_NAME_MAX 48u
-#define STORE_MAX      8192u   /* names */
-#define STORE_BYTES    120000u /* of all names: they have to fit one environment variable */
+#define STORE_MAX      8192u   /* entries */
+#define STORE_BYTES    120000u /* of all names, which must fit into one environment variable */
 
 struct stored {
     char name[STORE_NAME_MAX];
-    int descriptor; /* its owner closes it once it is taken or added; before, the store */
+    int descriptor; /* the store closes it; once it is taken or added, its owner does */
     bool taken;
 };
 
 struct store {
-    bool kept; /* systemd or a keeper keeps what we name */
+    bool kept; /* systemd or a keeper keeps descriptors for us */
     struct stored *table;
     uint32_t count, room;
     uint32_t bytes; /* of all names, with their separators */
 };
 
-/* Reads the descriptors that were passed on at our start. -ENOMEM. */
+/* Takes the descriptors that were passed to this process at its start. -ENOMEM. */
 int store_open(struct store *s);
-/* Closes what was not taken. The duplicates that are kept stay. */
+/* Closes the descriptors that were not taken. The kept duplicates stay. */
 void store_close(struct store *s);
-/* No process will take over from us: has nothing kept any more. */
+/* Ends the keeping of all descriptors: no process will take over from this one. */
 void store_clear(struct store *s);
 
-/* Has a descriptor kept. The caller closes its own after store_remove. False: there is no room, and
- * what needs the descriptor cannot be inherited. Does nothing (true) where nobody keeps anything.
- */
+/* Lets a descriptor be kept under a name. The caller closes its own descriptor after store_remove.
+ * False: there is no room, and what needs the descriptor cannot be inherited. Where nobody keeps
+ * descriptors, does nothing and returns true. */
 __attribute__((format(printf, 3, 4))) bool store_add(struct store *s, int descriptor,
                                                      const char *format, ...);
-/* As store_add, for what is not essential: leaves half of the room to all else. That is more than
- * the essential names of one user with default quotas take. */
+/* As store_add, for a descriptor that is not essential: half of the room is left for essential
+ * ones. This half is more than one user with default quotas needs for essential names. */
 __attribute__((format(printf, 3, 4))) bool store_add_spare(struct store *s, int descriptor,
                                                            const char *format, ...);
 __attribute__((format(printf, 2, 3))) void store_remove(struct store *s, const char *format, ...);
-/* Takes an inherited descriptor, which is the caller's from now on; -1: there is none. */
+/* Takes an inherited descriptor, which belongs to the caller from now on; -1: there is none. */
 __attribute__((format(printf, 2, 3))) int store_take(struct store *s, const char *format, ...);
-/* Gives a taken descriptor back: store_drop_rest closes it, unless it is taken once more. */
+/* Gives a taken descriptor back: store_drop_rest closes it, unless it is taken again. */
 __attribute__((format(printf, 2, 3))) void store_untake(struct store *s, const char *format, ...);
-/* Whether there is an entry by this name. */
+/* Whether there is an entry with this name. */
 __attribute__((format(printf, 2, 3))) bool store_has(const struct store *s, const char *format,
                                                      ...);
-/* The next inherited name that begins with `prefix` and has not been taken, from *at = 0 on. */
+/* Iterates from *at = 0 over inherited names that begin with `prefix` and have not been taken; NULL
+ * at the end. */
 const char *store_next(const struct store *s, uint32_t *at, const char *prefix);
-/* Descriptors that no earlier process of ours has named, that is sockets that systemd made: their
- * number, and the first one's name. */
+/* Descriptors that no process of this daemon has named: sockets that systemd has made.
+ * store_foreign counts them; store_next_foreign gives the name of the first one. */
 uint32_t store_foreign(const struct store *s);
 const char *store_next_foreign(const struct store *s);
-/* Closes what was passed on and not taken, and has it not kept any longer. */
+/* Closes the inherited descriptors that were not taken, and ends their keeping. */
 void store_drop_rest(struct store *s);
 
-/* Sends all entries to another process, or one that is not in the store. 0 or a negative errno. */
+/* Sends all entries to another process; store_send_one sends a descriptor that is not in the store.
+ * Returns 0 or a negative errno. */
 int store_send(const struct store *s, int socket);
 int store_send_one(int socket, const char *name, int descriptor);
-/* Marks the end of what store_send sends; then the socket may be closed. */
+/* Sends the mark of the end; after it the socket may be closed. */
 int store_send_end(int socket);
-/* Receives what another process sends, up to the mark of its end. -EPIPE: that process ended
+/* Receives entries from another process, up to the mark of the end. -EPIPE: the other process ended
  * before. */
 int store_receive(struct store *s, int socket);
 

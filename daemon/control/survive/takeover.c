@@ -1,4 +1,4 @@
-/* Owns how an earlier process's state is inherited and resumed (takeover.h). */
+/* Owns how an earlier process's state is inherited and resumed (takeover.h). Thread: control. */
 #include "daemon/control/survive/takeover.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static void charge_programs(struct client *c, struct engine *e, uint32_t client)
             }
 }
 
-/* The engine says which rank of which job the connection was. */
+/* Makes the connection a rank again: the engine knows which rank of which job it was. */
 static void restore_rank(struct worker *w, struct client *c, struct engine *e, uint32_t number)
 {
     struct view_client view;
@@ -85,7 +85,7 @@ static void restore_rank(struct worker *w, struct client *c, struct engine *e, u
     w->by_handle[number] = c;
 }
 
-/* One connection, and the rank that this engine knows by it. */
+/* Inherits one connection, and its rank, if the engine knows it. */
 static void inherit_client(struct worker *w, struct engine *e, uint32_t slot)
 {
     struct control *control = w->control;
@@ -96,7 +96,8 @@ static void inherit_client(struct worker *w, struct engine *e, uint32_t slot)
 
     if (descriptor < 0) {
         descriptor = store_take(&control->store, "guest.%u", slot);
-        store_remove(&control->store, "guest.%u", slot); /* only handed over: not kept */
+        store_remove(&control->store, "guest.%u", slot); /* was sent in a hand-over only, and is not
+                                                          * kept */
     }
     if (descriptor >= 0 && !entry->lost)
         c = client_accept_inherited(control, slot, descriptor, process, request_handle);
@@ -111,8 +112,8 @@ static void inherit_client(struct worker *w, struct engine *e, uint32_t slot)
     drop(process);
 }
 
-/* Inherits the connections of this engine's ranks. Engine 0 also takes those that are no rank yet,
- * and those whose engine is gone. */
+/* Inherits the connections of this engine's ranks. Engine 0 also inherits the connections that are
+ * no rank yet, and those whose engine is gone. */
 static void inherit_clients(struct worker *w, struct engine *e)
 {
     struct inflight *inflight = &w->control->inflight;
@@ -126,7 +127,7 @@ static void inherit_clients(struct worker *w, struct engine *e)
     }
 }
 
-/* Closes clients of the engine without a connection: they have left. */
+/* Closes the engine's clients that have no connection, because they have left. */
 static void close_orphans(struct worker *w, struct engine *e)
 {
     for (uint32_t i = 0; i < w->config.clients_max; i++)
@@ -302,7 +303,7 @@ void takeover_inherit(void *context, struct engine *engine)
 
 /* ---- serving on ------------------------------------------------------------------------------ */
 
-/* Answers the requests that had left the socket, and whose answers had not. */
+/* Answers the requests that an earlier process had taken from the socket and had not answered. */
 static void answer_aborted(struct client *c)
 {
     struct inflight_entry *entry = client_inflight(c);
@@ -322,7 +323,7 @@ static void answer_aborted(struct client *c)
     entry->taking = 0;
 }
 
-/* Wakes a client: it is not known which of its wake-ups the earlier process has sent. */
+/* Wakes a client in any case, because nobody knows which wake-ups the earlier process has sent. */
 static void wake_client(struct client_session *s)
 {
     struct session_shared *shared = s->mapping.base;

@@ -1,6 +1,6 @@
 /*
- * Taking over from an earlier process of this daemon, in two steps. To *inherit* is to make one's
- * own what that process has left; to *resume* is to serve it on.
+ * Taking over from an earlier process of this daemon, in two steps. To *inherit* is to own what
+ * that process has left; to *resume* is to serve it again.
  *
  *     step                  what                          becomes
  *     workers_open_arenas   arenas                        engines' state
@@ -14,8 +14,8 @@
  *                                                         read from
  *     store_drop_rest       descriptors of none of these  are closed
  *
- * A session or segment of which a part is missing is not inherited: its engine closes it. A client
- * that cannot be served on ends as if it had left.
+ * A session or segment with a missing part is not inherited: its engine closes it. A client that
+ * cannot be served again ends as if it had left.
  *
  * Thread: control.
  */
@@ -24,9 +24,10 @@
 
 #include "daemon/control/control.h"
 
-/* A hook of struct worker_hooks: the engine is open, and has not stepped. */
+/* A hook of struct worker_hooks: inherits from an earlier process what belongs to an engine that is
+ * open and has not stepped. */
 void takeover_inherit(void *context, struct engine *engine);
-/* Goes on with the inherited state, once everything is open. */
+/* Serves the inherited state again, once everything is open. */
 void takeover_resume(struct control *control);
 
 #endif

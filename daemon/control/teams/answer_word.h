@@ -1,11 +1,11 @@
 /*
- * The word that says how the last call of a member over a parent has ended. It lies in memory that
- * outlives the process (team_answers.h). Clients may write into that of the world, in their
- * sessions.
+ * The word that says how a member's last call over a parent has ended. The word is in memory that
+ * outlives the process (team_answers.h). For the world as parent it is in the client's session,
+ * where the client may write.
  *
  *     63            32           0
  *     +-------------+------------+
- *     | status      | calls      |     calls that have ended; 0: none has
+ *     | status      | calls      |     calls: how many have ended; 0: none
  *     +-------------+------------+
  *
  * Thread: control; the next process reads what this one has stored.
@@ -19,7 +19,7 @@
 
 enum { ANSWER_ERRNO_MAX = 4095, ANSWER_STATUS_SHIFT = 32 };
 
-/* NULL: no call has ended. */
+/* Loads the word. NULL: no call has ended. */
 static inline struct teams_answer answer_load(const _Atomic uint64_t *word)
 {
     uint64_t answer = word ? atomic_load_explicit(word, memory_order_acquire) : 0;

@@ -1,4 +1,4 @@
-/* Owns the checks of clients' requests for teams (request_team.h). Thread: control. */
+/* Owns the checks of clients' requests about teams (request_team.h). Thread: control. */
 #include "daemon/control/teams/request_team.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 
 typedef unsigned long long ull;
 
-/* Finds the member that calls: a context of a started team, or any of the world. 0, or the error
- * with its text sent. */
+/* Finds the member that calls: a context of a started team, or any context where the parent is the
+ * world. Returns 0, or an error, whose text the client has got. */
 static int find_caller(struct client *c, uint32_t request, const Pwc__TeamJoin *join,
                        struct teams_call *call, struct teams_key *key)
 {
@@ -95,7 +95,8 @@ void request_team_join(struct client *c, uint32_t request, const Pwc__TeamJoin *
         return;
     }
     p->node = directory_home(&key.id, control->node_count);
-    /* A refusal goes to the home: it ends the call at all members, which would wait for it. */
+    /* Send a refusal to the home, too: it ends the call at all members, which would otherwise wait
+     * for this one. */
     join.call.status = quota_take(c, QUOTA_TEAMS, 1, why, sizeof(why));
     join.call.why = why;
     join.counted = join.call.status == 0;

@@ -1,4 +1,4 @@
-/* Requests for teams: to join one, and to leave it. Thread: control. */
+/* Requests to join a team that is formed, and to leave a team. Thread: control. */
 #ifndef PWC_CONTROL_REQUEST_TEAM_H
 #define PWC_CONTROL_REQUEST_TEAM_H
 

@@ -1,4 +1,4 @@
-/* Owns the teams of this node's contexts, and ends them (team.h). */
+/* Owns the teams of this node's contexts, and ends them (team.h). Thread: control. */
 #include "daemon/control/teams/team.h"
 
 #include <inttypes.h>
@@ -101,7 +101,8 @@ static void free_if_closed(struct team *t)
     team_free(t);
 }
 
-/* Breaks what the engine has of the team, and has all members leave it; team_closed follows. */
+/* Breaks the engine's part of the team, and lets all members leave it; then a notice calls
+ * team_closed. */
 static void part_end(struct team_part *part)
 {
     const struct call_target *target = &part->worker->target;
@@ -127,7 +128,7 @@ void team_drop(struct team *t)
         return;
     t->phase = TEAM_DROPPED;
     if (t->opening > 0)
-        return; /* continues when the engines have answered */
+        return; /* team_open.c continues when the engines have answered */
     for (uint32_t i = 0; i < t->part_count; i++) {
         struct team_part *part = &t->parts[i];
 

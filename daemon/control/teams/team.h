@@ -1,6 +1,7 @@
 /*
  * The teams that contexts of this node are members of. A part of a team is what one engine has of
- * it: members that are contexts of that engine's clients, and the area that they share.
+ * it: the members that are contexts of this engine's clients, and the area that these members
+ * share.
  *
  *     COMING --all members named--> OPENING --all engines--> READY --TeamStart--> STARTED
  *                                       \                      \                    \
@@ -29,48 +30,50 @@ enum team_phase {
 
 struct team;
 
-/* A member here; owned by its part. */
+/* A member on this node; owned by its part. */
 struct team_member {
-    struct client_session *session; /* NULL: it has left */
+    struct client_session *session; /* NULL: the member has left */
     uint32_t job_rank, rank, context;
-    _Atomic uint64_t *answer; /* to its last call over this team, in the roll; it stays */
-    bool counted;             /* in its client's quota of teams */
-    uint64_t bytes;           /* of the area, in its client's quota of memory */
-    struct call leave;        /* the last call about it: cannot fail */
+    _Atomic uint64_t *answer; /* how its last call over this team has ended; in the roll, where it
+                               * stays */
+    bool counted;             /* counted in its client's quota of teams */
+    uint64_t bytes;           /* bytes of the area that its client's quota of memory is charged
+                               * for */
+    struct call leave;        /* the last call about the member, which cannot fail */
 };
 
 struct team_part {
     struct team *team;
     struct worker *worker;
-    uint32_t handle; /* the engine's; CLIENT_NONE: it does not have it */
-    uint32_t me;     /* number of the participant that it is */
+    uint32_t handle; /* the engine's handle of the team; CLIENT_NONE: the engine does not have it */
+    uint32_t me;     /* the number that this engine has as a participant */
     struct mapping area;
     int range; /* of sigbus.h, or -1 */
     bool closed;
     struct team_member *members; /* in order of team rank */
     struct engine_team_member *local;
     uint32_t count;
-    struct call open, end; /* the calls that open and break it */
+    struct call open, end; /* the calls that open and break the part */
 };
 
 struct team {
-    struct team *next; /* of all */
+    struct team *next; /* in the list of all teams */
     struct control *control;
     enum team_phase phase;
     uint64_t number;
     uint32_t window;
-    struct coll_choices choices; /* of the process that began it */
-    uint32_t size;               /* members in all */
-    uint32_t fullest;            /* members of the engine that has the most */
+    struct coll_choices choices; /* choices of the process that began the team */
+    uint32_t size;               /* members on all nodes */
+    uint32_t fullest;            /* members of the engine that has the most members */
     struct teams_run *runs;
     uint32_t run_count, run_room;
-    struct mapping roll; /* runs and what follows them, for the next process */
+    struct mapping roll; /* the runs and the answers, for the next process (team_roll.h) */
     struct engine_team_participant *participants;
     uint32_t participant_count;
     struct team_part *parts;
     uint32_t part_count;
     uint32_t opening; /* engines that have not answered */
-    int status;       /* of opening: the first failure */
+    int status;       /* the first failure to open it */
     char why[TEAM_WHY_MAX];
     void (*opened)(struct team *team);
     /* the gather that made it */
@@ -78,20 +81,21 @@ struct team {
     char job[ENGINE_JOB_MAX];
     uint64_t parent;
     uint32_t context, call;
-    uint64_t first; /* number of its first team */
+    uint64_t first; /* number of the gather's first team */
 };
 
-/* NULL: this node has no members of it. */
+/* Finds a team; NULL: this node has no members of it. */
 struct team *team_find(const struct control *control, uint64_t number);
 /* Whether this gather has made the team. */
 bool team_is_of(const struct team *t, const struct teams_key *key);
 
-/* Begins a team whose members are still to be named. NULL without memory. */
+/* Begins a team; its members are named later. NULL without memory. */
 struct team *team_begin(struct control *control, const struct teams_key *key, uint64_t number,
                         uint64_t first, uint32_t window);
-/* Answers the team's members, which may use it from now on. */
+/* Marks a team as started, also for the next process: its members may use it from now on. */
 void team_start(struct team *t);
-/* Ends a team that was not started: its members have no answer yet. Frees it, at once or later. */
+/* Ends a team that was not started, so its members have no answer yet. Frees the team, at once or
+ * later. */
 void team_drop(struct team *t);
 /* Frees a team that no engine has. */
 void team_free(struct team *t);
@@ -99,7 +103,7 @@ void team_free(struct team *t);
 /* Handles the notice ENGINE_TEAM_CLOSED. */
 void team_closed(struct worker *w, uint32_t handle);
 
-/* After the workers: frees all. */
+/* Frees all teams, after the workers have ended. */
 void node_teams_free(struct control *control);
 
 #endif

@@ -1,11 +1,12 @@
-/* Owns nothing: notes answers where they outlive the process, and finds them (team_answers.h). */
+/* Owns nothing: notes answers in memory that outlives the process, and finds them (team_answers.h).
+ * Thread: control. */
 #include "daemon/control/teams/team_answers.h"
 
 #include <string.h>
 #include "daemon/control/teams/answer_word.h"
 #include "proto/session_abi.h"
 
-/* The session of this client that calls over the world by this key. */
+/* The session with which this client makes the call over the world that `key` names. */
 static struct client_session *caller(const struct client *c, const struct teams_key *key)
 {
     struct client_session *s = c->sessions;
@@ -22,7 +23,7 @@ static _Atomic uint64_t *of_session(const struct client_session *s)
     return &shared->world_answer;
 }
 
-/* NULL: the world, or none of this job. */
+/* The team that is the parent; NULL: the parent is the world, or no team of this job. */
 static const struct team *parent_of(const struct control *control, const struct teams_key *key)
 {
     const struct team *t = key->parent == 0 ? NULL : team_find(control, key->parent);
@@ -30,7 +31,7 @@ static const struct team *parent_of(const struct control *control, const struct 
     return t && t->uid == key->id.uid && strcmp(t->job, key->id.job) == 0 ? t : NULL;
 }
 
-/* The parent's place for this member; NULL: it is no member. */
+/* The word for this member's answer; NULL: the client is no such member. */
 static _Atomic uint64_t *place_of(const struct control *control, const struct teams_key *key,
                                   const struct client *c, uint32_t at)
 {
@@ -83,7 +84,7 @@ static bool any_of_world(const struct control *control, const struct teams_key *
     return false;
 }
 
-/* Whether a team out of this call has started, and has members left. */
+/* Whether a team that this call has made is started, and still has members. */
 static bool is_made(const struct control *control, const struct teams_key *key)
 {
     for (const struct team *t = control->node_teams; t; t = t->next)
@@ -109,7 +110,7 @@ bool team_answers_any(const struct control *control, const struct teams_key *key
             const struct team_member *m = &parent->parts[i].members[k];
 
             if (teams_answer_ends(answer_load(m->answer), key->call, status))
-                return true; /* also where the member has left since */
+                return true; /* also if the member has left since then */
         }
     return false;
 }

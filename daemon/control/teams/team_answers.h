@@ -1,12 +1,12 @@
 /*
- * How the last call of each member over each of its parents has ended, in memory that outlives the
- * process (answer_word.h): of a team that is a parent in its roll, of the world in the caller's
+ * Notes how each member's last call over each of its parents has ended, in memory that outlives the
+ * process (answer_word.h): in the roll of the parent, or, where this is the world, in the caller's
  * session.
  *
- * All answers of a call are noted before the first of them leaves. So the next process answers a
- * member that asks once more as its neighbours were answered, and says to a home that was restarted
- * how the call has ended. Clients may write into their sessions: one that lies about the world
- * spoils the teams of its own job.
+ * All answers of a call are noted before the first member is answered. So the next process gives a
+ * member that asks again the same answer as the other members got, and can report to a home that
+ * was restarted how the call has ended. Clients may write into their sessions: a client that
+ * changes the answer for the world damages the teams of its own job only.
  *
  * Thread: control.
  */
@@ -15,14 +15,14 @@
 
 #include "daemon/control/teams/team.h"
 
-/* The call of this client, which is member `at` of the parent, ends with this status. */
+/* Notes that the call of this client, which is member `at` of the parent, ends with this status. */
 void team_answers_note(const struct control *control, const struct teams_key *key,
                        const struct client *c, uint32_t at, int status);
-/* Whether this call of the client's has ended; with its status. */
+/* Whether this call of the client has ended; *status: how. */
 bool team_answers_find(const struct control *control, const struct teams_key *key,
                        const struct client *c, uint32_t at, int *status);
-/* Whether this call has ended for some member here, or a member has gone on to a later one; with
- * the status that all members get. */
+/* Whether this call has ended for some member on this node, or a member has made a later call;
+ * *status: what all members get. */
 bool team_answers_any(const struct control *control, const struct teams_key *key, int *status);
 
 #endif

@@ -1,4 +1,5 @@
-/* Owns what members of this node have asked for, until their teams are started (team_client.h). */
+/* Owns the calls of this node's members until their teams are started (team_client.h). Thread:
+ * control. */
 #include "daemon/control/teams/team_client.h"
 
 #include <errno.h>
@@ -22,17 +23,17 @@
 
 enum { ERRNO_MAX = 4095 };
 
-/* The requests of our clients with one call. */
+/* The requests of our clients that belong to one call. */
 struct team_gather {
-    struct team_gather *next; /* of all */
+    struct team_gather *next; /* in the list of all gathers */
     uint32_t uid;
     char job[ENGINE_JOB_MAX];
     uint64_t parent;
     uint32_t context, call;
     struct team_join *joins;
-    uint64_t first; /* number of its first team; another one comes from a home restarted */
+    uint64_t first; /* number of its first team; a home that was restarted gives another number */
     bool whole;     /* the home has named all teams with members here */
-    int status;     /* the first failure here */
+    int status;     /* the first failure on this node */
     char why[TEAM_WHY_MAX];
 };
 
@@ -169,8 +170,8 @@ static void note_failure(struct team_gather *g, int status, const char *why)
     snprintf(g->why, sizeof(g->why), "%s", why);
 }
 
-/* Reports to the home once all teams are named, and opened in the engines. Teams that an earlier
- * process began go by the algorithms of its configuration. */
+/* Reports to the home once all teams are named and opened in the engines. Teams that an earlier
+ * process began use the algorithms of its configuration. */
 static void report_if_ready(struct control *control, struct team_gather *g)
 {
     const struct coll_choices *choices = NULL;
@@ -219,8 +220,8 @@ void team_client_resume(struct control *control)
     }
 }
 
-/* A home that was restarted forms the teams again, with other numbers: drops the earlier ones.
- */
+/* Drops earlier teams of the call: a home that was restarted forms the teams again, with other
+ * numbers. */
 static void drop_earlier(struct control *control, const struct teams_key *key, uint64_t first)
 {
     struct team *next;
@@ -232,7 +233,7 @@ static void drop_earlier(struct control *control, const struct teams_key *key, u
     }
 }
 
-/* Runs of a team. The team may be here already, when the home names it once more. */
+/* Takes runs of a team. Where the home names the team again, it may be complete here already. */
 static void take_runs(struct control *control, struct team_gather *g, const Pwc__TeamGroup *frame)
 {
     const struct teams_key key = key_of(g);
@@ -353,7 +354,8 @@ static const char *error_text(int status)
     }
 }
 
-/* The member that this session is of a started team out of this call. NULL: of none. */
+/* Finds the member that this session is in a started team that this call has made. NULL: there is
+ * none. */
 static struct team_member *find_made(const struct control *control, const struct teams_key *key,
                                      const struct client_session *s, struct team_part **part)
 {
@@ -365,7 +367,7 @@ static struct team_member *find_made(const struct control *control, const struct
     return m;
 }
 
-/* Answers one member's call, which has ended; its team, if it is in one, has started. */
+/* Answers one member's call, which has ended. Its team, if there is one, is started. */
 static void reply_end(struct client *c, uint32_t request, const struct teams_key *key,
                       struct team_join *j, int status, const char *why)
 {
@@ -437,7 +439,7 @@ static void answer(struct control *control, const struct teams_key *key, struct 
     client_stream_resume(c);
 }
 
-/* Ends a gather for all of its members here. */
+/* Ends a gather for all of its members on this node. */
 static void end(struct control *control, const struct teams_key *key, int status, const char *why)
 {
     struct team_gather *g = find(control, key);
@@ -474,7 +476,8 @@ static int start(struct control *control, uint32_t from, const Pwc__TeamStart *f
 
     if (!team_gather_parse(frame->gather, &key) || home_of(control, &key) != from)
         return -EPROTO;
-    /* Members that have not asked again yet, after a restart, learn of a failure when they do. */
+    /* After a restart, members may not have asked again yet. They learn of the failure when they
+     * ask. */
     if (status < 0 && !find(control, &key))
         return 0;
     end(control, &key, status, frame->why);
@@ -524,9 +527,9 @@ static void send_members(struct control *control, const struct teams_key *key, c
     }
 }
 
-/* Members of the parent that the home waits for and that will not call: where one was answered, by
- * the home before it was restarted, it may also have left since; else those that have left.
- * `t`: the parent; NULL: the world, or it is gone. */
+/* Answers the home, which waits for members of the parent that may never call. Where an earlier
+ * process of the home has answered a member here, reports how the call has ended. Otherwise reports
+ * the members that have left. `t`: the parent; NULL: the parent is the world, or is gone. */
 static void answer_ask(struct control *control, const struct teams_key *key, const struct team *t)
 {
     int status;

@@ -1,6 +1,6 @@
 /*
- * This node's side of forming teams. The requests of its clients with one call over one parent
- * are a *gather* here too: it goes from the first TeamJoin to the home's TeamStart.
+ * Forms teams for the clients of this node, with the job's home. What its clients request with one
+ * call over one parent is a *gather* here, too: from the first TeamJoin to the home's TeamStart.
  *
  *     TeamJoin --> TeamCall --> home --> TeamGroup --> teams opened --> TeamReady
  *     TeamFormed <------------------------------------------- TeamStart <-- home
@@ -12,11 +12,11 @@
 
 #include "daemon/control/teams/team.h"
 
-/* One member's call, as its client made it. Owned by its gather, once that exists. */
+/* One member's call, as its client made it. Owned by its gather. */
 struct team_join {
     struct team_join *next;
-    uint64_t cookie;  /* of its request that waits */
-    uint32_t session; /* that is to be a member */
+    uint64_t cookie;  /* of the pending request */
+    uint32_t session; /* the session that is to be a member */
     bool counted;     /* in its client's quota of teams */
     struct teams_call call;
 };
@@ -24,18 +24,18 @@ struct team_join {
 /* Sends the call to the job's home. `join` is copied. -ENOMEM, -ENOBUFS: it was not sent. */
 int team_client_call(struct control *control, const struct teams_key *key,
                      const struct team_join *join);
-/* A member asks again, after a restart, for what has ended already: replies as it was answered.
- * False: the call has not ended here. */
+/* Replies to a member that asks again, after a restart, for a call that has ended, as it was
+ * answered before. False: the call has not ended here. */
 bool team_client_again(struct client *c, uint32_t request, const struct teams_key *key,
                        struct team_join *join);
 
-/* TeamAsk, TeamGroup, TeamStart. -EPROTO: it makes no sense. */
+/* Handles TeamAsk, TeamGroup and TeamStart. -EPROTO: the frame makes no sense. */
 int team_client_frame(struct control *control, uint32_t from, const Pwc__PeerFrame *frame);
-/* This process has taken over: what the one before had begun to open is opened. */
+/* After a takeover, opens the teams that the earlier process had begun to open. */
 void team_client_resume(struct control *control);
-/* A link to a home is new: calls and answers may be lost. */
+/* Repeats calls and answers to a home over a new link, because they may be lost. */
 void team_client_node_up(struct control *control, uint32_t node);
-/* A home is given up. */
+/* Fails the calls that wait for a home that is given up. */
 void team_client_node_lost(struct control *control, uint32_t node);
 void team_client_close(struct control *control);
 

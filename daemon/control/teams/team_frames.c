@@ -1,4 +1,4 @@
-/* Owns how gathers and runs stand in frames (team_frames.h). Thread: control. */
+/* Owns the form of gathers and runs in frames (team_frames.h). Thread: control. */
 #include "daemon/control/teams/team_frames.h"
 
 Pwc__TeamGather team_gather_pack(const struct teams_key *key)

@@ -1,4 +1,5 @@
-/* Owns what a job's home sends to nodes whose members form teams (team_home.h). */
+/* Owns the frames of a job's home to nodes whose members form teams (team_home.h). Thread:
+ * control. */
 #include "daemon/control/teams/team_home.h"
 
 #include <errno.h>
@@ -13,8 +14,8 @@
 
 enum { ERRNO_MAX = 4095, MS_SHIFT = 8 };
 
-/* Numbers of teams continue from the time of day in milliseconds, so that no earlier process has
- * given them: none makes 256 teams in each millisecond. */
+/* Numbers of teams begin at 256 times the time of day in milliseconds, so no earlier process has
+ * given them: a process makes fewer than 256 teams in a millisecond. */
 int team_home_open(struct control *control)
 {
     control->teams = malloc(sizeof(*control->teams));
@@ -108,8 +109,8 @@ static void send_team(struct control *control, const struct teams_gather *g,
     }
 }
 
-/* Sends each new team to the nodes of its members, then that these are all. `only`: to this node;
- * TEAMS_NONE: to all. */
+/* Sends each new team to the nodes of its members, and then that these are all teams. `only`: sends
+ * to this node only; TEAMS_NONE: to all nodes. */
 static void send_teams(struct control *control, const struct teams_gather *g, uint32_t only)
 {
     const struct teams_key key = key_of(g);

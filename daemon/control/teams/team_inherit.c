@@ -1,4 +1,4 @@
-/* Teams over the end of a process (team_inherit.h). Owns nothing. */
+/* Inherits teams from an earlier process (team_inherit.h). Owns nothing. Thread: control. */
 #include "daemon/control/teams/team_inherit.h"
 
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static void inherit_members(struct team_part *part)
         quota_charge(m->session->client, QUOTA_MEMORY, share);
         m->bytes = share;
         if (part->team->phase != TEAM_STARTED)
-            continue; /* the member asks once more, and is counted then */
+            continue; /* the member will ask again, and is counted then */
         quota_charge(m->session->client, QUOTA_TEAMS, 1);
         m->counted = true;
     }

@@ -1,4 +1,4 @@
-/* Members of teams, and how they leave (team_member.h). Owns nothing. */
+/* Finds members of teams, and lets them leave (team_member.h). Owns nothing. Thread: control. */
 #include "daemon/control/teams/team_member.h"
 
 #include <string.h>
@@ -31,8 +31,8 @@ struct team_member *team_member_of(const struct team *t, const struct client_ses
     return NULL;
 }
 
-/* Gives back what the member's client has been charged with. The area is charged to another member
- * that is left. */
+/* Gives back what the member's client was charged for. Another member, if one is left, is charged
+ * for the member's share of the area. */
 static void uncharge(struct team_part *part, struct team_member *m)
 {
     struct client *c = m->session->client;
@@ -58,8 +58,8 @@ void team_member_leaves(struct team_part *part, struct team_member *m)
     m->session = NULL;
 }
 
-/* The job's home learns of each member that is gone: it may wait for its call, also for one that an
- * earlier process of the home has answered. */
+/* Reports a member that is gone to the job's home, which may wait for the member's call. `calls`
+ * shows that an earlier process of the home has answered this call. */
 static void send_gone(const struct team *t, const struct team_member *m)
 {
     const struct teams_answer last = answer_load(m->answer);

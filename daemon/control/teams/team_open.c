@@ -1,4 +1,5 @@
-/* Opens teams in the engines, and makes their areas (team_open.h). Owns nothing. */
+/* Opens teams in the engines, and makes their areas (team_open.h). Owns nothing. Thread:
+ * control. */
 #include "daemon/control/teams/team_open.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ uint64_t team_area_size(const struct team_part *part)
     return (team_area_bytes(part->count, part->team->window) + page - 1) & ~(page - 1);
 }
 
-/* Charges a part's members with their shares of the area. */
+/* Charges the clients of a part's members for their shares of the area. */
 static int charge(struct team_part *part)
 {
     uint64_t share = (team_area_size(part) + part->count - 1) / part->count;

@@ -1,4 +1,4 @@
-/* Which engine has which members of a team (team_parts.h). Owns nothing. */
+/* Finds which engine has which members of a team (team_parts.h). Owns nothing. Thread: control. */
 #include "daemon/control/teams/team_parts.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static uint32_t number_of(const struct team *t, const struct teams_run *run)
 /* Numbers the participants by their lowest ranks. `by_peer` has room for NODES_MAX. */
 static int find_participants(struct team *t, uint32_t *by_peer)
 {
-    memset(by_peer, 0, NODES_MAX * sizeof(*by_peer)); /* number + 1 */
+    memset(by_peer, 0, NODES_MAX * sizeof(*by_peer)); /* by_peer: the participant's number + 1 */
     t->participants = calloc(t->run_count, sizeof(*t->participants));
     if (!t->participants)
         return -ENOMEM;
@@ -131,7 +131,7 @@ uint32_t team_members_here(const struct team *t)
     return count;
 }
 
-/* The roll exists now: each member here has its place in it. */
+/* The roll exists now, and has a place for the answer of each member here. */
 void team_parts_answers(struct team *t)
 {
     _Atomic uint64_t *answers = team_roll_answers(&t->roll);

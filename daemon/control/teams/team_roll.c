@@ -1,4 +1,4 @@
-/* Owns the rolls of teams in memory that outlives the process (team_roll.h). */
+/* Owns the rolls of teams in memory that outlives the process (team_roll.h). Thread: control. */
 #include "daemon/control/teams/team_roll.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ static size_t bytes_of(uint32_t runs, uint32_t members)
 int team_roll_make(struct mapping *m, const struct teams_run *runs, uint32_t count,
                    uint32_t members)
 {
-    int rc = mapping_create(m, "pwc-team-roll", bytes_of(count, members));
+    int rc = mapping_create_own(m, "pwc-team-roll", bytes_of(count, members));
     struct team_roll *roll = m->base;
 
     if (rc < 0)

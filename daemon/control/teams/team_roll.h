@@ -1,6 +1,6 @@
 /*
- * The roll of a team: its members, and what the members here were answered, in memory that outlives
- * the process.
+ * The roll of a team: its members, and the answers to calls of the members here, in memory that
+ * outlives the process.
  *
  *     offset 0                             128             a multiple of 8
  *     +----------------------------------+-------+-----  +----------+----------+-----
@@ -8,10 +8,10 @@
  *     | started, user, job, sizes        |       |       |          |          |
  *     +----------------------------------+-------+-----  +----------+----------+-----
  *
- * Runs are of 20 bytes each, answers of 8 (answer_word.h): one for each member here, engine by
- * engine, in order of team rank.
+ * Each run has 20 bytes, each answer 8 (answer_word.h). There is one answer for each member here,
+ * engine by engine, in order of team rank.
  *
- * Private to the daemons that follow one another. Thread: control.
+ * Only the processes of this daemon, one after the other, read a roll. Thread: control.
  */
 #ifndef PWC_CONTROL_TEAM_ROLL_H
 #define PWC_CONTROL_TEAM_ROLL_H
@@ -27,15 +27,15 @@
 struct team_roll {
     uint64_t magic;
     uint64_t number;
-    uint64_t parent; /* and context, call: of the gather that made it */
+    uint64_t parent; /* parent, context and call name the gather that made the team */
     uint32_t context, call;
     uint32_t window;
-    uint32_t started; /* its members have it, or may have */
+    uint32_t started; /* its members were answered, or may have been */
     uint32_t uid;
     uint32_t run_count;
     char job[64];
     uint64_t first;        /* number of that gather's first team */
-    uint32_t member_count; /* here */
+    uint32_t member_count; /* members on this node */
     uint8_t unused[4];
     struct teams_run runs[];
 };
@@ -43,10 +43,11 @@ static_assert(sizeof(struct team_roll) == 128, "team_roll");
 static_assert(sizeof(struct teams_run) == 20, "teams_run");
 static_assert(DIRECTORY_NAME_MAX <= 64, "a job's name fits");
 
-/* Makes a roll with these runs and this many members here, else zeroed. */
+/* Makes a roll with these runs and this number of members here; all other fields are zero. */
 int team_roll_make(struct mapping *m, const struct teams_run *runs, uint32_t count,
                    uint32_t members);
-/* Maps the roll of an earlier process, and takes the descriptor over. -EPROTO: it is none. */
+/* Maps the roll of an earlier process, and takes the descriptor over. -EPROTO: the memory is no
+ * roll. */
 int team_roll_inherit(struct mapping *m, int descriptor);
 /* The answers of the members here. */
 _Atomic uint64_t *team_roll_answers(const struct mapping *m);

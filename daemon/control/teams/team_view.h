@@ -1,4 +1,4 @@
-/* Teams as pwcctl shows them. Thread: control. */
+/* Makes rows of teams for pwcctl. Thread: control. */
 #ifndef PWC_CONTROL_TEAM_VIEW_H
 #define PWC_CONTROL_TEAM_VIEW_H
 
@@ -7,8 +7,8 @@
 
 #define TEAM_BROKEN_MAX 128u
 
-/* Fills in a row; `broken` is room for its text. Words that members have written into their area
- * are shown as they stand there. */
+/* Fills in a row; `broken` is room for its text. Words of the area, which members write, are shown
+ * as they are. */
 void team_part_view(const struct team_part *part, struct view_team *out,
                     char broken[TEAM_BROKEN_MAX]);
 

@@ -10,8 +10,8 @@ static int client_open(struct call *c, struct engine *e)
     int rc = engine_client_open(e, &c->client);
 
     if (rc >= 0)
-        host_table_drop_client(c->target->host_table,
-                               (uint32_t)rc); /* of the handle's earlier client */
+        host_table_drop_client(c->target->host_table, (uint32_t)rc); /* forgets the faults of the
+                                                                      * handle's earlier client */
     return rc;
 }
 

@@ -1,9 +1,9 @@
 /*
- * Calls into the engine, from the control thread: each is carried out on the progress thread and
- * comes back with its result.
+ * Calls from the control thread into an engine: each is carried out on the progress thread and
+ * comes back to the control thread with its result.
  *
- * Commands and notices come back in the order in which they came about on the progress thread, so
- * a handle that is free again is never taken for its next owner.
+ * Commands and notices come back in the order in which the progress thread ran or made them. So by
+ * the time a handle has a new owner, the control thread knows that the earlier owner is gone.
  */
 #ifndef PWC_CONTROL_CALL_H
 #define PWC_CONTROL_CALL_H
@@ -27,15 +27,16 @@ enum call_kind {
     CALL_REGION_CLOSE,
     CALL_BIND,
     CALL_UNBIND,
-    CALL_NEIGHBOUR, /* asks for the region at the far end of a sibling's bind */
+    CALL_NEIGHBOUR, /* asks which region a sibling's bind leads to, in the engine that owns the
+                     * region */
     CALL_OFFER,
     CALL_PEER_UP,
     CALL_PEER_DOWN,
     CALL_PEER_LOST,
     CALL_PING,  /* bytes: in, out */
     CALL_PONG,  /* bytes: in */
-    CALL_ECHO,  /* nothing: that it comes back says that the thread goes round */
-    CALL_TRACE, /* record into a ring, or no longer */
+    CALL_ECHO,  /* does nothing: its return shows that the thread is not stuck */
+    CALL_TRACE, /* begin to record into a ring, or end it */
     CALL_TEAM_OPEN,
     CALL_TEAM_LEAVE,
     CALL_TEAM_BREAK,
@@ -53,7 +54,7 @@ struct call_session {
     void *base;
     struct session_sizes sizes;
     uint32_t mark;
-    int wake;  /* our end of the client's wake socket */
+    int wake;  /* our end of the socket that wakes the client */
     int range; /* of sigbus.h, or -1 */
 };
 
@@ -96,27 +97,27 @@ struct call_peer {
 };
 
 struct call_team_open {
-    struct engine_team_info info; /* the call's owner keeps the arrays */
+    struct engine_team_info info; /* its arrays belong to the call's owner */
     void *area;
 };
 
 struct call_team {
     uint32_t handle;
-    uint32_t session; /* that leaves */
+    uint32_t session; /* the session that leaves */
 };
 
 struct call_program {
     uint32_t client;
-    uint32_t program;                  /* that is unloaded */
-    const struct handler_image *image; /* that is loaded: the owner's */
+    uint32_t program;                  /* the program to unload */
+    const struct handler_image *image; /* the program to load; belongs to the call's owner */
     uint32_t bytes;
 };
 
 struct call_offload {
     uint32_t session;
-    uint32_t offload;                /* except for the one that is created */
-    struct engine_offload_info info; /* the offload that is created; the call's owner keeps its
-                                        targets */
+    uint32_t offload;                /* not used by CALL_OFFLOAD_CREATE */
+    struct engine_offload_info info; /* the offload to create; its array of targets belongs to the
+                                      * call's owner */
     uint64_t cookie;
 };
 
@@ -126,21 +127,21 @@ struct call_detach {
     void *base;
 };
 
-/* Calls use this beside the engine; all of it is the progress thread's. Outlives all calls. */
+/* What calls use besides the engine, on the progress thread. Outlives all calls. */
 struct call_target {
     struct host_table *host_table;
     struct fabric *fabric;
     uint32_t number;         /* of the engine */
-    _Atomic uint64_t *calls; /* carried out so far */
+    _Atomic uint64_t *calls; /* how many calls were carried out so far */
 };
 
-/* Owned by the control thread, lent to the progress thread until `done`. */
+/* The control thread owns a call, and lends it to the progress thread until `done`. */
 struct call {
     struct command command; /* first */
     const struct call_target *target;
     enum call_kind kind;
-    int result;    /* of the engine */
-    bool embedded; /* embedded in another struct: not freed here */
+    int result;    /* the value that the engine returned */
+    bool embedded; /* part of another struct, which frees it */
     /* Called on the control thread; a call that is not embedded is freed afterwards. May be NULL.
      */
     void (*done)(struct call *call);
@@ -165,13 +166,15 @@ struct call {
     };
 };
 
-/* Initializes a call that its owner embeds, for what must not fail. `done` may free the owner. */
+/* Initializes a call that its owner embeds, where there must always be memory for the call. `done`
+ * may free the owner. */
 void call_init(struct call *call, const struct call_target *target, enum call_kind kind,
                void *owner, void (*done)(struct call *call));
-/* Makes a call, zeroed except for these. NULL without memory. */
+/* Makes a call; all other fields are zero. NULL without memory. */
 struct call *call_new(const struct call_target *target, enum call_kind kind, void *owner,
                       void (*done)(struct call *call));
-/* `progress` NULL: the daemon ends, and the call is dropped. */
+/* Posts a call to the progress thread. Where `progress` is NULL, the daemon ends, and the call is
+ * dropped. */
 void call_post(struct progress *progress, struct call *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* Mailboxes. Thread: any, under the mailbox's lock. */
+/* Owns mailboxes (command.h). Thread: any, under the mailbox's lock. */
 #include "daemon/control/threads/command.h"
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Owns the progress thread's table of mappings (host_table.h). */
+/* Owns the progress thread's table of mappings (host_table.h). Thread: progress. */
 #include "daemon/control/threads/host_table.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static void wake(void *context, uint32_t session, uint32_t mode)
     if (mode == DOORBELL_FUTEX)
         doorbell_wake(&s->shared->event_bell);
     else
-        /* A full socket is readable already. */
+        /* Ignore a full socket: the client's end is readable already. */
         (void)send(s->wake, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -89,7 +89,8 @@ static void note_fault(struct host_table *a, uint32_t client)
     a->faulted[client] = true;
 }
 
-/* Each range counts once: after a fault its pages are zero pages of the daemon's own. */
+/* Looks for ranges with a fault. Each range counts once, because the fault has replaced its pages
+ * by zero pages of the daemon's own. */
 static void note_faults(struct host_table *a)
 {
     for (uint32_t i = 0; i < a->sessions_max; i++) {

@@ -1,6 +1,6 @@
 /*
- * The progress thread's table of clients' mappings beside the engine: how to wake the client
- * of a session, and which clients' memory has faulted. It is the engine's `struct engine_host`.
+ * The progress thread's table of clients' mappings beside the engine: how to wake the client of a
+ * session, and which clients' memory has faulted. The engine uses it through `struct engine_host`.
  *
  * Thread: the progress thread owns all of it. Mappings and descriptors belong to the control
  * thread, which keeps them until they have left this table, after the engine's CLOSED notice.
@@ -17,8 +17,8 @@ struct session_shared;
 struct host_session {
     struct session_shared *shared; /* NULL: free */
     uint32_t client;
-    int wake;  /* our end of the client's socket */
-    int range; /* of sigbus.h; -1: none, or reported */
+    int wake;  /* our end of the socket that wakes the client */
+    int range; /* number of sigbus.h; -1: none, or its fault is reported */
 };
 
 struct host_segment {
@@ -41,10 +41,10 @@ void host_table_close(struct host_table *a);
 
 void host_table_add_session(struct host_table *a, uint32_t session, const struct host_session *s);
 void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s);
-/* Nothing happens where another mapping has the handle by now. */
+/* Drops the entry, except where another mapping has the handle by now. */
 void host_table_drop_session(struct host_table *a, uint32_t session, const void *base);
 void host_table_drop_segment(struct host_table *a, uint32_t segment, const void *base);
-/* A new client has this handle. */
+/* Forgets the faults of an earlier client, because a new client has this handle. */
 void host_table_drop_client(struct host_table *a, uint32_t client);
 
 /* Fills in the functions that the engine calls. */

@@ -16,22 +16,23 @@
 #include "daemon/control/threads/step_watch.h"
 
 #define STEP_BUDGET 256
-/* Time that commands may take before each step: whatever many clients ask for together, data goes
- * on. A command takes 1 to 5 us; one at least is carried out. */
+/* Time that commands may take before each step, so that data moves however much many clients ask
+ * for together. A command takes 1 to 5 us; at least one is carried out. */
 #define COMMANDS_NS 10000u
 #define OBSERVE_NS  100000000u
-/* Where the fabric has no descriptor: how often to look. After LOOKS_IDLE looks without work, so
- * seldom that looking takes one part in LOOK_SHARE of a core (a look costs 20 to 60 us). */
+/* How often to look where the fabric has no descriptor: each LOOK_NS at first. After LOOKS_IDLE
+ * looks without work, so seldom that looking takes one part in LOOK_SHARE of a core (a look costs
+ * 20 to 60 us). */
 #define LOOK_NS         1000000u
 #define LOOK_LONGEST_NS 50000000u
 #define LOOKS_IDLE      128u
 #define LOOK_SHARE      400u
-/* There, a sleep delays the next message by up to a look: yield for the time of two looks first,
- * and accept a yield that takes as long. */
+/* Without a descriptor, a sleep delays the next message by up to the time between two looks. So
+ * yield for twice this time first, and accept a yield that takes as long. */
 #define LOOK_PATIENCE_NS (2 * LOOK_NS)
 #define NOTICES_MAX      64
-#define FOUND_MOST       2 /* looks on the way to sleep that find work */
-#define BATCHES_MOST     8 /* of notices in one round */
+#define FOUND_MOST       2 /* steps before a sleep that find work; after them do not sleep */
+#define BATCHES_MOST     8 /* of notices, in one round */
 
 /* A batch of notices on its way to the control thread. */
 struct notice_batch {
@@ -48,21 +49,22 @@ struct progress {
     size_t memory_bytes;
     pthread_t thread;
     struct mailbox inbox;  /* to the progress thread */
-    struct command *due;   /* list: taken from the inbox, not carried out yet */
+    struct command *due;   /* list of commands that were taken from the inbox, and not carried out
+                            * yet */
     struct mailbox outbox; /* to the control thread */
-    /* Eventfds. A uv_async_t would have the control thread spin until the sender, whose processor
-     * it may have taken, is back from its write. */
-    int wake_fd; /* the progress thread's */
-    int back_fd; /* the control thread's */
+    /* Eventfds. With a uv_async_t, the control thread would spin until the sender has returned from
+     * its write, although it may have taken the sender's processor. */
+    int wake_fd; /* wakes the progress thread */
+    int back_fd; /* wakes the control thread */
     uv_poll_t back;
     int epoll;
     int fabric_fd; /* the fabric's descriptor in the epoll set, or -1 */
     struct step_watch watch;
     uint64_t commands_ns; /* of the step under way */
-    int processor;        /* that the thread ran on when it last looked, or -1 */
+    int processor;        /* the processor that the thread ran on at the last step, or -1 */
     bool rested;          /* the thread has slept since the watch's base was noted */
     struct patience patience;
-    uint64_t hastened;     /* no step's time is before this: PATIENCE_WAKE_NS ahead at most */
+    uint64_t hastened;     /* no step's time is earlier than this; at most PATIENCE_WAKE_NS ahead */
     uint32_t looks;        /* looks in a row, without a descriptor, that found nothing */
     uint64_t look_ns;      /* time to the next look */
     uint64_t looks_cpu_ns; /* processor time when looks were counted last */
@@ -72,7 +74,7 @@ struct progress {
     _Atomic uint64_t rounds, sleeps, work;
 };
 
-/* The time for a step; never before the last step's. */
+/* The time that a step gets as `now`; never earlier than that of the last step. */
 static uint64_t step_time(const struct progress *p, uint64_t now)
 {
     return now > p->hastened ? now : p->hastened;
@@ -82,7 +84,7 @@ static void ring(int eventfd)
 {
     uint64_t one = 1;
 
-    /* A write fails only where the other thread is awake already. */
+    /* The write fails only where the counter is full, so the other thread is woken anyway. */
     (void)!write(eventfd, &one, sizeof(one));
 }
 
@@ -111,8 +113,8 @@ static void note_usage(struct progress *p, uint64_t now)
     p->watch.sleeps = 0;
 }
 
-/* The part of a step's time in which the thread ran. Where it has lost its core, patience learns
- * of that. */
+/* The part of a step's time in which the thread ran. Reports to patience how long the thread had
+ * lost its core. */
 static uint64_t own_time(struct progress *p, uint64_t took, uint64_t now)
 {
     struct step_usage usage;
@@ -129,8 +131,8 @@ static uint64_t own_time(struct progress *p, uint64_t took, uint64_t now)
     return own;
 }
 
-/* A step that is longer than all of its second, or the first of one, or so long that the thread may
- * have lost its core. */
+/* Notes a step that is the longest or the first of its second, or so long that the thread may have
+ * lost its core. */
 static void note_step(struct progress *p, uint64_t now)
 {
     uint64_t took = now - p->watch.began, slowest_ns;
@@ -165,7 +167,7 @@ static void step_begins(struct progress *p, uint64_t now)
 
 /* ---- commands and notices -------------------------------------------------------------------- */
 
-/* Runs commands in order, until they have taken this time. The rest is due in the next round. */
+/* Runs commands in order, until they have taken `limit_ns`. The rest runs in the next round. */
 static int run_commands(struct progress *p, uint64_t limit_ns)
 {
     uint64_t begun;
@@ -196,8 +198,8 @@ static void batch_done(struct command *command)
     free(batch);
 }
 
-/* Notices are rare; without memory for a batch, or beyond some batches, they stay in the engine
- * until the next round. */
+/* Sends notices to the control thread in batches. Where a batch finds no memory, and after
+ * BATCHES_MOST of them, the notices stay in the engine until the next round. */
 static int forward_notices(struct progress *p)
 {
     int sum = 0;
@@ -219,13 +221,14 @@ static int forward_notices(struct progress *p)
     return sum;
 }
 
-/* Runs the commands that have arrived, after all notices have left: a command may reuse a handle
- * whose CLOSED notice is still here, and the notice would then be taken for the new owner's. */
+/* Runs the commands that have arrived, but only after all notices have left the engine. A command
+ * may reuse a handle whose CLOSED notice is still in the engine, and the notice would then seem to
+ * be about the new owner. */
 static int take_commands(struct progress *p, uint64_t now)
 {
     int commands;
 
-    (void)forward_notices(p); /* of the last step before a sleep */
+    (void)forward_notices(p); /* notices of the last step before a sleep */
     if (engine_notice_pending(p->engine))
         return 0;
     commands = run_commands(p, COMMANDS_NS);
@@ -234,7 +237,7 @@ static int take_commands(struct progress *p, uint64_t now)
     return commands;
 }
 
-/* The fabric's descriptor in the epoll set; it seldom changes. */
+/* Puts the fabric's descriptor into the epoll set; it seldom changes. */
 static void watch_fabric(struct progress *p, int descriptor)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
@@ -246,7 +249,7 @@ static void watch_fabric(struct progress *p, int descriptor)
     p->fabric_fd = epoll_ctl(p->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? descriptor : -1;
 }
 
-/* The number of ready descriptors; 0: the time is over. */
+/* Sleeps, and returns the number of ready descriptors; 0: the time is over. */
 static int wait_for_events(struct progress *p, uint64_t limit_ns)
 {
     struct epoll_event events[64];
@@ -261,7 +264,7 @@ static int wait_for_events(struct progress *p, uint64_t limit_ns)
     return n;
 }
 
-/* The longest time to sleep. */
+/* The time until the next look, where the fabric has no descriptor. */
 static uint64_t look_interval(struct progress *p)
 {
     if (p->looks++ % LOOKS_IDLE == 0) {
@@ -289,12 +292,12 @@ static int step(struct progress *p, uint64_t now, uint64_t *deadline)
 }
 
 /*
- * Arms the bells, looks once more, or twice, and sleeps if there was no work. The fabric is armed
- * last: its promise to wake us is void once it has been polled again. A fabric without a descriptor
- * is looked at every millisecond, later less often; each look costs one step and arms nothing.
+ * Arms the bells, looks once or twice more for work, and sleeps if there was none. The fabric is
+ * armed last, because a later poll would disarm it. A fabric without a descriptor is looked at
+ * every millisecond, later less often; each look costs one step and arms nothing.
  *
- * The bells stay armed after the sleep: a thread that soon sleeps again, as beside a program that
- * computes, finds them so, and needs no fence of all processors.
+ * The bells stay armed after the sleep. Where the thread soon sleeps again, as beside a program
+ * that computes, the bells need not be armed again, with a fence of all processors.
  */
 static void sleep_unless_work(struct progress *p)
 {
@@ -308,7 +311,8 @@ static void sleep_unless_work(struct progress *p)
         int r;
 
         step_begins(p, now);
-        /* As a rule this is the rest of the work before, and then there is no more. */
+        /* As a rule the first step finds what is left of earlier work, and the second finds
+         * nothing. */
         while (step(p, now, &deadline) > 0 && ++found < FOUND_MOST)
             ;
         if (found == FOUND_MOST || engine_notice_pending(p->engine))
@@ -335,7 +339,7 @@ static void sleep_unless_work(struct progress *p)
     }
 }
 
-/* Yields the core. The thread comes back on its own: no bell is needed. */
+/* Yields the core. The thread continues without a wake-up, so no bell is needed. */
 static void yield_core(struct progress *p)
 {
     uint64_t before = clock_ns();
@@ -346,7 +350,8 @@ static void yield_core(struct progress *p)
     patience_yielded(&p->patience, before, clock_ns());
 }
 
-/* Clients on this processor wait otherwise (session_shared.processor). */
+/* Publishes the processor that this thread runs on: clients on the same one wait in another way
+ * (session_shared.processor). */
 static void show_processor(struct progress *p)
 {
     int processor = sched_getcpu();
@@ -402,9 +407,9 @@ static void *progress_main(void *argument)
             observed = now;
         }
         if (work > 0 && patience_may_yield(&p->patience, now) && engine_published(p->engine))
-            yield_core(p); /* the client may share this core, and answers then */
-        /* Commands alone do not count as work, what they start does. Before a sleep, look for more
-         * work. */
+            yield_core(p); /* the client may share this core, and can answer now */
+        /* Commands alone do not count as work, but what they start does. A thread that would sleep
+         * as soon as it is idle looks for more work at once. */
         if (commands == 0 && !p->due && (work == 0 || sleepy))
             wait_for_work(p, now, deadline);
     }
@@ -425,7 +430,7 @@ static void take_back(struct progress *p)
     }
 }
 
-/* A put after this read rings again. */
+/* A command that is put into the outbox after this read rings again. */
 static void back_rung(uv_poll_t *poll, int status, int events)
 {
     struct progress *p = poll->data;

@@ -8,10 +8,10 @@
  *     |    sleep: arm sessions, look once more, arm fabric, epoll_wait |
  *     +----------------------------------------------------------------+
  *
- * It sleeps on one epoll set: the fabric's descriptor, the mailbox's eventfd, and each session's
- * doorbell eventfd (edge-triggered, never read: a client shares it). Where the fabric has no honest
- * descriptor it looks every millisecond, and after 128 looks at nothing so seldom that they cost a
- * 400th of a core.
+ * The thread sleeps on one epoll set: the fabric's descriptor, the mailbox's eventfd, and each
+ * session's doorbell eventfd (edge-triggered, never read: a client shares it). Where the fabric has
+ * no descriptor that it always makes readable, the thread looks every millisecond. After 128 looks
+ * that found nothing, it looks so seldom that the looks cost a 400th of a core.
  */
 #ifndef PWC_CONTROL_PROGRESS_H
 #define PWC_CONTROL_PROGRESS_H
@@ -32,18 +32,20 @@ typedef void (*progress_observe)(void *context, struct engine *engine);
 
 struct progress_config {
     struct engine_config engine;
-    struct fabric *fabric;          /* taken over: closed at the end */
+    struct fabric *fabric;          /* taken over, and closed at the end */
     const struct engine_host *host; /* called on the progress thread */
     void *arena;                    /* engine_arena_bytes, page aligned */
     enum patience_mode mode;
     void *context;
-    void (*opened)(void *context, struct engine *engine); /* before its first step; may be NULL */
+    void (*opened)(void *context, struct engine *engine); /* before the engine's first step; may be
+                                                           * NULL */
     progress_notice notice;
     progress_observe observe; /* may be NULL */
-    progress_observe errand;  /* on the progress thread, each round and after a kick; may be NULL */
+    progress_observe errand;  /* called on the progress thread, each round and after a kick; may be
+                               * NULL */
 };
 
-/* Counters that other threads may read while it runs; relaxed atomics. */
+/* Counters that other threads may read while the thread runs; relaxed atomics. */
 struct progress_stats {
     uint64_t rounds;
     uint64_t sleeps;
@@ -53,13 +55,14 @@ struct progress_stats {
 int progress_start(const struct progress_config *config, uv_loop_t *loop, struct progress **out);
 /* Wakes the thread for its errand. Any thread. */
 void progress_kick(struct progress *p);
-/* Ends the thread and waits for that. 0, or -ETIMEDOUT as below. Control thread. */
+/* Ends the thread, and waits until it has ended. Returns 0, or -ETIMEDOUT as progress_stop does.
+ * Control thread. */
 int progress_halt(struct progress *p, uint64_t limit_ms);
 /* Halts the thread, runs `done` of the posted commands, and frees. -ETIMEDOUT: the thread has not
- * returned from a call in this time. Then all is left as it is, and the process can only end.
- * Control thread. */
+ * returned from a call in this time. Then everything is left as it is, and the process can only
+ * exit. Control thread. */
 int progress_stop(struct progress *p, uint64_t limit_ms);
-/* Control thread. Commands run in order. */
+/* Posts a command; commands run in the order of their posts. Control thread. */
 void progress_post(struct progress *p, struct command *command);
 /* Adds a session's doorbell to, or removes it from, what the thread sleeps on. Any thread. */
 int progress_watch(struct progress *p, int eventfd);
@@ -70,7 +73,7 @@ uint64_t progress_cpu_ns(const struct progress *p);
 void progress_stats(const struct progress *p, struct progress_stats *out);
 /* Any thread. */
 void progress_longest_step(const struct progress *p, struct step_longest *out);
-/* For the views of engine.h, which other threads may read while it runs. */
+/* The engine, for the views of engine.h, which other threads may read while the thread runs. */
 const struct engine *progress_engine(const struct progress *p);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * Whether a thread spins in one call that does not come back: a decision without a clock.
+ * Decides, without a clock, whether a thread spins in one call that does not return.
  *
- * The thread is looked at SPIN_LOOKS times in the time that a call may take. One that has done
- * anything since the first of these looks makes progress, and they start over. One that has done
- * nothing, and has used its processor, spins; one that was stopped, or had no processor, gets more
- * time.
+ * The caller looks at the thread SPIN_LOOKS times in the time that a call may take. A thread that
+ * has done anything since the first look makes progress, and the looks start over. A thread that
+ * has done nothing, and has used its processor, spins. A thread that was stopped, or had no
+ * processor, gets more time.
  *
  * Thread: control.
  */
@@ -18,7 +18,7 @@
 
 struct spin_watch {
     uint64_t done;   /* rounds and commands, when the looks began */
-    uint64_t cpu_ns; /* used by then */
+    uint64_t cpu_ns; /* processor time used by then */
     uint32_t looks;
 };
 
@@ -27,7 +27,8 @@ static inline void spin_watch_begin(struct spin_watch *w, uint64_t done, uint64_
     *w = (struct spin_watch){.done = done, .cpu_ns = cpu_ns};
 }
 
-/* One look. True: it has spun in one call for all looks, and used `least_ns` of a processor. */
+/* One look. True: the thread has spun in one call for all looks, and has used `least_ns` of a
+ * processor. */
 static inline bool spin_watch_look(struct spin_watch *w, uint64_t done, uint64_t cpu_ns,
                                    uint64_t least_ns)
 {

@@ -1,5 +1,5 @@
 /*
- * Owns how the lengths of steps are kept (step_watch.h).
+ * Owns how the lengths of steps are kept (step_watch.h). Thread: progress; step_watch_read: any.
  *
  *     longest   | ns, 61 bits                    | part, 3 |
  *     seconds[] | ns, 40 bits | number of the second, 24   |
@@ -33,7 +33,8 @@ void step_watch_end(struct step_watch *w, uint64_t now, uint64_t took, uint32_t 
     }
     if (took > atomic_load_explicit(&w->longest, memory_order_relaxed) >> PART_BITS)
         atomic_store_explicit(&w->longest, took << PART_BITS | part, memory_order_relaxed);
-    if (took > w->above) { /* after `longest`, so that no reader sees a second that is longer */
+    if (took > w->above) { /* after `longest`, so that no reader sees a second with a longer step
+                            * than `longest` */
         w->above = took;
         atomic_store_explicit(slot, took << NUMBER_BITS | (second & NUMBER_MASK),
                               memory_order_release);

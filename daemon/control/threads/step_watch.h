@@ -1,12 +1,12 @@
 /*
- * How long the progress thread's steps take: the longest since the start, and the longest of each
- * of the last two seconds. Pure: it is handed times and usage.
+ * Keeps how long the progress thread's steps take: the longest since the start, and the longest of
+ * each of the last two seconds. Pure: the caller gives times and usage.
  *
- * A step lasts from one look at the clock to the next. Time in which the thread was switched out
- * against its will is not the step's, and no more is time that the hypervisor took from the
- * processor: the step has taken no more than the processor time since `base` was noted, which is at
- * most STEP_BASE_NS before the step began. Time in which the thread has blocked is the step's. So
- * only a step that looks long asks the system, and no other one.
+ * A step lasts from one look at the clock to the next. Time in which the kernel ran another thread
+ * instead, or the hypervisor took the processor, does not count: a step takes at most the processor
+ * time since `base` was noted, which is at most STEP_BASE_NS before the step began. Time in which
+ * the thread has blocked counts. Only for a step that looks long is the system asked for the
+ * thread's usage.
  *
  * Thread: the progress thread; step_watch_read: any.
  */
@@ -18,22 +18,22 @@
 #include <stdint.h>
 
 #define STEP_BASE_NS UINT64_C(500000) /* how old `base` may be when a step begins */
-#define STEP_SURE_NS UINT64_C(100000) /* a switch takes longer, or does not matter */
+#define STEP_SURE_NS UINT64_C(100000) /* a shorter step has no switch that matters */
 
 /* The thread's use of its processor, as the kernel counts it. */
 struct step_usage {
     uint64_t cpu_ns;
-    uint64_t blocked; /* times that it has waited by its own will */
+    uint64_t blocked; /* how often the thread has blocked */
 };
 
 struct step_watch {
-    uint64_t began; /* the step under way, ns; 0: none is */
-    uint64_t above; /* shorter steps change nothing */
+    uint64_t began; /* when the step under way began, ns; 0: there is none */
+    uint64_t above; /* the longest step of this second: shorter ones change nothing */
     uint64_t second_ends;
     struct step_usage base;
     uint64_t base_at;
-    uint64_t sleeps; /* between steps, since then: 1 at most */
-    /* Each is one word, so that a reader has the parts that belong together (step_watch.c). */
+    uint64_t sleeps; /* sleeps between steps since `base_at`: 1 at most */
+    /* Each is one word, so that a reader gets parts that belong together (step_watch.c). */
     _Atomic uint64_t longest;
     _Atomic uint64_t seconds[2];
 };
@@ -44,7 +44,7 @@ struct step_longest {
     uint64_t recent_ns; /* in this second and the last */
 };
 
-/* Whether the step that ends now may change anything: else step_watch_end need not be called. */
+/* Whether the step that ends now may change anything. If not, step_watch_end need not be called. */
 static inline bool step_watch_asks(const struct step_watch *w, uint64_t now)
 {
     return now - w->began > w->above || now >= w->second_ends;

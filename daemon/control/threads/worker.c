@@ -1,4 +1,5 @@
-/* Owns the workers: their start, the wakes between them, their end (worker.h). */
+/* Owns the workers: their start, the wakes between them, their end (worker.h). Thread: control,
+ * except for wakes. */
 #include "daemon/control/threads/worker.h"
 
 #include <errno.h>
@@ -45,7 +46,7 @@ struct client_segment *worker_segment(const struct worker *w, uint32_t handle)
 /* ---- wakes between siblings: on the progress threads ------------------------------------------
  */
 
-/* A hook of struct engine_host. Many wakes lead to one kick. */
+/* A hook of struct engine_host: asks a sibling to wake a flow's end. One kick serves many wakes. */
 static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum engine_flow_end end)
 {
     const struct worker *from =
@@ -57,7 +58,8 @@ static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum eng
 
     if (bit / 64 >= to->wakes.words)
         return;
-    /* Release: a thread that takes the bit of the word sees the bit in it. */
+    /* Release: a thread that takes the word's bit in `some` also sees the flow's bit in the
+     * word. */
     atomic_fetch_or_explicit(&to->wakes.flows[bit / 64], UINT64_C(1) << bit % 64,
                              memory_order_relaxed);
     atomic_fetch_or_explicit(&to->wakes.some[bit / 4096], UINT64_C(1) << bit / 64 % 64,
@@ -65,7 +67,7 @@ static void wake_sibling(void *context, uint32_t number, uint32_t flow, enum eng
     if (atomic_exchange_explicit(&to->wakes.due, true, memory_order_acq_rel))
         return;
     thread = atomic_load_explicit(&to->thread, memory_order_acquire);
-    if (thread) /* else workers_start kicks it */
+    if (thread) /* else workers_start kicks the thread */
         progress_kick(thread);
 }
 
@@ -79,7 +81,7 @@ static void wake_of_word(struct wakes *wakes, uint32_t word, struct engine *engi
     }
 }
 
-/* A hook of struct progress_config: hands the wakes that siblings asked for to the engine. */
+/* A hook of struct progress_config: passes the wakes that siblings asked for to the engine. */
 static void wake_asked(void *context, struct engine *engine)
 {
     struct wakes *wakes = &((struct worker *)context)->wakes;
@@ -107,7 +109,7 @@ static int open_wakes(struct worker *w)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Delays what goes to other engines, for measuring. */
+/* Delays the traffic with other engines, for measuring. */
 static int delay_net(const struct config *config, struct fabric **net)
 {
     const struct delay_config delay = {
@@ -119,8 +121,8 @@ static int delay_net(const struct config *config, struct fabric **net)
 static_assert(sizeof(((struct control *)0)->provider) >= PROVIDER_NAME_MAX,
               "room for the name of any provider");
 
-/* A fabric of two: the loop to the engine itself, the net to others. A single engine needs no net.
- */
+/* Makes a fabric of two fabrics: the loop to the engine itself, and the net to other engines. A
+ * single engine needs no net. */
 static int open_fabric(struct worker *w)
 {
     struct control *control = w->control;
@@ -172,7 +174,7 @@ static bool inherit_arena(struct worker *w)
     return w->arena && engine_arena_fits(&w->config, w->arena);
 }
 
-/* Says why an earlier process's state is not taken over. */
+/* Logs why an earlier process's state is not taken over. */
 static void log_why_anew(struct control *control)
 {
     const struct engine_config *config = &control->workers[0].config;
@@ -208,7 +210,8 @@ static void drop_arena(struct worker *w)
     store_remove(&w->control->store, "%u.arena", w->engine);
 }
 
-/* Makes memory for the engine's state. It has a descriptor, so that it can outlive the process. */
+/* Makes memory for the engine's state. The memory has a descriptor, so that it can outlive the
+ * process. */
 static int open_arena(struct worker *w)
 {
     int rc = 0;
@@ -261,7 +264,7 @@ static int worker_prepare(struct worker *w)
     return control_explain(w->control, rc, "");
 }
 
-/* Starts the progress thread. It takes no signals except for its own faults. */
+/* Starts the progress thread. The thread takes no signals except for its own faults. */
 static int worker_start(struct worker *w, const struct worker_hooks *hooks)
 {
     struct control *control = w->control;
@@ -323,7 +326,7 @@ int workers_open(struct control *control)
     return 0;
 }
 
-/* True: all arenas are inherited, and there are no more of them than engines. */
+/* True: each engine has inherited an arena, and none is left over. */
 static bool inherit_arenas(struct control *control)
 {
     uint32_t fit = 0;
@@ -372,14 +375,14 @@ int workers_stop(struct control *control)
 
     if (!control->workers)
         return 0;
-    /* Halt all threads first: one may wake another. */
+    /* Halt all threads first: a running thread may kick another one. */
     for (uint32_t i = 0; rc == 0 && i < control->worker_count; i++)
         if (control->workers[i].thread)
             rc = progress_halt(control->workers[i].thread, limit);
     if (rc < 0)
         return rc;
     for (uint32_t i = 0; i < control->worker_count; i++)
-        control->workers[i].progress = NULL; /* so that a call to which a result leads is dropped */
+        control->workers[i].progress = NULL; /* a call that a result gives rise to is dropped */
     for (uint32_t i = 0; i < control->worker_count; i++) {
         struct worker *w = &control->workers[i];
 

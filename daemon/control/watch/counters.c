@@ -1,4 +1,4 @@
-/* Owns the counters file and what is written into it (counters.h). */
+/* Owns the counters file and what is written into it (counters.h). Thread: control. */
 #include "daemon/control/watch/counters.h"
 
 #include <errno.h>
@@ -13,14 +13,14 @@
 
 enum { VIEW_BATCH = 16, TOTALS_LOOKS = 8 };
 
-/* Adds what a share has grown by. */
+/* Adds to a sum the growth of an engine's value since it was written last. */
 static void grow(_Atomic uint64_t *to, uint64_t *written, uint64_t value)
 {
     atomic_fetch_add_explicit(to, value - *written, memory_order_relaxed);
     *written = value;
 }
 
-/* The first word of a row comes last: a reader of a new row sees all of it. */
+/* Writes a row, its first word last, so that a reader that sees a new row sees all of it. */
 static void write_row(uint64_t *to, const void *from, size_t bytes)
 {
     const uint64_t *words = from;
@@ -40,7 +40,7 @@ static struct counters_peer *peer_rows(const struct counters *c)
     return (struct counters_peer *)((char *)c->shared + c->shared->peer_offset);
 }
 
-/* Makes the counters in a file of that name, or in memory alone where there is no file. */
+/* Makes a file with this name, or, where the name is empty, memory only. */
 static int open_file(const char *path)
 {
     if (!*path)
@@ -58,7 +58,8 @@ int counters_open(struct counters *c, const struct counters_config *config)
     struct counters_header *h;
     int fd, rc;
 
-    if (config->engines > 1) /* each has rows for its siblings, and for more than one a node */
+    if (config->engines > 1) /* each engine has rows for its siblings, and for several engines of a
+                              * node */
         peers = 2 * (peers + config->engines) * config->engines;
     *c = (struct counters){.path = strdup(config->path), .engines = config->engines};
     if (!c->path)
@@ -147,7 +148,8 @@ static void write_peers(struct counters *c, const struct counters_share *share,
         __atomic_store_n(&rows[row++].node, 0, __ATOMIC_RELAXED);
 }
 
-/* Where contexts end all the time, the next writing has the sums. */
+/* Writes the engine's sums. Where contexts end so often that no look is consistent, leaves the sums
+ * for the next time. */
 static void write_totals(struct counters_header *h, struct counters_share *share,
                          const struct engine *engine)
 {

@@ -1,5 +1,5 @@
 /*
- * The counters file (counters_abi.h): made at start, written while the daemon runs.
+ * Makes the counters file (counters_abi.h) at start, and writes it while the daemon runs.
  *
  * Thread: control.
  */
@@ -24,7 +24,7 @@ struct counters_config {
     const char *path;
     uint32_t node, nodes, engines, sessions_max;
     const char *provider;
-    uint64_t now, day; /* by CLOCK_MONOTONIC, and by the time of day */
+    uint64_t now, day; /* the start, by CLOCK_MONOTONIC and by the time of day */
 };
 
 /* The counters of a progress thread itself. */
@@ -32,7 +32,7 @@ struct counters_totals {
     uint64_t heartbeat, cpu_ns, work, sleeps, commands, quarantined, refused;
 };
 
-/* One engine's part of what is counted for all: what it had counted when it was written last. */
+/* One engine's share of the sums of all engines: its counts when the file was written last. */
 struct counters_share {
     uint32_t engine;
     struct counters_totals written;
@@ -52,11 +52,11 @@ struct counters_source {
     void *context;
 };
 
-/* Replaces a stale file of that name. */
+/* Makes the file; a stale file with its name is replaced. */
 int counters_open(struct counters *c, const struct counters_config *config);
 void counters_write(struct counters *c, struct counters_share *share,
                     const struct counters_source *from, uint64_t now);
-/* Unmaps and unlinks. */
+/* Unmaps and unlinks the file. */
 void counters_close(struct counters *c);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Owns the documents that Inspect gives (document.h): rows from the engines' tables and from what
- * control knows. With one engine a document says nothing of engines; with several each row says
- * whose it is. Thread: control.
+ * Owns the documents that answer Inspect (document.h): rows from the engines' tables and from the
+ * control thread's. Where the daemon has several engines, each row has its engine's number. Thread:
+ * control.
  */
 #include "daemon/control/watch/document.h"
 
@@ -21,10 +21,11 @@
 
 enum {
     BATCH = 16,
-    /* Rows past these are left out, and the document says "truncated": a reply has to fit. */
+    /* More rows are left out, and the document has "truncated", so that the reply is not too
+     * long. */
     ROWS_MAX = 1024,
     LONG_ROWS_MAX = 2048,
-    LATENCY_FIRST_POWER = 10, /* of the first bound of all times together, 1 us; the last is 1 s */
+    LATENCY_FIRST_POWER = 10, /* in "all", the first bound is 2^10 ns, 1 us, and the last 1 s */
     LATENCY_BOUNDS = 21,
 };
 
@@ -60,7 +61,7 @@ static const struct engine *engine_of(const struct worker *w)
     return w->progress ? progress_engine(w->progress) : NULL;
 }
 
-/* A row of an engine; NULL: there are `max` already. */
+/* Adds a row of the worker's engine; NULL: there are `max` rows already. */
 static json_t *row_of(struct answer *a, const char *key, size_t max, const struct worker *w)
 {
     json_t *array = json_array_in(a->document, key), *row;
@@ -143,7 +144,7 @@ static void fill_status(struct answer *a)
         put_engines(a);
 }
 
-/* All links with a node, as one: up where one is. */
+/* Sums up all links with a node: the node is up where one link is up. */
 static void add_links(struct view_node *rows, uint32_t count, const struct control *control)
 {
     const struct counters_header *h = control->publisher.counters.shared;
@@ -205,7 +206,7 @@ static void put_client(struct answer *a, const struct worker *w, struct view_cli
     json_put_fields(row, v, sizeof(*v), fields_client);
 }
 
-/* Writes each user's holdings; its memory includes output that is not read yet. */
+/* Writes what each user holds. */
 static void put_users(struct answer *a)
 {
     json_t *users = json_array_in(a->document, "users");
@@ -471,7 +472,7 @@ static void fill_ops(struct answer *a)
 
 static const char *const steps[ENGINE_LATENCIES] = {"queued", "fabric", "local"};
 
-/* A row for each step. */
+/* Writes a row for each step. */
 static void put_latency(struct answer *a, const struct worker *w,
                         const struct engine_latency_view *v)
 {
@@ -497,8 +498,8 @@ static void put_latency(struct answer *a, const struct worker *w,
     }
 }
 
-/* The histogram of all peers together: how many operations took no longer than each bound, which is
- * where buckets end. */
+/* Writes the histogram of all peers together: how many operations took no longer than each bound.
+ * Buckets end at these bounds. */
 static void put_sums(struct answer *a, const struct histogram *sums)
 {
     json_t *array = json_array_in(a->document, "all");
@@ -539,7 +540,7 @@ static void fill_latency(struct answer *a)
     put_sums(a, sums);
 }
 
-/* As the counters file has it, for clients that cannot map it; and the answers of the threads. */
+/* Writes what the counters file has, for clients that cannot map it, and which threads answer. */
 static void fill_counters(struct answer *a)
 {
     json_put_text(a->document, "version", PWC_VERSION);
@@ -577,7 +578,7 @@ const char *topic_name(const struct topic *topic)
 
 /* ---- the document ---------------------------------------------------------------------------- */
 
-/* Whether all engines have answered; which have not, where there are several. */
+/* Writes whether all engines have answered, and, where there are several, which have not. */
 static void put_progress(const struct answer *a)
 {
     json_t *stuck = json_array();

@@ -1,9 +1,10 @@
 /*
- * A view of the daemon as one JSON document, bounded in its rows: what Inspect answers.
+ * Makes a view of the daemon as one JSON document with a bounded number of rows: the answer to
+ * Inspect.
  *
- * The control thread reads all of it on its own (engine.h, "looking inside"); progress threads do
- * nothing for it. Root, our own user and members of an inspect group see all; other users see the
- * rows of their own clients, and sums.
+ * The control thread reads everything without the progress threads (engine.h, "looking inside").
+ * Root, our own user and members of an inspect group see all rows; other users see the rows of
+ * their own clients, and sums.
  *
  * Thread: control.
  */
@@ -21,13 +22,13 @@ struct question {
     const struct topic *topic;
     uid_t uid;
     bool sees_all;
-    bool echoed[NODES_ENGINES_MAX]; /* by engine: its thread goes round */
+    bool echoed[NODES_ENGINES_MAX]; /* by engine: its progress thread is not stuck */
 };
 
-/* NULL: no topic has this name. */
+/* Finds a topic; NULL: none has this name. */
 const struct topic *topic_find(const char *name);
 const char *topic_name(const struct topic *topic);
-/* The answer, for the caller to free; NULL without memory. */
+/* Makes the answer, which the caller frees; NULL without memory. */
 char *document_text(struct control *control, const struct question *question);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns how lines are written (log.h). */
+/* Owns how lines are written (log.h). Thread: any, as log.h says. */
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "daemon/control/watch/log.h"
 
@@ -16,16 +16,16 @@
 
 enum {
     LINE_MAX_BYTES = 1024,
-    TIMES_BYTES = 64,                   /* how often a line came */
-    FORGOTTEN_S = 2 * LOG_PAUSE_MOST_S, /* a line that did not come for this long is a new one */
+    TIMES_BYTES = 64,                   /* room for the text that says how often a line came */
+    FORGOTTEN_S = 2 * LOG_PAUSE_MOST_S, /* after this time without it, a line counts as new */
 };
 
 #define SECOND_NS UINT64_C(1000000000)
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-/* JOURNAL_STREAM names the file that leads to the journal. Our descriptor may be another one by
- * now. */
+/* Whether the descriptor leads to the journal. JOURNAL_STREAM names the journal's file, which our
+ * standard error may not be any more. */
 static bool leads_to_journal(int descriptor)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -105,7 +105,7 @@ static bool write_to_journal(enum log_level level, const struct log_subject *abo
     return sd_journal_sendv(parts, (int)count + 1) == 0;
 }
 
-/* One line, begun by `begin`, to the descriptor. */
+/* Writes one line, which starts with `begin`, to the descriptor. */
 static void write_line(const struct log *log, const char *begin, const char *format,
                        va_list arguments)
 {
@@ -122,9 +122,10 @@ static void write_line(const struct log *log, const char *begin, const char *for
 }
 
 /*
- * An error about nobody often is the last line of its process. The journal looks up the unit of a
- * message with fields by its process, which may be gone by then, and `journalctl -u` would not show
- * it. The stream on standard error belongs to the unit; there a number in front is the level.
+ * An error without a subject often is the last line of its process. For a message with fields, the
+ * journal looks up the unit by the process, which may be gone by then, and `journalctl -u` would
+ * not show the message. So such an error is written to standard error, a stream that belongs to the
+ * unit; there a number in front is the level.
  */
 static void write_somewhere(const struct log *log, enum log_level level,
                             const struct log_subject *about, const char *format, va_list arguments)
@@ -189,7 +190,7 @@ static void write_left_out(const struct log *log, enum log_source source, struct
     limit->left_out = 0;
 }
 
-/* FNV-1a, never 0. */
+/* The hash FNV-1a, but never 0. */
 static uint64_t hash_of(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -199,8 +200,8 @@ static uint64_t hash_of(const char *text)
     return hash | 1;
 }
 
-/* The entry of a line: that of the same line before, or the one that came last longest ago, as a
- * new one. */
+/* Finds the entry of a line: the entry that it has already, or a new one, in place of the line that
+ * has not come for the longest time. */
 static struct log_repeat *repeat_of(struct log *log, uint64_t hash, uint64_t now)
 {
     struct log_repeat *oldest = log->repeats;
@@ -215,7 +216,8 @@ static struct log_repeat *repeat_of(struct log *log, uint64_t hash, uint64_t now
     return oldest;
 }
 
-/* Counts a line that comes. False: the same one was written too short a time ago. */
+/* Counts a line that comes. False: it was written so short a time ago that it is not written
+ * now. */
 static bool repeat_comes(struct log_repeat *r, uint64_t now)
 {
     r->last_ns = now;
@@ -244,7 +246,8 @@ void log_hostile_at(struct log *log, enum log_source source, const struct log_su
 
     if (log->level < LOG_LEVEL_WARNING)
         return;
-    /* Each end of a client is written or counted, also when it comes again. */
+    /* Only lines about nodes are held back here. Each end of a client is written, or counted as
+     * left out. */
     if (source == LOG_SOURCE_NODE) {
         repeat = repeat_of(log, hash_of(text), now);
         if (!repeat_comes(repeat, now))

@@ -1,4 +1,5 @@
-/* Owns when counters are written, and what control adds to them (publisher.h). */
+/* Owns when counters are written, and what the control thread adds to them (publisher.h). Thread:
+ * control, except where publisher.h says otherwise. */
 #include "daemon/control/watch/publisher.h"
 
 #include <stdio.h>
@@ -9,8 +10,9 @@
 #include "daemon/control/fatal.h"
 
 #define INTERVAL_MS 100u
-/* One writing of the counters walks all sessions and pairs. Over time it takes no more than one
- * part in WRITE_SHARE of the control thread. */
+/* To write the counters, all sessions and pairs are walked. The pause after it is WRITE_SHARE times
+ * as long as it took, up to LONGEST_MS, so that it takes a small part of the control thread's
+ * time. */
 #define WRITE_SHARE 100u
 #define LONGEST_MS  1000u
 
@@ -76,8 +78,7 @@ void publisher_longest_step(const struct control *control, struct step_longest *
     }
 }
 
-/* Reports new work once: work that is done until the counters are written goes into that writing.
- * */
+/* Reports that there is new work, once until the counters are written. */
 void publisher_observe(void *context, struct engine *engine)
 {
     struct worker *w = context;
@@ -101,7 +102,7 @@ static void fill_pairs(void *context, uint32_t handle, struct counters_session *
     const struct client_session *s = worker_session(context, handle);
     struct direct_counts counts;
 
-    if (!s) /* the session is going */
+    if (!s) /* the session is being closed */
         return;
     counts = pairs_count(s);
     row->pairs = s->pairs;

@@ -1,9 +1,9 @@
 /*
- * Publishing the counters: some ten times a second while there is work, once more after it, and
- * before a view is answered. The control thread reads the engines' tables for it; the progress
- * threads only say that there is something new.
+ * Publishes the counters: about ten times a second while there is work, once more after it, and
+ * before a view is answered. The control thread reads the engines' tables; the progress threads
+ * only report that there is something new.
  *
- * Thread: control, except for what says otherwise.
+ * Thread: control, except where a comment says otherwise.
  */
 #ifndef PWC_CONTROL_PUBLISHER_H
 #define PWC_CONTROL_PUBLISHER_H
@@ -14,7 +14,7 @@ int publisher_open(struct control *control);
 void publisher_close(struct control *control);
 /* A hook of struct progress_config, called on the progress thread; its context is the worker. */
 void publisher_observe(void *context, struct engine *engine);
-/* Writes what has been counted by now. */
+/* Writes the counters as they are now. */
 void publisher_write(struct control *control);
 /* The sums of the progress threads' counters so far. Any thread. */
 void publisher_totals(const struct control *control, struct counters_totals *out);

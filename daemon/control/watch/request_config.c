@@ -1,9 +1,9 @@
-/* Owns the view of the configuration (request_config.h). */
+/* Owns the view of the configuration (request_config.h). Thread: control. */
 #include "daemon/control/watch/request_config.h"
 
 #include <string.h>
 
-/* Paths need not be text. */
+/* Makes a JSON string. A path may not be UTF-8. */
 static json_t *string_of(const char *text)
 {
     json_t *string = text ? json_string(text) : json_null();
@@ -11,7 +11,8 @@ static json_t *string_of(const char *text)
     return string ? string : json_string("(no UTF-8)");
 }
 
-/* The bound that a configured 0 stands for now. NULL: there is none. */
+/* The bound in use: `limit`, or `all` where there is no limit; JSON's null where both are
+ * UINT64_MAX. */
 static json_t *limit_of(uint64_t limit, uint64_t all)
 {
     return limit < UINT64_MAX ? json_integer((json_int_t)limit)
@@ -19,7 +20,8 @@ static json_t *limit_of(uint64_t limit, uint64_t all)
                               : json_null();
 }
 
-/* The value in use for a key that leaves it to the daemon. NULL: for other keys. */
+/* The value in use of a key for which the daemon may choose the value. NULL: the key is no such
+ * key. */
 static json_t *settled(const struct control *control, const struct config_key *key)
 {
     const struct engine_config *engine = &control->engine;

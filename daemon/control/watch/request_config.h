@@ -1,4 +1,5 @@
-/* Inspect "config": the values in use, and the source of each. Thread: control. */
+/* Makes the view "config" of Inspect: the values in use, and the source of each. Thread:
+ * control. */
 #ifndef PWC_CONTROL_REQUEST_CONFIG_H
 #define PWC_CONTROL_REQUEST_CONFIG_H
 

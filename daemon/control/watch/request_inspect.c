@@ -21,17 +21,17 @@ enum inspection_state {
     INSPECTION_COOLS,
 };
 
-/* A view that is asked for by one client or more of a user. Lives until the user has paid for it
- * and all calls are back. */
+/* A view that one or more clients of a user ask for. It exists until the user has paid for it and
+ * all calls have returned. */
 struct inspection {
-    struct inspection *next; /* of control->inspections */
+    struct inspection *next; /* in control->inspections */
     struct control *control;
     struct quota_user *user;
     enum inspection_state state;
     struct question question;
     struct client *askers; /* list, by `asks_beside` */
     struct call echoes[NODES_ENGINES_MAX];
-    uint32_t calls; /* not back yet */
+    uint32_t calls; /* echoes that have not returned */
     uv_timer_t timer;
     bool timer_closed;
 };
@@ -102,7 +102,7 @@ static void answer_all(struct inspection *i)
     client_body_drop(body);
 }
 
-/* Milliseconds until the user has paid for the views so far. */
+/* In how many milliseconds the user has paid for the views so far. */
 static uint64_t until_paid(const struct quota_user *u, uint64_t now)
 {
     return u->views_at > now ? (u->views_at - now) / 1000000 + 1 : 0;
@@ -164,7 +164,7 @@ static void timer_over(uv_timer_t *timer)
 
 /* ---- the question ---------------------------------------------------------------------------- */
 
-/* One with the same answer, which is not written yet. */
+/* Finds an inspection with the same answer, which is not written yet. */
 static struct inspection *find_same(const struct client *c, const struct topic *topic)
 {
     for (struct inspection *i = c->control->inspections; i; i = i->next)
@@ -223,7 +223,7 @@ void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *ins
         return;
     }
     if (c->state == CLIENT_LOOKING)
-        uv_timer_stop(&c->deadline); /* until it is answered */
+        uv_timer_stop(&c->deadline); /* no deadline until the question is answered */
     c->asks = i;
     c->asks_request = request;
     c->asks_beside = i->askers;

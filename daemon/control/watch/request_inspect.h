@@ -1,5 +1,6 @@
 /*
- * Inspect: who asks for a view (document.h), and when it is written.
+ * Carries out Inspect: keeps the clients that ask for a view (document.h), and decides when it is
+ * written.
  *
  *     question --> the same is asked already, and not written yet? --> its answer is shared
  *         | no
@@ -8,10 +9,10 @@
  *     call, or is said to be stuck after a second --> the answer is written, and sent to all who
  *     ask for it --> COOLS: paying
  *
- * An answer is always written after its question. Views of one user take an eighth of the control
- * thread's time at most: after each the user's next one waits for seven times as long as it took,
- * and questions that come meanwhile share it. A connection has one question at a time; it is not
- * read while that is under way.
+ * An answer is always written after the question has come. Views of one user take at most an eighth
+ * of the control thread's time: after a view, the user's next view waits for seven times as long as
+ * the first one took, and questions that come meanwhile share its answer. A connection has one
+ * question at a time; nothing is read from it while its question is under way.
  *
  * Thread: control.
  */
@@ -21,7 +22,7 @@
 #include "daemon/control/clients/client.h"
 
 void request_inspect(struct client *c, uint32_t request, const Pwc__Inspect *inspect);
-/* A connection ends: it asks no more. */
+/* Removes the question of a connection that ends. */
 void inspections_leave(struct client *c);
 /* Call this at the end of the loop. */
 void inspections_close(struct control *control);

@@ -1,4 +1,4 @@
-/* Owns the messages to the service manager (service.h). */
+/* Owns the messages to the service manager (service.h). Thread: control. */
 #include "daemon/control/watch/service.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /*
- * Messages to the service manager, if there is one (NOTIFY_SOCKET; sd_notify(3)): that the daemon
- * is ready, its status, which process takes its place, and, while all engines live (watchdog.h),
- * the watchdog's feed.
+ * Sends messages to the service manager, if there is one (NOTIFY_SOCKET; sd_notify(3)): that the
+ * daemon is ready, its status, which process takes its place, and, while no engine is stuck
+ * (watchdog.h), the messages that feed the watchdog.
  *
  * Thread: control.
  */
@@ -22,20 +22,20 @@ struct service {
     uint64_t look_ms;
     uv_timer_t look;   /* looks at the engines, if there is a watchdog */
     uv_timer_t status; /* sends a changed status */
-    char text[256];    /* the status it has */
-    uint32_t linked;   /* other nodes */
+    char text[256];    /* the status that the manager has */
+    uint32_t linked;   /* how many other nodes are linked */
 };
 
-/* The daemon serves. From now on the watchdog is fed. */
+/* Reports that the daemon serves, and begins to feed the watchdog. */
 void service_ready(struct control *control);
-/* Clients, or links to other nodes (this many stand now), have appeared or gone: the manager gets a
- * new status, soon. */
+/* Sends a new status soon, after clients have come or gone. service_links_changed: after links to
+ * other nodes have changed; `linked` nodes are linked now. */
 void service_clients_changed(struct control *control);
 void service_links_changed(struct control *control, uint32_t linked);
-/* Another process is to take our place; or does not. */
+/* Reports that another process is to take our place; service_stays: that it does not. */
 void service_leaving(struct control *control);
 void service_stays(struct control *control);
-/* Another process has taken our place. */
+/* Reports that another process, `next`, has taken our place. */
 void service_handed_over(struct control *control, pid_t next);
 void service_ending(struct control *control);
 

@@ -1,4 +1,5 @@
-/* Owns the rings that engines record into, their readers, and the answers (tracing.h). */
+/* Owns the rings that engines record into, their readers, and the answers (tracing.h). Thread:
+ * control. */
 #include "daemon/control/watch/tracing.h"
 
 #include <errno.h>
@@ -18,14 +19,14 @@ enum { ANSWER_RECORDS = 8192 };
 /* The ring of one engine. */
 struct tracing {
     struct trace_ring *ring;
-    struct call stop; /* the last call about it: cannot fail */
+    struct call stop; /* the last call about the ring, which cannot fail */
 };
 
 /* A connection that reads the trace. */
 struct tracer {
     uint64_t next[NODES_ENGINES_MAX]; /* by engine: the next record to read */
     uint32_t request, starting;       /* how many engines do not record yet */
-    int status;                       /* the reason why it cannot begin */
+    int status;                       /* the reason why the trace cannot begin */
 };
 
 /* ---- recording ------------------------------------------------------------------------------- */
@@ -36,7 +37,7 @@ static void tracing_free(struct tracing *t)
     free(t);
 }
 
-/* Pages of the ring take memory once something is recorded into them. */
+/* Makes a ring. Its pages use memory only when something is recorded into them. */
 static struct tracing *tracing_new(void)
 {
     struct tracing *t = calloc(1, sizeof(*t));
@@ -59,12 +60,12 @@ static void stopped(struct call *call)
     tracing_free(call->owner);
 }
 
-/* Has the engine stop recording. */
+/* Lets the engine stop recording. */
 static void tracing_stop(struct worker *w)
 {
     struct tracing *t = w->tracing;
 
-    if (!t || !w->progress) /* its engine may still write: tracing_close frees the ring */
+    if (!t || !w->progress) /* the engine may still record: tracing_close frees the ring */
         return;
     w->tracing = NULL;
     call_init(&t->stop, &w->target, CALL_TRACE, t, stopped);
@@ -106,7 +107,7 @@ void tracing_leave(struct client *c)
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* Keeps the records of the client's user. Returns their number. */
+/* Keeps the records that the client may see, and returns their number. */
 static int keep_own(const struct client *c, struct trace_record *records, int count)
 {
     int kept = 0;
@@ -174,8 +175,8 @@ static void fail(struct client *c)
     reply_error(c, request, status, "this daemon is out of memory");
 }
 
-/* Answers when all calls have returned, also if one could not be made: a later start must not count
- * them as its own. */
+/* Answers when all calls have returned, also if one could not be made. Otherwise a later start
+ * would count these calls as its own. */
 static void started(struct call *call)
 {
     struct client *c = call->owner;
@@ -216,7 +217,7 @@ static void start(struct client *c, uint32_t request)
     for (uint32_t e = 0; rc == 0 && e < control->worker_count; e++) {
         const struct tracing *t = control->workers[e].tracing;
 
-        if (t) /* records from before are not for this reader */
+        if (t) /* this reader gets no earlier records */
             c->tracer->next[e] = trace_ring_head(t->ring);
         rc = start_engine(c, &control->workers[e]);
     }

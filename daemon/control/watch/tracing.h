@@ -1,6 +1,6 @@
 /*
  * Tracing: while a connection reads the trace, each engine records into a ring of its own. The
- * control thread reads the rings, and holds no progress thread up.
+ * control thread reads the rings without delaying a progress thread.
  *
  * Users see the operations of their own clients on this node; root and the daemon's user see all.
  *
@@ -11,15 +11,15 @@
 
 #include "daemon/control/clients/client.h"
 
-/* Records of each engine; 8 MiB. */
+/* Records in the ring of each engine; 8 MiB. */
 #define TRACING_RECORDS (UINT64_C(1) << 17)
 
-/* The request Trace. The first one of a connection begins the trace, and is answered when all
- * engines record. */
+/* Carries out the request Trace. The first one of a connection starts the trace, and is answered
+ * when all engines record. */
 void request_trace(struct client *c, uint32_t request);
-/* A connection ends: without readers, engines stop recording. */
+/* Removes a reader whose connection ends. Without readers, engines stop recording. */
 void tracing_leave(struct client *c);
-/* After the loop: frees the rings that engines still have. */
+/* Frees the rings that engines still have, after the loop. */
 void tracing_close(struct control *control);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns the decision whether engines live (watchdog.h). */
+/* Owns the decision whether engines live (watchdog.h). Thread: control. */
 #include "daemon/control/watch/watchdog.h"
 
 void watchdog_init(struct watchdog *h, uint32_t engines)
@@ -34,5 +34,6 @@ uint32_t watchdog_missed(const struct watchdog *h, uint32_t engine)
 {
     uint32_t silent = h->engine[engine].silent;
 
-    return silent > 0 ? silent - 1 : 0; /* before the first of these looks it was not woken */
+    return silent > 0 ? silent - 1 : 0; /* the engine was not woken before the first of these
+                                         * looks */
 }

@@ -1,8 +1,9 @@
 /*
  * Binomial trees: bcast, gather and scatter. Owns nothing. Thread: any.
  *
- * Participants are counted from the root: v = (number - root) mod P. The tree of a gather, which a
- * scatter goes down, and that of a bcast, which reaches most participants in its last round:
+ * Participants are counted from the root: v = (number - root) mod P. The left tree is that of a
+ * gather, and of a scatter, which goes down in it. The right one is that of a bcast, which reaches
+ * most participants in its last round:
  *
  *          v = 0                             v = 0
  *        /   |   \                         /   |   \
@@ -29,7 +30,8 @@ static uint32_t number_of(const struct coll_shape *shape, uint32_t v)
     return coll_plus(shape->participants, shape->root, v);
 }
 
-/* Block v is that of the v-th participant from the root on: so each subtree's stand together. */
+/* Block v belongs to the v-th participant from the root on, so the blocks of a subtree are
+ * adjacent. */
 static uint32_t owner(const struct coll_shape *shape, uint32_t me, uint32_t b)
 {
     (void)me;
@@ -56,7 +58,7 @@ static struct coll_range subtree(const struct coll_shape *shape, uint32_t v, uin
     return coll_piece(v, far < p - v ? v + far : p);
 }
 
-/* Edges that span 2^k, from the higher end to the lower. */
+/* Uses the edges that span 2^k, from the higher end to the lower. */
 static void gather_round(const struct coll_shape *shape, uint32_t me, uint32_t k,
                          struct coll_round *out)
 {

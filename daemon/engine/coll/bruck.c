@@ -6,7 +6,7 @@
  * Allgather: before round r blocks 0 to 2^r - 1 are there. These blocks go to the participant
  * 2^r before, for which they are the next ones.
  *
- * Alltoall: a block has b participants to go. In round r all blocks with bit r in their number go
+ * Alltoall: block b has b participants to go. In round r all blocks with bit r in their number go
  * 2^r further, and those of the participant 2^r before take their places. At the end block b has
  * gone b participants, so it comes from (me - b) mod P.
  */

@@ -1,6 +1,7 @@
 /*
- * The barrier by dissemination (Hensgen, Finkel, Manber): in round r a participant knows of the
- * 2^r before it, and lets the one 2^r further know. Owns nothing. Thread: any.
+ * The barrier by dissemination (Hensgen, Finkel, Manber): before round r a participant knows that
+ * it and the 2^r - 1 before it have come; in the round it sends that to the one 2^r further. Owns
+ * nothing. Thread: any.
  */
 #include "daemon/engine/coll/schedule.h"
 

@@ -7,7 +7,7 @@
  *
  *     ((0 + 1) + (2 + 3)) + ((4 + 5) + (6 + 7))
  *
- * Both kinds group in this way whatever the root, so they give the same bits.
+ * Reduce and allreduce group in this way whatever the root, so they give the same bits.
  */
 #include "daemon/engine/coll/pairs.h"
 

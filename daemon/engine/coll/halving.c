@@ -1,6 +1,6 @@
 /*
- * Reductions by recursive halving: reduce_scatter; and with what was scattered put together again,
- * allreduce (Rabenseifner) and reduce. Owns nothing. Thread: any.
+ * Reductions by recursive halving: reduce_scatter; and, with the scattered parts put together
+ * again, allreduce (Rabenseifner) and reduce. Owns nothing. Thread: any.
  *
  * Pairs fold first where P is no power of two (pairs.h), and share out last. In between, level by
  * level from the highest, a speaker gives the half of its group's blocks that is not its own to the
@@ -12,7 +12,7 @@
  *                       has 2 - 3, gives 3     to speaker 3, keeps 2
  *
  * The way back goes from the lowest level to the highest: for an allreduce partners exchange what
- * they have, for a reduce the one that is nearer to the root gets what the other has.
+ * they have, for a reduce the partner that is nearer to the root gets what the other one has.
  */
 #include "daemon/engine/coll/pairs.h"
 
@@ -64,7 +64,7 @@ static void halve(const struct coll_pairs *pairs, uint32_t root, uint32_t j, uin
     coll_await(out, partner, coll_spoken_blocks(pairs, j, level));
 }
 
-/* The rounds of all three kinds; those of the way back are `back`. */
+/* The rounds in which all three kinds are the same: STAGE_PAIRS and STAGE_HALVING. */
 static void start_round(const struct coll_shape *shape, uint32_t me, enum stage stage,
                         uint32_t level, struct coll_round *out)
 {

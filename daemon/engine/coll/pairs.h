@@ -6,8 +6,8 @@
  *                       \ /     \ /     \ /    |   |   |   |   |
  *     speaker           0       1       2      3   4   5   6   7
  *
- * The lower one of a pair speaks for both, or the root where it is in that pair. Speakers j stand
- * for neighbouring participants in order, so those of an aligned group of 2^k speakers are
+ * The lower one of a pair speaks for both; in the root's pair the root does. Speakers j stand for
+ * neighbouring participants in order, so the participants of an aligned group of 2^k speakers are
  * neighbours too.
  */
 #ifndef PWC_ENGINE_COLL_PAIRS_H

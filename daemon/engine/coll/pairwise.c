@@ -1,6 +1,6 @@
 /*
- * Each to each, or all to and from the root, directly: every block goes one way only, and
- * COLL_LETTERS of them at once. Owns nothing. Thread: any.
+ * Each participant directly to each other one, or all to the root, or the root to all: every block
+ * travels once, and COLL_LETTERS of them at a time. Owns nothing. Thread: any.
  *
  * Round r is for the participants that are 8r + 1 to 8r + 8 further. Blocks that arrive stand
  * apart from those that leave: a block may arrive before the one with its number has left.

@@ -2,12 +2,12 @@
  * An allreduce in a ring: each participant sends to the next one only, and all links carry at once.
  * Owns nothing. Thread: any.
  *
- * The blocks go around twice: first block b starts at participant b + 1 and is combined at each one
- * that it comes to, b last; then the results go around.
+ * The blocks go around twice: first block b starts at participant b + 1 and is combined at each
+ * participant on its way, b last; then the results go around.
  */
 #include "daemon/engine/coll/schedule.h"
 
-/* Sends block me - behind, awaits the one before that. */
+/* Sends block me - behind, and awaits the block before that. */
 static void pass(const struct coll_shape *shape, uint32_t me, uint32_t behind, enum coll_how how,
                  struct coll_round *out)
 {

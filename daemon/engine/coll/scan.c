@@ -1,7 +1,8 @@
 /*
- * Scans by doubling (Hillis, Steele): before round r a participant has combined itself and up to
- * 2^r - 1 before it in block 0, and all of these but itself in block 1, which at the end is what
- * stands before it. Each passes block 0 on to the one 2^r further. Owns nothing. Thread: any.
+ * Scans by doubling (Hillis, Steele): before round r a participant has in block 0 the combination
+ * of itself and up to 2^r - 1 before it, and in block 1 that of these without itself; at the end
+ * block 1 covers all before it. Each participant passes block 0 on to the one 2^r further. Owns
+ * nothing. Thread: any.
  */
 #include "daemon/engine/coll/schedule.h"
 

@@ -2,10 +2,10 @@
  * Schedules of collectives between engines: which blocks go to which participant in which round.
  *
  * Owns nothing, thread: any. Everything is computed from (shape, participant, round): no lists, no
- * memory, no division, no state but the round's number and a bit for each letter that has come.
+ * memory, no division, no state but the round's number and a bit for each letter that has arrived.
  *
- * Participants are engines, numbered 0 to P - 1; their members' data is combined or put together
- * before. The data of an instance stands in blocks at each participant:
+ * Participants are engines, numbered 0 to P - 1; each combines its members' data, or puts it
+ * together, before. The data of an instance stands in blocks at each participant:
  *
  *     block      0     1     2          n-1
  *             +-----+-----+-----+     +-----+
@@ -15,8 +15,8 @@
  * The algorithm decides the contents of a block (struct coll_algorithm). In round r a participant
  *
  *     1. sends out->to[], blocks as they stand before anything of this round has arrived,
- *     2. puts the blocks of out->from[] in place, in that order, however they come,
- *     3. goes on to round r + 1 when all of them have arrived. Many rounds ask for nothing.
+ *     2. puts the blocks of out->from[] in place, in that order, whichever arrives first,
+ *     3. goes on to round r + 1 when all of them have arrived. Many rounds have no letters.
  *
  * A letter of round r at its sender is one of round r at its receiver, and a pair of participants
  * has at most one letter a round in each direction.
@@ -33,7 +33,7 @@
 #include <stdint.h>
 
 enum {
-    COLL_LETTERS = 8,            /* of a round, in each direction, at most */
+    COLL_LETTERS = 8,            /* letters of a round, in each direction, at most */
     COLL_PARTICIPANTS = 1 << 24, /* at most: a root's number has 24 bits in a signature */
     COLL_BLOCKS = 1 << 24
 };
@@ -99,18 +99,17 @@ enum { COLL_SLICE_SHIFT = 13, COLL_SLICE = 1 << COLL_SLICE_SHIFT };
 struct coll_algorithm {
     const char *name;
     enum coll_cut cut;
-    /* Blocks arrive in a place apart from those that leave, an input and an output, where a
-     * participant puts its own block itself. */
+    /* Blocks that arrive go to another place than blocks that leave, an output and an input; the
+     * participant puts its own block into the output itself. */
     bool apart;
     uint32_t letters; /* letters that leave, or arrive, in one round: up to COLL_LETTERS */
-    uint32_t times; /* where an operand is cut: how often all its blocks leave, or arrive, at most;
-                       else 0 */
+    uint32_t times;   /* if the operand is cut: how often all its blocks leave, or arrive, at most;
+                       * else 0 */
     uint32_t (*rounds)(const struct coll_shape *shape);
     void (*round)(const struct coll_shape *shape, uint32_t me, uint32_t r, struct coll_round *out);
     /* The participant that block b stands for, where data is cut by participant. NULL: b. */
     uint32_t (*owner)(const struct coll_shape *shape, uint32_t me, uint32_t b);
-    /* The participant that holds block b at the end, if another than `owner` says. NULL: as
-     * `owner`. */
+    /* The participant that block b comes from at the end, if that is not `owner`. NULL: it is. */
     uint32_t (*source)(const struct coll_shape *shape, uint32_t me, uint32_t b);
 };
 
@@ -139,7 +138,7 @@ static inline uint32_t coll_minus(uint32_t n, uint32_t a, uint32_t b)
     return a >= b ? a - b : a + (n - b);
 }
 
-/* The logarithm to base 2 of n, at least 1, rounded down; and up. */
+/* The logarithm to base 2 of n, which is at least 1: rounded down, and rounded up. */
 static inline uint32_t coll_log2(uint32_t n)
 {
     return 31 - (uint32_t)__builtin_clz(n);
@@ -178,7 +177,7 @@ static inline uint32_t coll_owner(const struct coll_algorithm *a, const struct c
     return a->owner ? a->owner(shape, me, b) : b;
 }
 
-/* The participant whose data stands in block `b` of `me` at the end. */
+/* The participant whose data is in block `b` of `me` at the end. */
 static inline uint32_t coll_source(const struct coll_algorithm *a, const struct coll_shape *shape,
                                    uint32_t me, uint32_t b)
 {
@@ -186,20 +185,20 @@ static inline uint32_t coll_source(const struct coll_algorithm *a, const struct 
 }
 
 /*
- * The alltoall of Bruck passes blocks on: that which stands in block `b` of `me` before round `r`
- * comes from participant *source and goes to *target. With blocks of unequal sizes it decides the
- * bytes, and what leaves before round r + 1 is as long as what stands there then.
+ * The alltoall of Bruck passes blocks on: the data in block `b` of `me` before round `r` comes from
+ * participant *source and goes to *target. With members of unequal numbers this decides its bytes;
+ * a block that arrives in round r is as long as what is in its place before round r + 1.
  */
 void coll_alltoall_pair(const struct coll_shape *shape, uint32_t me, uint32_t r, uint32_t b,
                         uint32_t *source, uint32_t *target);
 
-/* Blocks from `first` up to, but not with, `end`. */
+/* Blocks from `first` up to `end`, without `end`. */
 static inline struct coll_range coll_piece(uint32_t first, uint32_t end)
 {
     return (struct coll_range){first, end - first, end - first, end};
 }
 
-/* Blocks of a range in all. */
+/* The number of blocks in a range. */
 static inline uint32_t coll_range_blocks(const struct coll_range *range)
 {
     uint32_t blocks = 0;

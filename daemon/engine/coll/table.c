@@ -9,11 +9,11 @@
 
 /*
  * An instance has up to 64 KiB of data (TEAM_DATA_BYTES). The rounds of trees, doubling, halving
- * and Bruck's schedules grow with the logarithm of the participants. Pairwise exchanges and those
- * of the root with each other participant take a round for eight of them and move each byte once; a
- * ring and a chain take one for each. So the latter are for few participants, or much data. Halving
- * takes two more rounds, of all data, where the participants are no power of two, and a ring takes
- * none. docs/collectives.md has the times.
+ * and Bruck's schedules grow with the logarithm of the participants. Pairwise exchanges, and direct
+ * ones with the root, take a round for every eight participants and move each byte once; a ring and
+ * a chain take a round for every participant. So these are for few participants, or much data.
+ * Halving takes two more rounds, of all data, if the number of participants is no power of two; a
+ * ring takes no more. docs/collectives.md has the times.
  */
 static const struct coll_row rows[] = {
     {TEAM_BARRIER, 0, MANY, false, &coll_barrier_dissemination},

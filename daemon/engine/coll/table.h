@@ -13,7 +13,7 @@
 /* The number of rows of the table; also the number that means no row. */
 enum { COLL_ROWS = 23 };
 
-/* The first row counts that has the kind and serves calls with this much data among this many
+/* A call follows the first row that has its kind and serves this much data among this many
  * participants. */
 struct coll_row {
     enum team_kind kind;
@@ -23,8 +23,8 @@ struct coll_row {
     const struct coll_algorithm *algorithm;
 };
 
-/* By kind, the number of a row, plus 1, whose algorithm takes the place of all rows of the kind; 0:
- * none does. Owned by the caller; may stand in the arena. */
+/* By kind: the number plus 1 of the row whose algorithm replaces all rows of the kind; 0: none
+ * does. Owned by the caller; may stand in the arena. */
 struct coll_choices {
     uint8_t by_kind[TEAM_ALLTOALL + 1];
 };
@@ -42,8 +42,8 @@ bool coll_choices_valid(const struct coll_choices *choices);
 uint32_t coll_choose(const struct coll_choices *choices, uint32_t kind, uint64_t bytes,
                      uint32_t participants);
 
-/* Whether calls among this many participants are served by this row; then *first is the least data
- * of these, and *last the most. */
+/* Whether this row serves calls among this many participants; then *first is the least data of
+ * these calls, and *last the most. */
 bool coll_reach(const struct coll_choices *choices, uint32_t number, uint32_t participants,
                 uint64_t *first, uint64_t *last);
 

@@ -1,6 +1,6 @@
 /*
- * Atomics at their origin: one record with the operands (ATOMIC), and where values are fetched a
- * RESULT in return, ahead of the acknowledgement. The target does them (record_atomic.c).
+ * Atomics at their origin: one record with the operands (ATOMIC), and, if values are fetched, a
+ * RESULT in return, ahead of the acknowledgement. The target carries them out (record_atomic.c).
  *
  *     what the operation is            where its outcome stands       what its event shows as bytes
  *     fetches nothing                  -                              bytes of the words
@@ -55,7 +55,7 @@ static int atomic_validate(struct engine *e, uint32_t client, const struct submi
     return status == 0 && !word_aligned(r->offset, r->code) ? -EINVAL : status;
 }
 
-/* One element with one operand. */
+/* Whether the atomic is of one element with one operand. */
 static bool atomic_batchable(const struct submit_record *r)
 {
     return word_code_valid(r->code) && r->length == word_bytes(r->code) &&
@@ -79,7 +79,8 @@ static int atomic_record(struct engine *e, uint32_t flow, uint64_t slot, struct 
     return r;
 }
 
-/* Copies what several elements were into the client's memory. 0 or the operation's status. */
+/* Copies the earlier values of several elements into the client's memory. Returns 0 or the
+ * operation's status. */
 static int32_t values_place(struct engine *e, uint32_t flow, const struct op *op,
                             const uint8_t *values, uint32_t bytes)
 {

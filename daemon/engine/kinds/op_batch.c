@@ -35,7 +35,8 @@ static int batch_record(struct engine *e, uint32_t flow, uint64_t slot, struct o
         return op_stage_plain(e, flow, slot, op, WIRE_NOTE);
     if (!op_remote_ours(e, flow, op))
         return -EKEYREJECTED;
-    /* A batch that its target has refused may be done in part: the target says which part. */
+    /* A batch that its target has refused may be done in part; only the target can say which
+     * part. */
     if (remote->state == REMOTE_REVOKED && !(remote->packet > 0 && flow_awaited(f, slot)))
         return -EKEYREJECTED;
     w = ledger_stage(e, f->peer, op->batch.record, sizeof(*w) + bytes, LEDGER_OPERATION, &mark);

@@ -30,7 +30,7 @@ static bool plain(const struct submit_record *r)
            r->reserve == 0;
 }
 
-/* The members of this engine have called differently. */
+/* Breaks the team: its members of this engine have made different calls. */
 static int mismatch(struct engine *e, uint32_t team, const struct submit_record *r)
 {
     e->teams.call = (struct team_call){.team = team,
@@ -42,7 +42,7 @@ static int mismatch(struct engine *e, uint32_t team, const struct submit_record 
     return QUARANTINE_NONE;
 }
 
-/* Begins the instance, or joins that which letters have begun. */
+/* Begins the instance, or joins the one that letters have begun. */
 static void begin(struct engine *e, uint32_t team, const struct instance *call)
 {
     struct instance *i = team_instance(e, team, call->sequence);
@@ -88,7 +88,7 @@ static int collective_at_once(struct engine *e, uint32_t session, const struct s
         return QUARANTINE_TEAM;
     call.rank = e->teams.live[team].members[0].rank;
     if (e->teams.resume)
-        return -EAGAIN; /* instances whose end was shown may not be marked so yet */
+        return -EAGAIN; /* an instance that is done may not be marked so yet */
     if (instance_out_of_turn(e, team, &call)) {
         e->teams.call = (struct team_call){.team = team, .reason = instance_forged(&call)};
         team_condemn(e, team);

@@ -1,5 +1,5 @@
-/* Flush: no record; ends when every operation before it in its flow has. Thread: the progress
- * thread. */
+/* Flush: no record; it ends when all operations before it in its flow have ended. Thread: the
+ * progress thread. */
 #include "daemon/engine/ops/op.h"
 
 static int flush_validate(struct engine *e, uint32_t client, const struct submit_record *r,

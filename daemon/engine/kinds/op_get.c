@@ -1,7 +1,7 @@
 /*
- * Get: reads by the fabric into client memory, piece by piece, then a record to the owner that it
- * has been read; a get without a remote event has one only where its target observes.
- * Thread: the progress thread.
+ * Get: reads by the fabric into client memory, piece by piece; then a record reports to the owner
+ * of the data that it has been read. A get without a remote event has this record only where its
+ * target observes. Thread: the progress thread.
  */
 #include "daemon/engine/ledger/ledger.h"
 #include "daemon/engine/ops/op.h"
@@ -77,8 +77,8 @@ static int stage_observed(struct engine *e, uint32_t flow, uint64_t slot, struct
 
 static int get_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
-    /* The record leaves even without a remote event: once the staging has ended, a read that a link
-     * takes along would be lost. */
+    /* Even a get without a remote event waits here: once it counted as staged, a read that is lost
+     * with the link would not be posted again. */
     if (op->length > 0 && op->phase != OP_READY)
         return -EINPROGRESS;
     return is_observed(e, flow, op) ? stage_observed(e, flow, slot, op)

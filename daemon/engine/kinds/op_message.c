@@ -1,7 +1,7 @@
 /*
- * Active messages: Short and Medium are a record alone, with the block as its id; a Long is a put
- * of its payload with the block as its id, or a record alone that ends a series of puts
- * (session_abi.h). Thread: the progress thread.
+ * Active messages. A Short or a Medium is one record, with the block as its id. A Long is a put of
+ * its payload with the block as its id, or one record that ends a series of puts (session_abi.h).
+ * Thread: the progress thread.
  */
 #include "daemon/engine/ops/op.h"
 
@@ -29,8 +29,7 @@ static int long_validate(struct engine *e, uint32_t client, const struct submit_
     return op_check_remote(e, &whole, remote, ENGINE_REMOTE_WRITE);
 }
 
-/* The record of a Long that ends a series: its event shows the payload that the series has placed.
- */
+/* Stages the record of a Long that ends a series, with the length that the series has placed. */
 static int long_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     struct flow *f = &e->flows[flow];

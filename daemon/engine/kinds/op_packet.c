@@ -48,7 +48,7 @@ uint32_t packet_behind(const struct engine *e, const struct op *op, uint32_t don
     return done < op->length ? done : packet_before(e, op, 0);
 }
 
-/* Whether the client's memory could be read; otherwise it faulted, and the client is
+/* Copies bytes of the put into a record. False: the client's memory faulted, and the client is
  * quarantined. */
 static bool copy_bytes(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
                        uint32_t at, uint32_t length, uint8_t *to)
@@ -71,7 +71,7 @@ static bool copy_bytes(struct engine *e, uint32_t flow, uint64_t slot, const str
     return false;
 }
 
-/* The record needs this besides room. As op_usable. */
+/* Whether the packet may leave now, apart from room. Results as those of op_usable. */
 static int usable(struct engine *e, uint32_t flow, const struct op *op)
 {
     if (op->length > 0 && !(op->flags & SUBMIT_INLINE))
@@ -85,7 +85,7 @@ int packet_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     struct flow *f = &e->flows[flow];
     const struct remote *remote = &e->remotes[op->remote];
-    uint32_t at = f->cut < op->length ? f->cut : 0; /* never another operation's place */
+    uint32_t at = f->cut < op->length ? f->cut : 0; /* never past this operation's end */
     uint32_t left = op->length - at, size = packet_size(e, op);
     uint32_t length = op->status < 0 ? 0 : left < size ? left : size;
     bool last = op->status < 0 || length == left;

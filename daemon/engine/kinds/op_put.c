@@ -2,9 +2,9 @@
  * Put: packed (id and payload in one record) or two-put (the payload by writes of its own, from
  * client memory to client memory). Two-put has three protocols: ordered, reassembled at the target,
  * chained. A large payload leaves in pieces, a write each, all of one nonce, while the peer's
- * window has room; the next link begins with the first again. A put to an offload's region goes as
- * PACKETs (op_packet.c), or, where that region stores, by two-put with a PACKET as its record.
- * Thread: the progress thread.
+ * window has room; on the next link it begins with the first piece again. A put to an offload's
+ * region goes as PACKETs (op_packet.c), or, where that region stores, by two-put with a PACKET as
+ * its record. Thread: the progress thread.
  */
 #include "daemon/engine/ops/op.h"
 
@@ -42,8 +42,8 @@ static uint32_t protocol_for(const struct engine *e, const struct op *op)
                                                        : ENGINE_PROTOCOL_REASSEMBLE;
 }
 
-/* Takes a nonce, when one is needed, for the payload that begins: 0, -EBUSY, or -EAGAIN on a new
- * link. */
+/* Takes a nonce for the payload that begins, if it needs one. Returns 0, -EBUSY, or -EAGAIN: the
+ * link begins again. */
 static int put_take_nonce(struct engine *e, const struct flow *f, struct op *op, uint32_t protocol)
 {
     struct peer_live *live = &e->peer_live[f->peer];
@@ -96,8 +96,8 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         .remote_address = remote->address + op->offset + posted,
         .remote_key = remote->fabric_key,
         .cookie = cookie_of_op(flow, slot),
-        /* A withdrawn region is answered for when no operation names it: where nothing else orders
-         * that answer after the payload, the completion must mean that it has landed. */
+        /* REVOKE is answered when no operation names the region any more. Where nothing else orders
+         * that answer after the payload, the completion must mean that the payload is placed. */
         .placed = protocol == ENGINE_PROTOCOL_CHAIN || op_piece_length(e, op, 0) > e->ordered_max,
         .announce = protocol == ENGINE_PROTOCOL_REASSEMBLE,
     };
@@ -108,7 +108,7 @@ int put_start(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
         r = fabric_post_write(e->fabric, &write);
     if (r == 0)
         return op_piece_posted(e, flow, op, length);
-    if (posted == 0) { /* nothing left: the nonce is still unused */
+    if (posted == 0) { /* no piece was posted, so the nonce is unused */
         ledger_free_nonce(e, f->peer, op->nonce == UINT16_MAX ? NONE : op->nonce);
         op->nonce = UINT16_MAX;
     } else if (r != -EAGAIN) { /* the target waits for the missing pieces */
@@ -167,7 +167,7 @@ int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, ui
     return packed(e, flow, slot, op, kind, pad, out);
 }
 
-/* The record of a payload that is announced on its own. */
+/* Stages the record of a payload that is announced. */
 static int put_matched(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind)
 {
     struct flow *f = &e->flows[flow];
@@ -211,8 +211,8 @@ int put_record_as(struct engine *e, uint32_t flow, uint64_t slot, struct op *op,
     return record_as(e, flow, slot, op, packed, placed, bare);
 }
 
-/* The record of a put to an offload's region whose payload travels on its own. One that has failed
- * is cut, for its target may have begun to handle it. */
+/* Stages the record of a put to an offload's region whose payload travels on its own. A put that
+ * has failed is cut, because its target may have begun to handle it. */
 static int put_stored(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     struct flow *f = &e->flows[flow];

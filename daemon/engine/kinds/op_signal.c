@@ -8,8 +8,8 @@
 #include <string.h>
 #include "daemon/engine/ops/signal.h"
 
-/* An honest library has checked the code, and asks for no remote event. Whether the word is aligned
- * is known where its region stands: at the target. */
+/* An honest library has checked the code, and asks for no remote event. Only the target knows where
+ * the region is, and so whether the word is aligned. */
 static int signal_validate(struct engine *e, uint32_t client, const struct submit_record *r,
                            const struct remote *remote)
 {

@@ -1,8 +1,8 @@
 /*
  * A vector's short pieces, which stand in one record, and its end (session_abi.h). Its long pieces
  * are puts and gets of their own in the same flow. The end of a vector of puts is its last block,
- * which may be empty; that of a vector of gets is the record that the owner's event comes by, and
- * stands after all reads. Thread: the progress thread.
+ * which may be empty. The end of a vector of gets is a record after all reads, which brings the
+ * event to the owner of the data. Thread: the progress thread.
  */
 #include "daemon/engine/kinds/vector_format.h"
 
@@ -49,7 +49,7 @@ static uint64_t vector_bytes(const struct submit_record *r)
     return extent.payload;
 }
 
-/* The end of gets: the target learns that its data has been read. */
+/* Stages the end of a vector of gets, which reports to the target that its data has been read. */
 static int stage_read(struct engine *e, uint32_t flow, uint64_t slot, struct op *op)
 {
     struct flow *f = &e->flows[flow];

@@ -1,4 +1,4 @@
-/* Wake-up: no operation, for it wakes a context of this node at once. Thread: the progress
+/* Wake-up: no operation, because it wakes a context of this node at once. Thread: the progress
  * thread. */
 #include "daemon/engine/ops/op.h"
 

@@ -34,7 +34,7 @@ static inline int vector_look(const uint8_t *block, uint32_t bytes, struct vecto
     while (at < bytes && bytes - at >= sizeof(struct vector_piece)) {
         at = vector_step(block, at, &offset, &length);
         out->payload += length;
-        if (offset + length > out->end) /* of 48 and 16 bits */
+        if (offset + length > out->end) /* no overflow: 48 and 16 bits */
             out->end = offset + length;
     }
     return at == bytes ? 0 : -EPROTO;

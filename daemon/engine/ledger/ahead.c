@@ -7,7 +7,7 @@
 
 #define LOOK_MOST 256 /* records in one call */
 
-/* The peer may change what it has written: the copy is checked, and decides nothing but notes. */
+/* The peer may still change what it has written: the copy is checked, and used for notes only. */
 static struct wire_batch copy_at(const struct ledger_in *in, uint64_t at)
 {
     uint32_t offset = (uint32_t)(at - in->base) & (in->size - 1);
@@ -42,7 +42,7 @@ static bool is_put_batch(const struct engine *e, const struct wire_batch *w)
            e->regions[w->slot].packet > 0;
 }
 
-/* The client that the record is for, which is noted; or NONE. */
+/* Notes the client that the record is for, and returns it; or NONE. */
 static uint32_t note(struct engine *e, uint32_t peer, const struct wire_batch *w)
 {
     const struct wire_op *op = &w->op;
@@ -74,8 +74,8 @@ static bool is_awaited(const struct engine *e, uint32_t peer, const struct wire_
            (op->head.kind != WIRE_ACK || ledger_ack_awaited(e, peer, ack.consumed));
 }
 
-/* Continues the look, to the end of what has arrived if that is not too far. Returns whether there
- * are records for other clients than that of the first. */
+/* Continues the look over what has arrived, LOOK_MOST records at most. Returns whether there are
+ * records for other clients than the first record's. */
 static bool look(struct engine *e, uint32_t peer, struct ledger_in *in)
 {
     uint32_t first = NONE;
@@ -102,7 +102,7 @@ static bool look(struct engine *e, uint32_t peer, struct ledger_in *in)
     return others;
 }
 
-/* The look starts over with the next record. */
+/* Starts the look over, at the next record. */
 static void begin(const struct engine *e, uint32_t peer, struct ledger_in *in)
 {
     uint64_t consumed = e->peers[peer].rx_consumed;

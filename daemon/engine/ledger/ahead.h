@@ -1,8 +1,8 @@
 /*
  * Looks ahead in a ledger, at the records after the next one and at their clients. Handlers of one
- * client share a step with the records of other clients (offload/turns.h), and these count as soon
- * as they have arrived. A ledger that is full of one client's records would keep other clients out.
- * So where handlers would work on these records for longer than HANDLERS_AHEAD_NS, the next record
+ * client share a step with the records of other clients (offload/turns.h), which count as soon as
+ * they have arrived. A ledger that is full of one client's records would keep other clients out. So
+ * where handlers would work for longer than HANDLERS_AHEAD_NS on what has arrived, the next record
  * is refused, and its origin keeps few records on their way from then on (ops/flow.h).
  *
  *     consumed    next run                              arrived
@@ -16,16 +16,16 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Work of handlers that may stand in a ledger. */
+/* Work of handlers for which records may wait in a ledger. */
 #define HANDLERS_AHEAD_NS UINT64_C(500000)
 
-/* After a part of the step that has consumed `bytes`, for which handlers have taken `units`: notes
- * the clients of records that have arrived and are not consumed, of a bounded number in each call;
- * a record is looked at once. */
+/* Called after a part of the step that has consumed `bytes`, for which handlers have taken `units`.
+ * Notes the clients of records that have arrived and are not consumed; looks at a bounded number of
+ * records in a call, and at each record once. */
 void ledger_look_ahead(struct engine *e, uint32_t peer, uint64_t bytes, uint64_t units);
-/* The next record stays, for its handlers take several steps. It is refused where a record for
- * another client stands after it, or where so many records stand after it that others might find no
- * room. */
+/* Called when the next record stays at the head, because its handlers take several steps. Has that
+ * record refused if a record for another client waits after it, or so many records that others
+ * might find no room. */
 void ledger_look_behind(struct engine *e, uint32_t peer);
 
 #endif

@@ -2,10 +2,10 @@
  * Ledgers: the stream of records to a peer (out) and from it (in).
  *
  * Out: records are staged into a ring that mirrors the peer's, and leave as runs, one fabric write
- * each. Staging is derived: records that were not consumed when a link breaks are staged again from
- * the operation queues and the notes, so the staging ring need not survive. In: runs are consumed
- * when announced, in the order of their numbers; the consumed position is the only state, and it
- * moves in the same transaction as the effects of the record.
+ * each. The staging ring need not survive: records that were not consumed when a link breaks are
+ * staged again from the operation queues and the notes. In: runs are consumed when announced, in
+ * the order of their numbers; the consumed position is the only state, and it moves in the same
+ * transaction as the effects of the record.
  *
  * Credit is space: ring size less (tail - acknowledged). A part of each ring is kept for control
  * records, so that acknowledgements and failures always find room. Thread: the progress thread.
@@ -25,8 +25,8 @@ enum ledger_share {
     LEDGER_ACK,
 };
 #define LEDGER_ACK_BYTES 256u
-/* A ring keeps this much for verdicts and ACKs at least: the longest RESULT wherever the ring
- * wraps, for which padding up to that length may be lost, notes about the ring itself, and ACKs. */
+/* A ring keeps at least this much for verdicts and ACKs: for the longest RESULT wherever the ring
+ * wraps (padding up to that length may be lost), for notes about the ring itself, and for ACKs. */
 #define LEDGER_KEPT_LEAST 1408u
 static_assert(2 * WIRE_RESULT_BYTES_MAX + 64 + LEDGER_ACK_BYTES <= LEDGER_KEPT_LEAST,
               "the longest RESULT passes");
@@ -37,8 +37,8 @@ static inline uint32_t ledger_kept(uint32_t ring_bytes)
     return ring_bytes / 8 > LEDGER_KEPT_LEAST ? ring_bytes / 8 : LEDGER_KEPT_LEAST;
 }
 
-/* The source of a staged record: an operation; with flow NONE a note, or, by epoch, SENT_NONCE or
- * SENT_LETTER. */
+/* The source of a staged record: an operation of `flow`; or, with flow NONE, what `epoch` says: a
+ * note of that queue, SENT_NONCE or SENT_LETTER. */
 struct ledger_mark {
     uint32_t flow;
     uint32_t epoch;
@@ -48,12 +48,12 @@ struct ledger_mark {
 };
 
 /*
- * Within a transaction, as part of peer_step, which posts it: room for a record of `size` bytes,
- * head filled in. NULL when there is no credit (or no chunk for the mark).
+ * Within a transaction, and within peer_step, which posts the record: makes room for a record of
+ * `size` bytes, and fills in its head. NULL: there is no credit (or no chunk for the mark).
  */
 void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
                    enum ledger_share share, const struct ledger_mark *mark);
-/* A part of ledger_waits: whether everything that is staged may wait. */
+/* Part of ledger_waits: whether everything that is staged may wait. */
 bool ledger_batches_wait(const struct engine *e, uint32_t peer);
 /* Whether staged records wait for the ACK of records under way, so that more of them leave
  * together. */
@@ -63,21 +63,21 @@ static inline bool ledger_waits(const struct engine *e, uint32_t peer)
 
     return out->batches && !out->prompt && ledger_batches_wait(e, peer);
 }
-/* Posts what is staged, not yet sent, and need not wait. 1 if something was, 0, or -EAGAIN: more
- * remains to be posted. */
+/* Posts what is staged, not yet sent, and need not wait. Returns 1: something was posted; 0:
+ * nothing was; -EAGAIN: more remains to be posted. */
 int ledger_post(struct engine *e, uint32_t peer);
 /* The write of a run has completed. */
 void ledger_written(struct engine *e, uint32_t peer, uint16_t run, int status);
 /* The peer has consumed up to `consumed`. Takes out one record that is done, or several in a row
  * that are operations of one flow; returns how many, and the first in *done. The caller commits
- * their removal together with what follows from it, and calls again until this returns 0 (no more)
- * or -EPROTO. */
+ * their removal together with its consequences, and calls again until this returns 0 (no more) or
+ * -EPROTO. */
 int ledger_acknowledge(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *done);
-/* Whether an ACK of this many bytes would end an operation, or give back room that is wanted: an
- * ACK of a few notes may come late. */
+/* Whether an ACK up to `consumed` would end an operation, or give back room that is wanted. An ACK
+ * of a few notes may come late. */
 bool ledger_ack_awaited(const struct engine *e, uint32_t peer, uint64_t consumed);
-/* The link begins again at `consumed`. Takes back the last record staged, as ledger_acknowledge
- * takes the first, so that the caller returns it to its queue. False when no record is left behind
+/* The link begins again at `consumed`. Takes out the last staged record, as ledger_acknowledge
+ * takes out the first, and the caller returns it to its queue. False: there is no record after
  * `consumed`. */
 bool ledger_rewind(struct engine *e, uint32_t peer, uint64_t consumed, struct sent *undone);
 void ledger_free_nonce(struct engine *e, uint32_t peer, uint32_t nonce);
@@ -90,11 +90,12 @@ int ledger_stage_voids(struct engine *e, uint32_t peer);
 
 /* The longest record that its head can describe, in bytes. */
 #define LEDGER_RECORD_MAX (8u * UINT16_MAX)
-/* The longest record that a ring full of operations has room for again and again, wherever the ring
- * wraps, and that runs do not cut. */
+/* The longest record for which a ring full of operations gets room sooner or later, wherever the
+ * ring wraps, and which no run cuts. */
 uint32_t ledger_record_most(const struct engine *e, uint32_t peer);
 
-/* Whether a verdict of this many bytes may pass what is next in turn and finds no room. */
+/* Whether a verdict of this many bytes may pass the record that is next in turn and finds no
+ * room. */
 bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes);
 
 /* Free bytes for operations. */
@@ -119,34 +120,33 @@ struct ledger_record {
     const uint8_t *at;
     uint32_t size;
 };
-/* Whether ledger_next may have one. */
+/* Whether ledger_next may find a record. */
 static inline bool ledger_announced(const struct ledger_in *in)
 {
     return in->run_end != 0 || in->arrived & UINT64_C(1) << (in->run % RUN_WINDOW);
 }
-/* The next announced record, if there is one that need not wait for a payload. 1, 0 or -EPROTO. */
+/* The next announced record, if it need not wait for a payload. Returns 1, 0 or -EPROTO. */
 int ledger_next(struct engine *e, uint32_t peer, struct ledger_record *next);
 /* Commits the record's effects together with its consumption. Returns its cost in the step's
  * budget. */
 int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record *record,
                     enum ledger_wait wait);
-/* After ledger_consumed: the sender needs the ACK as it does that of an operation. */
+/* After ledger_consumed: the sender waits for the ACK as for that of an operation. */
 void ledger_ack_soon(struct engine *e, uint32_t peer);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t peer);
 /* Repeats the last acknowledgement, as a sign of life. Returns whether there was room. */
 bool ledger_beat(struct engine *e, uint32_t peer);
-/* The link begins, perhaps again: a sign of life, which acknowledges what was consumed before, is
- * staged ahead of everything else. */
+/* The link begins, perhaps again: stages a sign of life ahead of everything else, which
+ * acknowledges what was consumed before. */
 void ledger_greet(struct engine *e, uint32_t peer);
-/* Part of ledger_nudge: operations are under way besides the runs. */
+/* The part of ledger_nudge where other fabric operations than runs are under way. */
 bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline);
 /*
- * Where daemons cannot sleep on the fabric, they look at it now and then; and a read, or a payload
- * that has not arrived whole, gives the one that it goes through nothing to see, so that each of
- * its steps would wait for a look. While such an operation is under way, stages an ACK (of what is
- * acknowledged already) whenever no run has left for a while: both sides stay awake. Whether it
- * did.
+ * Where daemons cannot sleep on the fabric, they look at it now and then. A read, or a payload that
+ * has not arrived as a whole, shows the peer's daemon nothing, so each step of it would wait for
+ * the next look. While such an operation is under way, this stages an ACK (of what is acknowledged
+ * already) whenever no run has left for a while, and both sides stay awake. Returns whether it did.
  */
 static inline bool ledger_nudge(struct engine *e, uint32_t peer, uint64_t *deadline)
 {

@@ -41,7 +41,7 @@ int ledger_arrived(struct engine *e, uint32_t immediate)
     return 0;
 }
 
-/* Starts on the next run if it has been announced. 1, 0, or -EPROTO. */
+/* Starts on the next run if it has been announced. Returns 1, 0, or -EPROTO. */
 static int run_begin(struct engine *e, uint32_t peer)
 {
     struct peer *p = &e->peers[peer];
@@ -64,19 +64,20 @@ static int run_begin(struct engine *e, uint32_t peer)
 
 /*
  * An ACK costs its sender and its receiver a call of the fabric, unless it rides with records that
- * leave anyway. A client that answers does so before the next step: the thread lets it run when it
- * has an event. So while ACKs find rides, an ACK waits for the next step; after one that left
- * alone, the next one leaves in the step that consumed.
+ * leave anyway. A client that answers an event does so before the next step, because the thread
+ * lets the client run when there is an event for it. So while ACKs find rides, an ACK waits for the
+ * next step; after an ACK that left alone, the next one leaves in the step that consumed.
  *
  *     rides      step: consume, event    client answers    step: answer and ACK
  *     none do    step: consume, event, ACK
  */
 #define RIDE_NS 1u
-/* Operations wait for their acknowledgement; notes only hold a little memory. */
+/* How long the ACK of notes may wait: notes hold only a little memory, while a client may wait for
+ * an operation's ACK. */
 #define NOTE_ACK_NS 1000000u
 
-/* Records leave without an ACK. Where some are unacknowledged, an ACK would have ridden with these;
- * where none are, the last ACK may have missed them by a step. */
+/* Records leave without an ACK. Where some records are unacknowledged, an ACK would have had a
+ * ride; where none are, the last ACK may have left a step too early for this ride. */
 static void ride_missed(const struct engine *e, struct ledger_in *in, uint64_t unacked)
 {
     if (unacked > 0 || e->steps - in->alone_in <= 1)
@@ -102,8 +103,8 @@ static void ack_wanted(const struct engine *e, struct ledger_in *in, enum ledger
     in->ack_at = at;
 }
 
-/* A record costs 1 + size / this of the budget, so long records do not delay other clients' events.
- */
+/* A record takes 1 + size / CONSUME_BYTES of the budget, so that long records do not delay other
+ * clients' events. */
 #define CONSUME_BYTES 64u
 
 int ledger_next(struct engine *e, uint32_t peer, struct ledger_record *next)
@@ -152,7 +153,8 @@ void ledger_ack_soon(struct engine *e, uint32_t peer)
     ack_wanted(e, &e->peer_live[peer].in, LEDGER_WAIT_OPERATION);
 }
 
-/* A processor that sleeps between looks (see fabric_traits.can_sleep) notices runs only. */
+/* ledger_nudge acts after this time without a run: a daemon that sleeps between looks
+ * (fabric_traits.can_sleep) notices runs only. */
 #define NUDGE_NS 100000u
 
 static bool stage_ack(struct engine *e, uint32_t peer, uint64_t upto)
@@ -210,7 +212,7 @@ bool ledger_nudge_idle(struct engine *e, uint32_t peer, uint64_t *deadline)
     return false;
 }
 
-/* Whether an ACK of this many bytes would give back one part in `parts` of the ring, or of the
+/* Whether an ACK of `unacked` bytes would give back one part in `parts` of the ring, or of the
  * window of runs. */
 static bool room_to_give(const struct ledger_in *in, uint64_t unacked, uint32_t parts)
 {

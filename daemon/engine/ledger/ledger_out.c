@@ -45,8 +45,8 @@ uint32_t ledger_record_most(const struct engine *e, uint32_t peer)
     return (most < LEDGER_RECORD_MAX ? most : LEDGER_RECORD_MAX) & ~7u;
 }
 
-/* Where runs are cut, waiting records may need more runs than the window has. Two records in a row
- * are longer than ordered_max. */
+/* Whether `bytes` more must not be staged yet: where runs are cut, waiting records may need more
+ * runs than the window has. Two runs in a row have more than ordered_max bytes together. */
 static bool waits_for_runs(const struct engine *e, const struct peer *p,
                            const struct ledger_out *out, uint64_t bytes)
 {
@@ -107,10 +107,11 @@ void *ledger_stage(struct engine *e, uint32_t peer, uint8_t kind, uint32_t size,
 }
 
 /*
- * Verdicts may pass what waits for room: both sides' operations may wait for each other's
- * acknowledgements, and these for verdicts. Verdicts may take what is kept for them, and three of
- * four bytes that the peer gives back. So the fourth comes to what waits, and the two sides cannot
- * run out both: a verdict gives the peer back more than 4/3 of its bytes.
+ * Verdicts may pass a record that waits for room: operations of both sides may wait for each
+ * other's acknowledgements, and these for verdicts. Verdicts may take what is kept for them, and
+ * three of every four bytes that the peer gives back; the fourth is for the record that waits. The
+ * two sides cannot both run out of room, because a verdict gives the peer back more than 4/3 of its
+ * own bytes.
  */
 bool ledger_may_pass(struct engine *e, uint32_t peer, uint32_t bytes)
 {
@@ -168,22 +169,22 @@ static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t l
 }
 
 /*
- * A run costs both sides the same, however short it is. A client with few operations in flight that
- * goes on whenever some have ended soon has two runs or more under way, each with a part of them.
- * So a short run with a batch waits for the ACK of what is under way, and one step more, for the
- * client continues when it sees the events:
+ * A run costs both sides the same, however short it is. A client that keeps few operations in
+ * flight, and submits more whenever some have ended, soon has two runs or more under way, each with
+ * a part of its operations. So a short run with a batch waits for the ACK of what is under way, and
+ * for one more step, because the client continues when it sees the events:
  *
  *     step      the client     the ledger
  *     1         submits 16     48 under way: 16 are staged, and wait
  *     2                        the ACK of the 48; their events
  *     3         submits 48     a run of 64
  *
- * After that all of them travel together, and nothing waits. Where a client goes on later, on
- * another processor, waiting gains nothing, and soon is not tried any more.
+ * After that all of its operations travel together, and nothing waits. Where a client continues
+ * later, on another processor, waiting gains nothing, and is soon not tried any more.
  */
-#define TOGETHER_BYTES 4096u /* all that is not acknowledged */
+#define TOGETHER_BYTES 4096u /* bytes not acknowledged, all together */
 #define PATIENCE_MOST  4u
-#define PATIENCE_RUNS  64u /* after this many runs the patience for one wait is back */
+#define PATIENCE_RUNS  64u /* after this many runs, patience for one more wait */
 
 bool ledger_batches_wait(const struct engine *e, uint32_t peer)
 {
@@ -195,7 +196,7 @@ bool ledger_batches_wait(const struct engine *e, uint32_t peer)
            p->tx_tail - p->tx_acked <= TOGETHER_BYTES && (out->waits || out->patience > 0);
 }
 
-/* The staged records begin to wait, or go on waiting. */
+/* The staged records begin to wait, or continue to wait. */
 static void wait_on(struct engine *e, uint32_t peer)
 {
     struct ledger_out *out = &e->peer_live[peer].out;
@@ -207,7 +208,7 @@ static void wait_on(struct engine *e, uint32_t peer)
         peer_activate(e, peer);
 }
 
-/* All that is staged leaves. */
+/* Notes that all staged records leave. */
 static void run_leaves(const struct peer *p, struct ledger_out *out)
 {
     bool alone = p->tx_acked >= out->operations_sent;
@@ -436,7 +437,7 @@ bool ledger_rewind(struct engine *e, uint32_t peer, uint64_t consumed, struct se
     }
     set64(e, &p->tx_tail, consumed);
     commit(e);
-    /* Nonces are the old link's. */
+    /* Nonces belonged to the old link. */
     for (uint64_t i = p->sent.head; i < p->sent.tail; i++)
         sent_at(e, p, i)->nonce = NONE;
     return false;

@@ -15,8 +15,8 @@ static struct note *note_at(const struct engine *e, const struct queue *queue, u
     return queue_at(&e->pool, queue, index);
 }
 
-/* Takes bytes [at, at + *part) of a note's record after its head, which has `size` bytes: as many
- * as one entry holds. */
+/* The place of a note's record, `size` bytes after its head, from byte `at` on; *part is how many
+ * of these bytes stand in this entry. */
 static uint8_t *body_part(const struct engine *e, const struct queue *queue, uint64_t index,
                           uint32_t at, uint32_t size, uint32_t *part)
 {
@@ -128,8 +128,7 @@ uint64_t notes_unanswered(const struct engine *e, uint32_t peer)
     return note_at(e, &verdicts->queue, verdicts->staged)->cause;
 }
 
-/* ---- in turns ---------------------------------------------------------------------------------
- */
+/* ---- in turns -------------------------------------------------------------------------------- */
 
 /* The queue is short enough for these low bits to identify an index in it. No value of them equals
  * NONE. */
@@ -242,10 +241,9 @@ int notes_pass(struct engine *e, uint32_t peer)
     return passed;
 }
 
-/* ---- their end --------------------------------------------------------------------------------
- */
+/* ---- their end ------------------------------------------------------------------------------- */
 
-/* Drops what is acknowledged from the queue's head; transactions of its own. */
+/* Drops acknowledged notes from the queue's head, in transactions of its own. */
 static void notes_pop(struct engine *e, struct queue *queue)
 {
     while (queue_count(queue) > 0 && note_at(e, queue, queue->head)->state == NOTE_DONE) {

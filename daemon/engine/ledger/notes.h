@@ -8,9 +8,9 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Entries of notes that wait. When a client has more, operations that it cannot take are refused:
- * unlike a STOP, a REFUSE holds back the acknowledgement of its operation, so no more operations
- * come. */
+/* Most entries of a client's waiting notes. With more, operations whose events the client cannot
+ * take are refused instead of spilled: unlike a STOP, a REFUSE holds back the acknowledgement of
+ * its operation, so no more operations arrive. */
 #define NOTES_CLIENT_MAX 256u
 
 /* Within a transaction: appends a record of `size` bytes, a multiple of 8, in this client's turn
@@ -40,7 +40,7 @@ int notes_stage(struct engine *e, struct turn *turn, enum notes_queue which, int
 /* Stages verdicts that may pass the next note or operation in turn, which finds no room, the oldest
  * first. Returns the number staged. */
 int notes_pass(struct engine *e, uint32_t peer);
-/* Within a transaction, which it commits: this note has been acknowledged. */
+/* Within a transaction, which it commits: the peer has acknowledged this note. */
 void notes_acknowledged(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot);
 /* Within a transaction: this note is to be staged again. */
 void notes_rewind(struct engine *e, uint32_t peer, uint32_t which, uint64_t slot);

@@ -1,6 +1,6 @@
 /*
  * Atomics at their target (op_atomic.c is the origin's side). Room for the events and for the
- * verdict is found before the first word changes, for a record that has changed a word is never
+ * verdict is found before the first word changes, because a record that has changed a word is never
  * taken again. Thread: the progress thread.
  */
 #include "daemon/engine/ledger/records.h"
@@ -23,13 +23,13 @@ static bool fetches(const struct arrival *a)
     return a->w.op.atomic & WIRE_FETCH;
 }
 
-/* Where fetched values stand until their RESULT is made: a room that submissions use. */
+/* The buffer for fetched values until their RESULT is made; submissions use it, too. */
 static uint8_t *values_of(struct engine *e)
 {
     return e->next_record;
 }
 
-/* Whether the code is one. */
+/* Whether the code is valid for such a record. */
 static bool code_parse(const struct arrival *a)
 {
     return (a->w.op.atomic & ~(WIRE_FETCH | UINT8_MAX)) == 0 && word_code_valid(code_of(a)) &&
@@ -43,13 +43,14 @@ static unsigned rights_of(const struct arrival *a)
     return ENGINE_REMOTE_WRITE | (fetches(a) ? ENGINE_REMOTE_READ : 0);
 }
 
-/* A READ changes nothing. */
+/* Whether the atomic changes words: a READ does not. */
 static bool changes_words(const struct arrival *a)
 {
     return word_op(code_of(a)) != WORD_READ;
 }
 
-/* Before the first word changes: room for the verdict, and the doubt. 0 or -ENOBUFS. */
+/* Called before the first word changes: finds room for the verdict, and notes the doubt. Returns 0
+ * or -ENOBUFS. */
 static int atomic_ready(struct engine *e, const struct arrival *a)
 {
     if (notes_room(e, e->inflows[a->w.op.flow].peer, WIRE_RESULT_BYTES_MAX) < 0)
@@ -81,8 +82,7 @@ static void atomic_verdict(struct engine *e, const struct arrival *a, int32_t st
                  (uint32_t)sizeof(record.w) + padded);
 }
 
-/* ---- one operation, of several elements perhaps -----------------------------------------------
- */
+/* ---- one operation, perhaps of several elements ---------------------------------------------- */
 
 static int64_t atomic_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
@@ -143,8 +143,7 @@ const struct arrival_kind arrival_atomic = {
     .answer = atomic_answer,
 };
 
-/* ---- a batch of them, of one element each -----------------------------------------------------
- */
+/* ---- a batch of atomics, of one element each ------------------------------------------------- */
 
 static int64_t atomics_parse(struct engine *e, struct arrival *a, uint64_t left)
 {

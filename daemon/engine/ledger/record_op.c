@@ -19,7 +19,7 @@
 #include "daemon/engine/watch/steps.h"
 #include "shm_ring/word.h"
 
-/* An inflow from this peer, or NULL. */
+/* The inflow, if it is one from this peer; or NULL. */
 static struct inflow *inflow_of(struct engine *e, uint32_t peer, uint32_t flow)
 {
     if (flow >= e->config.flows_max || e->inflows[flow].state == INFLOW_FREE ||
@@ -53,7 +53,7 @@ static bool inflow_spills(const struct engine *e, const struct inflow *in)
     return e->sessions[in->session].spill_bytes > 0;
 }
 
-/* The payload that travels on its own: 1 it is here, 0 not all of it. */
+/* Whether a payload that travels on its own has arrived: 1, or 0: not all of it. -EPROTO. */
 static int payload_met(struct engine *e, uint32_t peer, uint8_t flags, uint16_t nonce,
                        uint32_t pieces)
 {
@@ -116,16 +116,15 @@ const struct arrival_kind arrival_put = {
     .changed = put_changed,
 };
 
-/* ---- a put's payload that travels on its own ---------------------------------------------------
- */
+/* ---- a put's payload that travels on its own ------------------------------------------------- */
 
 const struct arrival_kind arrival_placed = {
     .op = SUBMIT_PUT, .parse = pieces_parse, .changed = put_changed};
 
-/* ---- without a payload ------------------------------------------------------------------------
- */
+/* ---- without a payload ----------------------------------------------------------------------- */
 
-/* A put of no bytes counts where it notifies. One that has failed at its origin has no event. */
+/* A put without bytes counts if it brings an event. A put that has failed at its origin brings
+ * none. */
 static uint32_t note_changed(const struct arrival *a)
 {
     return !(a->w.op.head.flags & WIRE_NO_EVENT);
@@ -136,7 +135,7 @@ const struct arrival_kind arrival_note = {.op = SUBMIT_PUT, .changed = note_chan
 
 /* ---- parse ----------------------------------------------------------------------------------- */
 
-/* Copies what will be checked. 0 or -EPROTO. */
+/* Copies the fixed part of the record, and parses the rest. Returns 0 or -EPROTO. */
 static int arrival_parse(struct engine *e, struct arrival *a, const struct record_kind *kind,
                          const struct ledger_record *record)
 {
@@ -148,7 +147,7 @@ static int arrival_parse(struct engine *e, struct arrival *a, const struct recor
     a->deferred = false;
     a->in_batch = false;
     memcpy(&a->w, record->at, kind->size);
-    a->w.op.head = record->head; /* the head that was checked: the record may change under us */
+    a->w.op.head = record->head; /* the head that was checked: the record in the ring may change */
     a->id = record->at + kind->size;
     if (a->w.op.rid_len > id_max)
         return -EPROTO;
@@ -175,8 +174,8 @@ static int message_parse(struct arrival *a)
     return 0;
 }
 
-/* A notification is the event of an operation other than a message, and its id is by value. 0 or
- * -EPROTO. */
+/* Checks a notification: the event of an operation other than a message, with an id by value.
+ * Returns 0 or -EPROTO. */
 static int notify_parse(const struct arrival *a)
 {
     if (!(a->w.op.head.flags & WIRE_NOTIFY))
@@ -184,17 +183,18 @@ static int notify_parse(const struct arrival *a)
     return a->w.op.rid_len > 0 || a->w.op.head.flags & (WIRE_MESSAGE | WIRE_NO_EVENT) ? -EPROTO : 0;
 }
 
-/* The last record of a vector has its event. 0 or -EPROTO. */
+/* Checks a record that others of its vector follow: only the last one brings the event. Returns 0
+ * or -EPROTO. */
 static int part_parse(const struct arrival *a)
 {
     uint8_t flags = a->w.op.head.flags;
 
-    if (!(flags & WIRE_PART) || a->w.op.head.kind == WIRE_PACKET) /* WIRE_CUT there */
+    if (!(flags & WIRE_PART) || a->w.op.head.kind == WIRE_PACKET) /* there this bit is WIRE_CUT */
         return 0;
     return flags & WIRE_NO_EVENT && !(flags & WIRE_MESSAGE) ? 0 : -EPROTO;
 }
 
-/* The flags that few records have. 0 or -EPROTO. */
+/* Parses the flags that few records have. Returns 0 or -EPROTO. */
 static int flags_parse(struct arrival *a)
 {
     if (!(a->w.op.head.flags &
@@ -207,7 +207,7 @@ static int flags_parse(struct arrival *a)
 
 /* ---- admit ----------------------------------------------------------------------------------- */
 
-/* A request, which is an active message: 0 or the status that its origin gets. */
+/* Admits a request, which is an active message. Returns 0 or the status that its origin gets. */
 static int request_admit(struct engine *e, uint32_t session, const struct arrival *a)
 {
     if (event_bytes(a->w.op.rid_len) > e->sessions[session].sizes.remote / 4)
@@ -235,15 +235,16 @@ static int arrival_admit(struct engine *e, uint32_t session, struct arrival *a)
 
 /* ---- reserve, act, report -------------------------------------------------------------------- */
 
-/* Puts back what was reserved; what was done stays done. */
+/* Rolls back what was reserved; words that have changed stay changed. */
 static void arrival_undo(struct engine *e)
 {
     arena_rollback(&e->arena);
     doubt_end(e);
 }
 
-/* Within a transaction that holds nothing but what was reserved, and is put back where the client's
- * memory faults. 0, or the status that its origin gets; -EBUSY: a part of it is done. */
+/* Carries the operation out, within a transaction that holds only reservations and is rolled back
+ * if the client's memory faults. Returns 0, or the status that the origin gets; -EBUSY: a part is
+ * done. */
 static int arrival_act(struct engine *e, uint32_t session, struct arrival *a)
 {
     uint32_t client = e->sessions[session].client;
@@ -259,7 +260,7 @@ static int arrival_act(struct engine *e, uint32_t session, struct arrival *a)
     return -EHOSTDOWN;
 }
 
-/* The event of a record that `endpoint` at `peer` has sent. */
+/* Drafts the event of a record that `endpoint` at `peer` has sent. */
 static void draft_event(const struct arrival *a, uint32_t peer, uint64_t endpoint,
                         struct event_draft *d)
 {
@@ -297,7 +298,7 @@ static void draft_event(const struct arrival *a, uint32_t peer, uint64_t endpoin
     d->front += (uint32_t)sizeof(d->message);
 }
 
-/* Within a transaction: the record is refused, and comes again. 0 or -ENOBUFS. */
+/* Within a transaction: refuses the record, which comes again. Returns 0 or -ENOBUFS. */
 static int refuse(struct engine *e, uint32_t peer, const struct wire_op *w)
 {
     struct inflow *in = &e->inflows[w->flow];
@@ -310,8 +311,7 @@ static int refuse(struct engine *e, uint32_t peer, const struct wire_op *w)
         .status = awaits ? -EBUSY : 0,
         .done = w->head.kind == WIRE_PACKET ? offload_bytes_done(in, w->sequence) : 0};
 
-    /* Without a spill, and where no handler waits, there is nothing whose end
-     * would send GO: let it try again at once. */
+    /* If nothing is spilled and no handler waits, nothing would send GO later: send it at once. */
     if (notes_push(e, peer, s->client, &verdict, sizeof(verdict)) < 0 ||
         (s->spill_bytes == 0 && !awaits &&
          notes_push_flow(e, peer, s->client, WIRE_GO, in->origin_flow, 0, 0) < 0))
@@ -323,7 +323,7 @@ static int refuse(struct engine *e, uint32_t peer, const struct wire_op *w)
     return 0;
 }
 
-/* Within a transaction that has reserved the room: the events of what has been done. */
+/* Within a transaction that has reserved the room: delivers the events of what has been done. */
 static void arrival_report(struct engine *e, const struct arrival *a, const struct event_room *room,
                            uint32_t count)
 {
@@ -341,7 +341,7 @@ static void arrival_report(struct engine *e, const struct arrival *a, const stru
         reply_owe(e, w->flow);
 }
 
-/* The number of events that the operation brings. A request without events has failed. */
+/* The number of events that the operation brings: none if it has failed at its origin. */
 static uint32_t arrival_events(const struct arrival *a)
 {
     if (a->w.op.head.flags & WIRE_NO_EVENT || a->kind->silent)
@@ -349,16 +349,16 @@ static uint32_t arrival_events(const struct arrival *a)
     return a->kind->several ? (uint32_t)a->w.op.count : 1;
 }
 
-/* Within the transaction that the record is consumed in: counts what has been done, as far as its
- * origin sees it succeed. Messages do not count: their handlers see them. */
+/* Within the transaction that consumes the record: counts the operations that have changed memory,
+ * if their origin sees them succeed. Messages do not count, because their handlers see them. */
 static void count_arrival(struct engine *e, uint32_t session, const struct arrival *a)
 {
     if (a->kind->changed && !(a->w.op.head.flags & WIRE_MESSAGE))
         session_arrived(e, session, a->kind->changed(a));
 }
 
-/* As arrival_act, of an operation that changes words, and may stop at one that is busy. How many
- * of its events are due, or -ENOBUFS. */
+/* As arrival_act, for an operation that changes words, and may stop at a word that is busy. Returns
+ * how many of its events are due, or -ENOBUFS. */
 static int act_on_words(struct engine *e, struct arrival *a, struct event_room *room,
                         uint32_t events, int *status)
 {
@@ -387,8 +387,9 @@ static int act_on_words(struct engine *e, struct arrival *a, struct event_room *
     return (int)events;
 }
 
-/* Within a transaction: a put, a get, a notification or a request for an open inflow, which no
- * handler takes. *status is what its origin gets. 0, -ENOSPC: to be refused; -ENOBUFS. */
+/* Within a transaction: takes an operation for an open inflow that no handler is to see. *status
+ * becomes the status that its origin gets. Returns 0; -ENOSPC: the record is to be refused;
+ * -ENOBUFS. */
 static int take_directly(struct engine *e, struct arrival *a, int *status)
 {
     const struct wire_op *w = &a->w.op;
@@ -421,8 +422,7 @@ static int take_directly(struct engine *e, struct arrival *a, int *status)
     return 0;
 }
 
-/* As take_directly, for a packet, or for an active message or a get that may be meant for handlers.
- */
+/* As take_directly, for a packet, or for an active message or a get that may be for handlers. */
 static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
 {
     uint32_t session = e->inflows[a->w.op.flow].session;
@@ -439,8 +439,9 @@ static int take_by_handlers(struct engine *e, struct arrival *a, int *status)
     return r;
 }
 
-/* Takes a batch of puts to an offload's region, put by put, and commits how each ends, except for
- * the verdict. 0, -ENOSPC: to be refused; -ENOBUFS: the rest of it not now; -EPROTO. */
+/* Takes a batch of puts to an offload's region, put by put, and commits the end of each, but not
+ * the verdict. Returns 0; -ENOSPC: the batch is to be refused; -ENOBUFS: the rest can't be taken
+ * now; -EPROTO. */
 static int take_put_batch(struct engine *e, struct arrival *a)
 {
     struct inflow *in = &e->inflows[a->w.op.flow];
@@ -471,7 +472,7 @@ static int take_request(struct engine *e, struct arrival *a, int *status)
     return take_directly(e, a, status);
 }
 
-/* Takes the record of an operation that came by an inflow. */
+/* Takes the record of an operation that has arrived by an inflow. */
 static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;
@@ -486,7 +487,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     if (in->state == INFLOW_REFUSED && (w->sequence != in->refused || offload_is_early(in, a))) {
         if (w->sequence != in->refused)
             offload_drops(e, in);
-        return 0; /* comes again after the refused one */
+        return 0; /* the record comes again after the refused one */
     }
     r = 0;
     if (offload_is_left(in, w))
@@ -500,8 +501,8 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     if (r == -ENOSPC)
         r = refuse(e, peer, w);
     else if (r == 0 && in->state == INFLOW_REFUSED && inflow_spills(e, in))
-        /* A STOP from before the refusal may hold its origin, for a verdict passes other notes: as
-         * long as there is a spill, a GO must follow. */
+        /* A STOP from before the refusal may still hold the origin, because a verdict passes other
+         * notes. So as long as there is a spill, a GO must follow. */
         inflow_hold(e, w->flow, INFLOW_STOPPED);
     else if (r == 0 && in->state == INFLOW_REFUSED)
         set32(e, &in->state, INFLOW_OPEN);
@@ -511,7 +512,7 @@ static int take_by_inflow(struct engine *e, uint32_t peer, struct arrival *a)
     return r;
 }
 
-/* A reply: it names the flow of its request, and its own flow for a verdict about it. */
+/* Takes a reply, which names the flow of its request, and its own flow for a verdict about it. */
 static int take_reply(struct engine *e, uint32_t peer, struct arrival *a)
 {
     const struct wire_op *w = &a->w.op;

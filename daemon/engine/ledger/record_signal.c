@@ -85,8 +85,7 @@ const struct arrival_kind arrival_signal = {.op = SUBMIT_SIGNAL,
                                             .act = packed_act,
                                             .changed = word_changed};
 
-/* ---- a payload that travels on its own, or none ------------------------------------------------
- */
+/* ---- a payload that travels on its own, or none ---------------------------------------------- */
 
 static int64_t placed_parse(struct engine *e, struct arrival *a, uint64_t left)
 {

@@ -1,6 +1,6 @@
 /* Short pieces of a vector at the target: copied, checked as a whole, placed (op_vector.c is the
- * origin's side). The last record names the region too: where the region of an earlier one was
- * withdrawn, it fails as well, and there is no event. Thread: the progress thread. */
+ * origin's side). The last record names the region, too: if the region of an earlier record was
+ * withdrawn, the last one fails as well, and brings no event. Thread: the progress thread. */
 #include "daemon/engine/ledger/records.h"
 
 #include "daemon/engine/kinds/vector_format.h"
@@ -45,7 +45,7 @@ static int vector_act(struct engine *e, struct arrival *a)
     return 0;
 }
 
-/* The last record of the vector counts for all; its length is that of the whole. */
+/* The last record of the vector counts for all, and has the length of the whole. */
 static uint32_t vector_changed(const struct arrival *a)
 {
     return put_changed(a) && (a->w.op.length > 0 || !(a->w.op.head.flags & WIRE_NO_EVENT));

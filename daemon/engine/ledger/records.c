@@ -14,10 +14,10 @@
 #include "daemon/engine/team/progress.h"
 
 /*
- * The flow that a record is about: 1 with a copy of the record; 0: it has gone meanwhile; -EPROTO.
- * STOP, GO and GONE may come late, for the flow that had this number before: an ACK of its CLOSE
- * can pass them. A record about a flow of requests comes after the answer to its BIND; a flow of
- * replies is sent nothing but FAIL.
+ * Finds the flow that a record is about. Returns 1 with a copy of the record; 0: the flow has gone
+ * meanwhile; -EPROTO. STOP, GO and GONE may come late, for the flow that had this number before,
+ * because an ACK of its CLOSE can pass them. A record about a flow of requests comes after the
+ * answer to its BIND; a flow of replies gets nothing but FAIL.
  */
 static int flow_meant(struct engine *e, uint32_t peer, const struct ledger_record *record,
                       struct wire_flow *w)
@@ -42,7 +42,7 @@ static int take_fail(struct engine *e, uint32_t peer, const struct ledger_record
 
     if (bytes > 0 &&
         (bytes > sizeof(outcomes) || w.done == 0 || abi_pad8(w.done) != bytes || w.status >= 0))
-        return -EPROTO; /* whatever has happened to the flow */
+        return -EPROTO; /* an error even where the flow is gone */
     if (r <= 0)
         return r;
     if (bytes == 0) {
@@ -143,7 +143,7 @@ static int ack_after(struct engine *e, uint32_t peer)
 
     while ((count = ledger_acknowledge(e, peer, consumed, &done)) > 0) {
         if (done.flow == NONE && done.epoch == SENT_NONCE)
-            commit(e); /* the record was there for its nonce alone */
+            commit(e); /* the record was only there to free its nonce */
         else if (done.flow == NONE && done.epoch == SENT_LETTER)
             team_acknowledged(e, peer, done.slot); /* commits */
         else if (done.flow == NONE)
@@ -268,7 +268,7 @@ int record_take(struct engine *e, uint32_t peer, const struct ledger_record *rec
 {
     const struct record_kind *kind = &record_kinds[record->head.kind];
 
-    /* A number without a row takes no bytes, and so no record. */
+    /* A number without a row has size 0 and is not `longer`: no record fits it. */
     if (record->size < kind->size || (record->size > kind->size && !kind->longer) ||
         record->head.flags & ~kind->flags)
         return -EPROTO;

@@ -16,15 +16,16 @@ struct arrival_kind;
 struct record_kind {
     uint16_t size;         /* size of the fixed part, head included */
     bool longer;           /* more may follow the fixed part */
-    uint8_t flags;         /* that it may have */
+    uint8_t flags;         /* flags that it may have */
     enum ledger_wait wait; /* the sender's state until the ACK */
-    /* The record's effects, left uncommitted for the caller to commit together with its
-     * consumption; what is committed on the way may happen twice. 0; -EAGAIN: cannot be taken now
-     * (what is open is put back, the record stays); -EPROTO. */
+    /* The record's effects, left uncommitted, so that the caller commits them together with its
+     * consumption; effects that the hook commits on its own may happen twice. Returns 0; -EAGAIN:
+     * it cannot be taken now (the transaction is rolled back, the record stays); -EPROTO. */
     int (*take)(struct engine *e, uint32_t peer, const struct ledger_record *record);
-    /* Instead of `take`: the record of an operation. */
+    /* Instead of `take`, for the record of an operation. */
     const struct arrival_kind *arrival;
-    /* After the commit: effects that take transactions of their own. 0 or -EPROTO. */
+    /* Called after the commit, for effects that take transactions of their own. Returns 0 or
+     * -EPROTO. */
     int (*after)(struct engine *e, uint32_t peer);
 };
 
@@ -34,8 +35,7 @@ extern const struct record_kind record_kinds[WIRE_KINDS];
 /* Checks a record's form and takes it, as `take`. */
 int record_take(struct engine *e, uint32_t peer, const struct ledger_record *record);
 
-/* ---- operations: record_op.c ------------------------------------------------------------------
- */
+/* ---- operations: record_op.c ----------------------------------------------------------------- */
 
 /* The record of an operation, taken apart. */
 struct arrival {
@@ -51,15 +51,15 @@ struct arrival {
     struct signal signal;   /* for SIGNAL and SIGNAL_PLACED, a copy */
     const uint8_t *id;      /* in the ring: the id or the block, then the payload or the puts */
     const uint8_t *block;   /* for a batch its puts, for a vector its pieces: a copy */
-    uint32_t block_bytes;   /* of a vector's */
+    uint32_t block_bytes;   /* bytes of `block`, of a vector */
     uint64_t block_end;     /* offset after the furthest of its pieces */
     uint8_t *base;          /* memory that the record writes to, once it is admitted */
-    uint8_t *word;          /* the same of a signal */
-    uint32_t pieces;        /* with WIRE_NONCE: of its payload */
+    uint8_t *word;          /* the word that a signal changes, once it is admitted */
+    uint32_t pieces;        /* with WIRE_NONCE: how many pieces its payload has */
     uint32_t done;          /* how many elements of an atomic, or atomics of a batch, are done */
     bool deferred;          /* a request that a handler leaves to the client's own handler */
     bool in_batch;          /* a put of a BATCH to an offload's region, which counts as a packet */
-    int32_t outcome;        /* then: how handlers have ended the put */
+    int32_t outcome;        /* if `in_batch`: how handlers have ended the put */
 };
 
 /*
@@ -72,18 +72,19 @@ struct arrival_kind {
     bool several; /* w.op.count operations in one, each with an event */
     bool silent;  /* the target posts no event */
     bool changes; /* changes words, one of which its context may wait for; has `ready` */
-    /* The bytes that follow the id, of which `left` stand there. NULL: none follow; or -EPROTO. */
+    /* Parses the rest of the record, which has `left` bytes with the id. Returns how many bytes
+     * follow the id, or -EPROTO. NULL: none follow. */
     int64_t (*parse)(struct engine *e, struct arrival *a, uint64_t left);
-    /* Before anything is done: 0 or the status that its origin gets. */
+    /* Checks the operation before anything is done. Returns 0 or the status that its origin
+     * gets. */
     int (*admit)(struct engine *e, uint32_t session, struct arrival *a);
-    /* Gets what the record needs besides room for its events before it may act, once and for all: 0
-     * or -ENOBUFS. */
+    /* Prepares what `act` needs besides room for events. Returns 0 or -ENOBUFS. */
     int (*ready)(struct engine *e, const struct arrival *a);
-    /* Carries the operation out. Memory may fault, which the caller checks. 0; -EBUSY: only the
-     * first `done` of it. */
+    /* Carries the operation out. Memory may fault, which the caller checks. Returns 0; -EBUSY: only
+     * the first `done` elements are done. */
     int (*act)(struct engine *e, struct arrival *a);
-    /* How many operations of the origin have changed memory once this one is done, for the count of
-     * what has arrived (pwc/counter.h); NULL: none has. */
+    /* How many operations of the origin have changed memory once this record is done, for the count
+     * of arrivals (pwc/counter.h); NULL: none has. */
     uint32_t (*changed)(const struct arrival *a);
     /* Posts the verdict about what `act` has done, with its status. */
     void (*answer)(struct engine *e, const struct arrival *a, int32_t status);
@@ -101,8 +102,8 @@ extern const struct arrival_kind arrival_atomics;
 extern const struct arrival_kind arrival_signal; /* record_signal.c */
 extern const struct arrival_kind arrival_signal_placed;
 
-/* Whether its operation ends with this record, which is when its origin gets a status: not with a
- * packet that others follow, nor with one that says that its origin has failed. */
+/* Whether the operation ends with this record, and its origin gets a status: not with a packet that
+ * others follow, and not with a packet that reports a failure at the origin. */
 static inline bool arrival_ends(const struct arrival *a)
 {
     const struct wire_packet *w = &a->w.packet;
@@ -111,13 +112,13 @@ static inline bool arrival_ends(const struct arrival *a)
            (w->put.op.length == w->total - w->at && !(w->put.op.head.flags & WIRE_CUT));
 }
 
-/* Hook of a put, or of a part of a vector, which counts with its last record. */
+/* Hook of a put, or of a part of a vector, which counts only with its last record. */
 static inline uint32_t put_changed(const struct arrival *a)
 {
     return !(a->w.op.head.flags & WIRE_PART);
 }
 
-/* Hook for a payload that travels by itself: the number of its pieces. */
+/* Hook for a payload that travels on its own: parses the number of its pieces. */
 static inline int64_t pieces_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
     uint64_t id_bytes = abi_pad8(a->w.op.rid_len);
@@ -133,7 +134,8 @@ static inline int64_t pieces_parse(struct engine *e, struct arrival *a, uint64_t
     return sizeof(pieces);
 }
 
-/* Hooks for operations that travel as batches do (record_batch.c); admitted with these rights. */
+/* Hooks for operations that travel as batches do (record_batch.c); the region must have these
+ * rights. */
 int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left);
 int batch_admit_for(struct engine *e, uint32_t session, struct arrival *a, unsigned rights);
 

@@ -1,7 +1,7 @@
 /*
- * The work of handlers, counted for people: counts of each offload, in the arena, which the
- * caller's transaction changes; and what dies with the process, its units by run and the sums over
- * all offloads, those that are gone included. Views read all of it from another thread
+ * Counts of the work of handlers, for views: the counts of each offload, in the arena, which change
+ * in the caller's transaction; and in private memory the units of each run, and sums over all
+ * offloads, those that are gone included. Views read the counts from another thread
  * (view_offload.c). Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_OFFLOAD_ACCOUNT_H
@@ -10,13 +10,13 @@
 #include "daemon/engine/state/state.h"
 #include "daemon/handlers/run.h"
 
-/* An offload is new in this entry. */
+/* Begins the counts of a new offload in this entry. */
 static inline void account_begin(struct engine *e, uint32_t offload)
 {
     e->offloads.live[offload] = (struct offload_live){.in_time = OFFLOAD_IN_TIME};
 }
 
-/* A handler has run. The caller adds the units to the offload's own in the run's transaction. */
+/* Counts a run. The caller adds the units to the offload's own in the run's transaction. */
 static inline void account_run(struct engine *e, uint32_t offload, uint64_t units)
 {
     uint32_t session = e->offloads.table[offload].session;
@@ -28,7 +28,7 @@ static inline void account_run(struct engine *e, uint32_t offload, uint64_t unit
     histogram_record(&e->offloads.live[offload].runs, units, 1);
 }
 
-/* Within a transaction: a message of these bytes has ended. */
+/* Within a transaction: counts a message of `bytes` bytes that has ended. */
 static inline void account_message(struct engine *e, struct offload *o, uint32_t bytes,
                                    const struct handled *h)
 {
@@ -50,7 +50,7 @@ static inline void account_message(struct engine *e, struct offload *o, uint32_t
     sums->failed += failed;
 }
 
-/* Within a transaction: a run has ended by a fault. */
+/* Within a transaction: counts and notes a fault that has ended a run. */
 static inline void account_fault(struct engine *e, struct offload *o, const struct run *run)
 {
     set64(e, &o->faults, o->faults + 1);
@@ -61,14 +61,14 @@ static inline void account_fault(struct engine *e, struct offload *o, const stru
     e->offloads.sums.faults++;
 }
 
-/* Within a transaction: a handler's sends enter flows. */
+/* Within a transaction: counts sends of a handler that enter their flows. */
 static inline void account_sends(struct engine *e, struct offload *o, uint32_t sends)
 {
     set64(e, &o->sends, o->sends + sends);
     e->offloads.sums.sends += sends;
 }
 
-/* Within a transaction: one of them has failed. */
+/* Within a transaction: counts a send that has failed. */
 static inline void account_send_failed(struct engine *e, struct offload *o)
 {
     set64(e, &o->sends_failed, o->sends_failed + 1);

@@ -13,9 +13,9 @@
 #include "daemon/handlers/sends.h"
 #include "proto/word_abi.h"
 
-/* Chunks that sends leave to what else the transaction writes: a verdict, a STOP, a reply. */
+/* Chunks that sends leave to other writes of the transaction: a verdict, a STOP, a reply. */
 #define CHUNKS_LEFT 6u
-/* That a reply without arguments takes in its flow. */
+/* Entries that a reply without arguments takes in its flow. */
 #define EMPTY_ENTRIES 2u
 
 static struct offload *offload_of(const struct engine *e)
@@ -37,7 +37,7 @@ void collect_begin(struct engine *e, const struct sender *sender)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* The place of a flow in the list of flows: the one behind the last where it is new. */
+/* The place of a flow in the list of flows; a new flow's is after the last. */
 static uint32_t place_of(const struct collected *c, uint32_t flow)
 {
     uint32_t i = 0;
@@ -47,7 +47,7 @@ static uint32_t place_of(const struct collected *c, uint32_t flow)
     return i;
 }
 
-/* Room for `span` entries more in this flow: 0 with it noted, or -EAGAIN. */
+/* Counts `span` more entries of this flow: 0, or -EAGAIN: there is no room. */
 static int take_room(struct engine *e, struct collected *c, uint32_t flow, uint32_t span)
 {
     const struct queue *q = &e->flows[flow].ops;
@@ -70,7 +70,7 @@ static int take_room(struct engine *e, struct collected *c, uint32_t flow, uint3
 
 /* ---- drafts ---------------------------------------------------------------------------------- */
 
-/* Where the next draft stands, with `bytes` behind its record; NULL: the list is full. */
+/* Begins the next draft, with `bytes` after its record; NULL: the list is full. */
 static struct submit_record *draft_begin(struct collected *c, uint32_t bytes)
 {
     struct submit_record *draft = (struct submit_record *)(void *)(c->drafts + c->bytes);
@@ -82,7 +82,7 @@ static struct submit_record *draft_begin(struct collected *c, uint32_t bytes)
     return draft;
 }
 
-/* The draft is whole: it is kept where its flow has room, and would not fail at once. */
+/* Keeps a finished draft, if its flow has room for it and it would not fail at once. */
 static int draft_keep(struct engine *e, struct collected *c, uint32_t flow,
                       const struct submit_record *draft)
 {
@@ -110,7 +110,7 @@ static uint64_t lid_of(const struct engine *e, const struct run_send *send)
            counter;
 }
 
-/* Whether the remote is still a target's. */
+/* Whether the remote is still one of the offload's targets. */
 static bool target_stands(const struct engine *e, uint32_t remote)
 {
     const struct offload *o = offload_of(e);
@@ -133,7 +133,7 @@ static int target_remote(const struct engine *e, uint32_t target, uint32_t *remo
 
 static uint16_t flags_of(const struct run_send *send)
 {
-    /* Without a counter nobody waits for its end but to hear of an error. */
+    /* Without a counter only errors of the send are of interest. */
     return (uint16_t)((send->counter == HANDLER_NONE ? SUBMIT_NO_LCE : 0) |
                       (send->flags & SEND_QUIET ? SUBMIT_NO_RCE : 0));
 }
@@ -163,8 +163,8 @@ static int collect_put(struct engine *e, struct collected *c, const struct run_s
     return draft_keep(e, c, e->remotes[remote].flow, draft);
 }
 
-/* An operation between a target and the offload's region, where nothing is copied: 0 or -ENOBUFS.
- */
+/* Drafts an operation between a target and the offload's region, in which nothing is copied.
+ * Returns 0 or -ENOBUFS. */
 static int host_draft(struct engine *e, struct collected *c, const struct run_send *send,
                       uint32_t remote, struct submit_record **out)
 {
@@ -186,7 +186,7 @@ static int host_draft(struct engine *e, struct collected *c, const struct run_se
     return 0;
 }
 
-/* From the offload's region, as its client would put: not copied, so the bytes must stay. */
+/* Puts from the offload's region as its client would: without a copy, so the bytes must stay. */
 static int collect_put_host(struct engine *e, struct collected *c, const struct run_send *send)
 {
     struct submit_record *draft;
@@ -203,7 +203,7 @@ static int collect_put_host(struct engine *e, struct collected *c, const struct 
     return draft_keep(e, c, e->remotes[remote].flow, draft);
 }
 
-/* Room for one get more: 0 or -EAGAIN. The table is looked at once in a run. */
+/* Whether there is room for one more get: 0 or -EAGAIN. Counts the free entries once in a run. */
 static int take_get(struct engine *e, struct collected *c)
 {
     if (c->gets_most == NONE)
@@ -211,8 +211,8 @@ static int take_get(struct engine *e, struct collected *c)
     return c->gets < c->gets_most ? 0 : -EAGAIN;
 }
 
-/* Into the offload's region, as its client would get, with no event at the target. Its entry is
- * taken when it enters its flow. */
+/* Gets into the offload's region as its client would, with no event at the target. The get's entry
+ * is taken when the operation enters its flow. */
 static int collect_get(struct engine *e, struct collected *c, const struct run_send *send)
 {
     struct submit_record *draft;
@@ -239,7 +239,7 @@ static int collect_get(struct engine *e, struct collected *c, const struct run_s
     return 0;
 }
 
-/* One element, which fetches nothing. */
+/* Drafts an atomic of one element, which fetches nothing. */
 static int collect_atomic(struct engine *e, struct collected *c, const struct run_send *send)
 {
     uint32_t remote, length = word_bytes(send->code);
@@ -263,17 +263,18 @@ static int collect_atomic(struct engine *e, struct collected *c, const struct ru
     return draft_keep(e, c, e->remotes[remote].flow, draft);
 }
 
-/* A message's block behind its draft. */
+/* Drafts a message, with its block after the record. */
 static struct submit_record *draft_message(const struct engine *e, struct collected *c,
                                            const struct run_send *send)
 {
     uint32_t length = (uint32_t)send->length;
     uint32_t bytes = (uint32_t)sizeof(struct message) + 8 * send->arguments + abi_pad8(length);
     struct submit_record *draft = draft_begin(c, bytes);
-    struct message *m = (struct message *)(void *)(draft + 1);
+    struct message *m;
 
     if (!draft)
         return NULL;
+    m = (struct message *)(void *)(draft + 1);
     draft->kind = length > 0 ? SUBMIT_MEDIUM : SUBMIT_SHORT;
     draft->rid_len = (uint16_t)bytes;
     draft->lid = lid_of(e, send);
@@ -306,7 +307,8 @@ static int collect_message(struct engine *e, struct collected *c, const struct r
     return draft_keep(e, c, e->remotes[remote].flow, draft);
 }
 
-/* Replies are entered behind their account (reply_answered). */
+/* Drafts a reply. `enter` counts it as owed first, because its submission counts it as sent
+ * (reply_answered). */
 static int collect_reply(struct engine *e, struct collected *c, const struct run_send *send)
 {
     const struct inflow *in = &e->inflows[c->sender.inflow];
@@ -403,7 +405,7 @@ void collect_counter_set(void *engine, uint32_t counter, uint64_t value)
 
 /* ---- the end of the handler ------------------------------------------------------------------ */
 
-/* Within a transaction: the operation enters its flow. Its chunks are the session's. */
+/* Within a transaction: puts the operation into its flow, and counts its chunks for the session. */
 static void enter(struct engine *e, uint32_t flow, const struct submit_record *draft)
 {
     uint32_t free = e->pool.state->free;
@@ -415,7 +417,7 @@ static void enter(struct engine *e, uint32_t flow, const struct submit_record *d
         e->session_live[session].chunks += free - e->pool.state->free;
 }
 
-/* Within a transaction: the get enters its flow, with an entry that its end leads to. */
+/* Within a transaction: puts the get into its flow, with the table entry that its end leads to. */
 static void enter_get(struct engine *e, const struct collected *c, uint32_t i)
 {
     struct submit_record *draft = (void *)(e->offloads.collected->drafts + c->send[i].at);

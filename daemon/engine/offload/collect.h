@@ -8,7 +8,7 @@
  *                    -EAGAIN                            FAIL, AGAIN, a fault: the list is dropped
  *
  * Room is counted when the helper is called, in a transaction that holds what the end of the
- * message needs; behind the handler nothing may say no.
+ * message needs; after the handler has returned nothing may fail.
  *
  * Thread: the progress thread. Owner: the engine, one list for all offloads.
  */
@@ -24,10 +24,10 @@ enum {
     COLLECT_FLOW_ENTRIES = 1024, /* of operations that wait in one flow */
 };
 
-/* The handler's message, as far as its sends depend on it. */
+/* What a handler's sends depend on of its message. */
 struct sender {
     uint32_t offload; /* entry */
-    uint32_t inflow;  /* that the message came by; NONE: a get has come */
+    uint32_t inflow;  /* by which the message has come; NONE: the handler runs on a completed get */
     uint32_t peer;    /* its events name this node and this context */
     uint64_t origin;
     bool may_reply;
@@ -36,7 +36,7 @@ struct sender {
 
 /* One handler's list, and what it is checked against. */
 struct collected {
-    struct sender sender; /* this and the next: set by collect_begin */
+    struct sender sender; /* this and the next are set by collect_begin */
     uint64_t counters[HANDLER_COUNTERS];
 
     bool counted; /* counters have changed */
@@ -65,7 +65,7 @@ struct collected {
 #define OFFLOAD_LID_HANDLE 8u
 #define OFFLOAD_LID_GET    40u
 
-/* The list is empty. */
+/* Empties the list. */
 void collect_begin(struct engine *e, const struct sender *sender);
 /* The hooks of struct run_host, whose `self` is the engine. */
 int collect_send(void *engine, const struct run_send *send);
@@ -73,18 +73,17 @@ uint32_t collect_target_of(void *engine, uint64_t peer);
 uint64_t collect_counter(void *engine, uint32_t counter);
 void collect_counter_set(void *engine, uint32_t counter, uint64_t value);
 
-/* Within a transaction, which the caller commits: the list becomes operations and events. */
+/* Within a transaction, which the caller commits: turns the list into operations and events. */
 void collect_enter(struct engine *e);
-/* Behind that commit: the operations go on their way. */
+/* After that commit: sends the operations on their way. */
 void collect_entered(struct engine *e);
 
-/* Whether the inflow's replies of offloads are few enough for one more: within the bound of a flow,
- * and the client's quota of queue memory. */
+/* Whether the offloads may have one more reply to this inflow: within the bound of a flow, and the
+ * client's quota of queue memory. */
 bool collect_reply_allowed(const struct engine *e, uint32_t inflow);
-/* Whether a reply of the offloads to this inflow's requests, without arguments, has room: 0 or
- * -ENOBUFS. */
+/* Whether there is room for a reply without arguments to this inflow's requests: 0 or -ENOBUFS. */
 int collect_reply_room(const struct engine *e, uint32_t inflow);
-/* Within a transaction: that reply, which runs no handler. Room was there. */
+/* Within a transaction: sends that reply, for which no handler runs. There must be room. */
 void collect_reply_empty(struct engine *e, uint32_t inflow);
 
 #endif

@@ -4,7 +4,7 @@
 #include "daemon/engine/offload/region_put.h"
 #include "daemon/engine/peer/bind.h"
 
-/* The inflow to go on with. One that has left its context meanwhile leads back to the first. */
+/* The inflow to continue with. If that has left its context meanwhile, the first one again. */
 static uint32_t next_of(const struct engine *e, uint32_t offload)
 {
     uint32_t session = e->offloads.table[offload].session;
@@ -30,7 +30,8 @@ static void cut(struct engine *e, uint32_t offload, uint32_t inflow)
     commit(e);
 }
 
-/* Looks at inflows until so many units are spent in this step. */
+/* Looks at inflows until `most` units are spent in this step. Returns whether it has looked at
+ * all. */
 static bool cut_until(struct engine *e, uint32_t offload, uint64_t most)
 {
     struct offload_live *live = &e->offloads.live[offload];

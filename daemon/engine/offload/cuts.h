@@ -6,8 +6,8 @@
  *     context's inflows    | cut, or not to be | cut_to | to be looked at in later steps |
  *
  * Clients take turns: the first client that finds the units of a step spent by another one is next,
- * and goes on before all others. Then at least one of its inflows is looked at, whatever records of
- * peers have spent in that step.
+ * and continues before all others. Then at least one of its inflows is looked at, whatever records
+ * of peers have spent in that step.
  *
  * Thread: the progress thread.
  */
@@ -21,7 +21,7 @@
 bool cuts_step(struct engine *e, uint32_t offload);
 /* cuts_step where it is the turn of the offload's client. */
 bool cuts_take_turn(struct engine *e, uint32_t offload);
-/* The offload goes, or has nothing to cut: if its client is next, others need not wait for that. */
+/* The offload goes, or has nothing to cut: if its client was next, others need not wait for it. */
 void cuts_give_up_turn(struct engine *e, uint32_t offload);
 
 #endif

@@ -1,9 +1,9 @@
-/* Which offload is meant (find.h). Thread: the progress thread. */
+/* Finds offloads, and lets their messages wait for room (find.h). Thread: the progress thread. */
 #include "daemon/engine/offload/find.h"
 
 #include "daemon/engine/state/table.h"
 
-/* The first pause, which doubles so often at most. */
+/* The first pause, and how often it doubles at most. */
 #define AGAIN_NS     UINT64_C(1000000)
 #define AGAIN_PAUSES 7u
 
@@ -66,7 +66,7 @@ bool offload_returns(struct engine *e, struct inflow *in)
     return true;
 }
 
-/* The sweep posts GO, and has the next step run handlers of gets. */
+/* What waits for room may continue: the sweep posts GO, and the next step runs handlers of gets. */
 static void release(struct engine *e, uint32_t session)
 {
     struct session_live *live = &e->session_live[session];
@@ -80,7 +80,7 @@ static void release(struct engine *e, uint32_t session)
 void offload_room(struct engine *e, uint32_t session)
 {
     e->offloads.pauses = 0;
-    if (e->offloads.again_at > e->now + AGAIN_NS) /* a long pause ends with what it was for */
+    if (e->offloads.again_at > e->now + AGAIN_NS) /* a long pause has lost its reason */
         e->offloads.again_at = e->now + AGAIN_NS;
     release(e, session);
 }

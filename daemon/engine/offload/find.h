@@ -1,5 +1,6 @@
 /*
- * Which offload is meant, and what its messages wait for. Thread: the progress thread.
+ * Finds offloads by handle and by index, and decides how long their messages wait. Thread: the
+ * progress thread.
  */
 #ifndef PWC_ENGINE_OFFLOAD_FIND_H
 #define PWC_ENGINE_OFFLOAD_FIND_H
@@ -27,48 +28,47 @@ static inline bool offload_may_cut(const struct inflow *in)
 }
 
 /* Whether the inflow's origin was lost, and the message that the inflow holds is to be cut
- * (cuts.h).
- */
+ * (cuts.h). */
 static inline bool offload_cut_waits(const struct inflow *in)
 {
     return in->state == INFLOW_PARTING && offload_may_cut(in);
 }
 
-/* Whether the handlers of the message with this sequence wait: for room to send, for one has said
- * AGAIN; for their client's turn; or for replies to leave. */
+/* Whether the handlers of the message with this sequence wait: for room to send, because one has
+ * returned AGAIN; for their client's turn; or for replies to leave. */
 static inline bool offload_awaits(const struct inflow *in, uint32_t sequence)
 {
     return offload_holds(in, sequence) &&
            in->handled.flags & (HANDLED_RERUN | HANDLED_WAITING | HANDLED_UNANSWERED);
 }
 
-/* Whether it stands in line for a turn. */
+/* Whether the inflow's message waits for a turn, and its client stands in line for one. */
 static inline bool offload_in_line(const struct engine *e, const struct inflow *in)
 {
     return in->handled.flags & HANDLED_WAITING &&
            handlers_wait_for_turn(e, e->sessions[in->session].client);
 }
 
-/* A record behind one that waits for a turn comes too early, and is dropped. Later packets of the
- * put that waits cost nothing: its origin's pace is in operations. */
+/* Charges for a record that is dropped, because it came after one that waits for a turn. Later
+ * packets of the put that waits cost nothing: its origin's pace is in operations. */
 static inline void offload_drops(struct engine *e, const struct inflow *in)
 {
     if (offload_awaits(in, in->refused) && in->handled.flags & HANDLED_WAITING)
         handlers_charge(e, e->sessions[in->session].client, HANDLERS_DROP_UNITS);
 }
 
-/* Within a transaction: such a message is refused. Its GO comes with its client's turn; or when a
- * send of the context's handlers ends, or after a pause, which grows while no send ends: memory may
- * be short. */
+/* Within a transaction: a message that waits is refused. GO follows with its client's turn; or when
+ * a send of the context's handlers ends, or after a pause, which grows while no send ends, because
+ * memory may be short. */
 void offload_refused(struct engine *e, uint32_t inflow);
-/* The completion handlers of the context's gets wait in the same way. */
+/* The completion handlers of the context's gets wait for room in the same way. */
 void offload_gets_wait(struct engine *e, uint32_t session);
-/* Within a transaction: GO is on its way to the origin of what this inflow has refused. False: it
- * was before. */
+/* Within a transaction: notes that GO is on its way to the origin of what this inflow has refused.
+ * False: that was noted before. */
 bool offload_returns(struct engine *e, struct inflow *in);
-/* Sends of the context's handlers have ended. */
+/* Sends of the context's handlers have ended: what waits for room may continue. */
 void offload_room(struct engine *e, uint32_t session);
-/* The second half of offload_try_again. */
+/* The part of offload_try_again where something waits. */
 void offload_pause_ends(struct engine *e, uint64_t *deadline);
 /* After the pause, what waits for room tries again. */
 static inline void offload_try_again(struct engine *e, uint64_t *deadline)

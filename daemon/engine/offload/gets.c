@@ -17,7 +17,7 @@ void gets_open(struct engine *e)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Entries that are not in use, beyond those that each client may have at any rate. */
+/* Free entries, without those that are kept for each client. */
 static uint32_t shared_free(const struct engine *e)
 {
     const struct free_list *unused = &e->unused[TABLE_GETS];

@@ -1,13 +1,14 @@
 /*
- * Gets of handlers: a table in the arena, with an entry for each from its handler's return until
- * its completion handler has run; and which of those that have come runs next.
+ * Gets of handlers: a table in the arena, with an entry for each get from its handler's return
+ * until its completion handler has run; and lists of gets that have come, which is to say
+ * completed, in the order in which their completion handlers run.
  *
  *     handler returns --> sent --the operation ends--> come --> completion handler --> free
  *                           |                            |
  *                           the flow's, over broken      lists: contexts take turns, and each has
  *                           links and restarts           its gets in the order they came
  *
- * A client has some entries of its own; of the others a user may have as many as stay free.
+ * Each client has some entries of its own. A user may have as many of the shared ones as stay free.
  *
  * Thread: the progress thread.
  */
@@ -22,23 +23,24 @@ struct get_draft {
     uint64_t id;
 };
 
-/* Before the first step: no list has an entry. */
+/* Before the first step: empties the lists. */
 void gets_open(struct engine *e);
-/* How many gets more the handlers of this context may send now; linear in the clients where its
- * client uses more than its own entries. */
+/* How many more gets the handlers of this context may send now; walks all clients if its client
+ * uses more than its own entries. */
 uint32_t gets_room(const struct engine *e, uint32_t session);
-/* Within a transaction, behind gets_room: an entry for a get that enters its flow. */
+/* Within a transaction, after gets_room: takes an entry for a get that enters its flow. */
 uint32_t gets_take(struct engine *e, uint32_t offload, const struct get_draft *draft);
 /* Within a transaction: the get's operation has ended; its completion handler is to run. */
 void gets_ended(struct engine *e, uint32_t get, uint32_t offload, int32_t status);
-/* Within a transaction: the entry is free. */
+/* Within a transaction: frees the entry. */
 void gets_give(struct engine *e, uint32_t get);
 
-/* Takes the next context off the list of those that have gets which have come, and the first one
- * off its own. */
+/* Takes the next context off the list of contexts with gets that have come. gets_next: takes the
+ * first get off that context's list. */
 uint32_t gets_next_session(struct engine *e);
 uint32_t gets_next(struct engine *e, uint32_t session);
-/* The get is the last one of its context; the context stands behind all others. */
+/* Puts the get at the end of its context's list. gets_session_back: puts the context at the end of
+ * the list of contexts. */
 void gets_put_back(struct engine *e, uint32_t get);
 void gets_session_back(struct engine *e, uint32_t session);
 static inline bool gets_has(const struct engine *e, uint32_t session)
@@ -46,10 +48,10 @@ static inline bool gets_has(const struct engine *e, uint32_t session)
     return e->offloads.gets.of[session].first != NONE;
 }
 
-/* The context has no offload any more, and no gets. Flows may still have their operations. */
+/* The context has no offload any more: frees its gets. Flows may still have their operations. */
 void gets_forget(struct engine *e, uint32_t session);
-/* After a restart, behind offloads_inherit: gets that have come run, those of offloads that have
- * gone are free. */
+/* After a restart, after offloads_inherit: lists the gets that have come, and frees the gets of
+ * offloads that have gone. */
 void gets_inherit(struct engine *e);
 
 #endif

@@ -23,7 +23,7 @@ static struct work begin(struct engine *e, uint32_t get)
     return m;
 }
 
-/* An earlier process may have run the handler. */
+/* Decides how the get continues if an earlier process may have run its handler. */
 static void resolve(struct work *m, struct handler_get *g)
 {
     if (!g->in_doubt)
@@ -40,7 +40,7 @@ static void resolve(struct work *m, struct handler_get *g)
     commit(m->e);
 }
 
-/* Reasons to end the get without the handler. */
+/* Looks for reasons to end the get without the handler. */
 static void check(struct work *m)
 {
     const struct session *s = &m->e->sessions[m->session];
@@ -57,14 +57,14 @@ static void check(struct work *m)
     m->h.stage = HANDLER_STAGES;
 }
 
-/* Whether an event of the get finds no room, and the get waits for it. The caller of an offload
- * that ends may be the one that would make room. */
+/* Whether the get waits for room for its event. Where the offload is to end it does not: the client
+ * that asks for that may be the one that would make room. */
 static bool waits_for_event(const struct work *m)
 {
     return !(m->o->flags & ENGINE_OFFLOAD_QUIET) && m->o->ending == OFFLOAD_STAYS;
 }
 
-/* Runs the handler, in a transaction of its own. 0; -ENOSPC: it waits. */
+/* Runs the handler, in a transaction of its own. Returns 0; -ENOSPC: it waits. */
 static int handler(struct work *m)
 {
     struct event_room unused;
@@ -81,7 +81,7 @@ static int handler(struct work *m)
     return r;
 }
 
-/* The get's event, where one is due, and its entry is free. False: no room. */
+/* Posts the get's event, if one is due, and frees its entry. False: there is no room. */
 static bool end(struct work *m)
 {
     struct engine *e = m->e;
@@ -92,7 +92,7 @@ static bool end(struct work *m)
         arena_rollback(&e->arena);
         if (waits_for_event(m))
             return false;
-        posts = false; /* the error stands in the offload's counts */
+        posts = false; /* the offload's counts have the error */
     }
     if (posts)
         work_post_event(m, &where);
@@ -102,7 +102,7 @@ static bool end(struct work *m)
     return true;
 }
 
-/* Runs the handler of one get: whether the get has ended. */
+/* Runs the handler of one get. Returns whether the get has ended. */
 static bool run(struct engine *e, uint32_t get)
 {
     struct work m = begin(e, get);
@@ -128,11 +128,11 @@ static bool may_run(struct engine *e, uint32_t session, int *work)
     if (handlers_may_run(e, client))
         return true;
     handlers_wait(e, client);
-    ++*work; /* the next step looks when there is credit for a turn */
+    ++*work; /* the next step looks whether there is credit for a turn */
     return false;
 }
 
-/* The first get of a context. */
+/* Runs the handler on the first get of a context. */
 static void run_first(struct engine *e, uint32_t session)
 {
     uint32_t get = gets_next(e, session);
@@ -144,7 +144,7 @@ static void run_first(struct engine *e, uint32_t session)
     offload_gets_wait(e, session);
 }
 
-/* Once through the list of contexts, as it stands now. */
+/* Goes through the list of contexts once, as it is now. */
 static int run_round(struct engine *e)
 {
     uint32_t last = e->offloads.gets.sessions.last, session;

@@ -42,8 +42,8 @@ static void change_flags(struct work *m, uint32_t flags)
     commit(m->e);
 }
 
-/* 0, or -ENOSPC: earlier replies of the inflow leave first, so that those who ask without end, and
- * take none, fill no memory. */
+/* Returns 0; or -ENOSPC: earlier replies of the inflow must leave first, so that a peer that sends
+ * requests without end, and takes no replies, can't fill the memory. */
 static int await_replies(struct work *m)
 {
     bool allowed = !work_wants_reply(m) || m->h.flags & HANDLED_REPLIED ||
@@ -54,7 +54,7 @@ static int await_replies(struct work *m)
     return allowed ? 0 : -ENOSPC;
 }
 
-/* Runs the next handler. 0; -ENOSPC: the record is to be refused; -ENOBUFS: not now. */
+/* Runs the next handler. Returns 0; -ENOSPC: the record is to be refused; -ENOBUFS: not now. */
 static int handler(struct work *m)
 {
     int r = await_replies(m);
@@ -66,7 +66,7 @@ static int handler(struct work *m)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* Reports the message's end to its origin, which needs no report where a handler has replied. */
+/* Reports the message's end to its origin, which needs no report if a handler has replied. */
 static int answer(const struct work *m)
 {
     struct engine *e = m->e;
@@ -95,7 +95,7 @@ static int answer(const struct work *m)
     return 0;
 }
 
-/* The default action is due: of a packet, without an event unless it is the last. */
+/* Leaves the end to the default action. A packet has no event unless it is the last one. */
 static int end_by_default(const struct work *m)
 {
     struct wire_op *w = &m->a->w.op;
@@ -108,8 +108,8 @@ static int end_by_default(const struct work *m)
     return OFFLOAD_DEFAULT;
 }
 
-/* Within a transaction, which goes with the record's consumption: of the message, or of a packet.
- */
+/* Within a transaction, which is committed with the record's consumption: ends the message, or its
+ * packet. */
 static int end(struct work *m)
 {
     struct engine *e = m->e;
@@ -122,7 +122,7 @@ static int end(struct work *m)
     if (m->h.flags & (HANDLED_PROCEED | HANDLED_DEFER) && m->h.status == 0) {
         if (m->h.kind != HANDLER_PUT || !work_origin_failed(m))
             return end_by_default(m);
-        work_close(m); /* a part of it stands in the region */
+        work_close(m); /* a part of the put is placed in the region */
         return OFFLOAD_DONE;
     }
     if (!m->last) {
@@ -133,7 +133,7 @@ static int end(struct work *m)
     if (posts)
         r = session_reserve(e, m->inflow, WORK_EVENT_SIZE, 1, &where);
     if (r < 0 && m->o->flags & ENGINE_OFFLOAD_QUIET) {
-        posts = false; /* the error stands in the offload's counts */
+        posts = false; /* the offload's counts have the error */
         r = 0;
     }
     if (r == 0)
@@ -142,7 +142,7 @@ static int end(struct work *m)
         arena_rollback(&e->arena);
         return r;
     }
-    /* The ring's private end moves with it, which no rollback puts back. */
+    /* This comes last: the event moves the ring's private tail, which no rollback moves back. */
     if (posts)
         work_post_event(m, &where);
     work_close(m);
@@ -151,7 +151,7 @@ static int end(struct work *m)
 
 /* ---- between handlers ------------------------------------------------------------------------ */
 
-/* An earlier process may have run the next handler. */
+/* Decides how the message continues if an earlier process may have run its next handler. */
 static void resolve(struct work *m)
 {
     struct engine *e = m->e;
@@ -173,7 +173,7 @@ static void resolve(struct work *m)
     commit(e);
 }
 
-/* A message that handlers have begun. 1, or -EPROTO: the record does not fit it. */
+/* Resumes a message that handlers have begun. Returns 1, or -EPROTO: the record does not fit it. */
 static int resume(struct work *m)
 {
     int r;
@@ -185,8 +185,8 @@ static int resume(struct work *m)
     return r < 0 ? r : 1;
 }
 
-/* The message as the inflow has noted it, or a new one: 1; 0: no handler has to do with it;
- * -EPROTO. */
+/* Begins a message, or resumes it as the inflow has noted it. Returns 1; 0: the record is for no
+ * handler; -EPROTO. */
 static int begin(struct work *m)
 {
     const struct wire_op *w = &m->a->w.op;
@@ -219,7 +219,7 @@ static int begin(struct work *m)
     return 1;
 }
 
-/* Bytes that no handler gets any more. */
+/* Drops bytes that no handler gets any more. */
 static void drop(struct work *m)
 {
     if (!work_in_packets(m) || !(m->h.flags & HANDLED_DROPS) || m->offset < m->h.done)
@@ -228,7 +228,8 @@ static void drop(struct work *m)
     m->h.done = m->offset + m->bytes.data;
 }
 
-/* Reasons to end the message without another handler, or with the last one alone. */
+/* Ends the message early, if there is a reason for that: without another handler, or with the last
+ * one only. */
 static void end_early(struct work *m)
 {
     if (m->h.stage == HANDLER_STAGES)
@@ -248,14 +249,14 @@ static void end_early(struct work *m)
     }
 }
 
-/* The next step of the message's way. */
+/* Moves the message to its next handler, or to its end. */
 static void check(struct work *m)
 {
     end_early(m);
     stored_next(m);
 }
 
-/* Whether the next handler is one for this record. */
+/* Whether the next handler is to run on this record. */
 static bool handler_due(const struct work *m)
 {
     switch (m->h.stage) {
@@ -272,7 +273,7 @@ static bool handler_due(const struct work *m)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* 0, or -ENOSPC: another client's handlers run before the next one of this message. */
+/* Returns 0, or -ENOSPC: another client's handlers run before the next one of this message. */
 static int await_turn(struct work *m, uint32_t client)
 {
     struct ledger_in *ledger = &m->e->peer_live[m->in->peer].in;
@@ -284,7 +285,7 @@ static int await_turn(struct work *m, uint32_t client)
     return runs ? 0 : -ENOSPC;
 }
 
-/* Runs the message's handlers as far as they get. 0, -ENOSPC or -ENOBUFS. */
+/* Runs the message's handlers as far as they get. Returns 0, -ENOSPC or -ENOBUFS. */
 static int run_handlers(struct work *m, uint32_t client)
 {
     int r = 0;
@@ -316,14 +317,15 @@ static uint32_t kind_of(const struct arrival *a)
     }
 }
 
-/* Whether the inflow holds a message with this record's sequence that the record is no part of: a
- * put, and this is a message, or the other way round. */
+/* Whether the inflow holds a message with this record's sequence that is of another kind: a put and
+ * not a message, for example. */
 static bool is_other_kind(const struct inflow *in, const struct arrival *a)
 {
     return offload_holds(in, a->w.op.sequence) && in->handled.kind != kind_of(a);
 }
 
-/* 1: the message is with handlers, as region_put_begin; 0: it is not; -EPROTO. */
+/* Begins or resumes the message. Results as those of region_put_begin; 0: the record is for no
+ * handler. */
 static int begin_any(struct work *m)
 {
     switch (kind_of(m->a)) {

@@ -1,9 +1,9 @@
 /*
- * A message's way through the handlers of an offload: an active message, which is one record, a put
- * to the offload's region, which comes in packets, or a get from it (observe.h). Each handler is a
- * transaction of its own; the inflow notes in the arena which handlers have run (struct handled),
- * so that a record that comes again goes on where it was, over broken links and over deaths of the
- * daemon.
+ * A message's way through the handlers of an offload. The message is an active message, which is
+ * one record; a put to the offload's region, which comes in packets; or a get from it (observe.h).
+ * Each handler has a transaction of its own; the inflow notes in the arena which handlers have run
+ * (struct handled), so that a record that comes again continues where it was, over broken links and
+ * deaths of the daemon.
  *
  *     room for event, verdict, reply --> doubt --> handler --> sends, events, next stage | commit
  *        |                                           |
@@ -19,8 +19,8 @@
  * The payload handler runs on each packet of a put, the completion handler with the last one, or
  * when the put is cut (region_put.h).
  *
- * The handler that runs when the daemon dies is the one in doubt (state/doubt.h): it runs again
- * where its offload says that this does no harm; otherwise the message is cut, and its origin gets
+ * The handler that runs when the daemon dies is the one in doubt (state/doubt.h): it runs again if
+ * its offload says that this does no harm; otherwise the message is cut, and its origin gets
  * -ECONNABORTED.
  *
  * Thread: the progress thread.
@@ -31,8 +31,8 @@
 #include "daemon/engine/ledger/records.h"
 #include "daemon/engine/session/session.h"
 
-/* Whether handlers may have to do with this record, an active message's request. A packet, or a get
- * that is observed, always goes to them. */
+/* Whether this record, the request of an active message, may be for handlers. A packet, or a get
+ * that is observed, always is. */
 static inline bool offload_concerns(const struct engine *e, const struct arrival *a)
 {
     const struct inflow *in = &e->inflows[a->w.op.flow];
@@ -55,17 +55,17 @@ static inline bool offload_has_replied(const struct inflow *in, uint32_t sequenc
 }
 
 enum offload_outcome {
-    OFFLOAD_NOT_OURS = 0, /* no handler has to do with the record */
+    OFFLOAD_NOT_OURS = 0, /* the record is for no handler */
     OFFLOAD_DONE = 1,     /* nothing is left to be done or reported */
     OFFLOAD_DEFAULT = 2,  /* the default action is due, as if there were no offload */
 };
 
 /*
  * Within a transaction, which holds nothing, and which the caller commits with the record's
- * consumption: gives a request to handlers. `event` is the size of the default action's event, 0:
- * there is none. enum offload_outcome, or -ENOSPC: to be refused; -ENOBUFS: not now; -EPROTO: a
- * packet that does not fit those before it, or a record with the sequence of a message of the other
- * kind. Transactions of handlers are committed on the way.
+ * consumption: gives a message to handlers. `event` is the size of the default action's event; 0:
+ * there is none. Returns enum offload_outcome; -ENOSPC: the record is to be refused; -ENOBUFS: it
+ * can't be taken now; -EPROTO: a packet does not fit those before it, or a record has the sequence
+ * of a message of another kind. Transactions of handlers are committed on the way.
  */
 int offload_handle(struct engine *e, struct arrival *a, uint32_t event);
 /* Within a transaction: the default action is done, or has failed, and the record is consumed. */

@@ -6,7 +6,8 @@
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/state/doubt.h"
 
-/* The offload that observes this get, or NONE. The peer may claim one that it could not make. */
+/* The offload that observes this get, or NONE. The record is checked, because the peer may name a
+ * get that it could not make. */
 static uint32_t observer_of(const struct work *m)
 {
     const struct wire_put *w = &m->a->w.put;
@@ -35,7 +36,7 @@ bool observe_begin(struct work *m)
     const struct wire_put *w = &m->a->w.put;
 
     m->last = true;
-    m->event += WORK_EVENT_SIZE; /* beside the get's own event that of a fault */
+    m->event += WORK_EVENT_SIZE; /* room for the get's own event, and for a fault's */
     m->bytes = (struct packet_bytes){
         .at = m->a->id, .header = w->op.rid_len, .data_at = abi_pad8(w->op.rid_len)};
     if (offload_holds(m->in, w->op.sequence)) {

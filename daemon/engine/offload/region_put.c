@@ -12,7 +12,7 @@
 /* ---- one message that is cut ----------------------------------------------------------------- */
 
 /* Whether the completion handler of a message that is cut may run. An earlier process may have run
- * it. */
+ * that handler. */
 static bool may_complete(struct work *m)
 {
     struct engine *e = m->e;
@@ -26,7 +26,7 @@ static bool may_complete(struct work *m)
     return !in_doubt || m->h.stage < HANDLER_COMPLETION || m->o->flags & ENGINE_OFFLOAD_REPEATABLE;
 }
 
-/* Runs the completion handler of what the inflow holds, and commits. */
+/* Runs the completion handler of the message that the inflow holds, and commits. */
 static void cut_short(struct work *m, int32_t status)
 {
     bool completes;
@@ -43,7 +43,7 @@ static void cut_short(struct work *m, int32_t status)
     work_note(m);
     commit(m->e);
     if (m->h.stage == HANDLER_COMPLETION)
-        (void)work_run(m); /* AGAIN is for a record that comes again */
+        (void)work_run(m); /* AGAIN has no effect: no record comes again */
     m->h.stage = HANDLER_STAGES;
     work_note(m);
     commit(m->e);
@@ -75,8 +75,8 @@ void offload_cut_where_ending(struct engine *e, uint32_t inflow)
         offload_cut_begun(e, inflow, handle);
 }
 
-/* The offload whose region a put names, all of whose bytes the region has: 0, or the status that
- * its origin gets. */
+/* Finds the offload whose region a put names; the put must lie in that region. Returns 0, or the
+ * status that its origin gets. */
 static int region_offload(struct work *m)
 {
     const struct wire_packet *w = &m->a->w.packet;
@@ -102,7 +102,7 @@ static int region_offload(struct work *m)
     return w->put.offset <= length && w->total <= length - w->put.offset ? 0 : -ERANGE;
 }
 
-/* The first packet of a put. */
+/* Begins a put, with its first packet. */
 static void begin_put(struct work *m)
 {
     const struct wire_packet *w = &m->a->w.packet;
@@ -133,8 +133,9 @@ static bool fits(const struct work *m)
            !(w->put.op.head.flags & WIRE_STORED) == !(m->h.flags & HANDLED_STORED);
 }
 
-/* The part of this packet that handlers have not dealt with: 1; 0: there is none; -EPROTO: it does
- * not fit the packets before it. Where its origin now cuts otherwise, a packet may be half done. */
+/* Trims the packet to the part that handlers have not dealt with. Returns 1; 0: there is no such
+ * part; -EPROTO: the packet does not fit those before it. A packet may be half done if its origin
+ * now cuts the put at other places. */
 static int trim(struct work *m)
 {
     const struct wire_packet *w = &m->a->w.packet;
@@ -143,7 +144,7 @@ static int trim(struct work *m)
     if (!fits(m) || w->at > done)
         return -EPROTO;
     if (end <= done)
-        return m->last; /* the completion handler's */
+        return m->last; /* the last packet: for the completion handler only */
     m->bytes.data_at += done - w->at;
     m->bytes.data -= done - w->at;
     m->offset = done;
@@ -152,7 +153,7 @@ static int trim(struct work *m)
 
 /* ---- any packet ------------------------------------------------------------------------------ */
 
-/* The record of a put that is stored. */
+/* Begins or resumes a put that is stored, with its one record. */
 static int begin_stored(struct work *m)
 {
     m->header = m->a->w.op.rid_len;

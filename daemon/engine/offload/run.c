@@ -50,7 +50,7 @@ static uint64_t host_now(void *engine)
     return ((const struct engine *)engine)->now;
 }
 
-/* For probes alone: the trace has no row for a handler's own numbers. */
+/* For probes only: the trace has no row for a handler's own numbers. */
 static void host_trace(void *engine, uint64_t a, uint64_t b)
 {
     const struct engine *e = engine;
@@ -75,7 +75,7 @@ static const struct run_host untimed = {.now = host_now,
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* False: the range is one, and its memory is not there. */
+/* Sets the window, unless the range is empty. False: its memory is not there. */
 static bool window_of(const struct engine *e, uint32_t session, const struct engine_range *range,
                       enum handler_window window, struct windows *w)
 {
@@ -107,13 +107,14 @@ static bool windows_of(const struct engine *e, const struct offload *o,
            window_of(e, o->session, &o->scratch, HANDLER_SCRATCH, w);
 }
 
-/* How often the offload's next run may have its time again. */
+/* How many more times the offload's next run may use its full time. */
 static uint32_t again_of(const struct offload_live *live)
 {
     return live->in_time < OFFLOAD_IN_TIME ? OFFLOAD_AGAIN : OFFLOAD_AGAIN_MOST;
 }
 
-/* A run that might have its time `again` times has this left of it. */
+/* Notes how a run has used its time: it might use that `again` more times, and did not use `left`
+ * of them. */
 static void note_time(struct offload_live *live, uint32_t again, uint32_t left)
 {
     if (again - left > OFFLOAD_AGAIN)

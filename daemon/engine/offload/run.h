@@ -12,20 +12,20 @@
 /* The bytes of a record that handlers may read: its id or arguments, then its data. The data of a
  * put that is stored stands in the region. */
 struct packet_bytes {
-    const uint8_t *at; /* in the ledger: a peer that is hostile may change them meanwhile */
+    const uint8_t *at;              /* in the ledger: a hostile peer may change them meanwhile */
     uint32_t header, data_at, data; /* lengths, and where the data begins */
 };
 
 /* The first handler from `stage` on that the offload's program has, or HANDLER_STAGES. */
 uint32_t offload_stage(const struct engine *e, const struct offload *o, uint32_t stage);
 
-/* Runs it; what it sends goes to e->offloads.collected (collect.h), which has begun. Fills the
- * packet's addresses in. 0 with the run's result, or -EHOSTDOWN: memory of the client's is not
- * there. */
+/* Runs a handler. What it sends goes to e->offloads.collected, after collect_begin (collect.h).
+ * Fills in the packet's addresses. Returns 0 with the run's result, or -EHOSTDOWN: memory of the
+ * client is not there. */
 int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,
                 struct handler_packet *packet, const struct packet_bytes *bytes, struct run *run);
 
-/* The bytes of a range, which must stand in a region of the client's; NULL: not there. */
+/* The bytes of a range, which must lie in a region of the client's; NULL: they are not there. */
 uint8_t *offload_memory(const struct engine *e, uint32_t session, const struct engine_range *range);
 
 #endif

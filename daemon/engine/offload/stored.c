@@ -42,7 +42,7 @@ bool stored_rests(const struct work *m)
 
 /* ---- Longs ----------------------------------------------------------------------------------- */
 
-/* Where the payload lies in the offload's host window: 0 with the place, or the status that its
+/* Finds the place of the payload in the offload's host window. Returns 0, or the status that its
  * origin gets. */
 static int find_place(const struct work *m, uint64_t *place)
 {
@@ -54,7 +54,8 @@ static int find_place(const struct work *m, uint64_t *place)
 
     if (r < 0)
         return r;
-    /* An offset in front of the window is a difference that is longer than any window. */
+    /* If the offset is in front of the window, the difference wraps, and is longer than any
+     * window. */
     if (w->slot != host->slot || w->generation != host->generation || m->h.total > host->length ||
         w->offset - host->offset > host->length - m->h.total)
         return -EMSGSIZE;

@@ -19,7 +19,7 @@
 #include "daemon/engine/state/table.h"
 #include "shm_ring/fault.h"
 
-/* Binds of an offload that are under way at once: more targets wait for their answers. */
+/* Binds of one offload that are under way at once; further targets wait until some have ended. */
 #define BINDS_AT_ONCE 16u
 
 /* The cookie of a target's bind. */
@@ -41,7 +41,7 @@ static void unbind(struct engine *e, uint32_t remote)
     table_leaves(e, TABLE_REMOTES, remote);
 }
 
-/* Lets go of the binds of an offload, those that its row does not name yet too. */
+/* Unbinds all that an offload has bound, also remotes that its row does not name yet. */
 static void unbind_all(struct engine *e, uint32_t session, uint32_t handle)
 {
     for (uint32_t f = e->sessions[session].first_flow; f != NONE; f = e->flows[f].next) {
@@ -56,8 +56,8 @@ static void unbind_all(struct engine *e, uint32_t session, uint32_t handle)
     }
 }
 
-/* Lets go of the targets of an offload that is open. An earlier call may have died on its way: then
- * a remote may be another's by now. */
+/* Unbinds the targets of an open offload. A death may have cut an earlier call short: then a remote
+ * may belong to another owner by now. */
 static void unbind_targets(struct engine *e, uint32_t offload)
 {
     const struct offload *o = &e->offloads.table[offload];
@@ -76,7 +76,7 @@ static void unbind_targets(struct engine *e, uint32_t offload)
     }
 }
 
-/* Within a transaction: a window begins or ends to hold its region. A client that ends may have
+/* Within a transaction: a window begins, or ends, to hold its region. A client that ends may have
  * lost the region before. */
 static void hold_region(struct engine *e, const struct engine_range *range, int change)
 {
@@ -93,7 +93,7 @@ static void hold_regions(struct engine *e, const struct offload *o, int change)
     hold_region(e, &o->scratch, change);
 }
 
-/* Within a transaction: the region has no offload any more. Peers that have bound it go on sending
+/* Within a transaction: the region has no offload any more. Peers that have bound it still send
  * packets. */
 static void leave_region(struct engine *e, const struct offload *o)
 {
@@ -131,7 +131,7 @@ static void remove_offload(struct engine *e, uint32_t offload)
     e->sweep = true;
 }
 
-/* An offload for messages is found by its index from now on. */
+/* Lets an offload for messages be found by its index. */
 static void find_by_index(struct engine *e, uint32_t offload)
 {
     const struct offload *o = &e->offloads.table[offload];
@@ -143,7 +143,7 @@ static void find_by_index(struct engine *e, uint32_t offload)
 
 /* ---- coming ---------------------------------------------------------------------------------- */
 
-/* The targets are bound, or one of them can't be. */
+/* A target is bound, or can't be. */
 static void bound(struct engine *e, uint32_t remote, int32_t status)
 {
     const struct remote *r = &e->remotes[remote];
@@ -160,7 +160,7 @@ static void bound(struct engine *e, uint32_t remote, int32_t status)
     else if (o->bind_status == 0)
         set32(e, (uint32_t *)&o->bind_status, (uint32_t)status);
     set32(e, &o->unbound, o->unbound - 1);
-    table_leaves(e, TABLE_OFFLOADS, offload); /* the sweep goes on with it */
+    table_leaves(e, TABLE_OFFLOADS, offload); /* the sweep continues with the offload */
 }
 
 static void ready(struct engine *e, uint32_t offload, int32_t status)
@@ -173,7 +173,8 @@ static void ready(struct engine *e, uint32_t offload, int32_t status)
                                            .cookie = o->answer});
 }
 
-/* Its context is closed. A request that waits for its targets to be bound is answered. */
+/* Ends an offload whose context is closed, and answers the call that waits for its targets to be
+ * bound. */
 static void end_offload(struct engine *e, uint32_t offload)
 {
     if (e->offloads.table[offload].state == OFFLOAD_BINDING)
@@ -181,7 +182,7 @@ static void end_offload(struct engine *e, uint32_t offload)
     remove_offload(e, offload);
 }
 
-/* Its client enables it, or it is disabled as its client has asked for. */
+/* Sets the state that the offload's client has asked for. */
 static void set_state(struct engine *e, uint32_t offload, enum offload_state state)
 {
     struct offload *o = &e->offloads.table[offload];
@@ -192,8 +193,8 @@ static void set_state(struct engine *e, uint32_t offload, enum offload_state sta
     e->offloads.live[offload].disabled = state == OFFLOAD_DISABLED;
 }
 
-/* No put and no Long to it is under way any more. An offload that ends waits for its gets, too;
- * their last one leads here. */
+/* Carries out what the client has asked for, once no put and no Long to the offload is under way.
+ * An offload that is to end waits for its gets, too; the end of the last one leads here. */
 static void all_is_cut(struct engine *e, uint32_t offload)
 {
     const struct offload *o = &e->offloads.table[offload];
@@ -208,7 +209,7 @@ static void all_is_cut(struct engine *e, uint32_t offload)
     remove_offload(e, offload);
 }
 
-/* Binds a target anew, as the client's remote says that still stands. */
+/* Binds a target anew, with the key of the client's remote, if that remote is still bound. */
 static int bind_target(struct engine *e, uint32_t offload, uint32_t target)
 {
     const struct offload *o = &e->offloads.table[offload];
@@ -225,8 +226,8 @@ static int bind_target(struct engine *e, uint32_t offload, uint32_t target)
                                bind_cookie(offload_handle_of(o, offload), target));
 }
 
-/* Begins binds, up to some at once; one that can't be begun counts as ended, and is the last one.
- * False: all have ended that will. */
+/* Begins binds, up to BINDS_AT_ONCE at a time. A bind that can't begin counts as ended, and no
+ * further one begins. Returns whether some have not ended. */
 static bool bind_targets(struct engine *e, uint32_t offload)
 {
     struct offload *o = &e->offloads.table[offload];
@@ -271,7 +272,8 @@ bool offload_leaves(struct engine *e, uint32_t offload)
     return false;
 }
 
-/* A window: 0, -ERANGE: not in a region of the client's; -EINVAL: not at a multiple of 64. */
+/* Checks a window. Returns 0; -ERANGE: it is not in a region of the client's; -EINVAL: it is not at
+ * a multiple of 64. */
 static int range_check(const struct engine *e, uint32_t session, const struct engine_range *range)
 {
     uint64_t at;
@@ -301,7 +303,8 @@ static uint32_t ways_of(const struct engine_offload_info *info)
            (info->flags & ENGINE_OFFLOAD_OBSERVE ? GETS_OBSERVED : 0);
 }
 
-/* Whether puts to this region may go to handlers: all who have bound it must know, and how. */
+/* Whether puts to this region may go to handlers: each peer that has bound the region must know
+ * that, and in which way. */
 static int region_check(const struct engine *e, const struct engine_offload_info *info)
 {
     const struct engine_range *host = &info->host;
@@ -408,8 +411,8 @@ int engine_offload_create(struct engine *e, uint32_t session,
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* The entry of an offload that may be changed, or NONE. One that still binds its targets is not its
- * client's yet: its one answer is ENGINE_OFFLOAD_READY. */
+/* The entry of an offload that may be changed, or NONE. While an offload binds its targets its
+ * client can't change it: ENGINE_OFFLOAD_READY comes first. */
 static uint32_t changeable(const struct engine *e, uint32_t session, uint32_t handle)
 {
     uint32_t offload = offload_of_handle(e, session, handle);
@@ -417,15 +420,15 @@ static uint32_t changeable(const struct engine *e, uint32_t session, uint32_t ha
     return offload == NONE || e->offloads.table[offload].state == OFFLOAD_BINDING ? NONE : offload;
 }
 
-/* There may be puts or Longs to be cut. */
+/* Lets the sweep look at all inflows again, because there may be puts or Longs to cut. */
 static void look_again(struct engine *e, uint32_t offload)
 {
     e->offloads.live[offload].cut_to = 0;
     e->offloads.live[offload].cut = false;
 }
 
-/* 0: all puts and Longs to it are cut, and its gets have ended; -EAGAIN: the sweep goes on with
- * that. */
+/* Brings the offload towards its end. Returns 0: all puts and Longs to it are cut, and its gets
+ * have ended; -EAGAIN: the sweep continues. */
 static int wind_up(struct engine *e, uint32_t offload, enum offload_ending ending)
 {
     struct offload *o = &e->offloads.table[offload];
@@ -438,7 +441,7 @@ static int wind_up(struct engine *e, uint32_t offload, enum offload_ending endin
         set32(e, &o->ending, ending);
         commit(e);
     }
-    e->session_live[o->session].gets_wait = false; /* gets that wait for room go without it */
+    e->session_live[o->session].gets_wait = false; /* gets that wait for room end without it */
     if (cuts_step(e, offload) && o->gets == 0)
         return 0;
     table_leaves(e, TABLE_OFFLOADS, offload);
@@ -470,7 +473,7 @@ int engine_offload_disable(struct engine *e, uint32_t session, uint32_t handle)
 
     if (offload == NONE)
         return -EINVAL;
-    if (e->offloads.live[offload].disabled) /* the sweep has come to the end before this call */
+    if (e->offloads.live[offload].disabled) /* the sweep was done before this call came */
         return 0;
     r = wind_up(e, offload, OFFLOAD_TO_DISABLE);
     return r < 0 ? r : change_state(e, offload, OFFLOAD_DISABLED);
@@ -529,8 +532,8 @@ static void identify(const struct engine *e, uint32_t session, struct owner_iden
     owner_session.identify(e, session, out);
 }
 
-/* The operation's word names its offload, the counter that counts its end, and its entry where it
- * is a get (collect.h). */
+/* The operation's lid names its offload, the counter that counts its end, and the table entry of a
+ * get (collect.h). */
 static void ended(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op)
 {
     uint32_t session = owner_handle(e->flows[flow].owner);

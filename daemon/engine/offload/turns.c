@@ -3,9 +3,9 @@
 
 #include "daemon/engine/state/table.h"
 
-/* The credit that may be saved up: what one step may take. */
+/* The most credit that may be saved up: what one step may take. */
 #define CREDIT_NS ((int64_t)OFFLOAD_STEP_UNITS * HANDLER_UNIT_NS)
-/* Time between two looks that counts at most. */
+/* The most time between two looks that counts. */
 #define CREDIT_LOOK_NS UINT64_C(1000000)
 #define WHOLE          256u /* parts of the time */
 
@@ -19,8 +19,7 @@ void handlers_open(struct engine *e)
     t->credit_at = e->now;
 }
 
-/* ---- clients that have work -------------------------------------------------------------------
- */
+/* ---- clients that have work ------------------------------------------------------------------ */
 
 static void note(struct handler_work *w, uint32_t client, uint64_t until)
 {
@@ -42,13 +41,13 @@ void handlers_note_work(struct engine *e, uint32_t client)
     note(&e->offloads.turns.others, client, e->now + HANDLERS_CONTEND_NS);
 }
 
-/* Whether a client has such work that is not this one. */
+/* Whether another client than this one has such work. */
 static bool has_other(const struct handler_work *w, uint32_t client, uint64_t now)
 {
     return w->until[w->client[0] == client] > now;
 }
 
-/* Whether clients have work besides handlers, which are another client's. */
+/* Whether a client has other work while handlers of another client have work. */
 static bool is_shared(const struct engine *e)
 {
     const struct handler_turns *t = &e->offloads.turns;
@@ -84,7 +83,7 @@ static void credit_grows(struct engine *e)
         t->credit = CREDIT_NS;
 }
 
-/* The rest of an earlier turn is void, a debt is not. */
+/* Voids the rest of an earlier turn; a debt stays. */
 static void turn_begins(struct engine *e, struct handler_turn *turn)
 {
     if (turn->left > 0 && e->now >= turn->until)
@@ -125,7 +124,7 @@ void handlers_charge(struct engine *e, uint32_t client, uint64_t units)
         e->offloads.turns.of[client].left -= (int64_t)units;
 }
 
-/* The entry of the user among those that wait, which may be a new one. */
+/* The entry of the user in the list of users that wait; a new one is put at its end. */
 static uint32_t user_of(struct engine *e, uint32_t uid)
 {
     struct handler_turns *t = &e->offloads.turns;
@@ -165,8 +164,8 @@ static void release(struct engine *e, uint32_t client)
     }
 }
 
-/* The first user's first client gets a turn, and both stand behind the others from then on. False:
- * there is no credit. */
+/* Gives a turn to the first client of the first user, and puts both after the others. False: there
+ * is no credit. */
 static bool next_turn(struct engine *e)
 {
     struct handler_turns *t = &e->offloads.turns;

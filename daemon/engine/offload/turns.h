@@ -1,24 +1,27 @@
 /*
  * Turns of handlers: which client's handlers run next, and how much of the time all have together.
  *
- *     time passes --> credit --> turns, by users and their clients --> handlers run, units are
- * taken (share)        |        ^                             | |        +-- the client waits
- * <--------+-- no turn left: the
- *                                    +-- the first that waits: GO               message is refused
+ *     time passes --> credit --> turns, by users and --> handlers run,
+ *       (share)         |        their clients           units are taken
+ *                       |              ^                      |
+ *                       |              |                      | no turn left:
+ *                       |              +-- the client waits <-+ the message is refused
+ *                       |                          |
+ *                       +--------------> the first that waits gets GO
  *
  * While no other client has work, handlers run as messages come. Where others have, a turn of
- * `handler_turn` units is paid for in advance, out of a credit in ns: it grows with the time that
- * passes, by `handler_share` where clients have work besides handlers, and up to what one step may
- * take. A client whose turn is used up gets another at once while none waits. Else its message is
- * refused (ledger/record_op.c), so that the ledger drains, and the client stands behind the others
- * of its user. Users take turns, so one with many clients has no more than one with one. Units
- * that a message takes beyond the turn come off the next ones; so a client may have to stand in
- * line several times before GO leaves.
+ * `handler_turn` units is paid for in advance, out of a credit in ns. The credit grows with the
+ * time that passes, by `handler_share` of it where clients have work besides handlers, up to what
+ * one step may take. A client whose turn is used up gets another at once if none waits. Else its
+ * message is refused (ledger/record_op.c), so that the ledger drains, and the client stands in line
+ * after the others of its user. Users take turns, so a user with many clients gets no more than a
+ * user with one. Units that a message takes beyond the turn are taken off the next turns; so a
+ * client may have to stand in line several times before GO leaves.
  *
- * Work counts for HANDLERS_CONTEND_NS. Records of other clients in a ledger behind those that
- * handlers work on count as soon as they have arrived (ledger/ahead.h).
+ * A client counts as having work for HANDLERS_CONTEND_NS. Records of other clients that wait in a
+ * ledger after those that handlers work on count as soon as they have arrived (ledger/ahead.h).
  *
- * All of it is private: after a restart each message that waits gets its GO. Thread: the progress
+ * All of this is private: after a restart each message that waits gets its GO. Thread: the progress
  * thread.
  */
 #ifndef PWC_ENGINE_OFFLOAD_TURNS_H
@@ -26,19 +29,19 @@
 
 #include "daemon/engine/state/state.h"
 
-/* A unit, in ns. */
+/* The time of one unit, in ns. */
 #define HANDLER_UNIT_NS 2u
-/* Two clients have work at the same time where it is so long apart at most. */
+/* How long a client counts as having work after its last work. */
 #define HANDLERS_CONTEND_NS UINT64_C(10000000)
-/* Units of a record that is refused, or dropped because one before it was. */
+/* Units of a record that is refused, or dropped because one before it was refused. */
 #define HANDLERS_DROP_UNITS 64u
 
 /* Before the first step. */
 void handlers_open(struct engine *e);
 
-/* Messages to handlers of the client's have come. */
+/* Notes that messages have come for handlers of the client's. */
 void handlers_note(struct engine *e, uint32_t client);
-/* The client has other work. */
+/* Notes that the client has other work. */
 void handlers_note_work(struct engine *e, uint32_t client);
 static inline void handlers_note_other(struct engine *e, uint32_t client)
 {
@@ -50,18 +53,19 @@ bool handlers_in_turns(const struct engine *e, uint32_t client);
 
 /* Whether the next handler of the client's may run now. */
 bool handlers_may_run(struct engine *e, uint32_t client);
-/* Handlers of the client's have taken so much. */
+/* Takes units that handlers of the client's have used off its turn. */
 void handlers_charge(struct engine *e, uint32_t client, uint64_t units);
-/* A message of the client's is refused: it comes again with the client's turn. */
+/* Puts the client in line, because a message of its is refused; that comes again with the client's
+ * turn. */
 void handlers_wait(struct engine *e, uint32_t client);
 static inline bool handlers_wait_for_turn(const struct engine *e, uint32_t client)
 {
     return e->offloads.turns.of[client].waits;
 }
 
-/* The second half of handlers_go_on. */
+/* The part of handlers_go_on where clients wait. */
 void handlers_give_turns(struct engine *e, uint64_t *deadline);
-/* At the end of a step: turns go to those that wait. */
+/* At the end of a step: gives turns to the clients that wait. */
 static inline void handlers_go_on(struct engine *e, uint64_t *deadline)
 {
     if (e->offloads.turns.waiting.first != NONE)

@@ -10,7 +10,7 @@
 #include "daemon/engine/session/quarantine.h"
 #include "daemon/engine/state/doubt.h"
 
-#define CHARGED_TIMES 4u /* handler_us, of one message at most */
+#define CHARGED_TIMES 4u /* bound of the time charged for one message, in units of handler_us */
 
 void work_note(const struct work *m)
 {
@@ -64,7 +64,7 @@ static struct handler_packet packet_of(const struct work *m)
     return p;
 }
 
-/* The next handler, by the return of the one that has run. */
+/* Chooses the next handler, by the return value of the one that has run. */
 static void advance(struct work *m, uint32_t returned)
 {
     uint32_t next = HANDLER_COMPLETION;
@@ -109,7 +109,7 @@ static void advance(struct work *m, uint32_t returned)
     m->h.stage = offload_stage(m->e, m->o, next);
 }
 
-/* Within a transaction: the handler has ended by a fault, which its offload shows. */
+/* Within a transaction: the handler has ended by a fault, which its offload notes. */
 static void fault(struct work *m, const struct run *run)
 {
     struct engine *e = m->e;
@@ -123,7 +123,7 @@ static void fault(struct work *m, const struct run *run)
     m->h.stage = HANDLER_STAGES;
 }
 
-/* Behind the transaction's rollback: the handler's own, which is committed. */
+/* After the run's rollback: does what the handler has decided, in a transaction of its own. */
 static void settle(struct work *m, const struct run *run)
 {
     struct engine *e = m->e;
@@ -271,7 +271,7 @@ bool work_event_due(const struct work *m)
            !(m->o->flags & ENGINE_OFFLOAD_QUIET || m->h.flags & HANDLED_PENDING);
 }
 
-/* The first argument, or 0; the id of a put or a get. */
+/* The id in the event: the first argument, or 0; the id of a put or a get. */
 static uint64_t event_id(const struct work *m)
 {
     uint64_t id = 0;

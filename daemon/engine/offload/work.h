@@ -14,8 +14,8 @@
 
 struct work {
     struct engine *e;
-    struct arrival *a; /* NULL: there is no record: the message is cut, or a get has come */
-    struct inflow *in; /* that it came by; NULL for a get */
+    struct arrival *a; /* NULL: there is no record, because the message is cut or a get has come */
+    struct inflow *in; /* by which the message came; NULL for a get */
     uint32_t inflow;   /* its number, or NONE */
     uint32_t session;
     uint32_t peer;         /* the origin's node; of a get, its target's */
@@ -23,18 +23,19 @@ struct work {
     struct handled *noted; /* in the arena */
     struct offload *o;     /* NULL: it has gone */
     uint32_t offload;
-    uint32_t event; /* bytes of the default action's; of a get that is observed, and of a fault's */
-    uint64_t units; /* that its handlers have taken now */
-    uint64_t begun; /* ns: the first of them */
-    /* The record's part of the message: all of it, but for a put. */
+    uint32_t event; /* bytes of the default action's event, and for an observed get of a fault's
+                     * event */
+    uint64_t units; /* units that its handlers have taken in this call */
+    uint64_t begun; /* ns: when the first of these runs began */
+    /* The record's part of the message: all of it, except for a message in several packets. */
     struct packet_bytes bytes;
     uint32_t header; /* bytes of the header, where one is due */
-    uint32_t offset; /* of its data */
+    uint32_t offset; /* of these bytes of data in the message */
     bool last;
     struct handled h;
 };
 
-/* The message that has come by this inflow. */
+/* The message that has come by this inflow, with its record. */
 static inline struct work work_by_inflow(struct engine *e, uint32_t inflow, struct arrival *a)
 {
     struct inflow *in = &e->inflows[inflow];
@@ -57,53 +58,54 @@ static inline bool work_wants_reply(const struct work *m)
     return m->h.kind == HANDLER_MESSAGE && !(m->a->w.op.head.flags & WIRE_NO_REPLY);
 }
 
-/* Whether it may be more than one packet: a put, or a Long. */
+/* Whether the message may have several packets: a put, or a Long. */
 static inline bool work_in_packets(const struct work *m)
 {
     return m->h.kind == HANDLER_PUT || m->h.flags & HANDLED_STORED;
 }
 
-/* Whether it is a message that came in its record, whole. */
+/* Whether all of the message came in its record. */
 static inline bool work_in_record(const struct work *m)
 {
     return m->h.kind == HANDLER_MESSAGE && !work_in_packets(m);
 }
 
-/* Whether its origin has failed: nothing is expected any more. */
+/* Whether the message's origin has failed, and expects nothing any more. */
 static inline bool work_origin_failed(const struct work *m)
 {
     return m->h.kind != HANDLER_OBSERVED &&
            m->a->w.op.head.flags & (m->h.kind == HANDLER_PUT ? WIRE_CUT : WIRE_NO_EVENT);
 }
 
-/* Within a transaction: the arena knows how far the message is. */
+/* Within a transaction: notes in the arena how far the message is. */
 void work_note(const struct work *m);
-/* The message as the arena has noted it. */
+/* Continues the message as the arena has noted it. */
 void work_resume(struct work *m);
-/* Whether no handler has run on it. */
+/* Whether no handler has run on the message. */
 bool work_is_untouched(const struct work *m);
-/* Whether the client may still have handlers run for it. */
+/* Whether the client may still have handlers run. */
 bool work_client_lives(const struct work *m);
 
-/* Within a transaction that holds the room of the message's end, and which it ends: runs the next
- * handler. 0, or -ENOSPC: it has returned AGAIN. */
+/* Within a transaction that holds the room for the message's end, and which it ends: runs the next
+ * handler. Returns 0, or -ENOSPC: the handler has returned AGAIN. */
 int work_run(struct work *m);
-/* Whether an access of ours to the client's memory has faulted; then the client loses it, and the
- * message ends. */
+/* Whether an access of ours to the client's memory has faulted. work_memory_gone: quarantines the
+ * client for that, and ends the message. */
 bool work_memory_faulted(const struct work *m);
 void work_memory_gone(struct work *m);
-/* The time that the handlers have taken counts where it is more than their units; up to a bound,
- * for the thread may have been switched out. */
+/* Charges the handlers' units to the client; or their time where that is more, up to a bound,
+ * because the thread may have been preempted. */
 void work_charge(const struct work *m, uint32_t client);
-/* The message can't end: what is left of it is dropped, and the completion handler is next, where
- * another one has run. */
+/* Cuts a message that can't end, after a handler has run on it: drops the rest of it, and the
+ * completion handler is next. */
 void work_cut(struct work *m);
 
-/* Whether the client gets an event: of errors always. */
+/* Whether the client gets an event; always for errors. */
 bool work_event_due(const struct work *m);
-/* Within a transaction: the event takes the room that was reserved for it. */
+/* Within a transaction: writes the event into the room that was reserved for it. */
 void work_post_event(const struct work *m, const struct event_room *where);
-/* Within a transaction: the record is about to be consumed, or the message ends without one. */
+/* Within a transaction: closes the message. Its record is about to be consumed, or it ends without
+ * one. */
 void work_close(const struct work *m);
 
 #endif

@@ -36,9 +36,10 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
     queue_init(&e->flows[free].ops, OP_SHIFT);
     if (!e->flow_live[free].used)
         flow_live_init(e, free);
-    e->flow_live[free] = (struct flow_live){.used = true,
-                                            .turn = e->flow_live[free].turn, /* joins another */
-                                            .first_remote = NONE};
+    e->flow_live[free] =
+        (struct flow_live){.used = true,
+                           .turn = e->flow_live[free].turn, /* turn_join moves it */
+                           .first_remote = NONE};
     flow_enters(e, free);
     turn_join(e, free, owner_client(e, owner));
     set32(e, &e->flows[free].state, FLOW_BINDING);
@@ -47,13 +48,13 @@ int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint,
     return (int)free;
 }
 
-/* Lists flows of one owner and endpoint, and others with the same hash. */
+/* The hash of a list that has all flows of one owner and endpoint, and perhaps others. */
 static uint32_t flow_hash(uint64_t owner, uint64_t endpoint)
 {
     return chain_hash((uint32_t)(owner ^ owner >> 32), endpoint);
 }
 
-/* The first of them. */
+/* The first flow of that list. */
 static uint32_t flow_first(const struct engine *e, uint64_t owner, uint64_t endpoint)
 {
     return chain_first(&e->flows_of_way,
@@ -132,7 +133,7 @@ void flow_void(struct engine *e, struct flow *f)
     uint64_t slot = f->staged;
 
     if (e->peer_live[f->peer].link != LINK_UP)
-        return; /* nonces are a link's */
+        return; /* nonces belong to a link */
     while (slot < f->started) {
         struct op *op = flow_op(e, f, slot);
 

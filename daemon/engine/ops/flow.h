@@ -17,12 +17,13 @@
 
 /* The flow of this pair's requests, or -ENOENT. */
 int flow_find(const struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
-/* The flow for requests of this pair of contexts, which may be a new one (in a transaction of its
- * own). Flow number, -ENOSPC. */
+/* The flow for requests of this pair of contexts; a new one is made in a transaction of its own.
+ * Returns its number, or -ENOSPC. */
 int flow_open(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint);
-/* Within a transaction: makes a flow, which no bind has asked for yet. Flow number, -ENOSPC. */
+/* Within a transaction: makes a flow that no bind has asked for yet. Returns its number, or
+ * -ENOSPC. */
 int flow_new(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoint, uint32_t traffic);
-/* The flow exists now: its peer and its owner lead to it. */
+/* Adds the flow to the lists by which its peer and its owner find it. */
 void flow_enters(struct engine *e, uint32_t flow);
 static inline struct op *flow_op(struct engine *e, struct flow *f, uint64_t slot)
 {
@@ -55,28 +56,28 @@ void flow_ready(struct engine *e, uint32_t flow);
 /* Calls flow_ready for all flows that may have operations over this remote. */
 void flows_ready_towards(struct engine *e, const struct remote *remote);
 /*
- * Starts and stages operations, and takes their bytes off what its turn has left, until that is not
- * more than 0. -ENOSPC: no credit in the ledger; -EAGAIN: the fabric takes no more now; -EBUSY: no
- * nonce is left for it; -ENOBUFS: the peer's window has no room for a payload of it; 1: its turn is
- * over, more is there; 0: nothing more to do until something happens.
+ * Starts and stages operations, and takes their bytes off *left, the rest of the turn, until that
+ * is 0 or less. Returns 1: the turn is over, and there is more; 0: there is nothing more to do
+ * until something happens; -ENOSPC: no credit in the ledger; -EAGAIN: the fabric takes no more now;
+ * -EBUSY: no nonce is left; -ENOBUFS: the peer's window has no room for a payload.
  */
 int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work);
 /* Posts local events and lets finished operations leave. */
 void flow_finish(struct engine *e, uint32_t flow);
 
 /* Within a transaction, which it commits: the target has consumed the records of `count` operations
- * in a row, at most FLOW_ROW_MAX; of one entry each where they are more than one. */
+ * in a row, at most FLOW_ROW_MAX. Unless `count` is 1, each has one entry. */
 #define FLOW_ROW_MAX 64u
 void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t count,
                        uint32_t epoch);
 /* The target has consumed a packet of the flow that is not the last one of its put. */
 void flow_part_acknowledged(struct engine *e, uint32_t flow, uint32_t epoch);
-/* Within a transaction: the record of this operation (part: as in struct sent) was not consumed by
- * the link that broke. */
+/* Within a transaction: the target had not consumed the record of this operation when the link
+ * broke (`part`: as in struct sent). */
 void flow_rewind(struct engine *e, uint32_t flow, uint64_t slot, uint32_t epoch, uint32_t part);
 /* A piece of a payload, or of a read, has ended. */
 void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status);
-/* Within a transaction: the target's answer about one operation, or about the flow. */
+/* Within a transaction: the target's FAIL of one operation. */
 void flow_failed(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status, uint32_t done);
 struct op_outcomes;
 /* As flow_failed, where each operation of a batch has ended on its own: 0 or -EPROTO. */
@@ -86,12 +87,14 @@ struct op_result;
 /* As flow_failed, with the values that an atomic has fetched: 0 or -EPROTO. */
 int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct op_result *result);
 /*
- * `done`: bytes of it, a put in packets, that the target has dealt with.
+ * The target's REFUSE of one operation, with the status of the refusal. `done`: for a put in
+ * packets, the bytes that the target has dealt with.
  *
- * -EBUSY: handlers at the target are behind. Then no more than PACED_OPS of the next operations, of
- * this many entries, are on their way at a time: they would only fill the ledger there, or be
- * dropped. Packets of one put are long, and many: PACED_PARTS at first, half as many after each
- * further refusal, and one more whenever as many were consumed as may be on their way.
+ * -EBUSY: handlers at the target are behind. Then at most PACED_OPS operations of the next
+ * PACED_ENTRIES entries are on their way at a time: more would only fill the ledger there, or be
+ * dropped. Packets of a put are long and many: PACED_PARTS may be on their way at first, half as
+ * many after each further refusal, and one more whenever as many were consumed as may be on their
+ * way.
  */
 #define PACED_OPS         16u
 #define PACED_PARTS       16u
@@ -100,24 +103,26 @@ int flow_result(struct engine *e, uint32_t flow, uint32_t sequence, const struct
 void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence, int32_t status,
                   uint32_t done);
 void flow_hold(struct engine *e, uint32_t flow, bool held);
-/* Within a transaction: the target's context has ended (WIRE_ENDED or an error), which the owner
- * learns once. flow_gone then ends the operations, at once or, after a restart, when the link is up
+/* Within a transaction: the target's context has ended (WIRE_ENDED or an error); the owner gets one
+ * report. flow_gone then ends the operations, at once or, after a restart, when the link is up
  * again. */
 void flow_gone_known(struct engine *e, uint32_t flow, int32_t end);
-/* Operations whose records stand in the ledger are still answered; the others fail. */
+/* The target's context is gone: operations whose records are in the ledger are still answered; the
+ * others fail. */
 void flow_gone(struct engine *e, uint32_t flow);
 /* The peer's state is lost: all operations fail, and those that had started have an unknown
  * outcome. */
 void flow_kill(struct engine *e, uint32_t flow);
 /* The flow's owner is gone: drops the operations that are left. */
 void flow_empty(struct engine *e, uint32_t flow);
-/* The flow's owner lets go of the flow, which goes on the leaving list; or of all its flows. */
+/* The flow's owner leaves the flow, which goes on the leaving list. flows_detach: all flows of the
+ * owner. */
 void flow_detach(struct engine *e, uint32_t flow);
 void flows_detach(struct engine *e, uint64_t owner);
 /* Retires a flow of requests that no remote names any more and that has nothing under way. */
 void flow_retire(struct engine *e, uint32_t flow);
 
-/* Within a transaction: the operation ends here and now with `status`. */
+/* Within a transaction: the operation ends with `status`, without its target. */
 void flow_end_op(struct engine *e, struct op *op, int32_t status);
 /* The flow is held, or ends: gives back the nonces of payloads whose records are not staged.
  * Otherwise a few flows would stop the large puts of all others. */

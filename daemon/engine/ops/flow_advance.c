@@ -14,8 +14,8 @@
 /* Entries of operations whose payload or read may be on its way ahead of their records. */
 #define START_AHEAD 64u
 
-/* The operation cannot be done. A reply is sent anyway, without its event, because its requester
- * waits; and so is an operation that its target waits for, or has a part of. */
+/* Ends an operation that cannot be done. But a reply is still sent, without its event, because its
+ * requester waits; so is an operation that its target waits for, or has a part of. */
 static void flow_fail_op(struct engine *e, const struct flow *f, uint64_t slot, struct op *op,
                          int32_t status)
 {
@@ -40,8 +40,8 @@ static void flow_drop_op(struct engine *e, uint32_t flow, uint64_t slot, struct 
     flow_fail_op(e, f, slot, op, status);
 }
 
-/* The last record of the vector to which the operation at *slot belongs; NULL: it has not come
- * yet. */
+/* The last record of the vector to which the operation at *slot belongs; NULL: it has not been
+ * submitted yet. */
 static struct op *flow_vector_end(struct engine *e, struct flow *f, uint64_t *slot)
 {
     struct op *op = flow_op(e, f, *slot);
@@ -56,9 +56,9 @@ static struct op *flow_vector_end(struct engine *e, struct flow *f, uint64_t *sl
 }
 
 /*
- * Fails the records after a failed one of a vector. The last one comes first, and counts even if
- * the process dies before the others: they may be placed, but there is no remote event. With all
- * failed none of them walks here again.
+ * Fails the records of a vector that follow a failed one, the last one first: it brings no remote
+ * event then, even if the process dies before it has failed the others, which may be placed. Once
+ * all have failed, none of them comes here again.
  */
 static void flow_fail_vector(struct engine *e, uint32_t flow, uint64_t slot, int32_t status)
 {
@@ -78,7 +78,7 @@ static void flow_fail_vector(struct engine *e, uint32_t flow, uint64_t slot, int
     }
 }
 
-/* The operation cannot be done, nor the operations that belong to it. */
+/* Fails the operation, and the later records of its vector. */
 static void flow_fail(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, int32_t status)
 {
     if (op->flags & SUBMIT_MORE)
@@ -93,8 +93,8 @@ static int flow_start_op(struct engine *e, uint32_t flow, uint64_t slot, struct 
     return kind->start ? kind->start(e, flow, slot, op) : 0;
 }
 
-/* Posts payloads and reads, piece by piece and ahead of the records, as its turn allows. 0, 1 with
- * some pieces of the next left to post, or the reason to stop. */
+/* Posts payloads and reads, piece by piece and ahead of the records, as far as the turn allows.
+ * Returns 0; 1: pieces of the next payload are left to post; or the reason to stop. */
 static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
 {
     struct flow *f = &e->flows[flow];
@@ -135,7 +135,8 @@ static int flow_start(struct engine *e, uint32_t flow, int64_t *left)
     return r;
 }
 
-/* The next payload is on its way, and has been paid for: its record goes along. */
+/* Whether the next payload is on its way, and was charged to the turn: then its record leaves with
+ * it. */
 static bool flow_owes_record(struct engine *e, struct flow *f)
 {
     const struct op *op;
@@ -147,8 +148,7 @@ static bool flow_owes_record(struct engine *e, struct flow *f)
            !op_in_packets(e, op);
 }
 
-/* Whether the flow is paced (flow.h), and as many operations or packets are on their way as may be.
- */
+/* Whether the flow is paced (flow.h), with as many operations or packets on their way as may be. */
 static bool flow_is_paced(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
@@ -195,7 +195,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
         if (r < 0)
             flow_fail(e, flow, slot, op, r);
         if (r < 0 && op->phase != OP_PLACED) {
-            commit(e); /* the rest of it goes again */
+            commit(e); /* the loop stages it again, as a failed one */
             continue;
         }
         if (r == 0 && op_row(op)->at_head)
@@ -204,7 +204,7 @@ int flow_advance(struct engine *e, uint32_t flow, int64_t *left, int *work)
             step_staged(e, flow, slot, op);
         if (r != OP_PART) {
             set64(e, &f->staged, slot + op->span);
-            if (f->cut > 0) /* an operation had ended in the middle */
+            if (f->cut > 0) /* an operation has ended half way */
                 set32(e, &f->cut, 0);
         }
         commit(e);

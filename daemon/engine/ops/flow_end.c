@@ -1,4 +1,4 @@
-/* Flows: how operations end, and how a flow does (flow.h). Thread: the progress thread. */
+/* Flows: how operations end, and how flows end (flow.h). Thread: the progress thread. */
 #include "daemon/engine/ops/flow.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/table.h"
 
-/* Whether its local event is due; `head` is the first operation that has not left. */
+/* Whether the operation's local event is due; `head` is the first operation that has not left. */
 static bool event_due(const struct op *op, uint64_t slot, uint64_t head)
 {
     const struct op_kind *kind = op_row(op);
@@ -27,14 +27,14 @@ static bool event_due(const struct op *op, uint64_t slot, uint64_t head)
     return op->phase == OP_PLACED && op->pending == 0;
 }
 
-/* Operations that finish in one transaction: what they note fits the undo log. */
+/* Operations that finish in one transaction: the undo log has room for their changes. */
 #define FINISH_BATCH 32u
 
 /* The operations that leave a flow in one transaction. */
 struct finish {
-    uint64_t reported, head; /* where the flow's will be */
+    uint64_t reported, head; /* the flow's indices after it */
     uint64_t silent_bytes;
-    uint32_t silent; /* operations whose event nobody wants, and the room for it */
+    uint32_t silent; /* operations that end without a report; silent_bytes is their event space */
 };
 
 /* Reports the end of an operation to the flow's owner. */
@@ -47,7 +47,7 @@ static void report(struct engine *e, uint32_t flow, uint64_t slot, struct op *op
         row->ended(e, flow, slot, op);
 }
 
-/* Reports to the owner how many operations have ended of which it wants no single reports. */
+/* Reports to the owner how many operations have ended without a report of their own. */
 static void report_silent(struct engine *e, const struct flow *f, uint32_t count, uint64_t bytes)
 {
     const struct owner_kind *row = owner_row(e, f->owner);
@@ -56,7 +56,7 @@ static void report_silent(struct engine *e, const struct flow *f, uint32_t count
         row->ended_silently(e, owner_handle(f->owner), count, bytes);
 }
 
-/* The end of an operation, which is reported where its owner wants that. */
+/* Ends an operation, with a report if its owner wants one. */
 static void finish_end(struct engine *e, uint32_t flow, struct finish *done, struct op *op)
 {
     if (op_reports(op)) {
@@ -104,7 +104,7 @@ static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
     return true;
 }
 
-/* Lets up to FINISH_BATCH operations end and leave. Whether there may be more. */
+/* Lets up to FINISH_BATCH operations end and leave. Returns whether there may be more. */
 static bool finish_some(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
@@ -145,8 +145,7 @@ void flow_finish(struct engine *e, uint32_t flow)
         e->flow_live[flow].let_go = false;
         e->sweep = true; /* remotes of the flow may be free now */
     }
-    /* The next may have waited behind a fence for its turn at the head, or in a flow that is paced.
-     */
+    /* The next operation may have waited behind a fence, or in a paced flow. */
     if (f->ops.head != head && (f->started == f->ops.head || e->flow_live[flow].paced_to > 0))
         flow_ready(e, flow);
 }
@@ -192,7 +191,7 @@ void flow_acknowledged(struct engine *e, uint32_t flow, uint64_t slot, uint32_t 
     flow_finish(e, flow);
 }
 
-/* Packets that an earlier process has sent are not counted. */
+/* Counts out a packet. Packets that an earlier process has sent are not counted. */
 static void part_leaves(struct engine *e, uint32_t flow)
 {
     struct flow_live *live = &e->flow_live[flow];
@@ -261,7 +260,7 @@ void flow_fabric_done(struct engine *e, uint32_t flow, uint64_t slot, int status
     } else if (status < 0) {
         peer_broken(e, peer, status);
     } else if (!e->peer_live[peer].broken) {
-        /* With a broken link a piece may have failed, and the payload is sent again. */
+        /* On a broken link the piece may have failed; then the payload is sent again. */
         if (op_row(op)->reads)
             keepalive_heard(e, peer);
         if (op->pending == 0 && !flow_half_posted(f, slot))
@@ -282,7 +281,7 @@ static uint64_t flow_slot_of(struct engine *e, struct flow *f, uint32_t sequence
     uint64_t *begins = &e->flow_live[f - e->flows].begins;
     uint64_t at = *begins > f->ops.head && *begins <= slot ? *begins : f->ops.head;
 
-    /* The peer has named this position: an operation must begin there. */
+    /* The peer has named this position: check that an operation begins there. */
     while (at < slot && at < f->staged)
         at += flow_op(e, f, at)->span;
     /* Some packets of the next operation may stand in the ledger. */
@@ -347,13 +346,13 @@ void flow_refused(struct engine *e, uint32_t flow, uint32_t sequence, int32_t st
     if (slot == UINT64_MAX)
         return;
     op = flow_op(e, f, slot);
-    /* Only the peer claims this: an operation that has ended stays ended, and packets that have not
-     * left do not count as dealt with. */
+    /* This is only the peer's word: an operation that has ended stays ended, and packets that have
+     * not left do not count as dealt with. */
     if (op->phase == OP_PLACED)
         return;
     if (slot == f->staged && done > f->cut)
         done = f->cut;
-    /* The payloads behind these records have been placed; only the records go again. */
+    /* The payloads of later records have been placed; only the records are sent again. */
     set64(e, &f->staged, slot);
     set32(e, &f->cut, packet_behind(e, op, done));
     set64(e, &f->rewound, slot);
@@ -373,7 +372,7 @@ void flow_hold(struct engine *e, uint32_t flow, bool held)
     flow_ready(e, flow);
 }
 
-/* Operations from `slot` on, and all later ones, end with an error. */
+/* Ends all operations from `slot` on with an error. */
 static void flow_die(struct engine *e, uint32_t flow, uint64_t slot, bool aborted)
 {
     struct flow *f = &e->flows[flow];
@@ -449,7 +448,7 @@ void flow_empty(struct engine *e, uint32_t flow)
     queue_clear(&e->pool, &f->ops);
 }
 
-/* Within a transaction: no owner is left to learn of the peer's end. */
+/* Within a transaction: drops the report of the peer's end, because no owner is left for it. */
 static void drop_due(struct engine *e, struct flow *f)
 {
     struct session *s = &e->sessions[owner_as_session(f->owner)];

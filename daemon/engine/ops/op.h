@@ -17,13 +17,13 @@ struct op_result {
     int32_t status;
 };
 
-/* How each operation of a batch has ended, as its target says. */
+/* How each operation of a batch has ended, as its target reports. */
 struct op_outcomes {
-    const uint8_t *errnos; /* 0: well; a copy */
+    const uint8_t *errnos; /* 0: it has ended well; a copy */
     uint32_t count;
 };
 
-/* An operation as its client submitted it, among those that one operation may stand for. */
+/* One of the client's operations that an operation stands for. */
 struct op_part {
     uint64_t lid, bytes;
     int32_t status;
@@ -37,19 +37,20 @@ struct op_kind {
     bool copied;      /* its source is always copied at submission */
     bool at_head;     /* ends only as the first of its flow, without a record */
     bool over_remote; /* names memory of its target, a reply too */
-    bool reads;       /* its payload comes from its peer: when data comes, the peer lives */
+    bool reads;       /* its payload comes from the peer, so data that arrives shows that the peer
+                       * lives */
     bool notifies;    /* its remote event may be a notification */
     bool in_vector;   /* may be one record of a vector: SUBMIT_MORE */
-    uint8_t batch;    /* the kind of the record that carries several small ones; 0: there is none */
+    uint8_t batch;    /* kind of the record that carries several small ones; 0: there is none */
     uint16_t batch_flags; /* enum submit_flags that operations of a batch may have besides the usual
                              ones */
     enum op_counter counter; /* the session's counter in which it is counted */
 
-    /* Within a transaction: does the work of a submission that is no operation. 0; -EAGAIN: cannot
-     * be done now; or the reason why no honest library submits this record. Such a row has no other
-     * hook but the next one. */
+    /* Within a transaction: does the work of a submission that is no operation. Returns 0; -EAGAIN:
+     * it cannot be done now; or an enum quarantine_reason. Such a row has no hook but this one and
+     * the next. */
     int (*at_once)(struct engine *e, uint32_t session, const struct submit_record *r);
-    /* After the commit of that: effects that take transactions of their own. */
+    /* Called after the commit of at_once, for effects that take transactions of their own. */
     void (*behind)(struct engine *e);
     /* At submission by `client` (NONE: by an owner without one): 0, an errno that becomes the
      * operation's status, or, for what no honest library submits, -EPROTO (a field) or -EFAULT
@@ -59,7 +60,8 @@ struct op_kind {
     /* Whether the operation may be one of a batch, each then at a multiple of its length. NULL:
      * yes, at any offset. */
     bool (*batchable)(const struct submit_record *r);
-    /* Within a transaction: the operation is taken; `flow` holds what it needs until its end. */
+    /* Within a transaction: the operation has been taken; `flow` keeps what it needs until its
+     * end. */
     void (*taken)(struct engine *e, uint32_t flow, const struct submit_record *r);
     /* Bytes that the operation moves, for the session's counter; NULL: the record's length. */
     uint64_t (*bytes)(const struct submit_record *r);
@@ -68,29 +70,29 @@ struct op_kind {
      * window; -EBUSY: the peer has no nonce left for it; -EINPROGRESS: wait; other errors end the
      * operation. */
     int (*start)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-    /* Stages the record: 1 staged; OP_PART: one of several, to be called again; 0: needs none;
-     * -ENOSPC: no credit; -EINPROGRESS: not yet. */
+    /* Stages the record. Returns 1: done; OP_PART: there are more records, so the hook is called
+     * again; 0: the operation needs none; -ENOSPC: no credit; -EINPROGRESS: not yet. */
     int (*record)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
     /* All that `start` posted has ended (success only; failures break the link). */
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
-    /* The record does not follow the payload now, of which this many bytes were posted: gives back
-     * the nonce that both share. */
+    /* The record will not follow the payload now, of which `posted` bytes were posted: gives back
+     * the nonce that they share. */
     void (*abandon)(struct engine *e, uint32_t flow, struct op *op, uint64_t posted);
     /* Within a transaction: the operation leaves its flow, and gives back everything it held
      * besides the room of its local event. */
     void (*leave)(struct engine *e, uint32_t flow, const struct op *op);
-    /* Within a transaction: the values that its target has fetched for it. 0 or -EPROTO. NULL: it
-     * fetches nothing. */
+    /* Within a transaction: takes the values that the target has fetched. Returns 0 or -EPROTO.
+     * NULL: the kind fetches nothing. */
     int (*result)(struct engine *e, uint32_t flow, struct op *op, const struct op_result *result);
     /* Within a transaction: the operation has failed; its first `done` parts are done. */
     void (*failed)(struct engine *e, struct op *op, uint32_t done);
-    /* As failed, for a batch, each of whose operations has ended on its own. 0 or -EPROTO. NULL: no
-     * batch. */
+    /* As `failed`, for a batch whose operations have each ended on their own. Returns 0 or -EPROTO.
+     * NULL: the kind is no batch. */
     int (*failed_apart)(struct engine *e, struct op *op, const struct op_outcomes *outcomes);
-    /* The event's `bytes`; NULL: the operation's length, or 0 with an error. */
+    /* The `bytes` of the event; NULL: the operation's length, or 0 with an error. */
     uint64_t (*shown)(const struct op *op);
-    /* For an operation that stands for several of its client: the i-th one, which begins at `at` (0
-     * for the first). Returns where the next one begins. */
+    /* For an operation that stands for several of the client's: describes the i-th one, which
+     * begins at `at` (0 for the first). Returns where the next one begins. */
     uint32_t (*part)(const struct op *op, uint32_t i, uint32_t at, struct op_part *out);
 };
 
@@ -122,7 +124,7 @@ static inline const struct op_kind *op_row(const struct op *op)
     return op_kinds[op->kind];
 }
 
-/* For an operation whose record does not follow now: this many bytes of its payload may be on their
+/* The record of the operation does not follow now; `posted` bytes of its payload may be on their
  * way. */
 static inline void op_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted)
 {
@@ -150,11 +152,10 @@ int op_check_remote(const struct engine *e, const struct submit_record *r,
 bool op_remote_given(const struct engine *e, uint32_t session, uint32_t remote);
 /* The client's memory that a record names, or -EFAULT. */
 int op_check_local(const struct engine *e, uint32_t client, const struct submit_record *r);
-/* Whether the operation may start now, its memory and its remote being what they were at
- * submission: 0, -EINPROGRESS, or the errno that ends it. */
+/* Whether the operation may start now, with its memory and its remote as they were at submission:
+ * 0, -EINPROGRESS, or the errno that ends it. */
 int op_usable(const struct engine *e, uint32_t flow, const struct op *op);
-/* The operation's payload travels in pieces of 1 << this bytes, of which the last may be shorter.
- */
+/* The operation's payload travels in pieces of 1 << this bytes; the last one may be shorter. */
 uint32_t op_piece_shift(const struct engine *e, const struct op *op);
 /* The number of pieces in `bytes` of its payload. */
 uint32_t op_pieces(const struct engine *e, const struct op *op, uint64_t bytes);
@@ -162,21 +163,24 @@ uint32_t op_pieces(const struct engine *e, const struct op *op, uint64_t bytes);
 uint64_t op_piece_length(const struct engine *e, const struct op *op, uint64_t posted);
 /* Whether the flow may post another piece now: 0 or -ENOBUFS. */
 int op_window_open(const struct engine *e, uint32_t flow);
-/* A piece of that length is under way: 0 if it is the last, 1 if more have to be posted. */
+/* Counts a piece of that length that is under way. Returns 0 if it is the last one, 1 if there are
+ * more to post. */
 int op_piece_posted(struct engine *e, uint32_t flow, struct op *op, uint64_t length);
-/* Counts a fabric operation of this operation out. */
+/* Counts out a fabric operation of this operation. */
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);
-/* As op_bytes, where they stand in the entries after the first. */
+/* The part of op_bytes for operations of several entries. */
 void op_bytes_behind(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n,
                      void *to);
-/* Bytes of the id that its record carries. */
+/* Bytes of the id that the operation's record carries. */
 uint32_t op_id_len(const struct op *op);
-/* Whether its remote still belongs to this flow's owner and leads to this flow's peer. */
+/* Whether the operation's remote still belongs to this flow's owner and leads to this flow's
+ * peer. */
 bool op_remote_ours(const struct engine *e, uint32_t flow, const struct op *op);
 /* Stages PLACED without a nonce, GOT or NOTE, records without payload. Results as those of
  * op_kind.record. */
 int op_stage_plain(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind);
-/* The record's head, and its id, abi_pad8(op_id_len) bytes at `id`; NULL: the record has none. */
+/* Fills in the record's head and its id, abi_pad8(op_id_len) bytes at `id`; NULL: the record has no
+ * id. */
 void op_fill_wire(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, struct wire_op *w,
                   void *id);
 
@@ -216,9 +220,9 @@ static inline bool op_in_packets(const struct engine *e, const struct op *op)
 
 /* Stages the next packet of a put that travels as packets. Results as those of op_kind.record. */
 int packet_record(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
-/* Where the packet begins that ends after `end` bytes of an operation; 0: the last one. All bytes
- * of one that is stored. The second function: where the packet begins that goes next when the
- * target has dealt with `done` bytes; the last packet always goes. 0 for other operations. */
+/* Where the packet begins that ends after `end` bytes of an operation in packets (0: the last
+ * packet); for a put that is stored, its length; else 0. packet_behind: where the next packet
+ * begins when the target has dealt with `done` bytes; the last packet is sent in any case. */
 uint32_t packet_before(const struct engine *e, const struct op *op, uint32_t end);
 uint32_t packet_behind(const struct engine *e, const struct op *op, uint32_t done);
 
@@ -231,8 +235,8 @@ static inline uint16_t op_wire_code(const struct op *op)
 /* Hook: notes how much of an atomic, or of a batch, is done. */
 void op_partly_done(struct engine *e, struct op *op, uint32_t done);
 
-/* A record of this kind, with the fields of a PUT: id, payload, and `pad` bytes of padding. Results
- * as those of op_kind.record; 1 with *w. */
+/* Stages a record of this kind, with the fields of a PUT: id, payload, and `pad` bytes of padding.
+ * Results as those of op_kind.record; with 1, *w is the record. */
 int put_packed(struct engine *e, uint32_t flow, uint64_t slot, struct op *op, uint8_t kind,
                uint32_t pad, struct wire_put **w);
 

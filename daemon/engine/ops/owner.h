@@ -1,8 +1,8 @@
 /*
- * Owners of flows: what has submitted a flow's operations, and gets their ends. A flow has one, in
- * the arena by kind and handle (state/flows.h). A context of a client is an owner
- * (session/session_owner.c); a part of the engine that submits on its own (submit.h) is another,
- * with a row of its own. Only the row knows how owners differ.
+ * Owners of flows: an owner submits the operations of its flows, and gets their ends. The arena
+ * names a flow's owner by kind and handle (state/flows.h). A context of a client is an owner
+ * (session/session_owner.c); a part of the engine that submits on its own (submit.h) is an owner of
+ * another kind. Each kind has a row of hooks, and only the row knows how the kinds differ.
  *
  * An owner that outlives the process keeps its state in the arena, and changes it in the
  * transactions in which its hooks run. Thread: the progress thread.
@@ -22,7 +22,8 @@ struct owner_identity {
 
 /* A hook that is NULL has nothing to do. */
 struct owner_kind {
-    /* The head of the list of its flows, in the arena. NULL: the flows stand in e->own_flows. */
+    /* The head of the list of the owner's flows, in the arena. NULL: the flows stand in
+     * e->own_flows. */
     uint32_t *(*flows)(struct engine *e, uint32_t handle);
     /* The client whose turns its operations take, and whose memory they may name. NULL: none. */
     uint32_t (*client)(const struct engine *e, uint32_t handle);
@@ -39,9 +40,9 @@ struct owner_kind {
     /* Within a transaction: the context at the other end of the flow has ended (WIRE_ENDED or an
      * error). */
     void (*peer_ended)(struct engine *e, uint32_t flow, int32_t end);
-    /* Within a transaction: queue_pop, in which a chunk goes. NULL: that alone. */
+    /* Within a transaction: as queue_pop, where a chunk is given back. NULL: queue_pop itself. */
     void (*pop)(struct engine *e, uint32_t handle, struct queue *ops, uint32_t n);
-    /* After a restart: the owner has these operations. */
+    /* After a restart: counts these operations for the owner. */
     void (*inherit)(struct engine *e, uint32_t handle, const struct queue *ops);
 };
 
@@ -61,7 +62,7 @@ static inline uint32_t *owner_flows(struct engine *e, uint64_t owner)
     return row->flows ? row->flows(e, owner_handle(owner)) : e->own_flows;
 }
 
-/* NONE: it has none. */
+/* The owner's client; NONE: it has none. */
 static inline uint32_t owner_client(const struct engine *e, uint64_t owner)
 {
     const struct owner_kind *row = owner_row(e, owner);
@@ -75,7 +76,7 @@ static inline bool op_reports(const struct op *op)
     return op->status != 0 || !(op->flags & SUBMIT_NO_LCE);
 }
 
-/* Within a transaction: the first `n` entries of the flow leave. */
+/* Within a transaction: removes the first `n` entries of the flow. */
 static inline void owner_pop(struct engine *e, struct flow *f, uint32_t n)
 {
     const struct owner_kind *row;

@@ -62,7 +62,8 @@ enum quarantine_reason reply_space(struct engine *e, uint32_t session)
     uint32_t each = event_bytes(e->message_max);
     int64_t used = ring_used(&e->session_live[session].reply_event);
 
-    /* Past the library's limit by the padding at most; and no ring takes more than a quarter. */
+    /* Only padding may take a client past the library's own limit. An event takes at most a quarter
+     * of the ring. */
     if (used < 0)
         return QUARANTINE_EVENT_INDEX;
     if (each > s->sizes.reply_event / 4 ||
@@ -110,7 +111,7 @@ int reply_requester(const struct engine *e, uint32_t flow, uint32_t peer)
         return -EPROTO;
     if (f->owner == OWNER_GONE)
         return -EHOSTDOWN;
-    if (owner_as_session(f->owner) == NONE) /* a session alone awaits replies */
+    if (owner_as_session(f->owner) == NONE) /* only a session awaits replies */
         return -EPROTO;
     s = &e->sessions[owner_handle(f->owner)];
     if (s->state != SESSION_OPEN || e->clients[s->client].state != CLIENT_LIVE ||

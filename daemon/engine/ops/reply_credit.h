@@ -7,12 +7,12 @@
 
 /* ---- at the replier -------------------------------------------------------------------------- */
 
-/* Whether records may be staged: not for replies to a requester that is gone, because its flow's
- * number may soon be another's. */
+/* Whether records of the flow may be staged: not replies to a requester that is gone, because its
+ * flow's number may soon be another flow's. */
 bool reply_way_open(const struct engine *e, const struct flow *f);
 /* Whether this session owes a reply to the request that a record of its reply_submit ring names. */
 bool reply_owed(const struct engine *e, uint32_t session, const struct submit_record *r);
-/* Within a transaction: a request is delivered that may be replied to. */
+/* Within a transaction: counts one more reply as owed, to a request that is delivered. */
 void reply_owe(struct engine *e, uint32_t inflow);
 /* Within a transaction: counts one reply less as owed. */
 void reply_answered(struct engine *e, uint32_t inflow);
@@ -21,8 +21,8 @@ void reply_answered(struct engine *e, uint32_t inflow);
 
 /* Whether an operation of this flow holds reply event space. */
 bool reply_awaited(const struct flow *f, uint8_t kind, uint16_t flags);
-/* Checks whether there is event space for one more reply: a reason when the client holds too much.
- * */
+/* Checks whether there is event space for one more reply; the reason when the client holds too
+ * much. */
 enum quarantine_reason reply_space(struct engine *e, uint32_t session);
 /* Within a transaction: one more request holds its space. */
 void reply_hold(struct engine *e, uint32_t flow);

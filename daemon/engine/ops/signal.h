@@ -15,7 +15,7 @@ static inline bool signal_code_valid(uint8_t code)
     return code == word_code(WORD_SET, WORD_U64) || code == word_code(WORD_ADD, WORD_U64);
 }
 
-/* The origin's words in a block that is being staged. */
+/* Fills in the origin's words of a block that is being staged. */
 static inline void signal_fill(const struct engine_key *key, void *block)
 {
     struct signal s;

@@ -7,14 +7,13 @@
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/team/letters.h"
 
-/* Flows that find no nonce, until the end of the step: each is tried once, and others may need no
- * nonce. */
+/* Flows that found no nonce in this step: each is tried once, because other flows may need none. */
 struct aside {
     struct ready_list flows;
     int count;
 };
 
-/* The first of the flows. Results as those of flow_advance. */
+/* Advances the first flow of the list. Results as those of flow_advance. */
 static int flow_take(struct engine *e, struct turn *turn, struct ready_list *flows,
                      struct aside *aside, int *work)
 {
@@ -37,7 +36,7 @@ static int flow_take(struct engine *e, struct turn *turn, struct ready_list *flo
     return r;
 }
 
-/* First things first within a client. */
+/* Stages what is first in a turn: verdicts, other notes, letters, replies, requests. */
 static int turn_stage(struct engine *e, struct turn *turn, struct aside *aside, int *work)
 {
     for (int which = 0; which < NOTES_QUEUES; which++)
@@ -51,7 +50,8 @@ static int turn_stage(struct engine *e, struct turn *turn, struct aside *aside, 
     return 0;
 }
 
-/* Notes that this client has something to stage. */
+/* Notes that this client has something to stage: after another client, both share the way for a
+ * while. */
 static void note_client(struct engine *e, struct peer_live *peer, uint32_t client)
 {
     if (client == peer->staged_last || client == NONE)
@@ -61,8 +61,8 @@ static void note_client(struct engine *e, struct peer_live *peer, uint32_t clien
     peer->staged_last = client;
 }
 
-/* The first turn of the list stages until its bytes or its operations are used up. Results as those
- * of turns_step. */
+/* Lets the first turn of the list stage until its bytes or its operations are used up. Results as
+ * those of turns_step. */
 static int turn_take(struct engine *e, uint32_t peer, struct aside *aside, int *work)
 {
     struct ready_list *list = &e->peer_live[peer].ready;

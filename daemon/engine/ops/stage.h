@@ -5,8 +5,8 @@
 
 #include "daemon/engine/state/state.h"
 
-/* -ENOSPC: the ledger is full; -EAGAIN: the fabric takes no more now, or some flows found no nonce.
- */
+/* Stages up to `budget` records. Returns 0; -ENOSPC: the ledger is full; -EAGAIN: the fabric takes
+ * no more now, or some flows found no nonce. */
 int turns_step(struct engine *e, uint32_t peer, int budget, int *work);
 
 #endif

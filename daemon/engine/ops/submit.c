@@ -62,7 +62,7 @@ static int32_t fail_together(struct engine *e, struct flow *f, const struct subm
     return status;
 }
 
-/* Within a transaction: the operation stands in its flow. */
+/* Within a transaction: puts the operation into its flow. */
 static inline const struct op *op_add(struct engine *e, uint32_t flow,
                                       const struct submit_record *draft, uint32_t span,
                                       int32_t status)

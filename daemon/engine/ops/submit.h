@@ -1,7 +1,7 @@
 /*
- * Submission: an operation enters its flow. A session's intake (session/session_submit.c) and the
- * engine on its own both come here, with a draft: a struct submit_record, and after it lid, rid and
- * payload, each padded to 8. Thread: the progress thread.
+ * Submission: an operation enters its flow. A session's intake (session/session_submit.c) and parts
+ * of the engine come here with a draft: a struct submit_record, and after it lid, rid and payload,
+ * each padded to 8. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_SUBMIT_H
 #define PWC_ENGINE_SUBMIT_H
@@ -24,23 +24,24 @@ static inline uint32_t op_span(const struct submit_record *draft)
 void op_enqueue(struct engine *e, uint32_t flow, const struct submit_record *draft, uint32_t span,
                 int32_t status);
 
-/* Several operations in one transaction, which the caller commits: each enters its flow, then,
- * after the commit, op_entered sends those of each flow on their way. The draft is one that its
- * kind takes, and awaits no reply. 0, or -ENOBUFS with nothing changed. */
+/* For several operations in one transaction, which the caller commits: op_enter puts an operation
+ * into its flow; after the commit, op_entered sends the new operations of a flow on their way. The
+ * draft must be one that its kind takes, and must await no reply. Returns 0, or -ENOBUFS with
+ * nothing changed. */
 int op_enter(struct engine *e, uint32_t flow, const struct submit_record *draft);
 void op_entered(struct engine *e, uint32_t flow);
 /* The error with which this operation would end at once; 0: none. */
 int op_check(struct engine *e, uint32_t flow, const struct submit_record *draft);
 
 /*
- * The engine submits on its own: within a transaction, which it commits, so that the owner's own
- * stores before it count with the operation or not at all. The operation ends by the owner's
- * `ended`, with an error too, which may be before this returns. Without a client (owner.h) it
- * carries its bytes with it.
+ * Submits an operation for an owner that is a part of the engine. Within a transaction, which this
+ * commits, so that the owner's own stores before it take effect together with the operation or not
+ * at all. The owner's `ended` reports the end, errors too, perhaps before this returns. An owner
+ * without a client (owner.h) can only submit payloads that are inline.
  *
- * Otherwise negative, the transaction is put back and nothing has been submitted: -EINVAL: the
- * draft is none; -EOPNOTSUPP: it awaits a reply, which only a session can take; -ENOBUFS: no memory
- * now.
+ * On a negative result the transaction is rolled back and nothing has been submitted. -EINVAL: the
+ * draft is malformed; -EOPNOTSUPP: it awaits a reply, which only a session can take; -ENOBUFS:
+ * there is no memory now.
  */
 int op_submit(struct engine *e, uint32_t flow, const struct submit_record *draft);
 

@@ -65,7 +65,7 @@ void turn_join(struct engine *e, uint32_t flow, uint32_t client)
     e->flow_live[flow].turn = turn;
     if (left == NONE)
         return;
-    /* A flow that had this number before has left. */
+    /* The turn of the flow that had this number before. */
     e->turns[left].flows--;
     turn_let_go(e, left);
 }

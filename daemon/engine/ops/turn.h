@@ -1,5 +1,5 @@
 /*
- * Turns: what is staged next towards a peer, and who pays for it.
+ * Turns: what is staged next towards a peer, and which client pays for it.
  *
  *     peer     turns of clients    what one client has to stage, first things first
  *     ready -> first  client 3 --> verdicts, other notes, flows of replies, flows of requests
@@ -8,11 +8,11 @@
  *              last   client 8 --> verdicts
  *
  * Deficit round robin on bytes, by client: each client has the same share of a link, however many
- * contexts or flows it has, and whatever it is that it causes. Within that share its verdicts go
+ * contexts or flows it has, and whatever has to be sent for it. Within that share its verdicts go
  * first, then its other notes, its letters, its replies, its requests; flows of one kind take
  * turns. A note is charged to the client of this node whose traffic or memory it is about: a FAIL
- * to the target of what failed. A note about no client, or about one that has left, goes to the
- * turn "nobody", which has one share too.
+ * to the target of the operation that failed. A note about no client, or about one that has left,
+ * goes to the turn "nobody", which has one share too.
  *
  * The bytes of records and of payloads beside them are counted, and TURN_POST_BYTES for each
  * operation of the fabric that carries a payload or a read. Bytes that the last operation of a
@@ -20,8 +20,8 @@
  * the ledger is full in the middle. A step takes O(1).
  *
  * Flows whose next payload finds the peer's window full stand on a further list of their turn, and
- * the turn on a further list of its peer. As payloads end, flows go back to those that are ready,
- * one of each client in turn, and none that comes meanwhile posts before them.
+ * the turn on a further list of its peer. As payloads end, these flows become ready again, one of
+ * each client in turn, and no flow that comes meanwhile posts before them.
  *
  * A turn that has nothing more to stage leaves the list when it comes to the front. Turns are
  * private: engine_open, and a link that comes up, find what is ready again. Thread: the progress
@@ -33,13 +33,13 @@
 #include "daemon/engine/state/ready_list.h"
 #include "daemon/engine/state/state.h"
 
-/* Bytes of a turn. A message that comes alone waits for one of these for each client before it. */
+/* Bytes of a turn. A lone message waits for at most one turn of each client before it. */
 #define TURN_BYTES 16384
 /* How long two clients that have staged something share the way. */
 #define SHARED_NS   10000000u
 #define SHARED_PART 4u /* 1/4 of the window is for these clients */
-/* An operation of the fabric costs both sides as much time as these bytes do, beside its payload.
- */
+/* Bytes that a fabric operation counts besides its payload, for the time that it costs both
+ * sides. */
 #define TURN_POST_BYTES 512
 
 static inline uint32_t turn_of_nobody(const struct engine *e, uint32_t peer)
@@ -69,11 +69,11 @@ uint32_t turn_client(const struct engine *e, uint32_t flow);
 
 /* Puts the turn, which has something to stage, after the other turns of its peer. */
 void turn_list(struct engine *e, uint32_t turn);
-/* The flow has something to stage. */
+/* Puts the flow, which has something to stage, on its turn's list. */
 void turn_ready(struct engine *e, uint32_t flow);
 /* The flow leaves its turn's list, because it is about to be freed. */
 void turn_unready(struct engine *e, uint32_t flow);
-/* Counts `entries` entries of notes that wait in this turn now; the second function: that no longer
+/* Counts `entries` entries of notes that now wait in this turn. turn_notes_leave: that no longer
  * wait. */
 void turn_notes_wait(struct engine *e, uint32_t turn, uint32_t entries);
 void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries);
@@ -81,7 +81,7 @@ void turn_notes_leave(struct engine *e, uint32_t turn, uint32_t entries);
 void turn_block(struct engine *e, uint32_t flow);
 /* Lets flows that wait for the window continue as far as it has room. */
 void turns_unblock(struct engine *e, uint32_t peer);
-/* No flow towards this peer is ready, and no note is listed. */
+/* Takes all flows and notes towards this peer off the lists of turns. */
 void turns_clear(struct engine *e, uint32_t peer);
 
 static inline bool turn_is_empty(const struct turn *t)
@@ -91,8 +91,8 @@ static inline bool turn_is_empty(const struct turn *t)
            t->letters.first == NONE;
 }
 
-/* Bytes of payloads that may be on their way to this peer: what one client sends waits behind those
- * of another, so clients that share the way keep less there. */
+/* Bytes of payloads that may be on their way to this peer. One client's payloads wait behind
+ * another's, so clients that share the way keep fewer bytes there. */
 static inline uint64_t turn_window(const struct engine *e, const struct peer_live *peer)
 {
     return e->now < peer->shared_until ? e->config.window_bytes / SHARED_PART

@@ -17,7 +17,7 @@
 #include "daemon/engine/state/lists.h"
 #include "daemon/engine/state/table.h"
 
-/* Within a transaction: the bind's end is reported to its owner. */
+/* Within a transaction: reports the bind's end to its owner. */
 static void bind_ended(struct engine *e, uint32_t remote, int32_t status)
 {
     uint64_t owner = e->remotes[remote].owner;
@@ -26,7 +26,7 @@ static void bind_ended(struct engine *e, uint32_t remote, int32_t status)
         owner_row(e, owner)->bound(e, remote, status);
 }
 
-/* Within a transaction: asks the region's owner. */
+/* Within a transaction: sends BIND to the target. */
 static int bind_ask(struct engine *e, uint32_t remote)
 {
     struct remote *r = &e->remotes[remote];
@@ -116,7 +116,7 @@ int bind_begin(struct engine *e, uint64_t owner, uint32_t peer, uint64_t endpoin
     direct_show_ended(e, i, false);
     if (bind_ask(e, i) < 0) {
         arena_rollback(&e->arena);
-        flow_retire(e, (uint32_t)flow); /* if the flow was made for this bind */
+        flow_retire(e, (uint32_t)flow); /* in case the flow was made for this bind */
         return -ENOBUFS;
     }
     held_remotes(e, (uint32_t)flow, 1);
@@ -134,7 +134,7 @@ int engine_unbind(struct engine *e, uint32_t session, uint32_t remote)
     r = &e->remotes[remote];
     if (r->state == REMOTE_FREE || r->owner != owner_of(OWNER_SESSION, session) || r->unbound)
         return -EINVAL;
-    /* A wake-up of its peer may still stand in the ring, where it comes too late. */
+    /* A wake-up by this remote may still stand in the ring, and would have no effect after this. */
     direct_wake(e, &e->flows[r->flow]);
     set64(e, &r->free_after, e->flows[r->flow].ops.tail);
     set32(e, &r->unbound, 1);
@@ -178,8 +178,8 @@ static bool origin_is_bound(const struct engine *e, const struct inflow *in)
     return flow >= 0 && e->flows[flow].state == FLOW_OPEN;
 }
 
-/* Within a transaction: a new inflow of an origin whose end was reported says that the origin is
- * back. A client that has bound the origin again knows. */
+/* Within a transaction, for a new inflow: if the end of its origin was reported, reports that the
+ * origin is back. A client that has bound the origin again knows that already. */
 static void report_origin_back(struct engine *e, uint32_t inflow)
 {
     struct inflow *in = &e->inflows[inflow];
@@ -191,7 +191,7 @@ static void report_origin_back(struct engine *e, uint32_t inflow)
         session_owe_inflow(e, inflow, ORIGIN_BACK);
 }
 
-/* Within a transaction: our end of the flow, the known one or a new one. */
+/* Within a transaction: finds our end of the flow, or makes a new one. */
 static int inflow_take(struct engine *e, uint32_t peer, uint32_t session, const struct wire_bind *w,
                        bool *is_new)
 {
@@ -281,9 +281,9 @@ static int bind_resolve(struct engine *e, uint32_t peer, uint32_t session,
     return w->has_key ? region_grant(e, w->slot, peer) : 0;
 }
 
-/* Answers to one peer's BINDs that may wait for its acknowledgement: they take no more than this
- * part of all chunks. A peer that consumes what it is sent has far fewer, however many contexts and
- * keys it binds. */
+/* The part of all chunks that answers to one peer's BINDs may take while they wait for its
+ * acknowledgement. A peer that consumes its records has far fewer, however many contexts and keys
+ * it binds. */
 #define BOUND_CHUNKS_PART 8u
 
 static uint32_t bound_most(const struct engine *e)
@@ -376,9 +376,9 @@ int bind_answered(struct engine *e, uint32_t peer, const struct ledger_record *r
     return 0;
 }
 
-/* Whether the inflow's origin, or a later context with its number, is known by another way: by a
- * flow to it that is open, or by another inflow. The end of an open flow is reported on its own, in
- * front of a CLOSE; the end of a flow whose bind is still under way is not. An inflow that is to be
+/* Whether our client reaches the inflow's origin, or a later context with its number, by another
+ * way: by an open flow to it, or by another inflow. The end of an open flow is reported on its own,
+ * in front of a CLOSE; the end of a flow whose bind is under way is not. An inflow that is to be
  * cut reports the end later. */
 static bool origin_is_back(struct engine *e, uint32_t inflow)
 {
@@ -396,7 +396,7 @@ static bool origin_is_back(struct engine *e, uint32_t inflow)
     return false;
 }
 
-/* Within a transaction: nothing is left to be reported of an origin that is back. */
+/* Within a transaction: drops the report that the origin is back. */
 static void drop_back(struct engine *e, struct inflow *in)
 {
     struct session *s = &e->sessions[in->session];
@@ -419,7 +419,7 @@ static void inflow_closes(struct engine *e, uint32_t inflow, int32_t end)
 {
     struct inflow *in = &e->inflows[inflow];
 
-    offload_cut(e, inflow); /* its event comes in front of the end */
+    offload_cut(e, inflow); /* the put's event stands in front of the end */
     if (in->session != NONE && in->due == ORIGIN_BACK)
         drop_back(e, in);
     if (in->session != NONE && end != 0 && !origin_is_back(e, inflow))
@@ -448,8 +448,8 @@ int bind_inflow_closed(struct engine *e, uint32_t peer, uint32_t inflow, int32_t
     return 0;
 }
 
-/* Within a transaction: the put that the inflow holds is cut in a later step, which closes it.
- * Until then nothing is due of it, so nothing else frees it. */
+/* Within a transaction: leaves the inflow to a later step, which cuts the put that it holds, and
+ * closes it. Until then no report is due for the inflow, so nothing else frees it. */
 static void inflow_waits_for_cut(struct engine *e, struct inflow *in)
 {
     if (in->due == ORIGIN_BACK)

@@ -60,8 +60,8 @@ static uint64_t grant(const struct engine *e, const struct peer_live *live, uint
     return intervals < most ? intervals : most;
 }
 
-/* Whether the peer is asked, which takes a sign of life of ours along: then the peer hears us, or
- * sees that it does not. */
+/* Asks the peer if something of ours waits for it. Our own sign of life goes along, so that the
+ * peer hears us, or sees that it does not. Returns whether a question leaves. */
 static bool ask(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
@@ -88,7 +88,7 @@ static uint32_t hole_stays(struct engine *e, uint32_t peer)
     return live->stuck;
 }
 
-/* Counts one more interval for a peer that is watched. True: the peer must be asked. */
+/* Counts one more interval for a peer that is watched. Returns whether a question leaves. */
 static bool silent_again(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
@@ -142,8 +142,8 @@ int engine_beat(struct engine *e, uint32_t peer, uint64_t *bytes)
     *bytes = live->bytes;
     if (live->link != LINK_UP)
         return -ENOTCONN;
-    /* Whether the peer waits for us. A connection may carry only one direction, or have lost what
-     * the peer waits for, and only we can see that. */
+    /* The peer waits for us. A connection may carry only one direction, or may have lost what the
+     * peer waits for, and only we can see that. */
     live->asked = true;
     live->bytes_theirs = ahead;
     if (!live->watched)

@@ -1,9 +1,9 @@
 /*
- * Keepalive: which peers are waited for, how long nothing has arrived from each, and what follows.
+ * Keepalive: which peers something waits for, how long each has been silent, and what follows.
  *
  * Transports stay silent: a peer that died, or a cable that was cut, gives no event. So a peer with
  * something under way is watched, from the moment at which it becomes active until nothing waits
- * for it; an idle one costs nothing. At each interval in which nothing has arrived from it:
+ * for it; an idle peer costs nothing. At each interval in which nothing has arrived from a peer:
  *
  *     1st, 2nd  ENGINE_PEER_SILENT: it is asked for a sign of life. The question goes over the
  *               control connection, the answer (engine_beat) comes through the fabric from its
@@ -11,16 +11,16 @@
  *     3rd       ENGINE_PEER_BROKEN, -ETIMEDOUT: the link starts over, and what was under way waits.
  *     deadline  ENGINE_PEER_GONE: it is to be given up (engine_peer_lost).
  *
- * A sign of life goes with each question, too, and an engine that is asked watches the asker as if
- * it waited itself, without asking: a connection that carries one way alone leaves its sender with
- * answers and without acknowledgements. A link on which a run or a payload stays missing before
- * others that have arrived starts over, too, after as many intervals (-ENODATA); each piece of a
- * payload gives what is missing the time again.
+ * A sign of life goes with each question, too, and an engine that is asked watches the asker for an
+ * interval, without asking. Otherwise, where a connection carries only one direction, the side that
+ * can send would get answers, but no acknowledgements. A link also starts over (-ENODATA) after as
+ * many intervals in which a run or a payload was missing before others that had arrived; each piece
+ * of a missing payload starts that time again.
  *
  * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
- * seen one interval. Slowness is no silence: what arrives may stand after long payloads, so for
- * each second's worth of KEEPALIVE_SLOWEST that either side has on its way a second is granted, up
- * to KEEPALIVE_GRANT deadlines. A link begins with a sign of life, so nothing is granted before one
+ * seen one interval. A slow peer is not a silent one: what arrives may stand after long payloads,
+ * so each KEEPALIVE_SLOWEST bytes that either side has on its way grant a second, up to
+ * KEEPALIVE_GRANT deadlines. A link begins with a sign of life, so nothing is granted before one
  * has arrived. A question costs the control thread some work: at most KEEPALIVE_ASKS leave in one
  * interval, and peers that were not asked are not counted as silent.
  *
@@ -33,7 +33,7 @@
 
 #define KEEPALIVE_SILENT  3u         /* intervals of silence, after which the link starts over */
 #define KEEPALIVE_ASKS    512u       /* in one interval */
-#define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest of fabrics carries in a second */
+#define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest fabric carries in a second */
 #define KEEPALIVE_GRANT   12u        /* at most this many deadlines are granted */
 
 /* Sets how often keepalive_step looks, by the configuration. */

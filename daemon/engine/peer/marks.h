@@ -1,6 +1,6 @@
 /*
  * Marks on peers: known, active, wanted, broken. Every module may set them; peer.c and keepalive.c
- * do what follows, in this step or the next. Thread: the progress thread.
+ * act on them, in this step or the next. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_MARKS_H
 #define PWC_ENGINE_MARKS_H
@@ -10,7 +10,8 @@
 /* A random id other than 0, which names our state for a peer. */
 uint64_t peer_new_id(struct engine *e);
 void peer_init(struct engine *e, uint32_t peer);
-/* Before anything else about a peer: its entries are made when it is named for the first time. */
+/* Makes the peer's entries when it is named for the first time; called before anything else about
+ * it. */
 void peer_know(struct engine *e, uint32_t peer);
 /* Keepalive watches the peer (keepalive.h) until nothing waits for it. */
 void peer_watch(struct engine *e, uint32_t peer);
@@ -38,8 +39,8 @@ static inline void peer_want(struct engine *e, uint32_t peer)
 }
 /* The fabric or the peer's records failed: reports that to the caller, once. */
 void peer_broken(struct engine *e, uint32_t peer, int status);
-/* Whether any flow waits for the peer. Looks first at the one that the last call has found, so that
- * a flow that continues waiting is found at once. */
+/* Whether any flow waits for the peer. Looks first at the flow that the last call found, because it
+ * often waits still. */
 bool peer_flow_waits(struct engine *e, uint32_t peer);
 
 #endif

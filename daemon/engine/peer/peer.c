@@ -22,7 +22,8 @@
 #include "daemon/engine/peer/remote.h"
 
 /* Pauses between tries of an operation that the fabric has refused. Often there is room soon. A
- * connection that does not stand yet takes longer, and wakes the progress thread when it comes. */
+ * connection that is still being made takes longer, and wakes the progress thread when it is
+ * there. */
 #define REFUSED_RETRY_NS   2000u
 #define REFUSED_MOST_NS    1024000u
 #define REFUSED_LOOKING_NS 32000u /* where only a look makes room (see fabric_traits.can_sleep) */
@@ -124,7 +125,8 @@ static int out_begin(struct engine *e, uint32_t peer, const struct engine_offer 
     return 0;
 }
 
-/* Operations whose payload was on its way begin again; then everything that waits is looked at. */
+/* Operations whose payload was on its way begin again; then all flows with something to stage are
+ * ready. */
 static void flows_resume(struct engine *e, uint32_t peer)
 {
     for (uint32_t i = chain_first(&e->flows_of_peer, peer); i != NONE;
@@ -234,7 +236,7 @@ bool peer_pending(struct engine *e, uint32_t peer)
     return false;
 }
 
-/* Every operation and ring of a link that is down may have come back from the fabric. */
+/* Ends the draining of a link, once the fabric has given back every operation and ring. */
 static void peer_drained(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];
@@ -298,7 +300,7 @@ void engine_peer_lost(struct engine *e, uint32_t peer)
     engine_peer_down(e, peer);
     peer_discard(e, peer);
     e->peer_live[peer].wanted = false;
-    keepalive_heard(e, peer); /* signs of life of the next link are counted again */
+    keepalive_heard(e, peer); /* the next link counts silence from 0 */
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -312,8 +314,8 @@ static void self_link(struct engine *e)
         engine_peer_up(e, e->config.self, &offer);
 }
 
-/* The budget is charged 1 for this many bytes that collectives copy or combine for a letter, as for
- * the letter's own bytes. */
+/* A letter takes 1 of the budget for this many bytes that collectives copy or combine for it,
+ * besides what its own bytes take. */
 #define COLLECTIVE_BYTES 64u
 
 /* Takes records that have arrived, up to `budget`. Returns how much of it was used, or -EPROTO. */
@@ -354,7 +356,7 @@ static int consume(struct engine *e, uint32_t peer, int budget)
     return r < 0 && !stays ? r : consumed + stays;
 }
 
-/* Out of credit: ask the receiver to acknowledge and to grow. */
+/* Without credit: asks the receiver to acknowledge and to grow. */
 static void ledger_want(struct engine *e, uint32_t peer)
 {
     struct peer_live *live = &e->peer_live[peer];

@@ -21,7 +21,8 @@
 
 /* Whether the link is needed: something waits for it, or is held for the other side. */
 bool peer_pending(struct engine *e, uint32_t peer);
-/* Consumes, stages, posts. The work done; *deadline is lowered to its next timed action. */
+/* Consumes, stages and posts. Returns the work done; lowers *deadline to the peer's next timed
+ * action. */
 int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline);
 
 #endif

@@ -115,7 +115,7 @@ void grants_inherit(struct engine *e)
     }
 }
 
-/* Within a transaction: takes a grant away. With the last one a region whose offload has gone takes
+/* Within a transaction: removes a grant. With the last one, a region whose offload has gone takes
  * ordinary puts again. */
 static void grant_drop(struct engine *e, uint32_t grant)
 {
@@ -221,7 +221,7 @@ int region_revoke_asked(struct engine *e, uint32_t peer, const struct ledger_rec
         if (left-- == 0)
             return -EAGAIN; /* the next step takes the others */
         if (e->remote_busy[i] == 0)
-            chain_remove(remotes, i); /* no REVOKE asks for it any more */
+            chain_remove(remotes, i); /* no other REVOKE has to find it */
         set32(e, &r->revoke_due, e->remote_busy[i] > 0);
         table_leaves(e, TABLE_REMOTES, i);
         set32(e, &r->state, REMOTE_REVOKED);
@@ -243,7 +243,7 @@ void region_answer_revoke(struct engine *e, uint32_t remote)
     if (region_busy(e, r->peer, r->key.slot, r->key.generation))
         return;
     if (revoke_answer(e, r->peer, r->key.slot, r->key.generation) < 0) {
-        e->sweep = true; /* revoke_due stands: the sweep tries again */
+        e->sweep = true; /* revoke_due stays set: the sweep tries again */
         return;
     }
     commit(e);

@@ -40,9 +40,9 @@ void remote_free(struct engine *e, uint32_t remote)
     chain_remove(&e->remotes_of_key, remote);
     held_remotes(e, r->flow, -1);
     if (e->flow_live[r->flow].remotes == 0)
-        table_leaves(e, TABLE_FLOWS, r->flow); /* if nothing else names it */
+        table_leaves(e, TABLE_FLOWS, r->flow); /* leaves if nothing else names it */
     set32(e, &r->state, REMOTE_FREE);
-    direct_show_ended(e, remote, false); /* others may have its bit */
+    direct_show_ended(e, remote, false); /* others may share its bit */
     table_give(e, TABLE_REMOTES, remote);
 }
 
@@ -79,7 +79,7 @@ void inflow_enters(struct engine *e, uint32_t inflow)
         chain_add(&e->inflows_due, due_home(in->session, in->due), inflow);
 }
 
-/* Within a transaction: its session no longer has the remote. */
+/* Within a transaction: takes the inflow off its session's list, and out of its counts. */
 static void inflow_parts(struct engine *e, uint32_t inflow)
 {
     uint32_t session = e->inflows[inflow].session;

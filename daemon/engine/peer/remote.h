@@ -1,15 +1,16 @@
 /*
- * The results of a bind: remote and flow at the origin, inflow at the target. Says when each is
- * free again. Thread: the progress thread.
+ * The results of a bind: remote and flow at the origin, inflow at the target; and when each is free
+ * again. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_REMOTE_H
 #define PWC_ENGINE_REMOTE_H
 
 #include "daemon/engine/state/state.h"
 
-/* The remote is on its flow's list from now on: its bind is committed. */
+/* Puts the remote, whose bind is committed, on its flow's list. */
 void remote_joins(struct engine *e, uint32_t remote);
-/* The remotes that a REVOKE of this region may be about, and others with the same hash. */
+/* The home of the remotes that a REVOKE of this region may be about, and of others with the same
+ * hash. */
 static inline uint32_t remote_home(const struct engine *e, uint32_t peer, uint32_t slot)
 {
     return chain_home(&e->remotes_of_key, peer, slot);
@@ -18,9 +19,9 @@ static inline uint32_t remote_home(const struct engine *e, uint32_t peer, uint32
 void remote_free(struct engine *e, uint32_t remote);
 /* Whether the client has freed the remote, and the remote's operations are over. */
 bool remote_over(const struct engine *e, uint32_t remote);
-/* Frees the remote if so. Returns whether it is still leaving (table_sweep). */
+/* Frees the remote if it is over. Returns whether it is still leaving (table_sweep). */
 bool remote_leaves(struct engine *e, uint32_t remote);
-/* The inflow exists now: the indices by which it is found lead to it. */
+/* Adds the inflow to the lists by which it is found. */
 void inflow_enters(struct engine *e, uint32_t inflow);
 static inline uint32_t inflow_hash(uint32_t session, uint32_t peer, uint32_t origin_flow)
 {
@@ -31,7 +32,8 @@ static inline uint32_t inflow_home(const struct engine *e, uint32_t session, uin
 {
     return chain_home_of(&e->inflows_of_flow, inflow_hash(session, peer, origin_flow));
 }
-/* Within a transaction: the inflow's origin waits for GO, in one of these states. */
+/* Within a transaction: the inflow's origin waits for GO; `state` is INFLOW_STOPPED or
+ * INFLOW_REFUSED. */
 static inline void inflow_hold(struct engine *e, uint32_t inflow, enum inflow_state state)
 {
     set32(e, &e->inflows[inflow].state, state);
@@ -41,7 +43,7 @@ static inline bool inflow_is_held(const struct inflow *in)
 {
     return in->state == INFLOW_STOPPED || in->state == INFLOW_REFUSED;
 }
-/* The list of inflows for which such a report is due. */
+/* The home in `inflows_due` of inflows with such a report. */
 static inline uint32_t due_home(uint32_t session, int32_t due)
 {
     return 2 * session + (due == ORIGIN_BACK);

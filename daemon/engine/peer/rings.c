@@ -5,7 +5,7 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/state/notice.h"
 
-/* Memory that was not available may be so now. */
+/* The pause before the next offer: memory may be available by then. */
 #define DECLINED_RETRY_NS 100000000u
 
 static void ring_withdraw(struct engine *e, uint32_t peer, uint32_t place)
@@ -31,7 +31,8 @@ void ring_part(struct engine *e, uint32_t peer, uint8_t *ring, uint32_t size,
         ring_withdraw(e, peer, i);
         return;
     }
-    /* For a fabric that gives none of them back: this ring stays registered and in use, too. */
+    /* Every place is taken where the fabric gives no ring back: this ring stays registered and in
+     * use, too. */
 }
 
 /* A ring that the fabric could not let go of may still be written to, so its memory stays taken. */
@@ -228,7 +229,7 @@ void ring_leave(struct engine *e, uint32_t peer)
     if (out->next.bytes == 0)
         return;
     if (!out->switching) {
-        /* No peer has more of the memory for all than ledger_max. */
+        /* No peer gets more than ledger_max of the memory that all share. */
         if (!out->next_staging && out->next.bytes <= e->config.ledger_max)
             out->next_staging = heap_take(&e->heap, out->next.bytes);
         if (!out->next_staging) {

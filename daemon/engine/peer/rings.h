@@ -11,15 +11,15 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Prepares an inbound ring for the next link, of the preferred size or less: it is being
- * registered, or -ENOMEM. */
+/* Takes an inbound ring for the next link, of the preferred size or less, and begins its
+ * registration. -ENOMEM. */
 int ring_prepare(struct engine *e, uint32_t peer);
 /* Withdraws a registered ring; its memory is free after the fabric has dropped the registration. */
 void ring_part(struct engine *e, uint32_t peer, uint8_t *ring, uint32_t size,
                const struct fabric_memory *memory);
-/* Rings on their way out. */
+/* How many rings are on their way out. */
 uint32_t rings_parting(const struct peer_live *live);
-/* The fabric's answers. */
+/* The fabric's answers about registrations. */
 void ring_added(struct engine *e, uint32_t peer, bool next, int status,
                 const struct fabric_memory *memory);
 void ring_dropped(struct engine *e, uint32_t peer, uint32_t place, int status);
@@ -31,7 +31,7 @@ void ring_grow(struct engine *e, uint32_t peer);
 /* Receiver: offers the ring once it is registered. No note is kept: a new link has rings of its
  * own. */
 void ring_offer_larger(struct engine *e, uint32_t peer);
-/* Receiver: the sender has left the old ring; or has declined, and gets no offer for a while. */
+/* Receiver: the sender has left the old ring; or it has declined, and gets no offer for a while. */
 void ring_switched(struct engine *e, uint32_t peer);
 void ring_declined(struct engine *e, uint32_t peer);
 /* Sender: leaves the old ring once the fabric has sent all that is staged in it. */

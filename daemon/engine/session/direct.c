@@ -4,7 +4,7 @@
 #include "daemon/engine/session/session.h"
 #include "daemon/engine/state/table.h"
 
-/* The session at which this flow from the origin arrives, or NONE. */
+/* The session that this inflow from the peer `origin` leads to, or NONE. */
 static uint32_t inflow_session(const struct engine *e, uint32_t origin, uint32_t inflow)
 {
     const struct inflow *in;
@@ -51,7 +51,7 @@ int engine_neighbour(const struct engine *e, uint32_t origin, const struct engin
     return 0;
 }
 
-/* Whether another remote of the same context shares this one's bit, and has ended. */
+/* Whether another remote of the same context, which has ended, shares the bit of this remote. */
 static bool bit_is_needed(const struct engine *e, uint32_t remote)
 {
     for (uint32_t i = remote % SESSION_REMOTES; i < table_bound(e, TABLE_REMOTES);
@@ -127,8 +127,8 @@ void engine_wake(struct engine *e, uint32_t flow, enum engine_flow_end end)
         wake_target(e, &e->inflows[flow]);
 }
 
-/* Whether the flow comes to the session from there, and its origin is on this node, and so may be a
- * neighbour. */
+/* Whether the inflow leads from `endpoint` to the session, and its origin is on this node and so
+ * may be a neighbour. */
 static bool leads_back(const struct engine *e, const struct inflow *in, uint32_t session,
                        uint64_t endpoint)
 {

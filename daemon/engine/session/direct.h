@@ -17,7 +17,7 @@ void direct_show_ended(struct engine *e, uint32_t remote, bool ended);
 void direct_end_flow(struct engine *e, uint32_t flow);
 /* Wakes the context at the other end of the flow, if it is on this node and sleeps. */
 void direct_wake(struct engine *e, const struct flow *f);
-/* Wakes the context of this node, `endpoint`, that has bound a context of the session. */
+/* Wakes the context `endpoint`, if it is on this node and has a flow to the session. */
 void direct_wake_origin(struct engine *e, uint32_t session, uint64_t endpoint);
 /* Shows the session whether spilled events wait behind the events in its ring. */
 void direct_show_spill(struct session_live *live, bool spilled);

@@ -84,7 +84,7 @@ static uint32_t chunks_of(const struct engine *e, uint32_t session)
     return e->session_live[session].chunks + queue_chunks(&e->sessions[session].spill);
 }
 
-/* The chunks that notes of a client fill which wait to be staged; and the same for its user. */
+/* Adds the chunks that waiting notes of the client fill, and of all clients of its user. */
 static void add_notes(const struct engine *e, uint32_t client, uint32_t uid, struct chunks *chunks)
 {
     for (uint32_t i = 0; i < e->config.clients_max; i++) {
@@ -95,8 +95,9 @@ static void add_notes(const struct engine *e, uint32_t client, uint32_t uid, str
     }
 }
 
-/* Whether `need` chunks more are within the quotas; the first few of a context always are. `has`:
- * what it has of the kind: an event must find room in an empty spill, or nothing would drain. */
+/* Whether the context may have `need` more chunks. The first few are within every quota; `has`
+ * counts only chunks of the same use, because an event must find room in an empty spill, or nothing
+ * would drain. */
 static bool may_grow(const struct engine *e, uint32_t session, uint32_t has, uint32_t need)
 {
     uint32_t client = e->sessions[session].client, uid = user_of(e, session);

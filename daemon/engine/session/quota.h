@@ -1,18 +1,16 @@
 /*
  * Quotas: the share of a client, and of its user, in the tables that all clients use.
  *
- *     binds    remotes that name a flow of theirs, and as many places in the list of which peer
- *              has resolved a region of theirs
- *     pairs    flows of their contexts towards others, for requests and for replies, and as many
- *              inflows towards theirs
- *     queues   chunks that their operations and spilled events take, and that notes of theirs
- *              fill, which wait to be staged
+ *     binds    remotes over flows of its contexts, and as many grants of its regions
+ *     pairs    flows of its contexts, for requests and for replies, and as many inflows
+ *     queues   chunks of its operations and spilled events, and of notes that wait to be
+ *              staged
  *
  * Binds and pairs beyond the quota are refused. Queues at the quota only wait: submissions stay in
- * their ring, events in their origin's queue. Besides, a client leaves as many chunks free as it
- * has, so that any number of clients that flood or don't drain leave some to the next client. A
- * context has a few chunks whatever the other contexts of its client do, so that a full context
- * does not stop the others.
+ * their ring, events in their origin's queue. Besides, a client may take a further chunk only while
+ * at least as many are free as it has, so that any number of clients that flood or don't drain
+ * leave some to the next client. A context has a few chunks whatever the other contexts of its
+ * client do, so that a full context does not stop the others.
  *
  * Owns nothing. Binds and pairs are counted as they come and go (held.h), chunks when a queue takes
  * one more. Thread: the progress thread.
@@ -22,7 +20,7 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Chunks that a context may have at any rate. */
+/* Chunks that a context may have whatever its client's other contexts have. */
 #define QUOTA_CONTEXT_CHUNKS 4u
 
 /* Fills in the quotas that are not configured, and bounds each by the size of its table. */
@@ -45,10 +43,12 @@ int quota_push_spill(struct engine *e, uint32_t session, uint32_t n);
 int quota_room(const struct engine *e, uint32_t session, uint32_t chunks);
 /* As queue_pop, for operations whose chunk goes back to the pool. Within a transaction. */
 void quota_pop_chunks(struct engine *e, uint32_t session, struct queue *q, uint32_t n);
-/* After a restart: the session has these operations. */
+/* After a restart: counts the chunks of these operations for the session. */
 void quota_count(struct engine *e, uint32_t session, const struct queue *q);
 
-/* Requests: within a transaction that is committed, or nothing has changed. */
+/* As quota_push_chunks, faster where no chunk is taken. After a push the transaction must be
+ * committed, because a rollback does not undo the count of chunks. On an error nothing has
+ * changed. */
 static inline int quota_push(struct engine *e, uint32_t session, struct queue *q, uint32_t n)
 {
     if (!queue_push_stays(q, n))

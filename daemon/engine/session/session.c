@@ -6,7 +6,7 @@
 #include "shm_ring/doorbell.h"
 #include "daemon/engine/session/direct.h"
 
-/* Shows the events that stand after what was shown last. */
+/* Shows the events that were written since the last call. */
 static void show_rings(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
@@ -21,11 +21,11 @@ static void show_rings(struct engine *e, uint32_t session)
     remote = live->remote.tail - live->remote.head_seen;
     reply = live->reply_event.tail - live->reply_event.head_seen;
     live->local_high = local > live->local_high ? local : live->local_high;
-    /* head_seen may be old: look at the consumer's index before the mark rises. */
+    /* head_seen may be old: look at the consumer's index before remote_high rises. */
     if (remote > live->remote_high && (used = ring_used(&live->remote)) > 0)
         live->remote_high = (uint64_t)used > live->remote_high ? (uint64_t)used : live->remote_high;
     live->reply_high = reply > live->reply_high ? reply : live->reply_high;
-    /* Padding before an event that found no room is published with what stands before it. */
+    /* Padding in front of an event that found no room is published with the events before it. */
     if (s->local_tail != live->local.tail || s->remote_tail != live->remote.tail ||
         s->reply_tail != live->reply_event.tail) {
         set64(e, &s->local_tail, live->local.tail);
@@ -56,8 +56,8 @@ void sessions_show(struct engine *e)
         session_show(e, e->dirty[i]);
 }
 
-/* Rings where there is more than counts, or where the client sleeps for these: the mode of a
- * sleeper, or DOORBELL_AWAKE. The fence (D) stands before both looks. */
+/* Rings if the client sleeps for counts, where nothing but counts has changed. Returns the
+ * sleeper's mode, or DOORBELL_AWAKE. The fence (D) stands before both looks. */
 static uint32_t ring_for_counts(struct session_shared *shared)
 {
     atomic_thread_fence(memory_order_seq_cst); /* D */
@@ -100,7 +100,8 @@ void session_views(struct engine *e, uint32_t session, void *base)
 
     live->shared = base;
     ring_consumer_init(&live->submit, &live->shared->submit, data, s->sizes.submit, s->submit_head);
-    /* Taken, and not given back when the old process died: a full ring would stay full. */
+    /* The old process may have died after it took records, before it gave back their room: a full
+     * ring would stay full. */
     ring_release(&live->submit);
     data += s->sizes.submit;
     ring_producer_init(&live->local, &live->shared->local, data, s->sizes.local, s->local_tail);

@@ -11,7 +11,7 @@
 
 #include "daemon/engine/state/state.h"
 
-/* An event to be written, in the pieces that are at hand. */
+/* An event to be written, in pieces that are not copied together before. */
 struct event_draft {
     struct event_record head;
     struct message message; /* for an active message: the id's first bytes, as they were checked */
@@ -20,79 +20,80 @@ struct event_draft {
     uint32_t rest_len;
 };
 
-/* Takes answers, then submissions, each up to `budget`. The number taken. */
+/* Takes submitted replies, then submissions, up to `budget` of each. Returns their number. */
 int session_take(struct engine *e, uint32_t session, int budget);
-/* Within a transaction: ends the operation for its client, by its local events. */
+/* Within a transaction: ends the operation for its client, with its local events. */
 void session_report_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op);
 /* Within a transaction: `count` operations have ended without an event; `bytes` of reserved event
  * space are free again. */
 void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint64_t bytes);
-/* The places where events go for which room is reserved. */
+/* Where events for which room was reserved will be written. */
 enum event_place {
-    EVENT_DROPPED = 0, /* with their client */
+    EVENT_DROPPED = 0, /* nowhere: the client takes no events any more */
     EVENT_IN_RING,
     EVENT_SPILLED,
 };
 struct event_room {
     enum event_place where;
     uint32_t count; /* of events */
-    uint64_t slot;  /* the first one's place in the spill */
-    void *at;       /* the first one's place in the ring, if there is one event alone */
+    uint64_t slot;  /* place of the first event in the spill */
+    void *at;       /* place of the event in the ring, if there is only one */
 };
 /*
- * Within a transaction, and before anything is done for a record that came by `inflow`: room for
- * its `count` events of `size` bytes each. 0: there is (where the events spill, the flow is
- * stopped); -ENOSPC: to be refused; -ENOBUFS: no chunk for the STOP. Until they are delivered
- * nothing has changed but the transaction, which may be put back.
+ * Within a transaction, and before anything is done for a record that came by `inflow`: reserves
+ * room for its `count` events of `size` bytes each. Returns 0 (where the events spill, the flow is
+ * stopped); -ENOSPC: the record is to be refused; -ENOBUFS: there is no chunk for the STOP. Until
+ * the events are delivered nothing has changed but the transaction, which may be rolled back.
  */
 static inline int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
                                   struct event_room *room);
-/* As session_reserve; an event that comes by no inflow (NONE) stops none where it spills. */
+/* As session_reserve, for any session; with inflow NONE an event that spills stops no flow. */
 int session_reserve_for(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
                         uint32_t count, struct event_room *room);
-/* Within the transaction of session_reserve, whose event may stand in the ring: whether one event
- * more of `size` bytes has room, where `held` bytes of the ring are promised. 0, -ENOSPC, -ENOBUFS;
- * the caller puts the transaction back, and reserves each event when it writes it. */
+/* Within the transaction of session_reserve, whose event may be in the ring: whether one more event
+ * of `size` bytes has room, beside `held` promised bytes of the ring. Returns 0, -ENOSPC, -ENOBUFS.
+ * The caller rolls the transaction back, and reserves room for each event when it writes it. */
 int session_try_more(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
                      uint32_t held);
-/* Writes the event, in the transaction of session_reserve. */
+/* Writes the event within the transaction of session_reserve. */
 void session_deliver(struct engine *e, uint32_t session, const struct event_room *room,
                      const struct event_draft *draft);
-/* The events of a batch's puts, which are `like` one another except for id and bytes. */
+/* Writes the events of a batch's puts, which are all as `like`, except for id and bytes. */
 void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event_room *room,
                            const struct event_record *like, const uint8_t *block);
-/* Within a transaction: writes the event of a reply. The request has reserved the room; a client
+/* Within a transaction: writes the event of a reply. The request has reserved its room; a client
  * whose ring has none is quarantined. */
 void session_report_reply(struct engine *e, uint32_t session, const struct event_draft *draft);
 /*
  * Within a transaction: posts the event that the context `endpoint` has ended (`end` is WIRE_ENDED
- * or an error). 0; or -ENOBUFS: its ring is full, and there is no memory to keep the event, so it
- * stays due.
+ * or an error). Returns 0; or -ENOBUFS: its ring is full, and there is no memory to keep the event,
+ * so the report stays due.
  */
 int session_report_end(struct engine *e, uint32_t session, uint64_t endpoint, int32_t end);
-/* Whether the end of this context, or of another one that looks alike, was reported to the session.
- * A context that has not ended costs no more than an event that says nothing new. */
+/* Whether the end of this context was reported to the session. Contexts share bits, so the answer
+ * may be true for one that has not ended; the session then gets a needless event at most. */
 bool session_knows_end(const struct engine *e, uint32_t session, uint64_t endpoint);
 /*
- * Within a transaction: posts the event that the context `endpoint` is back. 0; or -ENOBUFS: the
- * ends that came before are not posted yet, or the ring is full, and the spill has no room within
- * its bound, so it stays due.
+ * Within a transaction: posts the event that the context `endpoint` is back. Returns 0; or
+ * -ENOBUFS: ends that came earlier are not posted yet, or the ring is full and the spill has no
+ * room within its bound, so the report stays due.
  */
 int session_report_back(struct engine *e, uint32_t session, uint64_t endpoint);
-/* Within a transaction: an event about the peer of a session's flow, or inflow, is due, which
- * session_release_spill posts. `due` as in these. */
+/* Within a transaction: notes that an event about the peer of a session's flow, or inflow, is due.
+ * session_release_spill posts the event. `due`: as in struct flow and struct inflow. */
 void session_owe_flow(struct engine *e, uint32_t flow, int32_t due);
 void session_owe_inflow(struct engine *e, uint32_t inflow, int32_t due);
 /* Whether a client has a handler at this index; reads the client's word once. */
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
-/* The spill is empty: posts the ends of peers that are due, and GO to the flows that were stopped.
- * A second call does no harm. */
+/* Called with an empty spill: posts the ends of peers that are due, and GO to the flows that were
+ * stopped. A second call does no harm. */
 void session_release_spill(struct engine *e, uint32_t session);
-/* A spill exists: posts GO only to flows whose messages wait for room of handlers. */
+/* Called with events in the spill: posts GO only to flows whose messages wait for room of
+ * handlers. */
 void session_release_handlers(struct engine *e, uint32_t session);
-/* Moves spilled events into the ring. The number moved. */
+/* Moves spilled events into the ring. Returns their number. */
 int session_drain_spill(struct engine *e, uint32_t session);
-/* The session has a count to publish, for which a client sleeps only if it says so. */
+/* The session has a count to publish; its client is woken only if it sleeps for counts. */
 static inline void session_counted(struct engine *e, uint32_t session)
 {
     struct session_live *live = &e->session_live[session];
@@ -108,7 +109,7 @@ static inline void session_dirty(struct engine *e, uint32_t session)
     e->session_live[session].loud = true;
     session_counted(e, session);
 }
-/* Within a transaction: so many operations of peers have changed the client's memory. */
+/* Within a transaction: `count` operations of peers have changed the client's memory. */
 static inline void session_arrived(struct engine *e, uint32_t session, uint64_t count)
 {
     struct session *s = &e->sessions[session];
@@ -122,7 +123,7 @@ static inline void session_arrived(struct engine *e, uint32_t session, uint64_t 
 void sessions_show(struct engine *e);
 /* After sessions_show: shows the counts of ended operations, and wakes the client if it sleeps. */
 void session_publish(struct engine *e, uint32_t session);
-/* The views over a mapping, from the arena's indices. */
+/* Sets up the rings of a session over its mapping, at the arena's indices. */
 void session_views(struct engine *e, uint32_t session, void *base);
 /* Shows the client the processor of this thread (engine_set_processor). The session is attached. */
 void session_show_processor(struct engine *e, uint32_t session);

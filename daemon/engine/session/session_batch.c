@@ -14,15 +14,15 @@
 struct gathering {
     uint32_t count, bytes;
     uint32_t count_most; /* by budget, quota and event space */
-    uint32_t bytes_most; /* puts and payloads: no record is longer than a ledger allows for */
+    uint32_t bytes_most; /* puts and payloads: a record may be no longer than a ledger allows */
     uint32_t room;       /* for puts, payloads and lids */
     uint64_t payload;
     uint64_t lids[BATCH_PUTS_MAX];
     uint64_t block[BATCH_BYTES_MAX / 8];
 };
 
-/* An operation that may share a batch with others like it; its other fields are checked already, or
- * below. */
+/* Whether the operation may share a batch with others like it. Its other fields have been checked,
+ * or batch_joins checks them. */
 static bool batchable(const struct submit_record *r)
 {
     const struct op_kind *kind = op_kind_of(r->kind);
@@ -39,7 +39,7 @@ bool batch_may_begin(const struct ring_consumer *ring, const struct submit_recor
     return ring->tail_seen - ring->head > first->size && batchable(first);
 }
 
-/* Whether the put is one packet, in a region where handlers run on packets. */
+/* Whether the put fits one packet, if its region takes packets. */
 static bool fits_packet(const struct submit_record *r, const struct remote *remote)
 {
     return remote->packet == 0 || r->length <= remote->packet;
@@ -88,7 +88,7 @@ static bool gather(struct gathering *g, const struct submit_record *r)
     return true;
 }
 
-/* Entries that the put takes, the first included. */
+/* Entries of the flow's queue that the batch takes, the first included. */
 static uint32_t gathered_span(const struct gathering *g)
 {
     return 1 + (g->bytes + 8 * g->count + (uint32_t)sizeof(struct op) - 1) / sizeof(struct op);
@@ -99,7 +99,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Bytes of entries after the tail that are contiguous. */
+/* Contiguous bytes of entries after the tail. */
 static uint32_t chunk_left(const struct flow *f)
 {
     uint32_t entries = CHUNK_BYTES / sizeof(struct op);
@@ -107,9 +107,9 @@ static uint32_t chunk_left(const struct flow *f)
     return (entries - (uint32_t)(f->ops.tail & (entries - 1))) * (uint32_t)sizeof(struct op);
 }
 
-/* Gathers those that follow while they differ from the first in offset, ids and payload alone,
- * straight from the ring. Others are left to batch_joins. Compiled once for each value of
- * `aligned`: that offsets are multiples of the length. */
+/* Gathers the next records straight from the ring, while they differ from the first only in offset,
+ * ids and payload; other records are left to batch_joins. Compiled once for each value of
+ * `aligned`: whether offsets must be multiples of the length. */
 static inline __attribute__((always_inline)) void
 gather_alike(struct gathering *g, struct ring_consumer *ring, const struct submit_record *first,
              const struct remote *remote, bool aligned)
@@ -144,7 +144,7 @@ gather_alike(struct gathering *g, struct ring_consumer *ring, const struct submi
     ring_consume(ring, (g->count - before) * size);
 }
 
-/* Takes records from the ring while they belong together. The ring's head stands after them. */
+/* Takes records from the ring while they belong together, and moves the ring's head after them. */
 static void gather_all(struct engine *e, struct ring_consumer *ring, struct gathering *g,
                        const struct submit_record *first, const struct remote *remote)
 {
@@ -214,7 +214,8 @@ int batch_take(struct engine *e, uint32_t session, const struct submit_record *f
     const struct remote *remote = &e->remotes[first->remote];
     struct flow *f = &e->flows[remote->flow];
     uint64_t head = ring->head, flying = s->submitted - s->ended;
-    uint64_t left = flying < e->config.ops_max ? e->config.ops_max - flying : 0; /* answers count */
+    uint64_t left =
+        flying < e->config.ops_max ? e->config.ops_max - flying : 0; /* replies count, too */
     uint32_t span;
     struct gathering g;
 

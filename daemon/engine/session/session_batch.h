@@ -5,11 +5,11 @@
 
 #include "daemon/engine/state/state.h"
 
-/* The record, which has been copied, could begin a batch, and another record follows it. */
+/* Whether the record, which has been copied, could begin a batch, and another one follows it. */
 bool batch_may_begin(const struct ring_consumer *ring, const struct submit_record *first);
 /*
  * Takes a batch that begins with `first`, a private copy that has passed all checks; its local
- * events may take `space` bytes. The number of puts taken; 0: the record is to be taken on its own.
+ * events may take `space` bytes. Returns the number of puts taken; 0: take the record on its own.
  */
 int batch_take(struct engine *e, uint32_t session, const struct submit_record *first,
                uint64_t space, int budget);

@@ -24,8 +24,8 @@ void session_end_silent(struct engine *e, uint32_t session, uint32_t count, uint
     session_dirty(e, session);
 }
 
-/* Writes one local event of an operation; the caller notes the ring's tail. 0, or what is wrong
- * with it. */
+/* Writes one local event of an operation; the caller notes the ring's tail. Returns 0, or what is
+ * wrong with the ring. */
 static int post_local(struct engine *e, uint32_t flow, uint64_t slot, const struct op *op,
                       const struct op_part *part)
 {
@@ -63,7 +63,8 @@ static int post_locals(struct engine *e, uint32_t flow, uint64_t slot, const str
 {
     struct session *s = &e->sessions[owner_handle(e->flows[flow].owner)];
     const struct op_kind *kind = op_row(op);
-    bool silent = op->flags & SUBMIT_NO_LCE; /* others of the batch have failed */
+    bool silent = op->flags & SUBMIT_NO_LCE; /* only the operations of the batch that have failed
+                                              * have events */
     struct op_part part = {.lid = op->lid, .status = op->status};
     uint32_t at = 0;
     int r = 0;
@@ -98,7 +99,8 @@ static uint32_t failed_of(const struct op *op)
     return failed;
 }
 
-/* Counts an end for session_counts, as far as the library does not, or as it is none. */
+/* Counts an end for session_counts: as left out, where the library counts it or the operation is a
+ * flush; else as failed, if it is. */
 static void count_end(struct engine *e, struct session *s, const struct op *op, uint32_t failed)
 {
     if (op->kind == SUBMIT_FLUSH || op->flags & (SUBMIT_SLOT | SUBMIT_MORE))
@@ -155,8 +157,8 @@ static uint32_t spill_span(uint32_t size)
     return (size + (1u << SPILL_SHIFT) - 1) >> SPILL_SHIFT;
 }
 
-/* Within a transaction: room for `count` events in the spill; the inflow, where there is one, is
- * stopped. 0, -ENOSPC, -ENOBUFS. */
+/* Within a transaction: takes room for `count` events in the spill, and stops the inflow, if there
+ * is one. Returns 0, -ENOSPC, -ENOBUFS. */
 static int spill_room(struct engine *e, uint32_t session, uint32_t inflow, uint32_t size,
                       uint32_t count)
 {
@@ -165,7 +167,8 @@ static int spill_room(struct engine *e, uint32_t session, uint32_t inflow, uint3
     uint32_t bytes = size * count;
     bool stops = in && in->state == INFLOW_OPEN;
 
-    /* Notes that wait are held against their client: a REFUSE holds the origin's credit, too. */
+    /* Where many of the client's notes wait, no STOP is added: a REFUSE holds back the ACK, and
+     * so the origin's credit. */
     if (s->spill_bytes + bytes > e->config.spill_max ||
         (stops && e->client_notes[s->client] >= NOTES_CLIENT_MAX) ||
         quota_push_spill(e, session, spill_span(size) * count) < 0)
@@ -189,7 +192,7 @@ static int ring_bytes_free(struct session_live *live, uint64_t need)
     return used < 0 ? (int)used : live->remote.size - (uint64_t)used >= need ? 0 : -EAGAIN;
 }
 
-/* Whether the ring has room for this many events; a look at the client's index at most. */
+/* Whether the ring has room for this many events; reads the client's index once at most. */
 static int ring_room(struct session_live *live, uint32_t size, uint32_t count, void **at)
 {
     if (count == 1)
@@ -233,7 +236,7 @@ int session_try_more(struct engine *e, uint32_t session, uint32_t inflow, uint32
     return spill_room(e, session, inflow, size, 1);
 }
 
-/* Within a transaction: the events stand where there was room for them. */
+/* Within a transaction: the events have been written where room was reserved. */
 static inline void delivered(struct engine *e, uint32_t session, const struct event_room *room,
                              uint64_t bytes)
 {
@@ -249,7 +252,7 @@ static inline void delivered(struct engine *e, uint32_t session, const struct ev
         return;
     }
     if (s->spill_bytes == bytes)
-        e->spilling++; /* the first */
+        e->spilling++; /* its first spilled events */
     direct_show_spill(live, true);
     live->spilled += room->count;
 }
@@ -290,7 +293,7 @@ void session_deliver_batch(struct engine *e, uint32_t inflow, const struct event
         if (spilled)
             event = queue_at(&e->pool, &s->spill, room->slot + i);
         else if (ring_reserve(&live->remote, size, (void **)&event) < 0)
-            break; /* there was room for it */
+            break; /* cannot happen: there is room for each */
         *event = *like;
         at = batch_step(block, at, &event->id, &offset, &length);
         event->bytes = length;
@@ -374,7 +377,7 @@ int session_report_end(struct engine *e, uint32_t session, uint64_t endpoint, in
     if (!may_report(e, session))
         return 0;
     set64(e, &s->ended_peers, s->ended_peers | origin_bit(endpoint));
-    /* The bound of the spill is for peers that send, and a peer ends once. */
+    /* The bound of the spill is for peers that send; a peer's end comes only once. */
     return report_peer(e, session, &d, UINT64_MAX);
 }
 
@@ -415,7 +418,8 @@ static bool awaits_handlers(const struct inflow *in)
     return in->state == INFLOW_REFUSED && offload_awaits(in, in->refused);
 }
 
-/* The origin may continue. False: there is no room for GO, and the sweep tries again. */
+/* Posts GO to the inflow's origin. False: there is no room for the note, and the sweep tries
+ * again. */
 static bool let_go_on(struct engine *e, uint32_t session, struct inflow *in)
 {
     if (awaits_handlers(in) && !offload_returns(e, in))
@@ -432,14 +436,15 @@ static bool let_go_on(struct engine *e, uint32_t session, struct inflow *in)
     return true;
 }
 
-/* Within a transaction: one more report is due. */
+/* Within a transaction: counts one more report that is due. */
 static void owe(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
 
     set32(e, &s->ends_due, s->ends_due + 1);
     if (s->spill_bytes == 0)
-        table_leaves(e, TABLE_SESSIONS, session); /* no drained spill would lead here */
+        table_leaves(e, TABLE_SESSIONS, session); /* no spill will drain: the sweep posts the
+                                                   * report */
 }
 
 void session_owe_flow(struct engine *e, uint32_t flow, int32_t due)
@@ -460,7 +465,8 @@ void session_owe_inflow(struct engine *e, uint32_t inflow, int32_t due)
     owe(e, in->session);
 }
 
-/* Posts what is due of a flow's or an inflow's peer: whether there was room. */
+/* Posts the report that is due about the peer of a flow or an inflow. Returns whether there was
+ * room. */
 static bool post_due(struct engine *e, uint32_t session, uint64_t endpoint, int32_t *due)
 {
     struct session *s = &e->sessions[session];
@@ -478,11 +484,11 @@ static bool post_due(struct engine *e, uint32_t session, uint64_t endpoint, int3
     return true;
 }
 
-/* Inflows that may continue in one step, and reports about peers that leave in one; later ones go
- * on with the rest. */
+/* Bounds for one step: inflows that may continue, and reports about peers. Later steps do the
+ * rest. */
 #define RELEASED_MOST 256u
 
-/* Posts what is due of flows. Whether that was all. */
+/* Posts the reports that are due about peers of flows. Returns whether those were all. */
 static bool release_flows(struct engine *e, uint32_t session, uint32_t *left)
 {
     struct chain *due = &e->flows_due;
@@ -500,7 +506,8 @@ static bool release_flows(struct engine *e, uint32_t session, uint32_t *left)
     return i == NONE;
 }
 
-/* Posts what is due of inflows: ends, and that origins are back. Returns whether that was all. */
+/* Posts the reports that are due about origins of inflows, in this home. Returns whether those were
+ * all. */
 static bool release_inflows(struct engine *e, uint32_t session, uint32_t home, uint32_t *left)
 {
     struct chain *due = &e->inflows_due;
@@ -523,7 +530,7 @@ static bool release_inflows(struct engine *e, uint32_t session, uint32_t home, u
     return i == NONE;
 }
 
-/* An origin is back after its end. */
+/* Posts all ends before the reports that origins are back: an origin is back after its end. */
 static void release_ends(struct engine *e, uint32_t session)
 {
     uint32_t left = RELEASED_MOST;
@@ -535,7 +542,8 @@ static void release_ends(struct engine *e, uint32_t session)
         table_leaves(e, TABLE_SESSIONS, session);
 }
 
-/* Also to those in line for a turn: an earlier STOP may still come after an earlier GO. */
+/* Posts GO also to flows in line for a turn of handlers: an earlier STOP may arrive after an
+ * earlier GO. */
 void session_release_spill(struct engine *e, uint32_t session)
 {
     struct chain *held = &e->inflows_held;
@@ -570,7 +578,7 @@ void session_release_handlers(struct engine *e, uint32_t session)
     }
 }
 
-/* Spilled events of a session that move into its ring in one step. */
+/* Spilled events that move into their ring in one step. */
 #define DRAINED_MOST 256
 
 int session_drain_spill(struct engine *e, uint32_t session)

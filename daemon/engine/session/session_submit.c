@@ -23,8 +23,8 @@ struct intake_rules {
     uint32_t (*flow_of)(const struct engine *e, const struct submit_record *r);
     /* Whether the flow's queue has room for the operation: 0 or negative. */
     int (*room)(struct engine *e, uint32_t session, struct queue *ops, uint32_t span);
-    /* Takes the record `r` of that kind (NULL: of none), and up to `budget` - 1 records after it.
-     * Returns how many; 0: none can be taken now. */
+    /* Takes the record `r` of that kind (NULL: the kind is unknown), and up to `budget` - 1 records
+     * after it. Returns how many; 0: none can be taken now. */
     int (*take)(struct engine *e, uint32_t session, const struct intake *in,
                 const struct op_kind *kind, const struct submit_record *r, int budget);
 };
@@ -34,11 +34,11 @@ struct intake {
     const struct intake_rules *rules;
     struct ring_consumer *ring;
     uint64_t *head; /* in the arena */
-    bool *stalled;  /* there is no room to take its next record */
+    bool *stalled;  /* there is no room to take the next record */
 };
 
-/* Flags that few records have. A notification is of a kind that has some, and its id, which it
- * always brings, is by value. */
+/* Checks the flags that few records have. A notification must be of a kind that may notify; it
+ * always brings its id, by value. */
 static bool flags_valid(const struct op_kind *kind, const struct submit_record *r)
 {
     if (r->flags & SUBMIT_MORE && !kind->in_vector)
@@ -69,7 +69,7 @@ static enum quarantine_reason record_check(const struct engine *e, const struct 
     return r->reserve == event_bytes(r->lid_len) ? QUARANTINE_NONE : QUARANTINE_RESERVE;
 }
 
-/* Local event space that the client may still promise to the operation, or -EPROTO. */
+/* Bytes of local event space that no operation has reserved, or -EPROTO. */
 static int64_t local_space(struct engine *e, uint32_t session)
 {
     const struct session *s = &e->sessions[session];
@@ -86,8 +86,8 @@ static void count_submitted(struct session_live *live, const struct op_kind *kin
     live->bytes[kind->counter] += kind->bytes ? kind->bytes(r) : r->length;
 }
 
-/* Whether the client may have this record in flight: its reasons why not, except for want of room;
- * or 0, with the flow that the record goes to. */
+/* Checks all of a record except for room in queues. Returns the reason to quarantine the client; or
+ * 0, with the flow that the record goes to. */
 static enum quarantine_reason submission_check(struct engine *e, uint32_t session,
                                                const struct intake *in, const struct op_kind *kind,
                                                const struct submit_record *r, uint32_t *flow)
@@ -108,14 +108,14 @@ static enum quarantine_reason submission_check(struct engine *e, uint32_t sessio
     return QUARANTINE_NONE;
 }
 
-/* Moves past the record; the arena has the new head of the ring from the next commit on. */
+/* Moves past the record; the next commit puts the new head of the ring into the arena. */
 static void intake_pass(struct engine *e, const struct intake *in, const struct submit_record *r)
 {
     ring_consume(in->ring, r->size);
     set64(e, in->head, in->ring->head);
 }
 
-/* Takes one record as an operation. 1: taken; 0: there is no room now, or the client is
+/* Takes one record as an operation. Returns 1; 0: there is no room now, or the client is
  * quarantined. */
 static int session_submit(struct engine *e, uint32_t session, const struct intake *in,
                           const struct op_kind *kind, const struct submit_record *r)
@@ -155,7 +155,7 @@ static int session_submit(struct engine *e, uint32_t session, const struct intak
 static enum quarantine_reason request_check(const struct engine *e, uint32_t session,
                                             const struct submit_record *r)
 {
-    /* A request without its event could not be answered, and would hold its credit forever. */
+    /* A request without its event could not be replied to, and would hold its credit forever. */
     if (submit_is_message(r->kind) && (r->rid != 0 || r->flags & SUBMIT_NO_RCE))
         return QUARANTINE_MESSAGE;
     return op_remote_given(e, session, r->remote) ? QUARANTINE_NONE : QUARANTINE_REMOTE;
@@ -188,12 +188,12 @@ static int batch_submit(struct engine *e, uint32_t session, const struct op_kind
     return batch_take(e, session, r, (uint64_t)space, budget);
 }
 
-/* A collective costs 1 + the bytes that it moves at once / this of the budget: so a context moves
- * some 16 KiB in its turn, or one slice, and all contexts 128 KiB in a step. */
+/* A collective takes 1 of the budget, and 1 more for each COLLECTIVE_BYTES that it moves at once.
+ * So a context moves some 16 KiB in its turn, or one slice, and all contexts 128 KiB in a step. */
 #define COLLECTIVE_BYTES 16u
 
-/* Does what is no operation. Its part of the budget, or 0: not now, or its client is quarantined.
- */
+/* Carries out a submission that is no operation. Returns what it takes of the budget; 0: it can't
+ * be done now, or its client is quarantined. */
 static int submit_at_once(struct engine *e, uint32_t session, const struct intake *in,
                           const struct op_kind *kind, const struct submit_record *r)
 {
@@ -237,7 +237,8 @@ static const struct intake_rules requests = {request_check, request_flow, reques
 
 /* ---- the ring of replies --------------------------------------------------------------------- */
 
-/* A reply is a message, to a request that is owed one; a Long has a remote of the requester. */
+/* A reply must be a message, and its request must be owed a reply; a Long must name a remote of
+ * the requester. */
 static enum quarantine_reason reply_check(const struct engine *e, uint32_t session,
                                           const struct submit_record *r)
 {
@@ -266,13 +267,13 @@ static int reply_take(struct engine *e, uint32_t session, const struct intake *i
     return session_submit(e, session, in, kind, r);
 }
 
-/* Replies take the room that requests leave, so that they never wait for these; there are no more
- * of them than requests that have arrived. */
+/* Replies may take room that requests leave free, so replies never wait for requests. There are no
+ * more replies than requests that have arrived. */
 static const struct intake_rules replies = {reply_check, reply_flow, quota_push_reply, reply_take};
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* Takes up to `budget` records. The number taken. */
+/* Takes up to `budget` records. Returns their number. */
 static int intake_take(struct engine *e, uint32_t session, const struct intake *in, int budget)
 {
     const struct session *s = &e->sessions[session];

@@ -11,8 +11,8 @@
  *   - opening puts the values of an unfinished transaction back, latest first.
  *
  * Nothing leaves the engine (a published tail, a fabric write) before the changes that it shows are
- * committed. Only the compiler may reorder these stores, for the reader is the same machine later,
- * so compiler barriers are enough.
+ * committed. Compiler barriers are enough between these stores, because only a later process on the
+ * same machine reads them.
  *
  * Thread: the progress thread.
  */
@@ -38,10 +38,12 @@ struct arena_header {
     uint32_t version;
     uint32_t header_bytes;
     uint64_t bytes;        /* of the whole arena */
-    uint64_t fingerprint;  /* hash of entry sizes and counts: another layout is another arena */
+    uint64_t fingerprint;  /* hash of entry sizes and counts: an arena of another layout is
+                            * refused */
     uint32_t pairs, binds; /* the tables' sizes that the configuration asks for */
     uint32_t incarnation;
-    uint32_t fenced; /* 1: a process has fenced for clients (engine_host.fence), which rely on it */
+    uint32_t fenced; /* 1: a process has fenced for clients (engine_host.fence), and they rely on
+                      * that */
     uint64_t undo_count; /* 0: no transaction is open */
     struct arena_undo undo[ARENA_UNDO];
 };
@@ -53,7 +55,8 @@ struct arena {
 
 /* Whether arena_open can take this arena over. */
 bool arena_fits(const void *base, uint64_t bytes, uint64_t fingerprint);
-/* 1: new and initialised, 0: inherited and rolled back to its last commit, -EUCLEAN: not ours. */
+/* Returns 1: the arena is new; 0: it is inherited, and rolled back to its last commit; -EUCLEAN: it
+ * is of another layout. */
 int arena_open(struct arena *a, void *base, uint64_t bytes, uint64_t fingerprint);
 
 static inline void arena_note(struct arena *a, const void *field, uint64_t width, uint64_t old)
@@ -94,7 +97,7 @@ static inline void arena_commit(struct arena *a)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* Puts the open transaction back, for a caller that finds in its middle that it cannot complete. */
+/* Undoes the open transaction, for a caller that finds halfway that it cannot complete it. */
 void arena_rollback(struct arena *a);
 
 #endif

@@ -1,17 +1,19 @@
 /*
- * Chains: which entries of one table belong to an entry of another, or to a key, so that nobody
- * walks a table to find them. Doubly linked lists of numbers in private memory, which is zeroed:
- * numbers are kept plus one. An entry is in one place of a chain at a time.
+ * Chains: lists of the entries of one table that belong to the same entry of another table, or to
+ * the same key, so that no code walks a whole table to find them. A chain has a list for each
+ * *home*: an entry of the other table, or a bucket of keys. The lists are doubly linked, by numbers
+ * of entries. Private memory begins zeroed, so numbers are stored plus one. An entry is in one list
+ * of a chain at most.
  *
  *     first[home] --> entry <--> entry <--> entry
  *
- * The homes of keys grow with the entries, one home with each entry (linear hashing): a new home
- * takes its share of one other, so no entry waits while many move, and little memory is touched for
- * few entries. Homes stay when entries go.
+ * The number of buckets grows with that of the entries (linear hashing). A new bucket takes its
+ * share of the entries of one other bucket, so no call moves many entries, and few entries touch
+ * little memory. Buckets stay when entries leave.
  *
- * An entry may stay in its chain after a transaction that was rolled back; so code that walks a
- * chain looks at the entry's state, and an entry that is added again leaves its place first. Code
- * that adds to a chain of keys does not do so while it walks that chain.
+ * A rollback does not undo changes of chains, so a list may have an entry that no longer belongs
+ * there. Code that walks a list checks each entry's state, and adding an entry first removes it
+ * from its old list. Code must not add to a chain of keys while it walks that chain.
  *
  * Thread: the progress thread.
  */
@@ -23,25 +25,24 @@
 
 struct chain_link {
     uint32_t next, back; /* plus one; 0: none */
-    uint32_t home;       /* number plus one; 0: in no place */
-    uint32_t hash;       /* where homes belong to keys */
+    uint32_t home;       /* number plus one; 0: in no list */
+    uint32_t hash;       /* of the key, where homes are buckets */
 };
 
-/* Homes of keys that a chain begins with; a power of two. */
+/* Buckets that a chain of keys begins with; a power of two. */
 #define CHAIN_HOMES 64u
 
 struct chain {
     uint32_t *first; /* by home */
     struct chain_link *links;
-    /* Only where homes belong to keys: */
+    /* Only for a chain of keys: */
     uint32_t homes;   /* in use */
-    uint32_t doubled; /* twice the largest power of two that is not above `homes`; it divides hashes
-                       */
-    uint32_t members; /* entries in their places */
+    uint32_t doubled; /* twice the largest power of two that is <= `homes`; divides hashes */
+    uint32_t members; /* entries in the lists */
     uint32_t most;    /* homes for which there is memory */
 };
 
-/* The first entry of the home, and the one after another entry; UINT32_MAX: none. */
+/* The first entry of a home, and the entry after another one; UINT32_MAX: there is none. */
 static inline uint32_t chain_first(const struct chain *c, uint32_t home)
 {
     return c->first[home] - 1;
@@ -109,7 +110,7 @@ static inline uint32_t chain_home(const struct chain *c, uint32_t a, uint64_t b)
     return chain_home_of(c, chain_hash(a, b));
 }
 
-/* Adds a home, and moves the entries to it that belong to it. */
+/* Adds a bucket, and moves to it the entries whose hashes belong there. */
 static inline void chain_grow(struct chain *c)
 {
     uint32_t to = c->homes++;

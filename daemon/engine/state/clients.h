@@ -29,12 +29,12 @@ struct client {
     uint32_t rank;
     uint32_t size;
     uint32_t quarantine; /* enum quarantine_reason */
-    uint32_t grants;     /* grants of its regions; this and the next three: held.h */
+    uint32_t grants;     /* grants of its regions; held.h owns this count and the next three */
     uint32_t flows;      /* of its contexts */
-    uint32_t remotes;    /* that name these */
+    uint32_t remotes;    /* remotes that name these flows */
     uint32_t inflows;    /* towards its contexts */
     uint32_t offloads;   /* of its contexts */
-    uint32_t gets;       /* of their handlers: struct handler_get */
+    uint32_t gets;       /* of its offloads' handlers: struct handler_get */
     char job[64];
 };
 
@@ -51,11 +51,11 @@ struct session {
     uint32_t client;
     uint32_t context;
     struct session_sizes sizes;
-    uint32_t mark;         /* the caller's */
+    uint32_t mark;         /* a number of the caller's, which engine_session_find returns */
     uint32_t first_flow;   /* list of this context's flows */
-    uint32_t first_inflow; /* list of flows that end here */
-    uint32_t in_order;     /* 1: it is closing because its client has closed it */
-    uint32_t ends_due;     /* reports about peers of its flows and inflows that are still due */
+    uint32_t first_inflow; /* list of the inflows that end here */
+    uint32_t in_order;     /* 1: the client itself has closed the context */
+    uint32_t ends_due;     /* reports that are due about the peers of its flows and inflows */
     uint32_t replies_owed; /* the sum of `owed` of its inflows */
     uint64_t ended_peers;  /* bits of peers whose end was reported, or is due: origin_bit */
     uint64_t submit_head;
@@ -65,12 +65,12 @@ struct session {
     uint64_t reply_tail;
     uint64_t reserved;       /* bytes of local event space held by operations in flight */
     uint64_t reply_reserved; /* bytes of reply event space held by requests not yet answered */
-    uint64_t reply_released; /* bytes of it that were given back without an event */
+    uint64_t reply_released; /* bytes of reply_reserved that were given back without an event */
     uint64_t submitted;
     uint64_t ended;
-    uint64_t uncounted; /* of `ended`: entries that session_counts leaves out */
-    uint64_t failed;    /* of those that it counts */
-    uint64_t arrived;   /* operations of peers that have changed memory: session_counts */
+    uint64_t uncounted; /* entries in `ended` that session_counts leaves out */
+    uint64_t failed;    /* failed operations among those that session_counts counts */
+    uint64_t arrived;   /* operations of peers that have changed memory here: session_counts */
     uint64_t released;
     uint64_t delivered; /* remote events, spilled ones included */
     uint64_t spill_bytes;
@@ -107,11 +107,12 @@ struct region {
     uint64_t cookie;
     uint32_t generation;
     uint32_t first_grant;
-    uint32_t offloads; /* windows of offloads in it: it is not closed before these */
-    uint32_t packet;   /* puts come in packets of this size, for handlers; 0: as usual */
-    uint32_t offload;  /* if `packet`: the entry whose handlers run, or NONE: it has gone */
-    uint32_t grants;   /* in the list */
-    uint32_t ways;     /* if `packet`: enum region_ways, which every peer that has bound it knows */
+    uint32_t offloads; /* windows of offloads that lie in it: it can't be closed while there are
+                        * any */
+    uint32_t packet;   /* puts arrive in packets of this size, for handlers; 0: puts are as usual */
+    uint32_t offload;  /* if `packet`: the entry whose handlers run; NONE: the offload has gone */
+    uint32_t grants;   /* length of the list */
+    uint32_t ways;     /* if `packet`: enum region_ways, reported to each peer that has bound it */
     uint8_t secret[16];
 };
 
@@ -144,18 +145,18 @@ struct session_live {
     struct ring_producer reply_event;
     bool attached;
     bool dirty;   /* has something to publish */
-    bool loud;    /* ... other than a count that nobody sleeps for */
+    bool loud;    /* there is more to publish than counts that nobody sleeps for */
     bool stalled; /* no room to take its next submission */
     bool answer_stalled;
     bool sends_awaited;  /* a handler waits for room to send, and its message was refused */
     bool gets_wait;      /* handlers of completed gets wait for room */
-    uint32_t offloads;   /* that it has */
-    uint32_t chunks;     /* of its flows' operations */
+    uint32_t offloads;   /* offloads of this context */
+    uint32_t chunks;     /* chunks that operations of its flows take */
     uint64_t drained[3]; /* by enum trace_ring_name: how far the client's consumption was traced */
     uint64_t submit_high, local_high, remote_high, reply_high;
     uint64_t ops[OP_COUNTERS], bytes[OP_COUNTERS]; /* submitted, by enum op_counter */
     uint64_t errors, spilled;
-    uint64_t handler_units; /* units that runs of handlers have taken */
+    uint64_t handler_units; /* units that runs of its handlers have taken */
 };
 
 struct segment_live {

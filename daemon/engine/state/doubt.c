@@ -3,8 +3,8 @@
 
 #include <stdatomic.h>
 
-/* One word: inflow + 1 in the high half, sequence in the low one; or this bit, and the number of a
- * get; 0: no doubt. */
+/* The word e->doubt holds inflow + 1 in its high half and the sequence in its low half; or
+ * DOUBT_GET and the number of a get; 0: there is no doubt. */
 #define DOUBT_GET (UINT64_C(1) << 63)
 static_assert(ENGINE_PAIRS_MAX < 1u << 31, "no inflow has that bit");
 

@@ -1,11 +1,12 @@
 /*
  * The doubt: whether the record at which an engine died has changed words already.
  *
- * Changes of words in clients' memory cannot be undone, for others may have changed the same words
- * since. So before the first of them the engine notes the record in the arena by a plain store,
- * past the undo log; the transaction that consumes the record clears the note. A takeover that
- * finds one moves it into the record's inflow, or into the get whose handler ran. When the record
- * comes again, it is not done a second time, and its origin learns that the outcome is unknown.
+ * Changes of words in clients' memory cannot be undone, because others may have changed the same
+ * words since. So before the first change the engine notes the record in the arena by a plain store
+ * that bypasses the undo log; the transaction that consumes the record clears the note. A takeover
+ * that finds a doubt moves it into the record's inflow, or into the get whose handler ran. When the
+ * record comes again, the engine does not carry it out a second time, and the record's origin
+ * learns that the outcome is unknown.
  *
  *     store of the doubt | words change | commit
  *                        <-- death here -->       the takeover finds the doubt
@@ -17,18 +18,18 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Within a transaction, whose commit takes the doubt back: the next store may change a word for the
- * record `sequence` of an inflow. */
+/* Within a transaction, whose commit clears the doubt: notes that the next store may change a word
+ * for the record `sequence` of an inflow. */
 void doubt_begin(struct engine *e, uint32_t inflow, uint32_t sequence);
 /* As doubt_begin, for the completion handler of a get that has completed (state/offloads.h). */
 void doubt_begin_get(struct engine *e, uint32_t get);
-/* Within a transaction: the transaction of doubt_begin was put back in this process, which knows
- * what was done. */
+/* Within a transaction: clears the doubt after this same process has rolled the transaction of
+ * doubt_begin back. The process knows what was done. */
 void doubt_end(struct engine *e);
-/* After a restart: the doubt that the last process has left moves into its inflow, or its get. */
+/* After a restart: moves the doubt that the last process has left into its inflow, or its get. */
 void doubt_inherit(struct engine *e);
-/* Within a transaction: whether an earlier process may have done this record of the inflow. The
- * first record that comes by the inflow is the one in doubt, or none is. */
+/* Within a transaction: returns whether an earlier process may have done this record of the inflow,
+ * and clears the note. If a record is in doubt, it is the first one that arrives by the inflow. */
 static inline bool doubt_resolve(struct engine *e, struct inflow *in, uint32_t sequence)
 {
     if (!in->in_doubt)

@@ -7,7 +7,7 @@ static void place(struct due *due, uint32_t at, struct due_entry entry)
     due->places[entry.peer] = at + 1;
 }
 
-/* Puts an entry where `at` is free, or nearer to the root. */
+/* Moves the free place `at` towards the root until the entry's time fits there, and puts it in. */
 static void rise(struct due *due, uint32_t at, struct due_entry entry)
 {
     for (; at > 0 && entry.at < due->entries[(at - 1) / 2].at; at = (at - 1) / 2)

@@ -1,5 +1,6 @@
 /*
- * Peers that are to be looked at by a time: a binary heap, in which each peer stands once at most.
+ * Peers that must be looked at by a time: a binary heap in order of time, with each peer once at
+ * most.
  *
  * Private memory, which is touched as the heap grows. Thread: the progress thread.
  */
@@ -19,12 +20,12 @@ struct due {
     uint32_t count;
 };
 
-/* The peer is looked at by that time, or before. */
+/* The peer is to be looked at by `at`, or earlier if that is noted already. */
 void due_by(struct due *due, uint32_t peer, uint64_t at);
-/* Takes out the peer whose time comes first; there must be one. */
+/* Removes the peer with the earliest time, and returns it. The heap must not be empty. */
 uint32_t due_take(struct due *due);
 
-/* UINT64_MAX: no peer has one. */
+/* The earliest time; UINT64_MAX: the heap is empty. */
 static inline uint64_t due_next(const struct due *due)
 {
     return due->count > 0 ? due->entries[0].at : UINT64_MAX;

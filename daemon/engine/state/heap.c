@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* The first of `n` units, a multiple of n from `from` on, that is free; UINT32_MAX: there is none.
- */
+/* The first multiple of `n` units at or after the first free unit from `from` on; UINT32_MAX: there
+ * is no room for n units. */
 static uint32_t next_free(const struct heap *h, uint32_t from, uint32_t n)
 {
     const uint8_t *free = from < h->units ? memchr(h->used + from, 0, h->units - from) : NULL;
@@ -13,8 +13,8 @@ static uint32_t next_free(const struct heap *h, uint32_t from, uint32_t n)
     return at <= h->units && n <= h->units - at ? at : UINT32_MAX;
 }
 
-/* Goes from one piece to the next, and not from unit to unit: an engine with 1 GiB of team memory
- * has 262,144 units. */
+/* Moves from piece to piece instead of from unit to unit: an engine with 1 GiB of team memory has
+ * 262,144 units. */
 void *heap_take(struct heap *h, uint32_t size)
 {
     uint32_t n = size / h->unit, at = next_free(h, 0, n);

@@ -1,8 +1,8 @@
 /*
- * Memory of the ledgers (staging and inbound rings, powers of two from one unit on), and of teams.
+ * Heaps: memory in units, for ledgers (staging and inbound rings), for teams and for programs.
  *
- * Private: what stands in a ring is derived from the arena and is written again after a restart;
- * which memory of the arena teams have taken, their table says.
+ * A heap's own table is private and is made again after a restart: rings are written again from the
+ * arena, and the tables of teams and programs say which memory these have taken.
  * Thread: the progress thread; off the hot path.
  */
 #ifndef PWC_ENGINE_HEAP_H
@@ -17,8 +17,8 @@ struct heap {
     uint32_t units;
 };
 
-/* `size` is a multiple of the unit; the piece stands at a multiple of its size. NULL when there is
- * no room. */
+/* `size` is a multiple of the unit; the piece begins at a multiple of its size. NULL: there is no
+ * room. */
 void *heap_take(struct heap *h, uint32_t size);
 void heap_give(struct heap *h, void *at, uint32_t size);
 

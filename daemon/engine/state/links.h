@@ -1,8 +1,9 @@
 /*
  * Links to peers: control records and positions in the arena, ledgers and rings of this process.
  *
- * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
- * types die with the process. Thread: the progress thread owns all of it.
+ * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). A field
+ * of them that is *private in meaning* means nothing to the next process. Private types die with
+ * the process. Thread: the progress thread owns all of it.
  */
 #ifndef PWC_ENGINE_LINKS_H
 #define PWC_ENGINE_LINKS_H
@@ -33,7 +34,7 @@ enum notes_queue {
 
 struct notes {
     struct queue queue; /* struct note, each with its span, kept until acknowledged */
-    uint64_t staged;    /* index of the first that waits */
+    uint64_t staged;    /* index of the first note that waits; the tail: none does */
 };
 
 struct peer {
@@ -47,7 +48,7 @@ struct peer {
     uint32_t their_incarnation;
     uint32_t rx_preferred; /* ring size at the next link */
     uint32_t discarding;   /* operations under way are being dropped; a restart resumes that */
-    uint32_t bound_owed;   /* BOUND notes that it has not acknowledged */
+    uint32_t bound_owed;   /* BOUND notes that the peer has not acknowledged */
 };
 
 /* A record that stands in the ledger. */
@@ -55,32 +56,33 @@ struct sent {
     uint64_t end;   /* position after it */
     uint64_t slot;  /* of the operation, or of the note */
     uint32_t flow;  /* NONE: a note */
-    uint32_t epoch; /* of the flow; of a note, enum notes_queue; or one of those below */
-    uint32_t nonce; /* NONE, or to be freed */
+    uint32_t epoch; /* of the flow; for a note, enum notes_queue; or a SENT_ value */
+    uint32_t nonce; /* to be freed with the record, or NONE */
     uint32_t part;  /* for a PACKET that others follow: bytes of the put up to its end; else 0 */
 };
 static_assert(sizeof(struct sent) == 32, "sent");
 #define SENT_SHIFT  5u
-#define SENT_NONCE  NOTES_QUEUES       /* a nonce alone */
-#define SENT_LETTER (NOTES_QUEUES + 1) /* of a team: team/letters.h */
+#define SENT_NONCE  NOTES_QUEUES       /* the entry only frees a nonce */
+#define SENT_LETTER (NOTES_QUEUES + 1) /* a letter of a team: team/letters.h */
 
 /* Notes are staged in turns (turn.h), so they leave in another order than they came. */
 enum note_state {
     NOTE_WAITS = 0,
     NOTE_STAGED = 1,
-    NOTE_DONE = 2, /* acknowledged, and one before it is not */
+    NOTE_DONE = 2, /* acknowledged, but an earlier note is not */
 };
 
-/* A control record in its queue: this entry, and those after it that its span counts, which hold
- * nothing but the rest of its body. */
+/* A control record in its queue. Where `span` is more than 1, the entries after this one hold the
+ * rest of the body. */
 #define NOTE_SHIFT 6u
 #define NOTE_BODY  40u /* in the first entry */
 
 struct note {
-    uint64_t cause;          /* consumed position when it was made */
-    uint32_t client;         /* that it is charged to; NONE: nobody's */
-    uint32_t turn;           /* private in meaning, */
-    uint32_t next;           /* and so is this: the low bits of the next index of its turn's list */
+    uint64_t cause;          /* position consumed when the note was made */
+    uint32_t client;         /* the client that it is charged to; NONE: nobody */
+    uint32_t turn;           /* private in meaning: its turn */
+    uint32_t next;           /* private in meaning: low bits of the index of the next note in its
+                              * turn's list */
     uint8_t kind;            /* enum wire_kind */
     uint8_t words;           /* of the record, as in its head */
     uint8_t span;            /* entries */
@@ -93,10 +95,10 @@ static_assert(sizeof(struct note) == 1u << NOTE_SHIFT, "note");
 
 #define RUN_WINDOW   64u
 #define NONCE_WINDOW 256u
-/* Nonces that requests leave to replies. */
+/* Nonces that only replies may take. */
 #define NONCES_FOR_REPLIES 32u
-#define RAILS_MAX          4u  /* that one payload is spread over */
-#define PIECE_LEAST        64u /* two pieces do not share a cache line */
+#define RAILS_MAX          4u  /* rails that one payload is spread over, at most */
+#define PIECE_LEAST        64u /* so that two pieces do not share a cache line */
 /* The longest payload, 4 GiB, is cut into no more than 1 << this pieces. */
 #define PIECES_SHIFT 15u
 
@@ -106,7 +108,7 @@ struct ledger_out {
     uint32_t size;
     uint16_t run;       /* number of the next run */
     uint16_t run_done;  /* oldest run whose write has not completed */
-    uint16_t run_acked; /* oldest run that has not been acknowledged, all of it */
+    uint16_t run_acked; /* oldest run that has not been acknowledged as a whole */
     uint64_t base;      /* position at which this ring began */
     uint64_t sent;      /* position up to which runs have been posted */
     uint64_t completed; /* position up to which their writes have completed */
@@ -115,25 +117,27 @@ struct ledger_out {
     uint64_t run_posted[RUN_WINDOW]; /* when, ns */
     uint64_t remote_address;
     uint64_t remote_key;
-    bool owned;     /* traced: what is staged and not posted has an owner */
-    uint32_t owner; /* uid; NONE: more than one */
+    bool owned;     /* for traces: what is staged and not posted has an owner */
+    uint32_t owner; /* uid; NONE: several users */
     uint32_t run_owner[RUN_WINDOW];
     struct wire_offer next; /* a larger ring, to be switched to; bytes 0: none */
     uint8_t *next_staging;  /* taken before SWITCH is staged */
     bool switching;         /* SWITCH is staged */
-    bool wanting;           /* WANT is staged since credit came last */
+    bool wanting;           /* WANT has been staged since credit last came */
     bool urgent;            /* an ACK is staged: it may use the whole window of runs */
-    /* ledger_waits: */
-    bool batches;                  /* a batch is staged and not posted */
-    bool prompt;                   /* a record that must not wait is staged and not posted */
-    bool waits;                    /* the staged records have waited for an ACK */
-    uint32_t patience;             /* how often it may do so without a gain */
-    uint32_t acked_in;             /* the step in which the last ACK came */
-    uint64_t operations;           /* position after the last operation staged, */
-    uint64_t operations_sent;      /* and after the last one posted */
-    uint32_t pass;                 /* bytes of verdicts that may pass what waits (ledger_pass) */
-    uint64_t pass_at;              /* position up to which room had come back then */
-    uint32_t nonces[NONCE_WINDOW]; /* a stack of free nonces; at its far end nonces to void */
+    /* For ledger_waits: */
+    bool batches;             /* a batch is staged and not posted */
+    bool prompt;              /* a record that must not wait is staged and not posted */
+    bool waits;               /* the staged records have waited for an ACK */
+    uint32_t patience;        /* how often records may wait without a gain */
+    uint32_t acked_in;        /* the step in which the last ACK came */
+    uint64_t operations;      /* position after the last operation staged, */
+    uint64_t operations_sent; /* and after the last one posted */
+    uint32_t pass;            /* bytes of verdicts that may pass a waiting record
+                               * (ledger_may_pass) */
+    uint64_t
+        pass_at; /* how far the peer had given room back when `pass` was last brought up to date */
+    uint32_t nonces[NONCE_WINDOW]; /* a stack of free nonces; nonces to void stand at its far end */
     uint32_t nonces_free, voids;
 };
 
@@ -150,26 +154,28 @@ struct ledger_in {
     bool blocked; /* waits for a payload */
     uint64_t base;
     uint64_t run_end; /* end of the run being consumed; 0: none */
-    uint64_t arrived; /* runs announced, from `run` on */
+    uint64_t arrived; /* a bit for each announced run, from `run` on */
     uint64_t acked;   /* position of the last ACK staged */
     uint64_t ack_at;
-    bool rides;         /* the last ACK had company, or would have had in the next step */
-    uint32_t alone_in;  /* the step in which an ACK left alone last */
+    bool rides;         /* the last ACK rode with records, or would have a step later */
+    uint32_t alone_in;  /* the step in which an ACK last left alone */
     uint64_t their_ack; /* of the record being consumed */
     uint32_t runs_unacked;
     uint16_t payloads[NONCE_WINDOW]; /* pieces announced, by nonce */
-    uint8_t *next_ring;              /* growth: being registered, or offered */
+    uint8_t *next_ring;              /* of a larger ring: being registered, or offered */
     uint32_t next_size;
     struct fabric_memory next_memory;
     bool next_ready;
     bool next_offered;
-    uint64_t grow_at; /* not before: the last was declined, ns */
+    uint64_t grow_at; /* ns: no larger ring is offered before this, because the last one was
+                       * declined */
     struct {
         uint64_t at, run_end; /* positions: of the next record, and the end of its run */
-        uint16_t run;         /* number of the run behind */
+        uint16_t run;         /* number of the run after that */
     } ahead;                  /* how far ledger/ahead.h has looked */
-    bool handlers_late; /* the next message to handlers is refused: there is too much behind */
-    uint32_t part;      /* bytes of the next record that handlers have dealt with, a batch */
+    bool handlers_late; /* the next message to handlers is refused, because too much waits after
+                         * it */
+    uint32_t part;      /* for a batch: bytes of the next record that handlers have dealt with */
 };
 
 enum link_state {
@@ -187,8 +193,8 @@ struct parting_ring {
     uint32_t memory;
     bool refused; /* the fabric could not let go of it: asked again later */
 };
-#define DROP_RETRY_NS UINT64_C(100000000) /* after the first refusal all are asked again */
-/* A link has one ring, and a second while it changes. */
+#define DROP_RETRY_NS UINT64_C(100000000) /* ns after the first refusal: all are dropped again */
+/* A link has one ring, and two while it changes to a larger one. */
 #define PARTING_RINGS 2u
 
 struct peer_live {
@@ -202,20 +208,20 @@ struct peer_live {
     bool sibling;                  /* another engine of this machine: our clients share memory */
     struct ready_list ready;       /* turns of clients that have something to stage */
     struct ready_list blocked;     /* turns of clients with flows that wait for its window */
-    uint32_t turns;                /* list of all of them */
+    uint32_t turns;                /* list of all turns towards it */
     uint32_t staged_last;          /* client that has staged last */
-    uint64_t shared_until;         /* before that, clients share the way to this peer */
+    uint64_t shared_until;         /* ns: until then clients share the way to this peer */
     bool unlisted;                 /* notes have been pushed that are not on their turns' lists */
-    uint64_t listed[NOTES_QUEUES]; /* index up to which they are */
+    uint64_t listed[NOTES_QUEUES]; /* index up to which notes are on those lists */
     uint32_t drops;                /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
-    uint32_t latency;  /* index of latencies; 0: the one of all peers that have none of their own */
+    uint32_t latency;  /* index of latencies; 0: the entry that peers without their own share */
     uint32_t gone;     /* flow that dies with the record being consumed, or NONE */
-    uint32_t letters;  /* of teams, that wait or are not acknowledged */
-    uint32_t awaited;  /* instances of teams that wait for a letter, or a floor, of its */
-    uint32_t pause_ns; /* between tries of what the fabric refuses; 0: it refused nothing */
-    uint64_t again_at; /* the next */
-    bool watched;      /* keepalive.h, and so are these: */
+    uint32_t letters;  /* letters of teams that wait or are not acknowledged */
+    uint32_t awaited;  /* instances of teams that wait for a letter, or a floor, from it */
+    uint32_t pause_ns; /* ns between tries of what the fabric refuses; 0: it has refused nothing */
+    uint64_t again_at; /* ns: the next try */
+    bool watched;      /* this and the next nine: keepalive.h */
     uint32_t waiting_flow;  /* where peer_flow_waits looks first */
     uint32_t silence;       /* intervals in which nothing has arrived from it */
     uint32_t silence_at_up; /* intervals of `silence` before this link */
@@ -223,8 +229,8 @@ struct peer_live {
     uint64_t stuck_at;      /* position in the inbound ledger */
     bool heard;             /* something has arrived through this link */
     bool asked;             /* the peer has asked for a sign of life, in this interval */
-    uint64_t bytes; /* of payloads and reads on their way: ours, and theirs by its last ping */
-    uint64_t bytes_theirs;
+    uint64_t bytes;         /* of payloads and reads on their way: ours */
+    uint64_t bytes_theirs;  /* the peer's, as its last ping said */
     struct ledger_out out;
     struct ledger_in in;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;
@@ -234,33 +240,33 @@ struct peer_live {
 struct turn {
     uint32_t client; /* NONE: what is nobody's */
     uint32_t peer;
-    uint32_t flows;                          /* that belong to it */
+    uint32_t flows;                          /* flows that belong to it */
     uint32_t next;                           /* the next in its peer's turns, or in the free list */
-    uint32_t notes;                          /* entries of the notes that wait */
+    uint32_t notes;                          /* entries that its waiting notes take */
     bool listed;                             /* on its peer's list */
     struct ready_list waiting[NOTES_QUEUES]; /* notes: the low bits of their indices */
-    struct ready_list letters;               /* of teams: their numbers (teams.h) */
+    struct ready_list letters;               /* letters of teams: their numbers (teams.h) */
     struct ready_list ready[2];              /* flows, by enum flow_traffic */
     struct ready_list blocked; /* flows that wait for the window; not empty: on its peer's list */
-    int64_t left;              /* bytes; less than none is taken off the next turn */
+    int64_t left;              /* bytes; a negative rest is taken off the next turn */
 };
 
-/* How long operations towards a peer have taken. A peer gets an entry with its first link. Entry 0
- * is shared by peers without one: all were given, or no link was up yet. */
+/* How long operations towards a peer have taken. A peer gets an entry with its first link. Peers
+ * without one share entry 0: no entry was left, or no link was up yet. */
 struct latency {
     struct histogram steps[ENGINE_LATENCIES];
 };
 #define LATENCIES_MAX 1024u
 
-/* Peers that are waited for (keepalive.h). */
+/* The watch over peers that something waits for (keepalive.h). */
 struct keepalive {
     uint32_t *watched;
     uint32_t count;
-    uint32_t next;     /* where the last look has ended */
+    uint32_t next;     /* index at which the last look has ended */
     uint64_t at;       /* of the next look, ns */
     uint64_t interval; /* ns */
     uint64_t deadline; /* intervals */
-    uint64_t bytes;    /* that the slowest of fabrics carries in one */
+    uint64_t bytes;    /* bytes that the slowest fabric carries in an interval */
 };
 
 #endif

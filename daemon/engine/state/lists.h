@@ -1,21 +1,21 @@
 /*
  * Lists of flows, inflows and grants: those of an owner, those that end at a session, and those of
- * a region. The arena has the first one and each one's next; private memory has the one before it,
- * so that any of them leaves without a walk.
+ * a region. The arena holds the first entry and each entry's next one; private memory holds the
+ * entry before each, so that an entry leaves without a walk.
  *
  *     first (arena) --> newest --next--> ... --next--> oldest
  *                          <--before--
  *
- * The link before the first entry is never looked at, so an entry that joins in a transaction
- * which is rolled back leaves nothing wrong behind. An entry leaves in a transaction that is
- * committed. Thread: the progress thread.
+ * Nothing reads the link before the first entry, so a rolled-back transaction that added an entry
+ * leaves nothing wrong behind. A transaction in which an entry leaves is always committed. Thread:
+ * the progress thread.
  */
 #ifndef PWC_ENGINE_LISTS_H
 #define PWC_ENGINE_LISTS_H
 
 #include "daemon/engine/state/state.h"
 
-/* Within a transaction: the flow, or inflow, is the first of the list. */
+/* Within a transaction: puts the flow, or the inflow, at the front of the list. */
 static inline void list_flow(struct engine *e, uint32_t *first, uint32_t flow)
 {
     e->flows[flow].next = *first;
@@ -32,8 +32,7 @@ static inline void list_inflow(struct engine *e, uint32_t *first, uint32_t inflo
     set32(e, first, inflow);
 }
 
-/* Within a transaction: the flow leaves the list. In an arena that is not whole the list may not
- * have it. */
+/* Within a transaction: takes the flow off the list. In a damaged arena the list may lack it. */
 static inline void unlist_flow(struct engine *e, uint32_t *first, uint32_t flow)
 {
     uint32_t before = e->flow_before[flow], next = e->flows[flow].next;
@@ -78,7 +77,7 @@ static inline void unlist_grant(struct engine *e, uint32_t *first, uint32_t gran
         e->grant_before[next] = before;
 }
 
-/* After a restart: this one stands before its next. */
+/* After a restart: notes this entry as the one before its next. */
 static inline void lists_inherit_flow(struct engine *e, uint32_t flow)
 {
     uint32_t next = e->flows[flow].next;

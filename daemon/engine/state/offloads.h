@@ -31,11 +31,11 @@ enum offload_state {
     OFFLOAD_FREE = 0,
     OFFLOAD_BINDING = 1, /* its targets are being bound */
     OFFLOAD_OPEN = 2,
-    OFFLOAD_DISABLED = 3, /* by its client, or by a fault: what comes fails */
+    OFFLOAD_DISABLED = 3, /* by its client, or by a fault: operations that arrive fail */
 };
 
-/* The request of its client that is carried out once all puts to it are cut. Until then nothing new
- * begins. */
+/* What the client has asked for, carried out once all puts to the offload are cut. Until then
+ * nothing new begins. */
 enum offload_ending {
     OFFLOAD_STAYS = 0,
     OFFLOAD_TO_DISABLE = 1,
@@ -48,38 +48,40 @@ struct offload {
     uint32_t session;
     uint32_t program; /* an entry of the table of programs, which it holds */
     uint32_t takes;   /* enum offload_takes */
-    uint32_t index;   /* of the messages */
+    uint32_t index;   /* of the context's messages */
     uint32_t flags;   /* enum engine_offload_flag */
     uint32_t ending;  /* enum offload_ending */
-    uint64_t cookie;  /* the client's word, in each event */
+    uint64_t cookie;  /* the client's own word, which each event has */
     uint64_t answer;  /* while its targets are being bound: the caller's cookie */
     struct engine_range state_memory, host, scratch;
     uint32_t targets;
-    uint32_t unbound; /* how many of them are not bound yet */
-    uint32_t gets;    /* struct handler_get, of its handlers */
+    uint32_t unbound; /* targets that are not bound yet */
+    uint32_t gets;    /* of its handlers: struct handler_get */
     uint64_t counters[HANDLER_COUNTERS];
-    /* Counts that people look at. */
+    /* Counts for views. */
     uint64_t messages, bytes, dropped, deferred, failed, faults, sends, sends_failed, units;
-    uint32_t fault, fault_stage, fault_place; /* the last one */
+    uint32_t fault, fault_stage, fault_place; /* the last fault */
     int32_t bind_status;                      /* the first bind that failed */
     uint64_t fault_address;
 };
 
-/* A target, in its offload's row: the memory of a row is taken as far as there are targets. */
+/* A target, in its offload's row of the table. Memory of a row is touched only as far as there are
+ * targets. */
 struct offload_target {
-    uint64_t endpoint; /* rank and context that it leads to */
-    uint32_t remote;   /* of the context's offloads, or NONE */
-    uint32_t given;    /* the client's remote; of no use once `remote` is there */
+    uint64_t endpoint; /* rank and context that the remote leads to */
+    uint32_t remote;   /* a remote of the context's offloads, or NONE */
+    uint32_t given;    /* the client's remote; not used once `remote` is there */
 };
 static_assert(sizeof(struct offload_target) == 16, "256 of them are a page");
 
 enum get_state {
     GET_FREE = 0,
-    GET_SENT = 1, /* an operation in its flow */
-    GET_COME = 2, /* this has ended, and the completion handler is to run */
+    GET_SENT = 1, /* its operation is in its flow */
+    GET_COME = 2, /* the operation has ended, and the completion handler is to run */
 };
 
-/* A get of a handler's, from that handler's return to the end of the completion handler. */
+/* A get that a handler has asked for, from that handler's return to the end of the completion
+ * handler. */
 struct handler_get {
     uint32_t state; /* enum get_state */
     uint32_t session;
@@ -89,7 +91,7 @@ struct handler_get {
     struct handled handled; /* `sequence` is the entry's number, `status` the get's own */
 };
 
-/* Entries that all clients share, and those of each client besides: as many as one handler may
+/* Entries that all clients share, and further ones for each client: as many as one handler may
  * send. */
 #define GETS_SHARED 4096u
 #define GETS_OWN    32u
@@ -119,20 +121,21 @@ struct vm;
 
 /* The process's own view of an offload; it ends with the process. */
 struct offload_live {
-    struct histogram runs; /* units of each */
+    struct histogram runs; /* units of each run */
     uint32_t begun;   /* targets whose binds have begun, in order, while it is OFFLOAD_BINDING */
-    uint32_t cut_to;  /* inflow + 1: puts by those before it are cut; 0: none was looked at */
-    bool cut;         /* all are, and none can begin */
+    uint32_t cut_to;  /* inflow + 1: puts by inflows before it are cut; 0: no inflow was looked
+                       * at */
+    bool cut;         /* all puts are cut, and none can begin */
     bool unasked;     /* an earlier process was asked to destroy it: its asker may have gone */
-    bool disabled;    /* by its client, and nothing has begun since */
-    uint32_t in_time; /* runs since one took its time more than twice, up to
-                         OFFLOAD_IN_TIME */
+    bool disabled;    /* by its client, and nothing has begun since then */
+    uint32_t in_time; /* runs since the last one that used its time more than twice, up to
+                       * OFFLOAD_IN_TIME */
 };
 
-/* How often a run has its time again: a pause of the machine is no fault of its handler, but a
- * handler that is slow each time costs other clients twice its time at most. */
+/* How many more times a run may use its full time. A pause of the machine is not the handler's
+ * fault; but a handler that is always slow may cost other clients no more than twice its time. */
 #define OFFLOAD_AGAIN      1u
-#define OFFLOAD_AGAIN_MOST 3u /* after this many runs in time: */
+#define OFFLOAD_AGAIN_MOST 3u /* after OFFLOAD_IN_TIME runs in time */
 #define OFFLOAD_IN_TIME    256u
 
 /* Units that handlers take in one step, before records wait for the next one. */
@@ -142,9 +145,9 @@ struct offload_live {
 #define OFFLOAD_CUT_UNITS  8192u
 #define OFFLOAD_LOOK_UNITS 8u
 
-/* Turns of handlers (offload/turns.h): what a client may still use of its own. */
+/* Turns of handlers (offload/turns.h): what is left of a client's turn. */
 struct handler_turn {
-    int64_t left;   /* units; less than none comes off the next turn */
+    int64_t left;   /* units; a negative rest is taken off the next turn */
     uint64_t until; /* ns: then the rest is void */
     bool waits;     /* the turn stands in its user's list */
 };
@@ -163,33 +166,33 @@ struct handler_work {
 
 struct handler_turns {
     struct handler_turn *of;    /* by client */
-    uint32_t *next;             /* by client: of its user's list */
+    uint32_t *next;             /* by client: links of its user's list */
     struct handler_user *users; /* entries of `waiting`, and free ones */
     uint32_t *user_next;
     struct ready_list waiting; /* users: the next one first */
     struct ready_list unused;  /* entries */
-    uint32_t used;             /* entries that were in use ever */
-    int64_t credit;            /* ns that turns may be given out of */
+    uint32_t used;             /* entries that were ever in use */
+    int64_t credit;            /* ns for which turns may be given */
     uint64_t credit_at;        /* ns: when it was brought up to date */
-    uint32_t share;            /* of 256 parts of the time */
+    uint32_t share;            /* of the time, in 256ths */
     struct handler_work handled, others;
 };
 
 /* Turns of clients whose offloads have puts to be cut (offload/cuts.h). */
 struct cut_turns {
-    uint32_t next; /* client: none of the others goes on before; or NONE */
-    uint32_t last; /* client whose puts were cut last, in the step of this number */
+    uint32_t next; /* client whose puts are cut next, before those of others; or NONE */
+    uint32_t last; /* client whose puts were cut last, in step `last_step` */
     uint32_t last_step;
 };
 
 /* Gets that have completed (offload/gets.h). */
 struct handler_gets {
     struct handler_get *table; /* in the arena */
-    uint32_t *next;            /* by get: of its context's list */
-    struct ready_list *of;     /* by context: the first one to run first */
+    uint32_t *next;            /* by get: links of its context's list */
+    struct ready_list *of;     /* by context: its completed gets, in the order in which they run */
     uint32_t *session_next;
     bool *listed;               /* by context */
-    struct ready_list sessions; /* contexts with such gets; one that has none may be there */
+    struct ready_list sessions; /* contexts with completed gets; some may have none any more */
 };
 
 struct offloads {
@@ -200,14 +203,14 @@ struct offloads {
     struct vm *vm;
     struct collected *collected;      /* of the handler that runs */
     struct offload_live *live;        /* OFFLOADS_MAX */
-    struct engine_offloads_view sums; /* except for what is now */
+    struct engine_offloads_view sums; /* without what is counted at the moment of a view */
     uint64_t spent;                   /* units in this step */
-    uint64_t spent_on_cuts;           /* by puts that were cut, in this step */
+    uint64_t spent_on_cuts;           /* units in this step, by puts that were cut */
     struct cut_turns cut_turns;
     struct handler_turns turns;
     struct handler_gets gets;
-    uint64_t again_at; /* ns: what waits for room to send tries again; 0: nothing waits */
-    uint32_t pauses;   /* that have ended since a send has */
+    uint64_t again_at; /* ns: operations that wait for room to send try again; 0: none waits */
+    uint32_t pauses;   /* how often the pause has doubled since a send ended */
 };
 
 /* The targets of an offload, by number. */

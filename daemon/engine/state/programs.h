@@ -29,9 +29,9 @@ enum program_state {
 struct program {
     uint32_t state;      /* enum program_state */
     uint32_t client;     /* that loaded it */
-    uint32_t generation; /* of the entry: a handle that was another program's leads nowhere */
+    uint32_t generation; /* of the entry: a handle of an earlier generation is refused */
     uint32_t holds;      /* offloads that run it */
-    uint32_t place;      /* of its image, in units of the memory for programs */
+    uint32_t place;      /* of its image in `memory`, in units */
     uint32_t bytes;      /* of its image */
 };
 static_assert(sizeof(struct program) == 24, "program");

@@ -61,7 +61,7 @@ int queue_room(const struct chunk_pool *pool, const struct queue *q, uint32_t n)
                : -ENOBUFS;
 }
 
-/* Within a transaction: from now on the queue has links, with its one chunk among them. */
+/* Within a transaction: makes the queue's one chunk the first entry of a new chunk of links. */
 static void links_begin(struct chunk_pool *pool, struct queue *q)
 {
     uint32_t chunk = chunk_take(pool);
@@ -91,8 +91,8 @@ int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint
     return 0;
 }
 
-/* Gives back the chunks of a range that no longer stands, and the links where one is left at most.
- */
+/* Gives back the chunks that the queue does not need when it shrinks to [head, tail), and the links
+ * where at most one chunk is left. */
 static void queue_shrink(struct chunk_pool *pool, struct queue *q, uint64_t head, uint64_t tail)
 {
     uint32_t per_chunk = 14 - q->shift;

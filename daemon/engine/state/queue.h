@@ -4,7 +4,8 @@
  *
  * An index only grows; entry i stands in chunk links[(i / per_chunk) % CHUNK_LINKS]. The links are
  * a chunk themselves, there only while the entries take more than one chunk. So an idle queue takes
- * no memory, one of a few entries a chunk, and one of half a million is reached in two steps.
+ * no memory, a queue of a few entries takes a chunk, and in a queue of half a million entries each
+ * is reached in two steps.
  *
  *     queue {head, tail, first} --> 16 KiB of entries               one chunk of entries
  *
@@ -68,8 +69,8 @@ static inline bool queue_one_chunk(const struct queue *q, uint64_t a, uint64_t b
     return ((a ^ b) >> (14 - q->shift)) == 0;
 }
 
-/* An entry, from the head up to the tail, of a queue whose entries have 1 << shift bytes, as the
- * caller knows. */
+/* An entry between head and tail. The caller knows that the queue's entries have 1 << shift
+ * bytes. */
 static inline void *queue_entry(const struct chunk_pool *pool, const struct queue *q,
                                 uint32_t shift, uint64_t index)
 {
@@ -89,7 +90,7 @@ static inline void *queue_at(const struct chunk_pool *pool, const struct queue *
     return queue_entry(pool, q, q->shift, index);
 }
 
-/* queue_push and queue_pop where a chunk is taken or given back. */
+/* The parts of queue_push and queue_pop that take chunks, or give them back. */
 int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep);
 void queue_pop_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n);
 
@@ -107,8 +108,8 @@ static inline bool queue_pop_stays(const struct queue *q, uint32_t n)
 /*
  * Within a transaction: makes entries [tail, tail + n) exist and moves the tail after them; the
  * caller fills them before the commit. At least `keep` chunks stay free: a push that must not fail
- * keeps 0, a push that can wait leaves a share to the others. -ENOBUFS, nothing changed, when the
- * pool or the links are full.
+ * keeps 0, a push that can wait leaves a share to the others. Returns -ENOBUFS, with nothing
+ * changed, when the pool or the links are full.
  */
 static inline int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep)
 {
@@ -118,7 +119,7 @@ static inline int queue_push(struct chunk_pool *pool, struct queue *q, uint32_t 
     return 0;
 }
 
-/* Within a transaction: drops n entries at the head, or at the tail. */
+/* Within a transaction: drops n entries at the head. queue_unpush drops them at the tail. */
 static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t n)
 {
     if (queue_pop_stays(q, n))
@@ -127,14 +128,15 @@ static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t 
         queue_pop_chunks(pool, q, n);
 }
 
-/* The number of chunks that the queue holds, those for links included. */
+/* The number of chunks that the queue holds, with those for links. */
 uint32_t queue_chunks(const struct queue *q);
 /* How many more chunks n more entries would take. */
 uint32_t queue_growth(const struct queue *q, uint32_t n);
-/* Whether a push of n entries that keeps 0 would be done: 0 or -ENOBUFS. */
+/* What queue_push of n entries would return with `keep` 0: 0 or -ENOBUFS. */
 int queue_room(const struct chunk_pool *pool, const struct queue *q, uint32_t n);
 void queue_unpush(struct chunk_pool *pool, struct queue *q, uint32_t n);
-/* Drops everything, in a transaction of its own for every chunk. No transaction may be open. */
+/* Drops all entries, chunk by chunk, each in a transaction of its own. No transaction may be
+ * open. */
 void queue_clear(struct chunk_pool *pool, struct queue *q);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Lists of numbers: the first and the last, and for each number the next one in a table beside.
- * Private memory. Thread: the progress thread.
+ * Lists of numbers, in private memory: a list has its first and last number, and a table beside it
+ * has for each number the next one. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_READY_LIST_H
 #define PWC_ENGINE_READY_LIST_H

@@ -62,12 +62,13 @@ struct engine {
     struct engine_config config;
     struct fabric *fabric;
     const struct engine_host *host;
-    const struct owner_kind *owners[OWNER_KINDS]; /* rows; NULL: no such owner here */
+    const struct owner_kind *owners[OWNER_KINDS]; /* rows; NULL: there is no such owner */
     uint32_t processor;                           /* as session_shared.processor */
     uint64_t now;
     uint64_t part_at;       /* when the part of the step that is under way began */
     uint64_t slowest_ns;    /* of the parts of the step that have ended */
-    uint32_t slowest, part; /* enum engine_part: that one, and what ended last; 0: none */
+    uint32_t slowest, part; /* enum engine_part: the slowest one, and the one that ended last; 0:
+                             * none */
 
     /* tables of the arena */
     struct client *clients;
@@ -89,21 +90,22 @@ struct engine {
     struct leaving leaving[TABLES];
     struct chain flows_of_peer;
     struct chain sessions_of_endpoint; /* by rank and context */
-    struct chain inflows_of_peer;      /* inflows that are parting, too */
-    struct chain remotes_of_key;       /* by peer and slot: those that REVOKE may be about */
+    struct chain inflows_of_peer;      /* parting inflows included */
+    struct chain remotes_of_key;       /* by peer and slot: remotes that a REVOKE may be about */
     struct chain flows_of_way;         /* by owner and endpoint */
     struct chain inflows_of_origin;    /* by session and origin */
     struct chain inflows_of_flow;      /* by session, and the origin's peer and flow */
-    struct chain inflows_held; /* by session: stopped or refused; others may be there, too */
-    /* Flows and inflows about whose peers something is to be reported; others may be there, too: */
+    struct chain inflows_held; /* by session: stopped or refused inflows, and perhaps others */
+    /* Flows and inflows about whose peers there is something to report, and perhaps others: */
     struct chain flows_due;   /* by session */
-    struct chain inflows_due; /* by session, ends and origins that are back apart: due_home */
+    struct chain inflows_due; /* by session, with separate homes for ends and for origins that are
+                               * back: due_home */
     struct chain grants_of_peer;
     struct session_live *session_live;
     struct segment_live *segment_live;
     struct flow_live *flow_live;
-    struct turn *turns;     /* turns_max, and nobody's for each peer after them */
-    uint32_t *client_notes; /* entries of the notes that wait, by client */
+    struct turn *turns;     /* turns_max turns of clients, then the turn *nobody* of each peer */
+    uint32_t *client_notes; /* by client: entries that its waiting notes take */
     uint32_t *flow_next, *turn_next, *turn_next_blocked;
     struct user_gone *gone; /* one for each user with such flows */
     uint32_t gone_count;
@@ -112,9 +114,10 @@ struct engine {
     uint32_t turns_max;
     struct peer_live *peer_live;
     struct latency *latencies;
-    uint32_t latency_count;                /* given */
-    uint32_t *remote_busy;                 /* fabric operations that name it */
-    uint32_t *remote_next, *remote_before; /* links in the list of its flow; NONE at the ends */
+    uint32_t latency_count;                /* entries that peers have */
+    uint32_t *remote_busy;                 /* fabric operations that name the remote */
+    uint32_t *remote_next, *remote_before; /* links in the list of the remote's flow; NONE at its
+                                            * ends */
     uint32_t *flow_before, *inflow_before, *grant_before; /* lists.h */
     struct heap heap;
     struct fabric_memory heap_memory; /* the whole heap, as source of runs */
@@ -126,45 +129,50 @@ struct engine {
 
     uint32_t *open_sessions;
     uint32_t open_count;
-    uint32_t take_first; /* index in open_sessions: whose turn it is to submit */
+    uint32_t take_first; /* index in open_sessions of the context that the next step takes first */
     uint32_t *active;    /* peers that need progress */
     uint32_t active_count;
-    struct due resting; /* peers that only a time makes active again: an acknowledgement's */
+    struct due resting; /* peers that wait only for the time at which their acknowledgement is
+                         * due */
     uint32_t *dirty;    /* sessions with something to publish */
     uint32_t dirty_count;
     uint32_t steps;     /* so far; it wraps */
-    bool hasten;        /* no acknowledgement waits for a ride */
+    bool hasten;        /* acknowledgements leave at once: none waits to ride with records */
     bool published;     /* the last step published something */
     uint32_t spilling;  /* sessions with spilled events */
     bool sweep;         /* something that is leaving may make progress: run the sweep (sweep.h) */
-    bool sweeping;      /* the sweep has not looked at all yet: the next step continues */
+    bool sweeping;      /* the sweep has not looked at all entries yet: the next step continues */
     bool *withdrawn;    /* by client: its regions are on their way out */
-    uint32_t asks_left; /* REVOKEs that this step may send */
-    uint64_t drop_at; /* ns, when memory that the fabric did not give back is dropped again; or 0 */
-    bool rings_refused; /* some of that is rings */
+    uint32_t asks_left; /* REVOKEs that this sweep may still send */
+    uint64_t drop_at;   /* ns: memory that the fabric did not give back is dropped again then; 0:
+                         * there is none */
+    bool rings_refused; /* some of that memory is rings */
     bool unfenced;      /* clients rely on fences that this process cannot give */
     bool armed;         /* engine_arm has armed the bells; since then some may have rung */
     bool fabric_failed;
-    bool orphans;         /* sessions and segments that were not attached are to be closed */
-    uint32_t chunks_keep; /* chunks that operations and spill leave to records of control */
+    bool orphans;         /* the next sweep closes sessions and segments that were not attached */
+    uint32_t chunks_keep; /* chunks that operations and spilled events leave to control records */
 
     struct engine_notice *notices;
     uint64_t notice_head, notice_tail;
     uint64_t notices_max;
 
-    struct trace_ring *trace; /* NULL: nobody traces */
-    uint64_t ordered_max;     /* writes up to here keep their order, records included; 0: none do */
-    uint32_t rails_shift;     /* large payloads travel in 1 << this pieces at least */
-    uint32_t piece_shift;     /* and a piece has no more than 1 << this bytes */
+    struct trace_ring *trace; /* NULL: no trace is on */
+    uint64_t ordered_max;     /* writes up to this length keep their order, with records; 0: none
+                               * do */
+    uint32_t rails_shift;     /* large payloads travel in at least 1 << this pieces */
+    uint32_t piece_shift;     /* a piece has at most 1 << this bytes */
     uint8_t *record;          /* room for one submission */
-    uint8_t *next_record; /* and for the one behind it, while it is seen whether they go together */
+    uint8_t *next_record;     /* and for the one after it, until it is clear whether they become one
+                               * batch */
     uint32_t record_max;
 
-    struct engine_totals_view departed; /* of contexts that are gone */
-    uint32_t departures;                /* odd while a context's share moves there (view.c) */
+    struct engine_totals_view departed; /* sums of contexts that are gone */
+    uint32_t departures;                /* odd while a context's counts move to `departed`
+                                         * (view.c) */
 };
 
-/* Cookies of fabric operations: what the completion is for. */
+/* Cookies of fabric operations: what a completion belongs to. */
 enum cookie_kind {
     COOKIE_OP = 1,  /* cookie_of_op */
     COOKIE_RUN = 2, /* peer << 16 | run */
@@ -180,8 +188,8 @@ static inline uint64_t cookie_of(uint32_t kind, uint64_t value)
     return (uint64_t)kind << 60 | value;
 }
 
-/* The cookie of a fabric operation that belongs to the operation `slot` of a flow; and the
- * reverse. */
+/* The cookie of a fabric operation for the operation `slot` of a flow. cookie_op takes it apart
+ * again. */
 static inline uint64_t cookie_of_op(uint32_t flow, uint64_t slot)
 {
     return cookie_of(COOKIE_OP, (uint64_t)flow << 40 | (slot & ((UINT64_C(1) << 40) - 1)));
@@ -214,7 +222,7 @@ static inline void commit(struct engine *e)
     arena_commit(&e->arena);
 }
 
-/* The fabric could not let go of some memory. */
+/* The fabric could not give back some memory: tries again later. */
 static inline void drop_later(struct engine *e)
 {
     if (e->drop_at == 0)

@@ -1,8 +1,8 @@
 /*
- * Free entries of the arena's tables: for each table a stack, in the arena, of the numbers of those
- * that were in use before, and the number from which on none ever was. Memory of the entries after
- * that one is not touched, so a table may be large and take little. Giving and taking are part of
- * the open transaction, so a crash or a rollback undoes them too. Thread: the progress thread.
+ * Free entries of the arena's tables. Each table has a stack, in the arena, of the free entries
+ * that were in use before, and a number from which on no entry ever was. Memory from that entry on
+ * is untouched, so a large table may take little memory. Taking and giving entries is part of the
+ * open transaction, so a crash or a rollback undoes it. Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_TABLE_H
 #define PWC_ENGINE_TABLE_H
@@ -28,7 +28,7 @@ static inline bool table_empty(const struct engine *e, enum table table)
     return __atomic_load_n(e->unused[table].count, __ATOMIC_RELAXED) == table_bound(e, table);
 }
 
-/* Within a transaction: an entry that was free, or NONE. */
+/* Within a transaction: takes a free entry; NONE: there is none. */
 static inline uint32_t table_take(struct engine *e, enum table table)
 {
     struct free_list *unused = &e->unused[table];
@@ -44,7 +44,7 @@ static inline uint32_t table_take(struct engine *e, enum table table)
     return fresh;
 }
 
-/* Within a transaction: nothing names the entry any more. */
+/* Within a transaction: frees an entry that nothing names any more. */
 static inline void table_give(struct engine *e, enum table table, uint32_t entry)
 {
     struct free_list *unused = &e->unused[table];
@@ -53,7 +53,7 @@ static inline void table_give(struct engine *e, enum table table, uint32_t entry
     set32(e, unused->count, *unused->count + 1);
 }
 
-/* Later sweeps look at the entry. */
+/* Puts the entry on the leaving list: later sweeps look at it. */
 static inline void table_keep_leaving(struct engine *e, enum table table, uint32_t entry)
 {
     struct leaving *leaving = &e->leaving[table];
@@ -64,15 +64,15 @@ static inline void table_keep_leaving(struct engine *e, enum table table, uint32
     leaving->entries[(leaving->head + leaving->count++) % leaving->size] = entry;
 }
 
-/* The next step looks at the entry. */
+/* As table_keep_leaving, and lets a sweep begin soon. */
 static inline void table_leaves(struct engine *e, enum table table, uint32_t entry)
 {
     table_keep_leaving(e, table, entry);
     e->sweep = true;
 }
 
-/* Calls `leave` for the first entries that leave, `most` of them: false takes one off the list,
- * others go to its end. */
+/* Calls `leave` for up to `most` entries at the front of the leaving list. An entry whose `leave`
+ * returns false is off the list; others move to its end. */
 static inline void table_sweep(struct engine *e, enum table table, uint32_t most,
                                bool (*leave)(struct engine *e, uint32_t entry))
 {

@@ -1,6 +1,6 @@
 /*
- * Teams: what this engine knows of each team, the collectives of it that are under way, and the
- * letters that came for them or wait to leave.
+ * Teams: what this engine knows of each team, its collectives that are under way, and the letters
+ * that have arrived for them or wait to leave.
  *
  * A team takes one piece of the arena's team memory when it opens, with all that it may ever need:
  *
@@ -10,24 +10,25 @@
  *     +--------------+---------+-----------+----------+---------+---------+----------+
  *       by number      by rank   window      slots      slots     window     8
  *
- * An instance is one call of the team. An instance stands in the row of its sequence, modulo the
- * window, and has a room for its data, and *slots*, one for each letter that a round of its
- * schedule may await or send: those of lines, window times, then those of data rows, 8 times.
+ * An instance is one call of the team. It stands in the row of its sequence, modulo the window, and
+ * has a room for its data, and *slots*, one for each letter that a round of its schedule may await
+ * or send. There are slots for `window` instances with rooms of lines, then for 8 with rooms of
+ * data.
  *
  *     room:  +---------+---------+---------+---------+
  *            | side 0  | side 1  | in      | out     |
  *            +---------+---------+---------+---------+
  *              work      work      mail      mail
  *
- * The blocks of its schedule (coll/schedule.h) stand on one side. The other side has
+ * The blocks of its schedule (coll/schedule.h) stand on one side, which counts. The other side has
  *
- *     copies of blocks that a round combines others into: a round that was cut short
- *     begins with these again,
- *     of the alltoall that passes blocks on, what a round makes of them: then that side counts,
- *     of the alltoall that goes directly, the blocks that have come.
+ *     when a round combines others into blocks: copies of these blocks, with which a round
+ *     that was cut short begins again,
+ *     for the alltoall that passes blocks on: what a round makes of them; then that side counts,
+ *     for the alltoall that sends directly: the blocks that have arrived.
  *
- * `in` keeps letters until their round comes, `out` until they are acknowledged. A team of
- * one participant has neither arrivals, letters nor rooms, and none of its instances ever begins.
+ * `in` keeps letters until their round comes, `out` until they are acknowledged. A team of one
+ * participant has no arrivals, letters or rooms, and none of its instances ever begins.
  *
  * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
  * types die with the process. Thread: the progress thread owns all of it.
@@ -55,27 +56,28 @@ enum team_state {
     TEAM_OPEN = 1,
 };
 
-/* The room of an instance: bytes, and letters. */
+/* What the room of an instance holds: bytes, and slots for letters. */
 struct team_room {
-    uint32_t work;  /* of one side */
-    uint32_t mail;  /* of letters, in and out each */
-    uint32_t slots; /* for letters, in and out each */
+    uint32_t work;  /* bytes of one side */
+    uint32_t mail;  /* bytes for letters, in `in` and in `out` each */
+    uint32_t slots; /* letters, in and out each */
 };
 
 struct team {
     uint32_t state;      /* enum team_state */
-    uint32_t generation; /* of the entry: a handle that was another team's leads nowhere */
+    uint32_t generation; /* of the entry: a handle of an earlier generation is refused */
     uint32_t window;
     uint64_t number;
     uint32_t size;
-    uint32_t me;
+    uint32_t me; /* our participant number */
     uint32_t participants;
     uint32_t members;
     uint32_t fullest; /* members of the fullest participant */
     uint32_t left;    /* members that have left, or whose session has ended */
-    uint32_t flying;  /* its records that stand in ledgers */
-    uint64_t floor;   /* the first instance that is not finished, all letters acknowledged */
-    uint64_t place;   /* of its memory */
+    uint32_t flying;  /* its records that are in ledgers */
+    uint64_t floor;   /* the first instance that we have not finished with all letters
+                       * acknowledged */
+    uint64_t place;   /* of its memory, in team memory */
     uint64_t bytes;
     struct team_room lines, data;
     struct coll_choices choices;   /* the engine's choices when the team opened */
@@ -86,7 +88,7 @@ struct team {
 enum letter_kind {
     LETTER_FREE = 0,
     LETTER_ROUND = 1, /* COLL: data of one round */
-    LETTER_NEWS = 2,  /* FLOOR and BREAK, as bits: there is one such letter a participant */
+    LETTER_NEWS = 2,  /* FLOOR and BREAK, as bits: each participant has one such letter */
 };
 
 enum letter_news {
@@ -94,24 +96,24 @@ enum letter_news {
     NEWS_BREAK = 1 << 1,
 };
 
-/* A letter that waits to leave, or stands in a ledger. Its number is its place in team memory, in
- * 64 bytes. */
+/* A letter that waits to leave, or is in a ledger. Its number is its place in team memory, in units
+ * of 64 bytes. */
 #define LETTER_SHIFT 6u
 struct letter {
     uint32_t kind; /* enum letter_kind */
     uint32_t team;
     uint32_t to;   /* participant */
-    uint32_t next; /* private in meaning, as is `listed`: number of the next of its turn */
+    uint32_t next; /* the next letter of its turn's list; private in meaning, as is `listed` */
     uint32_t listed;
-    /* of a round's */
+    /* of a LETTER_ROUND: */
     uint32_t round;
     uint64_t sequence; /* of the instance */
     uint32_t bytes;
-    uint32_t at;      /* in `out` of the room */
-    uint32_t staged;  /* bytes that stand in the ledger, or did */
-    uint32_t waits;   /* some of it is not staged */
-    uint32_t records; /* of it that stand in the ledger */
-    /* of news: bits of enum letter_news */
+    uint32_t at;      /* place in `out` of the room */
+    uint32_t staged;  /* bytes that are staged, or were */
+    uint32_t waits;   /* some bytes are not staged */
+    uint32_t records; /* its records that are in the ledger */
+    /* of LETTER_NEWS: bits of enum letter_news */
     uint32_t owed;
     uint32_t flying;
     uint32_t unused;
@@ -120,17 +122,18 @@ static_assert(sizeof(struct letter) == 1u << LETTER_SHIFT, "letter");
 
 /* An engine of the team, as the other engines see it. */
 struct participant {
-    struct letter news; /* for it */
+    struct letter news; /* the news for it */
     uint32_t peer;
     uint32_t members;
-    uint32_t first;   /* members of the participants before it */
-    uint32_t heard;   /* a COLL has arrived since it was sent our floor last */
-    uint64_t floor;   /* its own, as far as we know */
-    uint64_t said;    /* ours, that it was sent last */
-    uint64_t wanted;  /* by it: FLOOR leaves when ours is at least this; 0: nothing */
-    uint64_t ask;     /* by us: of its own, in the next FLOOR to it; 0: nothing */
-    uint32_t met;     /* something has arrived from it, or it was asked */
-    uint32_t awaited; /* private in meaning: instances that wait for something of its */
+    uint32_t first;   /* sum of the members of the participants before it */
+    uint32_t heard;   /* a COLL has arrived from it since our floor was last sent to it */
+    uint64_t floor;   /* its floor, as far as we know */
+    uint64_t said;    /* our floor, as last sent to it */
+    uint64_t wanted;  /* our floor that it has asked for: FLOOR leaves once ours is at least this;
+                       * 0: none */
+    uint64_t ask;     /* its floor that we ask for in the next FLOOR to it; 0: none */
+    uint32_t met;     /* something has arrived from it, or we have asked it for something */
+    uint32_t awaited; /* instances that wait for something from it; private in meaning */
     uint32_t unused[2];
 };
 static_assert(sizeof(struct participant) == 128, "participant");
@@ -142,50 +145,49 @@ struct team_member {
     uint32_t unused;
 };
 
-/* The round of an instance waits for this, where members here wait for the instance. */
+/* What the current round of an instance waits for, where members here wait for the instance. */
 enum instance_waits {
     WAITS_NOT = 0,
-    WAITS_FLOORS = 1,  /* for floors of participants that it sends to */
-    WAITS_LETTERS = 2, /* for letters from participants */
+    WAITS_FLOORS = 1,  /* of participants that it sends to */
+    WAITS_LETTERS = 2, /* from participants */
 };
 
 enum instance_state {
     INSTANCE_FREE = 0,
     INSTANCE_OPEN = 1,
-    INSTANCE_OVER = 2, /* one before it is not */
+    INSTANCE_OVER = 2, /* over, but an earlier instance is not */
 };
 
 struct instance {
     uint32_t state;  /* enum instance_state */
-    uint32_t called; /* the last member here has arrived, or the root */
+    uint32_t called; /* the last member here has called, or the root */
     uint64_t sequence;
     uint64_t signature;
-    uint32_t rank; /* that called so: for the text of a mismatch */
+    uint32_t rank; /* the rank that called with `signature`: for the text of a mismatch */
     uint32_t root; /* participant */
     uint32_t length;
     uint32_t kind;   /* enum team_kind */
     uint32_t row;    /* data row, or WIRE_COLL_LINES */
-    uint32_t round;  /* under way; as many as the schedule has: after it */
+    uint32_t round;  /* the current one; the number of rounds: all are done */
     uint32_t posted; /* rounds whose letters have been written */
     uint32_t copied; /* rounds whose blocks have been copied to the other side, to be combined */
     uint32_t side;   /* the side of its room that counts */
     uint32_t in_used, out_used;
-    uint32_t unacked;  /* letters */
-    uint32_t done;     /* shown to the members here */
-    uint32_t schedule; /* its row in coll/table.c */
-    uint16_t waits;    /* enum instance_waits; private in meaning, as is `awaited` */
-    uint16_t lacking;  /* bits of the round's letters that it waits for; private in meaning */
-    uint32_t
-        called_ms;   /* e->now when it was called, in ms; 0: an earlier process did not note it */
-    uint64_t before; /* the instance that used its data row before, + 1; 0: none has */
+    uint32_t unacked;   /* letters that are not acknowledged */
+    uint32_t done;      /* its result is shown to the members here */
+    uint32_t schedule;  /* its row in coll/table.c */
+    uint16_t waits;     /* enum instance_waits; private in meaning, as is `awaited` */
+    uint16_t lacking;   /* bits of the round's letters that it waits for; private in meaning */
+    uint32_t called_ms; /* e->now at its call, in ms; 0: an earlier process noted none */
+    uint64_t before;    /* the instance that used its data row before, + 1; 0: none has */
 };
 static_assert(sizeof(struct instance) == 96, "instance");
 
 /* A letter of one round that an instance awaits. */
 struct arrival_slot {
     uint32_t records; /* how many of its records have arrived */
-    uint32_t come;    /* bytes */
-    uint32_t at;      /* in `in` of the room */
+    uint32_t come;    /* bytes that have arrived */
+    uint32_t at;      /* place in `in` of the room */
     uint32_t bytes;
 };
 
@@ -200,30 +202,31 @@ struct team_live {
     uint8_t *line_rooms, *data_rooms;
     struct team_area area;
     bool attached;
-    uint32_t listed;    /* letters on lists of turns */
+    uint32_t listed;    /* its letters on lists of turns */
     bool blocked;       /* some instance may wait for a floor */
     uint64_t wanted;    /* no participant waits for a lower floor; UINT64_MAX: none waits */
-    uint32_t data_over; /* instances with a data row that have ended since the floor was said */
-    uint64_t said; /* the floor that was last looked at, to find the participants to send it to */
-    uint32_t under_way; /* instances that have been called here, and are not done */
-    uint32_t oldest_ms; /* called_ms of the first of them */
+    uint32_t data_over; /* instances with a data row that have ended since the floor was last
+                         * sent */
+    uint64_t said;      /* the floor when we last looked for participants to send it to */
+    uint32_t under_way; /* instances that were called here and are not done */
+    uint32_t oldest_ms; /* called_ms of the oldest of them */
     uint64_t oldest;    /* its sequence */
 };
 
-/* The consequence of a submission or a letter, after the commit of its transaction. */
+/* What follows from a submission or a letter, done after the commit of its transaction. */
 struct team_call {
-    uint32_t team; /* NONE: nothing */
+    uint32_t team; /* NONE: nothing follows */
     bool advance;  /* this instance may continue */
-    bool retry;    /* a floor has moved: so may all that wait for one */
+    bool retry;    /* a floor has moved, so all instances that wait for one may continue */
     uint64_t sequence;
-    struct team_reason reason; /* its status not 0: the team breaks */
+    struct team_reason reason; /* with a status other than 0: the team breaks */
 };
 
-/* Collectives by one row of the table since this process began. */
+/* Collectives by one row of coll/table.c since this process began. */
 struct team_sums {
-    uint64_t calls;                 /* that have ended here */
-    uint64_t bytes;                 /* a member's, of these */
-    uint64_t letters, letter_bytes; /* written, and their data */
+    uint64_t calls;                 /* calls that have ended here */
+    uint64_t bytes;                 /* of one member's operand, summed over these calls */
+    uint64_t letters, letter_bytes; /* letters written, and their data */
 };
 
 struct teams {
@@ -234,10 +237,12 @@ struct teams {
     struct chain by_number;
     struct team_call call;
     struct team_sums sums[COLL_ROWS]; /* by row of coll/table.c */
-    uint32_t open;                    /* how many */
-    uint32_t under_way;               /* instances, of all teams */
-    uint64_t broken, failed; /* since this process began: teams; instances under way then */
-    uint64_t moved;          /* since then: bytes that instances have copied or combined */
+    uint32_t open;                    /* open teams */
+    uint32_t under_way;               /* instances under way, of all teams */
+    uint64_t broken, failed; /* since this process began: teams that broke; instances under way at
+                              * that time */
+    uint64_t moved;          /* bytes that instances have copied or combined, since this process
+                              * began */
     bool resume;             /* after a restart every instance may continue */
 };
 

@@ -13,7 +13,7 @@
 #include "daemon/engine/team/table.h"
 #include "shm_ring/fault.h"
 
-/* Answers what names a team that is not open here: it has ended. */
+/* Answers a letter to a team that is not open here by BREAK: the team has ended. */
 static int answer_unknown(struct engine *e, uint32_t peer, uint64_t number)
 {
     struct wire_break record = {.head.kind = WIRE_BREAK,
@@ -25,8 +25,8 @@ static int answer_unknown(struct engine *e, uint32_t peer, uint64_t number)
     return notes_push(e, peer, NONE, &record, sizeof(record)) < 0 ? -EAGAIN : 0;
 }
 
-/* The participant that a letter from this peer names, with the floor that it says; NULL: it is
- * not. */
+/* The participant that a letter from this peer names as its sender, and whose floor is noted; NULL:
+ * the letter makes no sense. */
 static struct participant *sender(struct engine *e, uint32_t team, uint32_t peer, uint32_t from,
                                   uint64_t floor)
 {
@@ -52,8 +52,8 @@ static struct participant *sender(struct engine *e, uint32_t team, uint32_t peer
 
 /* ---- COLL ------------------------------------------------------------------------------------ */
 
-/* The data of a record of `size` bytes behind its fixed part, or UINT32_MAX: it can't be what comes
- * next of its letter. */
+/* The bytes of data in a record with `size` bytes after its fixed part; UINT32_MAX: the record
+ * can't be the next one of its letter. */
 static uint32_t data_of(const struct wire_coll *w, const struct arrival_slot *slot, uint32_t size)
 {
     uint32_t left;
@@ -66,7 +66,7 @@ static uint32_t data_of(const struct wire_coll *w, const struct arrival_slot *sl
     return size > 0 && size < left && size % WIRE_COLL_UNIT == 0 ? size : UINT32_MAX;
 }
 
-/* Which of the letters of a round comes from this participant; `arrivals` of it: none. */
+/* Which letter of a round comes from this participant; `arrivals` of the round: none does. */
 static uint32_t find_arrival(const struct coll_round *now, uint32_t from)
 {
     uint32_t n = 0;
@@ -76,7 +76,7 @@ static uint32_t find_arrival(const struct coll_round *now, uint32_t from)
     return n;
 }
 
-/* Keeps data of a letter of a round. 0 or -EPROTO. */
+/* Keeps the data of one record of a round's letter. Returns 0 or -EPROTO. */
 static int keep(struct engine *e, uint32_t team, const struct wire_coll *w, const uint8_t *data,
                 uint32_t size)
 {
@@ -114,7 +114,7 @@ static int keep(struct engine *e, uint32_t team, const struct wire_coll *w, cons
     return 0;
 }
 
-/* Whether the sender goes by another schedule than we do, which breaks the team; then the reason
+/* Whether the sender follows another schedule than we do, which breaks the team. The reason then
  * has the same signature twice. */
 static bool goes_otherwise(const struct engine *e, uint32_t team, const struct wire_coll *w,
                            struct team_reason *out)
@@ -128,9 +128,9 @@ static bool goes_otherwise(const struct engine *e, uint32_t team, const struct w
     return true;
 }
 
-/* The call that a letter names: begun here, or not yet. 0, 1: the call is another one than ours, or
- * none that fits here, which breaks the team: members of the sender, not the sender, can cause it;
- * -EPROTO. */
+/* Finds the call that a letter names, or begins it. Returns 0; 1: the call differs from ours, or
+ * fits none here, which breaks the team and not the link, because members of the sender can cause
+ * this; -EPROTO. */
 static int meet(struct engine *e, uint32_t team, const struct wire_coll *w)
 {
     const struct team *t = &e->teams.table[team];
@@ -251,8 +251,9 @@ int take_break(struct engine *e, uint32_t peer, const struct ledger_record *reco
     return 0;
 }
 
-/* There are few data rows: their next users wait until the letters of those before are
- * acknowledged. Rows of lines are as many as the window, so their letters may be so late. */
+/* There are few data rows, and the next user of one waits until the letters of the last are
+ * acknowledged: so these ACKs leave soon. Rows of lines are as many as the window, so ACKs of their
+ * letters may be late. */
 int letter_after(struct engine *e, uint32_t peer)
 {
     const struct team_call *call = &e->teams.call;

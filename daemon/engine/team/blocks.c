@@ -24,14 +24,14 @@ uint32_t blocks_row(const struct team *t, uint32_t kind, uint32_t length)
     return coll_choose(&t->choices, kind, blocks_bytes(t, kind, length), t->participants);
 }
 
-/* A member's operand, of which all participants have as many bytes; else there are blocks of
+/* Whether the call has an operand, with as many bytes at each participant; else it has blocks of
  * ranks. */
 static bool has_operand(uint32_t kind)
 {
     return kind <= TEAM_EXSCAN;
 }
 
-/* The pieces of an operand of whole elements, as equal as they can be. */
+/* The size of an operand's pieces: of whole elements, as equal as they can be. */
 static uint32_t piece_of(const struct blocks *b)
 {
     uint32_t shift, elements;
@@ -75,7 +75,7 @@ struct blocks blocks_of(const struct engine *e, uint32_t team, const struct inst
 
 /* ---- bytes and places ------------------------------------------------------------------------ */
 
-/* Whether blocks continue from participant to participant, and change their lengths. */
+/* Whether blocks are passed on from participant to participant, and change their lengths. */
 static bool passes_on(const struct blocks *b)
 {
     return b->kind == TEAM_ALLTOALL && !b->algorithm->apart;
@@ -104,7 +104,7 @@ static uint64_t bytes_of(const struct blocks *b, uint32_t round, uint32_t i)
     return (uint64_t)b->list[source].members * b->list[target].members * b->length;
 }
 
-/* Where block `i` stands; not of blocks that are passed on. */
+/* Where block `i` begins; not for blocks that are passed on. */
 static uint64_t place_of(const struct blocks *b, uint32_t i)
 {
     uint64_t first;
@@ -196,7 +196,7 @@ void blocks_copy(const struct blocks *b, enum coll_how how, const struct coll_ra
     }
 }
 
-/* Blocks keep their order, and some change their lengths: all are written again. */
+/* Blocks keep their order, but some change their lengths, so all are written again. */
 static void place_alltoall(const struct blocks *b, uint32_t round, const struct coll_range *range,
                            const uint8_t *side, const uint8_t *letter, uint8_t *other)
 {

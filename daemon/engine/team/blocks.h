@@ -11,7 +11,7 @@
  *     alltoall            block b      members(source) * members(target) * L bytes, after those of
  *                                      blocks 0 to b - 1; by source's member, then by target's
  *
- * The second blocks of a scan stand L bytes behind the first.
+ * The second blocks of a scan stand L bytes after the first.
  *
  * Owns nothing: reads a team and its instance, reads and writes its room. Thread: the progress
  * thread.
@@ -34,15 +34,14 @@ struct blocks {
     uint8_t code;   /* of its fold: proto/word_abi.h */
 };
 
-/* The data of a call, by which its row is chosen: what a participant with as many members as the
- * fullest gives, or gets, the larger. */
+/* The bytes of a call by which its row is chosen: what the fullest participant gives or gets,
+ * whichever is more. */
 uint64_t blocks_bytes(const struct team *t, uint32_t kind, uint32_t length);
 /* The number of its row in coll/table.c. `kind` is one between engines. */
 uint32_t blocks_row(const struct team *t, uint32_t kind, uint32_t length);
-/* Whether instances of this kind are combined, by the fold of their signature. */
+/* Whether instances of this kind combine data, by the fold of their signature. */
 bool blocks_fold(uint32_t kind);
-/* The blocks of a call of the team by this row, over the participants `list`; `code`: of its fold.
- */
+/* The blocks of a call by this row, over the participants `list`; `code` is that of its fold. */
 struct blocks blocks_by(const struct team *t, const struct participant *list, uint32_t row,
                         uint32_t root, uint32_t length, uint8_t code);
 struct blocks blocks_of(const struct engine *e, uint32_t team, const struct instance *instance);
@@ -50,15 +49,15 @@ struct blocks blocks_of(const struct engine *e, uint32_t team, const struct inst
 /* Bytes of a letter that leaves in a round, and of one that arrives. */
 uint64_t blocks_leaving(const struct blocks *b, uint32_t round, const struct coll_range *range);
 uint64_t blocks_arriving(const struct blocks *b, uint32_t round, const struct coll_range *range);
-/* Copies what leaves in a round, one block after the other. */
+/* Copies the blocks that leave in a round into a letter, one after the other. */
 void blocks_pack(const struct blocks *b, uint32_t round, const struct coll_range *range,
                  const uint8_t *side, uint8_t *letter);
 
 /* The side that blocks_place writes. */
 enum blocks_side {
-    BLOCKS_HERE,  /* that which it reads */
-    BLOCKS_TURN,  /* the other one, which counts from then on */
-    BLOCKS_APART, /* the other one, where what has arrived stands until the end */
+    BLOCKS_HERE,  /* the side that it reads */
+    BLOCKS_TURN,  /* the other side, which counts from then on */
+    BLOCKS_APART, /* the other side, where blocks that have arrived stay until the end */
 };
 enum blocks_side blocks_side(const struct blocks *b);
 /* Whether a round combines, so that it must not be done twice on the same blocks. */

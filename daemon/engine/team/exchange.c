@@ -29,14 +29,14 @@ static uint8_t *results(const struct team_live *live, const struct instance *i)
                                      : live->area.data[i->row].result;
 }
 
-/* From one member's `given` bytes to the next one's. */
+/* The distance from one member's input of `given` bytes to the next member's. */
 static uint64_t stride(const struct instance *i, uint64_t given)
 {
     return i->row == WIRE_COLL_LINES ? given : team_stride(given);
 }
 
-/* A block for each target: of each member here, its blocks for the members there. Where blocks
- * arrive on the other side, the one for ourselves stands there too. */
+/* Takes a block for each target: from each member here, its blocks for the members there. Where
+ * blocks arrive on the other side, the block for ourselves is copied there, too. */
 static void take_alltoall(const struct team *t, const struct blocks *b, const struct instance *i,
                           const uint8_t *from, uint8_t *side, uint8_t *other)
 {
@@ -110,7 +110,7 @@ static void give_alltoall(const struct team *t, const struct blocks *b, const st
     }
 }
 
-/* The bytes that our members get. *from moves to them. */
+/* The bytes that our members get. *from moves to their place. */
 static uint64_t result_of(const struct team *t, const struct participant *list,
                           const struct instance *i, const uint8_t **from)
 {

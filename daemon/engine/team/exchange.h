@@ -1,7 +1,7 @@
 /*
  * The engine's side of a team area: inputs taken, results given, sleepers woken, breaks shown.
  *
- * The area is hostile memory: lengths come from the instance, never from there. Thread: the
+ * The area is hostile memory: lengths come from the instance, never from the area. Thread: the
  * progress thread.
  */
 #ifndef PWC_ENGINE_EXCHANGE_H

@@ -9,7 +9,7 @@
 #include "daemon/engine/team/table.h"
 #include "proto/word_abi.h"
 
-/* With a data row the floor is announced after this many instances. */
+/* The floor is announced after this many instances with a data row. */
 #define DATA_UNSAID (TEAM_DATA_ROWS / 2)
 
 /* ---- begin ----------------------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static bool is_under_way(const struct instance *i)
     return i->state == INSTANCE_OPEN && i->called && !i->done;
 }
 
-/* An instance is under way; the oldest one is that of the lowest sequence. */
+/* Counts an instance that is under way; the oldest one is that of the lowest sequence. */
 static void add_under_way(struct engine *e, uint32_t team, const struct instance *i)
 {
     struct team_live *live = &e->teams.live[team];
@@ -159,8 +159,7 @@ static void add_under_way(struct engine *e, uint32_t team, const struct instance
     e->teams.under_way++;
 }
 
-/* The oldest instance is under way no more: finds the next one, which is less than a window after
- * it. */
+/* The oldest instance is no longer under way: finds the next one, less than a window after it. */
 static void find_oldest(struct engine *e, uint32_t team)
 {
     struct team_live *live = &e->teams.live[team];
@@ -197,8 +196,8 @@ void instance_done(struct engine *e, uint32_t team, struct instance *i)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* Owes FLOOR to each participant that has asked for it, and to each whose last letters came after
- * the last floor that it was sent. */
+/* Owes FLOOR to each participant that has asked for our floor, and to each that has sent letters
+ * since our floor was last sent to it. */
 static void say_floor(struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];

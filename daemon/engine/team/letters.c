@@ -8,7 +8,8 @@
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/team/table.h"
 
-/* Where the data of a record begins, or the bit of the news, in `slot` of its mark. */
+/* In `slot` of a mark, above the letter's number: where the record's data begins in the letter, or
+ * the bit of the news. */
 #define SLOT_PART_SHIFT 32u
 
 static bool has_news(const struct letter *letter)
@@ -76,7 +77,7 @@ static void *stage(struct engine *e, const struct letter *letter, uint8_t kind, 
     return ledger_stage(e, letter_peer(e, letter), kind, size, LEDGER_OPERATION, &mark);
 }
 
-/* Our floor leaves with a record to this participant. */
+/* Notes that our floor leaves with a record to this participant, and returns the floor. */
 static uint64_t say_floor(struct engine *e, uint32_t team, struct participant *p)
 {
     const struct team *t = &e->teams.table[team];
@@ -97,7 +98,8 @@ static uint32_t next_bytes(const struct engine *e, const struct letter *letter)
     return left <= most ? left : most & ~(WIRE_COLL_UNIT - 1);
 }
 
-/* The next record of a round's letter: 1: it was the last, 0: more are left, -ENOSPC. */
+/* Stages the next record of a round's letter. Returns 1: it was the last; 0: more are left;
+ * -ENOSPC. */
 static int stage_round(struct engine *e, struct letter *letter)
 {
     struct team *t = &e->teams.table[letter->team];
@@ -134,7 +136,7 @@ static int stage_round(struct engine *e, struct letter *letter)
     return letter->waits ? 0 : 1;
 }
 
-/* A broken team needs this letter no more. */
+/* Drops a letter that a broken team does not need any more. */
 static void drop(struct engine *e, struct letter *letter)
 {
     set32(e, &letter->kind, LETTER_FREE);
@@ -175,7 +177,8 @@ static int stage_floor(struct engine *e, struct letter *letter)
     return 0;
 }
 
-/* One of the news that are owed and not under way already. Results as those of stage_round. */
+/* Stages one of the news that are owed and not under way already. Results as those of
+ * stage_round. */
 static int stage_news(struct engine *e, struct letter *letter)
 {
     struct team *t = &e->teams.table[letter->team];

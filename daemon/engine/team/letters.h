@@ -1,11 +1,10 @@
 /*
  * Letters on their way out: listed in turns, staged, acknowledged, sent again.
  *
- * Letters are the third queue of what waits for a peer, beside notes (ledger/notes.h). A letter
- * stands in its team's memory until it is acknowledged, so it takes no room that others might lack,
- * and it needs no order. While the link is up, letters that wait are on the lists of turns: those
- * of a team in the turn of the client of its lowest member here, after that client's notes.
- *
+ * Letters wait for a peer beside notes (ledger/notes.h), in a queue of their own. A letter stands
+ * in its team's memory until it is acknowledged, so it takes no room that others might lack, and it
+ * needs no order. While the link is up, letters that wait are on the lists of turns: those of a
+ * team in the turn of the client of its lowest member here, after that client's notes.
  * Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_LETTERS_H
@@ -13,12 +12,12 @@
 
 #include "daemon/engine/state/state.h"
 
-/* After the commit that wrote a letter, or within the transaction that owes news: it leaves when it
- * can. */
+/* Lists a letter, which leaves when it can. Called after the commit that wrote it, or within the
+ * transaction that owes news. */
 void letter_list(struct engine *e, struct letter *letter);
-/* Within a transaction: a letter of a round is there from its commit on. */
+/* Within a transaction: writes a letter of a round, which exists from the commit on. */
 void letter_write(struct engine *e, struct letter *letter, const struct letter *like);
-/* Within a transaction: news of this kind are owed to the participant. */
+/* Within a transaction: owes news of this kind to the participant. */
 void letter_owe(struct engine *e, uint32_t team, uint32_t participant, enum letter_news news);
 
 /* Stages letters of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */
@@ -34,8 +33,8 @@ void letter_rewind(struct engine *e, uint64_t slot);
  * letters_stop: the link is down. */
 void letters_resume(struct engine *e, uint32_t peer);
 void letters_stop(struct engine *e, uint32_t peer);
-/* All letters of this team to this participant are dropped, also those in the ledger, whose marks
- * go too; transactions of its own. */
+/* Drops all letters of this team to this participant, also those in the ledger, whose marks go too;
+ * in transactions of its own. */
 void letters_drop(struct engine *e, uint32_t team, uint32_t participant);
 /* The team has ended: drops its letters that have not left. */
 void letters_forget(struct engine *e, uint32_t team);

@@ -13,7 +13,8 @@
 
 /* ---- breaks ---------------------------------------------------------------------------------- */
 
-/* The neighbours of a dissemination: at the distances 1, 2, 4, ... in both directions. */
+/* Owes BREAK to the neighbours of a dissemination: at the distances 1, 2, 4, ... in both
+ * directions. */
 static void owe_break(struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];
@@ -37,7 +38,7 @@ static void set_broken(struct engine *e, uint32_t team, const struct team_reason
     owe_break(e, team);
 }
 
-/* The members here see that the team is broken. */
+/* Shows the members here that the team is broken. */
 static void show_break(struct engine *e, uint32_t team)
 {
     instances_wait_no_more(e, team);
@@ -63,8 +64,8 @@ void team_fail(struct engine *e, uint32_t team, const struct team_reason *reason
 
 /* ---- a round --------------------------------------------------------------------------------- */
 
-/* Asks a participant for its floor, by the next FLOOR to it. The lowest that is wanted goes first:
- * a higher one may wait for what that one lets leave. */
+/* Asks a participant for its floor, by the next FLOOR to it. The lowest floor that we want comes
+ * first: a higher one may wait for letters that the lower one lets leave. */
 static void ask(struct engine *e, uint32_t team, uint32_t participant, uint64_t floor)
 {
     struct participant *p = &e->teams.live[team].participants[participant];
@@ -76,8 +77,8 @@ static void ask(struct engine *e, uint32_t team, uint32_t participant, uint64_t 
     commit(e);
 }
 
-/* The letters of this round whose participants have no room for the instance: a bit for each. These
- * participants are asked to say when they have some. */
+/* The letters of this round whose participants have no room for the instance: a bit for each. Asks
+ * these participants for their floors. */
 static uint32_t ask_floors(struct engine *e, uint32_t team, const struct instance *i,
                            const struct coll_round *now)
 {
@@ -140,7 +141,7 @@ static void post(struct engine *e, uint32_t team, struct instance *i, const stru
         letter_list(e, team_letter(e, team, i, i->round, n));
 }
 
-/* A letter is awaited: its sender is watched, and asked once whether it knows the team. */
+/* Awaits a letter: watches its sender, and asks it once whether it knows the team. */
 static void await(struct engine *e, uint32_t team, uint32_t participant)
 {
     struct participant *p = &e->teams.live[team].participants[participant];
@@ -163,8 +164,8 @@ static void await_letters(struct engine *e, uint32_t team, struct instance *i,
     instance_wait(e, team, i, now, WAITS_LETTERS, lacking);
 }
 
-/* Copies the blocks into which others are to be combined to the other side. Where an earlier
- * process has done so and died after it, copies them back from there. */
+/* Copies the blocks into which others are to be combined to the other side. If an earlier process
+ * has died after that, copies them back from there. */
 static void copy(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
                  const struct coll_round *now)
 {
@@ -183,7 +184,7 @@ static void copy(struct engine *e, uint32_t team, struct instance *i, const stru
     commit(e);
 }
 
-/* Puts what has come in place; the round is over. */
+/* Puts what has arrived in place, which ends the round. */
 static void place(struct engine *e, uint32_t team, struct instance *i, const struct blocks *b,
                   const struct coll_round *now)
 {
@@ -206,7 +207,7 @@ static void place(struct engine *e, uint32_t team, struct instance *i, const str
     commit(e);
 }
 
-/* Goes through rounds as far as letters and floors allow. Whether the last one is over. */
+/* Goes through rounds as far as letters and floors allow. Returns whether the last one is over. */
 static bool rounds(struct engine *e, uint32_t team, struct instance *i)
 {
     struct blocks b = blocks_of(e, team, i);
@@ -237,14 +238,15 @@ static bool rounds(struct engine *e, uint32_t team, struct instance *i)
     return true;
 }
 
-/* Data of a bcast or a scatter goes on before our own members have called. */
+/* Whether the instance may begin. Data of a bcast or a scatter is passed on before our own members
+ * have called. */
 static bool may_begin(const struct engine *e, uint32_t team, const struct instance *i)
 {
     return i->called ||
            ((i->kind == TEAM_BCAST || i->kind == TEAM_SCATTER) && !exchange_gives(e, team, i));
 }
 
-/* Whether this has moved the floor. */
+/* Advances an instance. Returns whether that has moved the floor. */
 static bool advance(struct engine *e, uint32_t team, uint64_t sequence)
 {
     struct instance *i = team_instance(e, team, sequence);

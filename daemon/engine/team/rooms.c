@@ -5,7 +5,7 @@
 #include "daemon/engine/team/blocks.h"
 #include "daemon/engine/team/table.h"
 
-/* Whether a call may go by lines, or by a data row, with up to this much data. */
+/* Whether a call of up to this much data may go by lines, or by a data row. */
 static bool fits(const struct team *t, uint32_t kind, uint32_t length, bool lines, uint64_t bytes)
 {
     enum team_way way = team_way((enum team_kind)kind, length, t->size, t->fullest);
@@ -14,7 +14,7 @@ static bool fits(const struct team *t, uint32_t kind, uint32_t length, bool line
            blocks_bytes(t, kind, length) <= bytes;
 }
 
-/* The longest such call. */
+/* The length of the longest call that fits. */
 static uint32_t longest(const struct team *t, uint32_t kind, bool lines, uint64_t bytes)
 {
     uint32_t low = 0, high = TEAM_INPUT_MAX + 1;
@@ -35,7 +35,7 @@ struct load {
     uint64_t work, mail, letter;
 };
 
-/* Where letters depend on how members are spread: of each round. */
+/* The load where letters depend on how members are spread: looks at each round. */
 static struct load load_by_rounds(const struct blocks *b, uint32_t rounds)
 {
     struct load load = {.work = blocks_all(b, 0)};
@@ -91,7 +91,7 @@ static uint32_t larger(uint32_t a, uint64_t b)
     return a > b ? a : (uint32_t)b;
 }
 
-/* The room has space for all calls of this row. */
+/* Makes the room large enough for all calls of this row. -EDQUOT. */
 static int add_row(const struct team *t, const struct participant *list, uint32_t row, bool lines,
                    struct team_room *room)
 {

@@ -7,13 +7,13 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Slots of a team, at most: they are cleared in one step when it opens, some milliseconds of it.
- * The table's schedules need less than half of that among 1,024 engines with the largest window. */
+/* Most slots of a team: clearing them when the team opens takes some milliseconds of a step. The
+ * table's schedules need less than half as many among 1,024 engines with the largest window. */
 #define ROOMS_SLOTS_MAX (1u << 17)
 
-/* Fills in t->lines and t->data, by the schedules that calls of this team may come to, and by how
- * its members are spread over `list`. -EDQUOT: letters would be too long,
- * or rounds or slots too many. */
+/* Fills in t->lines and t->data, by the schedules that calls of this team may follow, and by how
+ * its members are spread over `list`. -EDQUOT: letters would be too long, or rounds or slots too
+ * many. */
 int rooms_measure(struct team *t, const struct participant *list);
 
 #endif

@@ -80,8 +80,8 @@ static void list_participants(struct participant *to, uint32_t count,
     }
 }
 
-/* How much a team needs depends on its list; so that is written somewhere first. A participant that
- * is alone has no letters: its members do without the engine. */
+/* How much memory a team needs depends on its participants, so their list is written to a draft
+ * first. A single participant has no letters, because its members do without the engine. */
 int team_place(struct engine *e, struct team *t, const struct engine_team_participant *list)
 {
     uint64_t draft = in_units(t->participants * sizeof(struct participant));

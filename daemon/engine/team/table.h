@@ -1,6 +1,6 @@
 /*
- * The table of teams, the memory of each, and how the rest finds its parts.
- * Thread: the progress thread.
+ * The table of teams, the memory of each, and where the parts of that memory are. Thread: the
+ * progress thread.
  */
 #ifndef PWC_ENGINE_TEAM_TABLE_H
 #define PWC_ENGINE_TEAM_TABLE_H
@@ -10,17 +10,19 @@
 /* The open team of this number, or NONE. */
 uint32_t team_by_number(const struct engine *e, uint64_t number);
 
-/* Takes memory for a team whose numbers are filled in: -EDQUOT. The table shows nothing yet. */
+/* Takes memory for a team whose numbers are filled in. -EDQUOT. The table does not show the team
+ * yet. */
 int team_place(struct engine *e, struct team *t, const struct engine_team_participant *list);
-/* The parts of a team's memory, which it has taken. */
+/* Finds the parts of the memory that a team has taken. */
 void team_lay_out(struct engine *e, uint32_t team);
-/* An open team can be found from now on; and no longer. */
+/* Lets an open team be found by its number. team_leave_table: no longer, and gives its memory
+ * back. */
 void team_enter(struct engine *e, uint32_t team);
 void team_leave_table(struct engine *e, uint32_t team);
-/* After a restart: teams that were open are found again. */
+/* After a restart: lets the teams that were open be found again. */
 void team_table_inherit(struct engine *e);
 
-/* The handle of an open team, and the team of a handle; NONE: it is open no more. */
+/* The handle of an open team, and the team of a handle; NONE: that team is no longer open. */
 static inline uint32_t team_handle(const struct engine *e, uint32_t team)
 {
     return e->teams.table[team].generation << TEAMS_SHIFT | team;
@@ -41,7 +43,7 @@ static inline struct instance *team_instance(const struct engine *e, uint32_t te
     return &e->teams.live[team].instances[sequence & (e->teams.table[team].window - 1)];
 }
 
-/* The slots of a team for letters; and the first of an instance's. */
+/* How many slots for letters a team has; and the first slot of an instance. */
 static inline uint64_t team_slots(const struct team *t)
 {
     return (uint64_t)t->window * t->lines.slots + (uint64_t)TEAM_DATA_ROWS * t->data.slots;
@@ -77,7 +79,7 @@ static inline struct letter *team_letter(const struct engine *e, uint32_t team,
                                         team_slot(instance, round, n)];
 }
 
-/* The room of an instance: its sides, then letters that come, then letters that leave. */
+/* The room of an instance: its sides, then letters that arrive, then letters that leave. */
 static inline uint8_t *team_side(const struct engine *e, uint32_t team,
                                  const struct instance *instance, uint32_t side)
 {

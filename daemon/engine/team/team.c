@@ -193,7 +193,8 @@ void engine_team_leave(struct engine *e, uint32_t handle, uint32_t session)
     }
 }
 
-/* Whether some instance is not over. One that no member here can call any more never will be. */
+/* Whether some instance is not over. An instance that no member here can call any more never will
+ * be: it breaks the team. */
 static bool goes_on(struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];

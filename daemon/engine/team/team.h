@@ -6,7 +6,7 @@
 
 /* For the sweep: whether a team stays on its way out. */
 bool team_leaves(struct engine *e, uint32_t team);
-/* After a restart: the table, and the letters that wait. */
+/* After a restart: inherits the table, and the letters that wait. */
 void teams_inherit(struct engine *e);
 
 #endif

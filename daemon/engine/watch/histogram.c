@@ -1,4 +1,4 @@
-/* Reading and adding histograms (histogram.h). */
+/* Reading and adding histograms (histogram.h). Thread: the owner's. */
 #include "daemon/engine/watch/histogram.h"
 
 uint64_t histogram_upper(uint32_t bucket)

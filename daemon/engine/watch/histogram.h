@@ -2,7 +2,8 @@
  * A histogram of durations: log-linear, 8 buckets for each power of two, so that a value read from
  * it is less than an eighth too large. The size is fixed, and two histograms add up to one.
  *
- * Owned by the struct that embeds the histogram; zeroed is empty. Pure. Thread: the owner's.
+ * Owned by the struct that embeds the histogram; zeroed memory is an empty one. Pure. Thread: the
+ * owner's.
  */
 #ifndef PWC_ENGINE_HISTOGRAM_H
 #define PWC_ENGINE_HISTOGRAM_H
@@ -32,7 +33,7 @@ static inline uint32_t histogram_bucket(uint64_t value)
     return (power - 2) * HISTOGRAM_PARTS + (uint32_t)(value >> (power - 3) & (HISTOGRAM_PARTS - 1));
 }
 
-/* `times` values alike. */
+/* Counts `value` `times` times. */
 static inline void histogram_record(struct histogram *h, uint64_t value, uint64_t times)
 {
     h->counts[histogram_bucket(value)] += times;

@@ -24,9 +24,9 @@ static inline void latency_record(struct engine *e, uint32_t peer, enum engine_l
     histogram_record(&latency->steps[what], latency_since(e, then), times);
 }
 
-/* The fabric has the operation's payload or read, or, without either, the ledger has its record.
- * Each operation is counted once; when it is sent again, its time on the fabric is that of the last
- * try. */
+/* The fabric has the operation's payload or read; or, if the operation has neither, the ledger has
+ * its record. Each operation is counted once; if it is sent again, its time on the fabric is that
+ * of the last try. */
 static inline void latency_posted(struct engine *e, uint32_t peer, struct op *op)
 {
     uint64_t after = latency_since(e, op->submitted_at);

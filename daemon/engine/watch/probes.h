@@ -1,6 +1,6 @@
 /*
- * Probes for tracers from outside (bpftrace, SystemTap, perf): USDT, provider pwcd. One nop each
- * where nobody looks, and nothing where <sys/sdt.h> is missing (meson option usdt).
+ * Probes for tracers from outside (bpftrace, SystemTap, perf): USDT, provider pwcd. A probe costs a
+ * nop while no tracer uses it, and nothing where <sys/sdt.h> is missing (meson option usdt).
  * Thread: the progress thread.
  */
 #ifndef PWC_ENGINE_PROBES_H
@@ -18,8 +18,8 @@
 #define DTRACE_PROBE5(provider, name, a, b, c, d, e) (void)0
 #endif
 
-/* A handler of an offload, by its handle: its run begins and has ended, with a fault (enum
- * run_fault) or 0; and two numbers that it gives. */
+/* A run of a handler, named by its offload's handle: its beginning; its end, with a fault (enum
+ * run_fault) or 0; and two numbers that the handler gives. */
 static inline void probe_handler_begin(uint32_t session, uint32_t offload, uint32_t stage)
 {
     DTRACE_PROBE3(pwcd, handler_begin, session, offload, stage);

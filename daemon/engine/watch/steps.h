@@ -59,7 +59,7 @@ static inline void step_placed(struct engine *e, uint32_t flow, uint64_t slot, c
         trace_operation(e, TRACE_PLACED, flow, slot, op, 0);
 }
 
-/* Where the local events of the flow's session end; 0: the operation has none there. */
+/* The tail of the local ring in which the operation has its event; 0: it has none there. */
 static inline uint64_t step_local_tail(const struct engine *e, const struct flow *f,
                                        const struct op *op)
 {
@@ -82,7 +82,7 @@ static inline void step_reported(struct engine *e, uint32_t flow, uint64_t slot,
 
 /* ---- at the target --------------------------------------------------------------------------- */
 
-/* The event of `count` operations alike, from `peer`; with TRACE_REPLY, of a reply. */
+/* The event of `count` operations of one kind, from `peer`; with TRACE_REPLY, of a reply. */
 static inline void step_event(struct engine *e, enum trace_kind kind, uint32_t session,
                               uint32_t peer, uint32_t origin_flow, const struct event_record *event,
                               uint32_t count)

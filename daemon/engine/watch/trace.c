@@ -1,4 +1,4 @@
-/* Fills and writes the records of a trace (trace.h). */
+/* Fills and writes the records of a trace (trace.h). Thread: the progress thread. */
 #include "daemon/engine/watch/trace.h"
 
 #include "daemon/engine/ops/op.h"
@@ -144,7 +144,7 @@ void trace_client(struct engine *e, enum trace_kind kind, uint32_t client)
                                           .status = (int32_t)c->quarantine});
 }
 
-/* Where a client has got to in one of its rings, if that is further than before. */
+/* Records how far a client has read one of its rings, if that is further than before. */
 static void look_at_ring(struct engine *e, uint32_t session, enum trace_ring_name name,
                          struct ring_producer *ring)
 {

@@ -30,7 +30,7 @@ void trace_run(struct engine *e, enum trace_kind kind, uint32_t peer, uint16_t r
                int status);
 void trace_peer(struct engine *e, enum trace_kind kind, uint32_t peer);
 void trace_client(struct engine *e, enum trace_kind kind, uint32_t client);
-/* How far clients have read. */
+/* Records how far clients have read their rings. */
 void trace_drained(struct engine *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* Writing and reading trace rings (trace_ring.h). */
+/* Writing and reading trace rings (trace_ring.h). Thread: one writes, any read. */
 #include "daemon/engine/watch/trace_ring.h"
 
 #include <stdbool.h>
@@ -31,7 +31,7 @@ void trace_ring_write(struct trace_ring *ring, const struct trace_record *record
     atomic_store_explicit(&ring->head, head + 1, memory_order_release);
 }
 
-/* Record `index` (from 0); false: it is no longer there. */
+/* Reads record `index` (from 0); false: it is no longer there. */
 static bool read_record(const struct trace_ring *ring, uint64_t index, struct trace_record *out)
 {
     const _Atomic uint64_t *words = ring->words + (index & (ring->size - 1)) * TRACE_WORDS;

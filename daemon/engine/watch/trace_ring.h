@@ -2,8 +2,8 @@
  * The ring of a trace: the size is fixed, the oldest records are overwritten, and a reader gets the
  * number of records it has missed.
  *
- * Memory: its maker's (trace_ring_bytes, zeroed). One thread writes; any number of threads read,
- * each with a place of its own, and hold nothing up.
+ * The caller owns the memory (trace_ring_bytes, zeroed). One thread writes; any number of threads
+ * read, each with a place of its own, and never hold the writer up.
  */
 #ifndef PWC_ENGINE_TRACE_RING_H
 #define PWC_ENGINE_TRACE_RING_H
@@ -24,7 +24,7 @@ struct trace_ring {
 
 size_t trace_ring_bytes(uint64_t size);
 void trace_ring_init(struct trace_ring *ring, uint64_t size);
-/* The index is filled in. */
+/* Writes a record, whose index this fills in. */
 void trace_ring_write(struct trace_ring *ring, const struct trace_record *record);
 /* The number of records written so far. */
 static inline uint64_t trace_ring_head(const struct trace_ring *ring)

@@ -44,7 +44,7 @@ int engine_view_clients(const struct engine *e, uint32_t *from, struct view_clie
     return n;
 }
 
-/* From `head` to `tail`, at most `most`. Head is read first: a tail read later is never behind. */
+/* From `head` to `tail`, at most `most`. The head is read first, so the tail is never before it. */
 static uint64_t between(const uint64_t *head, const uint64_t *tail, uint64_t most)
 {
     uint64_t from = __atomic_load_n(head, __ATOMIC_ACQUIRE);
@@ -166,7 +166,8 @@ int engine_view_sessions(const struct engine *e, uint64_t now, uint32_t *from,
     return n;
 }
 
-/* A context that ends moves its share into `departed`: neither twice nor never is it counted. */
+/* A context that ends moves its share into `departed`, and a share must count exactly once: the
+ * result is true only if no share has moved meanwhile. */
 bool engine_view_totals(const struct engine *e, struct engine_totals_view *out)
 {
     uint32_t before = __atomic_load_n(&e->departures, __ATOMIC_ACQUIRE);
@@ -189,7 +190,7 @@ static uint32_t peer_state_shown(const struct peer *p, const struct peer_live *l
     return p->their_id != 0 ? 3 : 0;
 }
 
-/* Peers without histograms of their own have no times. */
+/* Peers that share an entry of latencies have no times. */
 static void fill_times(const struct engine *e, uint32_t peer, struct counters_peer *v)
 {
     uint32_t own = PEEK(e->peer_live[peer].latency);
@@ -326,7 +327,7 @@ int engine_view_image(const struct engine *e, uint32_t program, void *to, uint32
     return (int)bytes;
 }
 
-/* Whether teams that open now come to this row; one that opened before may. */
+/* Whether teams that open now use this row. Teams that opened before may use others. */
 static bool in_force(const struct engine *e, uint32_t number)
 {
     uint8_t chosen = e->config.collectives.by_kind[coll_row(number)->kind];

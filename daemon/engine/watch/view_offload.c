@@ -1,5 +1,5 @@
 /*
- * Rows of offloads for the tools, read from the engine's tables while it runs: view.c says how.
+ * Rows of offloads for the tools, read from the engine's tables while it runs, as in view.c.
  *
  * Thread: any; the progress thread does nothing for it.
  */
@@ -15,8 +15,8 @@
 static_assert(HANDLER_COUNTERS == sizeof(((struct view_offload *)0)->counters) / sizeof(uint64_t),
               "a row has all counters");
 
-/* The sends of a context's handlers that have not ended: entries, and flows that wait for their
- * target. */
+/* The sends of a context's handlers that have not ended: entries of their flows, and how many flows
+ * are held. */
 static void fill_sends(const struct engine *e, uint32_t session, struct view_offload *v)
 {
     uint32_t at = PEEK(e->sessions[session].first_flow);

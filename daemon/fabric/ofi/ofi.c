@@ -1,10 +1,11 @@
 /*
- * The libfabric fabric: opening and closing, and the hot path of write, read and poll.
+ * Owns the libfabric fabric (ofi.h): opens and closes it, posts writes and reads, and polls.
  *
  * Thread: the progress thread, except for registration (ofi_memory.c).
  *
- * No malloc, no lock of ours and no division from post to event. Every operation is a provider's
- * completion with the address of our operation's context, or was injected and ends at once.
+ * From post to event there is no malloc, no lock of ours and no division. Each operation ends by a
+ * completion of the provider, which has the address of our operation's context, or, where it was
+ * injected, at once.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 #include "daemon/fabric/ofi/ofi_private.h"
 
-#define BATCH 64 /* completions taken at a time */
+#define BATCH 64 /* most completions that one poll takes */
 
 #define DEFAULT_PEERS      16384
 #define DEFAULT_OPERATIONS 4096
@@ -26,7 +27,7 @@ static struct ofi *ofi_of(struct fabric *fabric)
 
 /* ---- posting --------------------------------------------------------------------------------- */
 
-/* Errors that mean that the transport has lost the peer. */
+/* Whether an error means that the transport has lost the peer. */
 static bool is_loss(int status)
 {
     switch (-status) {
@@ -40,14 +41,15 @@ static bool is_loss(int status)
     case EHOSTUNREACH:
     case EHOSTDOWN:
     case ENETUNREACH:
-    case ECANCELED: /* flushed by the provider; our own cancels end elsewhere */
+    case ECANCELED: /* the provider has flushed it; operations that we cancel end elsewhere */
         return true;
     default:
         return false;
     }
 }
 
-/* A lost peer is reported by FABRIC_BROKEN; the caller keeps the operation for the next link. */
+/* The error of a failed post. Where the peer is lost, FABRIC_BROKEN reports this, and the caller
+ * keeps the operation for the next link, because of -EAGAIN. */
 static int post_failed(struct ofi *ofi, uint32_t peer, ssize_t rc)
 {
     int status = ofi_error(rc);
@@ -115,7 +117,7 @@ static ssize_t post_write(struct ofi *ofi, uint32_t rail, const struct fabric_wr
                     w->remote_key, context);
 }
 
-/* The provider has taken an operation and will complete it. */
+/* Notes that the provider has accepted an operation, and will complete it. */
 static void posted(struct ofi *ofi, struct ofi_operation *operation, uint32_t rail, uint64_t length)
 {
     struct ofi_peer *peer = &ofi->peers.table[operation->peer];
@@ -136,7 +138,7 @@ static ssize_t post_read(struct ofi *ofi, uint32_t rail, const struct fabric_rea
                    peer->addresses[rail], r->remote_address, r->remote_key, context);
 }
 
-/* An operation that the engine wants posted: one of the two. */
+/* An operation to post: either `write` or `read` is set. */
 struct request {
     const struct fabric_write *write;
     const struct fabric_read *read;
@@ -168,7 +170,7 @@ static inline int post(struct ofi *ofi, const struct request *q)
     if (!operation || !peer->inserted)
         return -EAGAIN;
     rc = post_on(ofi, rail, q, memory->descriptor, &operation->context);
-    /* A rail that is full, or still connecting, holds up no other. */
+    /* Where a rail is full, or still connecting, try the other rails. */
     for (uint32_t i = 1; rc == -FI_EAGAIN && i < ofi->rail_count; i++) {
         rail = (rail + 1) & (ofi->rail_count - 1);
         rc = post_on(ofi, rail, q, memory->descriptor, &operation->context);
@@ -244,7 +246,7 @@ static void disarm(struct ofi *ofi)
 
 /* ---- completions ----------------------------------------------------------------------------- */
 
-/* The provider is done with an operation: its event, unless it was cancelled before. */
+/* Handles the completion of an operation: makes its event, unless it was cancelled before. */
 static int complete(struct ofi *ofi, struct ofi_operation *operation, int status,
                     struct fabric_event *event)
 {
@@ -265,8 +267,8 @@ static int complete(struct ofi *ofi, struct ofi_operation *operation, int status
 }
 
 /*
- * Takes one error from the queue. Errors without a context of ours concern the provider alone: a
- * receive from a peer that went away, or what the provider flushes when a connection ends.
+ * Takes one error from the queue. Errors without a context of ours concern only the provider: a
+ * receive from a peer that has left, or what the provider flushes when a connection ends.
  */
 static int take_error(struct ofi *ofi, struct fabric_event *event)
 {
@@ -298,13 +300,14 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         ofi_connections_poll(ofi, ofi->armed);
     if (ofi->armed)
         disarm(ofi);
-    /* At most half for what waits here, so that it cannot shut out the queue. */
+    /* Events that wait already get at most half of the room, so that the queue has room, too. */
     if (ofi->operations.ready_head)
         n += ofi_operations_deliver(&ofi->operations, events, (room + 1) >> 1);
     if (ofi->peers.broken_head != OFI_NO_PEER)
         n += ofi_peers_deliver(&ofi->peers, events + n, room - n);
 
-    /* Always read the queue, be it for no entry: this is what makes the provider progress. */
+    /* Always read the queue, even with room for no entry, because this makes the provider
+     * progress. */
     int want = room - n < BATCH ? room - n : BATCH;
     ssize_t got = fi_cq_read(ofi->queue, entries, (size_t)want);
 
@@ -320,8 +323,9 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
         n += take_error(ofi, &events[n]);
     else if (got < 0 && got != -FI_EAGAIN && got != -FI_EAVAIL && n == 0)
         return ofi_error(got);
-    /* FABRIC_DROPPED comes after all arrivals in that memory. The queue has been read to its end
-     * when a read gets less than it had room for, or after as many reads as the queue is long. */
+    /* FABRIC_DROPPED must come after all arrivals in that memory. So memory's events are only
+     * collected when the queue has been read to its end: when a read got fewer entries than it had
+     * room for, or after as many full reads as the whole queue needs. */
     if (got < want || ++ofi->full_reads == ofi->queue_reads)
         ofi->full_reads = 0;
     if (ofi->full_reads == 0)
@@ -331,7 +335,8 @@ static int ofi_poll(struct fabric *fabric, struct fabric_event *events, int room
 
 /* ---- opening and closing --------------------------------------------------------------------- */
 
-/* Leaves sleep_descriptor -1 where there is no wait object. */
+/* Opens what the caller can sleep on. Where the provider has no wait object, sleep_descriptor stays
+ * -1. */
 static int open_sleep(struct ofi *ofi)
 {
     if (fi_control(&ofi->queue->fid, FI_GETWAIT, &ofi->queue_descriptor) ||
@@ -366,7 +371,8 @@ static void ofi_close(struct fabric *fabric)
     ofi_rails_close(ofi);
     if (ofi->info)
         fi_freeinfo(ofi->info);
-    /* Only now: until the endpoints are closed the provider may write into an operation. */
+    /* Free operations only now, because the provider may write into them until the endpoints are
+     * closed. */
     ofi_operations_close(&ofi->operations);
     ofi_peers_close(&ofi->peers);
     free(ofi);
@@ -410,8 +416,8 @@ static int open_all(const struct ofi_config *config, struct ofi **out)
     if (rc)
         goto fail;
     ofi->named_addresses = ofi->info->addr_format == FI_ADDR_STR;
-    /* Injecting is not safe through a layer: when a connection ends, rxm (1.17) reads past the
-     * missing context of an injected message. */
+    /* Do not inject through a layer: when a connection ends, rxm (1.17) reads past the missing
+     * context of an injected message. */
     ofi->inject_max = ofi->messages ? ofi->info->tx_attr->inject_size : 0;
     ofi->fabric.traits.may_hang = true;
     ofi->fabric.traits.rails = ofi->rail_count;
@@ -444,8 +450,9 @@ fail:
 }
 
 /*
- * Tried on another of the kind, since it leaves a connection behind. Message endpoints are not
- * connected to themselves: it takes two of them.
+ * Whether the provider's wait object can be trusted. The trial leaves a connection behind, so it is
+ * made with another fabric of the same provider. Message endpoints cannot be connected to
+ * themselves, so they need two.
  */
 static bool sleeps(const struct ofi_config *config)
 {

@@ -1,20 +1,22 @@
 /*
- * The fabric over libfabric: one domain with one or several reliable-datagram endpoints (rails),
- * or message endpoints, one completion queue, and a thread of its own that registers memory.
+ * The fabric over libfabric: a domain with one or several reliable-datagram endpoints (rails), or
+ * with message endpoints; one completion queue; and a thread of its own that registers memory.
  *
- * Thread: as fabric.h says; the registration thread is inside.
+ * Thread: the progress thread, as fabric.h says, and the registration thread (ofi_memory.c).
  *
- * Choices that libfabric leaves open are made here:
- * - A provider is chosen by what it can do, in libfabric's order of preference, unless named. One
- *   that is named, and has no reliable datagrams, is used by message endpoints, one for each peer:
- *   both sides have to connect, and after a break connect again.
- * - disconnect ends every outstanding operation with -ECANCELED: whether it was placed is not
- *   known. Some providers keep the transport connection to a removed peer, so writes and reads that
- *   either side posted before may still land: memory is safe from them once it has been dropped.
- * - Rail i of ours speaks to rail i of a peer, over a connection of its own: nothing is ordered
- *   between them. Each post takes the one with the fewest bytes outstanding. A peer of another
- *   number of rails is refused (-EPROTO). When one rail loses a peer, the peer is lost.
- * - A peer that died silently shows as -EAGAIN on every post: liveness is the caller's to judge.
+ * What libfabric leaves open is decided as follows:
+ * - Where no provider is named, the first one in libfabric's order that can do what we need is
+ *   chosen. A named provider without reliable datagrams is used with message endpoints, one for
+ *   each peer: both sides have to connect, and to connect again after a break.
+ * - disconnect ends every operation under way with -ECANCELED; it is not known whether the
+ *   operation was placed. Some providers keep the transport's connection to a removed peer, so
+ *   earlier writes and reads of both sides may still be carried out. Memory is safe from them only
+ *   after it has been dropped.
+ * - Our rail i is connected to rail i of each peer, and there is no order between rails. Each post
+ *   uses the rail with the fewest bytes under way. A peer with another number of rails is refused
+ *   (-EPROTO). When one rail loses a peer, the peer is lost.
+ * - Towards a peer that died silently every post may return -EAGAIN: the caller decides whether the
+ *   peer lives.
  */
 #ifndef PWC_FABRIC_OFI_H
 #define PWC_FABRIC_OFI_H
@@ -25,16 +27,17 @@
 
 /* Zero and NULL mean the default. */
 struct ofi_config {
-    const char *provider; /* as libfabric names it; default: the first that fits */
+    const char *provider; /* its name in libfabric; default: the first one that can do what we
+                           * need */
     const char *bind;     /* IP address or interface; default 127.0.0.1 */
-    const char *name;     /* of this endpoint where the provider keeps it in /dev/shm: what a killed
-                             process of that name left there is removed. Default: made of the pid,
-                             nothing is removed */
+    const char *name;     /* name of this endpoint, for a provider that keeps endpoints in /dev/shm.
+                           * Files there that a killed process with this name has left are removed.
+                           * Default: a name with the pid, and nothing is removed */
     uint32_t peers_max;   /* 16384 */
-    uint32_t operations_max; /* 4096: outstanding writes and reads */
+    uint32_t operations_max; /* 4096: most writes and reads under way */
     uint32_t memories_max;   /* 4096 */
     uint32_t rails;          /* 1; or 2 or 4 */
-    char *message;           /* where to say why opening failed, or NULL */
+    char *message;           /* where to write why ofi_open failed, or NULL */
     size_t message_size;
 };
 
@@ -47,7 +50,8 @@ const char *ofi_provider_name(const struct fabric *fabric);
 
 #define OFI_NAME_MAX 64u
 
-/* The provider that ofi_open would take; -ENODEV and other errors as ofi_open. */
+/* Stores the name of the provider that ofi_open would use. Fails as ofi_open does: -ENODEV and
+ * others. */
 int ofi_choose(const struct ofi_config *config, char name[OFI_NAME_MAX]);
 /* Stores all providers with reliable datagrams that can serve this address, in libfabric's order of
  * preference; returns how many. */

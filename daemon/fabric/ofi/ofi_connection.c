@@ -1,11 +1,11 @@
 /*
- * Connections of message endpoints: listening, connecting, accepting, and what the event queue
- * reports of them. Where the provider has reliable datagrams, nothing of this is used.
+ * Owns the connections of message endpoints: listens, connects, accepts, and handles their event
+ * queue. Not used where the provider has reliable datagrams.
  *
- * The peer whose token is less connects, and the other one accepts. A token is
- * 16 random bytes, drawn when the fabric is opened; it is part of our address, which daemons send
- * each other only when they have authenticated each other. A request carries both tokens, so that
- * no other process is given a connection:
+ * The side with the lower token connects, and the other side accepts. A token is 16 random bytes,
+ * drawn when the fabric is opened. The token is part of our address, which daemons exchange only
+ * after they have authenticated each other. A connection request contains both tokens, so that no
+ * other process can get a connection:
  *
  *     address   +---------------------------+-----------+
  *               | socket address, 16 or 28  | token, 16 |
@@ -14,11 +14,11 @@
  *               | target 16 | origin 16 |     tokens of the listener and of the connecting side
  *               +-----------+-----------+
  *
- * A request may come before its peer is connected here, or while the last connection still stands:
- * then it waits. A connection that ends breaks its peer, and disconnect closes it, so that nothing
- * comes over it any more.
+ * A request that comes before the caller has connected its peer here, or while the last connection
+ * still exists, waits. When a connection ends, its peer is reported as lost; disconnect closes the
+ * connection, so that nothing can arrive over it any more.
  *
- * Thread: the one that opens the fabric; then the progress thread.
+ * Thread: the thread that opens the fabric; then the progress thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 #include <sys/socket.h>
 #include "daemon/fabric/ofi/ofi_private.h"
 
-#define LOOK_EVERY 64 /* polls, while no connection is being made */
+#define LOOK_EVERY 64 /* polls from one look to the next, while no connection is being made */
 
 struct request {
     uint8_t target[OFI_TOKEN];
@@ -36,7 +36,7 @@ struct request {
 
 _Static_assert(sizeof(struct request) == 32, "small enough for every provider's connection data");
 
-/* The event that carries a connection request. */
+/* The event with a connection request. */
 struct request_event {
     struct fi_eq_cm_entry entry; /* its data follows */
     struct request request;
@@ -88,7 +88,7 @@ static int start(struct ofi *ofi, struct ofi_peer *peer, const struct fabric_add
     return 0;
 }
 
-/* Takes the info over. */
+/* Accepts a connection request. Takes `info` over. */
 static int accept_request(struct ofi *ofi, struct ofi_peer *peer, struct fi_info *info)
 {
     struct fid_ep *endpoint;
@@ -115,7 +115,8 @@ static void reject(struct ofi *ofi, struct fi_info *info)
     fi_freeinfo(info);
 }
 
-/* A newer request of the same peer takes the place of the older, else the oldest gives way. */
+/* Keeps a request. It replaces an older request of the same peer, or, where there is no room, the
+ * oldest request. */
 static void keep(struct ofi *ofi, const uint8_t *origin, struct fi_info *info)
 {
     struct ofi_connections *c = &ofi->connections;
@@ -178,11 +179,12 @@ int ofi_connection_open(struct ofi *ofi, struct ofi_peer *peer,
     int rc = 0;
 
     memcpy(peer->token, address->bytes + address->size - OFI_TOKEN, OFI_TOKEN);
-    ofi_connections_poll(ofi, true); /* the last of its requests counts */
+    ofi_connections_poll(ofi, true); /* the last request of the peer counts */
     if (memcmp(c->token, peer->token, OFI_TOKEN) < 0)
         rc = start(ofi, peer, address);
     else if ((info = take_waiting(ofi, peer->token)))
-        (void)accept_request(ofi, peer, info); /* if it fails, another will come */
+        (void)accept_request(ofi, peer, info); /* if this fails, the peer will send another
+                                                * request */
     if (rc == 0)
         c->unmade++;
     return rc;
@@ -198,7 +200,7 @@ void ofi_connection_close(struct ofi *ofi, struct ofi_peer *peer)
         ofi->connections.unmade--;
     peer->endpoints[0] = NULL;
     peer->inserted = false;
-    /* A connection request that waited belongs to the link that ends. */
+    /* A request that still waits belongs to the link that ends. */
     if ((info = take_waiting(ofi, peer->token)))
         reject(ofi, info);
 }

@@ -1,16 +1,16 @@
 /*
- * Memory registration of the libfabric fabric, off the progress thread: pinning pages takes
- * milliseconds on real cards, and the progress thread serves everyone.
+ * Owns the registration of memory with libfabric, in a thread of its own: to pin pages takes
+ * milliseconds on real cards, and meanwhile the progress thread must serve all clients.
  *
- * Threads: the progress thread calls everything declared in ofi_private.h; the registration thread
- * runs serve(). The threads pass indices of memories through two queues; the thread that holds the
- * index holds the memory.
+ * Threads: the progress thread calls all functions of ofi_private.h; the registration thread runs
+ * serve(). The threads pass indices of memories through two queues; the thread that has the index
+ * owns the memory.
  *
  * Paired barriers of a queue:
  *     A  producer: item written, then tail stored (release)
  *        consumer: tail loaded (acquire), then the item read
- *     B  consumer: item read, then head stored (release). The producer never looks: a queue has a
- *        place for each memory, and each is in at most one queue.
+ *     B  consumer: item read, then head stored (release). The producer never loads it, because a
+ * queue has a place for each memory, and each memory is in at most one queue.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -104,10 +104,10 @@ static int add(struct ofi_registrar *r, struct ofi_memory *memory)
             goto undo;
     }
     memory->key = fi_mr_key(memory->registration);
-    /* Newer releases of libfabric give no key to memory that no peer may reach. */
+    /* Newer versions of libfabric give no key to memory that no peer may reach. */
     if (memory->key == FI_KEY_NOTAVAIL &&
         memory->access & (FABRIC_REMOTE_READ | FABRIC_REMOTE_WRITE)) {
-        rc = -EOPNOTSUPP; /* keys of more than 64 bits */
+        rc = -EOPNOTSUPP; /* the provider's keys have more than 64 bits */
         goto undo;
     }
     memory->descriptor = fi_mr_desc(memory->registration);
@@ -259,7 +259,7 @@ int ofi_registrar_collect(struct ofi_registrar *r, struct fabric_event *events, 
     while (n < room && queue_pop(&r->results, &index)) {
         struct ofi_memory *memory = &r->memories[index];
         bool adding = memory->state == OFI_MEMORY_ADDING;
-        bool live = adding == (memory->status == 0); /* added, or not dropped */
+        bool live = adding == (memory->status == 0); /* added now, or could not be dropped */
 
         events[n++] = (struct fabric_event){
             .kind = adding ? FABRIC_ADDED : FABRIC_DROPPED,
@@ -282,7 +282,7 @@ bool ofi_registrar_arm(struct ofi_registrar *r)
 {
     eventfd_t value;
 
-    /* A result pushed after this look writes the event again. */
+    /* A result that comes after this read makes the eventfd readable again. */
     (void)eventfd_read(r->result_event, &value);
     return !queue_empty(&r->results);
 }

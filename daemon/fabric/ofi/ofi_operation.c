@@ -1,5 +1,5 @@
 /*
- * The operations of the libfabric fabric: where each is between its post and its one event.
+ * Owns the operations of the libfabric fabric, and their states between post and event.
  *
  *     FREE -> POSTED -> FREE                            the provider completes it: event
  *     FREE -> ENDED -> FREE                             injected: event from the ready list
@@ -8,8 +8,9 @@
  *                                                       the provider may complete it later, so its
  *                                                       context must stay as it is until then
  *
- * Quarantined operations are replaced, so that a peer that dies takes none away from the others;
- * some providers never complete them, and then they stay until the fabric is closed.
+ * Quarantined operations are replaced by others, so that a dead peer does not leave fewer
+ * operations for other peers. Some providers never complete them; then they stay until the fabric
+ * is closed.
  *
  * Thread: the progress thread.
  */
@@ -72,7 +73,7 @@ static void replace(struct ofi_operations *o, uint32_t count)
         count--;
     }
     if (count > 0)
-        (void)add_block(o, count); /* without memory we continue with fewer */
+        (void)add_block(o, count); /* without memory, continue with fewer operations */
 }
 
 void ofi_operations_cancel(struct ofi_operations *o, uint32_t peer)
@@ -138,10 +139,10 @@ void ofi_operation_late(struct ofi_operations *o, struct ofi_operation *operatio
         o->spare = operation;
         break;
     case OFI_OPERATION_CANCELLED:
-        /* The operation's event is still to be delivered; then the operation is free. */
+        /* The operation's event is not delivered yet; after it the operation is free. */
         operation->state = OFI_OPERATION_ENDED;
         break;
     default:
-        break; /* a provider that completes twice: nothing of ours waits for it */
+        break; /* the provider completes it a second time, and nothing waits for that */
     }
 }

@@ -1,6 +1,6 @@
 /*
- * The peers of the libfabric fabric: from the caller's peer numbers to the provider's addresses,
- * connecting, disconnecting, and reporting once that the transport lost a peer.
+ * Owns the peers of the libfabric fabric: finds the provider's addresses by the caller's numbers,
+ * connects and disconnects, and reports once that the transport lost a peer.
  *
  * Thread: the progress thread.
  */
@@ -30,7 +30,7 @@ static bool same_address(const struct fabric_address *a, const struct fabric_add
     return a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
 }
 
-/* How many rails an address speaks of; 0: it makes no sense. */
+/* For how many rails an address is; 0: it makes no sense. */
 static uint32_t rails_of(struct ofi *ofi, const struct fabric_address *address)
 {
     struct fabric_address ours;
@@ -48,7 +48,7 @@ static uint32_t rails_of(struct ofi *ofi, const struct fabric_address *address)
     return address->size / (ours.size / ofi->rail_count);
 }
 
-/* Providers take addresses on trust; these come from another machine. */
+/* Checks an address, because it comes from another machine, and providers trust addresses. */
 static int check_address(struct ofi *ofi, const struct fabric_address *address)
 {
     uint32_t rails = rails_of(ofi, address);
@@ -87,7 +87,7 @@ static void remove_address(struct ofi *ofi, struct ofi_peer *peer)
     peer->inserted = false;
 }
 
-/* Each rail's address into its table. */
+/* Inserts the address of each of the peer's rails into our rail's table. */
 static int insert(struct ofi *ofi, const struct fabric_address *address, fi_addr_t *out)
 {
     uint32_t size = address->size / ofi->rail_count;
@@ -105,8 +105,8 @@ static int insert(struct ofi *ofi, const struct fabric_address *address, fi_addr
 }
 
 /*
- * The shm provider keeps the answers that it waits for in one queue, and looks at none behind one
- * that a dead process owes.
+ * Whether a dead peer blocks the provider. The shm provider keeps awaited answers in one queue, and
+ * does not look past an answer that a dead process will never give.
  */
 static bool is_blocked(const struct ofi *ofi, uint32_t number)
 {
@@ -137,8 +137,8 @@ int ofi_connect(struct fabric *fabric, uint32_t number, const struct fabric_addr
         return -EOWNERDEAD;
     if (!peer->inserted || !same_address(known, address)) {
         /*
-         * Where addresses are names, the new one goes in before the old one leaves: the shm
-         * provider keeps what it knew of a place in its table, and would give the place again.
+         * Where addresses are names, insert the new one before the old one is removed: the shm
+         * provider keeps what it knows of a place in its table, and would use the same place again.
          */
         fi_addr_t inserted[OFI_RAILS_MAX] = {0};
 
@@ -173,7 +173,7 @@ int ofi_disconnect(struct fabric *fabric, uint32_t number)
     if (ofi->messages)
         ofi_connection_close(ofi, peer);
     else if (!ofi->named_addresses)
-        remove_address(ofi, peer); /* closes the transport's connection, where it has one */
+        remove_address(ofi, peer); /* closes the transport's connection, if there is one */
     if (peer->outstanding > 0)
         ofi_operations_cancel(&ofi->operations, number);
     peer->outstanding = 0;
@@ -189,7 +189,7 @@ void ofi_peer_broken(struct ofi_peers *peers, uint32_t number, int status)
         return;
     peer->broken = status;
     if (peer->in_broken_chain)
-        return; /* from before it was connected again */
+        return; /* the peer is in the chain already, from before it was connected again */
     peer->in_broken_chain = true;
     peer->next_broken = peers->broken_head;
     peers->broken_head = number;

@@ -1,9 +1,9 @@
 /*
- * The parts of the libfabric fabric share this: ofi.c (the hot path), ofi_rail.c (the endpoints),
- * ofi_connection.c (those of message endpoints), ofi_operation.c, ofi_peer.c, ofi_memory.c,
+ * What the files of the libfabric fabric share: ofi.c (the hot path), ofi_rail.c (endpoints),
+ * ofi_connection.c (connections of message endpoints), ofi_operation.c, ofi_peer.c, ofi_memory.c,
  * ofi_provider.c, ofi_trial.c.
  *
- * Thread: the progress thread owns all of it, except what struct ofi_registrar says.
+ * Thread: the progress thread owns all of it, except where struct ofi_registrar says otherwise.
  */
 #ifndef PWC_FABRIC_OFI_PRIVATE_H
 #define PWC_FABRIC_OFI_PRIVATE_H
@@ -29,7 +29,7 @@ enum ofi_operation_state {
     OFI_OPERATION_QUARANTINED, /* its event was delivered; the provider may still complete it */
 };
 
-/* One write or read, from post to event. The provider holds a pointer to `context` meanwhile. */
+/* One write or read, from post to event. Meanwhile the provider has a pointer to `context`. */
 struct ofi_operation {
     struct ofi_operation *next; /* in the free, ready or spare list */
     uint64_t cookie;
@@ -42,7 +42,7 @@ struct ofi_operation {
     struct fi_context2 context;
 };
 
-/* Operations are allocated in blocks and never move, since providers hold their addresses. */
+/* Operations are allocated in blocks and never move, because providers have their addresses. */
 struct ofi_operation_block {
     struct ofi_operation_block *next;
     uint32_t count;
@@ -53,22 +53,23 @@ struct ofi_operations {
     struct ofi_operation *free;
     struct ofi_operation *ready_head; /* events to deliver, in order */
     struct ofi_operation **ready_tail;
-    struct ofi_operation *spare; /* out of quarantine, to replace the next quarantined ones */
+    struct ofi_operation *spare; /* operations that have left quarantine, to replace the next
+                                  * quarantined ones */
     struct ofi_operation_block *blocks;
 };
 
 int ofi_operations_open(struct ofi_operations *operations, uint32_t count);
 void ofi_operations_close(struct ofi_operations *operations);
-/* The operation whose context the provider gave back, or NULL if it is none of ours. */
+/* Finds the operation whose context the provider gave back; NULL: the context is not ours. */
 struct ofi_operation *ofi_operations_find(struct ofi_operations *operations, void *context);
-/* Cancels all that is posted towards the peer, and replaces what stays in quarantine. */
+/* Cancels all operations posted to the peer, and replaces them while they are in quarantine. */
 void ofi_operations_cancel(struct ofi_operations *operations, uint32_t peer);
-/* Whether the provider still holds operations that were cancelled. */
+/* Whether the provider has not completed all cancelled operations towards this peer. */
 bool ofi_operations_held(const struct ofi_operations *operations, uint32_t peer);
 /* Delivers up to `room` events of the ready list. */
 int ofi_operations_deliver(struct ofi_operations *operations, struct fabric_event *events,
                            int room);
-/* The provider completed an operation after it was cancelled. */
+/* Handles the completion of an operation that was cancelled before. */
 void ofi_operation_late(struct ofi_operations *operations, struct ofi_operation *operation);
 
 static inline struct ofi_operation *ofi_operation_of(void *context)
@@ -97,26 +98,28 @@ static inline void ofi_operation_ready(struct ofi_operations *operations,
 /* ---- peers ----------------------------------------------------------------------------------- */
 
 #define OFI_RAILS_MAX 4u
-#define OFI_TOKEN     16u /* bytes that name a daemon's start to its peers: ofi_connection.c */
+#define OFI_TOKEN     16u /* bytes of a token (ofi_connection.c) */
 
-/* The part of a peer that posting touches. */
+/* A peer, without its address: what a post reads. */
 struct ofi_peer {
-    struct fid_ep *endpoints[OFI_RAILS_MAX]; /* the rails', or the connection to this peer alone */
-    fi_addr_t addresses[OFI_RAILS_MAX];      /* in each rail's table; valid while `inserted` */
-    uint64_t load[OFI_RAILS_MAX];            /* bytes outstanding on each rail */
+    struct fid_ep *endpoints[OFI_RAILS_MAX]; /* the rails' endpoints; or only the first: the
+                                              * connection to this peer */
+    fi_addr_t addresses[OFI_RAILS_MAX];      /* the peer's address in each rail's table; valid while
+                                              * `inserted` */
+    uint64_t load[OFI_RAILS_MAX];            /* bytes under way on each rail */
     uint32_t outstanding;
-    uint32_t next_broken; /* chain of peers whose FABRIC_BROKEN is to be delivered */
-    int32_t broken;       /* its status; 0: not broken since it was connected */
+    uint32_t next_broken; /* chain of peers whose FABRIC_BROKEN is not delivered yet */
+    int32_t broken;       /* why the peer is lost; 0: it is not, since it was connected */
     bool in_broken_chain;
     bool connected;
-    bool inserted; /* in the provider's address tables: possibly longer than connected; with
-                      message endpoints: the connection has been made */
-    uint8_t token[OFI_TOKEN]; /* with message endpoints */
+    bool inserted; /* in the provider's address tables, perhaps for longer than `connected`; with
+                    * message endpoints: the connection has been made */
+    uint8_t token[OFI_TOKEN]; /* the peer's, with message endpoints */
 };
 
 struct ofi_peers {
     struct ofi_peer *table;
-    struct fabric_address *addresses; /* as given to connect, same index */
+    struct fabric_address *addresses; /* the addresses given to connect, by the same index */
     uint32_t count;
     uint32_t broken_head; /* OFI_NO_PEER: none */
 };
@@ -129,7 +132,8 @@ int ofi_peers_open(struct ofi_peers *peers, uint32_t count);
 void ofi_peers_close(struct ofi_peers *peers);
 int ofi_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address);
 int ofi_disconnect(struct fabric *fabric, uint32_t peer);
-/* Notes that the transport lost the peer; FABRIC_BROKEN comes once for each connect. */
+/* Notes that the transport lost the peer. FABRIC_BROKEN is delivered at most once after each
+ * connect. */
 void ofi_peer_broken(struct ofi_peers *peers, uint32_t peer, int status);
 int ofi_peers_deliver(struct ofi_peers *peers, struct fabric_event *events, int room);
 
@@ -143,11 +147,12 @@ enum ofi_memory_state {
 };
 
 /*
- * One registered range. While ADDING or DROPPING it belongs to the registration thread (except for
- * `state` and `next_free`), else to the progress thread; the queues between them hand it over.
+ * One registered range. While it is ADDING or DROPPING, the registration thread owns it (except for
+ * `state` and `next_free`), otherwise the progress thread; the queues between the threads pass it
+ * on.
  */
 struct ofi_memory {
-    void *descriptor; /* for posting; NULL where the provider needs none */
+    void *descriptor; /* the provider's, for posts; NULL where the provider needs none */
     struct fid_mr *registration;
     uint64_t base;
     uint64_t length;
@@ -157,15 +162,16 @@ struct ofi_memory {
     uint32_t access;
     int32_t status;
     uint32_t next_free;
-    uint8_t state; /* enum ofi_memory_state; the progress thread's */
+    uint8_t state; /* enum ofi_memory_state; only for the progress thread */
 };
 
-/* Indices of memories, from one thread to one other. Never full: it has a place for each memory. */
+/* A queue of indices of memories, from one thread to another. It is never full, because it has a
+ * place for each memory. */
 struct ofi_index_queue {
     uint32_t *items;
     uint32_t mask;
-    _Alignas(64) _Atomic uint32_t tail; /* the producer's */
-    _Alignas(64) _Atomic uint32_t head; /* the consumer's */
+    _Alignas(64) _Atomic uint32_t tail; /* written by the producer */
+    _Alignas(64) _Atomic uint32_t head; /* written by the consumer */
 };
 
 /*
@@ -177,8 +183,8 @@ struct ofi_registrar {
     uint32_t count;
     uint32_t free_head;
     struct ofi_index_queue requests; /* progress thread -> registration thread */
-    struct ofi_index_queue results;  /* and back */
-    sem_t wake;                      /* a request, or stop */
+    struct ofi_index_queue results;  /* registration thread -> progress thread */
+    sem_t wake;                      /* there is a request, or `stop` is set */
     int result_event;                /* eventfd, readable after a result */
     _Atomic bool stop;
     pthread_t thread;
@@ -190,37 +196,40 @@ struct ofi_registrar {
 
 int ofi_registrar_open(struct ofi_registrar *registrar, struct fid_domain *domain,
                        struct fid_ep *endpoint, const struct fi_info *info, uint32_t count);
-/* Ends the thread and closes every registration. */
+/* Ends the registration thread, and closes all registrations. */
 void ofi_registrar_close(struct ofi_registrar *registrar);
 int ofi_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
                 uint64_t cookie);
 int ofi_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie);
 /* Delivers up to `room` results. */
 int ofi_registrar_collect(struct ofi_registrar *registrar, struct fabric_event *events, int room);
-/* Before sleeping: true when a result waits; else `result_event` becomes readable upon the next. */
+/* Called before a sleep. True: a result waits; otherwise `result_event` becomes readable at the
+ * next result. */
 bool ofi_registrar_arm(struct ofi_registrar *registrar);
 
 /* ---- rails ----------------------------------------------------------------------------------- */
 
-/* One endpoint, with an address table of its own: a connection of its own to each peer. */
+/* One endpoint with an address table of its own, so it has a connection of its own to each peer. */
 struct ofi_rail {
     struct fid_ep *endpoint;
     struct fid_av *addresses;
 };
 
-/* Whether the provider can carry that many rails; config->message says why not. */
+/* Checks that the provider can have the configured number of rails; config->message says why
+ * not. */
 int ofi_rails_check(const struct ofi_config *config, const struct fi_info *info);
-/* Opens the provider, its domain, the queue and the rails. ofi_rails_close closes what is open. */
+/* Opens the provider, its domain, the queue and the rails. ofi_rails_close closes what was opened,
+ * also after a failure. */
 int ofi_rails_open(struct ofi *ofi, uint32_t operations);
 void ofi_rails_close(struct ofi *ofi);
-/* The addresses of all rails, one after the other, each as long as the first. */
+/* Writes the addresses of all rails, one after the other, all of the same length. */
 int ofi_address(struct fabric *fabric, struct fabric_address *out);
 
 /* ---- connections of message endpoints -------------------------------------------------------- */
 
 #define OFI_WAITING 64
 
-/* A request whose peer is not connected here yet. */
+/* A connection request whose peer is not connected here yet. */
 struct ofi_waiting {
     struct fi_info *info; /* NULL: free */
     uint8_t origin[OFI_TOKEN];
@@ -229,21 +238,23 @@ struct ofi_waiting {
 struct ofi_connections {
     struct fid_eq *events;
     struct fid_pep *listener;
-    uint32_t unmade; /* peers that are connected, but whose connection has not been made */
+    uint32_t unmade; /* how many peers are connected by the caller, but their connection has not
+                      * been made */
     uint32_t looks;
     uint32_t next_waiting;
     struct ofi_waiting waiting[OFI_WAITING];
     uint8_t token[OFI_TOKEN];
 };
 
-int ofi_connections_open(struct ofi *ofi); /* a libfabric result */
+int ofi_connections_open(struct ofi *ofi); /* returns a result of libfabric */
 void ofi_connections_close(struct ofi *ofi);
 int ofi_connections_address(const struct ofi *ofi, struct fabric_address *out);
-/* Makes progress with connections; unless `now`, only when there may be some to make. */
+/* Handles events of connections. Where `now` is false, and no connection is being made, only in one
+ * of many calls. */
 void ofi_connections_poll(struct ofi *ofi, bool now);
-/* -EINVAL: no address of a peer's, or our own. */
+/* Checks an address. -EINVAL: it is no address of a peer, or it is our own. */
 int ofi_connection_check(const struct ofi *ofi, const struct fabric_address *address);
-/* Until it has been made, posts are refused with -EAGAIN. */
+/* Begins to make a connection. Until it has been made, posts are refused with -EAGAIN. */
 int ofi_connection_open(struct ofi *ofi, struct ofi_peer *peer,
                         const struct fabric_address *address);
 void ofi_connection_close(struct ofi *ofi, struct ofi_peer *peer);
@@ -252,7 +263,7 @@ void ofi_connection_close(struct ofi *ofi, struct ofi_peer *peer);
 
 struct ofi {
     struct fabric fabric;                 /* first */
-    struct ofi_rail rails[OFI_RAILS_MAX]; /* unless messages */
+    struct ofi_rail rails[OFI_RAILS_MAX]; /* not used with `messages` */
     uint32_t rail_count;                  /* 1, 2 or 4 */
     bool messages; /* message endpoints: a connection for each peer, and no rails */
     struct ofi_connections connections;
@@ -260,21 +271,24 @@ struct ofi {
     struct fid_domain *domain;
     struct fid_fabric *provider;
     struct fi_info *info;
-    size_t inject_max; /* writes up to this length leave by inject */
+    size_t inject_max; /* writes up to this length are injected */
     struct ofi_operations operations;
     struct ofi_peers peers;
     struct ofi_registrar registrar;
-    int sleep_descriptor; /* epoll over the registrar's event and, while armed, the queue's wait
-                             object: watching that costs for each packet. -1: cannot sleep */
+    int sleep_descriptor; /* an epoll set with the registrar's event and, while armed, the queue's
+                           * wait object, which would cost time for each packet if it was always in
+                           * the set. -1: the caller cannot sleep */
     int queue_descriptor;
-    int connection_descriptor; /* of the connections' events, with message endpoints; else -1 */
-    uint32_t full_reads;       /* of the queue, in a row */
-    uint32_t queue_reads;      /* that take all it can hold */
+    int connection_descriptor; /* the descriptor of the connections' events, with message endpoints;
+                                * else -1 */
+    uint32_t full_reads;       /* reads of the queue in a row that got as many entries as they had
+                                * room for */
+    uint32_t queue_reads;      /* so many full reads take all that the queue can have */
     bool armed;
-    bool named_addresses; /* addresses are names of shared memory, not of a network */
+    bool named_addresses; /* addresses are names of shared memory, not of nodes in a network */
 };
 
-/* The rail with the fewest bytes outstanding towards the peer. */
+/* The rail with the fewest bytes under way to the peer. */
 static inline uint32_t ofi_rail_choose(const struct ofi *ofi, const struct ofi_peer *peer)
 {
     uint32_t best = 0;
@@ -287,12 +301,14 @@ static inline uint32_t ofi_rail_choose(const struct ofi *ofi, const struct ofi_p
 
 /* ---- providers ------------------------------------------------------------------------------- */
 
-/* Finds the provider; *out is for fi_freeinfo. Says what went wrong in config->message. */
+/* Finds the provider. The caller frees *out by fi_freeinfo. On an error config->message says what
+ * is wrong. */
 int ofi_provider_find(const struct ofi_config *config, struct fi_info **out);
-/* Whether this fabric, connected to the other or (NULL) to itself, falls silent and is woken.
- * Closes both. */
+/* Tests whether this fabric's descriptor works: whether it is not readable while nothing comes, and
+ * becomes readable when something comes. `other`: the fabric that writes to it; NULL: it writes to
+ * itself. Closes both. */
 bool ofi_trial_sleeps(struct fabric *fabric, struct fabric *other);
-/* A libfabric result as a negative errno. */
+/* Makes a negative errno of a result of libfabric. */
 int ofi_error(ssize_t result);
 __attribute__((format(printf, 2, 3))) void ofi_say(const struct ofi_config *config,
                                                    const char *format, ...);

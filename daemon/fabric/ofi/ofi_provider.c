@@ -1,7 +1,7 @@
 /*
- * Choosing a libfabric provider: by what it can do, then by the address to bind to.
+ * Owns the choice of a libfabric provider: by what it can do, and by the address to bind to.
  *
- * Thread: the one that opens the fabric.
+ * Thread: the thread that opens the fabric.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "daemon/fabric/source.h"
 
 #define API_VERSION   FI_VERSION(1, 14)
-#define IMMEDIATE_MIN 4 /* bytes of remote data that we need */
+#define IMMEDIATE_MIN 4 /* bytes of immediate data that we need */
 
 void ofi_say(const struct ofi_config *config, const char *format, ...)
 {
@@ -45,7 +45,7 @@ int ofi_error(ssize_t result)
     case FI_EOVERRUN:
         return -EOVERFLOW;
     default:
-        /* libfabric's own numbers start at FI_ERRNO_OFFSET; the others are errno's. */
+        /* libfabric's own numbers start at FI_ERRNO_OFFSET; smaller numbers are those of errno. */
         return -result < FI_ERRNO_OFFSET ? (int)result : -EIO;
     }
 }
@@ -70,7 +70,7 @@ static int hint_source(struct fi_info *hints, const struct sockaddr_storage *add
 #define SHM_FOLDER "/dev/shm"
 #define SHM_PREFIX "pwcd-"
 
-/* Removes the files (16 MiB each) that killed processes of this name left. */
+/* Removes the files (16 MiB each) that killed processes with this name have left. */
 static void remove_leftovers(const char *stem)
 {
     DIR *folder = opendir(SHM_FOLDER);
@@ -84,9 +84,9 @@ static void remove_leftovers(const char *stem)
 }
 
 /*
- * Each start takes a new name, since peers still know the memory of the last start by its name.
- * The name ends in a zero, which the rail's number replaces. The provider's own choice of a name
- * could not be attributed to us later.
+ * Gives the endpoint a name, which is new at each start, because peers may still use the memory of
+ * the last start by its name. The name ends in a zero, which the rail's number replaces. With a
+ * name that the provider has chosen, a later start could not find our files.
  */
 static int name_endpoint(const struct ofi_config *config, struct fi_info *info)
 {
@@ -122,7 +122,7 @@ static struct fi_info *make_hints(const char *provider, enum fi_ep_type type)
 
     if (!hints)
         return NULL;
-    /* No FI_ATOMIC: some providers give up the order of writes for it. */
+    /* Do not ask for FI_ATOMIC: with it some providers give up the order of writes. */
     hints->caps = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = type;
@@ -130,7 +130,8 @@ static struct fi_info *make_hints(const char *provider, enum fi_ep_type type)
     hints->rx_attr->msg_order = FI_ORDER_WAW | FI_ORDER_RMA_WAW;
     hints->domain_attr->mr_mode =
         FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY | FI_MR_ALLOCATED | FI_MR_ENDPOINT;
-    /* The registration thread registers while the progress thread posts and polls. */
+    /* FI_THREAD_SAFE, because the registration thread registers while the progress thread posts and
+     * polls. */
     hints->domain_attr->threading = FI_THREAD_SAFE;
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
@@ -145,7 +146,7 @@ static struct fi_info *make_hints(const char *provider, enum fi_ep_type type)
     return hints;
 }
 
-/* Asks for ordered writes first, then for any. */
+/* Searches for a provider with ordered writes first, then for any. */
 static int search_orders(struct fi_info *hints, struct fi_info **out)
 {
     int rc = fi_getinfo(API_VERSION, NULL, NULL, 0, hints, out);
@@ -175,8 +176,9 @@ static int search(const char *provider, enum fi_ep_type type, const struct socka
 }
 
 /*
- * A name without a layer ("tcp", not "tcp;ofi_rxm") means the provider itself. Where it has no
- * reliable datagrams of its own, its message endpoints will do, and cost less than the layer.
+ * Searches for the named provider. A name without a layer ("tcp", not "tcp;ofi_rxm") means the
+ * provider itself. If it has no reliable datagrams of its own, its message endpoints are used,
+ * which cost less than a layer.
  */
 static int search_named(const char *provider, const struct sockaddr_storage *source,
                         struct fi_info **out)
@@ -207,7 +209,7 @@ int ofi_provider_find(const struct ofi_config *config, struct fi_info **out)
     }
     rc = search_named(config->provider, &source, &found);
     if (rc == -FI_ENODATA && config->provider)
-        rc = search_named(config->provider, NULL, &found); /* its addresses are none of IP */
+        rc = search_named(config->provider, NULL, &found); /* its addresses are not IP addresses */
     if (rc) {
         ofi_say(config,
                 "no provider %s%swith one-sided writes at %s: %s; fi_info lists what there is",
@@ -276,7 +278,7 @@ int ofi_providers(const char *bind, char names[][OFI_NAME_MAX], int room)
 
     if (rc)
         return rc;
-    /* Providers at the address first, then providers without IP addresses. */
+    /* Providers at this address first, then providers without IP addresses. */
     for (int anywhere = 0; anywhere < 2; anywhere++) {
         struct fi_info *found;
 

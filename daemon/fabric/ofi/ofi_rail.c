@@ -1,8 +1,8 @@
 /*
- * The rails of the libfabric fabric: endpoints of one domain, so that registered memory and its
- * keys are the same on all of them, and one completion queue for all; and their addresses.
+ * Owns the rails of the libfabric fabric, and their addresses. Rails are endpoints of one domain
+ * with one completion queue, so that registered memory and its keys are the same for all of them.
  *
- * Thread: the one that opens the fabric; then the progress thread.
+ * Thread: the thread that opens the fabric; then the progress thread.
  */
 #include <errno.h>
 #include <signal.h>
@@ -39,7 +39,8 @@ static int open_queue(struct ofi *ofi, uint32_t operations)
     struct fi_cq_attr attributes = {
         .size = operations,
         .format = FI_CQ_FORMAT_DATA,
-        .wait_obj = FI_WAIT_FD, /* with many connections this is also the cheaper object to read */
+        .wait_obj = FI_WAIT_FD, /* with many connections this also makes reads of the queue
+                                 * cheaper */
     };
     int rc = fi_cq_open(ofi->domain, &attributes, &ofi->queue, NULL);
 
@@ -57,7 +58,8 @@ static int open_rail(struct ofi *ofi, uint32_t number)
     struct fi_info *info = ofi->info;
     int rc;
 
-    if (ofi->named_addresses) /* a name of its own: they end in a zero, see name_endpoint */
+    if (ofi->named_addresses) /* a name for this rail: the zero at its end is replaced
+                               * (name_endpoint) */
         ((char *)info->src_addr)[info->src_addrlen - 2] = (char)('0' + number);
     rc = fi_av_open(ofi->domain, &addresses, &rail->addresses, NULL);
     if (!rc)
@@ -71,7 +73,8 @@ static int open_rail(struct ofi *ofi, uint32_t number)
     return rc;
 }
 
-/* The shm provider takes over the signals with which we survive and end; they stay ours. */
+/* Opens the rails, and restores the handlers of signals that the daemon needs: the shm provider
+ * replaces them. */
 static int open_rails(struct ofi *ofi)
 {
     static const int ours[] = {SIGBUS, SIGSEGV, SIGTERM, SIGINT};
@@ -100,7 +103,8 @@ int ofi_rails_open(struct ofi *ofi, uint32_t operations)
     if (!rc)
         rc = ofi->messages ? ofi_connections_open(ofi) : open_rails(ofi);
     rc = ofi_error(rc);
-    return rc ? rc : ofi_address(&ofi->fabric, &address); /* do they fit? */
+    return rc ? rc : ofi_address(&ofi->fabric, &address); /* checks that all addresses fit into
+                                                           * one */
 }
 
 static void close_fid(struct fid *fid)

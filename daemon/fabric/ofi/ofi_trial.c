@@ -1,10 +1,11 @@
 /*
- * Can a provider's wait object be trusted? Some read ready forever once a connection has been
- * made, and a daemon that believed them would never sleep; one that stayed silent would lose its
- * messages. So a fabric that is opened for the trial alone writes to itself, or another to it, and
- * is watched.
+ * Finds out whether a provider's wait object can be trusted. Some wait objects are always readable
+ * after a connection has been made, so a daemon that trusted them would never sleep. With a wait
+ * object that does not become readable, a daemon would miss messages. So a fabric that is opened
+ * only for this trial writes to itself, or another fabric writes to it, and its wait object is
+ * watched.
  *
- * Thread: the one that opens the fabric.
+ * Thread: the thread that opens the fabric.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,12 +13,12 @@
 #include "daemon/fabric/ofi/ofi_private.h"
 #include "proto/clock.h"
 
-#define PATIENCE_MS 500 /* for the whole trial; it takes 2 ms where the provider works */
+#define PATIENCE_MS 500 /* for the whole trial, which takes 2 ms where the provider works */
 #define GLANCES     2000
 
 struct trial {
-    struct fabric *fabric; /* the one under trial: its wait object is watched */
-    struct fabric *writer; /* writes to it: the same fabric, or another */
+    struct fabric *fabric; /* the fabric on trial, whose wait object is watched */
+    struct fabric *writer; /* the fabric that writes to it: the same, or another one */
     struct fabric_memory memory, source;
     uint64_t word[2]; /* source and target */
     int64_t limit;
@@ -57,7 +58,7 @@ static int progress(struct trial *t)
     return n;
 }
 
-/* Waits until *counter has reached that value. */
+/* Waits until *counter has reached `count`. */
 static bool reach(struct trial *t, const uint32_t *counter, uint32_t count)
 {
     while (*counter < count && now_ms() < t->limit)
@@ -106,7 +107,7 @@ static bool connected(struct trial *t)
     return write_there(t) && reach(t, &t->arrived, 1) && reach(t, &t->written, 1);
 }
 
-/* Readable within the time, after arming; or -1 where arming said that there is work. */
+/* Whether the descriptor is readable within the time, after arm; -1: arm has reported work. */
 static int armed_and_readable(struct trial *t, int timeout_ms)
 {
     struct pollfd look = {.events = POLLIN};
@@ -139,7 +140,7 @@ bool ofi_trial_sleeps(struct fabric *fabric, struct fabric *other)
 
     bool result = connected(&t) && falls_silent(&t) && speaks_up(&t);
 
-    fabric_close(fabric); /* here, while the memory that it writes to still is */
+    fabric_close(fabric); /* close it here, while the memory that it writes to still exists */
     if (other)
         fabric_close(other);
     return result;

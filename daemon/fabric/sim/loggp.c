@@ -1,7 +1,8 @@
-/* The LogGP model (loggp.h). Thread: that of the owner of the ends. */
+/* Owns the computations of the LogGP model (loggp.h). Thread: the thread that owns the ends. */
 #include "daemon/fabric/sim/loggp.h"
 
-/* Takes one part of a node for a while, from when it is free on: when it is free again. */
+/* Keeps one part of a node busy, from the time when it is free on. Returns when it is free
+ * again. */
 static uint64_t occupy(uint64_t *part, uint64_t at, uint64_t busy)
 {
     *part = (at > *part ? at : *part) + busy;
@@ -13,7 +14,8 @@ static uint64_t behind_first(const struct loggp *model, uint64_t bytes)
     return bytes > 1 ? (bytes - 1) * model->byte_fs / 1000 : 0;
 }
 
-/* When the last byte has passed a card. The gap after it keeps the card busy, not the message. */
+/* When the last byte has passed a card. The gap after it keeps only the card busy, and does not
+ * delay the message. */
 static uint64_t pass(const struct loggp *model, uint64_t *card, uint64_t at, uint64_t bytes)
 {
     return occupy(card, at, behind_first(model, bytes) + model->gap_ps) - model->gap_ps;

@@ -1,6 +1,6 @@
 /*
  * The LogGP model of a network (Alexandrov, Ionescu, Schauser and Scheiman 1995): how long messages
- * take, and what they keep busy.
+ * take, and which parts of a node they keep busy.
  *
  *     sender's processor    |--o--|
  *     its card                    |first byte ... last byte|--g--|next message
@@ -8,17 +8,18 @@
  *     receiver's card                             |first byte ... last byte|--g--|next message
  *     its processor                                                        |--o--|
  *
- * The bytes behind the first take G each. A card sends one message at a time, and receives one at a
- * time, beside the other. A processor posts ahead of its card, as into a queue of work.
+ * Each byte after the first takes G. A card sends one message at a time, and at the same time
+ * receives one message at a time. A processor does not wait for its card, as with a queue of work.
  *
- * Pure: each end belongs to the struct that embeds it. Thread: the owner's.
+ * Pure. Each struct loggp_end belongs to the struct that embeds it. Thread: the thread that owns
+ * that struct.
  */
 #ifndef PWC_FABRIC_LOGGP_H
 #define PWC_FABRIC_LOGGP_H
 
 #include <stdint.h>
 
-/* All zero: there is no such clock. */
+/* The parameters of the model. All zero: the LogGP clock is not used. */
 struct loggp {
     uint64_t latency_ps;  /* L */
     uint64_t overhead_ps; /* o */
@@ -26,7 +27,7 @@ struct loggp {
     uint64_t byte_fs;     /* G */
 };
 
-/* From when on each part of a node is free, ps. */
+/* The times when the parts of a node are free again, ps. */
 struct loggp_end {
     uint64_t processor, sender, receiver;
 };
@@ -39,13 +40,13 @@ struct loggp_flight {
 /* Posts a message of this many bytes. */
 struct loggp_flight loggp_send(const struct loggp *model, struct loggp_end *from, uint64_t at_ps,
                                uint64_t bytes);
-/* The card sends on its own, in answer to a read. */
+/* The card answers a read, without the processor. */
 struct loggp_flight loggp_answer(const struct loggp *model, struct loggp_end *from, uint64_t at_ps,
                                  uint64_t bytes);
-/* When the last byte of a message has arrived whose first one arrives at `at_ps`. */
+/* When the last byte of a message has arrived, if its first byte arrives at `at_ps`. */
 uint64_t loggp_receive(const struct loggp *model, struct loggp_end *to, uint64_t at_ps,
                        uint64_t bytes);
-/* When the processor has seen what arrived at `at_ps`. */
+/* When the processor has handled what arrived at `at_ps`. */
 uint64_t loggp_notice(const struct loggp *model, struct loggp_end *to, uint64_t at_ps);
 
 static inline uint64_t loggp_ns(uint64_t ps)

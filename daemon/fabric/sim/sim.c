@@ -1,6 +1,6 @@
 /*
- * The simulated fabric (sim.h): the world, its clock, and the connections between its nodes.
- * sim_operation.c has the life of an operation, sim_network.c the same under the LogGP clock,
+ * Owns the world of the simulated fabric (sim.h), its clock, and the connections between its nodes.
+ * sim_operation.c has the life of an operation, sim_network.c its life with the LogGP clock, and
  * sim_memory.c registered memory.
  *
  * Thread: the owner of the sim_world.
@@ -87,7 +87,8 @@ void sim_push(struct sim_world *w, uint32_t node, const struct fabric_event *eve
 
 /* ---- connections --------------------------------------------------------------------------- */
 
-/* From now on this side's posts go nowhere; it gets FABRIC_BROKEN later, or never. */
+/* Breaks one side of a connection: from now on its posts are lost, and it gets FABRIC_BROKEN later,
+ * or never. */
 static void sever(struct sim_world *w, uint32_t node, uint32_t peer)
 {
     struct sim_side *side = sim_side(w, node, peer);
@@ -249,7 +250,7 @@ static int sim_poll(struct fabric *fabric, struct fabric_event *events, int room
     return count;
 }
 
-/* Nothing sleeps in virtual time: the driver of the world looks at sim_waiting. */
+/* Nobody sleeps in virtual time: the test looks at sim_waiting. */
 static int sim_arm(struct fabric *fabric, int *descriptor)
 {
     uint32_t node;

@@ -1,5 +1,5 @@
-/* The simulated fabric's registered memory: random addresses and keys, added and dropped with
- * delay. Thread: the owner of the sim_world. */
+/* Owns the simulated fabric's registered memory, which has random addresses and keys, and is added
+ * and dropped after a delay. Thread: the owner of the sim_world. */
 #include "daemon/fabric/sim/sim_state.h"
 
 #include <errno.h>

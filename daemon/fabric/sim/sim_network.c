@@ -1,11 +1,11 @@
 /*
- * Operations of the simulated fabric under the LogGP clock (loggp.h). Each step makes the next:
+ * Owns the steps of operations with the LogGP clock (loggp.h). Each step schedules the next:
  *
  *     write:  TRANSMIT  ARRIVES  PIECE LANDED  SEEN (announced)     COMPLETE (left, or placed + L)
  *     read:             ARRIVES (fetched)  RETURNS                  COMPLETE
  *
- * An event of a write's completion costs the processor nothing: a program asks for few of them. A
- * node reaches itself without the network, at once.
+ * The event of a completed write costs the processor no time, because a program asks for few of
+ * them. Operations of a node to itself take no time.
  *
  * Thread: the owner of the sim_world.
  */
@@ -48,7 +48,7 @@ void sim_network_post(struct sim_world *w, uint32_t index)
         schedule_at(w, flight.left, STEP_COMPLETE, index);
 }
 
-/* Lands a write; fetches the data of a read, and returns it. */
+/* Lands a write; or fetches the data of a read, and sends it back. */
 static void arrives(struct sim_world *w, uint32_t index, uint64_t at)
 {
     const struct sim_op *op = &w->ops[index];

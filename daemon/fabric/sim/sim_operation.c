@@ -1,13 +1,14 @@
 /*
- * The life of an operation in the simulated fabric.
+ * Owns the life of an operation in the simulated fabric.
  *
- * Its steps are entries of the timeline, all made when it is posted (but see sim_network.c):
+ * An operation's steps are entries of the timeline, all made when it is posted (except in
+ * sim_network.c):
  *
  *     write:  TRANSMIT (source copied)  PIECE...  LANDED (announce)        COMPLETE
  *     read:                             PIECE... (fetched and stored)      COMPLETE
  *
- * A break makes it `doomed`: its data goes no further. `reported` says that its one event has been
- * queued. The operation is freed when it is reported and none of its entries is left.
+ * A break makes an operation `doomed`: its data moves no further. `reported` says that its event
+ * has been queued. The operation is freed when it is reported and has no entries left.
  *
  * Thread: the owner of the sim_world.
  */
@@ -56,7 +57,7 @@ void sim_schedule_op(struct sim_world *w, uint64_t time, enum step what, uint32_
     sim_schedule(w, time, what, index, a, b);
 }
 
-/* Queues the operation's one event. */
+/* Queues the operation's event. */
 static void report(struct sim_world *w, struct sim_op *op, int status)
 {
     struct fabric_event event = {
@@ -95,7 +96,7 @@ static void transmit(struct sim_world *w, struct sim_op *op)
         sim_fail(w, "out of memory for a write of %llu bytes", (unsigned long long)op->length);
 }
 
-/* The target's memory behind a remote address and key, or NULL with the fault recorded. */
+/* Finds the target's memory by remote address and key; NULL: a fault, which is recorded. */
 static uint8_t *target_of(struct sim_world *w, const struct sim_op *op)
 {
     const struct sim_node *n = &w->nodes[op->target_node];
@@ -148,7 +149,7 @@ static void piece(struct sim_world *w, struct sim_op *op, uint64_t offset, uint6
         memcpy(target + offset, op->bytes + offset, length);
 }
 
-/* The target gets its event. */
+/* Gives the target its event. */
 static void seen(struct sim_world *w, const struct sim_op *op)
 {
     struct fabric_event event = {
@@ -183,13 +184,14 @@ static void complete(struct sim_world *w, struct sim_op *op)
 {
     if (op->reported)
         return;
-    /* On a dead connection a plain write may end well, or not at all; nothing else ends. */
+    /* On a dead connection a write without `placed` may succeed or not end at all; no other
+     * operation ends. */
     if (op->doomed && (op->read || op->placed || sim_random_chance(&w->random, 500)))
         return;
     report(w, op, 0);
 }
 
-/* Ordered writes are lost from one on, not here and there: a connection breaks once. */
+/* Dooms all ordered writes after the first doomed one, because a connection breaks once. */
 static void doom_behind(struct sim_world *w, uint32_t from, uint32_t to)
 {
     uint64_t generation = sim_side(w, from, to)->generation, first = UINT64_MAX;
@@ -300,7 +302,7 @@ void sim_operation_step(struct sim_world *w, const struct sim_entry *entry)
 
 /* ---- posting ------------------------------------------------------------------------------- */
 
-/* Whether the node may post towards the peer now: 0, -EAGAIN or an error. */
+/* Whether the node may post to the peer now. Returns 0, -EAGAIN or an error. */
 static int admit(struct sim_world *w, uint32_t node, uint32_t peer, uint32_t memory,
                  const uint8_t *local, uint64_t length)
 {
@@ -333,8 +335,8 @@ static int admit(struct sim_world *w, uint32_t node, uint32_t peer, uint32_t mem
 }
 
 /*
- * Schedules the landing of a write, or the fetching of a read: at `at` in one piece, or after
- * `start` in several. Returns when the last is there.
+ * Schedules the landing of a write, or the fetching of a read: in one piece at `at`, or in several
+ * after `start`. Returns the time of the last piece.
  */
 static uint64_t schedule_pieces(struct sim_world *w, uint32_t index, uint64_t start, bool one,
                                 uint64_t at)
@@ -357,7 +359,7 @@ static uint64_t schedule_pieces(struct sim_world *w, uint32_t index, uint64_t st
     return last;
 }
 
-/* A new operation of this node, accepted. NULL: no memory. */
+/* Makes an operation of this node. NULL: no memory. */
 static struct sim_op *accept(struct sim_world *w, uint32_t node, uint32_t peer, uint32_t *index)
 {
     struct sim_side *side = sim_side(w, node, peer);

@@ -1,8 +1,8 @@
 /*
- * A small seeded random source for simulations: splitmix64 (Steele, Lea and Flood 2014). One word
- * of state, so that a run is replayed from its seed alone. Not for secrets.
+ * A small source of random numbers for simulations: splitmix64 (Steele, Lea and Flood 2014). Its
+ * state is one word, so a run can be repeated from its seed. Not for secrets.
  *
- * Thread: the one that owns the struct.
+ * Thread: the thread that owns the struct.
  */
 #ifndef PWC_FABRIC_SIM_RANDOM_H
 #define PWC_FABRIC_SIM_RANDOM_H
@@ -24,7 +24,8 @@ static inline uint64_t sim_random_next(struct sim_random *r)
     return z ^ z >> 31;
 }
 
-/* A number below `limit` (0 when limit is 0); the multiplication's bias does not matter here. */
+/* A number below `limit` (0 where `limit` is 0). The small bias of the multiplication does not
+ * matter here. */
 static inline uint64_t sim_random_below(struct sim_random *r, uint64_t limit)
 {
     return (uint64_t)((unsigned __int128)sim_random_next(r) * limit >> 64);

@@ -1,6 +1,6 @@
 /*
- * The simulated fabric's insides, shared by its files: sim.c (the world and its connections),
- * sim_operation.c (the life of an operation), sim_network.c (the same under the LogGP clock),
+ * What the files of the simulated fabric share: sim.c (the world and its connections),
+ * sim_operation.c (the life of an operation), sim_network.c (its life with the LogGP clock),
  * sim_memory.c (registered memory).
  *
  * Thread: the owner of the sim_world owns all of it.
@@ -13,7 +13,7 @@
 #include "daemon/fabric/sim/sim_timeline.h"
 
 #define SIM_NODES_MAX    1024u
-#define SIM_SLOT_BITS    16u /* of a memory index: slot; above: generation */
+#define SIM_SLOT_BITS    16u /* of a memory's index, for its slot; above: the generation */
 #define SIM_ADDRESS_MASK UINT64_C(0x7ffffffff000)
 #define SIM_NO_OP        UINT32_MAX
 
@@ -22,7 +22,7 @@ enum step {
     STEP_PIECE, /* a: offset, b: length */
     STEP_LANDED,
     STEP_COMPLETE,
-    /* Under the LogGP clock alone, where a is the time in ps, also of STEP_LANDED. */
+    /* Only with the LogGP clock, where a is the time in ps, also in STEP_LANDED. */
     STEP_ARRIVES,
     STEP_RETURNS,
     STEP_SEEN,
@@ -37,11 +37,11 @@ struct sim_op {
     uint32_t source_node, target_node, memory, immediate;
     uint32_t entries; /* in the timeline */
     uint32_t next_free;
-    uint64_t number;     /* in order of posting */
-    uint64_t generation; /* of the origin's side */
+    uint64_t number;     /* in the order of posts */
+    uint64_t generation; /* of the origin's side, when it was posted */
     uint64_t cookie, length, remote_address, remote_key;
     uint8_t *local; /* source or destination */
-    uint8_t *bytes; /* a write's copy, once transmitted */
+    uint8_t *bytes; /* the copy of a write's source, after STEP_TRANSMIT */
 };
 
 struct sim_memory {
@@ -58,7 +58,7 @@ struct sim_side {
     bool connected, severed;
     uint64_t generation;
     uint32_t outstanding;
-    uint64_t last_landing; /* time promised to the last ordered write */
+    uint64_t last_landing; /* when the last ordered write lands */
     uint64_t landed_number;
 };
 
@@ -71,7 +71,7 @@ struct sim_fabric {
 struct sim_node {
     bool open;
     bool roused;       /* on the list of roused nodes */
-    uint64_t instance; /* one more each open */
+    uint64_t instance; /* incremented by each open */
     struct loggp_end end;
     struct sim_fabric handle;
     struct sim_side *sides;
@@ -99,7 +99,7 @@ struct sim_world {
     char fault[256];
 };
 
-/* The content of an address. */
+/* The content of a fabric_address. */
 struct sim_address {
     uint32_t node;
     uint32_t reserved;
@@ -134,30 +134,30 @@ void sim_pass_time(struct sim_world *w);
 
 int sim_write(struct fabric *fabric, const struct fabric_write *write);
 int sim_read(struct fabric *fabric, const struct fabric_read *read);
-/* One more step of the operation, at that time. */
+/* Schedules a step of the operation at this time. */
 void sim_schedule_op(struct sim_world *w, uint64_t time, enum step what, uint32_t index, uint64_t a,
                      uint64_t b);
-/* Takes the operation of a timeline entry one step on. */
+/* Carries out the operation's step that a timeline entry names. */
 void sim_operation_step(struct sim_world *w, const struct sim_entry *entry);
-/* Loses that share (per mille) of the operations in flight from one node to another. */
+/* Dooms this share (per mille) of the operations under way from one node to another. */
 void sim_doom_flight(struct sim_world *w, uint32_t from, uint32_t to, uint32_t per_mille);
-/* The origin lets go of its operations: what it had sent may still land, or not. */
+/* Called when the origin disconnects or closes: its operations may still land, or not. */
 void sim_release_flight(struct sim_world *w, uint32_t from, uint32_t to);
-/* Ends that share of the origin's operations with an error; returns how many. */
+/* Ends this share of the origin's operations with an error; returns how many. */
 uint32_t sim_end_flight(struct sim_world *w, uint32_t from, uint32_t to, int status,
                         uint32_t per_mille);
-/* The origin is gone: nobody waits for its operations' events. */
+/* Called when the origin is gone: its operations get no events. */
 void sim_orphan_flight(struct sim_world *w, uint32_t from);
 
 /* ---- sim_network.c --------------------------------------------------------------------------- */
 
-/* Whether the world has the LogGP clock. */
+/* Whether the world uses the LogGP clock. */
 bool sim_has_loggp(const struct sim_world *w);
-/* Schedules the first steps of an operation that was accepted just now. */
+/* Schedules the first steps of an operation that was just accepted. */
 void sim_network_post(struct sim_world *w, uint32_t index);
-/* STEP_ARRIVES and STEP_RETURNS. */
+/* Carries out STEP_ARRIVES and STEP_RETURNS. */
 void sim_network_step(struct sim_world *w, const struct sim_entry *entry);
-/* The write's last byte is placed. */
+/* Continues after the last byte of a write is placed. */
 void sim_network_landed(struct sim_world *w, uint32_t index, uint64_t at);
 
 /* ---- sim_memory.c ---------------------------------------------------------------------------- */
@@ -166,7 +166,7 @@ struct sim_memory *sim_memory_of(struct sim_node *n, uint32_t index);
 int sim_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
                 uint64_t cookie);
 int sim_mem_drop(struct fabric *fabric, uint32_t memory, uint64_t cookie);
-/* A registration or its withdrawal has taken effect. */
+/* Carries out STEP_ADDED and STEP_DROPPED. */
 void sim_memory_step(struct sim_world *w, const struct sim_entry *entry);
 
 #endif

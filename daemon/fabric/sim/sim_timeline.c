@@ -1,4 +1,4 @@
-/* The simulation's agenda (sim_timeline.h). Thread: the owner of the sim_world. */
+/* Owns the simulation's timeline (sim_timeline.h). Thread: the owner of the sim_world. */
 #include "daemon/fabric/sim/sim_timeline.h"
 
 #include <errno.h>

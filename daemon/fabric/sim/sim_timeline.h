@@ -1,5 +1,5 @@
 /*
- * The simulation's agenda: a binary heap of events by time, then by order of entry.
+ * The simulation's timeline: a binary heap of entries, by time and then by order of entry.
  *
  * Thread: the owner of the sim_world that embeds it.
  */
@@ -23,11 +23,11 @@ struct sim_timeline {
     uint64_t entered;
 };
 
-/* -ENOMEM. */
+/* Adds an entry. -ENOMEM. */
 int sim_timeline_add(struct sim_timeline *t, const struct sim_entry *entry);
-/* Time of the first entry; UINT64_MAX when there is none. */
+/* Time of the first entry; UINT64_MAX: there is none. */
 uint64_t sim_timeline_next(const struct sim_timeline *t);
-/* Takes the first entry out, if its time is not after `now`. */
+/* Removes the first entry into *out, if its time is not after `now`. */
 bool sim_timeline_take(struct sim_timeline *t, uint64_t now, struct sim_entry *out);
 void sim_timeline_free(struct sim_timeline *t);
 

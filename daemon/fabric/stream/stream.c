@@ -1,12 +1,13 @@
 /*
- * The stream fabric: opening and closing, and the path of write, read and poll.
+ * Owns the stream fabric (stream.h): opens and closes it, posts writes and reads, and polls.
  *
  * Thread: the progress thread owns all of it.
  *
- * An announced write is sent at once where nothing waits before it, and so is the first read after
- * a poll. A payload and a further read leave with the next announced write or in the next poll:
- * more is often posted right after them, and a call for each would make a long step of many. No
- * malloc except for a crowd of answers (stream_item.c), no lock and no division from post to event.
+ * An announced write, and the first read after a poll, are sent at once, if nothing waits before
+ * them. A write without announcement, and further reads, are sent with the next announced write or
+ * in the next poll: more is often posted right after them, and a call for each would make a long
+ * step. From post to event there is no lock and no division, and no malloc except for a great
+ * number of answers (stream_item.c).
  */
 #include "daemon/fabric/stream/stream.h"
 
@@ -17,10 +18,10 @@
 #include <unistd.h>
 #include "daemon/fabric/stream/stream_private.h"
 
-#define LOOKS              64 /* sockets that one epoll_wait reports */
-#define ASK_EVERY          16 /* polls, while some connections are hot */
-#define COLD               64 /* reads in a row that found nothing */
-#define RESTS              2  /* polls on the way back to sleep, as a rule */
+#define LOOKS              64 /* most sockets that one epoll_wait reports */
+#define ASK_EVERY          16 /* while connections are hot: polls without asking the kernel */
+#define COLD               64 /* a hot connection without data in so many reads is hot no more */
+#define RESTS              2  /* polls before the next sleep, as a rule */
 #define DEFAULT_PEERS      16384
 #define DEFAULT_OPERATIONS 4096
 #define DEFAULT_MEMORIES   4096
@@ -32,7 +33,7 @@ static struct stream *stream_of(struct fabric *fabric)
 
 /* ---- posting --------------------------------------------------------------------------------- */
 
-/* Where a peer's frames can go, or why not. */
+/* Finds the connection for a peer's frames. A negative errno: none can be sent now. */
 static int way_to(struct stream *s, uint32_t number, bool answered, struct stream_connection **out)
 {
     const struct stream_peer *peer;
@@ -49,7 +50,7 @@ static int way_to(struct stream *s, uint32_t number, bool answered, struct strea
     return 0;
 }
 
-/* Whether the item waits for what is posted after it, or for the next poll. */
+/* Whether the item waits for the next announced write, or for the next poll. */
 static bool leaves_later(const struct stream *s, struct stream_connection *c,
                          const struct stream_item *item)
 {
@@ -170,8 +171,8 @@ static int deliver_arrivals(struct stream *s, struct fabric_event *events, int r
     return n;
 }
 
-/* Something has come by it: read from now on without asking first, in the place of the one that
- * has been hot for longest. */
+/* Makes a connection hot, because data has come: from now on it is read without asking the kernel
+ * first. It replaces the connection that has been hot for the longest time. */
 static void warm(struct stream *s, struct stream_connection *c)
 {
     c->cold = 0;
@@ -207,10 +208,11 @@ static void ask(struct stream *s)
         stream_listener_look(s);
 }
 
-/* Reads sockets that had data lately without asking the kernel first: asking costs as much as the
- * read and would come on top. The kernel is asked now and then, and always while something waits to
- * be sent. After a sleep the hot sockets rest for a few polls: the caller is about to sleep again,
- * and the set will wake it. Returns whether the kernel need not be asked. */
+/* Lets hot sockets, which had data lately, be read without asking the kernel first: to ask would
+ * cost as much as a read, and in addition to it. The kernel is asked now and then, and always while
+ * something waits to be sent. After a sleep the hot sockets are left alone for a few polls, because
+ * the caller is about to sleep again, and the set will wake it. Returns whether the kernel need not
+ * be asked. */
 static bool look_at_hot(struct stream *s)
 {
     bool any = false;
@@ -234,7 +236,7 @@ static bool look_at_hot(struct stream *s)
     return any && s->unasked++ < ASK_EVERY;
 }
 
-/* Reports lost links and added or dropped memory, after all that had arrived before. */
+/* Reports lost peers, and added or dropped memory, after all writes that had arrived before. */
 static int deliver_rest(struct stream *s, struct fabric_event *events, int room)
 {
     int n = stream_peers_deliver(&s->peers, s->arrival_head, events, room);
@@ -242,7 +244,7 @@ static int deliver_rest(struct stream *s, struct fabric_event *events, int room)
     return n + stream_memories_deliver(&s->memories, s->arrival_head, events + n, room - n);
 }
 
-/* Gives each connection that may have work one turn. */
+/* Gives one turn to each connection that may have work. */
 static void progress(struct stream *s)
 {
     for (uint32_t i = s->due_count; i > 0 && s->due_head && stream_arrivals_room(s); i--)
@@ -255,14 +257,15 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
     int n;
 
     s->polls++;
-    /* Events that wait here get at most half of the room, so that they cannot shut out the sockets.
-     */
+    /* Events that wait already get at most half of the room, so that events of the sockets have
+     * room, too. */
     n = deliver_ended(s, events, (room + 1) >> 1);
     n += deliver_rest(s, events + n, room - n);
     if (!look_at_hot(s))
         ask(s);
     progress(s);
-    if (s->slept_on && s->arrival_head == s->arrival_tail) { /* another socket woke us */
+    if (s->slept_on && s->arrival_head == s->arrival_tail) { /* a socket that is not hot has woken
+                                                              * us */
         ask(s);
         progress(s);
     }
@@ -274,7 +277,8 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
     return n + deliver_ended(s, events + n, room - n);
 }
 
-/* The set is edge-triggered and reports what has come by now, so sleeping needs no further look. */
+/* The set is edge-triggered and reports what has come until now, so the caller may sleep without
+ * another look. */
 static int stream_arm(struct fabric *fabric, int *descriptor)
 {
     struct stream *s = stream_of(fabric);

@@ -1,14 +1,14 @@
 /*
- * The stream fabric: writes and reads between daemons over TCP, by sockets alone.
+ * The stream fabric: writes and reads between daemons over TCP, with plain sockets.
  *
- * The fabric for nodes without an RDMA card. A TCP provider of libfabric serves programs of every
- * kind; this one serves fabric.h alone, with one system call for a send, one for a receive, and
- * memory that the target checks as a card would.
+ * This is the fabric for nodes without an RDMA card. A TCP provider of libfabric serves programs of
+ * every kind; stream serves only fabric.h, with one system call for a send and one for a receive.
+ * The target checks accesses to memory as a card would.
  *
- * One connection joins two fabrics. The one whose token is less connects. A token is 16
- * random bytes, drawn when the fabric is opened; it is part of our address, which daemons send each
- * other only when they have authenticated each other. The side that connects sends both tokens, so
- * that no other process is given a connection:
+ * One connection joins two fabrics; the fabric with the lower token connects. A token is 16 random
+ * bytes, drawn when the fabric is opened. The token is part of our address, which daemons exchange
+ * only after they have authenticated each other. The side that connects sends both tokens, so that
+ * no other process can get a connection:
  *
  *     address   +----------+---------------------------+-----------+
  *               | magic, 8 | socket address, 16 or 28  | token, 16 |
@@ -28,22 +28,22 @@
  *     DATA                                         of payload                               yes
  *     DONE                                                                errno, or 0
  *
- * DATA answers a READ, a long one in several frames, which add up to it. DONE answers a write
- * posted with `placed`, with its errno, and a READ that is refused. Answers come in the order of
- * what they answer, so they name nothing. Writes come in the order posted, with no order between
- * them and answers: while both wait they share the connection by bytes (stream_connection.c).
- * Writes without flags that continue where the one before ends may come in one frame. At most
- * STREAM_ANSWERS may be due on a connection. A frame that breaks these rules, or writes to memory
- * that may not be written, ends the connection.
+ * DATA answers a READ; the answer to a long READ is several frames. DONE answers a write posted
+ * with `placed`, with its errno, and a READ that is refused. Answers come in the order of the
+ * frames that they answer, so they need no name. Writes come in the order of their posts. There is
+ * no order between writes and answers: while both wait, they share the connection by bytes
+ * (stream_connection.c). Writes without flags, each of which continues where the last one ends, may
+ * come in one frame. At most STREAM_ANSWERS answers may be due on a connection. A frame that breaks
+ * these rules, or writes to memory that may not be written, ends the connection.
  *
- * Writes of one peer are placed in the order posted, whatever their length, and before any later
- * frame is looked at: a peer's word that it is done with some memory comes after all that it wrote
- * there. That is why there is one connection. A payload that is not sent yet stays in its source
- * memory, which is free when FABRIC_WRITTEN comes.
+ * Writes of one peer are placed in the order of their posts, whatever their length, and before any
+ * later frame is handled. So when a peer says that it is done with some memory, all its writes
+ * there have been placed. That is why there is only one connection. A payload that is not sent yet
+ * stays in its source memory, which the caller may reuse at FABRIC_WRITTEN.
  *
- * Neither authenticated beyond the greeting nor encrypted (docs/security.md).
+ * After the greeting nothing is authenticated, and nothing is encrypted (docs/security.md).
  *
- * Thread: as fabric.h says; there is no other.
+ * Thread: the progress thread, as fabric.h says; the fabric has no other thread.
  */
 #ifndef PWC_FABRIC_STREAM_H
 #define PWC_FABRIC_STREAM_H
@@ -95,9 +95,9 @@ static_assert(sizeof(struct stream_greeting) == 40, "");
 struct stream_config {
     const char *bind;        /* IP address or interface; default 127.0.0.1 */
     uint32_t peers_max;      /* 16384 */
-    uint32_t operations_max; /* 4096: outstanding writes and reads */
+    uint32_t operations_max; /* 4096: most writes and reads under way */
     uint32_t memories_max;   /* 4096 */
-    char *message;           /* where to say why opening failed, or NULL */
+    char *message;           /* where to write why stream_open failed, or NULL */
     size_t message_size;
 };
 

@@ -1,11 +1,11 @@
 /*
- * One connection of the stream fabric: its socket, the chain of connections to look at, and frames
- * on their way out. stream_inbound.c receives.
+ * Owns the connections of the stream fabric: their sockets, the chain of connections that are due,
+ * and the sending of frames. stream_inbound.c receives.
  *
- * Sockets are edge-triggered: `readable`, `writable` and `hung` keep what the kernel reported until
- * a call finds it used up. EPOLLOUT is asked for only while a send waits for room: so sockets that
- * were read meanwhile cause no event, and the set may be slept on as it is. A payload goes from its
- * memory into the socket.
+ * Sockets are edge-triggered: `readable`, `writable` and `hung` keep what the kernel has reported,
+ * until a call finds that it is no longer so. EPOLLOUT is set only while a send waits for room. So
+ * sockets that were read meanwhile cause no event, and the caller can sleep on the set as it is. A
+ * payload is sent directly from its memory.
  *
  * Thread: the progress thread.
  */
@@ -19,8 +19,8 @@
 #include <unistd.h>
 #include "daemon/fabric/stream/stream_private.h"
 
-#define TOGETHER     64          /* items in one call */
-#define JOINED_MOST  (512 << 10) /* bytes of payloads in one frame */
+#define TOGETHER     64          /* most items in one call */
+#define JOINED_MOST  (512 << 10) /* most bytes of payloads in one frame */
 #define NEAR_SEND    (256 << 10)
 #define NEAR_RECEIVE (1 << 20)
 
@@ -71,8 +71,9 @@ static bool same_host(const struct sockaddr_storage *a, const struct sockaddr_st
                : IN6_ARE_ADDR_EQUAL(&six->sin6_addr, &((const struct sockaddr_in6 *)b)->sin6_addr);
 }
 
-/* Where both ends are on this machine, small socket buffers keep data in flight in the cache; the
- * kernel's own sizes, made for long wires, do not (docs/lab/fabric.md). */
+/* Sets small socket buffers where both ends are on this machine, so that data under way stays in
+ * the cache. The kernel's sizes, made for long wires, are too large for that
+ * (docs/lab/fabric.md). */
 static void keep_near(int fd)
 {
     struct sockaddr_storage ours, theirs;
@@ -94,7 +95,7 @@ void stream_connection_tune(const struct stream_connection *c)
     keep_near(c->socket);
 }
 
-/* Sets which events the kernel reports of the socket. */
+/* Sets which events of the socket the kernel reports. `room`: also when it can be written to. */
 static int watch(struct stream *s, struct stream_connection *c, int how, bool room)
 {
     struct epoll_event event = {
@@ -131,7 +132,7 @@ fail:
     return rc;
 }
 
-/* Ends those that go along with an item and are sent as far as `sent`. */
+/* Ends the items joined to this one of which all bytes, up to `sent`, are sent. */
 static void joined_end(struct stream *s, struct stream_item *item, uint64_t sent, int status)
 {
     while (item->joined && item->joined->sent <= sent) {
@@ -159,7 +160,8 @@ void stream_connection_close(struct stream *s, struct stream_connection *c, int 
     for (uint32_t i = 0; i < STREAM_HOT; i++)
         if (s->hot[i] == c)
             s->hot[i] = NULL;
-    /* A process that is being started may hold a copy of the socket: then close ends nothing. */
+    /* Where a process is just being started, it may have a copy of the socket, and close would not
+     * take the socket out of the set. */
     (void)epoll_ctl(s->set, EPOLL_CTL_DEL, c->socket, NULL);
     close(c->socket);
     end_all(s, &c->awaiting, status);
@@ -210,8 +212,8 @@ static bool goes_on(const struct stream_item *first, const struct stream_item *s
            a->length + b->length <= JOINED_MOST;
 }
 
-/* The next of our operations leaves. Pieces of one payload that wait in a row leave in one frame:
- * each frame costs the other side a call. */
+/* Moves the next operation of ours to the frames that leave next. Consecutive pieces of one payload
+ * leave in one frame, because each frame costs the other side a call. */
 static void posted_leaves(struct stream_connection *c)
 {
     struct stream_item *item = stream_queue_pop(&c->posted);
@@ -227,7 +229,8 @@ static void posted_leaves(struct stream_connection *c)
     leaves_next(c, item);
 }
 
-/* The next answer leaves; of a long one a part, and those after it wait until all of it has. */
+/* Moves the next answer to the frames that leave next. A long answer leaves in parts, and later
+ * answers wait until all of it is sent. */
 static void answer_leaves(struct stream_connection *c)
 {
     struct stream_item *item = stream_queue_pop(&c->answers);
@@ -241,9 +244,9 @@ static void answer_leaves(struct stream_connection *c)
 }
 
 /*
- * Chooses what leaves next. While operations of ours and answers to theirs both wait, they share
- * the connection by bytes: so a write waits for no more than a part of what a peer reads, and an
- * answer for no more than a payload of ours.
+ * Chooses what leaves next. While operations of ours and answers to operations of the peer both
+ * wait, they share the connection by bytes. So a write waits at most for one part of an answer, and
+ * an answer at most for one payload of ours.
  */
 static void choose(struct stream_connection *c)
 {
@@ -265,7 +268,8 @@ static void choose(struct stream_connection *c)
     }
 }
 
-/* The unsent part of an item's frame and payload; at most one turn of payload. */
+/* Describes the unsent part of an item's frame and payload, at most STREAM_TURN bytes of
+ * payload. */
 static int left_of(const struct stream_item *item, struct iovec *out)
 {
     uint64_t payload = bytes_of(item) - STREAM_FRAME;
@@ -284,7 +288,7 @@ static int left_of(const struct stream_item *item, struct iovec *out)
     return n;
 }
 
-/* A part of a long answer has been sent: what is left continues in its turn. */
+/* Puts what is left of a long answer at the front of the answers, after one part was sent. */
 static void answer_goes_on(struct stream_connection *c, struct stream_item *item)
 {
     item->payload += item->frame.length;
@@ -295,7 +299,7 @@ static void answer_goes_on(struct stream_connection *c, struct stream_item *item
     c->answering = false;
 }
 
-/* Accounts for bytes sent: an item sent whole awaits its answer or has ended. */
+/* Accounts for sent bytes. An item that is sent completely waits for its answer, or has ended. */
 static void sent(struct stream *s, struct stream_connection *c, uint64_t bytes)
 {
     while (c->out.head) {
@@ -323,8 +327,9 @@ static void sent(struct stream *s, struct stream_connection *c, uint64_t bytes)
     }
 }
 
-/* The kernel does not reach a payload (a client's memory that cannot be filled): by way of the
- * buffer, where touching it is this client's fault, and nobody else's. */
+/* Sends a payload through the buffer, where the kernel cannot read it (a client's memory that
+ * cannot be filled). Then our own access to the memory faults, which is counted for this client
+ * only. */
 static ssize_t send_copied(struct stream *s, struct stream_connection *c)
 {
     struct iovec parts[2];
@@ -341,7 +346,7 @@ static ssize_t send_copied(struct stream *s, struct stream_connection *c)
     return send(c->socket, s->buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* The parts of what is to be sent next. */
+/* Collects the parts that one call sends next. */
 static size_t gather(struct stream_connection *c, struct iovec parts[2 * TOGETHER])
 {
     const struct stream_item *item;
@@ -355,12 +360,14 @@ static size_t gather(struct stream_connection *c, struct iovec parts[2 * TOGETHE
     return count;
 }
 
-/* While one is, the kernel is asked at each poll: its word is what it waits for. */
+/* Notes whether the connection waits for room in its socket. While one does, the kernel is asked at
+ * each poll, because only the kernel reports the room. */
 static void note_blocked(struct stream *s, struct stream_connection *c, bool blocked)
 {
     if (blocked == c->blocked)
         return;
-    /* Where that fails, which it cannot for a socket in the set, it is looked at on its own. */
+    /* A failure, which is impossible for a socket in the set: try to send again without the
+     * kernel's report. */
     if (watch(s, c, EPOLL_CTL_MOD, blocked) < 0 && blocked) {
         c->writable = true;
         stream_connection_due(s, c);
@@ -404,7 +411,8 @@ void stream_connection_flush(struct stream *s, struct stream_connection *c)
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* 0, or why it could not connect; then the greeting goes before all frames. */
+/* Sends the greeting, before all frames, when the socket is connected. Returns 0, or why the socket
+ * could not be connected. */
 static int connected(struct stream *s, struct stream_connection *c)
 {
     socklen_t size = sizeof(int);

@@ -1,8 +1,9 @@
 /*
- * Receives over a connection of the stream fabric: frames, the reads they ask for, and answers.
+ * Owns the receiving on connections of the stream fabric: writes and reads of peers, and answers to
+ * ours.
  *
- * A large payload goes from the socket into its memory; what comes without a place yet goes through
- * the fabric's buffer, which holds nothing between two reads.
+ * A large payload is read from the socket into its memory. All other bytes, whose place is not
+ * known yet, are read into the fabric's buffer, which is empty again before the next read.
  *
  * Thread: the progress thread.
  */
@@ -12,11 +13,11 @@
 #include "daemon/fabric/stream/stream_private.h"
 #include "shm_ring/clock.h"
 
-#define DIRECT_LEAST 4096u /* a payload of which this much is left goes past the buffer */
-/* Bytes read after a payload that goes past the buffer: the frames that announce it, but of a next
- * payload not so many that copying costs more than a call. */
+#define DIRECT_LEAST 4096u /* with so many bytes left, a payload is read directly to its place */
+/* Bytes read into the buffer after a payload that is read directly: enough for the frames that
+ * announce it, but so few of a next payload that to copy them costs less than a call. */
 #define BEHIND 1024u
-/* A turn ends this long after its first STREAM_PIECE bytes, even if it has bytes left. */
+/* A turn ends so long after its first STREAM_PIECE bytes, even if bytes are left. */
 #define TURN_NS 250000u
 
 static int answer(struct stream *s, struct stream_connection *c, struct stream_frame frame,
@@ -42,7 +43,7 @@ static int answer_done(struct stream *s, struct stream_connection *c, int status
                   STREAM_NOBODY);
 }
 
-/* The oldest that awaits an answer has it. */
+/* Ends the oldest item that waits for an answer. */
 static void answered(struct stream *s, struct stream_connection *c, int status)
 {
     struct stream_item *item = stream_queue_pop(&c->awaiting);
@@ -59,8 +60,8 @@ static int write_begins(struct stream *s, struct stream_connection *c)
         return -EPROTO;
     in->to = stream_memory_named(&s->memories, &in->frame, FABRIC_REMOTE_WRITE, &in->memory);
     in->left = in->frame.length;
-    /* A refused write with `placed` is answered with DONE. Without, the origin would take it for
-     * done, so the link ends. */
+    /* A refused write with `placed` is answered with DONE. The origin of another refused write
+     * would assume that it was placed, so the connection ends. */
     return in->to || in->frame.flags & STREAM_PLACED ? 0 : -EACCES;
 }
 
@@ -76,7 +77,7 @@ static int read_asked(struct stream *s, struct stream_connection *c)
     return from ? answer(s, c, data, from, memory) : answer_done(s, c, -EACCES);
 }
 
-/* All of an answer, or a part of what is left of it. */
+/* Begins to receive an answer, or a part of one. */
 static int data_begins(struct stream_connection *c)
 {
     const struct stream_item *item = c->awaiting.head;
@@ -108,13 +109,14 @@ static int done_comes(struct stream *s, struct stream_connection *c)
 
     if (!item || frame->length > 0 || frame->flags || frame->key > 4095 ||
         (item->frame.kind == STREAM_READ &&
-         (frame->key == 0 || item->rest < item->frame.length))) /* its data has begun to come */
+         (frame->key == 0 || item->rest < item->frame.length))) /* a part of its data has come
+                                                                 * already */
         return -EPROTO;
     answered(s, c, -(int)frame->key);
     return 0;
 }
 
-/* The whole head of a frame has been read. */
+/* Handles a frame's head, which has been read completely. */
 static int frame_begins(struct stream *s, struct stream_connection *c)
 {
     c->in.left = 0;
@@ -136,7 +138,7 @@ static int frame_begins(struct stream *s, struct stream_connection *c)
     }
 }
 
-/* The whole payload of a frame has been read. */
+/* Handles the end of a frame, whose payload has been read completely. */
 static int frame_ends(struct stream *s, struct stream_connection *c)
 {
     const struct stream_frame *frame = &c->in.frame;
@@ -159,7 +161,7 @@ static void placed(struct stream_inbound *in, uint64_t bytes)
     in->left -= bytes;
 }
 
-/* Bytes that came by way of the buffer. */
+/* Handles bytes that were read into the buffer. */
 static int take(struct stream *s, struct stream_connection *c, const uint8_t *at, size_t size)
 {
     struct stream_inbound *in = &c->in;
@@ -195,7 +197,8 @@ static int take(struct stream *s, struct stream_connection *c, const uint8_t *at
     }
 }
 
-/* One read: what is left of a payload to its place, what follows into the buffer. */
+/* Makes one call: reads what is left of a payload to its place, and what follows into the
+ * buffer. */
 static ssize_t receive_once(struct stream *s, struct stream_connection *c)
 {
     struct stream_inbound *in = &c->in;
@@ -212,8 +215,8 @@ static ssize_t receive_once(struct stream *s, struct stream_connection *c)
         return -errno;
     if (n == 0)
         return -ECONNRESET;
-    /* A short read shows that the socket is empty only when it went through the buffer: a read into
-     * client memory may also stop at a page that faults. */
+    /* Only a short read into the buffer shows that the socket is empty: a read into client memory
+     * may also stop at a page that faults. */
     if ((size_t)n < asked && !direct && !c->hung)
         c->readable = false;
     first = (size_t)n < parts[0].iov_len ? (size_t)n : parts[0].iov_len;
@@ -231,7 +234,8 @@ static ssize_t receive_once(struct stream *s, struct stream_connection *c)
     return n;
 }
 
-/* A turn of a large payload ends early where its memory is new, and the kernel fills each page. */
+/* Whether a turn takes too long, which happens with a large payload into new memory, where the
+ * kernel must fill each page. */
 static bool takes_long(uint64_t bytes, uint64_t *began)
 {
     uint64_t now;
@@ -252,7 +256,7 @@ int stream_receive(struct stream *s, struct stream_connection *c)
            !takes_long(bytes, &began)) {
         ssize_t n = receive_once(s, c);
 
-        if (n == -EAGAIN && c->hung) /* a send failed, and reads do not report it */
+        if (n == -EAGAIN && c->hung) /* a send has failed, which reads do not report */
             return -ECONNRESET;
         if (n == -EAGAIN)
             c->readable = false;

@@ -1,6 +1,6 @@
 /*
- * Owns the items of the stream fabric: one for each operation that may be outstanding, allocated
- * when the fabric is opened, and blocks of more for answers to peers, as they are needed.
+ * Owns the items of the stream fabric: one for each operation that may be under way, allocated when
+ * the fabric is opened, and more blocks of items for answers to peers, as they are needed.
  *
  * Thread: the progress thread.
  */

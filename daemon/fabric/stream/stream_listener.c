@@ -1,11 +1,12 @@
 /*
- * The listening socket, and accepted connections that wait until they have greeted and their peer
- * is connected, the oldest first. At most SILENT_MAX connections may wait without a greeting; then
- * the oldest is closed. A connection that has greeted knows our token; at most one for each peer
- * waits.
+ * Owns the listening socket, and the accepted connections that wait, oldest first, until they have
+ * greeted and the caller has connected their peer. At most SILENT_MAX connections may wait without
+ * a greeting; then the oldest is closed. A connection that has greeted knows our token, and at most
+ * one waits for each peer.
  *
- * Strangers may connect as often as they like, so few are accepted at a time, and then none for
- * REST_NS: the set reports the listening socket once, and a timer the next look.
+ * Strangers may connect as often as they like, so only a few connections are accepted at a time,
+ * and then none for REST_NS. The set reports the listening socket once, and later looks follow a
+ * timer.
  *
  *     set reports the socket --> accept a few --+--> some: rest, the timer --> accept a few ...
  *               ^                               |
@@ -25,13 +26,13 @@
 #include "daemon/fabric/stream/stream_private.h"
 
 #define SILENT_MAX  64u
-#define ACCEPT_MOST 4u        /* connections in one look */
-#define REST_NS     1000000   /* until the next look when this one found some */
-#define AGAIN_NS    100000000 /* until the next look when no descriptor was free */
+#define ACCEPT_MOST 4u        /* most connections accepted in one look */
+#define REST_NS     1000000   /* time to the next look, if this one has accepted some */
+#define AGAIN_NS    100000000 /* time to the next look, if no descriptor was free */
 
 /* ---- the address ---------------------------------------------------------------------------- */
 
-/* Peers cannot connect to "any". */
+/* Whether the address is "any", to which peers cannot connect. */
 static bool is_any(const struct sockaddr_storage *address)
 {
     const struct sockaddr_in *four = (const struct sockaddr_in *)address;
@@ -81,7 +82,7 @@ static void turn_away(struct stream *s, struct stream_connection *c)
     stream_connection_close(s, c, -ECONNREFUSED);
 }
 
-/* A peer's latest connection counts: its others belong to links that have ended. */
+/* Closes a peer's older connections, which belong to links that have ended. */
 static void turn_away_older(struct stream *s, const struct stream_connection *than)
 {
     for (struct stream_connection *c = s->listener.waiting, *next; c; c = next) {
@@ -92,7 +93,7 @@ static void turn_away_older(struct stream *s, const struct stream_connection *th
     }
 }
 
-/* Closes the oldest connection that has, or has not, greeted. */
+/* Closes the oldest connection that has greeted, or that has not. */
 static void turn_away_oldest(struct stream *s, bool greeted)
 {
     struct stream_connection *c = s->listener.waiting;
@@ -114,7 +115,8 @@ struct stream_connection *stream_listener_take(struct stream *s, const uint8_t o
     return c;
 }
 
-/* The greeting must name our token, and the side with the lower token connects. */
+/* Whether a greeting is a peer's: it names our token, and comes from the side with the lower
+ * token. */
 static bool is_of_a_peer(const struct stream *s, const struct stream_greeting *g)
 {
     return memcmp(g->magic, STREAM_MAGIC, sizeof(g->magic)) == 0 &&
@@ -122,7 +124,7 @@ static bool is_of_a_peer(const struct stream *s, const struct stream_greeting *g
            memcmp(g->origin, s->listener.token, STREAM_TOKEN) < 0;
 }
 
-/* Its greeting is whole. May close it, or another. */
+/* Handles a complete greeting. May close this connection, or another one. */
 static void take_greeting(struct stream *s, struct stream_connection *c)
 {
     if (!is_of_a_peer(s, &c->greeting)) {
@@ -130,7 +132,7 @@ static void take_greeting(struct stream *s, struct stream_connection *c)
         return;
     }
     turn_away_older(s, c);
-    if (s->listener.greeted > s->peers.count) /* only a peer, present or past, knows our token */
+    if (s->listener.greeted > s->peers.count) /* only peers and earlier peers know our token */
         turn_away_oldest(s, true);
     stream_peer_greeted(s, c);
     if (c->peer == STREAM_NOBODY && c->hung)
@@ -156,7 +158,7 @@ void stream_listener_read(struct stream *s, struct stream_connection *c)
     }
     c->greeted += (uint32_t)got;
     if (!has_greeted(c)) {
-        stream_connection_due(s, c); /* more may be there */
+        stream_connection_due(s, c); /* more bytes may have come */
         return;
     }
     s->listener.silent--;
@@ -166,7 +168,8 @@ void stream_listener_read(struct stream *s, struct stream_connection *c)
 
 /* ---- accepting ------------------------------------------------------------------------------ */
 
-/* A connection that has ended already, or greets wrongly, costs no more than to be closed. */
+/* Takes an accepted connection. One that has ended already, or has greeted wrongly, is closed at
+ * once, without an entry. */
 static void take_in(struct stream *s, int fd)
 {
     struct stream_connection **last = &s->listener.waiting, *c;
@@ -210,7 +213,7 @@ int stream_listener_accept(struct stream *s, uint32_t most)
     return (int)accepted;
 }
 
-/* The set reports the listening socket once more. */
+/* Lets the set report the listening socket once. */
 static int watch(const struct stream *s, int how)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.ptr = NULL};
@@ -231,7 +234,7 @@ void stream_listener_look(struct stream *s)
 
 /* ---- opening and closing -------------------------------------------------------------------- */
 
-/* Says what is wrong, and what to do. */
+/* Writes what is wrong, and what to do. */
 static int refuse(const struct stream_config *config, int rc)
 {
     if (config->message)

@@ -1,6 +1,7 @@
 /*
- * Memory of the stream fabric: what is ours, under an index, and what peers name, by a key that
- * nobody can guess and an offset from its start. Nothing is pinned: the kernel copies.
+ * Owns the table of registered memory of the stream fabric. We name memory by its index; peers name
+ * it by a key that nobody can guess, and an offset from its start. No page is pinned, because the
+ * kernel copies.
  *
  * Thread: the progress thread.
  */
@@ -68,7 +69,8 @@ int stream_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned 
     return 0;
 }
 
-/* The caller drops memory only when nothing uses it: a peer that still does is disconnected. */
+/* Ends the connections that still use memory which is dropped. The caller drops memory only when no
+ * operation of ours uses it. */
 static void cut_users(struct stream *s, uint32_t index)
 {
     for (uint32_t i = 0; i < s->peers.count; i++) {
@@ -87,7 +89,7 @@ int stream_mem_drop(struct fabric *fabric, uint32_t index, uint64_t cookie)
     if (index >= memories->count || !memories->table[index].live)
         return -EINVAL;
     if (memories->table[index].event)
-        return -EBUSY; /* FABRIC_ADDED is not delivered yet: the caller has no index */
+        return -EBUSY; /* FABRIC_ADDED is not delivered yet, so the caller has no index */
     memories->table[index].live = false;
     cut_users(s, index);
     report(s, index, FABRIC_DROPPED, cookie);

@@ -1,6 +1,6 @@
 /*
- * The peers of the stream fabric: from the caller's numbers to connections, connecting and
- * disconnecting, and reporting once that a peer is lost.
+ * Owns the peers of the stream fabric: finds connections by the caller's numbers, connects and
+ * disconnects, and reports once that a peer is lost.
  *
  * Thread: the progress thread.
  */
@@ -10,20 +10,20 @@
 #include <unistd.h>
 #include "daemon/fabric/stream/stream_private.h"
 
-#define ACCEPT_FIRST 64u /* strangers before a peer is connected */
+#define ACCEPT_FIRST 64u /* most connections that are accepted before a peer is connected */
 
 bool stream_same_token(const uint8_t *a, const uint8_t *b)
 {
     uint8_t differ = 0;
 
-    for (uint32_t i = 0; i < STREAM_TOKEN; i++) /* in constant time */
+    for (uint32_t i = 0; i < STREAM_TOKEN; i++) /* no early exit: constant time */
         differ |= a[i] ^ b[i];
     return differ == 0;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* Addresses come from another machine: check all of it. */
+/* Parses an address, and checks all of it, because it comes from another machine. */
 static int parse(const struct stream *s, const struct fabric_address *address,
                  struct sockaddr_storage *to, const uint8_t **token)
 {
@@ -44,7 +44,7 @@ static int parse(const struct stream *s, const struct fabric_address *address,
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-/* Data leaves by the network that was configured, also where there are several. */
+/* Binds the socket, so that data leaves by the configured network, also where there are several. */
 static int bind_source(const struct stream *s, int fd)
 {
     struct sockaddr_storage from = s->listener.address;
@@ -90,7 +90,8 @@ static void adopt(struct stream *s, uint32_t number, struct stream_connection *c
     s->peers.table[number].connection = c;
     c->peer = number;
     stream_connection_tune(c);
-    c->readable = true; /* an edge reported while it waited is not reported again */
+    c->readable = true; /* an edge that was reported while the connection waited is not reported
+                         * again */
     stream_connection_due(s, c);
 }
 
@@ -106,7 +107,7 @@ int stream_connect(struct fabric *fabric, uint32_t number, const struct fabric_a
     if (number >= s->peers.count || parse(s, address, &to, &token) < 0)
         return -EINVAL;
     (void)stream_disconnect(fabric, number);
-    /* The last connection of a peer counts, so accept what waits first. A connection that is
+    /* The last connection of a peer counts, so accept all that wait first. A connection that is
      * accepted later counts as a second one, and the link starts over (stream_peer_greeted). */
     (void)stream_listener_accept(s, ACCEPT_FIRST);
     peer = &s->peers.table[number];
@@ -143,7 +144,7 @@ int stream_disconnect(struct fabric *fabric, uint32_t number)
     /* A waiting connection belongs to the link that ends. */
     while ((waiting = stream_listener_take(s, peer->token)))
         stream_connection_close(s, waiting, -ECANCELED);
-    /* Arrivals not delivered yet belong to the link that ends, too. */
+    /* Arrivals that are not delivered yet belong to the link that ends, too. */
     for (uint32_t i = s->arrival_head; i != s->arrival_tail; i++)
         if (s->arrivals[i % STREAM_ARRIVALS].peer == number)
             s->arrivals[i % STREAM_ARRIVALS].peer = STREAM_NOBODY;
@@ -158,9 +159,9 @@ void stream_peer_greeted(struct stream *s, struct stream_connection *c)
         if (!peer->connected || !stream_same_token(peer->token, c->greeting.origin))
             continue;
         if (!peer->connection && !peer->broken)
-            /* At most one connection of a peer waits: c. */
+            /* At most one connection of a peer waits, and this is `c`. */
             adopt(s, i, stream_listener_take(s, c->greeting.origin));
-        else /* the peer has started over, and waits until the caller does */
+        else /* the peer has started over, and waits until the caller does so, too */
             stream_peer_broken(s, i, -ECONNRESET);
         return;
     }
@@ -180,7 +181,7 @@ void stream_peer_broken(struct stream *s, uint32_t number, int status)
     peer->broken = status;
     peer->behind = s->arrival_tail;
     if (peer->in_broken_chain)
-        return; /* from before it was connected again */
+        return; /* the peer is in the chain already, from before it was connected again */
     peer->in_broken_chain = true;
     peer->next_broken = s->peers.broken_head;
     s->peers.broken_head = number;

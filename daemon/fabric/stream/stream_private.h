@@ -1,13 +1,13 @@
 /*
- * Inside the stream fabric: what its files share.
+ * What the files of the stream fabric share.
  *
  *     stream.c             opening, closing, posting, poll, sleeping
  *     stream_memory.c      registered memory, and what a peer may do with it
- *     stream_item.c        items to be sent, awaited or reported, and their queues
+ *     stream_item.c        items that are sent, answered or reported, and their queues
  *     stream_connection.c  a connection: its socket, sending
  *     stream_inbound.c     a connection: receiving
  *     stream_peer.c        peers: connecting, disconnecting, reporting a lost one
- *     stream_listener.c    connections not yet known to belong to a peer
+ *     stream_listener.c    accepted connections that do not belong to a peer yet
  *
  * Thread: the progress thread owns all of it.
  */
@@ -20,33 +20,36 @@
 #define STREAM_NOBODY UINT32_MAX
 #define STREAM_BUFFER 16384u /* bytes for data received before its place is known */
 
-#define STREAM_HOT 2u /* connections that are read without asking whether there is anything */
+#define STREAM_HOT 2u /* connections that are read without asking the kernel first */
 
 #define STREAM_FRAME sizeof(struct stream_frame)
-/* Bytes sent or received in one turn; then the others have theirs. */
+/* A connection sends and receives so many bytes in one turn; then other connections have theirs. */
 #define STREAM_TURN (1u << 20)
 /* The most bytes of an answer that one frame carries. */
 #define STREAM_PIECE (256u << 10)
 
-#define STREAM_ARRIVALS 1024u /* arrivals not delivered yet, at most */
+#define STREAM_ARRIVALS 1024u /* most arrivals that are not delivered yet */
 
 /* ---- items ----------------------------------------------------------------------------------- */
 
 /*
- * A frame on its way, an operation of ours that waits for its answer, or one that has ended.
- * An item is in one queue at a time: a connection's `posted`, `answers`, `out` or `awaiting`, the
+ * A frame to send, an operation of ours that waits for its answer, or one that has ended. An item
+ * is in one queue at a time: a connection's `posted`, `answers`, `out` or `awaiting`, or the
  * fabric's `ended` or `free`.
  */
 struct stream_item {
     struct stream_item *next;
     struct stream_frame frame;
-    const uint8_t *payload; /* WRITE, DATA */
-    uint8_t *destination;   /* READ: of what has not come yet */
-    uint64_t rest;          /* DATA: of the answer, after this frame; READ: that has not come */
-    uint64_t sent;          /* of frame and payload; of one that is joined: where its end stands */
-    struct stream_item *joined; /* WRITE: those whose payloads go along in its frame, in order */
+    const uint8_t *payload; /* WRITE, DATA: the bytes to send */
+    uint8_t *destination;   /* READ: the place of the bytes that have not come yet */
+    uint64_t rest;          /* DATA: bytes of the answer after this frame; READ: bytes that have not
+                             * come */
+    uint64_t sent;          /* sent bytes of frame and payload; in a joined item: the position of
+                             * its end in the frame */
+    struct stream_item *joined; /* WRITE: list of the writes whose payloads are also in its frame,
+                                 * in order */
     uint64_t cookie;
-    uint32_t memory; /* that payload or destination is in */
+    uint32_t memory; /* the memory that payload or destination is in */
     uint32_t peer;
     int32_t status;
     uint32_t event; /* FABRIC_WRITTEN, FABRIC_READ; 0: an answer of ours, without an event */
@@ -66,7 +69,7 @@ struct stream_items {
 
 int stream_items_open(struct stream_items *items, uint32_t count);
 void stream_items_close(struct stream_items *items);
-/* NULL: no memory for more. */
+/* Takes a free item; NULL: there is no memory for more. */
 struct stream_item *stream_item_take(struct stream_items *items);
 void stream_item_release(struct stream_items *items, struct stream_item *item);
 
@@ -118,7 +121,7 @@ struct stream_memory {
 struct stream_memories {
     struct stream_memory *table;
     uint32_t count;
-    uint64_t index_mask; /* of a key */
+    uint64_t index_mask; /* the bits of a key that are the index */
     uint32_t due_head, due_tail;
 };
 
@@ -129,74 +132,77 @@ void stream_memories_close(struct stream_memories *memories);
 int stream_mem_add(struct fabric *fabric, void *base, uint64_t length, unsigned access,
                    uint64_t cookie);
 int stream_mem_drop(struct fabric *fabric, uint32_t index, uint64_t cookie);
-/* Delivers the events that no undelivered arrival precedes; `delivered` is the arrivals' head. */
+/* Delivers the events that wait for no arrival; `delivered` is the head of the arrivals. */
 int stream_memories_deliver(struct stream_memories *memories, uint32_t delivered,
                             struct fabric_event *events, int room);
-/* Whether memory of ours holds that range. */
+/* Whether our memory with this index contains the range. */
 bool stream_memory_holds(const struct stream_memories *memories, uint32_t index, const void *at,
                          uint64_t length);
-/* The place that a peer's frame names, and its memory's index; NULL where the frame may not use it.
- */
+/* Finds the place that a peer's frame names, and its memory's index; NULL: the frame may not use
+ * it. */
 uint8_t *stream_memory_named(const struct stream_memories *memories,
                              const struct stream_frame *frame, uint32_t access, uint32_t *index);
 
 /* ---- connections ----------------------------------------------------------------------------- */
 
-/* The frame being received. */
+/* The frame that is being received. */
 struct stream_inbound {
     struct stream_frame frame;
-    uint32_t got;    /* bytes of the frame; all: its payload is under way */
-    uint32_t memory; /* that `to` is in */
-    uint64_t left;   /* of the payload */
-    uint8_t *to;     /* where it goes; NULL: nowhere, it was refused */
-    bool copied;     /* the kernel does not reach the place: by way of the buffer */
+    uint32_t got;    /* bytes of the frame's head; where it is complete, the payload follows */
+    uint32_t memory; /* the memory that `to` is in */
+    uint64_t left;   /* bytes of the payload that have not come */
+    uint8_t *to;     /* the place of the next byte; NULL: the payload was refused, and is skipped */
+    bool copied;     /* the kernel cannot write to the place, so the payload is copied from the
+                      * buffer */
 };
 
 struct stream_connection {
     int socket;
-    uint32_t peer; /* STREAM_NOBODY: with the listener */
+    uint32_t peer; /* STREAM_NOBODY: the connection is the listener's */
     bool connecting;
-    bool readable;     /* until a read finds nothing more */
-    bool writable;     /* until a write is not taken */
-    bool hung;         /* the other side has ended, or an error waits: a read returns it */
-    bool due;          /* in the chain of connections to look at */
-    bool blocked;      /* has something to send that the socket does not take */
-    uint32_t cold;     /* polls since something came */
-    uint32_t asked_at; /* the poll after which a read was posted last */
+    bool readable;     /* until a read finds that the socket is empty */
+    bool writable;     /* until a send finds that the socket is full */
+    bool hung;         /* the other side has ended, or there is an error, which a read will
+                        * return */
+    bool due;          /* in the chain of connections that may have work */
+    bool blocked;      /* has something to send, and the socket is full */
+    uint32_t cold;     /* reads in a row without data, while hot */
+    uint32_t asked_at; /* number of the poll after which a read was posted last */
     struct stream_connection *next_due, *previous_due;
     struct stream_inbound in;
     struct stream_queue posted;  /* our writes and reads, in order */
-    struct stream_queue answers; /* to theirs, in order */
+    struct stream_queue answers; /* our answers to the peer's operations, in order */
     /* The operations that leave next, from `posted` and `answers` in turns. */
     struct stream_queue out;
     uint32_t out_count;
-    uint64_t out_bytes; /* of what was chosen and is not sent whole */
-    int64_t lead;       /* bytes chosen of `posted` more than of `answers`, while both wait */
-    bool answering;     /* a long answer is in `out`, by a part of it: those after it wait */
+    uint64_t out_bytes; /* bytes of items in `out` */
+    int64_t lead;       /* how many more bytes were chosen from `posted` than from `answers`, while
+                         * both wait */
+    bool answering;     /* a part of a long answer is in `out`, and later answers wait */
     struct stream_queue awaiting;
-    uint32_t answers_due;     /* ours to them: in `answers` or `out` */
-    uint32_t answers_awaited; /* theirs to us: in `posted`, `out` or `awaiting` */
-    /* The listener's. */
+    uint32_t answers_due;     /* our answers to the peer, in `answers` or `out` */
+    uint32_t answers_awaited; /* the peer's answers to our items in `posted`, `out` or `awaiting` */
+    /* Used by the listener. */
     struct stream_connection *next_waiting;
     struct stream_greeting greeting;
-    uint32_t greeted; /* bytes of it */
+    uint32_t greeted; /* bytes of the greeting that have come */
 };
 
-/* Takes the socket over, also when it fails. */
+/* Takes the socket over, also where it fails. */
 int stream_connection_open(struct stream *s, int socket, bool connecting,
                            struct stream_connection **out);
-/* Sets the socket's options, once both ends are known and it is a peer's. */
+/* Sets the options of a connected socket that belongs to a peer. */
 void stream_connection_tune(const struct stream_connection *c);
-/* Ends the connection's items with the status. */
+/* Closes the connection, and ends its items with the status. */
 void stream_connection_close(struct stream *s, struct stream_connection *c, int status);
 void stream_connection_due(struct stream *s, struct stream_connection *c);
-/* Sends what can be sent. */
+/* Sends as much as the socket has room for, in one turn. */
 void stream_connection_flush(struct stream *s, struct stream_connection *c);
-/* Takes what has arrived: 0, or why the connection is at its end. */
+/* Receives what has arrived. Returns 0, or why the connection has to end. */
 int stream_receive(struct stream *s, struct stream_connection *c);
-/* Acts on what the kernel reported: connected, writable, readable. May close the connection. */
+/* Acts on what the kernel has reported: connected, writable, readable. May close the connection. */
 void stream_connection_progress(struct stream *s, struct stream_connection *c);
-/* Whether an operation of the connection names that memory. */
+/* Whether an operation of the connection uses this memory. */
 bool stream_connection_uses(const struct stream_connection *c, uint32_t memory);
 
 /* ---- peers ----------------------------------------------------------------------------------- */
@@ -204,11 +210,12 @@ bool stream_connection_uses(const struct stream_connection *c, uint32_t memory);
 struct stream_peer {
     struct stream_connection *connection;
     uint8_t token[STREAM_TOKEN];
-    int broken;      /* why; 0: it is not */
-    uint32_t behind; /* tail of the arrivals when it was lost: they are delivered first */
+    int broken;      /* why the peer is lost; 0: it is not */
+    uint32_t behind; /* tail of the arrivals when the peer was lost; earlier arrivals are delivered
+                      * first */
     uint32_t next_broken;
     bool in_broken_chain;
-    bool connected; /* by the caller's connect */
+    bool connected; /* the caller has connected the peer */
 };
 
 struct stream_peers {
@@ -219,9 +226,9 @@ struct stream_peers {
 
 int stream_connect(struct fabric *fabric, uint32_t peer, const struct fabric_address *address);
 int stream_disconnect(struct fabric *fabric, uint32_t peer);
-/* The transport lost the peer: closes its connection and reports it once. */
+/* Notes that the transport lost the peer: closes its connection, and reports the loss once. */
 void stream_peer_broken(struct stream *s, uint32_t peer, int status);
-/* Delivers the events that no undelivered arrival precedes; `delivered` is the arrivals' head. */
+/* Delivers the events that wait for no arrival; `delivered` is the head of the arrivals. */
 int stream_peers_deliver(struct stream_peers *peers, uint32_t delivered,
                          struct fabric_event *events, int room);
 /* Gives a connection that has greeted to its peer. */
@@ -231,7 +238,7 @@ void stream_peer_greeted(struct stream *s, struct stream_connection *c);
 
 struct stream_listener {
     int socket;
-    int timer; /* of the next look, after one that has accepted connections, or could not */
+    int timer; /* starts the next look, after a look that has accepted connections or has failed */
     struct sockaddr_storage address;
     socklen_t address_size;
     uint8_t token[STREAM_TOKEN];
@@ -241,9 +248,9 @@ struct stream_listener {
 
 int stream_listener_open(struct stream *s, const struct stream_config *config);
 void stream_listener_close(struct stream *s);
-/* The set has reported the listening socket or its timer: accepts a few connections. */
+/* Accepts a few connections, after the set has reported the listening socket or its timer. */
 void stream_listener_look(struct stream *s);
-/* Accepts at most this many connections: their number, or a negative errno. */
+/* Accepts at most `most` connections. Returns their number, or a negative errno. */
 int stream_listener_accept(struct stream *s, uint32_t most);
 /* Reads the greeting of an accepted connection. May close it. */
 void stream_listener_read(struct stream *s, struct stream_connection *c);
@@ -255,13 +262,13 @@ int stream_address(struct fabric *fabric, struct fabric_address *out);
 /* ---- the fabric ------------------------------------------------------------------------------ */
 
 struct stream_arrival {
-    uint32_t peer; /* STREAM_NOBODY: of a connection that has ended */
+    uint32_t peer; /* STREAM_NOBODY: its connection has ended */
     uint32_t immediate;
 };
 
 struct stream {
     struct fabric fabric; /* first */
-    int set;              /* epoll: all sockets, edge-triggered */
+    int set;              /* an epoll set of all sockets, edge-triggered */
     uint32_t operations;  /* outstanding */
     uint32_t operations_max;
     struct stream_items items;
@@ -270,11 +277,13 @@ struct stream {
     uint32_t due_count;
     struct stream_connection *hot[STREAM_HOT];
     uint32_t next_hot;
-    uint32_t polls;                      /* so far; it wraps */
+    uint32_t polls;                      /* polls so far; may wrap */
     uint32_t unasked;                    /* polls since the kernel was asked */
-    bool slept_on;                       /* the caller slept on the set: it may report any socket */
-    uint32_t rests;                      /* polls that read no socket unasked, after that */
-    uint32_t blocked;                    /* connections that are */
+    bool slept_on;                       /* the caller slept on the set, so any socket may have
+                                          * woken it */
+    uint32_t rests;                      /* how many more polls do not read hot sockets, after a
+                                          * sleep */
+    uint32_t blocked;                    /* how many connections are blocked */
     uint32_t arrival_head, arrival_tail; /* both only grow */
     struct stream_arrival arrivals[STREAM_ARRIVALS];
     struct stream_memories memories;
@@ -283,7 +292,7 @@ struct stream {
     _Alignas(64) uint8_t buffer[STREAM_BUFFER];
 };
 
-/* An operation has ended, or an answer of ours is out of the way. */
+/* Ends an item: an operation's event is due, and an answer of ours is free again. */
 static inline void stream_item_ended(struct stream *s, struct stream_item *item, int status)
 {
     if (item->event == 0) {
@@ -294,7 +303,7 @@ static inline void stream_item_ended(struct stream *s, struct stream_item *item,
     stream_queue_push(&s->ended, item);
 }
 
-/* Whether what one read brings can be noted. */
+/* Whether there is room for all arrivals of one read. */
 static inline bool stream_arrivals_room(const struct stream *s)
 {
     return s->arrival_tail - s->arrival_head <= STREAM_ARRIVALS - STREAM_BUFFER / STREAM_FRAME - 2;

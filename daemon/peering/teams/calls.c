@@ -1,4 +1,4 @@
-/* Takes the calls of members (teams.h). */
+/* Takes the calls of members into gathers (teams.h). Owns nothing. Thread: control. */
 #include "daemon/peering/teams/teams_private.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ static int check(const struct teams *t, const struct teams_key *key, const struc
 {
     uint32_t size = directory_size(t->directory, &key->id);
 
-    /* Its end may be known here before its call. */
+    /* The home may learn of a rank's end before its call arrives. */
     if (directory_has_left(t->directory, &key->id, c->rank))
         return -EHOSTDOWN;
     if (directory_where(t->directory, &key->id, c->rank, engine) != (int)c->from)
@@ -48,7 +48,8 @@ static int refused(const struct teams *t, const struct teams_key *key)
     return 0;
 }
 
-/* A member that goes on to a later call never makes an earlier one. */
+/* Ends gathers of earlier calls over this parent, because a member that makes a later call never
+ * makes an earlier one. */
 static void end_earlier(struct teams *t, const struct teams_key *key)
 {
     uint32_t latest = 0;
@@ -93,7 +94,7 @@ static void take_call(struct teams_gather *g, const struct teams_call *c, struct
         m->color = m->key = 0;
 }
 
-/* Checks the call against the others of its gather. */
+/* Compares the call with the other calls of its gather. */
 static void compare(struct teams *t, struct teams_gather *g, const struct teams_call *c)
 {
     if (c->status < 0)

@@ -1,4 +1,5 @@
-/* How gathers end: all have called, or members are gone (teams.h). */
+/* Decides how gathers end: all members have called, or members are gone (teams.h). Owns nothing.
+ * Thread: control. */
 #include "daemon/peering/teams/teams_private.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define COUNT_BITS 48 /* of a team's number; the home's number stands above them */
+#define COUNT_BITS 48 /* low bits of a team's number; above them is the home's node number */
 
 void gather_end(struct teams *t, struct teams_gather *g, int status, const char *format, ...)
 {
@@ -22,7 +23,7 @@ void gather_end(struct teams *t, struct teams_gather *g, int status, const char 
     gather_make_due(t, g, TEAMS_START);
 }
 
-/* Members of the new teams first, team by team in their order; then all others. */
+/* Sorts the members of new teams first, team by team, in the order of the team; then all others. */
 static int by_team(const void *one, const void *other)
 {
     const struct teams_member *a = one, *b = other;
@@ -50,7 +51,8 @@ static void group(struct teams *t, struct teams_gather *g)
     gather_make_due(t, g, TEAMS_GROUP);
 }
 
-/* The members that a shrink leaves out are known only when all are named. */
+/* Forms the teams once all members have called or are gone. A shrink knows only when all members
+ * are named which of them it leaves out. */
 void gather_group_if_whole(struct teams *t, struct teams_gather *g)
 {
     if (g->phase == TEAMS_GATHERING && g->called + g->gone == g->size)
@@ -70,7 +72,7 @@ void gather_member_gone(struct teams *t, struct teams_gather *g, struct teams_me
     gather_group_if_whole(t, g);
 }
 
-/* Ranks that left before the gather began. */
+/* Marks the members whose ranks left before the gather began. */
 void gather_find_gone(struct teams *t, struct teams_gather *g)
 {
     const struct directory_id id = {.uid = g->uid, .job = g->job};
@@ -91,7 +93,7 @@ static struct teams_member *member_of(const struct teams_gather *g, uint32_t ran
     return NULL;
 }
 
-/* A member that waits for this call while another is past it gets an error. */
+/* A member that waits for this call gets an error where another member has ended a later call. */
 bool teams_answer_ends(struct teams_answer last, uint32_t call, int *status)
 {
     if (last.calls <= call)
@@ -102,9 +104,10 @@ bool teams_answer_ends(struct teams_answer last, uint32_t call, int *status)
     return true;
 }
 
-/* A member may leave the parent as soon as it has its answer, while others wait for theirs. Only a
- * member that has not called this home had its answer from an earlier process of it: the others may
- * have one from their own node, which has given this home up. */
+/* Notes a member that has left the parent. A member may leave as soon as it has its answer, while
+ * others still wait. Only the answer of a member that has not called this home counts, because it
+ * came from an earlier process of the home. The answer of other members may come from their own
+ * node, which has given this home up. */
 static void take_leave(struct teams *t, struct teams_gather *g, struct teams_member *m,
                        struct teams_answer last)
 {
@@ -149,7 +152,7 @@ void teams_rank_gone(struct teams *t, const struct directory_id *id, uint32_t ra
         }
 }
 
-/* Another node is asked for the members: one that a member has called from. */
+/* Asks another node for the members: a node from which a member has called. */
 static void ask_another(struct teams *t, struct teams_gather *g)
 {
     g->asked = TEAMS_NONE;

@@ -1,7 +1,9 @@
-/* The contents of the owner's frames: nodes of a gather, and runs of the new teams (teams.h). */
+/* Iterates over what the owner sends in frames: nodes of a gather, and runs of the new teams
+ * (teams.h). Owns nothing. Thread: control. */
 #include "daemon/peering/teams/teams_private.h"
 
-/* A node whose link is new may have ranks of which the directory does not know yet. */
+/* Whether the node takes part in the gather, or may. After a reconnect a node may have ranks that
+ * the directory does not know yet, so a gather of the world is always on all nodes. */
 static bool is_on(const struct teams *t, const struct teams_gather *g, uint32_t node)
 {
     return (g->nodes[node] & INVOLVED) || (g->asked == node && g->named < g->size) ||

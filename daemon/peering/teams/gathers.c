@@ -1,4 +1,4 @@
-/* Owns the gathers of calls that make teams (teams.h). */
+/* Owns the gathers of calls that make teams (teams.h). Thread: control. */
 #include "daemon/peering/teams/teams_private.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ void teams_init(struct teams *t, const struct directory_memory *memory,
     t->look_tail = &t->look;
 }
 
-/* All gathers of one parent are in one bucket. FNV-1a. */
+/* All gathers of one parent are in one bucket, chosen by the hash FNV-1a. */
 struct teams_gather **gathers_bucket(struct teams *t, const struct teams_key *key)
 {
     uint32_t hash = (2166136261u ^ key->id.uid) * 16777619u;
@@ -54,7 +54,7 @@ static uint64_t cost_of(const struct teams *t, uint32_t size)
            t->node_count;
 }
 
-/* Beside its bounds a user leaves as much free as it holds (directory.h). */
+/* Whether the user leaves as much free as the user then holds (directory.h). */
 static bool leaves_enough(const struct teams *t, uint32_t uid, uint64_t more)
 {
     uint64_t held = 0, left = TEAMS_BYTES_MAX - t->bytes;
@@ -158,7 +158,8 @@ void gather_make_due(struct teams *t, struct teams_gather *g, enum teams_due due
     gather_look_at(t, g);
 }
 
-/* Nobody can ask for it again: all members have called or are gone, and all nodes have the end. */
+/* Whether nobody can ask for the gather again: all members have called or are gone, and all nodes
+ * have confirmed the end. */
 static bool is_done(const struct teams_gather *g)
 {
     return g->over || (g->phase == TEAMS_ENDED && g->called + g->gone == g->size &&

@@ -1,5 +1,5 @@
-/* Owns the members that are awaited: a node names them, and their own nodes report about them
- * (teams.h). */
+/* Takes the members that a node names, and what their own nodes report about them (teams.h). Owns
+ * nothing. Thread: control. */
 #include "daemon/peering/teams/teams_private.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ void teams_name(struct teams *t, const struct teams_key *key, uint32_t node, uin
     if (!g || g->phase != TEAMS_GATHERING || g->asked != node)
         return;
     if (from_member == 0)
-        g->named = 0; /* asked once more */
+        g->named = 0; /* the node was asked again */
     if (from_member != g->named || key->parent == 0)
         return;
     for (uint32_t i = 0; i < count && g->phase == TEAMS_GATHERING; i++) {
@@ -55,7 +55,8 @@ void teams_name(struct teams *t, const struct teams_key *key, uint32_t node, uin
         gather_make_due(t, g, TEAMS_ASK_ENDED);
 }
 
-/* The node of a member that has not called; TEAMS_NONE: it is not known, or it has called. */
+/* The node of a member that has not called; TEAMS_NONE: the node is not known, or the member has
+ * called. */
 static uint32_t expected_on(const struct teams *t, const struct teams_gather *g,
                             const struct teams_member *m)
 {
@@ -69,7 +70,7 @@ static uint32_t expected_on(const struct teams *t, const struct teams_gather *g,
     return node < 0 ? TEAMS_NONE : (uint32_t)node;
 }
 
-/* Whether members there are waited for. */
+/* Whether the gather waits for members on this node. */
 bool gather_expects(const struct teams *t, const struct teams_gather *g, uint32_t node)
 {
     for (uint32_t i = 0; i < g->size; i++)

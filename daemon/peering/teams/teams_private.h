@@ -1,6 +1,6 @@
 /*
- * Shared by the files of teams.h: gathers are found, opened and forgotten; what is due; how they
- * end. Thread: that of the struct's owner (control).
+ * What the files of teams.h share: to find, open and end gathers, and to make something due.
+ * Thread: the thread that owns the struct (control).
  */
 #ifndef PWC_PEERING_TEAMS_PRIVATE_H
 #define PWC_PEERING_TEAMS_PRIVATE_H
@@ -16,39 +16,38 @@ enum teams_state {
 enum node_bits {
     INVOLVED = 1,
     READY = 2,
-    CONFIRMED = 4, /* that the gather has ended */
+    CONFIRMED = 4, /* the node has confirmed that the gather has ended */
 };
 
 /* ---- gathers.c ------------------------------------------------------------------------------- */
 
-/* The list that all gathers of one parent are in. */
+/* The list with all gathers of one parent. */
 struct teams_gather **gathers_bucket(struct teams *t, const struct teams_key *key);
 bool gather_is_of_job(const struct teams_gather *g, const struct directory_id *id);
 bool gather_is_of_parent(const struct teams_gather *g, const struct teams_key *key);
-/* NULL: there is none. */
+/* Finds a gather; NULL: there is none. */
 struct teams_gather *gather_find(struct teams *t, const struct teams_key *key);
-/* A gather for this call, which is its first. -ENOSPC, -EDQUOT, -ENOMEM. */
+/* Opens a gather for this call, which is its first. -ENOSPC, -EDQUOT, -ENOMEM. */
 int gather_open(struct teams *t, const struct teams_key *key, const struct teams_call *call,
                 struct teams_gather **out);
-/* The gather is looked at: something is due, or it is to be forgotten. */
+/* Queues the gather for teams_take_due: something is due, or the gather may be forgotten. */
 void gather_look_at(struct teams *t, struct teams_gather *g);
 void gather_make_due(struct teams *t, struct teams_gather *g, enum teams_due due);
 
 /* ---- ends.c ---------------------------------------------------------------------------------- */
 
-/* Ends a gather with this status, and a text of why; once. */
+/* Ends a gather with this status and a text that says why. A second call does nothing. */
 void gather_end(struct teams *t, struct teams_gather *g, int status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Forms the new teams when all members have called or are gone: those that a shrink leaves out are
- * known only when all are named. */
+/* Forms the new teams if all members have called or are gone. */
 void gather_group_if_whole(struct teams *t, struct teams_gather *g);
 void gather_member_gone(struct teams *t, struct teams_gather *g, struct teams_member *m);
-/* Ranks that left before the gather began. */
+/* Marks the members whose ranks left before the gather began. */
 void gather_find_gone(struct teams *t, struct teams_gather *g);
 
 /* ---- members.c ------------------------------------------------------------------------------- */
 
-/* Whether members there are waited for. */
+/* Whether the gather waits for members on this node. */
 bool gather_expects(const struct teams *t, const struct teams_gather *g, uint32_t node);
 
 #endif

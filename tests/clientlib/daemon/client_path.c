@@ -24,7 +24,7 @@ static void path_open(struct path *p, bool direct)
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(p->w->client, NULL, &p->b), 0);
     p->w->daemon.pairs = direct;
     p->to_b = bind_to_b(p, p->w->region);
-    CU_ASSERT_EQUAL(pwc_probe(p->b, PWC_ANY, PWC_LOCAL, &event), 0); /* maps the pair */
+    CU_ASSERT_EQUAL(pwc_probe(p->b, PWC_ANY, PWC_LOCAL, &event), 0); /* b maps the pair */
 }
 
 void on_both(void (*test)(struct path *p))

@@ -11,7 +11,7 @@
 #include "pwc/pwc.h"
 
 enum {
-    BIG = 100000, /* more than goes packed */
+    BIG = 100000, /* more bytes than a packed payload may have */
     WAIT_MS = 20000,
 };
 
@@ -26,9 +26,9 @@ struct world {
 };
 
 struct world *world_new(void);
-/* With rings of another size (0: the default), and requests that the test answers itself. */
+/* A world with rings of another size (0: the default); `hook` sees each request first. */
 struct world *world_new_sized(uint32_t ring_bytes, fake_hook *hook);
-/* With a library whose calls wait for this long (0: the default). */
+/* A world with this timeout of the library's calls (0: the default); `hook` as above. */
 struct world *world_new_patient(int timeout_ms, fake_hook *hook);
 void world_free(struct world *w);
 
@@ -37,7 +37,7 @@ struct pwc_event expect(struct world *w, int kind, uint64_t id, int status);
 /* Everything has ended, and no event is left. */
 void expect_silence(struct world *w);
 
-/* Put and get through the world's remote, with `id` as local and its opposite as remote id. */
+/* Put and get through the world's remote, with `id` as local id and ~id as remote id. */
 int put(struct world *w, uint64_t off, const void *src, size_t len, uint64_t id, unsigned flags);
 int get(struct world *w, uint64_t off, void *dst, size_t len, uint64_t id, unsigned flags);
 

@@ -260,7 +260,8 @@ static void on_bind(struct fake_daemon *daemon, const Pwc__ClientRequest *reques
     fake_daemon_reply(daemon, &reply, fds, fd_count);
 }
 
-/* The job has one rank more than ours, and it says the bitwise opposite. In two pieces. */
+/* The job has one more rank than ours; its data is the complement of our rank's. The answer has two
+ * pieces. */
 static void on_exchange(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
 {
     ProtobufCBinaryData data = request->exchange->data;
@@ -325,7 +326,7 @@ void fake_daemon_handle(struct fake_daemon *daemon, const Pwc__ClientRequest *re
     }
 }
 
-/* False: the client has hung up. */
+/* Serves one request. False: the client has hung up. */
 static bool serve_control(struct fake_daemon *daemon)
 {
     uint8_t head[4];
@@ -498,7 +499,7 @@ static void serve_data(struct fake_daemon *daemon)
     }
 }
 
-/* True when there is work after all. */
+/* Arms the doorbells before a sleep. True: there is work, so the daemon must not sleep. */
 static bool arm_all(struct fake_daemon *daemon)
 {
     bool work = false;

@@ -1,10 +1,11 @@
 /*
  * A daemon for one client, as small as can be: it answers the control protocol over a real socket
- * and carries puts, gets and active messages out between the client's own contexts and regions, in
- * order. The test may take over single requests, hold the data path back, and make the daemon die.
+ * and carries out puts, gets and active messages between the client's own contexts and regions, in
+ * order. The test may answer single requests itself, stop the data path for a while, and make the
+ * daemon die.
  *
- * Threads: the daemon runs on one of its own, which owns everything but what the test is offered
- * below. The test may look at the rest once fake_daemon_stop has returned.
+ * Threads: the daemon runs on a thread of its own, which owns everything except the fields that are
+ * the test's. The test may look at the other fields once fake_daemon_stop has returned.
  */
 #ifndef PWC_TESTS_CLIENTLIB_FAKE_DAEMON_H
 #define PWC_TESTS_CLIENTLIB_FAKE_DAEMON_H
@@ -24,13 +25,14 @@ enum {
     FAKE_SESSIONS = 4,
     FAKE_SEGMENTS = 16,
     FAKE_REGIONS = 64,
-    FAKE_REMOTES = 1024, /* handles are never used again */
+    FAKE_REMOTES = 1024, /* a handle is never given twice */
     FAKE_PAIRS = 16,
 };
 
 struct fake_daemon;
 
-/* Sees each request first. True: it has replied, or not, as it likes. */
+/* Sees each request before the daemon does. True: the hook has dealt with the request (it need not
+ * have replied), so the daemon ignores it. */
 typedef bool fake_hook(struct fake_daemon *daemon, const Pwc__ClientRequest *request);
 
 struct fake_context {
@@ -40,7 +42,7 @@ struct fake_context {
     uint64_t peer;
     bool direct; /* the context takes part in pairs */
     bool open;
-    int failing; /* 0, or the status of a record whose series goes on */
+    int failing; /* 0, or the error of an earlier record of the series that is under way */
 };
 
 struct fake_region {
@@ -52,34 +54,34 @@ struct fake_region {
 
 struct fake_remote {
     uint64_t peer;
-    int region; /* -1: the peer alone */
+    int region; /* -1: bound to the peer without a region */
 };
 
 struct fake_pair {
     struct fake_context *origin, *target;
-    struct mapping ring; /* until one of them is gone */
+    struct mapping ring; /* until one of the two contexts is closed */
 };
 
 struct fake_daemon {
-    /* The test's to set before it attaches. */
+    /* The test sets this before it attaches. */
     fake_hook *hook;
 
-    /* The test's to use while the daemon runs. */
+    /* The test may use these while the daemon runs. */
     char path[108];
-    _Atomic bool hold;         /* submissions stay in their ring */
-    _Atomic bool hold_answers; /* and so do replies */
-    _Atomic bool pairs;        /* remotes that are bound from now on go without the daemon */
-    _Atomic bool lose_notes;   /* the target of a pair gets no note */
+    _Atomic bool hold;         /* the daemon takes nothing from submit rings */
+    _Atomic bool hold_answers; /* nor from rings of submitted replies */
+    _Atomic bool pairs;        /* binds from now on are answered with a pair */
+    _Atomic bool lose_notes;   /* the daemon does not announce a pair to its target */
     _Atomic uint32_t handles;  /* handles of remotes start here; a multiple of FAKE_REMOTES */
-    _Atomic unsigned executed; /* operations */
+    _Atomic unsigned executed; /* operations carried out */
     _Atomic unsigned fences;   /* of these, those with SUBMIT_FENCE */
     _Atomic unsigned fail_at; /* the operation with this number fails with -EKEYREJECTED; 0: none */
-    _Atomic unsigned wakes;   /* asked for by SUBMIT_WAKE */
+    _Atomic unsigned wakes;   /* number of records with SUBMIT_WAKE */
     _Atomic unsigned segments_open;
     _Atomic unsigned regions_open;
     _Atomic unsigned sessions_open;
 
-    /* The daemon's own. */
+    /* The daemon's own fields. */
     char directory[64];
     pthread_t thread;
     int listen_fd, client_fd, stop_fd;
@@ -95,17 +97,17 @@ struct fake_daemon {
 };
 
 int fake_daemon_start(struct fake_daemon *daemon, fake_hook *hook);
-/* Ends it; what the client still has of it hangs up. */
+/* Ends the daemon; a client that is still attached sees its connection closed. */
 void fake_daemon_stop(struct fake_daemon *daemon);
-/* Wakes it to look at `hold` again. */
+/* Wakes the daemon, so that it looks at `hold` again. */
 void fake_daemon_kick(struct fake_daemon *daemon);
 
-/* For hooks: send a reply, with descriptors. */
+/* For hooks: sends a reply, with descriptors. */
 void fake_daemon_reply(struct fake_daemon *daemon, Pwc__ClientReply *reply, const int *fds,
                        int fd_count);
-/* For hooks: what happens to a request that no hook takes. */
+/* For hooks: handles a request as the daemon does without a hook. */
 void fake_daemon_handle(struct fake_daemon *daemon, const Pwc__ClientRequest *request);
-/* From now on: replies come without. */
+/* Whether replies come without their descriptors from now on. */
 void fake_lose_descriptors(struct fake_daemon *daemon, bool lose);
 void fake_daemon_error(struct fake_daemon *daemon, uint32_t id, int status, const char *text);
 
@@ -114,11 +116,12 @@ void fake_daemon_error(struct fake_daemon *daemon, uint32_t id, int status, cons
 struct fake_context *fake_context_of(struct fake_daemon *daemon, uint64_t peer);
 const struct fake_remote *fake_remote_of(struct fake_daemon *daemon,
                                          const struct submit_record *record);
-/* Where an operation begins in the remote region, or NULL; *status says why. */
+/* The first byte of the remote region that an operation reaches, or NULL with the reason in
+ * *status. */
 uint8_t *fake_remote_memory(struct fake_daemon *daemon, const struct submit_record *record,
                             int *status);
-/* The status of a record, whose own is `status`, as a part of its series. Call this once for each.
- */
+/* The status that a record has as a part of its series: `status`, its own, where that is an error,
+ * else the error of an earlier record. Call this once for each record. */
 int fake_fail_together(struct fake_context *context, const struct submit_record *record,
                        int status);
 /* Moves the bytes of a put or get: 0 or the status. */
@@ -128,23 +131,26 @@ void fake_end(struct fake_daemon *daemon, struct fake_context *context,
               const struct submit_record *record, uint64_t peer, int status, uint64_t bytes);
 void fake_wake_client(struct fake_context *context);
 
-/* fake_pairs.c: the pair in the reply to a bind, and its descriptors: how many, or -1. */
+/* fake_pairs.c: fills in the pair for the reply to a bind, and its descriptors. Returns their
+ * number, or -1. */
 int fake_pair_connect(struct fake_daemon *daemon, struct fake_context *origin,
                       const struct fake_remote *remote, Pwc__Pair *out, int *fds);
 void fake_pairs_end(struct fake_daemon *daemon, struct fake_context *context);
 void fake_carry_wake(struct fake_daemon *daemon, const struct submit_record *record);
 
-/* fake_atomics.c: carries an atomic out: its status. *bytes is what its local event has there. */
+/* fake_atomics.c: carries out an atomic and returns its status; *bytes is the length for its local
+ * event. */
 int fake_carry_atomic(struct fake_daemon *daemon, const struct submit_record *record,
                       uint64_t *bytes);
 
-/* Changes the word of a put with signal: the put's status. */
+/* Changes the word of a put with signal, and returns the put's status. */
 int fake_carry_signal(struct fake_daemon *daemon, const struct submit_record *record);
 
-/* fake_vectors.c: places the pieces of a block, or does nothing for a vector's end: its status. */
+/* fake_vectors.c: places the pieces of a block, and returns the status. A vector's last record
+ * without pieces places nothing. */
 int fake_carry_vector(struct fake_daemon *daemon, const struct submit_record *record);
 
-/* fake_messages.c: carries a request, or a reply, out. */
+/* fake_messages.c: carry out a request, or a reply. */
 void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context,
                         const struct submit_record *record);
 void fake_carry_reply(struct fake_daemon *daemon, struct fake_context *context,

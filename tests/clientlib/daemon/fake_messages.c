@@ -1,7 +1,7 @@
 /*
- * The fake daemon's active messages: a request becomes an event in the remote ring of the context
- * that it is for, a reply one in the reply_event ring of the context that the token names. Thread:
- * the daemon's.
+ * The fake daemon's active messages: a request becomes an event in the remote ring of its target, a
+ * reply becomes an event in the reply_event ring of the context that the token names. Thread: the
+ * daemon's.
  */
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "proto/wire_abi.h"
 
 enum {
-    TOKEN = 100, /* and the number of the requester's context */
+    TOKEN = 100, /* a token is this plus the number of the requester's context */
     GENERATION = 9,
 };
 
@@ -18,7 +18,8 @@ static bool has_handler(struct fake_context *context, unsigned index)
     return atomic_load(&context->session.shared->handlers[index / 64]) >> index % 64 & 1;
 }
 
-/* Places a Long's payload, and posts the block with what daemons fill in: 0 or the status. */
+/* Places a Long's payload, and posts the block with the fields that a daemon fills in. Returns 0 or
+ * the status. */
 static int deliver(struct fake_daemon *daemon, struct fake_context *target, uint8_t event,
                    uint64_t from, const struct submit_record *record, uint32_t token)
 {

@@ -1,5 +1,5 @@
 /*
- * Each kind of operation over a remote, small, as tests of remotes run them one after the other.
+ * One small operation of each kind over a remote; tests of remotes run them one after the other.
  *
  * Thread: the test's.
  */
@@ -11,7 +11,8 @@
 
 enum { OPERATIONS = 10 };
 
-/* Runs it once, over a remote of the world's context; `off` is for those that are ranged. */
+/* Runs the operation once, over a remote of the world's context; only ranged operations use
+ * `off`. */
 typedef int operate(struct world *w, pwc_remote *to, uint64_t off, pwc_cid lid);
 
 struct operation_case {
@@ -20,6 +21,6 @@ struct operation_case {
 };
 extern const struct operation_case operations[OPERATIONS];
 
-operate operation_put; /* the first of them, 8 bytes */
+operate operation_put; /* the first row, a put of 8 bytes */
 
 #endif

@@ -76,7 +76,7 @@ static void swaps(struct path *p)
     uint32_t expected = 5, desired = 9, mask = 0xf0, result = 0;
 
     p->words[0] = UINT64_C(0x1111111100000005);
-    for (int i = 0; i < 2; i++) { /* the second time another value stands there */
+    for (int i = 0; i < 2; i++) { /* the second time the word has another value */
         CU_ASSERT_EQUAL(pwc_compare_swap(p->to_b, 0, PWC_U32, &expected, &desired, &result,
                                          pwc_cid_u64(1), PWC_CID_NONE, PWC_NO_RCE),
                         0);
@@ -101,7 +101,7 @@ static void test_swaps(void)
     on_both(swaps);
 }
 
-/* Several elements: values come into a region of ours, no more than 16. */
+/* Several elements: their values are brought into a region of ours, at most 16. */
 static void several(struct path *p)
 {
     uint64_t *result = p->words + 100, operands[17], anywhere[16];
@@ -141,7 +141,8 @@ static void test_several(void)
     on_both(several);
 }
 
-/* A value comes to any memory, also where the caller does not want the event: a flush is enough. */
+/* The value may be brought into any memory. Without a local event a flush shows that it is
+ * there. */
 static void silent(struct path *p)
 {
     uint16_t one = 1, before = 0xdead;
@@ -275,7 +276,7 @@ static void checks(struct path *p)
         {8, PWC_ADD, PWC_U64, 1, PWC_LCE_SOURCE, -EINVAL},
         {8, PWC_ADD, PWC_U64, 1, 1u << 15, -EINVAL},
         {8, PWC_ADD, PWC_U64, 1, PWC_NOTIFY, -EINVAL}, /* change adds PWC_NO_RCE */
-        {8, PWC_READ, PWC_U64, 1, 0, -EINVAL},         /* nothing would come of it */
+        {8, PWC_READ, PWC_U64, 1, 0, -EINVAL},         /* would bring nothing back */
         {8, PWC_READ + 1, PWC_U64, 1, 0, -EINVAL},
         {8, UINT32_MAX, PWC_U64, 1, 0, -EINVAL},
         {8, PWC_ADD, PWC_F64 + 1, 1, 0, -EINVAL},
@@ -321,7 +322,7 @@ static void test_checks(void)
     on_both(checks);
 }
 
-/* A change needs the right to write, a fetch both, a read that to read alone. */
+/* A change needs the right to write, a fetch both rights, PWC_READ only the right to read. */
 static void rights(struct path *p)
 {
     static const struct {
@@ -362,7 +363,7 @@ static void test_rights(void)
     on_both(rights);
 }
 
-/* Where the ring is full of submissions nothing is done. */
+/* With a full submit ring an atomic is refused, and changes nothing. */
 static void test_full(void)
 {
     struct world *w = world_new_sized(16384, NULL);
@@ -385,7 +386,7 @@ static void test_full(void)
     world_free(w);
 }
 
-/* The ring is full of puts, which take no slot: the slots of fetches that are refused come back. */
+/* A fetch that is refused gives its slot back. The ring is full of puts, which use no slots. */
 static void test_slots(void)
 {
     struct world *w = world_new_sized(16384, NULL);

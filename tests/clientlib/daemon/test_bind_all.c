@@ -26,17 +26,17 @@ struct member {
     int32_t regions;
 };
 
-/* Input and result of the hook below. The world's daemon knows no other context. */
+/* What the hook below does and counts. */
 static struct {
     _Atomic unsigned binds, unbinds;
     _Atomic int refuse;   /* the next bind: a negative errno; 0: nothing */
-    _Atomic bool late;    /* the next bind is answered when this is false again */
-    _Atomic int delay_ms; /* of each bind */
-    size_t no_memory;     /* for an array of elements of this size; 0: there is */
+    _Atomic bool late;    /* the next bind waits for its answer until this is false again */
+    _Atomic int delay_ms; /* delay of each bind */
+    size_t no_memory;     /* allocating an array of elements of this size fails; 0: none fails */
     _Atomic unsigned exchanges;
     _Atomic int exchanged; /* the number that this rank has given as `regions` */
-    int32_t other_regions; /* of rank 1 */
-    uint64_t longer;       /* than it is, rank 1 says that its region is */
+    int32_t other_regions; /* `regions` of rank 1 */
+    uint64_t longer;       /* by so many bytes rank 1 exaggerates its region's length */
 } script;
 
 static void answer_exchange(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
@@ -148,7 +148,7 @@ static struct all *all_bound(bool pairs)
 
 /* ---- every operation ------------------------------------------------------------------------- */
 
-/* The first use binds, the second does not; the operation comes to its end. */
+/* The first use of a remote binds it, the second does not; both operations complete. */
 static void use_each(bool pairs)
 {
     for (unsigned v = 0; v < OPERATIONS; v++) {
@@ -215,7 +215,7 @@ static void test_ranges(void)
     all_free(a);
 }
 
-/* No region: the peer alone. */
+/* Ranks without a region: their remotes lead to the peer alone. */
 static void test_no_region(void)
 {
     struct all *a = all_new(false);
@@ -260,7 +260,7 @@ static void test_no_memory(void)
     all_free(a);
 }
 
-/* So does a rank that has none for a window. */
+/* A rank without memory for a window takes part in the exchange, too. */
 static void test_no_memory_for_window(void)
 {
     struct all *a = all_new(false);
@@ -292,7 +292,7 @@ static void test_refused_bind(void)
     }
 }
 
-/* A daemon that was restarted meanwhile is asked again. */
+/* The daemon restarts meanwhile: the bind is asked again. */
 static void test_started_anew(void)
 {
     struct all *a = all_bound(false);
@@ -317,8 +317,7 @@ static void test_late_answer(void)
     CU_ASSERT_EQUAL(operation_put(a->w, a->remotes[1], 0, PWC_CID_NONE), -ETIMEDOUT);
     CU_ASSERT_EQUAL(script.unbinds, 0);
     script.late = false;
-    while (operation_put(a->w, a->remotes[1], 0, PWC_CID_NONE) !=
-           0) /* as long as the daemon is busy */
+    while (operation_put(a->w, a->remotes[1], 0, PWC_CID_NONE) != 0) /* the daemon is busy */
         continue;
     for (unsigned i = 0; i < WAIT_MS && script.unbinds + 1 < script.binds; i++)
         usleep(1000);
@@ -327,7 +326,7 @@ static void test_late_answer(void)
     all_free(a);
 }
 
-/* The time of the bind is a part of the call's. */
+/* The timeout of a call covers the bind, too. */
 static void test_time(void)
 {
     enum { TIMEOUT_MS = 1000, BIND_MS = 700 };
@@ -356,7 +355,7 @@ static void test_time(void)
     all_free(a);
 }
 
-/* A rank that says its region to be longer than it is harms nobody. */
+/* A rank that exaggerates its region's length: operations towards it are refused, others work. */
 static void test_wrong_length(void)
 {
     struct all *a = all_new(true);
@@ -388,7 +387,7 @@ static void try_in_handler(pwc_ctx *ctx, const struct pwc_am *am, void *argument
     attempt->reply = pwc_am_reply_long(ctx, am->token, attempt->a->remotes[0], 0, &send);
 }
 
-/* Inside a handler nothing is bound; what was bound before is used. */
+/* Inside a handler nothing is bound: operations over late remotes are refused with -EDEADLK. */
 static void test_inside_a_handler(void)
 {
     struct all *a = all_bound(false);

@@ -1,6 +1,6 @@
 /*
- * pwc_bind_start through the public calls, against a daemon on a thread that answers binds when, in
- * which order, and as the test likes.
+ * pwc_bind_start through the public calls, against a daemon on a thread. The test says when and in
+ * which order this daemon answers binds, and which of them it refuses.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -24,15 +24,15 @@ enum { BATCH = 8, MANY = 900 };
 
 /* ---- the daemon's part ---------------------------------------------------------------------- */
 
-/* Input and result of the hook below. */
+/* What the hook below does and counts. */
 static struct {
     _Atomic unsigned binds, unbinds;
-    _Atomic bool shut;       /* a bind waits, and with it the daemon, until this is false */
-    _Atomic int delay_us;    /* of each bind */
+    _Atomic bool shut;       /* the daemon waits in the next bind until this is false */
+    _Atomic int delay_us;    /* delay of each bind */
     _Atomic int refuse;      /* the next bind: a negative errno; 0: nothing */
-    _Atomic unsigned batch;  /* so many binds are answered at once, the last one first */
-    uint8_t *kept[BATCH];    /* their requests, packed */
-    size_t kept_size[BATCH]; /* and their lengths */
+    _Atomic unsigned batch;  /* answers so many binds at once, last one first */
+    uint8_t *kept[BATCH];    /* packed requests of these binds */
+    size_t kept_size[BATCH]; /* lengths of these requests */
     unsigned kept_count;
 } script;
 
@@ -84,7 +84,7 @@ static bool hook(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
 struct stage {
     struct world *w;
     pwc_ctx *a, *b;
-    struct pwc_key key; /* of the world's region */
+    struct pwc_key key; /* key of the world's region */
     unsigned handled;
 };
 
@@ -150,7 +150,7 @@ static void wait_for(const _Atomic unsigned *count, unsigned wanted)
 
 /* ---- before the end, and after --------------------------------------------------------------- */
 
-/* No operation goes before the end, each one does after it. */
+/* Operations over the remote are refused until the bind has ended, and accepted afterwards. */
 static void use_each(bool pairs)
 {
     for (unsigned v = 0; v < OPERATIONS; v++) {
@@ -190,7 +190,7 @@ static void test_without_the_daemon(void)
     use_each(true);
 }
 
-/* A bind that was refused: its operations give the reason, and the daemon has nothing to unbind. */
+/* A refused bind: operations over its remote return the reason, and no unbind is sent for it. */
 static void test_refused(void)
 {
     struct stage *s = stage_new();
@@ -212,7 +212,7 @@ static void test_refused(void)
     stage_free(s);
 }
 
-/* An operation with PWC_WAIT right behind the start waits for the end, good or bad. */
+/* An operation with PWC_WAIT right after the start waits for the end of the bind, good or bad. */
 static void test_wait_behind_start(void)
 {
     static const unsigned flags = PWC_WAIT | PWC_FENCE | PWC_NO_RCE;
@@ -251,7 +251,7 @@ static void test_wait_behind_start(void)
 
 /* ---- ends ----------------------------------------------------------------------------------- */
 
-/* Ends come in the order of the answers, each with its own id. */
+/* Events of binds come in the order of the answers, each with its own id. */
 static void test_order(void)
 {
     struct stage *s = stage_new();
@@ -268,7 +268,7 @@ static void test_order(void)
     stage_free(s);
 }
 
-/* The id of the event is copied. */
+/* A long id is copied at the call: the program may change its bytes afterwards. */
 static void test_long_id(void)
 {
     struct stage *s = stage_new();
@@ -289,7 +289,8 @@ static void test_long_id(void)
     stage_free(s);
 }
 
-/* A request counts the binds that it was given, with the first error, and there is no event. */
+/* A request that was given to binds counts their ends and keeps the first error; no event is
+ * posted. */
 static void test_requests(void)
 {
     struct stage *s = stage_new();
@@ -314,7 +315,7 @@ static void test_requests(void)
     stage_free(s);
 }
 
-/* A program starts many, and waits; all of them come to their end. */
+/* A program starts many binds, then waits: all of them end. */
 static void test_many(void)
 {
     struct stage *s = stage_new();
@@ -338,7 +339,7 @@ static void test_many(void)
     stage_free(s);
 }
 
-/* A daemon that was started anew is asked again. */
+/* The daemon restarts meanwhile: the bind is asked again. */
 static void test_started_anew(void)
 {
     struct stage *s = stage_new();
@@ -350,7 +351,7 @@ static void test_started_anew(void)
     stage_free(s);
 }
 
-/* A daemon that dies ends what is under way. */
+/* When the daemon dies, binds under way end. */
 static void test_daemon_gone(void)
 {
     struct stage *s = stage_new();
@@ -374,7 +375,8 @@ static void test_daemon_gone(void)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
-/* No answer in time: the waiting call shows that by itself, and what comes later is given back. */
+/* No answer in time: the call that waits reports the end by itself, and a remote that the daemon
+ * binds later is given back. */
 static void test_timeout(void)
 {
     struct stage *s = stage_patient(100, false);
@@ -390,7 +392,7 @@ static void test_timeout(void)
     CU_ASSERT_EQUAL(operation_put(s->w, to, 0, PWC_CID_NONE), -ETIMEDOUT);
     script.shut = false;
     while (script.unbinds == 0 && clock_now() - begun < WAIT_MS * INT64_C(1000000)) {
-        pwc_remote *other = start(s, 2); /* a call that reads */
+        pwc_remote *other = start(s, 2); /* this call reads the socket */
 
         CU_ASSERT_EQUAL_FATAL(pwc_wait(s->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
         if (event.status == 0)
@@ -402,7 +404,7 @@ static void test_timeout(void)
     stage_free(s);
 }
 
-/* A call that sleeps wakes for the end of a bind's time. */
+/* A call that sleeps wakes up when a bind's timeout is over. */
 static void test_timeouts_wake(void)
 {
     enum { ROUNDS = 6, TIMEOUT_MS = 50 };
@@ -422,7 +424,8 @@ static void test_timeouts_wake(void)
     stage_free(s);
 }
 
-/* A call that sleeps wakes for the answer: a timer would wake it some thousand times later. */
+/* A call that sleeps is woken by the answer to a bind, not by its own timer, which is much
+ * slower. */
 static void test_sleepers(void)
 {
     enum { ROUNDS = 40, ANSWER_US = 5000 };
@@ -441,13 +444,15 @@ static void test_sleepers(void)
                         0);
         (void)expect_end(r, 0, 1);
     }
-    /* Each of the naps between two looks whether the daemon lives takes a second. */
+    /* Without the wake-up each round would take a second: that long a call naps before it checks
+     * whether the daemon lives. */
     CU_ASSERT_TRUE(clock_now() - begun < ROUNDS * INT64_C(500000000));
     CU_ASSERT_EQUAL(pwc_request_free(r), 0);
     stage_free(s);
 }
 
-/* When the first context sleeps: shows that one more operation has arrived, and rings. */
+/* Waits until the first context sleeps, then counts one more arrived operation, and rings the
+ * bell. */
 static void *arrive(void *stage)
 {
     struct fake_context *context = &((struct stage *)stage)->w->daemon.contexts[0];
@@ -482,8 +487,8 @@ static void test_counter_wakes(void)
     stage_free(s);
 }
 
-/* The descriptor becomes readable for an answer, made before the start or after it, and is silent
- * when nothing is there. */
+/* The descriptor of pwc_fd becomes readable for the answer to a bind, whether it was made before
+ * the start of the bind or after it. Without an answer it is not readable. */
 static void test_descriptor(void)
 {
     for (unsigned before = 0; before < 2; before++) {
@@ -510,7 +515,8 @@ static void test_descriptor(void)
             CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
             script.shut = true;
         }
-        /* Without a bind under way other answers do not make it readable. */
+        /* Without a bind under way, answers to other requests do not make the descriptor
+         * readable. */
         script.shut = false;
         CU_ASSERT_EQUAL(pwc_ctx_create(s->w->client, NULL, &other), 0);
         CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
@@ -539,14 +545,14 @@ static void test_unbind_under_way(void)
     CU_ASSERT_EQUAL(pwc_test(r, &status), 1);
     CU_ASSERT_EQUAL(status.status, -ECANCELED);
     script.shut = false;
-    (void)expect_bind(s, 3, 0); /* its answer stands behind the others */
+    (void)expect_bind(s, 3, 0); /* so the answers to the first two have been read as well */
     wait_for(&script.unbinds, 2);
     CU_ASSERT_EQUAL(pwc_unbind(third), 0);
     CU_ASSERT_EQUAL(pwc_request_free(r), 0);
     stage_free(s);
 }
 
-/* The context goes with what it has under way, answered or not; the client goes on. */
+/* A context is destroyed with binds under way, answered or not. The client works on. */
 static void test_context_destroyed(void)
 {
     for (unsigned answered = 0; answered < 2; answered++) {
@@ -559,7 +565,7 @@ static void test_context_destroyed(void)
         script.delay_us = answered ? 0 : 1000;
         for (unsigned i = 0; i < 300; i++)
             CU_ASSERT_EQUAL(pwc_bind_start(c, pwc_ctx_peer(s->b), &s->key, PWC_CID_NONE, &to), 0);
-        if (answered) /* this call reads for all */
+        if (answered) /* this call reads all answers */
             CU_ASSERT_EQUAL(pwc_bind(s->a, pwc_ctx_peer(s->b), NULL, &to), 0);
         CU_ASSERT_EQUAL(pwc_ctx_destroy(c), 0);
         script.delay_us = 0;
@@ -578,7 +584,7 @@ static void test_client_ends(void)
     script.delay_us = 2000;
     (void)start(s, 1);
     (void)start(s, 2);
-    CU_ASSERT_EQUAL(pwc_finalize(s->w->client), 1); /* the one that has failed */
+    CU_ASSERT_EQUAL(pwc_finalize(s->w->client), 1); /* one bind has failed */
     CU_ASSERT_EQUAL(script.binds, 2);
     fake_daemon_stop(&s->w->daemon);
     free(s->w);
@@ -614,7 +620,7 @@ static void test_refusals(void)
     stage_free(s);
 }
 
-/* Without a descriptor to be had nothing begins; later all is as ever. */
+/* Where no descriptor can be opened, the start is refused; later binds work. */
 static void test_no_descriptor(void)
 {
     struct stage *s = stage_new();
@@ -635,7 +641,7 @@ static void test_no_descriptor(void)
     stage_free(s);
 }
 
-/* Room for the event is held from the start on. */
+/* A bind reserves the room for its event at its start. */
 static void test_room(void)
 {
     struct stage *s = stage_new();
@@ -657,8 +663,8 @@ static void test_room(void)
     stage_free(s);
 }
 
-/* The first answer that leads to a peer brings the pair; the one to pwc_bind, which comes later but
- * is taken by its caller, leads there, too. */
+/* Only the first answer for a peer carries the pair. pwc_bind's answer comes second, but its caller
+ * takes it first: the remote must use the pair nevertheless. */
 static void test_pair_comes_first(void)
 {
     struct stage *s;
@@ -666,7 +672,7 @@ static void test_pair_comes_first(void)
     pwc_remote *to;
     unsigned executed;
 
-    if (doorbell_register() < 0) /* no pairs then */
+    if (doorbell_register() < 0) /* there are no pairs without it */
         return;
     s = stage_patient(0, true);
     (void)start(s, 1);

@@ -38,7 +38,7 @@ static const struct {
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 
-/* The remote event comes as of pwc_put, and no local one. */
+/* The target has the same remote event as after pwc_put; the origin has no local event. */
 static void expect_remote(struct two *t, size_t len, unsigned flags)
 {
     struct pwc_event event;
@@ -115,7 +115,8 @@ static void test_get_anywhere(void)
     get_anywhere(true);
 }
 
-/* Each grain of staging is in use once, and is free again after the end, also after a failure. */
+/* Each grain of staging serves one get at a time, and is free again after the get's end, also after
+ * a failure. */
 static void test_staging_full(void)
 {
     enum { PLACES = 128 };
@@ -143,7 +144,7 @@ static void test_staging_full(void)
     two_free(t);
 }
 
-/* A get that was given up does not write into the caller's memory later. */
+/* A get that has timed out does not write into the caller's memory later. */
 static void test_given_up(void)
 {
     struct world *w = world_new_patient(SHORT_MS, NULL);
@@ -226,7 +227,8 @@ static void *let_go_later(void *two)
     return NULL;
 }
 
-/* Lets go when the first context waits in a call, which is returned. */
+/* Waits until the first context waits in a call, lets the daemon continue, and returns the kind of
+ * call. */
 static void *let_go_of_a_call(void *two)
 {
     struct two *t = two;
@@ -239,8 +241,8 @@ static void *let_go_of_a_call(void *two)
     return (void *)(uintptr_t)call;
 }
 
-/* The ring is full while the daemon holds: the call waits for room, and people who look see that;
- * then it waits for the end. */
+/* The ring is full while the daemon holds: the call first waits for room, which its session's words
+ * show to observers, and then for the operation's end. */
 static void test_full_ring(void)
 {
     struct two *t = two_new(false);
@@ -352,8 +354,8 @@ static void test_room(void)
     }
 }
 
-/* To a neighbour, the ends fill the room for local events, which the caller alone can take: the
- * call says so, or the function of pwc_set_handler takes them. */
+/* Local events of puts to a neighbour fill the room, and the caller alone could take them: the call
+ * returns -ENOBUFS, unless a function of pwc_set_handler takes the events. */
 static void take(pwc_ctx *ctx, const struct pwc_event *event, void *count)
 {
     ++*(unsigned *)count;
@@ -378,8 +380,9 @@ static void test_room_for_ends(void)
     two_free(t);
 }
 
-/* Where the ends that fill the room are others', an operation waits for the room that it needs
- * itself; and an atomic needs room for its end in any case. */
+/* Local events of a neighbour's puts fill the room. An atomic needs room for its end even without
+ * an event, so it is refused. A put through the daemon does not: it waits for room in the submit
+ * ring. */
 static void test_other_room(void)
 {
     struct two *t = two_new(true);
@@ -437,8 +440,8 @@ static unsigned reuse_ids_of_an_event(void)
     return taken;
 }
 
-/* The ids of an operation may be those of the last event, also while the call takes others. Where
- * the room comes before the call has taken one, the trial is repeated. */
+/* A program may pass an id that stands in its last event, even where the call takes further events.
+ * The trial is repeated where the ring had room before the call took an event. */
 static void test_ids_of_an_event(void)
 {
     unsigned taken = 0;
@@ -483,7 +486,8 @@ static pwc_remote *bind_to(const struct two *t, pwc_ctx *from, const pwc_ctx *to
     return remote;
 }
 
-/* Neighbours that wait for room in each other's rings keep what comes meanwhile, in its order. */
+/* Neighbours that wait for room in each other's rings keep the events that arrive meanwhile, in
+ * order. */
 static void test_neighbours_wait_for_each_other(void)
 {
     struct two *t = two_new(true);
@@ -491,7 +495,7 @@ static void test_neighbours_wait_for_each_other(void)
     struct pwc_event event;
     pthread_t thread;
 
-    /* Without handlers, for which the library would look into the rings in any case. */
+    /* No handler is registered: with one, the library would look into the rings in any case. */
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(t->w->client, NULL, &c.ctx), 0);
     a.to = bind_to(t, a.ctx, c.ctx);
     c.to = bind_to(t, c.ctx, a.ctx);
@@ -508,7 +512,7 @@ static void test_neighbours_wait_for_each_other(void)
     two_free(t);
 }
 
-/* The context begins to sleep after that time. */
+/* Whether the context begins a sleep later than `after`. */
 static bool sleeps_again(const struct session_waits *waits, uint64_t after)
 {
     bool yes = false;
@@ -525,7 +529,7 @@ static void *flush_all(void *two)
     return (void *)(intptr_t)pwc_flush(((struct two *)two)->a, PWC_ANY, WAIT_MS);
 }
 
-/* A call that waits learns of neighbours that come meanwhile, and sleeps on. */
+/* A call that sleeps takes note of a neighbour that appears meanwhile, and sleeps again. */
 static void test_neighbour_comes(void)
 {
     struct two *t = two_new(false);
@@ -551,7 +555,7 @@ static void test_neighbour_comes(void)
 
 /* ---- requests and contexts that end ---------------------------------------------------------- */
 
-/* After a flush no request is under way, also where the operation had ended before. */
+/* After a flush no request is under way, also where its operation had ended before the flush. */
 static void test_flushed_request(void)
 {
     struct two *t = two_new(false);
@@ -570,8 +574,8 @@ static void test_flushed_request(void)
     two_free(t);
 }
 
-/* A context that ends while gets go through staging gives its memory back. Without that, this many
- * would not have room in the client's first segment. */
+/* A context that ends during a get through staging gives its staging back. Otherwise the staging of
+ * 20 contexts would not fit into the client's first segment. */
 static void test_staging_given_back(void)
 {
     struct two *t = two_new(false);
@@ -620,7 +624,8 @@ static void test_no_room(void)
     world_free(w);
 }
 
-/* A call that has not ended in time continues; the library takes its requests back. */
+/* An operation whose call has timed out is still carried out where it was submitted; the library
+ * gets its internal request back. */
 static void test_timeout(void)
 {
     struct world *w = world_new_patient(SHORT_MS, NULL);

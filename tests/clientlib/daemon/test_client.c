@@ -28,7 +28,7 @@ static bool refuse_hello(struct fake_daemon *daemon, const Pwc__ClientRequest *r
     return true;
 }
 
-/* A daemon whose versions do not fit, which has not noticed. */
+/* A daemon that welcomes the client although their versions do not fit. */
 static bool welcome_as(struct fake_daemon *daemon, const Pwc__ClientRequest *request,
                        uint32_t version, uint32_t rings)
 {
@@ -65,7 +65,7 @@ static bool stay_silent(struct fake_daemon *daemon, const Pwc__ClientRequest *re
     return true;
 }
 
-static unsigned busy_hellos; /* that the daemon still refuses */
+static unsigned busy_hellos; /* so many Hellos the daemon still refuses */
 
 static bool busy(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
 {
@@ -76,7 +76,7 @@ static bool busy(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
     return true;
 }
 
-/* A daemon that is busy with other connections is asked again, up to the timeout. */
+/* A daemon that is busy with other connections is asked again until the timeout is over. */
 static void test_attach_again(void)
 {
     static const struct {
@@ -146,7 +146,7 @@ static void test_attach_refused(void)
     }
 }
 
-/* A listener by that name, some time after it is looked for. */
+/* Listens under the name 50 ms after the client has begun to look for it. */
 static void *listen_late(void *context)
 {
     const char *name = context;
@@ -163,7 +163,7 @@ static void *listen_late(void *context)
     return c >= 0 ? context : NULL;
 }
 
-/* A job's daemon may come later than its ranks; one of a path, or that never comes, is missed. */
+/* pwc_init waits for a job's daemon that starts later than its ranks, up to the timeout. */
 static void test_wait_for_daemon(void)
 {
     char error[128] = "", name[64];
@@ -184,7 +184,8 @@ static void test_wait_for_daemon(void)
     CU_ASSERT_PTR_NOT_NULL(came);
 }
 
-/* Words of a later version must be 0: anything else is refused, with a sentence. */
+/* Reserved words, which later versions may use, must be 0: other values are refused, with a text
+ * that names the struct. */
 static void test_reserved_words(void)
 {
     struct world *w = world_new();
@@ -231,7 +232,8 @@ static void *accept_all(void *context)
     return NULL;
 }
 
-/* As many have arrived as may wait to be accepted: one more waits for that, as long as it may. */
+/* The listener's queue is full: one more client waits until the listener accepts, up to its
+ * timeout. */
 static void test_crowd_of_ranks(void)
 {
     char error[128] = "", name[64];
@@ -266,7 +268,7 @@ static void test_crowd_of_ranks(void)
         close(crowd[--count]);
 }
 
-/* The process that has taken the name belongs to another user. */
+/* The process that listens under the name belongs to another user: its daemon is refused. */
 static void test_foreign_daemon(void)
 {
     char error[128] = "", name[64], byte = 0;
@@ -366,7 +368,7 @@ static void test_attach(void)
                                    &(struct pwc_ctx_attr){.submit_bytes = SESSION_RING_MAX + 1},
                                    &more[2]),
                     -EINVAL);
-    world_free(w); /* with contexts, regions and a remote left */
+    world_free(w); /* contexts, regions and a remote are still open */
 }
 
 /* pwc_error_text is about the last call: a call that the library refuses on its own drops what the
@@ -390,7 +392,8 @@ static void test_text_of_the_last_call(void)
     CU_ASSERT_EQUAL(pwc_alloc(w->client, 0, 0, &region), -EINVAL);
     (void)pwc_error_text(w->client, text, sizeof(text));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "memory of 0 bytes"));
-    /* Calls that submit or probe leave the text, for another thread may be about to read it. */
+    /* Calls that submit or probe leave the text as it is, because another thread may be about to
+     * read it. */
     CU_ASSERT_EQUAL(pwc_put(w->remote, 0, all, 8, PWC_CID_NONE, PWC_CID_NONE, 1u << 31), -EINVAL);
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 1u << 31, &event, 0), -EINVAL);
     (void)pwc_error_text(w->client, text, sizeof(text));
@@ -400,7 +403,7 @@ static void test_text_of_the_last_call(void)
     world_free(w);
 }
 
-/* A program that forgets a bind gets an error, not a signal. */
+/* A program that passes NULL as a remote gets an error, not a SIGSEGV. */
 static void test_no_remote(void)
 {
     const pwc_cid none = PWC_CID_NONE;
@@ -486,7 +489,7 @@ static void test_exchange_checked(void)
     world_free(w);
 }
 
-/* A forked child can use nothing, and disturbs nothing. */
+/* In a forked child all calls are refused, and the child does not disturb its parent. */
 static void test_fork(void)
 {
     struct world *w = world_new();
@@ -527,7 +530,8 @@ static void test_fork(void)
     world_free(w);
 }
 
-/* The answers of these requests come without their descriptors, as when none was left here. */
+/* While this is true, answers come without their descriptors, as they do when the process has none
+ * left. */
 static _Atomic bool losing;
 
 static bool lose_descriptors(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
@@ -564,8 +568,8 @@ struct user {
     bool good;
 };
 
-/* A thread with a context and memory of its own opens and closes regions beside those of the
- * others. */
+/* A thread with a context and memory of its own, which opens and closes regions while other threads
+ * do so, too. */
 static void *use_from_thread(void *argument)
 {
     enum { ROUNDS = 200 };

@@ -1,6 +1,6 @@
 /*
  * The last calls of a client: which of its accepted operations pwc_finalize completes, and which it
- * counts. Also a barrier that never ends.
+ * counts as failed. Also a barrier that a timeout ends.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ static void *let_go(void *argument)
     return NULL;
 }
 
-/* Accepted operations are carried out, with and without events, though nobody probes. */
+/* pwc_finalize completes accepted operations, with and without events, although nobody probes. */
 static void test_completes(void)
 {
     struct world *w = world_new();
@@ -72,8 +72,8 @@ static void test_gives_up(void)
     close_daemon(w);
 }
 
-/* A failure that no probe has taken counts, one that a probe has taken does not; nor does a message
- * that was only prepared. */
+/* pwc_finalize counts a failure that no probe has reported. It does not count a failure that a
+ * probe has reported, or a message that was only prepared. */
 static void test_failures(void)
 {
     struct world *w = world_new();
@@ -100,7 +100,7 @@ static void test_failed_requests(void)
         CU_ASSERT_EQUAL_FATAL(pwc_request_create(w->ctx, &some[i]), 0);
     CU_ASSERT_EQUAL(
         pwc_put(w->remote, 0, "1", 1, pwc_cid_request(some[0]), PWC_CID_NONE, PWC_NO_RCE), 0);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0); /* placed: it does not count */
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0); /* succeeds: does not count */
     CU_ASSERT_EQUAL_FATAL(pwc_region_free(w->region), 0);
     for (int i = 1; i < 3; i++)
         for (int puts = 0; puts < 2; puts++)
@@ -112,7 +112,7 @@ static void test_failed_requests(void)
     close_daemon(w);
 }
 
-/* A daemon that dies completes nothing more: the wait ends, and all that was left counts. */
+/* When the daemon dies, pwc_finalize stops to wait, and counts all operations that were left. */
 static void test_daemon_dies(void)
 {
     struct world *w = world_new();
@@ -138,7 +138,8 @@ static bool until_given_up(struct fake_daemon *daemon, const Pwc__ClientRequest 
     return true;
 }
 
-/* A rank whose timeout has passed has the exchange end, and its text is the daemon's. */
+/* A rank whose timeout is over asks the daemon to end the exchange; the error's text is the
+ * daemon's. */
 static void test_barrier_given_up(void)
 {
     struct world *w = world_new_patient(SHORT_MS, until_given_up);

@@ -1,6 +1,6 @@
 /*
  * pwc_set_handler, through the public calls, against a daemon on a thread: which calls give events
- * to the function, which do not, what the function may do, and that floods are not kept.
+ * to the function, which do not, what the function may do, and that many events do not pile up.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ static void take_by_each(bool pairs)
         CU_ASSERT_EQUAL(put_id(t, 5), 0);
         hold(t, false);
         CU_ASSERT_EQUAL(ways[i](t), 0);
-        if (taken.count == 0) /* nothing had to wait, so that the event has stayed */
+        if (taken.count == 0) /* the call did not have to wait, so the event stays for a probe */
             CU_ASSERT_EQUAL_FATAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &event), 1);
         CU_ASSERT_TRUE(pairs || ways[i] != by_put || taken.count == 1);
         CU_ASSERT_TRUE(taken.count == 0 || (taken.count == 1 && taken.last == 5));
@@ -91,7 +91,8 @@ static void test_waiting_calls(void)
     take_by_each(true);
 }
 
-/* A wait gives its caller what it asks for, and the rest to the function. */
+/* pwc_wait gives its caller the kind of event that was asked for, and the other events to the
+ * function. */
 static void test_wait(void)
 {
     struct two *t = two_new(false);
@@ -114,7 +115,7 @@ static void test_wait(void)
     two_free(t);
 }
 
-/* Without a function, with another one, and with another kind. */
+/* No function, another function, and another kind of event. */
 static void test_setting(void)
 {
     struct two *t = two_new(false);
@@ -163,8 +164,8 @@ static void test_word(void)
     two_free(t);
 }
 
-/* A probe gives nothing to the function: its events neither keep the probe busy nor are lost, and
- * the descriptor does not become readable for them. */
+/* A probe gives nothing to the function. Events for the function neither keep the probe busy nor
+ * make the descriptor readable, and none is lost. */
 static void test_descriptor(void)
 {
     struct two *t = two_new(false);
@@ -223,7 +224,8 @@ static void test_inside(void)
     two_free(t);
 }
 
-/* More events than may be kept: the context takes them in a call that waits for others. */
+/* There are more events than the library keeps: a call that waits for another event gives them to
+ * the function. */
 static void test_flood(void)
 {
     enum { ROUNDS = 200, PUTS = 500 };

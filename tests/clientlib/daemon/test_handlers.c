@@ -1,4 +1,5 @@
-/* Running handlers through the public calls, against a daemon on a thread. */
+/* Handlers of active messages, through the public calls, against a daemon on a thread: when they
+ * run, what they may call, and their replies. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <poll.h>
@@ -74,7 +75,7 @@ static int probe(struct world *w, unsigned kinds)
     return pwc_probe(w->ctx, PWC_ANY, kinds, &(struct pwc_event){0});
 }
 
-/* Messages keep their place between the events of puts. */
+/* Messages and remote events of puts come in the order of submission. */
 static void test_order(void)
 {
     struct world *w = world_new();
@@ -103,7 +104,7 @@ static void test_order(void)
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-/* Replies as often as `replies` says, and writes down what that gave. */
+/* How often the handler `try` replies, and what its calls returned. */
 struct trial {
     struct world *world;
     pwc_remote *elsewhere; /* bound to another peer */
@@ -111,7 +112,7 @@ struct trial {
     unsigned replies;
     int results[8];
     unsigned ran;
-    uint64_t token; /* of the last */
+    uint64_t token; /* of the last request */
     struct pwc_am last;
 };
 
@@ -148,7 +149,7 @@ static void test_replies(void)
     CU_ASSERT_EQUAL(pwc_am_reply_medium(w->ctx, 1, &(struct pwc_am_send){.index = NOTE}), -ESTALE);
     CU_ASSERT_EQUAL(
         pwc_am_reply_long(w->ctx, 1, w->remote, 0, &(struct pwc_am_send){.index = NOTE}), -ESTALE);
-    /* None: the requester's room comes back anyway. */
+    /* The handler does not reply: the requester gets its reserved room back anyway. */
     for (unsigned i = 0; i < 500; i++) {
         CU_ASSERT_EQUAL_FATAL(send(w, TRY, 0, 0), 0);
         (void)expect(w, PWC_MESSAGE, TRY, 0);
@@ -159,7 +160,7 @@ static void test_replies(void)
     CU_ASSERT_EQUAL(pwc_am_reply_short(w->ctx, t.token, &(struct pwc_am_send){.index = NOTE}),
                     -ESTALE);
 
-    /* Twice, and with what is not right. */
+    /* The handler replies twice, and with wrong arguments. */
     t.replies = 2;
     CU_ASSERT_EQUAL(send(w, TRY, 0, 0), 0);
     (void)expect(w, PWC_MESSAGE, TRY, 0);
@@ -186,7 +187,8 @@ static void test_replies(void)
     free(notes);
 }
 
-/* Replies to the request with one to TRY, whose handler then has nothing to reply to. */
+/* Replies to the request with a message to TRY. That handler runs on a reply, so it may not reply
+ * itself. */
 static void answer(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     struct trial *t = argument;
@@ -272,14 +274,14 @@ static void call_all(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
         pwc_ctx_create(client, NULL, &created),
         pwc_ctx_destroy(ctx),
         pwc_finalize(client),
-        pwc_probe(f->other, PWC_ANY, 0, &event), /* of another context too */
+        pwc_probe(f->other, PWC_ANY, 0, &event), /* a probe of another context is refused, too */
         pwc_ctx_destroy(f->other),
         pwc_init(&attr, &attached),
     };
 
     f->count = sizeof(results) / sizeof(results[0]);
     memcpy(f->results, results, sizeof(results));
-    /* All the rest does not block. */
+    /* All other calls do not block, so they are allowed. */
     f->allowed = pwc_put(f->world->remote, 0, "12345678", 8, none, none, PWC_NO_LCE | PWC_NO_RCE);
     if (f->allowed == 0)
         f->allowed =
@@ -318,7 +320,7 @@ static void test_forbidden(void)
 
 /* ---- requests that wait, and messages that come to nothing ----------------------------------- */
 
-/* The longest replies fill the ring soon. */
+/* Replies with the longest message and id, so that few of them fill the ring. */
 static void reply_long_id(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     struct notes *notes = argument;
@@ -341,7 +343,7 @@ static void *let_answers_go(void *argument)
     struct world *w = argument;
     struct doorbell_word *bell = &w->daemon.contexts[1].session.shared->event_bell;
 
-    while (atomic_load(&bell->armed) == 0) /* until the main thread sleeps, or will in a moment */
+    while (atomic_load(&bell->armed) == 0) /* waits until the main thread sleeps, or is about to */
         usleep(100);
     w->daemon.hold_answers = false;
     fake_daemon_kick(&w->daemon);
@@ -371,7 +373,7 @@ static void test_reply_ring_full(void)
     CU_ASSERT_EQUAL(pwc_put(remote, 0, NULL, 0, pwc_cid_u64(1), pwc_cid_u64(2), 0), 0);
     settle(w, before + SENT + 1);
 
-    /* Local events come through; the remote one stands after the requests. */
+    /* Local events are still reported; the remote one stands after the requests, so it is not. */
     CU_ASSERT_EQUAL(pwc_wait(ctx, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
     CU_ASSERT_EQUAL(event.id, 1);
     CU_ASSERT_EQUAL(pwc_wait(ctx, PWC_ANY, PWC_REMOTE, &event, 5), 0);
@@ -394,7 +396,8 @@ static void test_reply_ring_full(void)
     world_free(w);
 }
 
-/* A Long whose region has gone, and a message whose handler has: no handler, but an answer. */
+/* A Long whose region was freed, and a message whose handler was removed: no handler runs, but the
+ * library sends an empty reply. */
 static void test_come_to_nothing(void)
 {
     struct world *w = world_new();
@@ -417,7 +420,7 @@ static void test_come_to_nothing(void)
     event = expect(w, PWC_MESSAGE, NOTE, -EKEYREJECTED);
     CU_ASSERT_EQUAL(event.length, 5000);
     CU_ASSERT_EQUAL(event.peer, 0);
-    settle(w, 2); /* the answer */
+    settle(w, 2); /* the empty reply */
 
     CU_ASSERT_EQUAL(send(w, NOTE, 1, 0), 0);
     settle(w, 3);
@@ -425,7 +428,7 @@ static void test_come_to_nothing(void)
     (void)expect(w, PWC_MESSAGE, NOTE, -ENOSYS);
     settle(w, 4);
 
-    /* Where the daemon knows by then, the sender gets an error. */
+    /* Where the daemon knows already that the region was freed, the sender gets an error. */
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, NOTE, note, notes), 0);
     CU_ASSERT_EQUAL(
         pwc_am_long(remote, 100,
@@ -448,7 +451,7 @@ static void *release_later(void *argument)
     struct world *w = argument;
     struct doorbell_word *bell = &w->daemon.contexts[0].session.shared->event_bell;
 
-    while (atomic_load(&bell->armed) == 0) /* until the main thread sleeps, or will in a moment */
+    while (atomic_load(&bell->armed) == 0) /* waits until the main thread sleeps, or is about to */
         usleep(100);
     w->daemon.hold = false;
     fake_daemon_kick(&w->daemon);

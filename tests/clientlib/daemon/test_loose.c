@@ -1,6 +1,6 @@
 /*
- * Operations over loose memory, which stands in no region: every kind, on both paths, with lengths
- * around all bounds, from memory of every sort. Against a daemon on a thread.
+ * Operations over loose memory, which is in no region: every kind of operation, on both paths, with
+ * lengths around all bounds, and from every kind of memory. Against a daemon on a thread.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ enum {
     THERE = 64,
     PIECE = GRAINS_PIECE * GRAIN_BYTES,
     STAGING = (GRAINS - GRAINS_SHORT) * GRAIN_BYTES,
-    MOST = 1000000, /* the region behind THERE has so much */
+    MOST = 1000000, /* bytes of the region from THERE on */
 };
 
 static const size_t lengths[] = {
@@ -54,8 +54,8 @@ static void see(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-/* One operation of `len` bytes between b's region and `here`, up to its end. It is given the ids
- * `number` and `number` + 1. */
+/* Runs one operation of `len` bytes between b's region and `here` until it has ended. The operation
+ * has the ids `number` (local) and `number` + 1 (remote). */
 typedef void run(struct path *p, uint8_t *here, size_t len, uint64_t number, struct seen *seen);
 
 static void run_put(struct path *p, uint8_t *here, size_t len, uint64_t number, struct seen *seen)
@@ -153,7 +153,7 @@ static const struct {
 
 /* ---- lengths --------------------------------------------------------------------------------- */
 
-/* Runs a kind, and compares the bytes on both sides, and those beside them. */
+/* Runs an operation, and compares the bytes on both sides, and the bytes beside them. */
 static void run_one(struct path *p, size_t kind, uint8_t *here, size_t len, uint64_t number,
                     struct seen *seen)
 {
@@ -202,7 +202,7 @@ static void test_every_length(void)
 static const uint8_t constant[3 * PIECE] = {1, 2, 3};
 static uint8_t global[3 * PIECE];
 
-/* A mapping of a file that can only be read, and one that is shared. */
+/* Maps a file: shared, or private and read-only. */
 static void *map_file(size_t len, bool shared)
 {
     FILE *file = tmpfile();
@@ -286,7 +286,7 @@ static int go(struct path *p, bool get, uint8_t *here, pwc_cid lid, pwc_cid rid,
                : pwc_put(p->to_b, THERE, here, MOST, lid, rid, flags);
 }
 
-/* Each flag means for a long operation what it means for others. */
+/* Each flag has its usual meaning for a long operation, too. */
 static void flags(struct path *p)
 {
     uint8_t *here = calloc(1, MOST);
@@ -319,7 +319,8 @@ static void test_flags(void)
     on_both(flags);
 }
 
-/* A packed payload that a small ring does not hold, with the longest ids, and long ones. */
+/* A small ring: a payload that is short enough to be packed does not fit beside the longest ids, so
+ * it is not packed; long payloads work as with large rings. */
 static void test_small_rings(void)
 {
     struct world *w = world_new_sized(SESSION_RING_MIN, NULL);
@@ -375,8 +376,8 @@ static bool refuse_segments(struct fake_daemon *daemon, const Pwc__ClientRequest
     return true;
 }
 
-/* Without memory for staging a call says so, and has submitted nothing; once there is some, it
- * works. */
+/* Where the daemon gives no memory for staging, a call returns the error and has submitted nothing.
+ * The call works once there is memory. */
 static void test_no_staging(void)
 {
     struct world *w = world_new_sized(0, refuse_segments);
@@ -396,7 +397,8 @@ static void test_no_staging(void)
     world_free(w);
 }
 
-/* Inside a handler nothing is asked for, but a handler may put once there is staging. */
+/* Inside a handler the library does not ask for staging, because that blocks; with staging, a
+ * handler may put. */
 struct inside {
     struct world *w;
     uint8_t *here;

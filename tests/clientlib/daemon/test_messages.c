@@ -14,10 +14,10 @@
 enum {
     REQUEST = 3, /* indices */
     REPLY = 255,
-    OTHER = 64, /* no handler stands there */
+    OTHER = 64, /* an index without a handler */
     COUNT = PWC_AM_ARGUMENTS_MAX,
     AT = 1 << 19,             /* where Longs land in the region */
-    REPLY_AT = 3 * (1 << 18), /* and replies */
+    REPLY_AT = 3 * (1 << 18), /* where replies land in the region */
 };
 
 static const pwc_cid none;
@@ -42,7 +42,7 @@ static void record(struct seen *seen, const struct pwc_am *am)
         memcpy(seen->payload, am->payload, am->length);
 }
 
-/* Answers in kind: the same arguments, the same bytes. */
+/* Replies with a message of the same kind, with the same arguments and bytes. */
 static void on_request(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
 {
     struct seen *seen = argument;
@@ -190,13 +190,13 @@ static void test_long_sources(void)
     CU_ASSERT_EQUAL(send(w, PWC_AM_LONG, mine, FAKE_PACKED_MAX, NULL, 0, none, PWC_NO_LCE), 0);
     expect_message(w, REQUEST, FAKE_PACKED_MAX);
     expect_seen(seen, REQUEST, PWC_AM_LONG, mine, FAKE_PACKED_MAX, NULL, 0);
-    expect_message(w, REPLY, FAKE_PACKED_MAX); /* nothing orders it and the next request */
+    expect_message(w, REPLY, FAKE_PACKED_MAX); /* not ordered with the next request */
     CU_ASSERT_EQUAL(send(w, PWC_AM_LONG, mine, BIG, NULL, 0, none, PWC_NO_LCE), 0);
     expect_message(w, REQUEST, BIG);
     expect_seen(seen, REQUEST, PWC_AM_LONG, mine, BIG, NULL, 0);
     expect_message(w, REPLY, BIG);
 
-    /* Copied when it is submitted, where it goes through a copy. */
+    /* The payload of registered memory is copied at submission, so later changes do not matter. */
     CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, BIG, 0, 0, &region), 0);
     w->daemon.hold = true;
     CU_ASSERT_EQUAL(
@@ -272,12 +272,13 @@ static void test_checks(void)
     CU_ASSERT_EQUAL(pwc_am_long(peer_alone, 0, &(struct pwc_am_send){0}), -EKEYREJECTED);
     CU_ASSERT_EQUAL(w->daemon.executed, 0);
 
-    /* For the other kinds a remote without a key is enough. */
+    /* Short and Medium need only a remote without a key. */
     CU_ASSERT_EQUAL(
         pwc_am_short(peer_alone, &(struct pwc_am_send){.index = REQUEST, .flags = PWC_NO_LCE}), 0);
     expect_message(w, REQUEST, 0);
     expect_message(w, REPLY, 0);
-    /* The local event brings a status that only the target knows, with every flag. */
+    /* The local event carries a status that only the target knows (no handler), whatever the flags
+     * are. */
     for (unsigned flags = 0; flags <= PWC_NO_LCE; flags++) {
         CU_ASSERT_EQUAL(pwc_am_short(w->remote, &(struct pwc_am_send){.index = OTHER,
                                                                       .lid = pwc_cid_u64(9),
@@ -285,7 +286,7 @@ static void test_checks(void)
                         0);
         (void)expect(w, PWC_LOCAL, 9, -ENOSYS);
     }
-    /* A handler that was taken away is as good as none. */
+    /* A handler that was removed: the status is that of an index without a handler. */
     CU_ASSERT_EQUAL(pwc_am_register(w->ctx, REPLY, NULL, NULL), 0);
     CU_ASSERT_EQUAL(
         pwc_am_short(w->remote, &(struct pwc_am_send){.index = REPLY, .lid = pwc_cid_u64(9)}), 0);
@@ -327,7 +328,7 @@ static void test_prepare(void)
         }
     }
 
-    /* Nothing else may be submitted in between, except for replies. */
+    /* Between prepare and commit nothing else may be submitted, except for replies. */
     CU_ASSERT_EQUAL(send(w, PWC_AM_SHORT, NULL, 0, NULL, 0, none, PWC_NO_LCE), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_am_prepare(remote, 64, 1, none, 0, &payload), 0);
     CU_ASSERT_EQUAL(pwc_am_prepare(remote, 64, 1, none, 0, &second), -EBUSY);
@@ -340,7 +341,7 @@ static void test_prepare(void)
     expect_message(w, REQUEST, 0);
     expect_message(w, REPLY, 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
-    /* A wrong commit can be put right. */
+    /* After a refused commit the message can still be committed. */
     CU_ASSERT_EQUAL(pwc_am_commit(w->ctx, 256, 0, arguments), -EINVAL);
     CU_ASSERT_EQUAL(pwc_am_commit(w->ctx, REQUEST, 65, arguments), -EMSGSIZE);
     memcpy(payload, bytes, 64);
@@ -367,7 +368,7 @@ static void test_small_rings(void)
 
     fill(w->memory, BIG, 4);
     for (unsigned i = 0; i < 200; i++) {
-        /* In a quarter of the submission ring, which may be smaller. */
+        /* A Medium may take a quarter of the submit ring, so less than FAKE_PACKED_MAX here. */
         CU_ASSERT_EQUAL(send(w, PWC_AM_MEDIUM, w->memory, 3900, NULL, 0, none, PWC_NO_LCE), 0);
         expect_message(w, REQUEST, 3900);
         expect_message(w, REPLY, 3900);

@@ -1,6 +1,7 @@
 /*
  * Neighbours through the public calls: contexts of one client between which the daemon, on a
- * thread, has made pairs; what is lost, late, refused or out of order on the way to them.
+ * thread, has made pairs. Announcements of pairs are lost, late or out of order here, and rings are
+ * full.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -18,18 +19,18 @@
 
 enum { ASK = 3, ANSWER = 4, NOBODY = 5 };
 
-/* The daemon's act just before the library's next look into the wake socket: it announces a pair
- * whose target is gone. */
+/* What the daemon does just before the library looks into the wake socket again: it reports that
+ * the target of a pair is gone. */
 static struct {
     struct session_shared *origin;
     struct pair_shared *pair;
-    unsigned looks; /* after it */
+    unsigned looks; /* looks of the library since the report */
 } reported;
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
     if (reported.pair) {
-        uint32_t handle = 1; /* the world's own remote has 0 */
+        uint32_t handle = 1; /* handle of the remote to b; the world's own remote has 0 */
 
         atomic_fetch_or(&reported.pair->gone, PAIR_TARGET_GONE);
         atomic_fetch_or(&reported.origin->ended_remotes[0], UINT64_C(1) << handle);
@@ -71,7 +72,7 @@ static void open_two(struct two *t, bool pairs)
     t->to_b = bind_region(t, t->a, t->peer_b);
 }
 
-/* b reads the daemon's notes, and takes no event of a put. */
+/* b reads the daemon's announcements and maps its pairs; it takes no remote event. */
 static void map_pairs(struct two *t)
 {
     struct pwc_event event;
@@ -99,8 +100,8 @@ static void expect_at_b(struct two *t, uint64_t id)
 /* ---- answers --------------------------------------------------------------------------------- */
 
 struct answering {
-    pwc_remote *to; /* of a Long */
-    unsigned index; /* to which */
+    pwc_remote *to; /* the remote for a Long as reply; NULL: replies with a Short */
+    unsigned index; /* index of the reply's handler */
     unsigned flags;
     int rc;
     unsigned asked;
@@ -145,7 +146,7 @@ static void ask_b(struct two *t, struct answering *a)
     a->rc = event.status;
 }
 
-/* A replier that has bound nobody answers anyway, and its answers end. */
+/* A handler may reply in a context without any remote, and its replies end. */
 static void test_replier_binds_nobody(void)
 {
     static const struct answering rows[] = {
@@ -171,8 +172,8 @@ static void test_replier_binds_nobody(void)
     }
 }
 
-/* A reply Long to a request that came directly, by a remote without a way whose handle has no bit
- * in the session. The library does not read past the bits. */
+/* A Long replies to a request that came directly, over a remote without a pair whose handle is
+ * beyond the bits in the session. The library must not read past these bits. */
 static void test_handle_without_a_bit(void)
 {
     struct answering a = {.index = ANSWER};
@@ -195,7 +196,8 @@ static void test_handle_without_a_bit(void)
 
 /* ---- pairs that the target has not mapped ---------------------------------------------------- */
 
-/* The announcement of a pair is lost: all puts go through the daemon, and none is lost. */
+/* The target misses the announcement of a pair: all puts take the way through the daemon, and none
+ * is lost. */
 static void test_lost_note(void)
 {
     struct two t;
@@ -214,8 +216,8 @@ static void test_lost_note(void)
     world_free(t.w);
 }
 
-/* Operations that need no line go directly from the start; the others once the target has mapped
- * the pair. */
+/* Operations without a remote event need no line of the pair's ring, so they are direct from the
+ * start. The others are direct once the target has mapped the pair. */
 static void test_mapped(void)
 {
     unsigned executed;
@@ -231,7 +233,7 @@ static void test_mapped(void)
     }
     CU_ASSERT_EQUAL(t.w->daemon.executed, executed);
     CU_ASSERT_EQUAL(put_to_b(&t, 4, PWC_NO_LCE), 0);
-    CU_ASSERT_EQUAL(put_to_b(&t, 5, PWC_NO_RCE | PWC_NO_LCE), 0); /* after it */
+    CU_ASSERT_EQUAL(put_to_b(&t, 5, PWC_NO_RCE | PWC_NO_LCE), 0); /* ordered after the put before */
     CU_ASSERT_EQUAL(pwc_flush(t.a, t.peer_b, -1), 0);
     CU_ASSERT(t.w->daemon.executed >= executed + 2);
     executed = t.w->daemon.executed;
@@ -244,7 +246,7 @@ static void test_mapped(void)
     world_free(t.w);
 }
 
-/* The first bind of a peer brought no pair, and is undone; the second does. */
+/* The first bind of a peer brings no pair, and is undone; the second bind brings one. */
 static void test_pair_comes_later(void)
 {
     struct two t;
@@ -292,7 +294,8 @@ static void probe_until_empty(pwc_ctx *ctx)
     CU_ASSERT_EQUAL(rc, 0);
 }
 
-/* Two calls wait for room, of different sizes: each refusal counts, also after a wake-up. */
+/* Two operations of different sizes wait for room: the context wakes for each of them, although a
+ * wake-up came between the two refusals. */
 static void test_room_for_two(void)
 {
     struct pollfd readable = {.events = POLLIN};
@@ -321,7 +324,8 @@ static void test_room_for_two(void)
     world_free(t.w);
 }
 
-/* The daemon reports a death after the probe that found nothing, and before its bell is armed. */
+/* The daemon reports a dead neighbour after a probe has found nothing and before the bell is
+ * armed. */
 static void test_reported_while_arming(void)
 {
     struct two t;
@@ -335,7 +339,7 @@ static void test_reported_while_arming(void)
     probe_until_empty(t.a);
     CU_ASSERT_PTR_NULL(reported.pair);
     CU_ASSERT(reported.looks > 0);
-    CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), 0); /* through the daemon, which says why not */
+    CU_ASSERT_EQUAL(put_to_b(&t, 0, PWC_NO_LCE), 0); /* the daemon reports the error */
     world_free(t.w);
 }
 

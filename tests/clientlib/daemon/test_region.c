@@ -36,16 +36,16 @@ static void test_alloc(void)
         CU_ASSERT_EQUAL(pwc_region_len(region), rows[i].len);
         for (size_t b = 0; b < rows[i].len; b += 61)
             CU_ASSERT_EQUAL_FATAL(at[b], 0);
-        memset(at, 0xee, rows[i].len); /* the next one to get this range must not see it */
+        memset(at, 0xee, rows[i].len); /* the next owner of this range must not see these bytes */
         CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     }
-    /* The large one had a segment of its own, which went back. */
+    /* The large region had a segment of its own, which was closed with it. */
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
     CU_ASSERT_EQUAL(w->daemon.regions_open, 1);
     world_free(w);
 }
 
-/* Without rights a region is the caller's alone: the daemon gives no key to it. */
+/* A region without rights is for the caller alone: the daemon gives it no key. */
 static void test_local_only(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -57,7 +57,7 @@ static void test_local_only(void)
 
     CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, BIG, 0, &regions[0]), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, page, 0, PWC_MOVE, &regions[1]), 0);
-    CU_ASSERT_EQUAL(w->daemon.regions_open, 1); /* of the world */
+    CU_ASSERT_EQUAL(w->daemon.regions_open, 1); /* the world's region */
     for (int i = 0; i < 2; i++) {
         uint8_t *at = pwc_region_addr(regions[i]);
 
@@ -125,7 +125,7 @@ static void test_copied_region(void)
     CU_ASSERT_EQUAL(pwc_region_key(region, &key), -ENOTSUP);
     CU_ASSERT_PTR_EQUAL(pwc_region_addr(region), mine);
 
-    /* The source is copied when it is submitted. */
+    /* The source is copied at submission. */
     fill(mine, BIG, 1);
     w->daemon.hold = true;
     CU_ASSERT_EQUAL(put(w, 16, mine + 100, BIG - 100, 1, PWC_NO_RCE), 0);
@@ -134,7 +134,7 @@ static void test_copied_region(void)
     (void)expect(w, PWC_LOCAL, 1, 0);
     CU_ASSERT_EQUAL(memcmp(w->memory + 16, mine + 100, BIG - 100), 0);
 
-    /* The destination has its bytes when the event is seen, with an event for the caller or not. */
+    /* The destination is filled when the event is taken, or, without an event, after the flush. */
     fill(w->memory, BIG, 2);
     CU_ASSERT_EQUAL(get(w, 5, mine + 50, 1000, 2, PWC_NO_RCE), 0);
     (void)expect(w, PWC_LOCAL, 2, 0);
@@ -149,10 +149,10 @@ static void test_copied_region(void)
     expect_silence(w);
 
     CU_ASSERT_EQUAL(pwc_region_free(region), 0);
-    CU_ASSERT_EQUAL(get(w, 0, mine, 8, 5, PWC_NO_RCE), 0); /* counted twice */
+    CU_ASSERT_EQUAL(get(w, 0, mine, 8, 5, PWC_NO_RCE), 0); /* the region was registered twice */
     (void)expect(w, PWC_LOCAL, 5, 0);
     CU_ASSERT_EQUAL(pwc_region_free(region), 0);
-    /* In no region any more: through staging, and so not counted with a region. */
+    /* The memory is in no region now: the get uses staging. */
     fill(w->memory, BIG, 6);
     CU_ASSERT_EQUAL(get(w, 0, mine, BIG, 6, PWC_NO_RCE), 0);
     (void)expect(w, PWC_LOCAL, 6, 0);
@@ -205,7 +205,7 @@ static void test_moved_region(void)
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
     CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
 
-    /* Moved memory stays when the client goes. */
+    /* Moved memory stays when the client ends. */
     CU_ASSERT_EQUAL_FATAL(pwc_register(w->client, mine, size, PWC_REMOTE_RW, PWC_MOVE, &region), 0);
     world_free(w);
     CU_ASSERT_EQUAL(memcmp(mine, expected, size), 0);
@@ -268,7 +268,8 @@ static void refuse(Pwc__ClientRequest__BodyCase body, int status, unsigned count
     refusal.seen = 0;
 }
 
-/* Memory is given to somebody else only when nobody can reach it any more. */
+/* Memory of a freed region is used again only when no peer can reach it any more: where the daemon
+ * did not confirm that, it stays in use. */
 static void test_withdrawal_refused(void)
 {
     static const struct {
@@ -279,8 +280,10 @@ static void test_withdrawal_refused(void)
         bool gone;
     } rows[] = {
         {-ECONNABORTED, 2, 0, 3, true}, /* a daemon that was restarted is asked again */
-        {-ENOBUFS, 1, -ENOBUFS, 1, false},     {-ENOMEM, 1, -ENOMEM, 1, false},
-        {-EBUSY, 1, -EBUSY, 1, false},         {-EINVAL, 1, 0, 1, true}, /* nobody knows it */
+        {-ENOBUFS, 1, -ENOBUFS, 1, false},
+        {-ENOMEM, 1, -ENOMEM, 1, false},
+        {-EBUSY, 1, -EBUSY, 1, false},
+        {-EINVAL, 1, 0, 1, true}, /* the daemon knows no such region */
         {-ETIMEDOUT, 1, -ETIMEDOUT, 1, false},
     };
 
@@ -303,7 +306,8 @@ static void test_withdrawal_refused(void)
     }
 }
 
-/* A context's number and a remote are given again only when nobody can use the old ones. */
+/* The library repeats a request that ends a context, a bind or a segment until the daemon has
+ * carried it out. -ECONNABORTED means that the daemon was restarted. */
 static void test_ends_are_asked_for_again(void)
 {
     struct world *w = world_new_sized(0, refuse_some);
@@ -332,7 +336,8 @@ static void test_ends_are_asked_for_again(void)
 
 /* ---- answers that come too late -------------------------------------------------------------- */
 
-/* Requests of one kind wait until `held` is false; those that end what they bring are counted. */
+/* Requests of the kind `begin` wait until `held` is false; requests of the kind `end`, which undo
+ * them, are counted. */
 static struct {
     Pwc__ClientRequest__BodyCase begin, end;
     _Atomic bool held;
@@ -369,7 +374,8 @@ static int alloc_region(struct world *w)
     return pwc_alloc(w->client, 64, PWC_REMOTE_RW, &region);
 }
 
-/* A context or memory that the daemon makes after the caller's timeout goes back to it. */
+/* A context or memory that the daemon makes after the caller's timeout is given back to the
+ * daemon. */
 static void test_late_answers(void)
 {
     static const struct {
@@ -396,7 +402,8 @@ static void test_late_answers(void)
         CU_ASSERT_EQUAL(rows[i].call(w), -ETIMEDOUT);
         CU_ASSERT_EQUAL(slow.ended, 0);
         slow.held = false;
-        /* Each call reads what has arrived; the end is counted before the daemon carries it out. */
+        /* Each call reads the answers that have arrived. The request to close is counted before the
+         * daemon has carried it out, so wait for both. */
         for (int call = 0; call < 1000 && !(slow.ended == 1 && w->daemon.sessions_open == 1 &&
                                             w->daemon.segments_open == 1);
              call++)

@@ -13,7 +13,7 @@
 
 enum { SEVERAL = 5 };
 
-/* Requests of a, each of which puts to b will be given to; the last one stands for nothing. */
+/* Makes requests of context a, which puts to b are given to; the last entry is NULL. */
 static void make_several(struct two *t, pwc_request **r)
 {
     for (unsigned i = 0; i + 1 < SEVERAL; i++)
@@ -28,7 +28,8 @@ static void free_several(pwc_request **r)
             CU_ASSERT_EQUAL(pwc_request_free(r[i]), 0);
 }
 
-/* Each end is reported once, whatever reports it; an array without news gives -ENOENT. */
+/* Each end is reported once, by whichever call; -ENOENT where no request is under way or has an end
+ * to report. */
 static void test_wait_any(void)
 {
     struct two *t = two_new(false);
@@ -58,7 +59,7 @@ static void test_wait_any(void)
     CU_ASSERT_EQUAL(put_request(t, r[1], 8), 0);
     (void)expect_end(r[1], 0, 1);
     CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, -1), -ENOENT);
-    /* One that stands there twice ends once. */
+    /* A request that stands in the array twice ends once. */
     r[SEVERAL - 1] = r[0];
     CU_ASSERT_EQUAL(put_request(t, r[0], 8), 0);
     CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, WAIT_MS), 1);
@@ -92,7 +93,7 @@ static void test_wait_some(void)
         ends += (size_t)n;
     }
     CU_ASSERT_EQUAL(seen, 15);
-    /* All that have ended are reported by one call. */
+    /* One call reports all requests that have ended. */
     for (size_t i = 0; i + 1 < SEVERAL; i++)
         CU_ASSERT_EQUAL(put_request(t, r[i], i), 0);
     CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
@@ -126,7 +127,7 @@ static void test_wait_all(void)
     (void)expect_end(r[2], -EKEYREJECTED, 1);
     CU_ASSERT_EQUAL(pwc_wait_any(r, SEVERAL, &which, NULL, 0), -ENOENT);
 
-    /* One that has timed out has reported nothing. */
+    /* A call that has timed out has reported nothing. */
     CU_ASSERT_EQUAL(put_request(t, r[0], 1), 0);
     CU_ASSERT_EQUAL(pwc_flush(t->a, PWC_ANY, WAIT_MS), 0);
     CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_LOCAL, &(struct pwc_event){0}), 0);
@@ -141,7 +142,8 @@ static void test_wait_all(void)
     two_free(t);
 }
 
-/* Requests of two contexts have no thread in common that could wait for both. */
+/* Requests of two contexts in one call are refused: contexts may belong to two threads, so no call
+ * may wait for both. */
 static void test_two_contexts(void)
 {
     struct two *t = two_new(false);
@@ -196,7 +198,7 @@ static void test_descriptor(void)
     two_free(t);
 }
 
-/* A waiter that sleeps is woken by the end. */
+/* A call that sleeps is woken by the end. */
 static void *let_go_later(void *two)
 {
     usleep(50000);
@@ -217,7 +219,8 @@ static void test_wait_sleeps(void)
     two_free(t);
 }
 
-/* Where no more events can be kept a wait says so, and continues when some have been taken. */
+/* Where the library can keep no more events, a wait returns an error; after the program has taken
+ * some, the wait works again. */
 static void test_too_many_events(void)
 {
     enum { EVENTS = 100, ROUNDS_MAX = 100 };

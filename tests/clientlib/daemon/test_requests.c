@@ -83,8 +83,8 @@ static int do_prepared(struct two *t, pwc_cid lid, unsigned flags)
 static const struct verb {
     const char *name;
     operate *run;
-    uint64_t bytes; /* in its status */
-    bool by_daemon; /* always */
+    uint64_t bytes; /* as the request's status reports them */
+    bool by_daemon; /* on both paths */
 } verbs[] = {
     {"put", do_put, 8, false},
     {"big put", do_big_put, BIG, false},
@@ -98,8 +98,8 @@ static const struct verb {
 };
 enum { VERBS = sizeof(verbs) / sizeof(verbs[0]) };
 
-/* An operation that is held back is under way, and its end is a status alone: no local event comes,
- * whatever the flags say. */
+/* While the daemon holds, the operation is under way. Its end is only a status: there is no local
+ * event, whatever the flags are. */
 static void test_through_the_daemon(void)
 {
     static const unsigned flags[] = {0, PWC_NO_LCE, PWC_LCE_SOURCE, PWC_UNORDERED};
@@ -177,8 +177,8 @@ static int do_unhandled(struct two *t, pwc_cid lid, unsigned flags)
     return pwc_am_short(t->to_b, &m);
 }
 
-/* The first error of a group stands, also where others succeed before and after it, and also when
- * the request was without operations for a moment: until a call has reported it. */
+/* A request keeps the first error of its group until a call has reported it: also where operations
+ * before and after succeed, and where for a moment no operation was under way. */
 static void test_first_error(void)
 {
     struct two *t = two_new(false);
@@ -226,7 +226,8 @@ static void test_beside_events(void)
     two_free(t);
 }
 
-/* The destination of a get that stands in a registered region is filled when its request ends. */
+/* A get into memory that is registered through a copy: the destination is filled when the request
+ * has ended. */
 static void test_get_through_a_copy(void)
 {
     static uint8_t destination[8192];
@@ -281,7 +282,7 @@ static void test_refusals(void)
     two_free(t);
 }
 
-/* A full ring refuses an operation, and the request counts those that were taken. */
+/* A full ring refuses an operation; the request counts only the operations that were accepted. */
 static void test_back_pressure(void)
 {
     struct two *t = two_new(false);
@@ -304,7 +305,7 @@ static void test_back_pressure(void)
 
 static void test_many(void)
 {
-    enum { COUNT = 500 }; /* several chunks */
+    enum { COUNT = 500 }; /* more requests than one chunk of the pool has */
     struct two *t = two_new(false);
     pwc_request *r[COUNT];
 
@@ -317,7 +318,7 @@ static void test_many(void)
         }
         for (unsigned i = COUNT; i-- > 0;) {
             CU_ASSERT_EQUAL(expect_end(r[i], 0, 1).bytes, i);
-            if (round == 0) /* the rest goes with the context */
+            if (round == 0) /* in the last round they are freed with the context */
                 CU_ASSERT_EQUAL(pwc_request_free(r[i]), 0);
         }
     }
@@ -383,7 +384,7 @@ static void *stop_daemon(void *daemon)
     return NULL;
 }
 
-/* A session that is over ends what is under way, once. */
+/* When the daemon dies, operations under way end, once each. */
 static void test_daemon_dies(void)
 {
     struct two *t = two_new(false);

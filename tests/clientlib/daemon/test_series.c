@@ -1,7 +1,7 @@
 /*
- * Operations over loose memory that are not submitted at once: how they go on, what they hold up,
- * how they end where a piece has failed, and what is left when their context ends. Against a daemon
- * on a thread.
+ * Operations over loose memory whose records are submitted in several calls: which calls continue
+ * them, which operations must wait for them, how they end where a piece has failed, and what
+ * happens when their context ends. Against a daemon on a thread.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -36,7 +36,7 @@ static int put_long(struct two *t, const void *src, uint64_t id, unsigned flags)
     return pwc_put(t->to_b, 0, src, LONG, pwc_cid_u64(id), pwc_cid_u64(~id), flags);
 }
 
-/* All staging is free: as many short gets find room as it has grains. */
+/* Checks that all staging is free: there is room for as many short gets as it has grains. */
 static void expect_free_staging(struct two *t)
 {
     uint8_t here[GRAINS];
@@ -106,8 +106,8 @@ static void ignore(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     (void)argument;
 }
 
-/* Nothing passes an operation that is not wholly submitted, whatever remote of its peer it goes
- * over, bound before or meanwhile; other peers are free. */
+/* No operation to the same peer passes a series that is not wholly submitted, over whichever
+ * remote, bound before or meanwhile. Operations to other peers are accepted. */
 static void test_held_peer(void)
 {
     struct two *t = two_new(false);
@@ -141,8 +141,8 @@ static void test_held_peer(void)
     free(here);
 }
 
-/* A neighbour's way without the daemon opens only when the series is over: what is put that way
- * would pass it. */
+/* The direct path to a neighbour is used only when the series is over: a direct put would pass the
+ * series. */
 static void test_way_that_opens(void)
 {
     struct two *t = two_new(false);
@@ -174,8 +174,8 @@ static void test_way_that_opens(void)
     free(here);
 }
 
-/* Puts in a row to one peer, long and short: PWC_WAIT waits behind each long one, and events of
- * both sides are in order. */
+/* Long and short puts in a row to one peer: with PWC_WAIT a put waits until the long one before it
+ * is submitted, and the events at both sides are in order. */
 static void test_order(void)
 {
     enum { ROUNDS = 24 };
@@ -201,8 +201,9 @@ static void test_order(void)
 
 enum { GOERS = 9 };
 
-/* Each call that lets a context's operations go on, until the put of id 1 has reached b: whether
- * its local event has been taken. `done` is a word of the payload, which is not 0. */
+/* Makes one kind of call, number `how`, which continues the context's series, until the put of id 1
+ * has reached b. Returns whether a call has taken the put's local event. `done` is a byte of the
+ * payload that is not 0 once it has arrived. */
 static bool go_on(struct two *t, pwc_request *r, unsigned how, const uint8_t *done)
 {
     struct pollfd fd = {.fd = how == 8 ? pwc_fd(t->a) : -1, .events = POLLIN};
@@ -212,13 +213,13 @@ static bool go_on(struct two *t, pwc_request *r, unsigned how, const uint8_t *do
 
     while (!__atomic_load_n(done, __ATOMIC_ACQUIRE)) {
         switch (how) {
-        case 0: /* a probe for what does not come */
+        case 0: /* a probe for an event that does not come */
             CU_ASSERT_EQUAL(pwc_probe(t->a, PWC_ANY, PWC_REMOTE, events), 0);
             break;
         case 1:
             CU_ASSERT_EQUAL(pwc_probe_n(t->a, PWC_ANY, PWC_NOTIFICATION, events, 4), 0);
             break;
-        case 2: /* sleeps, with nothing that it asks for */
+        case 2: /* a wait that sleeps, because its kind of event does not come */
             CU_ASSERT_EQUAL(pwc_wait(t->a, PWC_ANY, PWC_REMOTE, events, 20), 0);
             break;
         case 3:
@@ -270,7 +271,8 @@ static void test_every_call_goes_on(void)
     free(here);
 }
 
-/* A wait for another event than the local one shows it when it comes, and keeps the local one. */
+/* A wait for a remote event continues the series, returns the remote event, and keeps the local
+ * one. */
 static void test_wait_for_the_target(void)
 {
     struct two *t = two_new(false);
@@ -308,7 +310,8 @@ static void test_event_function(void)
     free(here);
 }
 
-/* A message that is prepared stops all submissions: they go on behind it. */
+/* While a message is prepared nothing is submitted: the series continues after the commit or the
+ * cancel. */
 static void test_beside_a_prepared_message(void)
 {
     struct two *t = two_new(false);
@@ -328,7 +331,7 @@ static void test_beside_a_prepared_message(void)
     free(here);
 }
 
-/* Many at once, each to a peer of its own, in both directions: they take turns. */
+/* Several series at once, each to another peer, puts and gets: they take turns. */
 static void test_many_peers(void)
 {
     enum { PEERS = 4 };
@@ -393,8 +396,8 @@ static void test_short_gets_beside(void)
 
 /* ---- how they end ---------------------------------------------------------------------------- */
 
-/* Whichever record fails: one local event with the error, no remote event, no signal, no message;
- * then the peer is free, and so is staging. */
+/* Each record of a series fails once: then there is one local event with the error, no remote
+ * event, no signal and no message; the peer is no longer held, and staging is free. */
 static void test_every_failure(void)
 {
     uint8_t *here = calloc(1, LONG);
@@ -415,7 +418,7 @@ static void test_every_failure(void)
                                                          pwc_cid_u64(3), 0)
                                         : pwc_am_long(t->to_b, 0, &message),
                             0);
-            if (kind == 4 && at == PIECES + 1) { /* this one fails by another way */
+            if (kind == 4 && at == PIECES + 1) { /* fail_at does not count messages: succeeds */
                 expect_event(t->a, PWC_LOCAL, kind, 0);
                 continue;
             }
@@ -433,7 +436,7 @@ static void test_every_failure(void)
     free(here);
 }
 
-/* A request gets the error, once. */
+/* A request gets the error of the series, once. */
 static void test_failure_of_a_request(void)
 {
     struct two *t = two_new(false);
@@ -448,7 +451,7 @@ static void test_failure_of_a_request(void)
     CU_ASSERT_EQUAL_FATAL(pwc_bind(t->a, pwc_ctx_peer(t->b), &key, &stale), 0);
     hold(t, true);
     CU_ASSERT_EQUAL(pwc_put(stale, 0, here, LONG, lid, none, 0), 0);
-    CU_ASSERT_EQUAL(pwc_region_free(region), 0); /* in the middle */
+    CU_ASSERT_EQUAL(pwc_region_free(region), 0); /* while the series is under way */
     hold(t, false);
     (void)expect_end(t->request, -EKEYREJECTED, 1);
     CU_ASSERT_EQUAL(pwc_get_wait(stale, 0, here, LONG, none, 0), -EKEYREJECTED);
@@ -457,7 +460,7 @@ static void test_failure_of_a_request(void)
     free(here);
 }
 
-/* A get that was given up fills nothing any more, and ends soon. */
+/* A get that has timed out writes nothing any more, and ends soon. */
 static void test_given_up(void)
 {
     struct world *w = world_new_patient(SHORT_MS, NULL);
@@ -487,8 +490,8 @@ static void *let_go_later(void *two)
     return NULL;
 }
 
-/* A context that ends in the middle gives its staging back: so many would not have room in the
- * client's first segment. */
+/* A context that ends during a series gives its staging back. Otherwise the staging of so many
+ * contexts would not fit into the client's first segment. */
 static void test_context_that_ends(void)
 {
     struct two *t = two_new(false);
@@ -516,7 +519,7 @@ static void test_context_that_ends(void)
     free(here);
 }
 
-/* pwc_finalize completes what is under way; where it cannot, it counts that. */
+/* pwc_finalize completes series that are under way, and counts those that it could not complete. */
 static void test_finalize(void)
 {
     uint8_t *here = malloc(LONG);
@@ -535,7 +538,7 @@ static void test_finalize(void)
     free(here);
 }
 
-/* The daemon dies in the middle: calls say so, a request ends, and nothing hangs. */
+/* The daemon dies during a series: calls return an error, the request ends, and nothing hangs. */
 static void test_daemon_dies(void)
 {
     struct two *t = two_new(false);

@@ -1,5 +1,5 @@
-/* Memory of PWC_SHARE through the public calls, against a daemon on a thread: how ranges lie to
- * pages that are moved, counts, keys and errors. */
+/* Memory of PWC_SHARE through the public calls, against a daemon on a thread: ranges inside and
+ * beside pages that were moved already, how often regions are counted, keys and errors. */
 #include <CUnit/CUnit.h>
 #include <dirent.h>
 #include <errno.h>
@@ -13,7 +13,8 @@
 
 enum { PAGES = 8 };
 
-/* The last region that the daemon was asked for, and what it refuses. */
+/* The last region that the daemon was asked for, and the errors with which it refuses segments and
+ * regions. */
 static struct {
     _Atomic uint32_t segment;
     _Atomic uint64_t offset, length;
@@ -73,24 +74,24 @@ static bool says(struct world *w, const char *words)
     return strstr(why, words);
 }
 
-/* How a range lies to pages 2 to 4, of which bytes are shared already. */
+/* A second range overlaps pages 2 to 4, which a first range has moved, or lies beside them. */
 static void test_overlaps(void)
 {
     static const struct {
         long from, to; /* bytes from the start of page 2, in eighths of a page */
         int result;
-        unsigned segments; /* of the daemon */
+        unsigned segments; /* open segments of the daemon */
         long offset;       /* in its segment, in eighths */
     } rows[] = {
-        {4, 20, 0, 2, 4},        /* again: the tract is pages 2 to 4 */
+        {4, 20, 0, 2, 4},        /* the first range again: its tract is pages 2 to 4 */
         {0, 24, 0, 2, 0},        /* all of the tract */
         {1, 2, 0, 2, 1},         /* bytes beside the first range, in its first page */
-        {23, 24, 0, 2, 23},      /* and in its last page */
+        {23, 24, 0, 2, 23},      /* bytes beside the range, in its last page */
         {8, 16, 0, 2, 8},        /* the page between */
         {-1, 4, -EEXIST, 2, 0},  /* begins before */
-        {20, 25, -EEXIST, 2, 0}, /* ends behind */
+        {20, 25, -EEXIST, 2, 0}, /* ends after the tract */
         {-8, 32, -EEXIST, 2, 0}, /* more on both sides */
-        {-1, 0, 0, 3, 7},        /* up to the tract: a page of its own */
+        {-1, 0, 0, 3, 7},        /* ends where the tract begins: a page of its own */
         {24, 25, 0, 3, 0},       /* from its end */
         {30, 40, 0, 3, 6},       /* apart */
     };
@@ -127,10 +128,10 @@ static void test_overlaps(void)
             CU_ASSERT_EQUAL(pwc_region_key(other, &keys[1]), 0);
             CU_ASSERT_NOT_EQUAL(keys[0].slot, keys[1].slot);
             CU_ASSERT_PTR_EQUAL(pwc_region_addr(other), at + rows[i].from * eighth);
-            /* Either may go first; pages go back with the last of their regions. */
+            /* Either region may be freed first; the pages go back with their last region. */
             CU_ASSERT_EQUAL(pwc_region_free(i % 2 ? first : other), 0);
             CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
-            if (rows[i].segments == 2) /* still a segment's */
+            if (rows[i].segments == 2) /* the pages are still in the segment */
                 CU_ASSERT_EQUAL(pwc_register(w->client, at, page, 0, PWC_MOVE, &again), -EINVAL);
             CU_ASSERT_EQUAL(pwc_region_free(i % 2 ? other : first), 0);
             CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
@@ -141,8 +142,8 @@ static void test_overlaps(void)
     }
 }
 
-/* A range that is shared again is counted with the same rights, and a region of its own with
- * others. PWC_MOVE and copies keep their refusals. */
+/* Sharing a range again with the same rights counts the same region up; with other rights it makes
+ * another region. Ranges of PWC_MOVE and of copies are refused as before. */
 static void test_again(void)
 {
     struct world *w = open_world();
@@ -168,11 +169,11 @@ static void test_again(void)
         -EINVAL);
     CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     CU_ASSERT_EQUAL(pwc_region_free(reader), 0);
-    CU_ASSERT_EQUAL(w->daemon.segments_open, 2); /* counted twice */
+    CU_ASSERT_EQUAL(w->daemon.segments_open, 2); /* the region was shared twice */
     CU_ASSERT_EQUAL(pwc_region_free(region), 0);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
 
-    /* Bytes of a region of PWC_MOVE, which goes first. */
+    /* Shares bytes of a region of PWC_MOVE, which is then freed first. */
     CU_ASSERT_EQUAL_FATAL(
         pwc_register(w->client, memory, 2 * page, PWC_REMOTE_RW, PWC_MOVE, &moved), 0);
     CU_ASSERT_EQUAL(share(w, memory + page + 1, 7, PWC_REMOTE_READ, &reader), 0);
@@ -184,7 +185,7 @@ static void test_again(void)
     CU_ASSERT_EQUAL(pwc_region_free(reader), 0);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
 
-    /* A page that goes through a copy. */
+    /* A page that is registered through a copy cannot be shared. */
     CU_ASSERT_EQUAL(pwc_register(w->client, memory + 8, 8, 0, 0, &region), 0);
     CU_ASSERT_EQUAL(share(w, memory + 100, 8, PWC_REMOTE_RW, &other), -EEXIST);
     CU_ASSERT_EQUAL(share(w, memory + 8, 8, PWC_REMOTE_RW, &other), -EEXIST);
@@ -217,7 +218,7 @@ static void test_unwinding(void)
     CU_ASSERT_EQUAL(share(w, (void *)(UINTPTR_MAX - 8), 8, PWC_REMOTE_RW, &region), -EINVAL);
 
     CU_ASSERT_EQUAL(share(w, memory + 9, 9000, PWC_REMOTE_RW, &region), 0);
-    seen.region_error = -ENOSPC; /* the tract has a region still */
+    seen.region_error = -ENOSPC; /* the tract still has a region */
     CU_ASSERT_EQUAL(share(w, memory, 9, PWC_REMOTE_RW, &other), -ENOSPC);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 2);
     CU_ASSERT_EQUAL(pwc_region_free(region), 0);
@@ -226,7 +227,8 @@ static void test_unwinding(void)
     munmap(memory, PAGES * page);
 }
 
-/* Pages that the program has unmapped have no second region, and the first one still ends. */
+/* Pages that the program has unmapped cannot be shared again; their first region can still be
+ * freed. */
 static void test_pages_that_are_gone(void)
 {
     struct world *w = open_world();
@@ -252,7 +254,9 @@ static void test_pages_that_are_gone(void)
     munmap(memory, PAGES * page);
 }
 
-/* The heap is moved, malloc gives its end back and takes it again, and all goes on. */
+/* The heap's end is shared; then the program gives half of it back to the system and takes it
+ * again, as malloc may do. That half can no longer be shared, and freeing the region leaves its
+ * bytes alone. */
 static void test_heap_that_shrinks(void)
 {
     struct world *w = open_world();
@@ -263,9 +267,9 @@ static void test_heap_that_shrinks(void)
     CU_ASSERT_PTR_NOT_EQUAL_FATAL(from, (void *)-1);
     fill(from, room, 5);
     CU_ASSERT_EQUAL_FATAL(share(w, from, room, PWC_REMOTE_RW, &region), 0);
-    at = malloc(100000); /* of the heap or not */
+    at = malloc(100000); /* from the heap or from elsewhere */
     fill(at, 100000, 6);
-    if (sbrk(0) == from + room) { /* no thread has taken more */
+    if (sbrk(0) == from + room) { /* the heap has not grown meanwhile */
         CU_ASSERT_PTR_NOT_EQUAL(sbrk(-(intptr_t)(room / 2)), (void *)-1);
         CU_ASSERT_EQUAL(share(w, from + room - page, 8, PWC_REMOTE_RW, &other), -EINVAL);
         CU_ASSERT_PTR_NOT_EQUAL(sbrk((intptr_t)(room / 2)), (void *)-1);
@@ -312,13 +316,13 @@ static void test_descriptors(void)
     CU_ASSERT_EQUAL(descriptors() - w->daemon.segments_open, ours + 2);
     CU_ASSERT_EQUAL(pwc_region_free(inside), 0);
     CU_ASSERT_EQUAL(descriptors() - w->daemon.segments_open, ours + 1);
-    world_free(w); /* with a tract still */
+    world_free(w); /* while a tract is still there */
     CU_ASSERT_EQUAL(descriptors(), before);
     munmap(memory, PAGES * page);
 }
 
-/* Operations of the region's own process use moved memory as it stands, and offsets of peers count
- * from the region's first byte. */
+/* Operations of the region's own process use moved memory without a copy, and offsets of peers
+ * count from the region's first byte. */
 static void test_operations(void)
 {
     struct world *w = open_world();
@@ -348,7 +352,7 @@ static void test_operations(void)
         pwc_put(remote, length - 4, "lasts", 5, pwc_cid_u64(3), pwc_cid_u64(4), PWC_NO_RCE),
         -ERANGE);
 
-    /* The client goes, memory stays. */
+    /* The memory stays when the client ends. */
     world_free(w);
     CU_ASSERT_EQUAL(memcmp(at + length - 4, "last", 4), 0);
     memory[0] = at[0];

@@ -17,7 +17,7 @@
 enum {
     HANDLER = 3,
     WORD = 16,         /* offset of the word that is signalled */
-    THERE = 64,        /* and of the payload */
+    THERE = 64,        /* offset of the payload */
     HERE = 512 * 1024, /* where the payload comes from */
 };
 
@@ -34,7 +34,7 @@ static int wait_until(struct path *p, enum pwc_compare compare, uint64_t value)
 
 /* ---- puts ------------------------------------------------------------------------------------ */
 
-/* Payload and word are there with the local event, and the target has no event. */
+/* Payload and word are there when the local event comes, and the target has no event. */
 static void signals(struct path *p)
 {
     static const struct {
@@ -77,7 +77,7 @@ static void test_signals(void)
     on_both(signals);
 }
 
-/* Without a local event the word alone shows the end, and a long local id comes back whole. */
+/* Without a local event only the word shows the end. A long local id comes back whole. */
 static void local_ids(struct path *p)
 {
     uint8_t id[PWC_CID_MAX + 1];
@@ -213,7 +213,8 @@ static void test_rights(void)
 
 /* ---- waits ----------------------------------------------------------------------------------- */
 
-/* Each comparison of values around each other, as unsigned numbers; a timeout of 0 looks once. */
+/* Each comparison, for each pair of values, as unsigned numbers. With a timeout of 0 the call looks
+ * once. */
 static void test_comparisons(void)
 {
     static const uint64_t values[] = {0, 1, 2, (uint64_t)INT64_MAX, UINT64_MAX};
@@ -232,7 +233,7 @@ static void test_comparisons(void)
     world_free(w);
 }
 
-/* The timeout is kept while events stand in the rings, and they stay there. */
+/* A wait for a word times out although events stand in the rings, and leaves these events there. */
 static void test_timeouts(void)
 {
     struct world *w = world_new();
@@ -260,7 +261,7 @@ static void change_word(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     (void)ctx;
 }
 
-/* A handler that changes the word runs while it is waited for. Events stay where they are. */
+/* A wait for a word runs handlers, one of which changes the word. Events stay in their rings. */
 static void handlers(struct path *p)
 {
     uint64_t word = 0, amount = 5;
@@ -281,7 +282,7 @@ static void test_handlers(void)
 
 /* ---- sleeps ---------------------------------------------------------------------------------- */
 
-/* Each of these happens once the waiting context sleeps, or will in a moment. */
+/* An act on another thread, once the context that waits sleeps or is about to sleep. */
 struct later {
     struct path *p;
     void (*act)(struct path *p);
@@ -321,7 +322,7 @@ static void sleep_until(struct path *p, void (*act)(struct path *p), uint64_t va
     CU_ASSERT_EQUAL_FATAL(rc, 1);
 }
 
-/* A wait that sleeps ends by the daemon's signal, and by a store that rings no bell. */
+/* A wait that sleeps ends after the daemon's signal, and also after a store that rings no bell. */
 static void sleeps(struct path *p)
 {
     for (uint64_t round = 0; round < 40; round += 2) {
@@ -340,7 +341,8 @@ static void test_sleeps(void)
     on_both(sleeps);
 }
 
-/* After the daemon's end a word that is there still counts, and another is not waited for. */
+/* After the daemon's end a wait succeeds where the word has its value already, and is refused
+ * otherwise. */
 static void test_end(void)
 {
     struct world *w = world_new();

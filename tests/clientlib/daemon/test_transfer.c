@@ -113,7 +113,7 @@ static void test_checks(void)
     world_free(w);
 }
 
-/* Several events by one call: in order, each with an id of its own that stays. */
+/* One call takes several events: they are in order, and each has its own id, which stays valid. */
 static void test_batches(void)
 {
     enum { COUNT = 90, MAX = 64 };
@@ -129,7 +129,7 @@ static void test_batches(void)
     for (unsigned round = 0; round < 4; round++) {
 
         for (unsigned i = 0; i < COUNT; i++) {
-            /* In odd rounds each third has a long id. */
+            /* In odd rounds every third operation has a long id. */
             bool longer = round % 2 && i % 3 == 0;
             pwc_cid lid = longer ? pwc_cid_bytes(id, PWC_CID_MAX - i) : pwc_cid_u64(i);
 
@@ -137,7 +137,7 @@ static void test_batches(void)
             while (pwc_put(w->remote, 0, &i, sizeof(i), lid, lid, 0) == -EAGAIN)
                 usleep(100);
         }
-        if (round >= 2) /* the events are among those kept */
+        if (round >= 2) /* the flush makes the library keep the events */
             CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
         for (unsigned k = 0; k < 2; k++) {
             for (unsigned seen = 0; seen < COUNT;) {
@@ -179,7 +179,7 @@ static void test_suppressed_events(void)
     world_free(w);
 }
 
-/* Errors come even where no event was asked for. */
+/* A failed operation has a local event even with PWC_NO_LCE. */
 static void test_errors_are_shown(void)
 {
     struct world *w = world_new();
@@ -201,7 +201,8 @@ static void test_errors_are_shown(void)
     world_free(w);
 }
 
-/* In a small ring a packed payload may not fit: then it goes from its region, or through staging.
+/* A packed payload may not fit into a small ring: then it is sent from its region, or through
+ * staging.
  */
 static void test_small_rings(void)
 {

@@ -15,21 +15,21 @@
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
-    END = 1 << 20,     /* of the region */
-    HERE = 512 * 1024, /* the half that is local; the other one is remote */
+    END = 1 << 20,     /* end of the region */
+    HERE = 512 * 1024, /* from here on the region is the local side, before it the remote side */
     LID = 5,
     RID = 6,
     SOME = 2 * PWC_PIECES_MAX,
 };
 
-static struct pwc_piece list[SOME]; /* of the test that runs */
+static struct pwc_piece list[SOME]; /* the pieces of the running test */
 
 static uint8_t *here(const struct path *p)
 {
     return p->w->memory + HERE;
 }
 
-/* Pieces of `length` bytes, so far apart on each side. */
+/* Makes a list of pieces of `length` bytes, with the given distances at each side. */
 static void make_list(const struct path *p, size_t count, size_t length, size_t apart_there,
                       size_t apart_here)
 {
@@ -67,7 +67,8 @@ static int move(struct path *p, bool get, size_t count, pwc_cid lid, unsigned fl
 
 /* ---- moved bytes ---------------------------------------------------------------------------- */
 
-/* Vectors of every number and length have one local event, one remote event, both with all bytes.
+/* Vectors of any number and length of pieces have one local and one remote event, with the sum of
+ * bytes.
  */
 static void lists(struct path *p)
 {
@@ -79,16 +80,16 @@ static void lists(struct path *p)
         {7, 0, 8, 8},
         {1, 10, 0, 0},
         {2, 1, 2, 2},
-        {2, 10, 10, 10}, /* joined: a put like any other */
-        {2, 10, 10, 11}, /* here only */
+        {2, 10, 10, 10}, /* adjacent at both sides, so joined: one put */
+        {2, 10, 10, 11}, /* adjacent at one side only */
         {3, FAKE_PACKED_MAX, 5000, 6000},
         {3, FAKE_PACKED_MAX + 1, 5000, 6000},
         {200, 40, 100, 50},
         {PWC_PIECES_MAX, 9, 17, 33},
-        {SOME, 9, 9, 9}, /* joined to one */
+        {SOME, 9, 9, 9}, /* joined to one piece */
         {SOME, 0, 9, 9},
         {5, 3000, 3000, 3001},
-        {4, 60, 90, 0}, /* from one place: a put's sources may overlap */
+        {4, 60, 90, 0}, /* all from one place: the sources of a put may overlap */
     };
 
     for (size_t i = 0; i < 2 * COUNT(rows); i++) {
@@ -117,11 +118,11 @@ static void test_lists(void)
     on_both(lists);
 }
 
-/* Pieces between which some have no bytes, and a list that is not there. */
+/* Some pieces have no bytes; and a list of no pieces, given as NULL. */
 static void no_bytes(struct path *p)
 {
     fill_both(p, 3);
-    list[0] = (struct pwc_piece){END + 1, NULL, 0}; /* is not even looked at */
+    list[0] = (struct pwc_piece){END + 1, NULL, 0}; /* has no bytes, so its range is not checked */
     list[1] = (struct pwc_piece){0, here(p), 5};
     list[2] = (struct pwc_piece){UINT64_MAX, NULL, 0};
     list[3] = (struct pwc_piece){5, here(p) + 5, 5};
@@ -147,7 +148,8 @@ static void test_no_bytes(void)
     on_both(no_bytes);
 }
 
-/* Where pieces overlap at the target each byte is from one of them, and the others are right. */
+/* Where pieces overlap at the target, each byte there is from one of them; all other bytes are
+ * right. */
 static void overlapping(struct path *p)
 {
     fill_both(p, 4);
@@ -170,7 +172,7 @@ static void test_overlapping(void)
     on_both(overlapping);
 }
 
-/* A notification, ids of any length, silence, and a request: as with one put. */
+/* A notification, ids of any length, no events, and a request: as with a single put. */
 static void ids(struct path *p)
 {
     uint8_t id[PWC_CID_MAX + 1];
@@ -212,7 +214,7 @@ static void test_ids(void)
 
 /* ---- shapes ---------------------------------------------------------------------------------- */
 
-/* Writes the elements of a shape into the list: how many. */
+/* Writes the elements of a shape into the list, and returns their number. */
 static size_t list_shape(const struct pwc_shape *s, uint64_t off, uint8_t *local)
 {
     size_t n = 1;
@@ -268,7 +270,7 @@ static void test_shapes(void)
     on_both(shapes);
 }
 
-/* One element again and again: strides of 0 from one source, and to one place. */
+/* Strides of 0: the same element again and again, as source and as target. */
 static void strides_of_zero(struct path *p)
 {
     struct pwc_shape s = {1, 0, 4, {5}, {0}, {4}};
@@ -294,7 +296,7 @@ static void test_strides_of_zero(void)
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
-/* Nothing has moved, no event comes, and the next operation is served. */
+/* Expects that no byte has moved and no event comes, and that the next operation works. */
 static void expect_untouched(struct path *p)
 {
     expect_moved(p, 0, false, 7);
@@ -312,7 +314,7 @@ static void refused_lists(struct path *p)
         {{END - 8, here(p), 9}, -ERANGE, -ERANGE},
         {{END, here(p), 1}, -ERANGE, -ERANGE},
         {{END + 1, here(p), 1}, -ERANGE, -ERANGE},
-        {{UINT64_MAX, here(p), 1}, -ERANGE, -ERANGE}, /* off and len are 0 together */
+        {{UINT64_MAX, here(p), 1}, -ERANGE, -ERANGE}, /* the sum of off and len wraps to 0 */
         {{UINT64_MAX - 7, here(p), 16}, -ERANGE, -ERANGE},
         {{0, here(p), FAKE_MESSAGE_MAX + 1}, -EMSGSIZE, -EMSGSIZE},
         {{0, here(p), SIZE_MAX}, -EMSGSIZE, -EMSGSIZE},
@@ -395,7 +397,7 @@ static void test_refused_shapes(void)
     on_both(refused_shapes);
 }
 
-/* All bytes together are an operation's, also where each piece is short enough. */
+/* The bound for an operation's bytes holds for the sum of all pieces. */
 static void too_many_bytes(struct path *p)
 {
     enum { PIECE = 512 * 1024 };
@@ -413,7 +415,7 @@ static void test_too_many_bytes(void)
     on_both(too_many_bytes);
 }
 
-/* A put needs the right to write, a get that to read, also without pieces. */
+/* A put needs the right to write, a get the right to read, also without pieces. */
 static void rights(struct path *p)
 {
     static const struct {
@@ -456,7 +458,8 @@ static void test_rights(void)
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
-/* More than half of a ring is refused for good; what fits in no room now may be tried again. */
+/* A vector that takes more than half of a ring is refused for good; one that finds no room now may
+ * be tried again. */
 static void test_rings(void)
 {
     enum { RING = 16384, LONGS = RING / 2 / 64 };
@@ -465,9 +468,9 @@ static void test_rings(void)
         size_t count, length;
         int result;
     } rows[] = {
-        {LONGS, FAKE_PACKED_MAX, 0}, /* each a record of 64 bytes */
+        {LONGS, FAKE_PACKED_MAX, 0}, /* each piece is a record of 64 bytes */
         {LONGS + 1, FAKE_PACKED_MAX, -E2BIG},
-        {440, 8, 0}, /* 16 bytes, and a record for 252 */
+        {440, 8, 0}, /* 16 bytes for each piece, and one record for each 252 pieces */
         {520, 8, -E2BIG},
     };
     unsigned taken = 0;
@@ -489,7 +492,7 @@ static void test_rings(void)
     for (; rc == 0; taken += rc == 0)
         rc = pwc_putv(w->remote, list, 40, pwc_cid_u64(taken), pwc_cid_u64(RID), 0);
     CU_ASSERT_EQUAL(rc, -EAGAIN);
-    CU_ASSERT_EQUAL(taken, RING / 64 / 41); /* and a record for the end */
+    CU_ASSERT_EQUAL(taken, RING / 64 / 41); /* 40 records, and one more for the vector's end */
     memset(w->memory, 0, 9000);
     w->daemon.hold = false;
     fake_daemon_kick(&w->daemon);

@@ -14,7 +14,7 @@ static void *release_later(void *argument)
     struct world *w = argument;
     struct doorbell_word *bell = &w->daemon.contexts[0].session.shared->event_bell;
 
-    while (atomic_load(&bell->armed) == 0) /* until the main thread sleeps, or will in a moment */
+    while (atomic_load(&bell->armed) == 0) /* waits until the main thread sleeps, or is about to */
         usleep(100);
     w->daemon.hold = false;
     fake_daemon_kick(&w->daemon);
@@ -77,7 +77,7 @@ static void test_descriptor(void)
         CU_ASSERT_EQUAL(events, 2);
         CU_ASSERT_EQUAL(poll(&readable, 1, 0), 0);
     }
-    /* A wait in between takes the bell away; its end gives it back. */
+    /* A wait in between arms the bell for itself; afterwards the descriptor is armed again. */
     CU_ASSERT_EQUAL(pwc_wait(w->ctx, PWC_ANY, 0, &event, 5), 0);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 1, PWC_NO_RCE), 0);
     CU_ASSERT_EQUAL(poll(&readable, 1, WAIT_MS), 1);
@@ -143,19 +143,19 @@ static void test_flush(void)
     pwc_remote *second;
 
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, -1), 0);
-    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 5, -1), 0); /* nothing was ever bound there */
+    CU_ASSERT_EQUAL(pwc_flush(w->ctx, 5, -1), 0); /* no remote leads to that peer */
     for (uint64_t i = 0; i < 1000; i++)
         CU_ASSERT_EQUAL(put(w, i, &i, 1, i, PWC_NO_RCE | (i % 2 ? PWC_NO_LCE : 0)), 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, -1), 0);
-    CU_ASSERT_EQUAL(w->daemon.executed, 1001); /* with the flush itself */
+    CU_ASSERT_EQUAL(w->daemon.executed, 1001); /* the puts and the flush */
     for (uint64_t i = 0; i < 1000; i += 2) {
         CU_ASSERT_EQUAL_FATAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 1);
         CU_ASSERT_EQUAL(event.id, i);
     }
     CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, 0, &event), 0);
 
-    /* An operation that is held back does not end within the timeout; a look alone submits one
-     * flush. */
+    /* An operation that the daemon holds back does not end within the timeout. However often it is
+     * tried, only one flush is submitted. */
     w->daemon.hold = true;
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, 0), 0);
     for (int timeout_ms = 0; timeout_ms < 20; timeout_ms++) {
@@ -170,7 +170,7 @@ static void test_flush(void)
     CU_ASSERT_EQUAL(pwc_probe(w->ctx, PWC_ANY, PWC_LOCAL, &event), 1);
     CU_ASSERT_EQUAL(event.id, 7);
 
-    /* Unbinding waits for what went through the remote. */
+    /* pwc_unbind waits for the operations that went through the remote. */
     CU_ASSERT_EQUAL_FATAL(pwc_bind(w->ctx, 9, NULL, &second), 0);
     CU_ASSERT_EQUAL(pwc_put(second, 0, NULL, 0, pwc_cid_u64(4), pwc_cid_u64(0), 0), 0);
     CU_ASSERT_EQUAL(pwc_unbind(second), 0);
@@ -180,7 +180,7 @@ static void test_flush(void)
     world_free(w);
 }
 
-/* Unbinding waits for what it stands for, but no longer than other calls that block. */
+/* pwc_unbind waits for operations through the remote, but no longer than the client's timeout. */
 static void test_unbind_times_out(void)
 {
     struct world *w = world_new_patient(20, NULL);
@@ -198,8 +198,8 @@ static void test_unbind_times_out(void)
     world_free(w);
 }
 
-/* A flush that finds no room to be submitted has flushed nothing: an earlier one's end does not
- * stand for it. */
+/* A flush that finds no room in the ring has flushed nothing: the end of an earlier flush must not
+ * be taken for its own. */
 static void test_flush_without_room(void)
 {
     struct world *w = world_new();
@@ -209,7 +209,7 @@ static void test_flush_without_room(void)
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 0, PWC_NO_RCE | PWC_NO_LCE), 0);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, 0, WAIT_MS), 0);
     w->daemon.hold = true;
-    while ((rc = put(w, 0, NULL, 0, 0, PWC_NO_LCE)) == 0) /* as long as a flush in the ring */
+    while ((rc = put(w, 0, NULL, 0, 0, PWC_NO_LCE)) == 0) /* as long a record as a flush */
         puts++;
     CU_ASSERT_EQUAL(rc, -EAGAIN);
     CU_ASSERT(puts > 0);
@@ -226,7 +226,7 @@ static const struct session_waits *waits_of(const struct fake_daemon *daemon)
     return &daemon->contexts[0].session.shared->waits;
 }
 
-/* Returns once the context sleeps, in a call that waits. */
+/* Waits until the context sleeps, and returns the kind of call that it sleeps in. */
 static enum session_wait asleep_in(const struct fake_daemon *daemon)
 {
     const struct session_waits *waits = waits_of(daemon);
@@ -236,7 +236,8 @@ static enum session_wait asleep_in(const struct fake_daemon *daemon)
     return (enum session_wait)atomic_load(&waits->call);
 }
 
-/* The state that pwcctl shows of the context while its thread sleeps. */
+/* Notes what pwcctl would show of the context while its thread sleeps, then lets the daemon
+ * continue. */
 static void *look_then_release(void *argument)
 {
     struct world *w = argument;
@@ -247,7 +248,7 @@ static void *look_then_release(void *argument)
     return (void *)(uintptr_t)seen;
 }
 
-/* Answers an exchange once the context has been seen asleep. */
+/* Answers an exchange only after the context was seen asleep. */
 static bool late_exchange(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
 {
     if (request->body_case == PWC__CLIENT_REQUEST__BODY_EXCHANGE)
@@ -280,8 +281,8 @@ static int wait_exchange(struct world *w)
     return pwc_exchange(w->ctx, &mine, sizeof(mine), all);
 }
 
-/* A call that waits shows which it is, and how long it has waited and slept; afterwards nothing is
- * waited for. A call that finds what it wants shows nothing. */
+/* While a call waits, its session shows which call it is, and how long it has waited and slept.
+ * After the call, and in a call that need not wait, the session shows no wait. */
 static void test_waits_shown(void)
 {
     static const struct {
@@ -324,7 +325,7 @@ static void test_waits_shown(void)
     }
 }
 
-/* A peer that neither side has bound may still come: that is no error. */
+/* A wait for a peer that neither side has bound is no error: the peer may still bind us. */
 static void test_peer_that_may_come(void)
 {
     struct world *w = world_new();

@@ -1,4 +1,4 @@
-/* Two contexts of one client, for tests of requests (two_contexts.h). */
+/* The two contexts that two_contexts.h describes. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,7 @@ struct pwc_status expect_end(pwc_request *r, int status, uint32_t count)
     CU_ASSERT_EQUAL(found.status, status);
     CU_ASSERT_EQUAL(found.count, count);
     CU_ASSERT_EQUAL(found.id, 0);
-    CU_ASSERT_EQUAL(pwc_test(r, &again), 1); /* as often as it is asked */
+    CU_ASSERT_EQUAL(pwc_test(r, &again), 1); /* every further test finds the end, too */
     CU_ASSERT_EQUAL(memcmp(&found, &again, sizeof(found)), 0);
     CU_ASSERT_EQUAL(pwc_test(r, NULL), 1);
     return found;

@@ -1,5 +1,5 @@
 /*
- * Two contexts of one client, and a request of the first: what tests of requests stand on.
+ * Two contexts of one client, and a request of the first: the start of tests of requests.
  *
  * Thread: the test's; the daemon has its own.
  */
@@ -12,34 +12,35 @@
 #include "tests/clientlib/daemon/client_world.h"
 #include "pwc/request.h"
 
-enum { HANDLER = 3 }; /* registered at b */
+enum { HANDLER = 3 }; /* index of the handler that b has registered */
 
 /* `to_b` leads from a to b, with the world's region. */
 struct two {
     struct world *w;
     pwc_ctx *a, *b;
     pwc_remote *to_b;
-    pwc_request *request; /* of a */
+    pwc_request *request; /* a request of context a */
     unsigned handled;     /* messages, by b's handler */
 };
 
-/* With `pairs`, operations from a to b go directly, without the daemon. */
+/* With `pairs`, operations from a to b are direct, without the daemon. */
 struct two *two_new(bool pairs);
 void two_free(struct two *t);
 
-/* The daemon lets no operation end while it holds. */
+/* Makes the daemon hold: no operation ends until this is called with false. */
 void hold(struct two *t, bool hold);
 
-/* Checks that no event of an operation is left, and that none was kept. */
+/* Checks that no event of an operation is left, in the rings or among those that the library has
+ * kept. */
 void expect_no_event(struct two *t);
 
 /* Waits for the request's end and checks it, also that a further test finds the same. */
 struct pwc_status expect_end(pwc_request *r, int status, uint32_t count);
 
-/* A remote from a whose region is withdrawn: operations towards it fail with -EKEYREJECTED. */
+/* A remote of a whose region was freed: operations towards it fail with -EKEYREJECTED. */
 pwc_remote *stale_remote(struct two *t);
 
-/* A put of `len` bytes from a to b that is given this request. */
+/* A put of `len` bytes from a to b, with the request `r`. */
 int put_request(struct two *t, pwc_request *r, size_t len);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns the opening and the end of a channel over a fake session (fake_channel.h). Thread: one. */
+/* Opens and closes a channel over a fake session (fake_channel.h). Thread: the test's. */
 #include "tests/clientlib/session/fake_channel.h"
 
 #include <CUnit/CUnit.h>

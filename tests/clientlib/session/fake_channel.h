@@ -1,5 +1,6 @@
 /*
- * A channel over a second mapping of a fake session, as a client and its daemon have them.
+ * A channel over a second mapping of a fake session: client and daemon each have a mapping of the
+ * same memory.
  *
  * Thread: the test's. Owner: the test, which closes all three.
  */

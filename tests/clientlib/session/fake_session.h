@@ -10,7 +10,7 @@
 #include "shm_ring/ring.h"
 #include "proto/session_abi.h"
 
-/* A quarter of the largest ring used in tests, and so the longest submission. */
+/* The longest submission: a quarter of the largest ring that tests use. */
 #define FAKE_RECORD_MAX 65536u
 
 struct fake_session {
@@ -27,23 +27,25 @@ struct fake_session {
 int fake_session_open(struct fake_session *s, const struct session_sizes *sizes);
 void fake_session_close(struct fake_session *s);
 
-/* The next submission, or reply, or NULL. Its ids and payload follow the record. */
+/* Reads the next submission, or the next submitted reply; NULL: there is none. Ids and payload
+ * follow the record. */
 const struct submit_record *fake_session_read(struct fake_session *s);
 const struct submit_record *fake_session_read_answer(struct fake_session *s);
 const void *fake_record_lid(const struct submit_record *record);
 const void *fake_record_rid(const struct submit_record *record);
 const void *fake_record_payload(const struct submit_record *record);
 
-/* Ends an operation: its local event (0, or what the ring says), then `ended`. */
+/* Ends an operation: posts its local event and counts `ended` up. Returns 0, or the ring's
+ * error. */
 int fake_session_end(struct fake_session *s, const struct submit_record *record, uint64_t peer,
                      int status);
-/* As fake_session_end, with this many bytes in the event. */
+/* As fake_session_end, with `bytes` as the event's length. */
 int fake_session_end_with(struct fake_session *s, const struct submit_record *record, uint64_t peer,
                           int status, uint64_t bytes);
-/* Ends an operation without an event: its space is given back. */
+/* Ends an operation without an event: gives back the space that the event would need. */
 void fake_session_end_silent(struct fake_session *s, const struct submit_record *record);
 
-/* Gives back the reply event space of a request that gets no reply's event. */
+/* Gives back the space for a reply's event, for a request that gets no such event. */
 void fake_session_release_reply(struct fake_session *s);
 
 /* Posts an event with `id_len` bytes at `id`, or the value `id_value` when it is 0. */

@@ -1,5 +1,5 @@
-/* Stands between the library and the kernel, and makes memory (kernel_calls.h). Thread: the test's.
- */
+/* Wraps the calls of the library to the kernel, and makes memory (kernel_calls.h). Thread: the
+ * test's. */
 #include "tests/clientlib/session/kernel_calls.h"
 
 #include <CUnit/CUnit.h>
@@ -32,8 +32,9 @@ static int failure_of(intptr_t number)
     return kernel.fault.error;
 }
 
-/* No page was ever touched; or all are swapped out that are in memory, but for a page that is asked
- * for alone. */
+/* Reads the kernel's list of pages and falsifies it: LIE_UNTOUCHED: no page was touched.
+ * LIE_SWAPPED: all pages that are in memory are said to be swapped out, except in an answer about a
+ * single page. */
 static intptr_t list_wrongly(const intptr_t arguments[5])
 {
     uint64_t *entries = (uint64_t *)arguments[1];
@@ -48,7 +49,7 @@ static intptr_t list_wrongly(const intptr_t arguments[5])
 
 intptr_t __wrap_raw_call(intptr_t number, const intptr_t arguments[5])
 {
-    int error = kernel.fault.number ? failure_of(number) : 0; /* writes nothing without a fault */
+    int error = kernel.fault.number ? failure_of(number) : 0; /* writes only with a fault */
 
     if (error && kernel.fault.hole)
         munmap((void *)arguments[4], (size_t)arguments[1]);

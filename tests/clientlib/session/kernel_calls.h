@@ -1,10 +1,10 @@
 /*
- * Calls of the kernel that fail, or do not say the truth, while memory is moved; and memory to
- * move. The test is linked with these: --wrap=raw_call, mmap64, fstat64, open64 (with large offsets
- * the calls have the names of 64 bits).
+ * Calls of the kernel that fail, or give false answers, while memory is moved; and memory to move.
+ * The test is linked with --wrap for raw_call, mmap64, fstat64 and open64 (the names that the calls
+ * have with large offsets).
  *
- * Thread: the test's. A test may move its own variables, and so `kernel`: nothing writes to it but
- * the test, unless the test has asked for that.
+ * Thread: the test's. A test may move its own variables, `kernel` among them. So the wrappers write
+ * to `kernel` only where the test has set a fault or a count.
  */
 #ifndef PWC_TESTS_CLIENTLIB_KERNEL_CALLS_H
 #define PWC_TESTS_CLIENTLIB_KERNEL_CALLS_H
@@ -13,27 +13,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How the kernel's list of pages is not true: no page was ever touched; or all are swapped out that
- * are in memory, but for a page that is asked for alone. */
+/* How the kernel's list of pages is false. LIE_UNTOUCHED: no page was ever touched. LIE_SWAPPED:
+ * all pages that are in memory are said to be swapped out, except in an answer about a single
+ * page. */
 enum kernel_lie { LIE_NONE, LIE_UNTOUCHED, LIE_SWAPPED };
 
 struct kernel_calls {
-    /* The call that fails next, and after how many that do not. */
+    /* The call that fails next, and how many calls of its number succeed before. */
     struct {
         intptr_t number; /* 0: none */
         int error;
         unsigned passes;
         unsigned times;
-        bool hole; /* mremap unmaps the place before it fails */
+        bool hole; /* mremap unmaps its target before it fails */
     } fault;
     enum kernel_lie lie;
     bool is_counted;
-    size_t bytes_read; /* that the library has had read, if that is counted */
+    size_t bytes_read; /* bytes that the library had the kernel read, if is_counted */
 };
 extern struct kernel_calls kernel;
 
 size_t page_bytes(void);
-/* Whole pages; the test fails where there is no memory. */
+/* Map whole pages; the test fails where there is no memory. */
 uint8_t *memory_map(size_t pages, int protection, int flags, int fd);
 uint8_t *memory_map_anonymous(size_t pages);
 /* Bytes that depend on their place. */

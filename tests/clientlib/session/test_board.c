@@ -1,6 +1,7 @@
 /*
- * Many neighbours of a context: which are left quiet, and that each is heard that writes, whatever
- * is written beside it. The channel alone, over a session and pairs of the test's own.
+ * The board of a context with many neighbours: which neighbours become quiet, and that each
+ * neighbour that writes is noticed, whatever happens beside it. The channel alone, over a session
+ * and pairs of the test's own.
  *
  *     test_board                        runs the tests
  *     test_board NEIGHBOURS quiet|all   10000 empty probes, for callgrind
@@ -20,7 +21,7 @@ enum { MANY = 70, MOST = 200, RANDOM_STEPS = 200000, COUNTED = 10000 };
 
 #define WAIT_NS INT64_C(20000000000)
 
-/* One origin, and what of it has been written and seen. */
+/* One origin, and how many of its records were written and seen. */
 struct origin {
     struct mapping pair;
     struct pair_writer writer;
@@ -36,7 +37,7 @@ struct hall {
     uint32_t count;
 };
 
-/* Steps of the other processes while the kernel fences for them. */
+/* An origin that writes while the kernel fences for others. */
 static struct {
     struct hall *hall;
     uint32_t origin;
@@ -50,7 +51,7 @@ static struct board_shared *board(struct hall *h)
     return h->board.base;
 }
 
-/* Number `written` of this origin, without a look at the bell. */
+/* Writes the origin's next record, without a look at the bell. */
 static void write_line(struct hall *h, uint32_t i)
 {
     struct origin *o = &h->origins[i];
@@ -60,7 +61,7 @@ static void write_line(struct hall *h, uint32_t i)
     pair_show(&o->writer, &record);
 }
 
-/* True: its target is to be woken. */
+/* Writes a record and looks at the bell. True: the target is to be woken. */
 static bool put(struct hall *h, uint32_t i)
 {
     write_line(h, i);
@@ -122,7 +123,7 @@ static void hall_free(struct hall *h)
     free(h);
 }
 
-/* 1: an event has arrived, the next of its origin. */
+/* 1: an event has arrived, and it is its origin's next one. */
 static int probe(struct hall *h)
 {
     struct pwc_event event;
@@ -140,7 +141,7 @@ static __attribute__((noinline)) int counted_probe(struct hall *h)
     return channel_probe(&h->channel, PWC_ANY, PWC_REMOTE, &event);
 }
 
-/* Waits until this many are looked at and nothing arrives meanwhile. */
+/* Probes until only `active` neighbours are still looked at; no event may arrive meanwhile. */
 static void fall_quiet(struct hall *h, uint32_t active)
 {
     int64_t limit = now_ns() + WAIT_NS;
@@ -174,7 +175,8 @@ static void test_called(void)
     hall_free(h);
 }
 
-/* A bell's state counts when it is rung, not when it was looked at. */
+/* Whether a bell wakes the target, or sets the bit on the board, depends on its state when it is
+ * rung. */
 static void test_ring(void)
 {
     static const struct {
@@ -200,7 +202,8 @@ static void test_ring(void)
     }
 }
 
-/* A few neighbours are all looked at, and so is a neighbour that cannot set a bit. */
+/* A context with few neighbours looks at all their rings; a neighbour without the board never
+ * becomes quiet. */
 static void test_active(void)
 {
     struct hall *h = hall_new(QUIET_FROM - 1);
@@ -216,7 +219,7 @@ static void test_active(void)
     hall_free(h);
 }
 
-/* Quiet ones are heard, also when so few are left that nobody would fall quiet any more. */
+/* Quiet neighbours are noticed, also when too few neighbours are left for the quiet mode. */
 static void test_few_left(void)
 {
     struct hall *h = hall_new(QUIET_FROM);
@@ -235,8 +238,8 @@ static void test_few_left(void)
 
 /* ---- races ----------------------------------------------------------------------------------- */
 
-/* A line is written between the announcement of the mode and the look after the barrier, by an
- * origin that had not seen the mode. */
+/* The target announces the quiet mode, fences, and looks at the ring once more. An origin that has
+ * not seen the mode writes a line before that look: it must be found. */
 static void test_written_meanwhile(void)
 {
     for (uint32_t i = 0; i < 10; i += 3) {
@@ -255,7 +258,8 @@ static void test_written_meanwhile(void)
     }
 }
 
-/* A target that goes to sleep looks at all rings, and is woken by the daemon again. */
+/* A target that goes to sleep looks at all rings first, quiet ones too; a put then asks the daemon
+ * to wake it. */
 static void test_sleep(void)
 {
     struct hall *h = hall_new(10);
@@ -271,7 +275,7 @@ static void test_sleep(void)
     CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FD, PWC_REMOTE), 1);
     CU_ASSERT_EQUAL(probe(h), 1);
     fall_quiet(h, 0);
-    CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FD, PWC_REMOTE), 0); /* armed, and it continues */
+    CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FD, PWC_REMOTE), 0); /* armed, but it does not sleep */
     CU_ASSERT(put(h, 7));
     CU_ASSERT_EQUAL(probe(h), 1);
     hall_free(h);
@@ -279,7 +283,8 @@ static void test_sleep(void)
 
 /* ---- a hostile board ------------------------------------------------------------------------- */
 
-/* Bits that mean nothing cost looks; a bit that somebody takes away, a delay. */
+/* A hostile process writes to the board: bits without a record cost only looks at rings, and a bit
+ * that is cleared only delays the event. */
 static void test_hostile(void)
 {
     struct hall *h = hall_new(MANY);
@@ -311,7 +316,8 @@ static void die(struct hall *h, uint32_t i)
     neighbours_check(&h->channel.neighbours);
 }
 
-/* Puts, probes, sleep and deaths in any order: after each put as many probes as it takes. */
+/* Puts, probes, sleeps and deaths in random order: a probe that finds nothing, and a sleep, may
+ * only come once all events were seen. */
 static void test_random(void)
 {
     struct hall *h = hall_new(MANY);
@@ -324,7 +330,7 @@ static void test_random(void)
         uint32_t i = (uint32_t)rand() % MANY;
 
         if (step % 20000 == 0)
-            n->rested = 0; /* as if time had gone by */
+            n->rested = 0; /* as if much time had passed */
         if (rand() % 3000 == 0 && !h->origins[i].gone) {
             die(h, i);
             dead++;
@@ -341,7 +347,7 @@ static void test_random(void)
             int rc = probe(h);
 
             seen += rc == 1;
-            if (rc == 0) /* one probe sees all that stands there */
+            if (rc == 0) /* a probe that finds nothing has looked at all rings */
                 CU_ASSERT_EQUAL_FATAL(seen, written);
         }
         CU_ASSERT_FATAL(n->active <= n->count && (n->turn < n->active || n->turn == 0));
@@ -355,8 +361,7 @@ static void test_random(void)
     hall_free(h);
 }
 
-/* Empty probes for callgrind to count, with this many neighbours, all of them looked at or all
- * quiet. */
+/* Empty probes for callgrind to count, with this many neighbours: all active, or all quiet. */
 static struct {
     uint32_t neighbours;
     bool quiet;

@@ -1,5 +1,5 @@
-/* The remotes of a context against a plain array: what is found by peer, and what the list holds.
- */
+/* The list of a context's remotes against a plain array: which remotes are found by peer, and that
+ * the list holds all. */
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +19,14 @@ static uint32_t next_random(void)
     return (uint32_t)(state >> 33);
 }
 
-/* Ranks, and contexts in the upper half of the word, as peers are. */
+/* Peers as the library has them: the rank in the lower half of the word, the context in the upper
+ * half. */
 static pwc_peer peer_of(uint32_t i)
 {
     return (pwc_peer)(i % PEERS / 2) | (pwc_peer)(i % 2) << 32;
 }
 
-/* Every remote of the peer that is there is found once, the newest first, and no other one. */
+/* Whether the search finds exactly the remotes of this peer, each once, the newest first. */
 static bool finds_all(const struct bound_remotes *bound, pwc_peer peer)
 {
     uint32_t found = 0, wanted = 0;
@@ -57,7 +58,7 @@ static void change(struct bound_remotes *bound, uint32_t i)
 {
     static uint64_t now;
 
-    remotes[i].length = now++; /* when it was added */
+    remotes[i].length = now++; /* the time at which it was added */
     if (there[i])
         bound_forget(bound, &remotes[i]);
     else
@@ -93,7 +94,7 @@ static void test_against_an_array(void)
     bound_destroy(&bound);
 }
 
-/* Peers are spread: no chain is long, whether ranks or contexts differ. */
+/* The hash spreads peers: no chain is long, whether ranks or contexts differ. */
 static void test_chains(void)
 {
     struct bound_remotes bound = {.first = NULL};

@@ -97,7 +97,7 @@ static void test_header(void)
     free(ch);
 }
 
-/* The daemon reads each record as it was submitted, for ids and payloads of every shape. */
+/* The daemon reads each record as it was submitted, with ids and payloads of every length. */
 static void test_submit_shapes(void)
 {
     static const struct {
@@ -171,7 +171,7 @@ static void test_submit_too_long(void)
     pair_free(p);
 }
 
-/* A full submission ring refuses, and takes again once the daemon has read. */
+/* A full submit ring refuses a submission, and accepts it once the daemon has read a record. */
 static void test_submit_ring_full(void)
 {
     struct pair *p = calloc(1, sizeof(*p));
@@ -217,11 +217,11 @@ static void test_local_space(void)
     CU_ASSERT_EQUAL(fill_space(p), room);
     CU_ASSERT_EQUAL(submit_put(p, 0), -EAGAIN);
 
-    /* Given back without an event. */
+    /* The daemon gives space back without an event. */
     fake_session_end_silent(&p->daemon, &ended);
     CU_ASSERT_EQUAL(fill_space(p), 1);
 
-    /* An event in the ring still holds its place; a popped one does not. */
+    /* An event in the ring still occupies space; a taken one does not. */
     CU_ASSERT_EQUAL(fake_session_end(&p->daemon, &ended, 1, 0), 0);
     CU_ASSERT_EQUAL(submit_put(p, 0), -EAGAIN);
     CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, PWC_LOCAL, &event), 1);
@@ -229,7 +229,7 @@ static void test_local_space(void)
     /* The library's count of returned space stands in shared memory for the daemon to see. */
     CU_ASSERT_EQUAL(atomic_load(&p->daemon.shared->local.head), event_bytes(0));
 
-    /* Every event of a full space finds its slot. */
+    /* With all space reserved, every event still finds room in the ring. */
     for (unsigned i = 0; i < room; i++)
         CU_ASSERT_EQUAL(fake_session_end(&p->daemon, &ended, 1, 0), 0);
     for (unsigned i = 0; i < room; i++)
@@ -240,7 +240,7 @@ static void test_local_space(void)
     pair_free(p);
 }
 
-/* Many times round the rings, with ids of changing length so that padding falls everywhere. */
+/* Many rounds of the rings, with ids of changing length, so that padding occurs at every place. */
 static void test_around(void)
 {
     enum { ROUNDS = 20000 };
@@ -298,7 +298,7 @@ static void test_filters_keep_order(void)
     for (uint64_t id = 1; id < 12; id += 3)
         expect_id(p, 1, PWC_REMOTE, id);
     expect_none(p, 1, PWC_REMOTE);
-    /* An event that comes while a spinning caller's search has passed the others is found. */
+    /* An event that arrives after a caller that spins has searched the kept ones is found. */
     CU_ASSERT_EQUAL(post_remote(p, 1, 100), 0);
     expect_id(p, 1, PWC_REMOTE, 100);
     expect_none(p, 0, PWC_LOCAL);
@@ -310,7 +310,7 @@ static void test_filters_keep_order(void)
     pair_free(p);
 }
 
-/* An operation whose end brings `id` by its slot. */
+/* Submits an operation with a slot, whose end then reports `id`. */
 static int submit_slot(struct pair *p, uint8_t kind, uint64_t id, bool silent)
 {
     pwc_cid lid = pwc_cid_u64(id);
@@ -321,8 +321,8 @@ static int submit_slot(struct pair *p, uint8_t kind, uint64_t id, bool silent)
     return channel_submit(&p->channel, &record, NULL, NULL, NULL);
 }
 
-/* Events of one kind that differ, between others that a look has shown already: each is what it is,
- * and in its place. */
+/* Different events of one kind, before and after a probe that has looked further: each is reported
+ * unchanged and in order. */
 static void test_one_kind(void)
 {
     static const char id[] = "an id of bytes";
@@ -341,7 +341,7 @@ static void test_one_kind(void)
     CU_ASSERT_EQUAL(post_remote(p, 1, 5), 0);
     expect_id(p, 1, PWC_REMOTE, 1);
     expect_id(p, 1, PWC_REMOTE, 2);
-    CU_ASSERT_EQUAL(channel_probe(&p->channel, 1, PWC_REMOTE, &event), 1); /* 3 is another's */
+    CU_ASSERT_EQUAL(channel_probe(&p->channel, 1, PWC_REMOTE, &event), 1); /* 3: other peer */
     CU_ASSERT_EQUAL_FATAL(event.id_size, sizeof(id));
     CU_ASSERT_EQUAL(memcmp(event.data, id, sizeof(id)), 0);
     CU_ASSERT_EQUAL(event.length, 77);
@@ -406,11 +406,11 @@ static void test_kept_quota(void)
         CU_ASSERT_TRUE_FATAL(kept * event_bytes(0) < CHANNEL_KEPT_BYTES + 2 * RING);
     }
     CU_ASSERT_EQUAL(rc, -ENOBUFS);
-    /* The other ring is not blocked by this one. */
+    /* The full remote ring does not block the local one. */
     CU_ASSERT_EQUAL(submit_put(p, 77), 0);
     CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read(&p->daemon), 2, 0), 0);
     expect_id(p, 2, 0, 77);
-    /* Nothing was lost, nothing changed places; room comes back as events are taken. */
+    /* No event is lost or out of order, and taking events makes room again. */
     while (channel_probe(&p->channel, 1, 0, &event) == 1) {
         CU_ASSERT_EQUAL_FATAL(event.id, seen);
         seen++;
@@ -429,7 +429,7 @@ static void test_collect(void)
     CU_ASSERT_EQUAL(submit_put(p, 2), 0);
     CU_ASSERT_EQUAL(channel_submit(&p->channel, &flush, NULL, NULL, NULL), 0);
     CU_ASSERT_EQUAL(submit_put(p, 3), 0);
-    flush.lid = 41; /* towards another peer, begun before */
+    flush.lid = 41; /* an older flush, to another peer */
     CU_ASSERT_EQUAL(channel_submit(&p->channel, &flush, NULL, NULL, NULL), 0);
     for (int i = 0; i < 5; i++)
         CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read(&p->daemon), 1, 0), 0);
@@ -452,8 +452,9 @@ static uint64_t left_in_ring(struct pair *p)
     return ring->tail_seen - ring->head;
 }
 
-/* A caller that waits keeps remote events before they fill their ring, or while more of them wait
- * in the daemon; where no more can be kept, it learns that. */
+/* A call that waits moves remote events out of their ring to the kept ones once half the ring is
+ * full, or while more events wait in the daemon. Where no more can be kept, the call returns
+ * -ENOBUFS. */
 static void test_run_keeps(void)
 {
     struct pair *p = pair_new();
@@ -487,7 +488,8 @@ static void test_run_keeps(void)
     pair_free(p);
 }
 
-/* The end of an operation with a slot, of any kind, is settled once: on its way to be kept, too. */
+/* The end of an operation with a slot is settled once, for each kind, also where its event is kept
+ * for later. */
 static void test_slots(void)
 {
     static const uint8_t ops[] = {SUBMIT_GET, SUBMIT_PUT, SUBMIT_PUT, SUBMIT_GET};
@@ -536,14 +538,14 @@ static void test_session_ends(void)
         CU_ASSERT_EQUAL(post_remote(p, 1, 5), 0);
         atomic_store(&p->daemon.shared->state, ends[i].state);
         CU_ASSERT_EQUAL(submit_put(p, 1), ends[i].result);
-        expect_id(p, PWC_ANY, 0, 5); /* an event that came before can still be taken */
+        expect_id(p, PWC_ANY, 0, 5); /* an earlier event can still be taken */
         CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, 0, &event), ends[i].result);
         CU_ASSERT_EQUAL(channel_arm(&p->channel, DOORBELL_FUTEX, 0), 1);
         pair_free(p);
     }
 }
 
-/* A daemon that writes nonsense is found out, and the channel stays broken. */
+/* Events that make no sense end the session, and the channel stays broken. */
 static void test_bad_events(void)
 {
     static const struct {
@@ -562,7 +564,7 @@ static void test_bad_events(void)
 
     for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(bad[0]); i++) {
         struct event_record record = bad[i / 2].event;
-        bool behind = i % 2; /* one that makes sense */
+        bool behind = i % 2; /* after a good event */
         unsigned kinds = behind ? PWC_REMOTE : 0;
         struct pair *p = pair_new();
         struct pwc_event event;

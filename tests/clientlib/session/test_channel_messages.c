@@ -11,7 +11,7 @@
 
 enum {
     RING = 32 << 10,
-    MEDIUM = 4096, /* longest payload in a block, by fake_session.h */
+    MEDIUM = 4096, /* longest payload in a block, as fake_session.c states it */
 };
 
 /* A session, the channel over a second mapping of it, and what its messages did. */
@@ -19,13 +19,13 @@ struct pair {
     struct fake_session daemon;
     struct mapping mapping;
     struct channel channel;
-    unsigned delivered; /* messages */
+    unsigned delivered; /* number of messages */
     struct message last;
     uint8_t payload[MEDIUM];
     bool inside_ring;
-    int result; /* of the next delivery */
+    int result; /* result that the next delivery returns */
     int status;
-    bool reply; /* each that may be replied to, with nothing */
+    bool reply; /* reply to each request that may be replied to, without a payload */
 };
 
 static void reply(struct pair *p, uint16_t lid_len)
@@ -84,7 +84,7 @@ static void pair_free(struct pair *p)
     free(p);
 }
 
-/* Posts a Medium whose payload and index are made of `number`. */
+/* Posts a Medium whose payload and index depend on `number`. */
 static int post(struct pair *p, uint8_t event, uint64_t peer, unsigned number, uint32_t len,
                 uint32_t token)
 {
@@ -128,7 +128,7 @@ static int submit(struct pair *p, uint8_t kind, uint16_t flags)
     return channel_submit(&p->channel, &record, NULL, &block, NULL);
 }
 
-/* Many times round both rings, with payloads of changing length. */
+/* Many rounds of both rings, with payloads of changing length. */
 static void test_delivery(void)
 {
     static const uint8_t events[] = {EVENT_REQUEST, EVENT_REPLY};
@@ -160,7 +160,7 @@ static void test_delivery(void)
     }
 }
 
-/* A delivery that fails leaves the message where it is. */
+/* A message whose delivery fails stays in the ring, and is delivered by a later probe. */
 static void test_delivery_fails(void)
 {
     struct pair *p = pair_new();
@@ -181,7 +181,8 @@ static void test_order_and_filters(void)
     struct pair *p = pair_new();
     struct pwc_event event;
 
-    /* Events between messages: each filter runs the messages, and keeps the events in order. */
+    /* Events and messages by turns: a probe with any filter delivers messages, and keeps other
+     * events in order. */
     for (unsigned round = 0; round < 4; round++) {
         CU_ASSERT_EQUAL(post_event(p, 1, 10 + round), 0);
         CU_ASSERT_EQUAL(post(p, EVENT_REQUEST, 2, round, 8, WIRE_NONE), 0);
@@ -204,7 +205,7 @@ static void test_order_and_filters(void)
     }
     CU_ASSERT_EQUAL(probe(p, PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE), 0);
 
-    /* As does a filter of another kind, and a call that asks for nothing. */
+    /* A probe for local events and a call that waits for something else deliver messages, too. */
     CU_ASSERT_EQUAL(post_event(p, 1, 20), 0);
     CU_ASSERT_EQUAL(post_request(p, 5), 0);
     CU_ASSERT_EQUAL(post_event(p, 1, 21), 0);
@@ -221,8 +222,8 @@ static void test_order_and_filters(void)
     pair_free(p);
 }
 
-/* An event that is not asked for and cannot be kept holds those after it, and keeps nobody awake.
- */
+/* An event that is not asked for and can no longer be kept blocks those after it, but must not keep
+ * a sleeper awake. */
 static void test_kept_full(void)
 {
     struct pair *p = pair_new();
@@ -248,7 +249,7 @@ static void test_kept_full(void)
     pair_free(p);
 }
 
-/* A stream of messages does not keep a call from the other rings. */
+/* An endless stream of messages does not keep a call from looking at the other rings. */
 static void test_stream(void)
 {
     struct pair *p = pair_new();
@@ -288,7 +289,7 @@ static void test_reply_space(void)
     CU_ASSERT_EQUAL(submit(p, SUBMIT_SHORT, 0), -EAGAIN);
     CU_ASSERT_EQUAL(submit(p, SUBMIT_MEDIUM, 0), -EAGAIN);
     CU_ASSERT_EQUAL(submit(p, SUBMIT_LONG, 0), -EAGAIN);
-    /* Others hold none. */
+    /* Other operations reserve no space for a reply. */
     CU_ASSERT_EQUAL(submit(p, SUBMIT_SHORT, SUBMIT_NO_REPLY), 0);
     CU_ASSERT_EQUAL(submit(p, SUBMIT_PUT, 0), 0);
     fake_session_end_silent(&p->daemon, fake_session_read(&p->daemon));
@@ -297,7 +298,8 @@ static void test_reply_space(void)
     /* Given back without an event. */
     fake_session_release_reply(&p->daemon);
     CU_ASSERT_EQUAL(submit_all(p), 1);
-    /* A reply in the ring still holds it; one that has been handled does not, however short. */
+    /* A reply in the ring still occupies its space; a handled one has given back all of it, however
+     * short it was. */
     CU_ASSERT_EQUAL(post(p, EVENT_REPLY, 1, 1, 8, WIRE_NONE), 0);
     CU_ASSERT_EQUAL(submit_all(p), 0);
     CU_ASSERT_EQUAL(probe(p, PWC_LOCAL), 0);
@@ -305,18 +307,18 @@ static void test_reply_space(void)
     CU_ASSERT_EQUAL(submit_all(p), 1);
     CU_ASSERT_EQUAL(atomic_load(&p->daemon.shared->reply_event.head),
                     atomic_load(&p->daemon.shared->reply_event.tail));
-    /* Every reply of a full space finds its slot, each of the longest. */
+    /* With all space reserved, replies of the longest kind still find room. */
     for (unsigned i = 0; i < room; i++)
         CU_ASSERT_EQUAL(post(p, EVENT_REPLY, 1, i, MEDIUM, WIRE_NONE), 0);
     CU_ASSERT_EQUAL(probe(p, 0), 0);
     CU_ASSERT_EQUAL(p->delivered, 1 + room);
     CU_ASSERT_EQUAL(submit_all(p), room);
-    /* More than was ever held cannot come back. */
+    /* A count of more returned space than was ever reserved ends the session. */
     atomic_store(&p->daemon.shared->reply_released, 1u << 30);
     CU_ASSERT_EQUAL(submit(p, SUBMIT_SHORT, 0), -EPROTO);
     pair_free(p);
 
-    /* Where no reply would fit, no request leaves. */
+    /* Where the ring has no room for any reply, a request is refused. */
     p = pair_new_sized(&(struct session_sizes){RING, RING, RING, RING, RING / 2});
     CU_ASSERT_EQUAL(submit(p, SUBMIT_SHORT, 0), -EAGAIN);
     CU_ASSERT_EQUAL(submit(p, SUBMIT_SHORT, SUBMIT_NO_REPLY), 0);
@@ -338,7 +340,7 @@ static void test_reply_ring_full(void)
     }
     CU_ASSERT_TRUE(channel_holds_request(&p->channel));
     CU_ASSERT_EQUAL(p->delivered, posted - 1);
-    CU_ASSERT_EQUAL(post_event(p, 1, 5), 0); /* in order: it waits behind */
+    CU_ASSERT_EQUAL(post_event(p, 1, 5), 0); /* waits after the request */
     CU_ASSERT_EQUAL(probe(p, 0), 0);
     /* Replies and local events do not wait. */
     CU_ASSERT_EQUAL(post(p, EVENT_REPLY, 1, 1, 8, WIRE_NONE), 0);
@@ -357,7 +359,8 @@ static void test_reply_ring_full(void)
     pair_free(p);
 }
 
-/* Requests in flight leave local event space for replies, and local events are no hindrance. */
+/* Requests under way leave space for the local events of replies, and local events that were not
+ * taken do not stop replies. */
 static void test_local_space_for_replies(void)
 {
     struct pair *p =
@@ -373,8 +376,8 @@ static void test_local_space_for_replies(void)
     }
     CU_ASSERT_EQUAL(held, (limit - EVENT_BYTES_MAX) / event_bytes(0));
 
-    /* Room for one reply is left: the library keeps its event aside when the next reply needs the
-     * room. */
+    /* There is room for one reply's event: the library keeps that event elsewhere when the next
+     * reply needs the room. */
     for (unsigned i = 0; i < 100; i++) {
         CU_ASSERT_EQUAL_FATAL(post_request(p, i), 0);
         CU_ASSERT_EQUAL_FATAL(post_request(p, i), 0);
@@ -393,7 +396,7 @@ static void test_local_space_for_replies(void)
         CU_ASSERT_EQUAL_FATAL(fake_session_end(&p->daemon, got, 1, 0), 0);
     }
     CU_ASSERT_TRUE(p->channel.kept.bytes > 100 * EVENT_BYTES_MAX);
-    /* Room that the daemon gives back serves as well. */
+    /* Room that the daemon gives back serves replies, too. */
     for (unsigned i = 0; i < held; i++)
         fake_session_end_silent(&p->daemon, &silent);
     CU_ASSERT_EQUAL(post_request(p, 1), 0);
@@ -402,7 +405,8 @@ static void test_local_space_for_replies(void)
     pair_free(p);
 }
 
-/* A client that takes no local events for very long stops running handlers until it takes some. */
+/* Where a client takes no local events for very long, its handlers are not run until it takes
+ * some. */
 static void test_untaken_local_events(void)
 {
     struct pair *p = pair_new();
@@ -469,7 +473,7 @@ static void test_two_steps(void)
     pair_free(p);
 }
 
-/* A daemon that writes nonsense is found out, and the channel stays broken. */
+/* Messages that make no sense end the session, and the channel stays broken. */
 static void test_bad_messages(void)
 {
     static const struct {
@@ -518,7 +522,7 @@ static void test_bad_messages(void)
     }
 }
 
-/* Messages in the wrong ring, of a size that is not theirs, or before anybody looks for them. */
+/* Messages in a wrong ring, of a wrong size, or in a context without handlers. */
 static void test_misplaced_messages(void)
 {
     static const struct {
@@ -563,8 +567,8 @@ static void test_misplaced_messages(void)
     pair_free(p);
 }
 
-/* The daemon's count of room that it has given back cannot be right: looked at when a reply needs
- * it. */
+/* The daemon's count of returned room is impossible. The library checks the count when a reply
+ * needs the room. */
 static void test_impossible_room(void)
 {
     enum { ANSWER_HEAD, RELEASED, ROWS };
@@ -591,7 +595,7 @@ static void test_impossible_room(void)
     }
 }
 
-/* Room that was given back is not taken back. */
+/* A count of returned room that falls ends the session. */
 static void test_room_taken_back(void)
 {
     struct pair *p =
@@ -624,7 +628,7 @@ static void test_bells(void)
     CU_ASSERT_EQUAL(channel_arm(ch, DOORBELL_FUTEX, PWC_LOCAL), 1);
     CU_ASSERT_EQUAL(probe(p, 0), 0);
 
-    /* The daemon that sleeps is rung for replies too. */
+    /* A reply rings the bell of a daemon that sleeps. */
     doorbell_arm(&p->daemon.shared->submit_bell, DOORBELL_FD);
     struct submit_record record = {.kind = SUBMIT_SHORT};
     uint8_t *at;

@@ -1,6 +1,6 @@
 /*
- * Vectors in the submit ring, as a daemon that is the test itself reads them: what the records of
- * a series say, where a block ends, and that a series without room leaves nothing behind.
+ * Vectors in the submit ring, read by the test in place of a daemon: the fields of a series'
+ * records, where a block ends, and that a series without room leaves no record.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -65,7 +65,7 @@ static int add_long(struct pair *p, uint64_t offset)
     return channel_vector_long(&p->v, &piece);
 }
 
-/* The next record has what all of a series have, and these flags. */
+/* Reads the next record: it has the fields that all records of a series share, and these flags. */
 static const struct submit_record *expect_record(struct pair *p, uint8_t kind, unsigned flags)
 {
     const struct submit_record *r = fake_session_read(&p->daemon);
@@ -91,13 +91,13 @@ static void expect_no_record(struct pair *p)
 
 #define PIECE_FLAGS (SUBMIT_NO_RCE | SUBMIT_SLOT | SUBMIT_MORE)
 
-/* Long pieces of either kind: a fence holds back the first, the event stands in the last. */
+/* Long pieces of puts and gets: the first record carries the fence, the last one the event. */
 static void test_long_pieces(void)
 {
     static const struct {
         uint8_t kind;
         uint16_t flags;
-        unsigned first, second, end; /* flags of the records; an end of 0: the second is the end */
+        unsigned first, second, end; /* flags; end 0: the second ends the series */
     } rows[] = {
         {SUBMIT_PUT, 0, PIECE_FLAGS, PIECE_FLAGS, SUBMIT_SLOT},
         {SUBMIT_GET, 0, PIECE_FLAGS, PIECE_FLAGS, SUBMIT_SLOT},
@@ -116,7 +116,7 @@ static void test_long_pieces(void)
         CU_ASSERT_EQUAL_FATAL(begin(p, rows[i].kind, rows[i].flags, 0), 0);
         CU_ASSERT_EQUAL(add_long(p, 10), 0);
         CU_ASSERT_EQUAL(add_long(p, 20), 0);
-        expect_no_record(p); /* all or nothing */
+        expect_no_record(p); /* none before the end */
         CU_ASSERT_EQUAL(channel_vector_end(&p->v, NULL), 0);
         CU_ASSERT_EQUAL(p->channel.pending.slots[p->v.slot].left, rows[i].end ? 3 : 2);
         r = expect_record(p, rows[i].kind, rows[i].first);
@@ -133,8 +133,8 @@ static void test_long_pieces(void)
     }
 }
 
-/* Pieces in blocks: the last block is the end, except for a remote id that is longer than a word.
- */
+/* Pieces in blocks: the last block ends the series, except where the remote id is longer than a
+ * word. */
 static void test_blocks(void)
 {
     enum { BLOCK = sizeof(struct vector_piece) + ((PACKED_MAX + 7) & ~7) };
@@ -192,7 +192,7 @@ static void test_blocks(void)
     }
 }
 
-/* The longest record decides where a packed payload may be longer than that. */
+/* A block may be as long as a packed payload, but no longer than the longest record. */
 static void test_block_bounds(void)
 {
     struct pair *p = pair_new();
@@ -209,7 +209,7 @@ static void test_block_bounds(void)
         {UINT32_MAX, 0, (1u << VECTOR_LENGTH_BITS) - 1, true},
         {UINT32_MAX, 0, 1u << VECTOR_LENGTH_BITS, false},
         {UINT32_MAX, 0, UINT64_MAX, false},
-        {0, 0, 0, false}, /* of gets: no piece */
+        {0, 0, 0, false}, /* no blocks (gets) */
         {0, 0, 1, false},
     };
 
@@ -234,13 +234,13 @@ static int add_longs(struct pair *p, unsigned count)
     return rc;
 }
 
-/* A series that does not fit is taken back whole, wherever it has met the end of a ring: of the
- * submit ring, which has a record of 64 bytes, or of local event space. */
+/* A series that does not fit is taken back as a whole, wherever room has ended: in the submit ring
+ * (each record has 64 bytes), or in the space for local events. */
 static void test_no_room(void)
 {
     static const struct {
         const char *what;
-        uint64_t set_aside; /* of the local space */
+        uint64_t set_aside; /* bytes of the space for local events */
         unsigned before, longs;
         int result;
     } rows[] = {
@@ -278,7 +278,7 @@ static void test_no_room(void)
         for (p->channel.set_aside = 0; fake_session_read(&p->daemon); others++)
             ;
         CU_ASSERT_EQUAL(others, rows[i].before + (rc == 0 ? rows[i].longs + 1 : 0));
-        /* The ring serves on, from where it was. */
+        /* The ring is used further, from the place before the refused series. */
         CU_ASSERT_EQUAL_FATAL(begin(p, SUBMIT_GET, SUBMIT_NO_RCE, 0), 0);
         CU_ASSERT_EQUAL_FATAL(add_long(p, 70), 0);
         CU_ASSERT_EQUAL(channel_vector_end(&p->v, NULL), 0);
@@ -287,7 +287,8 @@ static void test_no_room(void)
     }
 }
 
-/* A block is added when it is closed: one that is open when the room ends leaves nothing either. */
+/* A block is submitted when it is closed. A block that is still open when room ends leaves no
+ * record either. */
 static void test_no_room_for_a_block(void)
 {
     struct pair *p = pair_new();
@@ -308,8 +309,7 @@ static void test_no_room_for_a_block(void)
     pair_free(p);
 }
 
-/* A vector that begins while a submission of another kind is being written, or where the session is
- * over. */
+/* A vector is refused while another submission is being written, and where the session is over. */
 static void test_no_begin(void)
 {
     static const struct {

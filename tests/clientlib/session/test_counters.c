@@ -1,6 +1,6 @@
 /*
- * The counts of neighbours, as the context that they reach adds them up: the sum never falls,
- * whatever they write, and what a pair has brought stays counted when the pair goes. Guards
+ * A context adds up the counts that its neighbours write: the sum never falls, whatever they write,
+ * and what a pair has counted stays in the sum when the pair ends. Guards
  * clientlib/neighbours/neighbours.c.
  */
 #include <CUnit/CUnit.h>
@@ -57,7 +57,7 @@ static void count(struct hall *h, unsigned i, uint64_t value)
     count_show(&pair_of(h, i)->origin.counts.arrived, value);
 }
 
-/* All that has arrived by pairs. */
+/* The count of arrived operations, with those of all pairs. */
 static uint64_t arrived(struct hall *h)
 {
     return count_look(&h->channel.shared->client.counts.arrived) +
@@ -76,7 +76,7 @@ static void test_sum(void)
     hall_free(h);
 }
 
-/* A count that falls, or jumps back by a lap, is not taken. */
+/* A count that falls, or jumps back by 2^63, does not lower the sum. */
 static void test_counts_that_fall(void)
 {
     static const uint64_t values[] = {99, 0, 1, UINT64_MAX, UINT64_C(1) << 63, 42};
@@ -92,8 +92,8 @@ static void test_counts_that_fall(void)
     hall_free(h);
 }
 
-/* A neighbour that goes leaves its count, which was not looked at before; its memory may then hold
- * anything. */
+/* When a neighbour ends, its count is added for good, although nobody had looked at it before.
+ * Later changes of its memory have no effect. */
 static void test_pair_goes(void)
 {
     struct hall *h = hall_new();
@@ -111,7 +111,8 @@ static void test_pair_goes(void)
     hall_free(h);
 }
 
-/* Each pair says whether a sleeper waits for counts, also one that comes meanwhile. */
+/* Each pair's word says whether the context sleeps for its counts, also in a pair that is made
+ * meanwhile. */
 static void test_awaited(void)
 {
     static const struct session_sizes rings = {RING, RING, RING, RING, RING};

@@ -1,4 +1,4 @@
-/* The control connection against replies of every kind, sound and not. */
+/* The control connection against replies of every kind, right and wrong. */
 #include <CUnit/CUnit.h>
 #include <dirent.h>
 #include <errno.h>
@@ -106,7 +106,7 @@ static void send_bound(struct link *link, uint32_t id, uint32_t remote)
     send_reply(link, &reply, NULL, 0);
 }
 
-/* A request that wants a reply of this kind. */
+/* Makes a request that expects a reply of this kind. */
 static int call(struct link *link, Pwc__ClientReply__BodyCase expected, daemon_accept *accept,
                 void *context)
 {
@@ -156,7 +156,7 @@ static void test_replies(void)
     expect_text(&link, "5 GiB asked, 4 GiB left: ask for less");
     CU_ASSERT_EQUAL(daemon_link_text(&link.daemon_link, cut, sizeof(cut)), 37);
     CU_ASSERT_STRING_EQUAL(cut, "5 Gi");
-    /* The next call has its own words, and the connection is as good as before. */
+    /* The next call has a text of its own, and the connection works as before. */
     send_done(&link, 3, NULL, 0);
     CU_ASSERT_EQUAL(call_done(&link), 0);
     expect_text(&link, "");
@@ -218,7 +218,7 @@ static void test_wrong_kind(void)
     link_close(&link);
 }
 
-/* An Error without a request ends everything, and its words are kept. */
+/* An Error that answers no request ends the connection, and its text is kept. */
 static void test_unsolicited(void)
 {
     struct link link;
@@ -293,7 +293,8 @@ static void test_descriptors(void)
     CU_ASSERT_EQUAL(open_descriptors(), before);
 }
 
-/* None is left here: the kernel drops what comes, and the connection continues. */
+/* This process has no descriptor left: the kernel drops those that come, and the connection
+ * continues. */
 static void test_descriptors_dropped(void)
 {
     struct taken taken = {.fd = -1};
@@ -380,7 +381,8 @@ static uint32_t read_request(struct link *link)
     return id;
 }
 
-/* A daemon that does not read: requests leave whole or not at all, and later all is well. */
+/* A daemon that does not read: requests are sent whole or not at all, and later the connection
+ * works. */
 static void test_daemon_does_not_read(void)
 {
     enum { CALLS = 500 };
@@ -432,7 +434,7 @@ static void test_threads(void)
         }
         CU_ASSERT_EQUAL(seen, (1u << CALLERS) - 1);
     }
-    /* All that wait learn of the end. */
+    /* The end of the connection ends all calls that wait. */
     for (int i = 0; i < CALLERS; i++)
         CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[i], NULL, call_bound, &callers[i]), 0);
     for (int i = 0; i < CALLERS; i++)
@@ -451,7 +453,7 @@ struct sleeper {
     int result;
 };
 
-/* Returns when another thread has read, and never reads first. */
+/* Returns when another thread has read, so that this caller is never the reader. */
 static void sleep_until_bell(void *context, int fd, int bell, int64_t deadline)
 {
     struct pollfd polled = {.fd = bell, .events = POLLIN};
@@ -476,7 +478,8 @@ static void *call_at_work(void *argument)
     return NULL;
 }
 
-/* A caller that works sleeps until another thread has read its reply, not until its deadline. */
+/* A caller that sleeps is woken when another thread has read its reply, and not only at its
+ * deadline. */
 static void test_reply_read_by_another(void)
 {
     struct link link;
@@ -491,7 +494,7 @@ static void test_reply_read_by_another(void)
     CU_ASSERT_EQUAL_FATAL(pthread_create(&threads[1], NULL, call_bound, &reader), 0);
     ids[1] = read_request(&link);
     send_done(&link, ids[0], NULL, 0);
-    pthread_join(threads[0], NULL); /* while the reader waits on */
+    pthread_join(threads[0], NULL); /* the reader still waits */
     CU_ASSERT_EQUAL(sleeper.result, 0);
     CU_ASSERT_EQUAL(sleeper.woken, 1);
     send_bound(&link, ids[1], 7);

@@ -1,7 +1,7 @@
 /*
  * Posts (clientlib/attach/daemon_post.h) over a socket whose other end is the test's: their order,
- * how many are under way, what is sent again, and answers that make no sense. One thread, and a
- * second one where two read.
+ * how many are under way, which are sent again, and answers that make no sense. One thread; a
+ * second one where two threads read.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -21,10 +21,10 @@ struct asked {
     struct daemon_post post;
     Pwc__ClientRequest request;
     Pwc__Bind bind;
-    uint32_t remote; /* in the answer */
+    uint32_t remote; /* handle in the answer */
 };
 
-/* A link with an mailbox, the daemon's end of its socket, and posts that ask for binds. */
+/* A link with a mailbox, the daemon's end of its socket, and posts that ask for binds. */
 struct desk {
     struct daemon_link link;
     struct daemon_mailbox mailbox;
@@ -93,10 +93,10 @@ static void post_many(struct desk *d, uint32_t n)
 struct seen {
     Pwc__ClientRequest__BodyCase kind;
     uint32_t id;
-    uint64_t peer, remote; /* of a Bind, and of an Unbind */
+    uint64_t peer, remote; /* peer of a Bind, remote of an Unbind */
 };
 
-/* The next request, if one has come. */
+/* Reads the next request. False: there is none. */
 static bool next_request(struct desk *d, struct seen *out)
 {
     Pwc__ClientRequest *request;
@@ -119,7 +119,7 @@ static bool next_request(struct desk *d, struct seen *out)
     return true;
 }
 
-/* The next request is the bind of this peer; its id. */
+/* Checks that the next request binds this peer, and returns the request's id. */
 static uint32_t expect_bind(struct desk *d, uint64_t peer)
 {
     struct seen seen = {.id = 0};
@@ -182,7 +182,7 @@ static void refuse(struct desk *d, uint32_t id, int status)
     reply(d, &message);
 }
 
-/* The next one that has ended is this one. */
+/* Checks that post `i` is the next that has ended, with this result. */
 static void expect_end(struct desk *d, uint32_t i, int result)
 {
     struct daemon_post *ended = daemon_collect(&d->mailbox);
@@ -198,7 +198,7 @@ static void expect_nothing(struct desk *d)
 
 /* ---- tests ---------------------------------------------------------------------------------- */
 
-/* Requests leave in order; answers come in theirs, and each ends its own post. */
+/* Requests are sent in order. Answers come in another order, and each ends its own post. */
 static void test_order(void)
 {
     struct desk *d = desk_new();
@@ -219,8 +219,8 @@ static void test_order(void)
     desk_free(d);
 }
 
-/* Any number is accepted; a bounded number is under way, in order, and an answer lets one more go.
- */
+/* Any number of posts is accepted, but only a bounded number is sent, in order; each answer lets
+ * one more be sent. */
 static void test_many(void)
 {
     struct desk *d = desk_new();
@@ -241,7 +241,8 @@ static void test_many(void)
     desk_free(d);
 }
 
-/* A socket that takes nothing now holds the posts back, without a wait, until an answer comes. */
+/* While the socket is full, posts stay unsent, and no call waits; they are sent when an answer
+ * arrives. */
 static void test_full_socket(void)
 {
     struct desk *d = desk_new();
@@ -269,7 +270,7 @@ static void test_full_socket(void)
     desk_free(d);
 }
 
-/* A daemon that was started anew is asked again, in the place of the first question. */
+/* The daemon restarts: a post that it refused for that reason is sent again, before later ones. */
 static void test_started_anew(void)
 {
     struct desk *d = desk_new();
@@ -287,8 +288,8 @@ static void test_started_anew(void)
     desk_free(d);
 }
 
-/* A daemon without room is asked again when it has answered another post, and by fewer at a time;
- * one that has none for a post that is alone gets no second question. */
+/* A post that the daemon refuses for lack of room is sent again when another post was answered, and
+ * fewer are under way then. A post that is refused while it is alone ends with the error. */
 static void test_no_room(void)
 {
     struct desk *d = desk_new();
@@ -309,7 +310,7 @@ static void test_no_room(void)
     CU_ASSERT_TRUE(daemon_withdraw(&d->asked[3].post));
     refuse(d, ids[0], -ENOBUFS);
     expect_end(d, 0, -ENOBUFS);
-    /* As many as ever may then be under way. */
+    /* Afterwards the full number may be under way again. */
     for (uint32_t i = 0; i < DAEMON_POSTED_MAX; i++)
         CU_ASSERT_EQUAL(post(d, 10 + i), 0);
     for (uint32_t i = 0; i < DAEMON_POSTED_MAX; i++)
@@ -317,8 +318,8 @@ static void test_no_room(void)
     desk_free(d);
 }
 
-/* A thing that the daemon makes for a post that was given up is given back; one that was never sent
- * is not sent; one that has been answered is still to be collected. */
+/* A withdrawn post: if it was sent, what the daemon makes for it is given back; if it was not sent,
+ * it never is. A post that was answered already cannot be withdrawn, and is collected. */
 static void test_withdraw(void)
 {
     struct desk *d = desk_new();
@@ -330,7 +331,7 @@ static void test_withdraw(void)
         ids[i] = expect_bind(d, i);
     CU_ASSERT_TRUE(daemon_withdraw(&d->asked[DAEMON_POSTED_MAX].post));
     CU_ASSERT_TRUE(daemon_withdraw(&d->asked[7].post));
-    (void)expect_bind(d, DAEMON_POSTED_MAX + 1); /* in the place of the seventh */
+    (void)expect_bind(d, DAEMON_POSTED_MAX + 1); /* instead of post 7 */
     answer(d, ids[7], 77);
     answer(d, ids[8], 88);
     answer(d, ids[9], 99);
@@ -345,7 +346,7 @@ static void test_withdraw(void)
     desk_free(d);
 }
 
-/* Answers with a wrong id, or a second one, end nothing. */
+/* Answers with a wrong id, and second answers, end no post. */
 static void test_odd_answers(void)
 {
     struct desk *d = desk_new();
@@ -363,7 +364,8 @@ static void test_odd_answers(void)
     desk_free(d);
 }
 
-/* An answer of another kind, a hang-up and nonsense end each post, sent or not, and later ones. */
+/* An answer of a wrong kind, a closed connection or a senseless frame ends each post, sent or not,
+ * and refuses later ones. */
 static void test_end_of_all(void)
 {
     for (unsigned how = 0; how < 3; how++) {
@@ -408,8 +410,8 @@ static void *call_from_thread(void *context)
     return (void *)(intptr_t)call_done(context);
 }
 
-/* The bell rings for an answer that another thread has read, and is silent after it is collected.
- */
+/* The bell rings for an answer that another thread has read, and no longer rings once it is
+ * collected. */
 static void test_other_reader(void)
 {
     struct desk *d = desk_new();

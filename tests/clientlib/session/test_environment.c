@@ -1,5 +1,5 @@
-/* Attributes and environment give this process's identity and the daemon's place; also the texts of
- * errors. */
+/* How attributes and environment give a process's identity (job, rank, size) and the daemon's
+ * socket. Also the texts of errors. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@ static void clear_environment(void)
         unsetenv(names[i]);
 }
 
-/* "NAME=value" strings. */
+/* Sets the environment to these strings, each "NAME=value". */
 static void set_environment(const char *const *settings, size_t count)
 {
     clear_environment();
@@ -40,7 +40,7 @@ static void set_environment(const char *const *settings, size_t count)
     }
 }
 
-#define NOBODY  65534 /* any user who is not root */
+#define NOBODY  65534 /* a user who is not root */
 #define LONG_60 "123456789012345678901234567890123456789012345678901234567890"
 
 static void test_environment(void)
@@ -165,7 +165,7 @@ static void test_default_socket(void)
     struct environment found;
     int socket;
 
-    /* Nobody's own daemon is there; then ours is. */
+    /* Without a daemon of the user's own the system's is taken; then there is the user's own. */
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
     clear_environment();
     CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
@@ -181,7 +181,7 @@ static void test_default_socket(void)
     CU_ASSERT_FATAL(socket >= 0);
     CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
     CU_ASSERT_STRING_EQUAL(found.socket, geteuid() == 0 ? system : own);
-    if (geteuid() == 0) { /* root has none of its own, others do */
+    if (geteuid() == 0) { /* root never takes one of its own */
         CU_ASSERT_EQUAL(chmod(folder, 0755) + chmod(path, 0755), 0);
         CU_ASSERT_EQUAL_FATAL(seteuid(NOBODY), 0);
         CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), 0);
@@ -201,8 +201,9 @@ static void test_default_socket(void)
     clear_environment();
 }
 
-/* A user with a runtime directory of their own, and where its socket has no room: an error, rather
- * than another's daemon. Root has none: the test plays another user. */
+/* A runtime directory whose path is too long for a socket's address is an error; the system's
+ * daemon is not taken instead. For root no runtime directory counts, so the test runs as another
+ * user. */
 static void test_long_runtime_directory(void)
 {
     struct pwc_attr attr = {.job = "j", .size = 1};
@@ -253,7 +254,7 @@ static void test_job_socket(void)
 
         clear_environment();
         setenv("SLURM_JOB_ID", rows[i].id, 1);
-        setenv("XDG_RUNTIME_DIR", "/run/user/7", 1); /* of where the job was submitted */
+        setenv("XDG_RUNTIME_DIR", "/run/user/7", 1); /* inherited from the submitting shell */
         if (rows[i].named)
             setenv("PWC_SOCKET", rows[i].named, 1);
         CU_ASSERT_EQUAL(environment_resolve(&attr, &found, why, sizeof(why)), rows[i].result);
@@ -269,7 +270,7 @@ static void test_job_socket(void)
 
 static void test_strerror(void)
 {
-    /* Every error that pwc.h names has words of its own, for both signs. */
+    /* Every error that pwc.h names has a text of its own, for both signs. */
     static const int named[] = {
         0,         EACCES,    EADDRINUSE, EAGAIN,          ECONNABORTED, ECONNREFUSED, EDQUOT,
         EEXIST,    EFAULT,    EHOSTDOWN,  EINVAL,          EHOSTUNREACH, EKEYREJECTED, EMSGSIZE,

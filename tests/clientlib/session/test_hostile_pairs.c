@@ -1,6 +1,7 @@
 /*
- * A neighbour that writes anything into the rings of a pair, beside one that is well-behaved: a
- * record that makes no sense ends that pair alone. Guards clientlib/neighbours/channel_direct.c.
+ * A hostile neighbour writes anything into the rings of its pair, beside an honest neighbour: a
+ * record that makes no sense ends only the hostile pair. Guards
+ * clientlib/neighbours/channel_direct.c.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -18,10 +19,10 @@ struct hall {
     struct fake_session daemon;
     struct mapping mapping, pairs[2];
     struct channel channel;
-    struct pair_writer hostile, honest; /* of requests to us */
-    struct pair_writer answers;         /* of the hostile one, which is our target */
-    struct direct_pair *ours;           /* the pair that leads to it */
-    unsigned delivered;                 /* messages */
+    struct pair_writer hostile, honest; /* write requests to us */
+    struct pair_writer answers;         /* writes the hostile neighbour's replies to us */
+    struct direct_pair *ours;           /* our pair to the hostile neighbour */
+    unsigned delivered;                 /* number of messages */
 };
 
 static int deliver(void *context, const struct event_record *event, int32_t *status)
@@ -43,7 +44,7 @@ static void add_neighbour(struct hall *h, uint64_t peer, struct pair_writer *wri
     neighbours_add(&h->channel.neighbours, &note, dup(pair->fd), -1);
 }
 
-/* A pair of which we are the origin, with a request that awaits its answer. */
+/* Makes a pair of which we are the origin, with a request that waits for its reply. */
 static void await_answer(struct hall *h)
 {
     struct direct_pair *p = calloc(1, sizeof(*p));
@@ -89,7 +90,7 @@ static void hall_free(struct hall *h)
     free(h);
 }
 
-/* The head of a record and the bytes of its id, which may be the block of a message. */
+/* A record's head, and the bytes of its id, which may be a message's block. */
 struct row {
     const char *what;
     uint8_t kind, flags;
@@ -120,8 +121,8 @@ static void expect_put_of_the_honest(struct hall *h)
     CU_ASSERT_EQUAL(channel_probe(&h->channel, PWC_ANY, PWC_REMOTE, &event), 0);
 }
 
-/* Requests that make no sense, with and without handlers: the pair is forgotten, nothing of it is
- * shown or delivered, and the other neighbour continues. */
+/* Requests that make no sense, with and without handlers: the pair is dropped, none of its records
+ * is reported or delivered, and the honest neighbour works on. */
 static void senseless_requests(void)
 {
     static const struct row rows[] = {
@@ -167,7 +168,7 @@ static void senseless_requests(void)
         }
 }
 
-/* Answers that make no sense: the pair is broken, and awaits none any more. */
+/* Replies that make no sense: the pair is broken, and waits for no further reply. */
 static void senseless_answers(void)
 {
     static const struct row rows[] = {
@@ -204,7 +205,7 @@ static void senseless_answers(void)
     }
 }
 
-/* One answer for one request: a second one stays in the ring unseen. */
+/* One reply for one request: a second reply stays in the ring unread. */
 static void one_answer(void)
 {
     const struct row none = {"unanswered", PAIR_UNANSWERED, 0, 0, {0}};

@@ -1,11 +1,11 @@
-/* Answers that come too late, and how their contents are ended (clientlib/attach/late.h). One
- * thread. */
+/* Answers that arrive after their caller gave up, and the requests that undo what the daemon made
+ * for them (clientlib/attach/late.h). One thread. */
 #include <CUnit/CUnit.h>
 #include "clientlib/attach/late.h"
 #include "tests/suite.h"
 
-/* Each kind of thing is ended by its own request, with its own number; an error brings nothing, and
- * each answer is looked at once. */
+/* Each kind of late answer leads to the request that undoes it, with the right number. An error
+ * leads to none, and each answer counts once. */
 static void test_ends_of_late_answers(void)
 {
     Pwc__Bind bind = PWC__BIND__INIT;
@@ -47,7 +47,7 @@ static void test_ends_of_late_answers(void)
     request.offload_create = &create;
     late_note(&list, &request);
     reply.id = 2;
-    CU_ASSERT_FALSE(late_answer(&list, &reply, &end)); /* to another request */
+    CU_ASSERT_FALSE(late_answer(&list, &reply, &end)); /* answers another request */
     reply.id = 1;
     reply.body_case = PWC__CLIENT_REPLY__BODY_OFFLOAD_CREATED;
     reply.offload_created = &created;

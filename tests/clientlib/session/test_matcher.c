@@ -1,7 +1,7 @@
 /*
- * The matcher against a plain list of what is started and what is unexpected: each operation gives
- * what the list gives, with few peers and tags, so that all meet. The seed is printed, and is the
- * argument that replays it. One thread.
+ * The matcher against a model, plain lists of started requests and of unexpected notifications:
+ * each operation must give the same result in both. Peers and tags are few, so that many match. The
+ * seed is printed; given as the argument, it replays the run. One thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ struct both {
     struct model model;
     struct matcher_request requests[REQUESTS];
     bool started[REQUESTS];
-    uint32_t peers, tags, notices; /* how many there are; notices so far */
+    uint32_t peers, tags, notices; /* numbers of peers and tags; notifications so far */
 };
 
 static struct both *both_new(uint32_t peers, uint32_t tags, uint32_t unexpected_max)
@@ -120,7 +120,7 @@ static bool expect_notice(bool got, const struct matcher_notice *notice, bool wa
     return false;
 }
 
-/* Starts a request that is idle, after it has looked among the unexpected, as a caller does. */
+/* Starts an idle request, after a search among the unexpected notifications, as callers do. */
 static bool start_one(struct both *b, uint32_t wild)
 {
     uint32_t i = (uint32_t)random_below(REQUESTS);
@@ -158,7 +158,7 @@ static void cancel_one(struct both *b)
         stop(b, &b->requests[i]);
 }
 
-/* A notification comes. Half of the requests that it goes to have then all that they wait for. */
+/* A notification arrives. Half of the requests that match one are then complete. */
 static bool arrive(struct both *b)
 {
     const struct matcher_notice notice = {
@@ -215,7 +215,7 @@ static void drop_space(struct both *b)
         continue;
 }
 
-/* The counts of `space` 0 and 1 together are the started requests. */
+/* The matcher's counts equal the model's. Spaces 0 and 1 together have all started requests. */
 static void count_started(const struct both *b)
 {
     CU_ASSERT_EQUAL(b->matcher.started, b->model.started_count);
@@ -250,7 +250,8 @@ static void run(struct both *b, uint32_t starts, uint32_t wild)
 /* ---- tests ------------------------------------------------------------------------------------
  */
 
-/* Rows of a few peers and tags, and many; more starts than notifications, and fewer; and bounds. */
+/* Few peers and tags, and many; more starts than notifications, and fewer; and different bounds of
+ * unexpected ones. */
 static void as_a_list(void)
 {
     static const struct {
@@ -271,7 +272,8 @@ static void as_a_list(void)
     }
 }
 
-/* A request that is alone is compared without a hash, so nothing is allocated for it. */
+/* A request that is alone is compared directly, without a hash, so the matcher allocates nothing
+ * for it. */
 static void one_alone_takes_no_memory(void)
 {
     struct matcher_request r = {.pattern = {.peer = 3, .id = UINT64_C(7) << 32 | 9}};
@@ -293,7 +295,7 @@ static void one_alone_takes_no_memory(void)
     matcher_destroy(&m);
 }
 
-/* The bound holds, and what is taken makes room again. */
+/* No more notifications are kept than the bound allows; taking one makes room again. */
 static void the_bound(void)
 {
     struct matcher_notice notice = {.peer = 1, .id = 5, .op = 1};

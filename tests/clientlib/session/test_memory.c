@@ -1,5 +1,5 @@
-/* Finding memory: free extents, spans of addresses, landings in regions, slots of operations in
- * flight. */
+/* The library's tables of memory: free extents, spans of addresses, landings in regions, slots of
+ * operations under way. */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void test_extents_first_fit(void)
     CU_ASSERT_EQUAL(e.count, 0);
     CU_ASSERT_EQUAL(extents_take(&e, 64, 64, &at), -ENOMEM);
     CU_ASSERT_EQUAL(extents_take(&e, UINT64_MAX, 64, &at), -ENOMEM);
-    /* Given back in an order in which neighbours join on the left, the right, and both sides. */
+    /* Gives extents back in such an order that they join the left one, the right one, and both. */
     extents_give(&e, 64, 64);
     extents_give(&e, 256, 256);
     CU_ASSERT_EQUAL(e.count, 2);
@@ -51,7 +51,7 @@ static void test_extents_first_fit(void)
     extents_destroy(&e);
 }
 
-/* Against a map of bytes: nothing is given out twice, everything comes back. */
+/* Compares with a map of bytes: no byte is given out twice, and in the end all are free. */
 static void test_extents_random(void)
 {
     enum { SIZE = 4096, LIVE = 24, STEPS = 20000 };
@@ -206,7 +206,7 @@ static void test_landings(void)
         if (rc == 0)
             CU_ASSERT_PTR_EQUAL(at, memory + looks[i].offset);
     }
-    /* A slot is used again; a late removal of the one before does no harm. */
+    /* A slot is used again: a late removal of its earlier generation has no effect. */
     landing_table_remove(&table, 7, 1);
     CU_ASSERT_EQUAL(landing_table_add(&table, 7, 2, memory, 8), 0);
     landing_table_remove(&table, 7, 1);
@@ -254,13 +254,13 @@ static void test_slots(void)
     CU_ASSERT_EQUAL(pending_begin(&p, &by_value, 0, NULL, NULL, 0), -EAGAIN);
     CU_ASSERT_EQUAL(p.busy, CAPACITY);
 
-    end = end_of(slots[3], -EHOSTDOWN); /* a get that failed moves nothing */
+    end = end_of(slots[3], -EHOSTDOWN); /* a failed get moves no bytes */
     CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), 1);
     CU_ASSERT_EQUAL(end.event.id, 99);
     CU_ASSERT_EQUAL(end.event.op, SUBMIT_GET);
     CU_ASSERT_EQUAL(destination[0], 0);
 
-    end = end_of(slots[2], 0); /* silent, but its data arrives */
+    end = end_of(slots[2], 0); /* without an event, but its data arrives */
     CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), 0);
     CU_ASSERT_EQUAL(destination[7], 0x11);
     CU_ASSERT_EQUAL(destination[8], 0);
@@ -271,13 +271,13 @@ static void test_slots(void)
     CU_ASSERT_EQUAL(end.event.size, event_bytes(sizeof(name)));
     CU_ASSERT_EQUAL(memcmp(&end.event + 1, name, sizeof(name)), 0);
 
-    /* A silent get that failed is shown. */
+    /* A failed get is reported, also without a local event. */
     slots[2] = pending_begin(&p, &by_value, SUBMIT_NO_LCE, NULL, NULL, 0);
     CU_ASSERT_TRUE(slots[2] >= 1 && slots[2] <= 3);
     end = end_of(slots[2], -ERANGE);
     CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), 1);
 
-    /* Ends of gets that are not in flight. */
+    /* Ends of gets that are not under way. */
     end = end_of(slots[2], 0);
     CU_ASSERT_EQUAL(pending_settle(&p, &end.event, &ended), -EPROTO);
     end = end_of(CAPACITY, 0);

@@ -1,7 +1,7 @@
 /*
- * Memory that is moved in place and back: what may be moved, each call of the kernel that fails
- * meanwhile, and this program's own variables, heap and C library. The library is linked into the
- * program, so its variables move too.
+ * Memory that is moved in place into a segment, and back: which memory may be moved, each call of
+ * the kernel that may fail meanwhile, and this program's own variables, heap and C library. The
+ * library is linked into the program, so its variables are moved, too.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -33,7 +33,7 @@ static int strict(const void *start, size_t length)
     return movable_check(MOVABLE_ANONYMOUS, start, length, why);
 }
 
-/* The loose form's verdict; a refusal has the word in its reason. */
+/* The result of the loose form of the check; a refusal's reason must contain `word`. */
 static int loose(const void *start, size_t length, const char *word)
 {
     char why[MOVABLE_WHY_MAX];
@@ -140,7 +140,7 @@ static void *sleep_there(void *argument)
     return NULL;
 }
 
-/* A range on this thread's own stack, deeper than the frame that asks. */
+/* Asks for a range on this thread's own stack, below the frame that asks. */
 static void *ask_for_own(void *argument)
 {
     uint8_t memory[4 * 65536];
@@ -151,7 +151,7 @@ static void *ask_for_own(void *argument)
     return NULL;
 }
 
-/* A thread that sleeps, and one that asks for its own: their stacks are recognised. */
+/* The stack of a thread that sleeps, and of a thread that asks for its own, are recognised. */
 static void test_stacks_of_threads(void)
 {
     struct sleeper s = {0};
@@ -193,16 +193,16 @@ static void test_there_and_back(void)
 
     CU_ASSERT_EQUAL(move_out(&moved), 0);
     CU_ASSERT_EQUAL(memcmp(memory, made.base, size), 0);
-    ((uint8_t *)made.base)[9] ^= 0xff; /* no longer ours */
+    ((uint8_t *)made.base)[9] ^= 0xff; /* changes the segment only */
     CU_ASSERT_NOT_EQUAL(memory[9], ((uint8_t *)made.base)[9]);
     CU_ASSERT_EQUAL(strict(memory, size), 0);
     CU_ASSERT_EQUAL(move_holds(&moved, (uintptr_t)memory, size), -EINVAL);
-    CU_ASSERT_EQUAL(move_out(&moved), 0); /* nothing is left of it */
+    CU_ASSERT_EQUAL(move_out(&moved), 0); /* nothing is moved any more */
     mapping_destroy(&made);
     munmap(memory, size);
 }
 
-/* A descriptor that is not what was asked for leaves the memory as it was. */
+/* A descriptor with a wrong file is refused, and the memory stays as it was. */
 static void test_refused_file(void)
 {
     size_t size = 2 * page_bytes();
@@ -219,7 +219,7 @@ static void test_refused_file(void)
     munmap(memory, size);
 }
 
-/* Parts of moved memory that the program has unmapped, or that are other memory now, stay so. */
+/* Moving back leaves alone the parts that the program has unmapped or mapped anew meanwhile. */
 static void test_parts(void)
 {
     size_t page = page_bytes(), size = 6 * page;
@@ -257,7 +257,7 @@ static void test_parts(void)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-/* Each call of the kernel fails: the data stays, and a second try succeeds. */
+/* Each call of the kernel fails once: the data stays as it was, and a second try succeeds. */
 static void test_failures(void)
 {
     static const struct {
@@ -270,11 +270,11 @@ static void test_failures(void)
         {SYS_fstat, -EIO, 0, 1, false, -EIO, 0},
         {SYS_mmap, -ENOMEM, 0, 1, false, -ENOMEM, -ENOMEM},
         {SYS_madvise, -EFAULT, 0, 1, false, -EFAULT, -EFAULT},
-        {SYS_madvise, -EINVAL, 0, 1, false, 0, 0}, /* an older kernel */
+        {SYS_madvise, -EINVAL, 0, 1, false, 0, 0}, /* as an older kernel answers */
         {SYS_rt_sigprocmask, -EPERM, 0, 1, false, -EPERM, -EPERM},
         {SYS_mremap, -ENOMEM, 0, 1, false, -ENOMEM, -ENOMEM},
         {SYS_mremap, -EFAULT, 0, 1, false, -EFAULT, -EFAULT},
-        /* The kernel has unmapped the place, so it must be filled again. */
+        /* The kernel has unmapped the target, so the library must fill it again. */
         {SYS_mremap, -ENOMEM, 0, 1, true, 0, 0},
         {SYS_mremap, -ENOMEM, 0, 5, true, 0, 0},
     };
@@ -299,7 +299,7 @@ static void test_failures(void)
             CU_ASSERT_TRUE(memory_is_filled(memory, size));
             sigprocmask(SIG_SETMASK, NULL, &signals);
             CU_ASSERT_EQUAL(sigismember(&signals, SIGTERM), 0);
-            if (rc < 0) { /* as before, and once more */
+            if (rc < 0) { /* nothing has changed; a second try */
                 CU_ASSERT_EQUAL(strict(memory, size), out ? -EINVAL : 0);
                 CU_ASSERT_EQUAL_FATAL(out ? move_out(&moved) : move_in(&moved, fd, memory, size),
                                       0);
@@ -312,7 +312,7 @@ static void test_failures(void)
     }
 }
 
-/* A file that is shorter than its mapping: an error, no signal. */
+/* A file that is shorter than its mapping: an error, and no SIGBUS. */
 static void test_behind_the_end_of_a_file(void)
 {
     size_t page = page_bytes();
@@ -344,12 +344,12 @@ struct part {
     struct moved moved;
 };
 
-/* The program's and the C library's .data and .bss, and the heap: whole mappings. */
+/* Lists the mappings of the program's and the C library's .data and .bss, and of the heap. */
 static unsigned own_parts(struct part parts[PARTS])
 {
     struct maps maps;
     struct maps_line line;
-    uintptr_t behind = 0; /* the end of a file's mapping: .bss begins there */
+    uintptr_t behind = 0; /* the end of the last file's mapping, where .bss begins */
     unsigned count = 0;
 
     CU_ASSERT_EQUAL_FATAL(maps_open(&maps), 0);
@@ -373,7 +373,8 @@ static int data[1000] = {1, 2, 3};
 static char **volatile environment_copy;
 extern char **environ; /* a variable of the C library, copied into this program's .bss */
 
-/* Uses variables, malloc in all sizes, stdio with a full buffer, the environment and a child. */
+/* Uses all parts that were moved: variables, malloc in all sizes, stdio with a full buffer, the
+ * environment and a child process. */
 static unsigned use_everything(FILE *out, unsigned round)
 {
     void *blocks[64];
@@ -405,8 +406,8 @@ static unsigned use_everything(FILE *out, unsigned round)
     return sum;
 }
 
-/* All of the program's variables and heap, and those of the C library, there and back. What is
- * written before is there afterwards, and the program goes on. */
+/* Moves all variables and the heap of the program, and the C library's variables, there and back.
+ * All contents stay, and the program runs on. */
 static void test_this_program(void)
 {
     struct part parts[PARTS];

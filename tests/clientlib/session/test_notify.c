@@ -1,7 +1,7 @@
 /*
- * Notifications in a channel, over a session and a pair of the test's own: what is matched, shown,
- * kept and held, from the remote ring and from a neighbour's ring; and that a context whose
- * unexpected notifications are full loses nothing.
+ * Notifications in a channel, over a session and a pair of the test's own: which are matched,
+ * reported, kept or left in their ring, from the remote ring and from a neighbour's ring. A context
+ * that can keep no more unexpected notifications must not lose any.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum {
     RING = SESSION_RING_MIN,
-    FAR = 1,  /* the peer behind the remote ring */
+    FAR = 1,  /* the peer whose events come in the remote ring */
     NEAR = 2, /* the neighbour */
     SPACE = 7,
     STEPS = 200000,
@@ -65,7 +65,8 @@ static uint64_t id_of(uint32_t tag)
     return pwc_notice(SPACE, tag).value;
 }
 
-/* A notification from the peer far or near, with a number as its length: 0, or its ring is full. */
+/* Sends a notification from the peer FAR or NEAR, with `number` as its length. Returns 0, or the
+ * error of a full ring. */
 static int notify(struct hall *h, uint64_t peer, uint32_t tag, uint64_t number)
 {
     const struct pair_record record = {
@@ -114,8 +115,8 @@ static void expect(const struct pwc_request *r, uint64_t peer, uint32_t tag, uin
     CU_ASSERT_EQUAL(r->status.bytes, number);
 }
 
-/* For both peers: a started request takes what comes; one that is started later takes what has
- * arrived. */
+/* For both peers: a started request takes the next notification; a request that is started later
+ * takes an unexpected one. */
 static void started_and_unexpected(void)
 {
     for (uint64_t peer = FAR; peer <= NEAR; peer++) {
@@ -141,7 +142,7 @@ static void started_and_unexpected(void)
     }
 }
 
-/* An event whose id is that of a notification goes to no request. */
+/* A plain remote event with the id of a notification matches no request. */
 static void events_match_nothing(void)
 {
     struct hall *h = hall_new(8);
@@ -161,8 +162,8 @@ static void events_match_nothing(void)
     hall_free(h);
 }
 
-/* A notification that waited in its neighbour's ring holds nothing up once a request has taken it.
- */
+/* A notification that had to stay in its neighbour's ring blocks no events any more once a request
+ * has taken it. */
 static void held_then_matched(void)
 {
     struct hall *h = hall_new(1);
@@ -181,8 +182,8 @@ static void held_then_matched(void)
     hall_free(h);
 }
 
-/* A notification that matches several requests goes to the one that was started first, whichever is
- * tested. */
+/* A notification that matches several requests belongs to the one that was started first, whichever
+ * the program tests first. */
 static void the_first_started(void)
 {
     static const struct {
@@ -207,7 +208,7 @@ static void the_first_started(void)
     }
 }
 
-/* A probe shows notifications where it asks for them, but not those that a request takes. */
+/* A probe that asks for notifications reports those that no request takes. */
 static void raw(void)
 {
     for (uint64_t peer = FAR; peer <= NEAR; peer++) {
@@ -236,7 +237,7 @@ static void raw(void)
     }
 }
 
-/* The end of a request with a lid is a local event of the same probe that has matched it. */
+/* The probe that matches a request with a local id also reports its local event. */
 static void lids(void)
 {
     for (uint64_t peer = FAR; peer <= NEAR; peer++) {
@@ -258,7 +259,7 @@ static void lids(void)
     }
 }
 
-/* A request that is taken back keeps what it has, and nothing comes to it any more. */
+/* A cancelled request keeps the count it has, and gets no further notification. */
 static void cancelled(void)
 {
     struct hall *h = hall_new(8);
@@ -279,8 +280,9 @@ static void cancelled(void)
     hall_free(h);
 }
 
-/* Where the unexpected are full, what comes next stays in its ring with all after it, and a probe
- * for it says so; local events continue. A request that takes one makes room. */
+/* Where no more unexpected notifications can be kept, the next one stays in its ring, and so do all
+ * events after it. A probe for these returns -ENOBUFS; local events are still reported. A request
+ * that takes a notification makes room. */
 static void full(void)
 {
     for (uint64_t peer = FAR; peer <= NEAR; peer++) {
@@ -310,8 +312,8 @@ static void full(void)
     }
 }
 
-/* The notifications that stay in the ring then fill it: from half of it on, a caller that waits for
- * an event which may stand after learns that. */
+/* Notifications that stay in the ring fill it. Once half of it is full, a call that waits for an
+ * event that may stand after them returns -ENOBUFS. */
 static void crowded(void)
 {
     struct hall *h = hall_new(2);
@@ -369,8 +371,8 @@ static void notify_spaces(struct hall *h, uint32_t from, uint32_t to)
     CU_ASSERT_EQUAL(channel_probe(&h->channel, PWC_ANY, PWC_REMOTE, &event), 0);
 }
 
-/* Notifications of a window that is gone are dropped; those of one that is still to be made are
- * kept, and so are those of the program's own spaces. */
+/* Notifications of a closed window are dropped. Notifications of a window that is not made yet, and
+ * of the program's own spaces, are kept. */
 static void spaces(void)
 {
     struct hall *h = hall_new(16);
@@ -383,12 +385,12 @@ static void spaces(void)
     CU_ASSERT_EQUAL(h->channel.notify.highest_space, b.number);
     notify_spaces(h, CHANNEL_SPACES_OWN - 2, CHANNEL_SPACES_OWN - 1);
     CU_ASSERT_EQUAL(m->kept, 2);
-    notify_spaces(h, CHANNEL_SPACES_OWN, b.number + 2); /* a, b, and two above */
+    notify_spaces(h, CHANNEL_SPACES_OWN, b.number + 2); /* kept: a, b, and two later windows */
     CU_ASSERT_EQUAL(m->kept, 6);
     channel_space_close(&h->channel, &b);
     CU_ASSERT_EQUAL(m->kept, 5);
     notify_spaces(h, CHANNEL_SPACES_OWN, b.number);
-    CU_ASSERT_EQUAL(m->kept, 6); /* a alone */
+    CU_ASSERT_EQUAL(m->kept, 6); /* kept: only that of a */
     hall_free(h);
 }
 
@@ -407,7 +409,7 @@ static uint64_t random_below(uint64_t below)
 
 enum { FLOWS = 2 * PATTERNS };
 
-/* Each peer and tag, with its request. */
+/* A flow for each peer and tag, with its request. */
 struct flows {
     struct pwc_request *requests[FLOWS];
     uint64_t sent[FLOWS], seen[FLOWS];
@@ -419,7 +421,7 @@ static void start_idle(struct hall *h, struct flows *f, uint32_t i)
         start(h, f->requests[i]);
 }
 
-/* A request that has ended has the next number of its flow. */
+/* Checks that each request that has ended has the next number of its flow. */
 static void look_at_ends(struct flows *f)
 {
     for (uint32_t i = 0; i < FLOWS; i++)
@@ -434,8 +436,8 @@ static bool all_seen(const struct flows *f)
     return memcmp(f->sent, f->seen, sizeof(f->sent)) == 0;
 }
 
-/* Each flow has a request that is started now and then. Other remote events stand between. Few
- * unexpected notifications are kept. */
+/* Each flow's request is started at times, other remote events come in between, and few unexpected
+ * notifications are kept: each flow's numbers come without gaps, in order. */
 static void nothing_is_lost(void)
 {
     struct hall *h = hall_new(5);

@@ -1,6 +1,7 @@
 /*
- * Peers that end, over a session whose daemon side is the test itself: one event for each, after
- * what the peer has sent, only where a probe asks for it; and peers that come back.
+ * Peers that end, over a session whose daemon side is the test itself: one event for each end,
+ * after the events that the peer has caused, and only where a probe asks for it. Also new contexts
+ * with the number of an ended peer.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -47,14 +48,14 @@ static void post_end(struct pair *p, uint64_t peer, int status)
     post(p, EVENT_PEER, peer, status, 0);
 }
 
-/* Writes the event by which the daemon says that a context of this number has bound ours. */
+/* Posts the daemon's event that a context with this number has bound ours. */
 static void post_back(struct pair *p, uint64_t peer)
 {
     CU_ASSERT_EQUAL_FATAL(
         fake_session_post(&p->daemon, EVENT_PEER, PEER_BACK, peer, 0, 0, 0, NULL, 0), 0);
 }
 
-/* The next event of these is of this kind and peer; its status, or its id. */
+/* Checks kind and peer of the next event among `kinds`. Returns its status, or its id. */
 static int64_t next(struct pair *p, uint64_t peer, unsigned kinds, unsigned kind, uint64_t from)
 {
     struct pwc_event event = {0};
@@ -78,8 +79,8 @@ static void expect_none(struct pair *p, uint64_t peer, unsigned kinds)
     channel_disarm(&p->channel);
 }
 
-/* One event, with its status, after what the same probe shows of the peer, and to a probe that
- * asks for it alone. Others do not see it, and a second word of the daemon changes nothing. */
+/* An end is one event, with a status, after the peer's other events. Only probes that ask for ends
+ * report it, and a second report of the daemon adds none. */
 static void test_shown_once(void)
 {
     struct pair *p = pair_new();
@@ -102,7 +103,7 @@ static void test_shown_once(void)
     pair_free(p);
 }
 
-/* An end that was shown does not come again while another one is still to be shown. */
+/* A reported end is not reported again while the end of another peer is still to be reported. */
 static void test_one_after_another(void)
 {
     static const uint64_t peers[] = {P, Q};
@@ -119,7 +120,7 @@ static void test_one_after_another(void)
     }
 }
 
-/* Many ends at once, and events that were kept for other filters. */
+/* Many ends at once, with events that earlier probes have kept. */
 static void test_many(void)
 {
     struct pair *p = pair_new();
@@ -136,8 +137,8 @@ static void test_many(void)
     pair_free(p);
 }
 
-/* A peer is over when it has ended, whether or not a probe has shown that, and it is not when
- * another context has arrived with its number: by an event, or by a bind. That one may end
+/* A peer counts as over once it has ended, whether or not a probe has reported that. The peer is
+ * back when another context with its number shows up, by an event or a bind; this context may end
  * again. */
 static void test_over_and_back(void)
 {
@@ -149,7 +150,7 @@ static void test_over_and_back(void)
     CU_ASSERT_FALSE(channel_peer_is_over(&p->channel, SAME_BIT));
     post(p, EVENT_REMOTE, P, 0, 1);
     CU_ASSERT_FALSE(channel_peer_is_over(&p->channel, P));
-    CU_ASSERT_EQUAL(next(p, P, PWC_PEER, PWC_PEER, P), -EHOSTDOWN); /* of the first one */
+    CU_ASSERT_EQUAL(next(p, P, PWC_PEER, PWC_PEER, P), -EHOSTDOWN); /* the first context's end */
     CU_ASSERT_EQUAL(next(p, P, ALL, PWC_REMOTE, P), 1);
     post_end(p, P, 0);
     CU_ASSERT_EQUAL(next(p, PWC_ANY, ALL, PWC_PEER, P), 0);
@@ -159,14 +160,14 @@ static void test_over_and_back(void)
     expect_none(p, PWC_ANY, ALL);
     post_end(p, P, 0);
     CU_ASSERT_EQUAL(next(p, PWC_ANY, ALL, PWC_PEER, P), 0);
-    post(p, EVENT_REMOTE, P, 0, 4); /* found by a probe for remote events alone */
+    post(p, EVENT_REMOTE, P, 0, 4); /* a probe for remote events only finds it */
     CU_ASSERT_EQUAL(next(p, P, PWC_REMOTE, PWC_REMOTE, P), 4);
     CU_ASSERT_FALSE(channel_peer_is_over(&p->channel, P));
     pair_free(p);
 }
 
-/* A second context with the number of one that has ended ends before a probe has shown the first
- * end: the peer is over, and both ends are one event. */
+/* A second context with the same number ends before a probe has reported the first end: the peer is
+ * over, and both ends are one event. */
 static void test_ends_twice(void)
 {
     struct pair *p = pair_new();
@@ -190,8 +191,8 @@ static int deliver(void *context, const struct event_record *event, int32_t *sta
     return 0;
 }
 
-/* A context that comes with the number of one that has ended, and only sends messages, is back, and
- * may end again. */
+/* A new context with the number of an ended one that only sends messages: the peer is back, and may
+ * end again. */
 static void test_back_by_message(void)
 {
     const struct message block = {.kind = SUBMIT_SHORT, .token = WIRE_NONE};
@@ -210,8 +211,9 @@ static void test_back_by_message(void)
     pair_free(p);
 }
 
-/* A context that comes with the number of one that has ended, and only binds us, is back, and may
- * end again; an end that was not shown before is shown still. A bind of others says nothing. */
+/* A new context with the number of an ended one that only binds us: the peer is back, and may end
+ * again. An end that was not reported before is still reported. A bind by another peer changes
+ * nothing. */
 static void test_back_by_bind(void)
 {
     struct pair *p = pair_new();
@@ -234,8 +236,7 @@ static void test_back_by_bind(void)
     pair_free(p);
 }
 
-/* An end that has been shown costs later probes nothing: one that asks for remote events alone
- * looks into one ring, and gives the others no turn. */
+/* A reported end costs later probes nothing: a probe for remote events only looks into one ring. */
 static void test_one_ring(void)
 {
     struct pair *p = pair_new();

@@ -1,6 +1,6 @@
 /*
- * Requests over a session whose daemon side is the test itself: rounds of persistent ones with
- * their local events, the list of a wait, and ends that make no sense.
+ * Requests over a session whose daemon side is the test itself: rounds of persistent requests with
+ * their local events, the list of ended requests for a wait, and ends that make no sense.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum {
     RING = SESSION_RING_MIN,
-    PERSISTENT = REQUEST_PLAIN + 100, /* a kind that the channel knows nothing of */
+    PERSISTENT = REQUEST_PLAIN + 100, /* a kind of request that only the test knows */
 };
 
 struct pair {
@@ -53,7 +53,7 @@ static int probe_local(struct pair *p, struct pwc_event *event)
     return channel_probe(&p->channel, PWC_ANY, PWC_LOCAL, event);
 }
 
-/* Each round of a request with a lid ends with one local event, which has that id. */
+/* Each round of a request with a local id ends with one local event, which has that id. */
 static void test_events(void)
 {
     static uint8_t bytes[PWC_CID_MAX];
@@ -96,8 +96,8 @@ static void test_events(void)
     pair_free(p);
 }
 
-/* A request is not started without room for its event; the room comes back with the event, or where
- * the round has not begun after all. */
+/* A request is not started without room for its event. The room is given back with the event, or
+ * when the start was taken back. */
 static void test_event_room(void)
 {
     enum { MOST = 4096 };
@@ -146,7 +146,8 @@ static void expect_published(struct pair *p, uint64_t started, uint64_t unexpect
     CU_ASSERT_EQUAL(notices->matched, matched);
 }
 
-/* The session shows what its context waits for, after each change. */
+/* The session shows the numbers of started requests and unexpected notifications after each
+ * change. */
 static void test_published_counts(void)
 {
     const struct matcher_pattern pattern = {.peer = 9, .id = 7};
@@ -182,7 +183,7 @@ static void test_published_counts(void)
     pair_free(p);
 }
 
-/* Ends that the daemon has no right to report end the session, and no request. */
+/* An end that the daemon has no right to report ends the session; it ends no request. */
 static void test_hostile_ends(void)
 {
     static const uint8_t id[8];
@@ -200,10 +201,10 @@ static void test_hostile_ends(void)
         request_begin(plain);
         ids[0] = request_cid(idle).value;
         ids[1] = request_cid(other).value;
-        ids[2] = REQUEST_IDS; /* the head's place */
+        ids[2] = REQUEST_IDS; /* number 0, which the pool's head has */
         ids[3] = REQUEST_IDS + REQUESTS_A_CHUNK;
         ids[4] = UINT64_MAX;
-        ids[5] = request_cid(plain).value; /* with the bytes of an id */
+        ids[5] = request_cid(plain).value; /* valid, but in an event with an id of bytes */
         CU_ASSERT_EQUAL(fake_session_post(&p->daemon, EVENT_LOCAL, SUBMIT_PUT | EVENT_SLOT, 1, 0, 0,
                                           ids[row], id, row == 5 ? sizeof(id) : 0),
                         0);
@@ -214,8 +215,8 @@ static void test_hostile_ends(void)
     }
 }
 
-/* The list of a wait has the marked ones that have ended, in that order, and no others; what stands
- * on it is not freed. */
+/* The list of a wait holds exactly the marked requests that have ended, in the order of their ends.
+ * A request on the list cannot be freed. */
 static void test_wait_list(void)
 {
     enum { COUNT = 200 };
@@ -225,7 +226,7 @@ static void test_wait_list(void)
 
     for (uint32_t i = 0; i < COUNT; i++)
         CU_ASSERT_EQUAL_FATAL(request_pool_take(pool, REQUEST_PLAIN, &r[i]), 0);
-    pool->wait = UINT32_MAX - 3; /* numbers start over on the way */
+    pool->wait = UINT32_MAX - 3; /* so that the number of the wait wraps */
     for (int round = 0; round < 3; round++) {
         for (uint32_t i = 0; i < COUNT; i++)
             request_begin(r[i]);
@@ -238,7 +239,7 @@ static void test_wait_list(void)
             CU_ASSERT_EQUAL(request_end_one(pool, request_cid(r[i]).value, 0, 1, 2), 0);
         CU_ASSERT_EQUAL(pool->ended, COUNT / 2);
         CU_ASSERT_EQUAL(request_pool_give(r[0]), -EBUSY);
-        /* One that begins and ends again before the wait looks stands there once. */
+        /* A request that begins and ends again before the wait looks is on the list once. */
         request_begin(r[0]);
         CU_ASSERT_EQUAL(request_end_one(pool, request_cid(r[0]).value, 0, 1, 2), 0);
         CU_ASSERT_EQUAL(pool->ended, COUNT / 2);
@@ -249,12 +250,12 @@ static void test_wait_list(void)
             CU_ASSERT_EQUAL(popped->position, i - 2);
         }
         CU_ASSERT_PTR_NULL(request_pop(pool));
-        pool->awaited = r[1]; /* by a wait for it alone */
+        pool->awaited = r[1]; /* awaited by a single wait */
         CU_ASSERT_EQUAL(request_pool_give(r[1]), -EBUSY);
         pool->awaited = NULL;
         request_wait_end(pool);
 
-        /* Outside of a wait nothing is listed. */
+        /* Outside a wait no request is put on the list. */
         request_begin(r[0]);
         CU_ASSERT_EQUAL(request_end_one(pool, request_cid(r[0]).value, 0, 1, 2), 0);
         CU_ASSERT_EQUAL(pool->ended, 0);

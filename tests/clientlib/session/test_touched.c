@@ -1,6 +1,7 @@
 /*
- * Memory of which only a part was touched, moved in place and back: the rest is not read, and takes
- * no pages; where nobody can say what was touched, all is copied.
+ * Memory of which the program has touched only a part, moved in place and back: the library does
+ * not read the rest, which takes no pages in the file. Where the kernel does not say which pages
+ * were touched, the library copies all.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -60,7 +61,8 @@ static const pattern patterns[] = {none, all, first, last, odd, runs, scattered}
 
 enum { PATTERNS = sizeof(patterns) / sizeof(patterns[0]) };
 
-/* Writes a word of its own near the end of each page of a pattern: how many pages. */
+/* Writes a different word near the end of each page of the pattern, and returns the number of
+ * pages. */
 static size_t touch(uint8_t *memory, pattern touched, uint64_t seed)
 {
     size_t count = 0;
@@ -92,7 +94,7 @@ static bool is_touched_so(const uint8_t *memory, pattern touched, uint64_t seed)
     return true;
 }
 
-/* Without huge pages, so that pages can be counted. */
+/* Maps memory without huge pages, so that pages can be counted. */
 static uint8_t *map_sparse(void)
 {
     uint8_t *memory = memory_map_anonymous(SPARSE);
@@ -109,7 +111,7 @@ static size_t pages_of(int fd)
     return (size_t)file.st_blocks * 512 / page_bytes();
 }
 
-/* The system gives huge pages for one touch: then pages of files cannot be counted. */
+/* Whether the system gives a file a huge page for one touch: then its pages cannot be counted. */
 static bool are_huge(void)
 {
     int fd = memory_file(SPARSE * page_bytes());
@@ -123,8 +125,8 @@ static bool are_huge(void)
     return huge;
 }
 
-/* Moving there takes pages of the file for what has contents, and moving back takes none more: also
- * where peers have written meanwhile, and for pages that were only read or hold zeros. */
+/* Moving there takes pages of the file only for pages with contents, and moving back takes no more:
+ * also where peers have written meanwhile. */
 static void test_sparse(void)
 {
     size_t size = SPARSE * page_bytes();
@@ -167,7 +169,7 @@ static void test_sparse(void)
     }
 }
 
-/* Pages that were read alone, and pages of zeros, are none in the file. */
+/* Pages that were only read, and pages of zeros, take no pages in the file. */
 static void test_zeros(void)
 {
     size_t size = SPARSE * page_bytes();
@@ -206,8 +208,9 @@ static bool are_those_of_file(const uint8_t *memory, const uint8_t *expected)
     return true;
 }
 
-/* Private pages of a file have contents before they are touched: before, between and behind
- * anonymous ones; also where the mappings cannot be read. */
+/* Private pages of a file have contents before anybody touches them, so they must be copied: at the
+ * start, in the middle and at the end of anonymous memory, also where the list of mappings cannot
+ * be read. */
 static void test_pages_of_files(void)
 {
     size_t page = page_bytes(), size = SPARSE * page;
@@ -245,7 +248,8 @@ static void test_pages_of_files(void)
     close(file);
 }
 
-/* Where the kernel does not say what was touched, or says it wrongly, all is copied. */
+/* Where the kernel does not say which pages were touched, or says it wrongly, all pages are
+ * copied. */
 static void test_pages_not_judged(void)
 {
     static const struct {
@@ -254,7 +258,7 @@ static void test_pages_not_judged(void)
         enum kernel_lie lie;
         bool out;
     } rows[] = {
-        {SYS_openat, 0, LIE_NONE, false}, /* the mappings */
+        {SYS_openat, 0, LIE_NONE, false}, /* the list of mappings */
         {SYS_openat, 1, LIE_NONE, false}, /* the list of pages */
         {SYS_pread64, 0, LIE_NONE, false}, {SYS_pread64, 1, LIE_NONE, false},
         {SYS_pread64, 2, LIE_NONE, false}, {0, 0, LIE_UNTOUCHED, false},
@@ -291,7 +295,8 @@ static void test_pages_not_judged(void)
     }
 }
 
-/* The program has closed all descriptors, and may have another file under the number. */
+/* The program has closed all descriptors meanwhile, and may have another file under the same
+ * number. */
 static void test_closed_descriptor(void)
 {
     size_t size = SPARSE * page_bytes();

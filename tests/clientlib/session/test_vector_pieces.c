@@ -1,6 +1,6 @@
 /*
- * The pieces that a vector or a shape is made of: which are joined, which are left out, how far
- * they reach, and that those of a shape stand where a plain loop finds them. Nothing is submitted.
+ * The pieces of a vector or a shape: which are joined, which are left out, how far they reach, and
+ * that a shape's pieces are where a plain loop finds them. Nothing is submitted.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "tests/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-/* Where local memory begins: no piece is touched here. */
+/* The address at which local memory begins. It is not mapped, because no piece is touched here. */
 #define BASE  ((uintptr_t)1 << 40)
 #define AT(n) ((void *)(BASE + (n)))
 #define FAR   ((size_t)PTRDIFF_MAX)
@@ -21,7 +21,7 @@ static bool same(const struct pwc_piece *a, const struct pwc_piece *b)
     return a->off == b->off && a->local == b->local && a->len == b->len;
 }
 
-/* Takes all pieces of a list: whether they are these. */
+/* Whether the list's pieces, after joining, are the expected ones. */
 static bool makes(const struct pwc_piece *list, size_t n, const struct pwc_piece *expected,
                   size_t count)
 {
@@ -89,7 +89,8 @@ static void test_lists(void)
          {{0, AT(0), 2}}},
         {"overlapping", 2, 2, {{0, AT(0), 4}, {2, AT(2), 4}}, {{0, AT(0), 4}, {2, AT(2), 4}}},
         {"twice the same", 2, 2, {{0, AT(0), 4}, {0, AT(0), 4}}, {{0, AT(0), 4}, {0, AT(0), 4}}},
-        /* Offsets wrap where they are side by side: the length says that no region has them. */
+        /* Adjacent pieces are joined to a length that no region has, so a later check refuses
+         * them. */
         {"as long as can be", 2, 1, {{0, AT(0), FAR}, {FAR, AT(FAR), 1}}, {{0, AT(0), FAR + 1}}},
         {"longer than can be",
          2,
@@ -104,7 +105,7 @@ static void test_lists(void)
             CU_FAIL(rows[i].what);
 }
 
-/* The list may be as long as it likes, if its pieces join. */
+/* A list may have any length if its pieces can be joined. */
 static void test_long_lists(void)
 {
     static struct pwc_piece list[3 * PWC_PIECES_MAX];
@@ -206,7 +207,7 @@ static void test_shapes(void)
 {
     static const struct {
         const char *what;
-        size_t pieces; /* that are left */
+        size_t pieces; /* number of pieces after joining */
         struct pwc_shape s;
     } rows[] = {
         {"one element", 1, {.dims = 1, .element = 3, .count = {1}}},
@@ -273,14 +274,14 @@ static void test_extents(void)
         {40, {1, 0, 3, {5}, {0}, {-10}}, 0, 5, 0, 43},
         {39, {1, 0, 3, {5}, {0}, {-10}}, -ERANGE, 0, 0, 0},
         {UINT64_MAX - 2, {1, 0, 2, {2}, {0}, {0}}, 0, 2, UINT64_MAX - 2, UINT64_MAX},
-        {UINT64_MAX - 2, {1, 0, 3, {2}, {0}, {0}}, -ERANGE, 0, 0, 0}, /* off and len */
+        {UINT64_MAX - 2, {1, 0, 3, {2}, {0}, {0}}, -ERANGE, 0, 0, 0}, /* off + length wraps */
         {UINT64_MAX, {1, 0, 1, {2}, {0}, {0}}, -ERANGE, 0, 0, 0},
         {0, {1, 0, SIZE_MAX, {2}, {0}, {0}}, 0, 2, 0, UINT64_MAX},
         {1, {1, 0, SIZE_MAX, {2}, {0}, {0}}, -ERANGE, 0, 0, 0},
         {UINT64_MAX - 20, {1, 0, 4, {2}, {0}, {16}}, 0, 2, UINT64_MAX - 20, UINT64_MAX},
         {UINT64_MAX - 20, {1, 0, 4, {2}, {0}, {17}}, -ERANGE, 0, 0, 0},
         {0, {1, 0, 1, {2}, {0}, {PTRDIFF_MAX}}, 0, 2, 0, (uint64_t)PTRDIFF_MAX + 1},
-        {0, {1, 0, 1, {3}, {0}, {PTRDIFF_MAX}}, -ERANGE, 0, 0, 0}, /* stride times count */
+        {0, {1, 0, 1, {3}, {0}, {PTRDIFF_MAX}}, -ERANGE, 0, 0, 0}, /* stride times count wraps */
         {0, {1, 0, 1, {2}, {0}, {PTRDIFF_MIN}}, -ERANGE, 0, 0, 0},
         {UINT64_C(1) << 63, {1, 0, 1, {2}, {0}, {PTRDIFF_MIN}}, 0, 2, 0, (UINT64_C(1) << 63) + 1},
         {UINT64_MAX - 1, {1, 0, 1, {3}, {0}, {PTRDIFF_MIN}}, -ERANGE, 0, 0, 0},
@@ -290,7 +291,7 @@ static void test_extents(void)
         {0, {2, 0, 1, {32, 33}, {0}, {100, 2}}, -E2BIG, 0, 0, 0},
         {0, {2, 0, 1, {2, SIZE_MAX}, {0}, {100, 2}}, -E2BIG, 0, 0, 0},
         {0, {2, 0, 1, {SIZE_MAX, 2}, {0}, {100, 2}}, -E2BIG, 0, 0, 0},
-        /* A product that would wrap to a small number. */
+        /* The number of elements would wrap to a small number. */
         {0, {2, 0, 1, {(size_t)1 << 63, 2}, {0}, {100, 2}}, -E2BIG, 0, 0, 0},
         {0, {4, 0, 1, {1024, 1024, 1024, 1024}, {0}, {0, 0, 0, 2}}, -E2BIG, 0, 0, 0},
     };

@@ -1,10 +1,10 @@
 /*
- * Which waits yield, and which sleep: where the scheduler keeps daemon and client in groups of
- * their own, a yield does not reach the daemon, and only a sleep gives it the processor. And no
- * wait sleeps over an event that it has taken from the ring itself.
+ * Which waits yield and which sleep. Where the scheduler has daemon and client in different groups,
+ * a yield does not let the daemon run; only a sleep gives it the processor. Also that no wait
+ * sleeps although it has itself taken the awaited event from the ring.
  *
- * These calls are the test's (--wrap): which processor this is, what runs in a yield, what comes
- * just before a wait looks for its peer's end, and the sleep. Thread: the test's.
+ * The test replaces (--wrap) the calls that ask for the processor, yield, look for a peer's end,
+ * and sleep. Thread: the test's.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 
 enum { RING = 16384, HERE = 3, LONG_NS = 20000, TRIES = 1000, PEER = 4, OTHER = 5, EVENT = 77 };
 
-enum ran { NOBODY, ANOTHER, DAEMON }; /* in a yield */
+enum ran { NOBODY, ANOTHER, DAEMON }; /* during a yield */
 
 static struct {
     struct fake_session daemon;
@@ -27,7 +27,7 @@ static struct {
     struct pwc_client client;
     struct pwc_ctx ctx;
     enum ran runs;
-    uint64_t comes_from; /* the peer whose event comes while a wait looks for an end; 0: none */
+    uint64_t comes_from; /* its event arrives while a wait looks for a peer's end; 0: none */
     int sleeps;
 } world;
 
@@ -63,7 +63,7 @@ bool __wrap_channel_peer_is_over(struct channel *ch, uint64_t peer)
     return __real_channel_peer_is_over(ch, peer);
 }
 
-/* Nobody would wake it. */
+/* Does not sleep, because nobody would wake the test. */
 int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns);
 int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)
 {
@@ -103,7 +103,7 @@ static void submit(void)
     CU_ASSERT(channel_submit(&world.ctx.channel, &record, NULL, NULL, &payload) >= 0);
 }
 
-/* One pause of a wait: whether it yields, however long earlier yields took. */
+/* One pause of a wait. Returns whether the wait yields in it, however long earlier yields took. */
 static bool yields(enum ran runs)
 {
     int64_t now = clock_now();
@@ -114,8 +114,8 @@ static bool yields(enum ran runs)
     return wait_yield(&world.ctx, now);
 }
 
-/* Whether one of many waits in which `runs` runs sleeps. The system may make a yield of nobody's
- * long at times. */
+/* Whether one of many waits sleeps while `runs` runs in yields. Many, because the system may make
+ * even a yield to nobody long at times. */
 static bool ever_sleeps(enum ran runs)
 {
     for (int i = 0; i < TRIES; i++)
@@ -128,7 +128,7 @@ static void test_yields(void)
 {
     static const struct {
         const char *name;
-        uint32_t processor; /* of the daemon, plus 1 */
+        uint32_t processor; /* the daemon's processor, plus 1 */
         bool submits;
         enum ran runs;
         bool sleeps;
@@ -148,7 +148,7 @@ static void test_yields(void)
         atomic_store(&world.daemon.shared->processor, rows[i].processor);
         if (rows[i].submits)
             submit();
-        CU_ASSERT(yields(rows[i].runs)); /* one yield in any case */
+        CU_ASSERT(yields(rows[i].runs)); /* the first pause always yields */
         sleeps = ever_sleeps(rows[i].runs);
         if (sleeps != rows[i].sleeps)
             printf("\n    %s: %s\n", rows[i].name, sleeps ? "sleeps" : "yields");
@@ -157,7 +157,7 @@ static void test_yields(void)
     }
 }
 
-/* A sleep gives the daemon the processor; from then on yields are tried again. */
+/* After a sleep, which gives the daemon the processor, waits try to yield again. */
 static void test_again(void)
 {
     world_open();
@@ -174,8 +174,8 @@ static void test_again(void)
     world_close();
 }
 
-/* An event that comes between a wait's probe and its search for the peer's end ends the wait: it
- * is not in the ring any more, where the arm would see it. */
+/* An event arrives between a wait's probe and its look for the peer's end. That look takes the
+ * event from the ring, so arming the bell does not see it: the wait must end all the same. */
 static void test_event_before_the_sleep(void)
 {
     static const struct {
@@ -183,7 +183,7 @@ static void test_event_before_the_sleep(void)
         int rc, sleeps;
     } rows[] = {
         {PEER, 1, 0},
-        {OTHER, 0, 1}, /* of another peer: it is kept, and the wait sleeps until its deadline */
+        {OTHER, 0, 1}, /* another peer's event is kept, and the wait sleeps until its deadline */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

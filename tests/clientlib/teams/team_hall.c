@@ -1,4 +1,4 @@
-/* The members and engines of team_hall.h. */
+/* The members and engines that team_hall.h describes. */
 #include "tests/clientlib/teams/team_hall.h"
 
 #include <CUnit/CUnit.h>
@@ -39,7 +39,7 @@ static void open_context(struct hall_member *m, uint32_t rank, uint32_t size)
     CU_ASSERT_EQUAL_FATAL(pending_open(&m->ctx->channel.pending, session_local_limit(RING)), 0);
 }
 
-/* Does what form.c does with frames of the daemon. */
+/* Opens a member's team, as form.c does after the daemon's frames. */
 static void open_team(struct hall *h, uint32_t rank, enum hall_layout layout)
 {
     struct hall_member *m = &h->members[rank];
@@ -139,7 +139,7 @@ void hall_break(struct hall *h, const struct team_reason *reason)
             team_break(&h->engine[e].area, reason);
 }
 
-/* Where an engine's gift stands. */
+/* The place of a member's input in its engine's area. */
 static const uint8_t *gift(const struct hall_engine *e, const struct submit_record *r,
                            uint32_t member, uint64_t each)
 {
@@ -156,8 +156,8 @@ static uint8_t *result_of(const struct hall_engine *e, const struct submit_recor
                                      : e->area.data[r->data_row].result;
 }
 
-/* The gifts of all engines for one instance, by place, into `all`; blocks of `each` bytes of each
- * member, or one piece of an engine. */
+/* Collects the inputs of all engines for one instance, by place, into `all`: `each` bytes of each
+ * member. */
 static void gather(struct hall *h, const struct submit_record *like, uint8_t *all, uint64_t each)
 {
     for (uint32_t e = 0; e < h->engines; e++)
@@ -165,7 +165,7 @@ static void gather(struct hall *h, const struct submit_record *like, uint8_t *al
             memcpy(all, gift(&h->engine[e], like, m, each), each);
 }
 
-/* The fold of what engines 0 to `last` give. */
+/* Folds the inputs of engines 0 to `last`. */
 static void fold_engines(struct hall *h, const struct submit_record *r, uint8_t *into,
                          uint64_t bytes, uint32_t last)
 {

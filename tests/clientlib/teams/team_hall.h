@@ -1,7 +1,7 @@
 /*
- * Members of one team in one process, on one thread, each with a context over a session of its own,
- * and engines that are as small as can be: they gather what the engines of a team give, and write
- * each its result as proto/team_abi.h says, by plain loops.
+ * Members of one team in one process, on one thread, each with a context over a session of its own;
+ * and engines as small as can be: plain loops collect the inputs of a team's engines, and write
+ * each engine's result as proto/team_abi.h says.
  */
 #ifndef PWC_TESTS_CLIENTLIB_TEAM_HALL_H
 #define PWC_TESTS_CLIENTLIB_TEAM_HALL_H
@@ -18,39 +18,39 @@ struct hall_member {
     struct mapping mapping;
     struct pwc_ctx *ctx;
     struct pwc_team *team;
-    uint32_t engine; /* participant */
+    uint32_t engine; /* index in `engine` of the hall */
 };
 
 struct hall_engine {
     struct mapping mapping;
     struct team_area area;
     uint32_t members;
-    bool has[HALL_WINDOW_MAX]; /* by row: the record of an instance that has not ended */
+    bool has[HALL_WINDOW_MAX]; /* by row: records[row] is an instance that has not ended */
     struct submit_record records[HALL_WINDOW_MAX];
 };
 
 struct hall {
     uint32_t size, window, engines;
-    uint32_t wakes;             /* that members have asked for */
-    uint32_t mismatches;        /* that they have reported */
-    bool held;                  /* engines end nothing */
+    uint32_t wakes;             /* wakes that members have asked for */
+    uint32_t mismatches;        /* mismatches that members have reported */
+    bool held;                  /* engines end no instance */
     uint32_t order[HALL_RANKS]; /* ranks by place */
     struct hall_member members[HALL_RANKS];
     struct hall_engine engine[HALL_ENGINES];
 };
 
-/* How ranks stand on engines. */
+/* How ranks are spread over engines. */
 enum hall_layout {
     HALL_BLOCKS,
-    HALL_ROUND, /* in turn */
+    HALL_ROUND, /* rank by rank in turn */
 };
 
 struct hall *hall_new(uint32_t size, uint32_t engines, enum hall_layout layout, uint32_t window);
 void hall_free(struct hall *h);
 
-/* Takes what members have submitted, and ends the instances that all engines have come to. */
+/* Takes the members' submissions, and ends the instances that all engines have reached. */
 void hall_run(struct hall *h);
-/* Breaks the team everywhere. */
+/* Breaks the team on all engines. */
 void hall_break(struct hall *h, const struct team_reason *reason);
 
 static inline struct pwc_team *hall_team(struct hall *h, uint32_t rank)
@@ -58,7 +58,7 @@ static inline struct pwc_team *hall_team(struct hall *h, uint32_t rank)
     return h->members[rank].team;
 }
 
-/* The next local event of a member: 1, 0, or an error. */
+/* Probes for the next local event of a member. Returns 1, 0, or an error. */
 int hall_probe(struct hall *h, uint32_t rank, struct pwc_event *event);
 
 #endif

@@ -12,12 +12,12 @@
 
 enum { GUARD = 0x5a, BYTES = HALL_RANKS * TEAM_DATA_BYTES };
 
-/* A collective that the test makes, with its memory by rank. */
+/* One collective call of all ranks, with its parameters. */
 struct trial {
     struct hall *h;
     uint8_t kind;
     uint32_t root;
-    uint64_t count; /* 64-bit elements of an operand or block */
+    uint64_t count; /* 64-bit elements of an operand or of a block */
     bool in_place;
 };
 
@@ -34,7 +34,7 @@ static void fill(uint64_t *to, uint32_t rank, uint64_t count)
         to[i] = value(rank, i);
 }
 
-/* Blocks that a member gives, and gets. */
+/* The number of blocks in a member's input, and in its output. */
 static uint32_t blocks_in(const struct trial *x)
 {
     return x->kind == TEAM_REDUCE_SCATTER || x->kind == TEAM_SCATTER || x->kind == TEAM_ALLTOALL
@@ -58,7 +58,7 @@ static uint64_t sum(uint32_t from, uint32_t to, uint64_t at)
     return total;
 }
 
-/* The element of a rank's output that has to stand there. */
+/* The element that a rank's output must have at index `at`. */
 static uint64_t wanted(const struct trial *x, uint32_t rank, uint64_t at)
 {
     uint32_t block = (uint32_t)(at / x->count);
@@ -94,7 +94,7 @@ static bool gets(const struct trial *x, uint32_t rank)
     case TEAM_BARRIER:
         return false;
     case TEAM_BCAST:
-        return true; /* the root's own data stays */
+        return true; /* also the root, whose data stays */
     case TEAM_REDUCE:
     case TEAM_GATHER:
         return rank == x->root;
@@ -105,7 +105,7 @@ static bool gets(const struct trial *x, uint32_t rank)
     }
 }
 
-/* In memory of the trial: whether this rank can, and does. */
+/* Whether this rank calls in place in this trial: not every kind and rank can. */
 static bool is_in_place(const struct trial *x, uint32_t rank)
 {
     switch (x->kind) {
@@ -172,7 +172,7 @@ static int call(const struct trial *x, uint32_t rank, pwc_cid lid)
     }
 }
 
-/* One wrong element is enough to report. */
+/* Reports only the first wrong element. */
 static bool is_right(const struct trial *x, uint32_t rank)
 {
     uint64_t got = gets(x, rank) ? blocks_out(x) * x->count : 0;
@@ -207,7 +207,8 @@ static void shuffle(uint32_t *ranks, uint32_t n, unsigned *seed)
 
 typedef bool right(const struct trial *x, uint32_t rank);
 
-/* The end of each call: engines and ranks take turns until all have seen theirs. */
+/* Lets engines and ranks take turns until every rank has seen the end of its call, and checks the
+ * ends. */
 static void expect_ends(const struct trial *x, const uint32_t *ranks, right *is_so)
 {
     bool ended[HALL_RANKS] = {false};
@@ -234,7 +235,7 @@ static void expect_ends(const struct trial *x, const uint32_t *ranks, right *is_
     CU_ASSERT_EQUAL_FATAL(left, 0);
 }
 
-/* All ranks call, in any order, and all get what they have to. */
+/* All ranks call, in random order, and get the right results. */
 static void run(const struct trial *x, unsigned *seed)
 {
     uint32_t ranks[HALL_RANKS];
@@ -293,7 +294,7 @@ static void every_kind(void)
 
 /* ---- blocks of different lengths ------------------------------------------------------------- */
 
-/* Bytes of the block that goes from one rank to another; 0 for many. */
+/* Length of the block from one rank to another; 0 for many pairs. */
 static size_t block_bytes(const struct trial *x, uint32_t from, uint32_t to)
 {
     unsigned mix = (from * 7 + to * 13 + x->root) % 11;
@@ -311,7 +312,7 @@ static uint8_t byte_of(uint32_t from, uint32_t to, size_t at)
     return (uint8_t)(from * 31 + to * 17 + at * 5 + (at >> 8));
 }
 
-/* Where blocks stand, with gaps, in the order of ranks. */
+/* Places of blocks in memory, in the order of ranks, with gaps. */
 struct blocks {
     size_t lens[HALL_RANKS], offsets[HALL_RANKS];
 };
@@ -427,9 +428,9 @@ static void lengths_that_differ(void)
 
 /* ---- several under way ----------------------------------------------------------------------- */
 
-enum { CALLS = 12, WORDS = 66000 }; /* in more slices than there are data rows */
+enum { CALLS = 12, WORDS = 66000 }; /* WORDS take more slices than there are data rows */
 
-/* Calls after long ones begin when their turn comes, and all end in the order of calls. */
+/* Calls after long calls begin when it is their turn, and all end in the order of calls. */
 static void behind_long_ones(uint32_t engines)
 {
     struct hall *h = hall_new(6, engines, HALL_BLOCKS, 16);

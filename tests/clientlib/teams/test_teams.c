@@ -1,6 +1,6 @@
 /*
- * Teams in the library, over engines of the test's own: what is under way at once, how ends are
- * shown, sleepers, and teams that break.
+ * Teams in the library, over engines of the test's own: how many calls may be under way, how their
+ * ends are reported, sleepers, and teams that break.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ static bool text_has(struct hall *h, uint32_t rank, const char *words)
     return strstr(text, words) != NULL;
 }
 
-/* As many as the window says, and ends in the order of calls. */
+/* As many calls as the window allows are under way, and they end in the order of calls. */
 static void window(uint32_t engines)
 {
     struct hall *h = hall_new(4, engines, HALL_BLOCKS, WINDOW);
@@ -55,7 +55,7 @@ static void window(uint32_t engines)
                 CU_ASSERT_EQUAL(out[rank][i], wanted);
             }
             CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 0);
-            if (engines == 1 && rank < 2) /* rank 3 came last, and took them then */
+            if (engines == 1 && rank < 2) /* rank 2 has not taken its results yet */
                 CU_ASSERT_EQUAL(sum(h, rank, &in[rank], &out[rank][0], 1, PWC_CID_NONE), -EAGAIN);
         }
     }
@@ -69,7 +69,7 @@ static void windows(void)
     window(4);
 }
 
-/* Eight calls with more than 40 bytes may be under way, the ninth not; others still may. */
+/* Eight calls with more than 40 bytes may be under way, a ninth not; short calls still may. */
 static void data_rows(uint32_t engines)
 {
     struct hall *h = hall_new(3, engines, HALL_BLOCKS, WINDOW);
@@ -101,7 +101,7 @@ static void data_rows_in_turn(void)
     data_rows(3);
 }
 
-/* Where an engine has not taken yet what its members gave, their memory is not written again. */
+/* As long as an engine has not taken its members' inputs, no further call may overwrite these. */
 static void givers_wait_for_the_engine(void)
 {
     struct hall *h = hall_new(2, 2, HALL_BLOCKS, WINDOW);
@@ -123,7 +123,7 @@ static void givers_wait_for_the_engine(void)
     hall_free(h);
 }
 
-/* Ends by lids of bytes, silent ones, and requests. */
+/* Calls with a local id of bytes, without an event, and with a request. */
 static void ends(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
@@ -156,13 +156,13 @@ static void ends(void)
     CU_ASSERT_EQUAL(status.status, 0);
     CU_ASSERT_EQUAL(status.bytes, 8);
     CU_ASSERT_EQUAL(pwc_request_free(r), 0);
-    /* A request of another context. */
+    /* A request of another context is refused. */
     CU_ASSERT_EQUAL_FATAL(pwc_request_create(h->members[0].ctx, &r), 0);
     CU_ASSERT_EQUAL(sum(h, 1, &in, out, 1, pwc_cid_request(r)), -EINVAL);
     hall_free(h);
 }
 
-/* A persistent one does the same again and again, and cannot be taken back. */
+/* A persistent collective makes the same call at each start, and cannot be cancelled. */
 static void persistent(void)
 {
     struct hall *h = hall_new(3, 1, HALL_BLOCKS, WINDOW);
@@ -203,7 +203,7 @@ static void persistent(void)
     hall_free(h);
 }
 
-/* x -> a x + b, which do not commute. */
+/* The function x -> a x + b. To chain two of them is an operation that is not commutative. */
 struct line {
     uint64_t a, b;
 };
@@ -259,7 +259,7 @@ static void own_operations(void)
     own_operation(3, HALL_ROUND);
 }
 
-/* Arguments that a call refuses, after which the next call is the first. */
+/* Calls with wrong arguments are refused and do not count: the next good call is the first one. */
 static void refusals(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
@@ -299,7 +299,7 @@ static void refusals(void)
     hall_free(h);
 }
 
-/* Every call that is under way ends once, each later one is refused. */
+/* Checks that each call under way ends once, with this status, and that later calls are refused. */
 static void expect_broken(struct hall *h, uint32_t rank, unsigned under_way, int status)
 {
     struct pwc_event event;
@@ -328,7 +328,7 @@ static void mismatch(uint32_t engines)
         CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 1);
     CU_ASSERT_EQUAL(sum(h, 0, in, out[0], 2, pwc_cid_u64(0)), 0);
     CU_ASSERT_EQUAL(sum(h, 1, in, out[1], 1, pwc_cid_u64(0)), 0);
-    if (engines == 1) /* else it has come last, and knows */
+    if (engines == 1) /* else it came last on its engine, and has noticed */
         CU_ASSERT_EQUAL(sum(h, 1, in, out[1], 1, pwc_cid_u64(0)), 0);
     CU_ASSERT_EQUAL(sum(h, 2, in, out[2], 2, pwc_cid_u64(0)), 0);
     hall_run(h);
@@ -350,7 +350,7 @@ static void mismatches(void)
     mismatch(2);
 }
 
-/* A call that the daemon finds to fit no other. */
+/* The daemon reports a call that does not fit the others. */
 static void forged(void)
 {
     const struct team_reason reason = {.status = -EBADMSG,
@@ -365,7 +365,8 @@ static void forged(void)
     hall_free(h);
 }
 
-/* The end of a member, or, where the reason names none, of a node; and the text about it. */
+/* Checks status and text where a member has ended, or, if the reason names none, a node was
+ * lost. */
 static void death_of(uint32_t rank, const char *text)
 {
     const struct team_reason reason = {.status = -EHOSTDOWN, .rank = {rank, 0}};
@@ -395,7 +396,7 @@ static void death(void)
     death_of(UINT32_MAX, "a node of the team is lost");
 }
 
-/* The member that ends an instance has sleepers woken, and only then. */
+/* The member that ends an instance asks for a wake-up, but only where a member sleeps. */
 static void sleepers(void)
 {
     struct hall *h = hall_new(3, 1, HALL_BLOCKS, WINDOW);
@@ -413,7 +414,7 @@ static void sleepers(void)
         CU_ASSERT_EQUAL(sum(h, 2, &in, &out[2], 1, pwc_cid_u64(0)), 0);
         hall_run(h);
         CU_ASSERT_EQUAL(h->wakes, lap == 1);
-        CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 1); /* something has ended */
+        CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 1); /* an instance has ended */
         for (uint32_t rank = 0; rank < 3; rank++)
             CU_ASSERT_EQUAL(hall_probe(h, rank, &event), 1);
         hall_run(h);
@@ -422,8 +423,8 @@ static void sleepers(void)
     hall_free(h);
 }
 
-/* Members are waited for as long as one of the same engine has not called, then the daemon is.
- * Where there is no other engine, it is always a member. */
+/* A wait is for a member as long as one of the same engine has not called, and then for the daemon.
+ * Without another engine it is always for a member. */
 static void members_are_awaited(uint32_t engines)
 {
     struct hall *h = hall_new(4, engines, HALL_BLOCKS, WINDOW);
@@ -454,7 +455,7 @@ static void awaited(void)
     members_are_awaited(2);
 }
 
-/* A call that has found no room wakes up when the last one has taken its result. */
+/* A sleeper whose call found no room is woken when the last member has taken its result. */
 static void sleepers_for_room(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, 1);
@@ -470,12 +471,12 @@ static void sleepers_for_room(void)
     hall_run(h);
     CU_ASSERT_EQUAL(h->wakes, 1);
     CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 1);
-    CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 0); /* once */
+    CU_ASSERT_EQUAL(teams_arm(h->members[1].ctx), 0); /* only once */
     CU_ASSERT_EQUAL(sum(h, 1, &in, &out[1], 1, pwc_cid_u64(0)), 0);
     hall_free(h);
 }
 
-/* A session that is over ends requests. */
+/* The end of the session ends requests. */
 static void shutdown(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
@@ -495,11 +496,11 @@ static void shutdown(void)
     hall_free(h);
 }
 
-/* Elements of 8 bytes in a slice, where each engine has one member. */
+/* The number of elements of 8 bytes in a slice, where each engine has one member. */
 enum { SLICE = TEAM_INPUT_MAX / 8 };
 
-/* A member that only gives a long operand begins slices as the engine ends those before; calls
- * after it wait for their turn, as many as the window says. */
+/* A member that only gives a long operand begins further slices as the engine ends earlier ones.
+ * Later calls wait for their turn, as many as the window allows. */
 static void slices_of_a_giver(void)
 {
     struct hall *h = hall_new(2, 2, HALL_BLOCKS, 4);
@@ -531,7 +532,8 @@ static void slices_of_a_giver(void)
     hall_free(h);
 }
 
-/* The others cannot have found a longest block that is shorter than ours. */
+/* A forged result says that the longest block is shorter than our own: the call ends with
+ * -EPROTO. */
 static void longest_that_lies(void)
 {
     static const size_t lens[2] = {8, 8}, offsets[2] = {0, 8}, huge[2] = {8, SIZE_MAX / 4};
@@ -555,7 +557,8 @@ static void longest_that_lies(void)
     hall_free(h);
 }
 
-/* A row that seems to be free while our own call in it is under way. */
+/* A forged row seems to be free although our own call in it has not been taken: no new call begins
+ * there. */
 static void row_that_lies(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, 1);
@@ -572,12 +575,12 @@ static void row_that_lies(void)
     hall_free(h);
 }
 
-/* As above with slices: none begins in the place of one that has not been taken. */
+/* As above with slices: no slice begins in the row of a slice whose result was not taken. */
 static void row_of_a_slice_that_lies(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, 2);
     struct team_area *a = &h->engine[0].area;
-    static uint64_t in[SLICE + 100], out[SLICE + 100]; /* three slices of two members' */
+    static uint64_t in[SLICE + 100], out[SLICE + 100]; /* three slices with two members */
     pwc_team *t = hall_team(h, 0);
 
     CU_ASSERT_EQUAL(sum(h, 0, in, out, SLICE + 100, pwc_cid_u64(1)), 0);
@@ -592,8 +595,8 @@ static void row_of_a_slice_that_lies(void)
 }
 
 /*
- * A member that writes anything anywhere into the area, between and during calls: the others may
- * get wrong data or errors, but each call returns, and nothing outside of the area is touched.
+ * A hostile member writes anything anywhere into the area, between and during calls: other members
+ * may get wrong data or errors, but each call returns, and no memory outside the area is touched.
  */
 static void hostile_words(void)
 {
@@ -606,7 +609,7 @@ static void hostile_words(void)
         static uint64_t in[64], out[64];
         struct pwc_event event;
 
-        h->held = true; /* engines of the test believe what they read */
+        h->held = true; /* the test's engines do not check what they read */
         for (unsigned step = 0; step < 60; step++) {
             uint64_t n = (unsigned)rand_r(&seed) % 3 == 0 ? 20 : 1;
 

@@ -1,4 +1,4 @@
-/* Finds fields of messages by the descriptors that protobuf-c keeps (field.h). */
+/* Finds fields of messages by the descriptors of protobuf-c (field.h). */
 #include "tests/control/lib/field.h"
 
 #include <stdio.h>

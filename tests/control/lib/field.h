@@ -1,6 +1,6 @@
 /*
- * Fields of a control message by name, so that a table can put a bad value into each: a path is
- * "bind.key.slot". Thread: any.
+ * Sets fields of a control message by name, so that a table can put a bad value into each. A
+ * field's name is a path, as "bind.key.slot". Thread: any.
  */
 #ifndef PWC_TESTS_CONTROL_FIELD_H
 #define PWC_TESTS_CONTROL_FIELD_H
@@ -11,8 +11,8 @@
 
 #define FIELD_BYTES_MAX (1u << 20)
 
-/* Sets the field to `text`, if it is a string; for a bytes field `number` is the length of a row of
- * 'x'. */
+/* The value for a field: `text` for a string, `number` for a number. For a bytes field `number` is
+ * its length, and all its bytes are 'x'. */
 struct field_value {
     uint64_t number;
     const char *text;
@@ -25,7 +25,7 @@ bool field_set(ProtobufCMessage *message, const char *path, const struct field_v
  * path. */
 void field_walk(const ProtobufCMessageDescriptor *descriptor,
                 void (*visit)(void *context, const char *path), void *context);
-/* Formats a value as a failed check prints it. */
+/* Prints path and value, for a failed check. */
 void field_print(const char *path, const struct field_value *value);
 
 #endif

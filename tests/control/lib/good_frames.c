@@ -1,4 +1,4 @@
-/* Owns the good values of frames, and how an answer is read (good_frames.h). */
+/* Good values of frames, and how an answer is read (good_frames.h). */
 #include "tests/control/lib/good_frames.h"
 
 #include <errno.h>
@@ -92,7 +92,7 @@ Pwc__PeerFrame good_frames_of(struct good_frames *f, const char *path)
 
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++)
         if (strlen(bodies[i].name) == length && memcmp(bodies[i].name, path, length) == 0) {
-            frame.greeting = bodies[i].body; /* one pointer for all bodies */
+            frame.greeting = bodies[i].body; /* all bodies are one union of pointers */
             frame.body_case =
                 (Pwc__PeerFrame__BodyCase)protobuf_c_message_descriptor_get_field_by_name(
                     frame.base.descriptor, bodies[i].name)

@@ -1,6 +1,6 @@
 /*
- * Frames between daemons with good values, to change one field of and send; and their answers. The
- * sender is node WE of 2, made up by the test; the daemon is node 1.
+ * Frames between daemons with good values. A test changes one field of such a frame, sends it and
+ * reads the answer. The sender is node WE of 2, which the test plays; the daemon is node 1.
  *
  * Thread: one, the owner's.
  */
@@ -18,10 +18,10 @@
 
 /* Owned by the test. The bodies point at the names and the address. */
 struct good_frames {
-    char job[16]; /* its directory is at the daemon */
+    char job[16]; /* a job whose home is the daemon */
     char our_job[16];
-    char pair_job[16]; /* a job of two ranks of ours, whose directory is at the daemon too */
-    uint8_t address[FABRIC_ADDRESS_MAX]; /* of a fabric, to offer; empty until the test fills it */
+    char pair_job[16];                   /* a job of two ranks of ours, whose home is the daemon */
+    uint8_t address[FABRIC_ADDRESS_MAX]; /* a fabric address; empty until the test fills it */
     size_t address_size;
     Pwc__Greeting greeting;
     Pwc__Proof proof;
@@ -41,13 +41,14 @@ struct good_frames {
 
 /* Chooses the names of the jobs. */
 void good_frames_init(struct good_frames *f);
-/* Gives all bodies their good values, for this connection. */
+/* Fills all bodies with their good values for this connection. */
 void good_frames_fill(struct good_frames *f, struct raw_peer *p);
-/* The frame that "rank_at.job" belongs to. */
+/* The frame that a path as "rank_at.job" belongs to. */
 Pwc__PeerFrame good_frames_of(struct good_frames *f, const char *path);
 /* Reads the status of the next answer, and passes over frames that the daemon sends on its own. */
 int good_frames_status(struct raw_peer *p);
-/* Whether the daemon answers for a rank of ours whose directory it keeps. Fills the frames. */
+/* Whether the daemon still answers: announces a rank of ours to it, as the home of its job. Fills
+ * the frames. */
 bool good_frames_alive(struct good_frames *f, struct raw_peer *p);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Holds a daemon's progress thread until the daemon is dead, by ptrace (thread.h): it looks as if a
- * call did not return. Says "held" when it stands still, "dead" when the process has ended. When
- * its input has been silent for SECONDS, the program lets go, and ends with 1.
+ * Stops a daemon's progress thread by ptrace (thread.h) until the daemon has ended, as if a call of
+ * the thread did not return. Prints "held" when the thread is stopped, and "dead" when the process
+ * has ended. When this program's input has been silent for SECONDS, the program releases the
+ * thread, and exits with 1.
  *
  *     hold_thread PID SECONDS
  */
@@ -20,7 +21,7 @@ static int fail(const char *what, int rc)
     return 2;
 }
 
-/* This signal ends a wait. */
+/* Does nothing: the signal only interrupts a wait. */
 static void wake(int number)
 {
 }
@@ -46,5 +47,5 @@ int main(int argc, char **argv)
     while (waitpid(thread, &status, __WALL) == thread)
         if (WIFEXITED(status) || WIFSIGNALED(status))
             return puts("dead") < 0;
-    return 1; /* our own end lets it go */
+    return 1; /* our exit releases the thread */
 }

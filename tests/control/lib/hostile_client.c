@@ -1,4 +1,4 @@
-/* The hostile client of hostile_client.h, and those beside it. */
+/* The hostile client of hostile_client.h, and the clients beside it. */
 #include "tests/control/lib/hostile_client.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static struct holdings quiet; /* holdings of the daemon without the hostile clie
 void hostile_open(struct raw_session *s)
 {
     CU_ASSERT_EQUAL_FATAL(raw_session_open(s, &d, JOB, 0, 2), 0);
-    atomic_store(&s->shared->handlers[0], 1); /* of active messages to itself */
+    atomic_store(&s->shared->handlers[0], 1); /* has a handler, for messages to itself */
 }
 
 void hostile_quarantined(struct raw_session *s, const char *reason)

@@ -1,8 +1,8 @@
 /*
- * A client that has attached properly and then writes what no library would into its session. The
- * client is quarantined with the reason that fits, and all of it is given back, or the operation
- * ends with an error; two ranks that put to each other meanwhile, and a neighbour of its job,
- * notice nothing.
+ * A hostile client: it attaches properly, then writes into its session what no library would.
+ * Either the daemon quarantines the client with the right reason and gives back all that it held,
+ * or the operation ends with an error. Two ranks that put to each other meanwhile, and a neighbour
+ * of the same job, notice nothing.
  *
  * Thread: the test's; the two ranks have one of their own.
  */
@@ -14,7 +14,8 @@
 #include "tests/lib/raw/session.h"
 #include "tests/suite.h"
 
-#define EVENT_BYTES ((uint32_t)sizeof(struct event_record)) /* of an event without a long id */
+#define EVENT_BYTES ((uint32_t)sizeof(struct event_record)) /* size of an event without a long id  \
+                                                             */
 
 #ifdef __SANITIZE_ADDRESS__
 #define REPETITIONS 4
@@ -22,26 +23,28 @@
 #define REPETITIONS 20
 #endif
 
-/* Attaches it. */
+/* Attaches the hostile client. */
 void hostile_open(struct raw_session *s);
-/* The client gets the reason, its session shows it too, and the daemon hangs up, shows the reason,
- * and gives everything back. */
+/* Checks that the client is quarantined with this reason: in its reply, in its session and in the
+ * daemon's view. The daemon has closed the connection and given back all. */
 void hostile_quarantined(struct raw_session *s, const char *reason);
-/* Its next local event has this status, and the daemon continues to serve it. */
+/* Checks that the client's next local event has this status, and that the daemon still serves the
+ * client. */
 void hostile_event(struct raw_session *s, int status);
-/* A good put ends well. */
+/* Checks that a good put of the client succeeds. */
 void hostile_served(struct raw_session *s);
-/* The client detaches, and everything is given back. */
+/* Detaches the client, and checks that the daemon gives back all. */
 void hostile_leave(struct raw_session *s);
 
-/* Rank 1 of its job. */
+/* The neighbour, rank 1 of the client's job. */
 const struct raw_session *hostile_neighbour(void);
-/* Whether a client that behaves is served. */
+/* Whether the daemon serves a well-behaved client. */
 bool hostile_others_served(void);
-/* The two ranks and the neighbour continue: the last test of each program. */
+/* Checks that the two ranks and the neighbour still work: the last test of each program. */
 void hostile_others_go_on(void);
 
-/* Main of such a test program: its daemon is argv[1]. Returns the exit status. */
+/* The main function of such a test program; argv[1] is the daemon's path. Returns the exit
+ * status. */
 int hostile_main(int argc, char **argv, const char *name, CU_TestInfo *tests);
 
 #endif

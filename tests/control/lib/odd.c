@@ -1,6 +1,6 @@
 /*
- * A daemon with oddities, for tests of what cannot be provoked from outside: pwcd's own code, with
- * a few calls wrapped by the linker. PWCD_ODD says which:
+ * A daemon with oddities, for cases that cannot be provoked from outside: pwcd's own code, with a
+ * few calls wrapped by the linker. PWCD_ODD names the oddity:
  *
  *     unsealed  small memory that it shares can be cut short by clients, so that it faults
  *     newer     it speaks a later version to other daemons, and no other
@@ -14,9 +14,10 @@
  *     unopened  it cannot open its engines, once: when it could remove the file PWCD_ODD_FILE
  *     unforked  its keeper cannot start it, once, as above
  *
- * PWCD_ODD_CONFIG names the file that is the system's configuration to it.
+ * PWCD_ODD_CONFIG names the file that this daemon reads as the system's configuration.
  *
- * Where PWCD_MUNGE is set, MUNGE is made up: credentials are text, believed by all.
+ * Where PWCD_MUNGE is set, a made-up MUNGE replaces the real one: a credential is plain text, and
+ * each daemon believes it. The value says how this MUNGE behaves:
  *
  *     vouched   as it should be
  *     slow      a credential is opened after 0.3 s, and the log says so, after the start
@@ -26,7 +27,7 @@
  *     late      munged answers no more after the start
  *     down      it has never run
  *
- * Thread: whichever makes the call.
+ * Thread: the one that makes the call.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -57,7 +58,7 @@
 #endif
 
 enum {
-    SMALL = 131072, /* less than libpwc makes, which looks for the seals */
+    SMALL = 131072, /* less than libpwc's memory, whose seals libpwc checks */
     MINUTE_MS = 60000,
     HASTY_MS = 50,
 };
@@ -159,7 +160,7 @@ void __wrap_handshake_begin(struct handshake *h, const struct handshake_identity
 
 void __wrap_call_post(struct progress *progress, struct call *call)
 {
-    bool lost = call->kind == CALL_PEER_LOST; /* then the call no longer belongs to us */
+    bool lost = call->kind == CALL_PEER_LOST; /* read now: after the post the call may be freed */
 
     __real_call_post(progress, call);
     if (lost && is_odd("late"))

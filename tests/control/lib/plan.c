@@ -1,4 +1,4 @@
-/* Owns the folder and the files in it (plan.h). */
+/* Makes and removes a plan's folder and the files in it (plan.h). */
 #include "tests/control/lib/plan.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
 /*
- * A plan for two daemons of this machine that are nodes of one list: ports, secrets, a folder.
+ * A plan for two daemons on this machine that are the nodes of one list: their ports, secrets and
+ * folder.
  *
  * Thread: one at a time.
  */
@@ -16,8 +17,8 @@
 
 struct plan {
     char place[32];
-    char secrets[2][64]; /* files; two that differ */
-    char nodes[96];      /* the list */
+    char secrets[2][64]; /* paths of two files with different secrets */
+    char nodes[96];      /* the list of nodes */
     char host[16];       /* a loopback address of this process's own */
     uint16_t ports[2];
 };
@@ -28,7 +29,7 @@ void plan_close(struct plan *plan);
  * passed and the daemon has ended with 0: a test program's status. */
 int plan_run(struct plan *plan, struct daemon *d, const char *program, const char *suite,
              CU_TestInfo *tests);
-/* Fills in the options of a daemon that is this node, with this secret and this list of nodes. */
+/* Starts a daemon as this node, with this secret and this list of nodes. */
 bool plan_start(struct daemon *d, const char *program, const char *node, const char *secret,
                 const char *list);
 

@@ -1,4 +1,4 @@
-/* Owns the connection of a made-up daemon (raw_peer.h). */
+/* The connection of a daemon that the test plays (raw_peer.h). */
 #include "tests/control/lib/raw_peer.h"
 
 #include <arpa/inet.h>

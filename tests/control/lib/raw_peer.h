@@ -1,6 +1,6 @@
 /*
- * The other daemon of a plan, played by the test: it knows the secret, dials a real daemon, and
- * then sends any frames. Thread: one at a time.
+ * The other daemon of a plan, played by the test: it knows the secret, connects to a real daemon,
+ * and then sends any frames. Thread: one at a time.
  */
 #ifndef PWC_TESTS_CONTROL_RAW_PEER_H
 #define PWC_TESTS_CONTROL_RAW_PEER_H
@@ -14,7 +14,7 @@ struct raw_peer {
     struct handshake_identity self;
     struct handshake handshake;
     struct seal seal;
-    bool linked; /* frames are sealed */
+    bool linked; /* the handshake is done: frames are sealed */
 };
 
 /* Connects to the other daemon as `node` of the plan. Nothing is sent yet. */

@@ -1,4 +1,4 @@
-/* Owns the way to a daemon's progress thread (thread.h). */
+/* Finds, stops and releases a daemon's progress thread (thread.h). */
 #include "tests/control/lib/thread.h"
 
 #include <dirent.h>

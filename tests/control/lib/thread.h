@@ -1,5 +1,6 @@
-/* Stops the progress thread of a daemon by ptrace while all its other threads continue, as if it
- * did not return from a call. Only a process that may trace the daemon can do that. */
+/* Stops the progress thread of a daemon by ptrace while all other threads of the daemon continue,
+ * as if the progress thread did not return from a call. Only a process that may trace the daemon
+ * can do that. */
 #ifndef PWC_TESTS_CONTROL_THREAD_H
 #define PWC_TESTS_CONTROL_THREAD_H
 
@@ -7,10 +8,11 @@
 
 /* Returns the process's (first) progress thread; 0: there is none. */
 pid_t thread_find(pid_t process);
-/* Stops the thread. 0: it stands still; a negative errno; -EPERM: this machine does not allow it. A
- * thread whose process ends while it is held must be waited for (__WALL) before that process. */
+/* Stops the thread. Returns 0 once the thread is stopped, or a negative errno; -EPERM: this machine
+ * does not allow ptrace. A thread whose process ends while it is held must be waited for (__WALL)
+ * before that process. */
 int thread_hold(pid_t thread);
-/* Lets the thread continue, and gives it up. */
+/* Lets the thread continue, and ends the trace of it. */
 int thread_release(pid_t thread);
 
 #endif

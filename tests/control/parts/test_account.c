@@ -43,8 +43,8 @@ static void compute(uint64_t ns)
         continue;
 }
 
-/* Time between a begin and its end is charged to the user, except for inner calls that are for
- * another. */
+/* Time between a begin and its end is charged to the user, except for the time of inner calls for
+ * another user. */
 static void charged(void)
 {
     struct account *outer, *inner;
@@ -113,9 +113,9 @@ static void wake(uv_async_t *async)
     (void)async;
 }
 
-/* A request of a user that has spent too much stays in line until that is paid. The loop, which has
- * nothing else to do, wakes for it, also where the timer stands for another user's longer debt.
- * Time that a user may spend ahead makes nobody wait. */
+/* A request of a user that has spent too much stays in line until the debt is paid. The loop, which
+ * has nothing else to do, wakes up for that request, also where its timer is set for another user's
+ * longer debt. Time below the bound that a user may spend ahead makes no request wait. */
 static void waits_and_goes_on(void)
 {
     begin();
@@ -137,7 +137,7 @@ static void waits_and_goes_on(void)
     end();
 }
 
-/* Whatever was spent, also while the user was alone, a wait is no longer than a second or so. */
+/* A wait is never much longer than a second, whatever the user has spent before, alone or not. */
 static void no_long_wait(void)
 {
     struct account *before;
@@ -184,7 +184,7 @@ static void accepts(void)
     for (uint64_t now = 1; now < 4; now++) {
         for (uint32_t i = 0; i < 4; i++) {
             CU_ASSERT_TRUE(accepts_more(&a, now));
-            CU_ASSERT_TRUE(accepts_more(&a, now)); /* asking counts nothing */
+            CU_ASSERT_TRUE(accepts_more(&a, now)); /* the question itself does not count */
             a.count++;
         }
         CU_ASSERT_FALSE(accepts_more(&a, now));

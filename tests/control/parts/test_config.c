@@ -1,4 +1,5 @@
-/* Keys and their bounds, sources in their order, files, lists of nodes, the secret's file. */
+/* The configuration: keys and their bounds, the order of sources, files, lists of nodes, the
+ * secret's file. */
 #include <errno.h>
 #include <sodium.h>
 #include <stdio.h>
@@ -80,8 +81,8 @@ static void values(void)
         {"collective", "allreduce", -EINVAL},
         {"collective", "allreduce ring,", -EINVAL},
         {"collective", "allreduce ring bcast tree", -EINVAL},
-        {"collective", "allreduce tree", -EINVAL}, /* bcast has one */
-        {"collective", "gatherv direct", -EINVAL}, /* goes as gather between nodes */
+        {"collective", "allreduce tree", -EINVAL}, /* only bcast has a tree */
+        {"collective", "gatherv direct", -EINVAL}, /* between nodes it is carried out as gather */
         {"collective", "allreduce ring, allreduce doubling", -EINVAL},
         {"rails", "4", 0},
         {"rails", "3", -EINVAL},
@@ -115,7 +116,7 @@ static void values(void)
     }
 }
 
-/* The longest text that a key takes, and the first one that is too long. */
+/* The longest text that a key accepts, and a text of one byte more. */
 static void lengths(void)
 {
     const size_t most = CONFIG_TEXT_MAX * 256;
@@ -229,7 +230,7 @@ static void defaults(void)
     CU_ASSERT_EQUAL(config.peer_deadline_ms * UINT64_C(1000000), engine.peer_deadline_ns);
 }
 
-/* The table is sound: defaults are values that may be given, choices are counted. */
+/* The table is consistent: each default is a valid value, and the numbers of choices are right. */
 static void table(void)
 {
     for (const struct config_key *key = config_keys(); key->name; key++) {
@@ -250,7 +251,7 @@ static void table(void)
     }
 }
 
-/* Unknown words of `collective`: the reason names the known ones. */
+/* For an unknown word of `collective` the reason names the known words. */
 static void collective_words(void)
 {
     static const struct {
@@ -374,7 +375,7 @@ static void files(void)
 #define HOST_51  "hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh"
 #define HOST_255 HOST_51 HOST_51 HOST_51 HOST_51 HOST_51
 
-/* A list that cannot be read whole is refused. */
+/* A file of nodes that cannot be read as a whole is refused. */
 static void node_files(void)
 {
     static char large[(8 << 20) + 1];
@@ -389,8 +390,7 @@ static void node_files(void)
     struct node_list list;
     char why[512];
 
-    memset(large, 'a',
-           sizeof(large)); /* one line: sanitizers look at all of a string for each part */
+    memset(large, 'a', sizeof(large)); /* one long line: with many lines sanitizers would be slow */
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         why[0] = '\0';
         write_file("nodes", rows[i].text, rows[i].size, 0644);
@@ -426,8 +426,8 @@ static void node_lists(void)
     static const struct {
         const char *text;
         char separator;
-        int expected;     /* how many, or the error */
-        const char *host; /* of the last */
+        int expected;     /* number of nodes, or the error */
+        const char *host; /* host of the last node */
     } rows[] = {
         {"a:1", ',', 1, "a"},
         {"a:1,b.example:65535", ',', 2, "b.example"},

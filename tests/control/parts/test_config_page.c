@@ -1,5 +1,5 @@
-/* pwcd.conf(5) has each key of the table, and no other, and says of each what the table says.
- * Argument: the page. */
+/* The manual page pwcd.conf(5) describes exactly the keys of the table, and gives for each the same
+ * default and values as the table. Argument: the page. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 #include "daemon/control/start/config.h"
 #include "tests/suite.h"
 
-/* main sets this once; then it is only read. */
+/* The page's path, which main sets once. */
 static const char *page;
 
 struct entry {
     char key[64];
-    char facts[512]; /* the line below */
+    char facts[512]; /* the line below the key */
 };
 
 /* Finds the next ".It Ic KEY ..." and reads the line below it. */

@@ -10,7 +10,7 @@
 
 #define NODES 4u
 
-static int taken; /* allocated pieces of memory */
+static int taken; /* number of allocated pieces of memory */
 static int refuse_after = -1;
 
 static void *take(void *context, size_t size)
@@ -29,7 +29,7 @@ static void give(void *context, void *memory)
     free(memory);
 }
 
-static size_t bytes_taken; /* since it was zeroed */
+static size_t bytes_taken; /* bytes allocated since it was set to 0 */
 
 static void *take_counted(void *context, size_t size)
 {
@@ -51,8 +51,8 @@ static void ranks(void)
         int expected;
     } rows[] = {
         {"job", 1000, 0, 4, 0, 0, 0},
-        {"job", 1000, 0, 4, 0, 0, 0},           /* the same again */
-        {"job", 1000, 0, 4, 1, 0, -EADDRINUSE}, /* live elsewhere */
+        {"job", 1000, 0, 4, 0, 0, 0},           /* the same rank again */
+        {"job", 1000, 0, 4, 1, 0, -EADDRINUSE}, /* the rank lives on another node */
         {"job", 1001, 0, 4, 1, 0, 0},           /* another user's job */
         {"job2", 1000, 0, 4, 1, 0, 0},          /* another job */
         {"job", 1000, 1, 5, 1, 0, -EINVAL},     /* another size */
@@ -61,7 +61,7 @@ static void ranks(void)
         {"job", 1000, 1, 4, NODES, 0, -EINVAL}, /* no such node */
         {"job", 1000, 1, 4, 1, DIRECTORY_ENGINES, -EINVAL},
         {"job", 1000, 2, 4, 2, DIRECTORY_ENGINES - 1, 0},
-        {"job", 1000, 2, 4, 2, 1, 0}, /* its node has started over */
+        {"job", 1000, 2, 4, 2, 1, 0}, /* its node has started anew */
         {"job", 1000, 2, 4, 3, 1, -EADDRINUSE},
         {"other", 1000, 0, 0, 0, 0, -EINVAL},
         {"other", 1000, 0, DIRECTORY_RANKS_MAX + 1, 0, 0, -EINVAL},
@@ -91,7 +91,7 @@ static void ranks(void)
     CU_ASSERT_EQUAL(taken, 0);
 }
 
-static uint32_t emptied; /* ranks */
+static uint32_t emptied; /* number of ranks that `empty` was called for */
 
 static void empty(struct directory_table *table, uint32_t job_index, uint32_t size)
 {
@@ -148,9 +148,9 @@ static void inherited(void)
     munmap(kept.table, sizeof(*kept.table));
 }
 
-/* A process that dies between the answers to two ranks leaves the result to the next one: the bytes
- * where they are few enough, else the error that a rank gets which asks for a result that is gone.
- * A later job in the same place has no result. */
+/* A process dies between the answers to two ranks. The next process inherits the result: its bytes,
+ * where they are few enough, else only the error for ranks that ask for a result that is gone. A
+ * later job in the same place has no result. */
 static void results_are_inherited(void)
 {
     static const struct {
@@ -161,7 +161,7 @@ static void results_are_inherited(void)
         {5, true, true},
         {DIRECTORY_LAST_MAX / 512, true, true},
         {DIRECTORY_LAST_MAX / 512 + 1, true, false}, /* 512 ranks: too large */
-        {5, false, false},                           /* the process died before */
+        {5, false, false},                           /* the process died earlier */
     };
     struct directory_memory kept = {.take = take, .give = give, .empty = empty};
     static uint8_t data[DIRECTORY_DATA_MAX];
@@ -220,7 +220,7 @@ static void results_are_inherited(void)
     munmap(kept.table, sizeof(*kept.table));
 }
 
-/* The largest job that is reckoned with: all ranks attach, give a key each, and leave. */
+/* The largest job that pwcd is made for: all ranks attach, give a key each, and leave. */
 static void ten_thousand_nodes(void)
 {
     enum { MANY = 10000, EACH = 128, KEY = 32 };
@@ -296,7 +296,7 @@ static void bounded(void)
     directory_clear(&d);
     refuse_after = 0;
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0, 0), -ENOMEM);
-    refuse_after = 2; /* after the job's nodes and half of the memory of a gather */
+    refuse_after = 2; /* the third allocation fails: the second half of a gather */
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 0, 1, 0, 0), 0);
     struct directory_part part = {.size = 1, .data = (const uint8_t *)"x", .length = 1};
     struct directory_job *at;
@@ -356,8 +356,8 @@ static void shares_of_jobs(void)
     directory_clear(&d);
 }
 
-/* Bytes are shared out in the same way: those of tables, and those that exchanges gather, which are
- * charged when they are given. */
+/* Users share bytes in the same way: the bytes of tables, and the bytes that exchanges gather,
+ * which are charged when a rank contributes them. */
 static void shares_of_bytes(void)
 {
     static const struct directory_shares others = {0};
@@ -524,7 +524,7 @@ static void rows_of_jobs(void)
 static void missing_ranks(void)
 {
     static const struct {
-        uint32_t size, have[4]; /* up to UINT32_MAX */
+        uint32_t size, have[4]; /* ends with UINT32_MAX */
         size_t room;
         const char *text;
     } rows[] = {
@@ -609,7 +609,7 @@ static void a_failure_is_remembered(void)
         CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
         directory_gather_fail(&d, at, g, -EBADMSG);
     }
-    part.sequence = 2; /* not forever */
+    part.sequence = 2; /* a later exchange is not refused */
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);
     directory_clear(&d);
     CU_ASSERT_EQUAL(taken, 0);
@@ -638,7 +638,7 @@ static void a_rank_leaves(void)
     part = (struct directory_part){.rank = 2, .size = 3, .sequence = 2, .node = 2};
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), -EHOSTDOWN);
     CU_ASSERT_PTR_NOT_NULL_FATAL(g);
-    CU_ASSERT_EQUAL(g->odd_rank, 1); /* the one that has left */
+    CU_ASSERT_EQUAL(g->odd_rank, 1); /* the rank that has left */
     directory_gather_close(&d, at, g);
     CU_ASSERT_EQUAL(directory_attach(&d, &job, 1, 3, 3, 0), 0);
     CU_ASSERT_EQUAL(directory_contribute(&d, &job, &part, &at, &g), 0);

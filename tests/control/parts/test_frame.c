@@ -1,4 +1,5 @@
-/* Frames out of bytes: whole, cut anywhere, garbage, over the bound, endless. */
+/* The parser of frames: whole frames, streams cut anywhere, garbage, lengths over the bound,
+ * endless streams. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

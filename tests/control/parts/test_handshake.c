@@ -1,6 +1,6 @@
 /*
- * The handshake of two daemons: what goes through, and every way in which it must not; then sealed
- * frames, altered, replayed, reflected and lost.
+ * The handshake of two daemons: how it succeeds, and every way in which it must fail; then sealed
+ * frames that are altered, replayed, reflected or lost.
  */
 #include <errno.h>
 #include <sodium.h>
@@ -9,7 +9,7 @@
 #include "daemon/peering/handshake.h"
 #include "tests/suite.h"
 
-/* A greeting as it travels: here simply the struct's own bytes. */
+/* A greeting on the wire: in this test simply the bytes of this struct. */
 struct letter {
     uint32_t version_min, version_max, node, target, nodes;
     char provider[HANDSHAKE_PROVIDER_MAX];
@@ -77,10 +77,10 @@ static int greeted(struct handshake *h, const struct letter *l)
     return handshake_greeted(h, &g, (const uint8_t *)l, sizeof(*l));
 }
 
-/* Brings two sides up to their proofs. */
+/* The two sides of a handshake. */
 struct pair {
     struct handshake_identity a_self, b_self;
-    struct handshake a, b; /* a has dialled b */
+    struct handshake a, b; /* a has connected to b */
     struct letter from_a, from_b;
 };
 
@@ -135,7 +135,7 @@ static void succeeds(void)
     struct seal a, b;
 
     CU_ASSERT_EQUAL(exchange_greetings(&p), 0);
-    CU_ASSERT_EQUAL(handshake_seal(&p.b, &b), -EPROTO); /* not before the proof */
+    CU_ASSERT_EQUAL(handshake_seal(&p.b, &b), -EPROTO); /* no seal before the proof */
     CU_ASSERT_EQUAL(prove(&p.a, &p.b), 0);
     CU_ASSERT_EQUAL(prove(&p.b, &p.a), 0);
     CU_ASSERT_EQUAL(handshake_seal(&p.a, &a), 0);
@@ -145,8 +145,8 @@ static void succeeds(void)
     CU_ASSERT_EQUAL(p.b.node, 1);
 }
 
-/* With MUNGE both sides agree on a key, a new one for each connection, and no secret is part of
- * it. */
+/* With MUNGE both sides agree on a key that is new for each connection and does not depend on a
+ * secret. */
 static void succeeds_without_secret(void)
 {
     struct pair p = pair_of(1, 3), again = pair_of(1, 3);
@@ -168,7 +168,7 @@ static void succeeds_without_secret(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(again.b.text, "was not made for this connection"));
 }
 
-/* An attacker between the two sides gives each a key share of his own. */
+/* An attacker between the two sides replaces both key shares by his own. */
 static void share_replaced(void)
 {
     struct pair p = pair_of(1, 3);
@@ -193,7 +193,7 @@ static void share_replaced(void)
     altered = p.from_b;
     memcpy(altered.share, between.share, sizeof(altered.share));
     CU_ASSERT_EQUAL(greeted(&p.a, &altered), 0);
-    CU_ASSERT_EQUAL(prove(&p.a, &p.b), -EACCES); /* although it came in a good credential */
+    CU_ASSERT_EQUAL(prove(&p.a, &p.b), -EACCES); /* although the credential is good */
 }
 
 enum change {
@@ -235,7 +235,7 @@ static void greetings_refused(void)
         {NODES_DIFFER, -EINVAL, "same list"},
         {TARGET_OTHER, -EADDRNOTAVAIL, "lists of nodes differ"},
         {PROVIDER_OTHER, -EXDEV, "same --provider"},
-        {RAILS_ONE, 0, ""}, /* 0 rails count as 1 */
+        {RAILS_ONE, 0, ""}, /* 0 rails mean 1 */
         {RAILS_MORE, -EXDEV, "node 1 has 2 rails to a peer, node 3 has 1"},
         {NONCE_SHORT, -EPROTO, "malformed"},
         {BOOT_ID_LONG, -EPROTO, "malformed"},
@@ -244,7 +244,7 @@ static void greetings_refused(void)
         {AUTH_UNKNOWN, -EXDEV, "by something unknown"},
         {SHARE_NONE, -EPROTO, "a share of 0 bytes"},
         {SHARE_LONG, -EPROTO, "a share of 33 bytes"},
-        {SHARE_ZERO, -EPROTO, "a share of 32 bytes that is none"}, /* any key would agree */
+        {SHARE_ZERO, -EPROTO, "a share of 32 bytes that is none"}, /* any key would fit */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -313,7 +313,7 @@ static void greetings_refused(void)
         handshake_begin(&h, &b, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
         CU_ASSERT_EQUAL(greeted(&h, &l), rows[i].expected);
         CU_ASSERT_PTR_NOT_NULL(strstr(h.text, rows[i].says));
-        if (rows[i].expected < 0) { /* and it takes nothing more */
+        if (rows[i].expected < 0) { /* and refuses any further greeting */
             CU_ASSERT_EQUAL(greeted(&h, &l), -EPROTO);
             CU_ASSERT_EQUAL(handshake_proved(&h, mac, sizeof(mac)), -EPROTO);
         }
@@ -340,7 +340,7 @@ static void wrong_secret(void)
     p.b_self.secret[31] ^= 1;
     CU_ASSERT_EQUAL(exchange_greetings(&p), 0);
     CU_ASSERT_EQUAL(prove(&p.a, &p.b), -EACCES);
-    CU_ASSERT_EQUAL(handshake_proof(&p.b, mac), -EPROTO); /* b has refused, and proves nothing */
+    CU_ASSERT_EQUAL(handshake_proof(&p.b, mac), -EPROTO); /* b has refused: no proof of b */
 }
 
 static void wrong_secret_of_responder(void)
@@ -353,7 +353,8 @@ static void wrong_secret_of_responder(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(p.a.text, "--secret"));
 }
 
-/* An old greeting and its old proof meet a fresh nonce. */
+/* An attacker replays an old greeting and its proof: the nonce is new, so the proof does not
+ * fit. */
 static void replay(void)
 {
     struct pair p = pair_of(0, 1);
@@ -389,7 +390,7 @@ static void reflection(void)
     CU_ASSERT_EQUAL(handshake_proved(&p.a, mac, sizeof(mac)), -EACCES);
 }
 
-/* A bit changed on the way, in either greeting, shows in the proof. */
+/* A changed bit in either greeting makes the proof fail. */
 static void altered_on_the_way(void)
 {
     struct handshake_identity a_self = identity(0), b_self = identity(1);
@@ -417,13 +418,13 @@ static void out_of_order(void)
 
     handshake_begin(&h, &a, HANDSHAKE_INITIATOR, 1);
     CU_ASSERT_EQUAL(handshake_proof(&h, mac), -EPROTO);
-    CU_ASSERT_EQUAL(greeted(&h, &l), -EPROTO); /* an initiator speaks first */
+    CU_ASSERT_EQUAL(greeted(&h, &l), -EPROTO); /* the initiator has not greeted yet */
     handshake_begin(&h, &a, HANDSHAKE_INITIATOR, 1);
     CU_ASSERT_EQUAL(greet(&h, &ours), 0);
     CU_ASSERT_EQUAL(greet(&h, &ours), -EPROTO);
     CU_ASSERT_EQUAL(handshake_proved(&h, mac, sizeof(mac)), -EPROTO);
-    /* A responder takes one greeting and sends one; a second one of either kind, or one out of
-     * turn, is refused. */
+    /* A responder receives one greeting and sends one: a second one, or one out of turn, is
+     * refused. */
     handshake_begin(&h, &a, HANDSHAKE_RESPONDER, HANDSHAKE_ANY);
     CU_ASSERT_EQUAL(greeted(&h, &l), 0);
     CU_ASSERT_EQUAL(greeted(&h, &l), -EPROTO);
@@ -434,7 +435,7 @@ static void out_of_order(void)
     CU_ASSERT_EQUAL(greeted(&h, &l), -EPROTO);
 }
 
-/* One greeting names no provider; and the version agreed on is the highest that both speak. */
+/* A greeting may name no provider. The agreed version is the highest that both sides speak. */
 static void provider_and_version(void)
 {
     struct handshake_identity a = identity(1), b = identity(3);
@@ -562,7 +563,7 @@ static void sealed_frames_refused(void)
     for (size_t size = 0; size < first.size; size++)
         CU_ASSERT_EQUAL(seal_open(&b, first.bytes, size), -EBADMSG);
     CU_ASSERT_EQUAL(memcmp(&b, &before, sizeof(b)), 0);
-    CU_ASSERT_EQUAL(seal_open(&b, second.bytes, second.size), -EBADMSG); /* one was lost */
+    CU_ASSERT_EQUAL(seal_open(&b, second.bytes, second.size), -EBADMSG); /* first one lost */
     CU_ASSERT_EQUAL(seal_open(&a, first.bytes, first.size), -EBADMSG);   /* reflected */
     CU_ASSERT(seal_open(&b, first.bytes, first.size) > 0);
     CU_ASSERT_EQUAL(seal_open(&b, first.bytes, first.size), -EBADMSG); /* replayed */

@@ -30,7 +30,7 @@ static int expanded(const char *text, char *to, size_t size)
 static void lists(void)
 {
     static const struct {
-        const char *text, *names; /* NULL: refused */
+        const char *text, *names; /* names NULL: refused */
     } rows[] = {
         {"n1", "n1"},
         {"n1,m-2.cluster_x", "n1 m-2.cluster_x"},
@@ -89,8 +89,8 @@ static void lists(void)
     }
 }
 
-/* A list may have as many names as there may be nodes, and not one more; a short text may stand for
- * very many. */
+/* A list may have as many names as there may be nodes, and not one more. A short text may expand to
+ * very many names. */
 static void bounds(void)
 {
     static const struct {

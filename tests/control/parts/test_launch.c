@@ -32,7 +32,7 @@ static void environments(void)
 {
     static const struct {
         const char *settings[SETTINGS_MAX];
-        const char *socket, *nodes; /* NULL: refused */
+        const char *socket, *nodes; /* both NULL: refused */
         uint64_t node;
         const char *says;
     } rows[] = {
@@ -114,7 +114,7 @@ static void environments(void)
     }
 }
 
-/* Where srun starts several daemons on a node, one of them serves. */
+/* Where srun starts several daemons on a node, only one of them serves. */
 static void one_is_enough(void)
 {
     static const char *const settings[SETTINGS_MAX] = {"SLURM_LOCALID=1"};
@@ -127,7 +127,7 @@ static void one_is_enough(void)
     config_free(&config);
 }
 
-/* A flag goes before the environment. */
+/* A flag has precedence over the environment. */
 static void flags(void)
 {
     static const char *const settings[SETTINGS_MAX] = {
@@ -156,7 +156,8 @@ static void flags(void)
     config_free(&config);
 }
 
-/* A client that only looks waits for no other task, and asks no other node. */
+/* A daemon that only checks its configuration (`alone`) waits for no other task, and asks no other
+ * node. */
 static void looked_at_alone(void)
 {
     static const char *const settings[SETTINGS_MAX] = {"SLURM_JOB_ID=17", "SLURM_JOB_NODELIST=a",
@@ -185,7 +186,7 @@ static int bind_to(uint16_t port, int reuse)
     return -1;
 }
 
-/* No other process gets the port between the daemon's choice and its listening. */
+/* No other process can take the port between the daemon's choice and its listen call. */
 static void port_is_held(void)
 {
     uint16_t port = 0;

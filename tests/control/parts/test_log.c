@@ -1,4 +1,4 @@
-/* Fields of the journal, where lines go, and how many. */
+/* The log: fields of the journal, where lines are written, and the limits on their number. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,11 +64,12 @@ static void test_journal(void)
     setenv("JOURNAL_STREAM", stream, 1);
     log_open(&log, ends[1], LOG_LEVEL_INFO);
     CU_ASSERT_TRUE(log.journal);
-    /* A process may write this and end, so its unit must not be looked up by process. */
+    /* A process may write a line and exit, so the journal must not look up the unit by the
+     * process. */
     log_line(&log, LOG_LEVEL_ERROR, "no such key: %s", "many");
     CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
     CU_ASSERT_STRING_EQUAL(text, "<3>no such key: many\n");
-    log_open(&log, STDIN_FILENO, LOG_LEVEL_INFO); /* another one */
+    log_open(&log, STDIN_FILENO, LOG_LEVEL_INFO); /* another descriptor, not the journal's */
     CU_ASSERT_FALSE(log.journal);
     setenv("JOURNAL_STREAM", "none", 1);
     log_open(&log, ends[1], LOG_LEVEL_INFO);
@@ -101,7 +102,7 @@ static void test_lines(void)
     close(ends[1]);
 }
 
-/* Lines of one source leave those of another their share, and none is left out without being
+/* Lines of one source do not use up the share of another, and each line that is left out is
  * counted. */
 static void test_limits(void)
 {
@@ -133,7 +134,7 @@ static void test_limits(void)
         (struct log_limit){.since_ns = clock_ns(), .lines = LOG_LINES_PER_SECOND};
     log_hostile(&log, LOG_SOURCE_CLIENT, NULL, "left out");
     log_end(&log);
-    log_end(&log); /* has nothing more */
+    log_end(&log); /* the second call writes nothing */
     sprintf(expected + used, "pwcd: warning: 1 more lines about clients were left out\n");
     CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
     CU_ASSERT_STRING_EQUAL(text, expected);
@@ -143,8 +144,8 @@ static void test_limits(void)
 
 #define SECOND UINT64_C(1000000000)
 
-/* A line that comes twice a second forever is written seldom, and says how often it came. The
- * times are the test's own: no uptime of the machine is too short for them. */
+/* A line that is logged twice a second, without end, is written seldom, with the number of repeats.
+ * The test makes up the times, so that the machine's uptime does not matter. */
 static void test_repeats(void)
 {
     uint64_t now = 5 * SECOND;
@@ -158,7 +159,7 @@ static void test_repeats(void)
     r = &log.repeats[0];
     for (int i = 0; i < 20; i++)
         log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now);
-    log_hostile_at(&log, LOG_SOURCE_CONNECTION, NULL, "secret", now); /* of another source */
+    log_hostile_at(&log, LOG_SOURCE_CONNECTION, NULL, "secret", now); /* another source */
     now += LOG_PAUSE_FIRST_S * SECOND;
     log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now);
     CU_ASSERT_EQUAL(r->pause_s, 2 * LOG_PAUSE_FIRST_S);
@@ -172,7 +173,7 @@ static void test_repeats(void)
         log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now);
     }
     CU_ASSERT_EQUAL(r->pause_s, LOG_PAUSE_MOST_S); /* the pauses have a bound */
-    for (int i = 0; i < LOG_REPEATS; i++) {        /* other lines take its place */
+    for (int i = 0; i < LOG_REPEATS; i++) {        /* until other lines have replaced it */
         sprintf(text, "node %d", i);
         log_hostile_at(&log, LOG_SOURCE_NODE, NULL, text, now + 1);
     }
@@ -181,8 +182,8 @@ static void test_repeats(void)
     close(ends[1]);
 }
 
-/* A line that the limit of its source leaves out counts as not written: it has no pause, and is
- * written as soon as the limit has room. */
+/* A line that its source's limit leaves out does not start a pause: it is written as soon as the
+ * limit allows. */
 static void test_repeats_left_out(void)
 {
     uint64_t now = 5 * SECOND;
@@ -200,7 +201,7 @@ static void test_repeats_left_out(void)
     }
     log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now);
     log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now + 2 * SECOND);
-    log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now + 4 * SECOND); /* has a pause now */
+    log_hostile_at(&log, LOG_SOURCE_NODE, NULL, "secret", now + 4 * SECOND); /* in a pause */
     sprintf(expected + used, "pwcd: warning: 1 more lines about other nodes were left out\n"
                              "pwcd: warning: secret (2 times in 2 s)\n");
     CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);

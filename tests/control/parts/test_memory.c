@@ -1,9 +1,8 @@
 /*
- * Requests for segments and regions that lack something at some point: memory, descriptors, a place
- * in a table, the engine, or the client itself, which dies. The client gets an error with the
- * reason, all that was taken for the request is given back, and answers that come too late change
- * nothing. The test stands in for the engine: it keeps the calls that are posted, and decides how
- * each ends.
+ * Requests for segments and regions that fail at some point: memory, descriptors, a place in a
+ * table or the engine is missing, or the client dies. The client gets an error with the reason, all
+ * that was taken for the request is given back, and answers that come too late change nothing. The
+ * test plays the engine: it keeps the calls that are posted, and decides how each ends.
  *
  * Thread: one.
  */
@@ -17,7 +16,7 @@
 #include "shm_ring/sigbus.h"
 #include "daemon/control/requests/request_memory.h"
 
-#define HANDLE   1u /* of the segment under test */
+#define HANDLE   1u /* handle of the segment under test */
 #define SEGMENTS 2u
 #define BYTES    8192u
 #define QUESTION 7u
@@ -37,9 +36,9 @@ static struct {
     struct client_segment *segments[SEGMENTS];
 
     enum step fails;
-    uint32_t stored, store_room; /* names */
-    struct call *posted;         /* the last one, whose callback has not run yet */
-    uint32_t answers, answered;  /* how many answers, and to which request the last one */
+    uint32_t stored, store_room; /* names in the store, and how many it can hold */
+    struct call *posted;         /* the last call, whose callback has not run yet */
+    uint32_t answers, answered;  /* number of answers; request that the last one answers */
     Pwc__ClientReply__BodyCase kind;
     int status, descriptors;
     char text[TEXT_MAX];
@@ -150,7 +149,7 @@ static void begin(void)
     t.by_handle[0] = &t.client;
 }
 
-/* The engine's answer to the posted call comes back. */
+/* Ends the posted call with this result, as the engine does. */
 static void come_back(int result)
 {
     struct call *call = t.posted;
@@ -226,7 +225,7 @@ static void ask_region_close(uint32_t request)
     request_region_close(&t.client, request, &close_it);
 }
 
-/* The segment is known to the engine, and not registered yet. */
+/* Starts with a segment that the engine knows but has not registered yet. */
 static void begin_opening(void)
 {
     begin();
@@ -242,7 +241,7 @@ static void begin_open(void)
     expect_answer(0, "");
 }
 
-/* The engine has released the segment. */
+/* Reports that the engine has released the segment. */
 static void engine_lets_go(void)
 {
     segment_closed(&t.worker, HANDLE);
@@ -336,7 +335,7 @@ static void segments_in_between(void)
 static void notices_of_others(void)
 {
     begin_open();
-    segment_ready(&t.worker, HANDLE, 0); /* once is enough */
+    segment_ready(&t.worker, HANDLE, 0); /* a second report has no effect */
     segment_ready(&t.worker, 0, 0);
     segment_ready(&t.worker, SEGMENTS, 0);
     segment_closed(&t.worker, 0);
@@ -372,7 +371,7 @@ static void closes_not_made(void)
     expect_silence();
     engine_lets_go();
     end();
-    /* An answer arrives without a question. */
+    /* The engine reports a failed registration that was not asked for. */
     begin_opening();
     segment_ready(&t.worker, HANDLE, -EIO);
     expect_answer(-EIO, "cannot be registered");
@@ -382,7 +381,8 @@ static void closes_not_made(void)
     end();
 }
 
-/* The engine answers a close when the segment is gone and its handle may name another one. */
+/* The engine answers a close after the segment is gone, when its handle may already name another
+ * segment. */
 static void closes_answered_late(void)
 {
     struct client_segment another = {.client = &t.other};
@@ -417,8 +417,8 @@ static void a_client_that_ends_gets_no_answer(void)
     end();
 }
 
-/* The control thread keeps what the next daemon needs of a segment; where there is no room for
- * that, the client cannot survive a restart. */
+/* The control thread stores what the next daemon needs of a segment. Without room for that, the
+ * client cannot survive a restart. */
 static void segments_kept(void)
 {
     static const struct {
@@ -444,7 +444,7 @@ static void segments_kept(void)
     }
 }
 
-/* Few descriptors are left for neighbours, and then none. */
+/* Neighbours need descriptors of the segment: few are left, and then none. */
 static void segments_shared(void)
 {
     for (uint32_t shared = 0; shared < 2; shared++) {
@@ -521,7 +521,7 @@ static void withdrawals_refused(void)
     ask_region_close(QUESTION);
     come_back(-EINVAL);
     expect_answer(-EINVAL, "region 3 is not yours, or not open");
-    /* The client has left meanwhile, and what waited for it is gone. */
+    /* The client has ended meanwhile, and with it the request that waited for the answer. */
     for (int result = -1; result <= 1; result++) {
         ask_region_close(QUESTION);
         cookie = t.posted->region.cookie;
@@ -562,7 +562,7 @@ static void withdrawals_asked_twice(void)
         CU_ASSERT_PTR_NOT_NULL_FATAL(p);
         pending_remove(&t.control.pending, p);
     }
-    region_closed(&t.control, first); /* too late */
+    region_closed(&t.control, first); /* the end of the earlier request comes too late */
     expect_silence();
     region_closed(&t.control, last);
     CU_ASSERT_EQUAL(t.answered, QUESTION + 1);

@@ -1,6 +1,6 @@
 /*
- * MUNGE itself, where munged runs: a credential is opened once, by our own user alone, and says
- * whose it is. test_peers has what the handshake makes of that, with a made-up MUNGE.
+ * The real MUNGE, where munged runs: a credential can be opened once, only by our own user, and
+ * states whose it is. test_peers tests the handshake with a made-up MUNGE.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -81,7 +81,7 @@ static void by_another_user(void)
         }
         waitpid(pid, &status, 0);
         CU_ASSERT_EQUAL(status, 0);
-        /* The credential is still ours to open. */
+        /* We can still open the credential. */
         CU_ASSERT_EQUAL(opened(text, sizeof(payload), &uid), 0);
     }
     free(text);

@@ -11,7 +11,7 @@
 
 #define NODES 4u
 
-static int taken; /* pieces of memory that are out */
+static int taken; /* number of allocated pieces of memory */
 static uint64_t drawn;
 
 static void *take(void *context, size_t size)
@@ -28,7 +28,7 @@ static void give(void *context, void *memory)
 
 static uint64_t draw(void *context)
 {
-    return drawn++; /* the first one, 0, is no instance */
+    return drawn++; /* the first value, 0, is not an instance */
 }
 
 static void empty(struct directory_table *table, uint32_t job, uint32_t size)
@@ -98,7 +98,8 @@ static int claim(uint32_t rank, uint32_t node, uint64_t instance)
             .rank = rank, .size = DIRECTORY_OPEN, .node = node, .instance = instance});
 }
 
-/* Ranks count up, and none comes again while the job lives, also when a rank leaves. */
+/* Ranks are given in ascending order, and none is given twice while the job lives, also when a rank
+ * has left. */
 static void ranks_count_up(void)
 {
     uint32_t engine, rank;
@@ -123,7 +124,7 @@ static void ranks_count_up(void)
     end();
 }
 
-/* The places of an open job cost what has been given, by pages. */
+/* An open job's table grows by pages, with the number of ranks given. */
 static void memory_grows_with_use(void)
 {
     begin();
@@ -137,7 +138,7 @@ static void memory_grows_with_use(void)
     end();
 }
 
-/* All ranks have been given: no more, also when somebody leaves. */
+/* When all ranks have been given, no more are, also after one has left. */
 static void exhausted(void)
 {
     uint32_t rank = 77;
@@ -158,7 +159,7 @@ static void exhausted(void)
     end();
 }
 
-/* An open and a fixed job of one name refuse each other; an exchange needs a size. */
+/* An open job and a fixed one cannot have the same name. An exchange needs a job with a size. */
 static void open_or_fixed(void)
 {
     const struct directory_id fixed = {.uid = 1000, .job = "fixed"};
@@ -179,7 +180,7 @@ static void open_or_fixed(void)
     end();
 }
 
-/* A node announces its ranks anew: those of this instance stand, others do not. */
+/* A node announces its ranks again: ranks of this instance are accepted, others refused. */
 static void announced_again(void)
 {
     uint32_t engine;
@@ -194,13 +195,13 @@ static void announced_again(void)
     CU_ASSERT_EQUAL(claim(2, 1, 1), -EINVAL); /* never given */
     CU_ASSERT_EQUAL(claim(DIRECTORY_ANY_RANK, 1, 1), -EINVAL);
     leave(0, 1);
-    CU_ASSERT_EQUAL(claim(0, 1, 1), 0); /* given up meanwhile, and back */
+    CU_ASSERT_EQUAL(claim(0, 1, 1), 0); /* had left meanwhile, and is back */
     CU_ASSERT_EQUAL(directory_where(&d, &job, 0, &engine), 1);
     end();
 }
 
-/* A home that has lost its table takes the ranks of an earlier instance back, and gives none: it
- * does not know which have been given. */
+/* A home that has lost its table accepts ranks of the earlier instance when their nodes announce
+ * them. It gives no new ranks until these have left, because it does not know which were given. */
 static void adopted(void)
 {
     uint32_t engine, rank;
@@ -222,7 +223,8 @@ static void adopted(void)
     end();
 }
 
-/* The next process of the home knows the instance, who has which rank, and what has been given. */
+/* The home's next process knows the instance, where each rank is, and which ranks have been
+ * given. */
 static void inherited(void)
 {
     uint32_t engine;
@@ -231,7 +233,7 @@ static void inherited(void)
     (void)join(1);
     (void)join(2);
     (void)join(3);
-    leave(2, 3); /* the last one given */
+    leave(2, 3); /* the last rank that was given */
     next_process();
     CU_ASSERT_EQUAL(directory_instance(&d, &job), 1);
     CU_ASSERT_TRUE(directory_is_open(&d, &job));
@@ -275,7 +277,7 @@ static bool says(const char *name, const char *data)
     return names_data_length(p) == strlen(data) && memcmp(p->data, data, strlen(data)) == 0;
 }
 
-/* A name is its publisher's until that one takes it back or leaves. */
+/* A name belongs to its publisher until the publisher withdraws it or leaves. */
 static void names_have_owners(void)
 {
     static uint8_t large[DIRECTORY_PUBLISHED_DATA + 1];
@@ -294,10 +296,10 @@ static void names_have_owners(void)
     CU_ASSERT_TRUE(says("server", "one"));
     CU_ASSERT_EQUAL(publish(1, 2, "server", "two"), -EADDRINUSE);
     CU_ASSERT_EQUAL(unpublish(1, 2, "server"), -ENOENT);
-    CU_ASSERT_EQUAL(publish(0, 1, "server", ""), 0); /* replaced */
+    CU_ASSERT_EQUAL(publish(0, 1, "server", ""), 0); /* replaces the data */
     CU_ASSERT_TRUE(says("server", ""));
-    CU_ASSERT_EQUAL(publish(0, 2, "other", "x"), -ESTALE); /* lives on another node */
-    CU_ASSERT_EQUAL(publish(2, 1, "other", "x"), -ESTALE); /* no rank */
+    CU_ASSERT_EQUAL(publish(0, 2, "other", "x"), -ESTALE); /* rank 0 lives on node 1 */
+    CU_ASSERT_EQUAL(publish(2, 1, "other", "x"), -ESTALE); /* there is no rank 2 */
     CU_ASSERT_EQUAL(publish(0, 1, "", "x"), -EINVAL);
     CU_ASSERT_EQUAL(publish(0, 1, "a name", "x"), -EINVAL);
     CU_ASSERT_EQUAL(publish(0, 1, longer, "x"), -EINVAL);
@@ -316,7 +318,7 @@ static void names_have_owners(void)
     end();
 }
 
-/* An open job as pwcctl shows it: no number of ranks, and its names. */
+/* An open job in pwcctl's view: no number of ranks, but its names. */
 static void view(void)
 {
     char list[JOB_VIEW_RANKS_MAX];
@@ -335,7 +337,8 @@ static void view(void)
     end();
 }
 
-/* Names are bounded in a job, and charged to its user until they go. */
+/* The number of names in a job is bounded, and each is charged to the job's user as long as it
+ * exists. */
 static void names_are_bounded(void)
 {
     char name[16];
@@ -364,7 +367,7 @@ static void names_are_bounded(void)
     end();
 }
 
-/* The next process of the home has the names of ranks that are there. */
+/* The home's next process has the names of ranks that are still there. */
 static void names_are_inherited(void)
 {
     begin_with_table();
@@ -397,7 +400,7 @@ static int wait_for(uint32_t rank, uint32_t node, uint64_t cookie, const char *n
     return names_wait(&d, &job, &waiter);
 }
 
-/* Each waiter is found once, until its rank, its node or its question is gone. */
+/* Each waiter is found once, and no longer after its rank, its node or its question is gone. */
 static void waiters(void)
 {
     struct names_waiter w;
@@ -411,7 +414,7 @@ static void waiters(void)
     before = d.bytes;
     CU_ASSERT_EQUAL(wait_for(0, 2, 1, "a"), -ESTALE);
     CU_ASSERT_EQUAL(wait_for(0, 1, 1, "a"), 0);
-    CU_ASSERT_EQUAL(wait_for(0, 1, 1, "a"), 0); /* the same once more */
+    CU_ASSERT_EQUAL(wait_for(0, 1, 1, "a"), 0); /* the same question again */
     CU_ASSERT_EQUAL(wait_for(1, 2, 1, "a"), 0);
     CU_ASSERT_EQUAL(wait_for(1, 2, 2, "b"), 0);
     CU_ASSERT_TRUE(names_next_waiter(&d, &job, "a", &w));

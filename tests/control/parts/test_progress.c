@@ -1,7 +1,7 @@
 /*
- * The progress thread and a client as two threads on one mapping: what ThreadSanitizer can see
- * whole. The fabric is the loop, so the client's peer is itself; once more with what comes from it
- * held back, by a thread that sleeps whenever it can.
+ * The progress thread and a client, as two threads of one process on one mapping, so that
+ * ThreadSanitizer sees both. The fabric is the loop, so the client's peer is the client itself. A
+ * second world delays the fabric's events, with a progress thread that sleeps whenever it can.
  *
  * Threads: main is control and client; the progress thread is the one under test.
  */
@@ -29,7 +29,7 @@ static const struct session_sizes rings = {RING, RING, RING, RING, RING};
 #define LARGE_PUTS 200u
 #define DELAY_NS   300000u
 #define STOP_MS    60000u
-#define CROWD      200u /* clients: their ends are reported in several batches */
+#define CROWD      200u /* clients; so many ends are reported in several batches */
 
 /* Runs a function on the progress thread and waits for its end. */
 struct call {
@@ -51,9 +51,9 @@ static struct {
     bool bound;
     int remote;
     bool segment_ready, client_closed;
-    _Atomic bool asked;                   /* for an errand */
-    _Atomic uint64_t errands;             /* done */
-    uint32_t ends_seen, ends_seen_before; /* when the crowd was back */
+    _Atomic bool asked;                   /* the test has asked for an errand */
+    _Atomic uint64_t errands;             /* errands done */
+    uint32_t ends_seen, ends_seen_before; /* ends_seen when the crowd was attached again */
     struct call again;
 } world;
 
@@ -157,7 +157,7 @@ static int close_client(struct engine *e)
     return 0;
 }
 
-/* Opens as many clients as there is room for, up to all of the crowd. Returns how many. */
+/* Opens clients while there is room, CROWD at most. Returns their number. */
 static int open_crowd(struct engine *e)
 {
     int opened = 0;
@@ -184,7 +184,7 @@ static void *map(size_t size)
     return at == MAP_FAILED ? NULL : at;
 }
 
-/* `delay_ns` is by how much events of the fabric are held back; 0: by nothing. */
+/* `delay_ns` is the delay of the fabric's events; 0: no delay. */
 static int open_with(enum patience_mode mode, uint64_t delay_ns)
 {
     const struct delay_config delay = {
@@ -256,7 +256,7 @@ static void submit(struct submit_record *record, const void *payload)
     CU_ASSERT_EQUAL_FATAL(r, 0);
 }
 
-/* Takes the next event of a kind; the daemon works on its own meanwhile. */
+/* Waits for the next event of this kind, and checks it. */
 static void expect(unsigned kind, uint64_t id)
 {
     struct pwc_event event;
@@ -332,7 +332,7 @@ static void test_sleep_and_wake(void)
     }
 }
 
-/* A kick makes the thread run its errand, whether it sleeps or not. */
+/* After a kick the thread runs its errand, whether it was asleep or not. */
 static void test_kick(void)
 {
     for (uint64_t i = 0; i < 50; i++) {
@@ -347,8 +347,8 @@ static void test_kick(void)
 }
 
 /*
- * Nothing wakes a thread that sleeps while events are held back, so each put that ends shows that
- * the thread did not sleep. No put ends before its payload and its record have been held back.
+ * A delayed event wakes no thread, so each put that ends shows that the thread did not sleep
+ * meanwhile. A put takes at least two delays, of its payload and of its record.
  */
 static void test_held_back(void)
 {
@@ -392,7 +392,8 @@ static void test_handles_come_again(void)
     call(close_and_open_crowd);
     while (!world.again.done)
         uv_run(&world.loop, UV_RUN_ONCE);
-    /* As many clients are attached again as have ended by then, each after the end before it. */
+    /* As many clients are attached again as ends were reported by then: each handle was free before
+     * its next client. */
     CU_ASSERT(world.again.result > 0);
     CU_ASSERT_EQUAL(world.again.result, (int)world.ends_seen_before);
     while (world.ends_seen < CROWD)
@@ -403,7 +404,7 @@ static void test_handles_come_again(void)
     world.client_closed = false;
 }
 
-/* A command that takes longer than all commands may before one step, and notes the round. */
+/* A command that takes longer than commands may take before a step. It notes the thread's round. */
 struct slow {
     struct command command;
     uint64_t round;
@@ -446,8 +447,7 @@ static int spin_long(struct engine *e)
     return 0;
 }
 
-/* A long step shows, with the phase that took the time; after a while it no longer counts as
- * recent. */
+/* The longest step is reported with the phase that took the time. */
 static void test_longest_step(void)
 {
     struct step_longest longest;
@@ -460,13 +460,14 @@ static void test_longest_step(void)
     CU_ASSERT_EQUAL(longest.part, ENGINE_COMMANDS);
 }
 
-/* With made-up usage: what a step took on its own, and for how long it is remembered. */
+/* With made-up usage: how much of a step's time was its own, and for how long the longest step
+ * counts as recent. */
 static void test_step_watch(void)
 {
     static const struct {
         uint64_t took, cpu, blocked, sleeps, own;
     } rows[] = {
-        {5000000, 5000000, 0, 0, 5000000}, /* all of it its own */
+        {5000000, 5000000, 0, 0, 5000000}, /* all of the time was its own */
         {5000000, 10000, 1, 0, 5000000},   /* the thread has blocked on its own */
         {5000000, 10000, 0, 0, 10000},   /* another process, or the hypervisor, had the processor */
         {5000000, 10000, 1, 1, 10000},   /* the same, after a sleep */
@@ -492,7 +493,7 @@ static void test_step_watch(void)
     step_watch_read(&w, start + 1000, &longest);
     CU_ASSERT(longest.ns == 5000 && longest.part == ENGINE_POLL && longest.recent_ns == 5000);
     w.began = start + second;
-    CU_ASSERT_TRUE(step_watch_asks(&w, start + second + 1)); /* the first of a second */
+    CU_ASSERT_TRUE(step_watch_asks(&w, start + second + 1)); /* the first step of a second */
     step_watch_end(&w, start + second + 2, 2, ENGINE_SWEEP);
     step_watch_read(&w, start + second + 3, &longest);
     CU_ASSERT(longest.ns == 5000 && longest.recent_ns == 5000);

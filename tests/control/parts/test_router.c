@@ -1,6 +1,7 @@
 /*
- * The router over a scripted net and a loop, scripted or real: to which side an operation goes and
- * under which names, how the events of both come, and when the router may sleep. One thread.
+ * The router over a scripted network fabric and a loop, scripted or real: which side gets an
+ * operation, with which keys and addresses, in which order the events of both sides come, and when
+ * the router may sleep. One thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,15 +16,15 @@
 #define LENGTH   4096u
 #define EVENTS   64u
 
-/* A fabric that remembers the calls it gets and returns what the test wants. */
+/* A scripted fabric: it counts the calls, and returns what the test has set. */
 struct script {
     struct fabric base;
     uint32_t first_index; /* the first index of its memories */
-    uint64_t away;        /* the distance of its addresses from the memory's */
+    uint64_t away;        /* added to the memory's real address */
     struct fabric_event queue[EVENTS];
     uint32_t head, tail;
     uint32_t added, dropped, writes, reads, connects, disconnects;
-    uint32_t flood; /* immediate of arrivals without end; 0: none */
+    uint32_t flood; /* not 0: endless arrivals with this immediate data */
     int add_now, add_later, drop_now, poll_status, arm_status;
     bool *closed;
     struct fabric_write write;
@@ -139,7 +140,7 @@ static const struct fabric_ops script_ops = {
 struct pair {
     struct fabric *router;
     struct script *net;
-    struct script *loop; /* NULL: the real one, which alone adopts memory */
+    struct script *loop; /* NULL: the real loop, which also adopts memory */
     bool closed[2];
     uint8_t memory[2 * LENGTH];
 };
@@ -186,7 +187,7 @@ static void pair_close(struct pair *p)
     CU_ASSERT_TRUE(p->closed[1] || !p->loop);
 }
 
-/* Polls for the next event; kind 0: none comes. */
+/* Polls for the next event; kind 0: there is none. */
 static struct fabric_event next(struct pair *p)
 {
     struct fabric_event event = {0};
@@ -228,7 +229,7 @@ static void peers(void)
     CU_ASSERT_EQUAL(fabric_connect(p.router, SELF, &address), 0);
     CU_ASSERT_EQUAL(p.net->connects, 1);
     CU_ASSERT_EQUAL(p.loop->connects, 1);
-    CU_ASSERT_EQUAL(p.loop->connected.bytes[0], 20); /* by its own address */
+    CU_ASSERT_EQUAL(p.loop->connected.bytes[0], 20); /* connected by the loop's own address */
     CU_ASSERT_EQUAL(fabric_disconnect(p.router, OTHER), 0);
     CU_ASSERT_EQUAL(p.net->disconnects, 1);
     CU_ASSERT_EQUAL(p.loop->disconnects, 0);
@@ -237,7 +238,7 @@ static void peers(void)
     pair_close(&p);
 }
 
-/* Operations to others go to the net unchanged. */
+/* Operations to other engines are passed to the network fabric unchanged. */
 static void to_others(void)
 {
     struct fabric_write write = {
@@ -254,14 +255,14 @@ static void to_others(void)
     pair_close(&p);
 }
 
-/* Operations to ourselves name our memory as the net does: the right names work, and the right
- * bytes move. */
+/* Operations to ourselves name our memory by the network fabric's keys and addresses: right ones
+ * move the right bytes, wrong ones are refused. */
 static void to_ourselves(void)
 {
     static const struct {
         int64_t offset;
         uint64_t length;
-        int64_t key; /* away from the right one */
+        int64_t key; /* difference from the right key */
         int expected;
     } rows[] = {
         {0, LENGTH, 0, 0},           {LENGTH - 1, 1, 0, 0},      {LENGTH, 0, 0, 0},
@@ -314,7 +315,8 @@ static void to_ourselves(void)
     pair_close(&p);
 }
 
-/* Once a memory is dropped no operation to ourselves may name it, and its place is used again. */
+/* Once a memory is dropped, operations to ourselves that name it are refused, and its place is used
+ * again. */
 static void dropped(void)
 {
     struct fabric_memory source, target;
@@ -329,7 +331,7 @@ static void dropped(void)
     write.source = p.memory;
     write.remote_address = target.address;
     write.remote_key = target.key;
-    p.net->drop_now = -EINVAL; /* the net decides */
+    p.net->drop_now = -EINVAL; /* the network fabric's result is returned */
     CU_ASSERT_EQUAL(fabric_mem_drop(p.router, target.index, 66), -EINVAL);
     CU_ASSERT_EQUAL(fabric_post_write(p.router, &write), 0);
     CU_ASSERT_EQUAL(next(&p).status, 0);
@@ -343,15 +345,15 @@ static void dropped(void)
     write.memory = target.index;
     write.source = p.memory + LENGTH;
     CU_ASSERT_EQUAL(fabric_post_write(p.router, &write), -EINVAL);
-    p.net->added--; /* the next one has its index */
+    p.net->added--; /* the next memory gets its index */
     target = add(&p, p.memory + LENGTH, LENGTH);
     CU_ASSERT_EQUAL(fabric_post_write(p.router, &write), 0);
     CU_ASSERT_EQUAL(next(&p).status, 0);
     pair_close(&p);
 }
 
-/* The net or the loop cannot register: the answer is an error, and the net does not keep the
- * memory. */
+/* The network fabric or the loop cannot register a memory: the result is an error, and the memory
+ * is dropped from the network fabric again. */
 static void refused(void)
 {
     static const struct {
@@ -398,7 +400,8 @@ static int count(const struct fabric_event *events, int n, uint32_t immediate)
     return found;
 }
 
-/* A side that always fills all the room does not keep the other's events away. */
+/* One side always has more events than there is room for: the other side's events come
+ * nevertheless. */
 static void fairness(void)
 {
     enum { POLLS = 100, ROOM = 64, NET = 1, LOOP = 2 };
@@ -437,7 +440,7 @@ static void fairness(void)
     }
 }
 
-/* One side fails to poll: the other's events come first, and the failure when there are none. */
+/* The poll of one side fails: events of the other side are returned first, and then the failure. */
 static void failing_side(void)
 {
     for (int failing = 0; failing < 2; failing++) {

@@ -31,7 +31,7 @@ static bool is_open(int descriptor)
     return fcntl(descriptor, F_GETFD) >= 0;
 }
 
-/* Passes everything from one store to another, as between two processes. */
+/* Passes all descriptors from one store to another, as between two processes. */
 static void pass_on(const struct store *from, struct store *to)
 {
     int ends[2];
@@ -57,7 +57,7 @@ static void test_passed_on(void)
     (void)store_add(&from, files[1], "pwcd.socket");
     (void)store_add(&from, files[1], "members");
     (void)store_add(&from, files[1], "directory");
-    (void)store_add(&from, files[1], "journal"); /* of 0.1: ours, so the one socket stays alone */
+    (void)store_add(&from, files[1], "journal"); /* a name that version 0.1 used */
     pass_on(&from, &to);
     CU_ASSERT_EQUAL(store_foreign(&to), 1);
     CU_ASSERT_STRING_EQUAL(store_next_foreign(&to), "pwcd.socket");
@@ -67,7 +67,7 @@ static void test_passed_on(void)
     got = store_take(&to, "0.session.7.1");
     CU_ASSERT(same_file(got, files[0]));
     CU_ASSERT(fcntl(got, F_GETFD) & FD_CLOEXEC);
-    CU_ASSERT_EQUAL(store_take(&to, "0.session.7.1"), -1); /* once */
+    CU_ASSERT_EQUAL(store_take(&to, "0.session.7.1"), -1); /* can be taken once */
     CU_ASSERT(store_has(&to, "client.3"));
     store_drop_rest(&to);
     CU_ASSERT_FALSE(store_has(&to, "client.3"));
@@ -75,7 +75,7 @@ static void test_passed_on(void)
     close(got);
     store_close(&to);
     store_close(&from);
-    CU_ASSERT(is_open(files[0])); /* the owner's */
+    CU_ASSERT(is_open(files[0])); /* still open: it belongs to the caller */
     close(files[0]);
     close(files[1]);
 }
@@ -121,7 +121,7 @@ static void test_inflight(void)
     }
     CU_ASSERT(inflight_full(e));
     inflight_done(e, 5);
-    inflight_done(e, 5); /* there is none any more */
+    inflight_done(e, 5); /* no such entry is left */
     CU_ASSERT_EQUAL(e->count, INFLIGHT_REQUESTS_MAX - 1);
     pass_on(&s, &next);
     CU_ASSERT_EQUAL_FATAL(inflight_open(&again, &next, 4), 0);
@@ -130,7 +130,7 @@ static void test_inflight(void)
     inflight_close(&again);
     store_close(&next);
     pass_on(&s, &next);
-    CU_ASSERT_EQUAL(inflight_open(&again, &next, 5), 1); /* of another size: not ours */
+    CU_ASSERT_EQUAL(inflight_open(&again, &next, 5), 1); /* another size: not ours */
     CU_ASSERT_EQUAL(again.entries[slot].state, INFLIGHT_FREE);
     inflight_close(&again);
     store_close(&next);
@@ -155,7 +155,7 @@ static void test_holdings(void)
         CU_ASSERT_EQUAL(holdings_add(&h, bad[i], first), -EINVAL);
     CU_ASSERT_EQUAL(holdings_add(&h, "lock", first), 0);
     CU_ASSERT_EQUAL(holdings_add(&h, "0.arena", dup(0)), 0);
-    CU_ASSERT_EQUAL(holdings_add(&h, "lock", second), 0); /* takes its place */
+    CU_ASSERT_EQUAL(holdings_add(&h, "lock", second), 0); /* replaces the first one */
     CU_ASSERT_FALSE(is_open(first));
     names = holdings_names(&h);
     CU_ASSERT_STRING_EQUAL(names, "lock:0.arena");
@@ -192,8 +192,9 @@ static void test_counters(void)
     CU_ASSERT_NOT_EQUAL(access(path, F_OK), 0);
 }
 
-/* Memberships of clients in their jobs: names within bounds, gone with their client, known to the
- * next process, and to no process whose connections it had not taken over. */
+/* Memberships of clients in their jobs: the number of names is bounded, names end with their
+ * client, and the next process knows them, but only if it has also taken over the state of the
+ * connections. */
 static void test_memberships(void)
 {
     const uint8_t data[DIRECTORY_PUBLISHED_DATA] = "data";
@@ -209,7 +210,7 @@ static void test_memberships(void)
         CU_ASSERT_EQUAL(membership_put(&m, 3, name, data, sizeof(data)), (int)i);
     }
     CU_ASSERT_EQUAL(membership_put(&m, 3, "more", data, 1), -EDQUOT);
-    CU_ASSERT_EQUAL(membership_put(&m, 3, "n7", data, 4), 7); /* in place of the one before */
+    CU_ASSERT_EQUAL(membership_put(&m, 3, "n7", data, 4), 7); /* replaces the data */
     CU_ASSERT_EQUAL(membership_find(&m, 2, "n7"), -ENOENT);
     membership_drop(&m, 3, 2);
     CU_ASSERT_EQUAL(membership_find(&m, 3, "n2"), -ENOENT);
@@ -227,7 +228,7 @@ static void test_memberships(void)
     CU_ASSERT_EQUAL(membership_of(&again, 3)->contexts, 0);
     memberships_close(&again);
     store_close(&next);
-    for (int round = 0; round < 2; round++) { /* no state to go with, or of another size */
+    for (int round = 0; round < 2; round++) { /* no state is taken over, or the size differs */
         pass_on(&s, &next);
         CU_ASSERT_EQUAL(memberships_open(&again, &next, 4 + (uint32_t)round, round == 1), 0);
         CU_ASSERT_EQUAL(membership_of(&again, 3)->instance, 0);

@@ -1,5 +1,5 @@
-/* Teams at their home: gathers that are whole, that fail and that are asked for again, with hostile
- * arguments. */
+/* Teams at their home: gathers that complete, gathers that fail, calls that are repeated, and
+ * hostile arguments. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +10,10 @@
 #define HOME  2u
 #define SIZE  6u /* ranks of the job: rank r on node r / 2, with engine r % 2 */
 
-static int taken; /* allocated pieces of memory */
+static int taken; /* number of allocated pieces of memory */
 static int refuse_after = -1;
 
-/* A piece of memory, with bytes behind it that nobody may write. */
+/* A piece of memory, with bytes after it that nobody may write. */
 struct piece {
     size_t size;
     _Alignas(16) uint8_t bytes[];
@@ -74,7 +74,7 @@ static void begin(void)
     begin_as(true);
 }
 
-/* Everything is given back. */
+/* Checks that everything is given back. */
 static void finish(void)
 {
     teams_clear(&t);
@@ -90,7 +90,7 @@ static struct teams_call by(uint32_t rank)
         .from = node_of(rank), .size = SIZE, .at = rank, .rank = rank, .window = 64};
 }
 
-/* Runs of the gather's first team. */
+/* The number of this key's gather; 0: there is none. */
 static uint64_t number_of(const struct teams_key *key)
 {
     for (uint32_t i = 0; i < TEAMS_BUCKETS; i++)
@@ -116,7 +116,7 @@ static struct teams_gather *due(enum teams_due expected)
     return g;
 }
 
-/* A gather has ended with this for all. */
+/* Checks that a gather has ended with this status for all members. */
 static void ends(int status)
 {
     const struct teams_gather *g = due(TEAMS_START);
@@ -132,7 +132,8 @@ static void ready_on(const struct teams_key *key, uint32_t nodes, int status, bo
         teams_ready(&t, key, node, number_of(key), status, "no memory", ended);
 }
 
-/* "3@1.1 0@0.0 |": ranks with node and engine, in order of team rank. */
+/* A gather's teams as text, each as "3@1.1 0@0.0 |": ranks with node and engine, in the order of
+ * team ranks. */
 static const char *groups_of(const struct teams_gather *g)
 {
     static char text[512];
@@ -172,7 +173,7 @@ static void the_world(void)
     g = due(TEAMS_GROUP);
     CU_ASSERT_STRING_EQUAL(groups_of(g), "0@0.0 1@0.1 2@1.0 3@1.1 4@2.0 5@2.1 |");
     ready_on(&world, 2, 0, false);
-    ready_on(&world, 2, 0, false); /* once more counts once */
+    ready_on(&world, 2, 0, false); /* a second report does not count */
     due(TEAMS_NOTHING);
     ready_on(&world, 3, 0, false);
     ends(0);
@@ -185,7 +186,7 @@ static void the_world(void)
     finish();
 }
 
-/* Colors, keys and kinds give these teams. */
+/* The teams that colors, keys and kinds lead to. */
 static void splits(void)
 {
     static const struct {
@@ -277,8 +278,8 @@ static void refused_calls(void)
     }
 }
 
-/* The end of a rank may be known before its last call arrives: that call is not refused as a
- * stranger's. */
+/* The home may know the end of a rank before that rank's last call arrives: the call is not refused
+ * as a stranger's. */
 static void call_of_a_rank_that_left(void)
 {
     const struct teams_key key = {.id = {1000, "job"}};
@@ -295,11 +296,11 @@ static void call_of_a_rank_that_left(void)
     finish();
 }
 
-/* Calls that do not fit together end the gather for all. */
+/* Calls that do not fit together end the gather for all members. */
 static void different_calls(void)
 {
     static const struct teams_call seconds[] = {
-        {.from = 0, .size = 2, .at = 1, .rank = 1, .window = 32}, /* -EINVAL, the others -EBADMSG */
+        {.from = 0, .size = 2, .at = 1, .rank = 1, .window = 32}, /* -EINVAL; other rows -EBADMSG */
         {.from = 0, .size = 2, .at = 1, .rank = 1, .window = 64, .kind = TEAMS_BY_NODE},
         {.from = 0, .size = 2, .at = 0, .rank = 1, .window = 64},
         {.from = 0, .size = 3, .at = 1, .rank = 1, .window = 64},
@@ -318,7 +319,7 @@ static void different_calls(void)
     }
 }
 
-/* A node that cannot have its member take part ends the call, also for those that call later. */
+/* A node that cannot let its member take part ends the call, also for members that call later. */
 static void a_refusing_node(void)
 {
     struct teams_call c = by(0);
@@ -361,8 +362,8 @@ static void a_node_that_is_not_ready(void)
     begin();
     all_call(&world, SIZE, TEAMS_SPLIT);
     due(TEAMS_GROUP);
-    teams_ready(&t, &world, 3, number_of(&world), -EDQUOT, "", false); /* no node of this gather */
-    teams_ready(&t, &world, NODES, number_of(&world), -EDQUOT, "", false); /* none at all */
+    teams_ready(&t, &world, 3, number_of(&world), -EDQUOT, "", false);     /* not in this gather */
+    teams_ready(&t, &world, NODES, number_of(&world), -EDQUOT, "", false); /* no such node */
     teams_ready(&t, &world, 0, number_of(&world), 0, NULL, true); /* the gather has not ended */
     teams_ready(&t, &world, 1, number_of(&world) - 1, -EDQUOT, "", false); /* an earlier home's */
     due(TEAMS_NOTHING);
@@ -384,7 +385,7 @@ static void ranks_that_leave(void)
     directory_detach(&d, &job, 5, 2, &at, &failed);
     teams_rank_gone(&t, &job, 5); /* rank 5 has not called */
     ends(-EHOSTDOWN);
-    /* Rank 5 was gone before this call. */
+    /* Rank 5 had left before this call. */
     CU_ASSERT_EQUAL(call(&(struct teams_key){.id = job, .call = 1}, &c), 0);
     ends(-EHOSTDOWN);
     finish();
@@ -400,7 +401,7 @@ static void ranks_that_leave(void)
         teams_rank_gone(&t, &job, rank);
     }
     due(TEAMS_NOTHING);
-    CU_ASSERT_EQUAL(t.gathers, 0); /* nobody is left to ask for it */
+    CU_ASSERT_EQUAL(t.gathers, 0); /* no rank is left that could ask for it */
     finish();
 }
 
@@ -413,7 +414,8 @@ static void name_all(const struct teams_key *key, uint32_t node, uint32_t size)
     }
 }
 
-/* A parent's members are asked for, and then those that are gone. */
+/* For a team's parent, the home asks a node for the parent's members, and then all nodes for
+ * members that have ended. */
 static void parents(void)
 {
     struct teams_call c = by(0);
@@ -425,13 +427,13 @@ static void parents(void)
     CU_ASSERT_EQUAL(call(&team, &c), 0);
     g = due(TEAMS_ASK_MEMBERS);
     CU_ASSERT_EQUAL(g->asked, 0);
-    name_all(&team, 1, 4); /* no member there is waited for */
+    name_all(&team, 1, 4); /* node 1 was not asked */
     due(TEAMS_NOTHING);
     name_all(&team, 0, 4);
     g = due(TEAMS_ASK_ENDED);
-    teams_ready(&t, &team, 2, 0, 0, NULL, true); /* no member is waited for there */
+    teams_ready(&t, &team, 2, 0, 0, NULL, true); /* no member on node 2 */
     due(TEAMS_NOTHING);
-    CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 0); /* rank 1, then 2 and 3 */
+    CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 0); /* rank 1; next: 2 and 3 */
     CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 1);
     CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), 1);
     CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), TEAMS_NONE);
@@ -443,13 +445,13 @@ static void parents(void)
     teams_member_gone(&t, &job, 77, 3, 1, unanswered);
     ends(-EHOSTDOWN);
     CU_ASSERT_EQUAL(g->gone, 1);
-    teams_member_gone(&t, &job, 77, TEAMS_NONE, 1, unanswered); /* and its neighbour */
+    teams_member_gone(&t, &job, 77, TEAMS_NONE, 1, unanswered); /* all members of node 1 */
     CU_ASSERT_EQUAL(g->gone, 2);
     finish();
 }
 
-/* A node reports that an earlier process of this home has ended the gather: so it ends for all
- * others. */
+/* A node reports that an earlier process of this home has ended the gather: the gather ends with
+ * the same status for all others. */
 static void ended_before(void)
 {
     static const int statuses[] = {0, -EHOSTDOWN};
@@ -469,15 +471,15 @@ static void ended_before(void)
     }
 }
 
-/* A member leaves the parent once it has its answer, and its node reports that before the home has
- * an answer to its question: the call ends for the others as it has ended for that member, also a
- * shrink, which else would leave it out. */
+/* A member has its answer, leaves the parent, and its node reports that before it answers the
+ * home's question. The call ends for the others as it has ended for this member; so does a shrink,
+ * which otherwise would continue without the member. */
 static void ended_for_a_member_that_left(void)
 {
     static const struct {
         struct teams_answer last;
         uint32_t kind;
-        int ends; /* 1: it forms a team of those that are left */
+        int ends; /* 1: forms a team of the members that are left */
     } rows[] = {
         {{.calls = 3}, TEAMS_SHRINK, 0},
         {{.calls = 3}, TEAMS_SPLIT, 0},
@@ -513,8 +515,9 @@ static void ended_for_a_member_that_left(void)
     }
 }
 
-/* A node that has given the home up answers its own members. Such an answer does not end a shrink
- * for the others, who go on without the member: it had called, or the home knew that it is gone. */
+/* A node that has given up the home ends calls of its own members itself. Such an end does not end
+ * a shrink for the others, which continue without the member. In one case the member had called; in
+ * the other the home knew already that it is gone. */
 static void answered_by_its_own_node(void)
 {
     const struct teams_answer lost = {.calls = 1, .status = -EHOSTDOWN};
@@ -548,8 +551,8 @@ static void answered_by_its_own_node(void)
     }
 }
 
-/* Before teams have formed no member has been answered: a node that claims so only says that the
- * member has left. */
+/* As long as teams form, no member can have been answered. A node that claims so reports in fact
+ * only that the member has left. */
 static void left_while_teams_form(void)
 {
     struct teams_call c = by(0);
@@ -569,7 +572,7 @@ static void left_while_teams_form(void)
     finish();
 }
 
-/* The world is treated alike: the directory knows its members. */
+/* As ended_before, for the world, whose members the directory knows. */
 static void the_world_ended_before(void)
 {
     static const int statuses[] = {0, -EDQUOT};
@@ -586,8 +589,8 @@ static void the_world_ended_before(void)
         for (uint32_t rank = 2; rank < SIZE; rank++)
             CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), node_of(rank));
         CU_ASSERT_EQUAL(teams_next_expected(&t, g, &at), TEAMS_NONE);
-        CU_ASSERT_PTR_EQUAL(teams_next_of_node(&t, 3, NULL), g); /* its ranks may come yet */
-        teams_ready(&t, &world, 3, 0, statuses[i], NULL, true);  /* node 3 has no members */
+        CU_ASSERT_PTR_EQUAL(teams_next_of_node(&t, 3, NULL), g); /* its ranks may still attach */
+        teams_ready(&t, &world, 3, 0, statuses[i], NULL, true);  /* node 3 has no member */
         due(TEAMS_NOTHING);
         c = by(1);
         CU_ASSERT_EQUAL(call(&world, &c), 0);
@@ -596,13 +599,13 @@ static void the_world_ended_before(void)
         teams_ready(&t, &world, 1, 0, statuses[i], NULL, true);
         ends(statuses[i]);
         c = by(4);
-        CU_ASSERT_EQUAL(call(&world, &c), 1); /* the others get the same */
+        CU_ASSERT_EQUAL(call(&world, &c), 1); /* the others get the same status */
         CU_ASSERT_PTR_NULL(teams_next_of_node(&t, 3, NULL));
         finish();
     }
 }
 
-/* Names that make no sense. */
+/* A node names the parent's members with senseless runs. */
 static void hostile_names(void)
 {
     static const struct teams_run rows[] = {
@@ -614,7 +617,7 @@ static void hostile_names(void)
         {.rank = 0, .count = UINT32_MAX},
         {.rank = 0, .count = 4, .node = NODES},
         {.rank = 1, .count = 4}, /* the run calls member 0 rank 1 */
-        {.rank = 0, .count = 3}, /* one is missing */
+        {.rank = 0, .count = 3}, /* one member is missing */
         {.rank = 3, .count = 4}, /* the last member is no rank */
     };
 
@@ -626,7 +629,7 @@ static void hostile_names(void)
         c.at = 0;
         CU_ASSERT_EQUAL(call(&team, &c), 0);
         due(TEAMS_ASK_MEMBERS);
-        teams_name(&t, &team, c.from, 1, &rows[i], 1, true); /* not those that come next */
+        teams_name(&t, &team, c.from, 1, &rows[i], 1, true); /* not the next members */
         due(TEAMS_NOTHING);
         teams_name(&t, &team, c.from, 0, &rows[i], 1, true);
         ends(-EBADMSG);
@@ -634,7 +637,7 @@ static void hostile_names(void)
     }
 }
 
-/* The members that are left are those that call, once the others are known to be gone. */
+/* A shrink forms a team of the members that call, once all others are known to be gone. */
 static void shrinks(void)
 {
     struct directory_job *at;
@@ -661,7 +664,7 @@ static void shrinks(void)
     g = due(TEAMS_GROUP);
     CU_ASSERT_STRING_EQUAL(groups_of(g), "0@0.0 2@1.0 |");
     teams_member_gone(&t, &job, 77, 2, 1, unanswered);
-    ends(-EHOSTDOWN); /* the survivors have to shrink once more */
+    ends(-EHOSTDOWN); /* the survivors must shrink again */
     finish();
 }
 
@@ -685,14 +688,15 @@ static void an_asked_node_is_lost(void)
     CU_ASSERT_EQUAL(g->asked, 0);
     name_all(&team, 0, 4);
     due(TEAMS_ASK_ENDED);
-    teams_node_lost(&t, 1); /* with member 3, which has not called */
+    teams_node_lost(&t, 1); /* node 1 had member 3, which has not called */
     due(TEAMS_NOTHING);
     teams_node_lost(&t, 0);
     CU_ASSERT_PTR_NULL(teams_next_of_node(&t, 0, NULL));
     finish();
 }
 
-/* A member that goes on to the next call leaves nobody waiting in the previous one. */
+/* A member makes its next call without the previous one: the previous call ends with an error for
+ * the members that wait in it. */
 static void calls_out_of_step(void)
 {
     const struct teams_key next = {.id = job, .call = 1};
@@ -717,7 +721,7 @@ static void calls_out_of_step(void)
     finish();
 }
 
-/* Frames that a node that starts over gets again. */
+/* A node that was started anew repeats its calls, and gets its frames again. */
 static void asked_again(void)
 {
     struct teams_call c = by(2);
@@ -739,7 +743,7 @@ static void asked_again(void)
     ready_on(&world, NODES, 0, false);
     ends(0);
     teams_ready(&t, &world, 1, number_of(&world), 0, NULL, true);
-    CU_ASSERT_EQUAL(call(&world, &c), 1); /* its node has lost the end */
+    CU_ASSERT_EQUAL(call(&world, &c), 1); /* its node has lost the answer */
     teams_ready(&t, &world, 0, number_of(&world), 0, NULL, true);
     teams_ready(&t, &world, 2, number_of(&world), 0, NULL, true);
     due(TEAMS_NOTHING);
@@ -752,7 +756,8 @@ static void asked_again(void)
     finish();
 }
 
-/* Memory, numbers of gathers, and shares of users; a refused gather is refused to all members. */
+/* The bounds of memory, of gathers and of a user's share. A call that is refused is refused to all
+ * members. */
 static void bounded(void)
 {
     struct teams_call c = {.from = 0, .size = 1, .window = 64};
@@ -763,7 +768,7 @@ static void bounded(void)
         refuse_after = after;
         CU_ASSERT_EQUAL(call(&team, &c), -ENOMEM);
         refuse_after = -1;
-        CU_ASSERT_EQUAL(call(&team, &c), -ENOMEM); /* as the members before */
+        CU_ASSERT_EQUAL(call(&team, &c), -ENOMEM); /* as for the member before */
         CU_ASSERT_EQUAL(t.gathers, 0);
         finish();
     }
@@ -775,7 +780,7 @@ static void bounded(void)
     finish();
 
     begin_as(false);
-    t.bytes = TEAMS_BYTES_MAX - 4096; /* others have the rest */
+    t.bytes = TEAMS_BYTES_MAX - 4096; /* other users have the rest */
     while (call(&(struct teams_key){.id = job, .parent = opened + 1}, &c) == 0)
         opened++;
     CU_ASSERT(opened > 0);

@@ -1,6 +1,6 @@
 /*
- * The users of the control thread take turns: a user with many connections, and one with a single
- * one. The test is pure: the loop's turns are calls.
+ * The users of the control thread take turns: one user has many connections, another has a single
+ * one. The test is pure: it calls the functions that the loop would call.
  */
 #include <string.h>
 #include "daemon/control/clients/client_table.h"
@@ -27,8 +27,8 @@ static void begin(void)
     one = (struct client){.control = &control, .user = &single};
 }
 
-/* Counts the requests that these connections get through in this turn of the loop, each of them as
- * many as it can. */
+/* In this turn of the loop each of these connections gets through as many requests as it can.
+ * Returns their number. */
 static uint32_t take_all(struct client *clients, uint32_t count)
 {
     uint32_t taken = 0;
@@ -50,7 +50,7 @@ static uint32_t next_turn(void)
 }
 
 /* However many connections ask, a turn of the loop takes a bounded number of their user's requests,
- * and those of another user go through. */
+ * so that another user's requests get through. */
 static void a_share_each(void)
 {
     begin();
@@ -62,7 +62,7 @@ static void a_share_each(void)
     CU_ASSERT_EQUAL(take_all(many, MANY), TURN_REQUESTS);
 }
 
-/* The first in line is served first: each connection has its turn. */
+/* The connection that has waited longest is served first. */
 static void first_in_line(void)
 {
     begin();
@@ -95,7 +95,7 @@ static void enough_under_way(void)
     }
 }
 
-/* A connection that ends leaves the line, wherever it stands in it. */
+/* A connection that ends leaves the line, from any place. */
 static void leaves_the_line(void)
 {
     static const uint32_t order[] = {MANY - 1, 0, MANY / 2};
@@ -117,7 +117,7 @@ static void leaves_the_line(void)
     CU_ASSERT_PTR_EQUAL(crowd.line, &many[0]);
 }
 
-/* The user's connections without Hello are counted as they come, look, and become ranks. */
+/* A user's connections are counted when they arrive, look, and become ranks. */
 static void states_are_counted(void)
 {
     begin();

@@ -1,7 +1,7 @@
 /*
- * Which users may ask for another program in the daemon's place, and which answer comes. Also: a
- * request for a trace is passed on to the module for traces. The test stands in for the hand-over,
- * and does what a row says (test_handover has the real one).
+ * Which users may ask for a hand-over to another program, and what they are answered. Also that a
+ * request for a trace is passed on to the module for traces. The test replaces the hand-over by the
+ * result in each row (test_handover tests the real one).
  *
  * Thread: one.
  */
@@ -20,7 +20,7 @@
 #define QUESTION 7u
 
 static struct {
-    int status; /* of the next hand-over */
+    int status; /* result of the next hand-over */
     const char *why;
     unsigned begun, traced, answers;
     int answer;
@@ -61,7 +61,7 @@ void __wrap_client_reply(struct client *c, const Pwc__ClientReply *reply, const 
 static void upgrades(void)
 {
     static const struct {
-        unsigned user, daemon; /* 0 for the daemon: as the test runs */
+        unsigned user, daemon; /* daemon 0: the user that runs the test */
         enum client_state state;
         int status;
         const char *why;

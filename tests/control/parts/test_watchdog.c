@@ -9,14 +9,14 @@
 
 enum { LOOKS = 8 };
 
-/* The rounds of one or two engines at each look, and what the watchdog does then. */
+/* The rounds of one or two engines at each look, and what the watchdog then does. */
 static const struct trace {
     const char *what;
     uint32_t engines;
     uint64_t rounds[2][LOOKS];
-    const char *woken[2]; /* x: woken at that look */
-    const char *notified; /* x: the manager is notified there */
-    const char *missed;   /* of the first engine */
+    const char *woken[2]; /* x: woken at this look */
+    const char *notified; /* x: the manager is notified at this look */
+    const char *missed;   /* looks that the first engine has missed */
 } traces[] = {
     {"busy", 1, {{9, 20, 31, 40, 55, 61, 70, 88}}, {"--------"}, "xxxxxxxx", "00000000"},
     {"one round between looks",
@@ -85,7 +85,7 @@ static void test_traces(void)
     }
 }
 
-/* One silent engine is enough, however many there are. */
+/* One silent engine is enough to notify no more, however many engines there are. */
 static void test_each_counts(void)
 {
     for (uint32_t silent = 0; silent < NODES_ENGINES_MAX; silent++) {
@@ -99,16 +99,16 @@ static void test_each_counts(void)
         }
         CU_ASSERT_FALSE(watchdog_look(&h, silent, 1));
         CU_ASSERT_TRUE(watchdog_feed(&h));
-        CU_ASSERT_FALSE(watchdog_feed(&h)); /* asked again */
+        CU_ASSERT_FALSE(watchdog_feed(&h)); /* engines must go round first */
     }
 }
 
-/* Work and processor time of a thread at each look, and whether it is taken for one that spins. A
- * thread that does anything never is, however busy it is. */
+/* A thread's work and processor time at each look, and whether the check finds that it spins. A
+ * thread that does any work never spins, however busy it is. */
 static const struct spin_trace {
     const char *what;
     uint64_t done[LOOKS], cpu[LOOKS];
-    const char *spins; /* x: at that look */
+    const char *spins; /* x: found at this look */
 } spins[] = {
     {"spins at once", {5, 5, 5, 5, 5, 5, 5, 5}, {25, 50, 75, 100, 125, 150, 175, 200}, "---xxxxx"},
     {"spins in the next round",

@@ -18,16 +18,17 @@ struct fabric_pair {
     uint8_t bytes[2][PAIR_BYTES];
 };
 
-/* Failures of the pair are failures of the test. `target_access`: what the origin may do to the
- * target's memory. */
+/* A call that fails makes the test fail. `target_access`: what the origin may do to the target's
+ * memory. */
 void pair_open(struct fabric_pair *p, const struct sim_options *options, unsigned target_access);
 void pair_close(struct fabric_pair *p);
 void pair_link(struct fabric_pair *p);
-/* 1 with an event of the node, 0 without. */
+/* Returns 1 with an event of the node, 0 when there is none. */
 int pair_poll(struct fabric_pair *p, int node, struct fabric_event *event);
-/* Lets time pass until the node has an event; false: nothing is under way any more. */
+/* Lets time pass until the node has an event. Returns false when nothing is under way any more. */
 bool pair_await(struct fabric_pair *p, int node, struct fabric_event *event);
-/* An announced write of the origin's bytes to the same offset at the target; and the reverse. */
+/* A write of the origin's bytes to the same offset at the target, which is announced to the target;
+ * and a read from there. */
 struct fabric_write pair_write(struct fabric_pair *p, uint64_t offset, uint64_t length,
                                uint64_t cookie);
 struct fabric_read pair_read(struct fabric_pair *p, uint64_t offset, uint64_t length,

@@ -1,4 +1,4 @@
-/* A bench (record_bench.h) that is linked. One thread. */
+/* Opens benches (record_bench.h) whose link to node 1 is up. One thread. */
 #ifndef PWC_TESTS_ENGINE_LINKED_BENCH_H
 #define PWC_TESTS_ENGINE_LINKED_BENCH_H
 
@@ -20,7 +20,7 @@ static inline struct bench *unbound_bench(bool with_self)
     return b;
 }
 
-/* Opens a bench with a flow from us to the client. */
+/* Opens a bench with a flow from node 1 to the client. */
 static inline struct bench *linked_bench(void)
 {
     struct bench *b = unbound_bench(false);

@@ -1,4 +1,5 @@
-/* Views of the engine's tables, and changes to them (peek.h). Thread: the one that steps it. */
+/* Views of the engine's tables, and changes to them (peek.h). Thread: the one that steps the
+ * engine. */
 #include "tests/engine/bench/peek.h"
 
 #include <stddef.h>
@@ -106,7 +107,8 @@ bool peek_grant_asked(const struct engine *e)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* Counts what a client really holds, or with NONE a user whose flows have lost their context. */
+/* Counts what a client really holds; with `client` NONE, what a user holds in flows whose context
+ * has gone. */
 static struct held holdings(const struct engine *e, uint32_t client, uint32_t uid)
 {
     struct held h = {0};
@@ -162,7 +164,7 @@ static uint32_t unlisted(const struct engine *e)
     return (flows != 0) + (inflows != 0);
 }
 
-/* Whether an instance's wait is noted correctly: for all letters of its round that are not
+/* Whether what an instance waits for is noted correctly: all letters of its round that are not
  * complete. */
 static bool waits_right(const struct engine *e, uint32_t team, const struct instance *i)
 {
@@ -178,8 +180,8 @@ static bool waits_right(const struct engine *e, uint32_t team, const struct inst
                                     : i->lacking == instance_missing(e, team, i, &now);
 }
 
-/* Counts instances of this team whose wait is noted wrongly, and participants whose total of them
- * is wrong. */
+/* Counts instances of this team whose wait is noted wrongly, and participants whose total of
+ * waiting instances is wrong. */
 static uint32_t miscounted_instances(const struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];

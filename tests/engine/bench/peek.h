@@ -19,7 +19,7 @@ struct peek_session {
     uint64_t spill_bytes;
     bool replied;       /* a reply event has been posted */
     bool reply_dropped; /* reply event space was given back without an event */
-    uint32_t chunks;    /* of its flows' operations */
+    uint32_t chunks;    /* chunks that its flows' operations take */
 };
 
 struct peek_remote {
@@ -32,7 +32,7 @@ struct peek_flow {
     enum flow_state state;
     uint32_t peer;
     uint64_t started, staged;
-    uint64_t posted; /* bytes sent of the payload that is partly on its way */
+    uint64_t posted; /* bytes that have left of the payload under way */
     bool held;
     uint32_t epoch; /* how often the flow was sent back */
     uint32_t replies_expected;
@@ -54,15 +54,15 @@ struct peek_peer {
     enum link_state link;
     uint64_t staged, posted, consumed; /* positions in the ledgers */
     uint16_t runs;                     /* number of the next run */
-    bool overtaken;                    /* the next inbound run is not here, and a later one is */
+    bool overtaken;                    /* a later inbound run has landed before the next one */
     uint32_t nonces_free, voids;
     uint64_t notes_waiting; /* control records that are not staged, verdicts not counted */
     uint32_t bound_owed;
-    uint32_t rings_leaving; /* rings that the fabric has not let go of yet */
+    uint32_t rings_leaving; /* rings whose memory the fabric has not dropped yet */
     bool ring_offered;      /* a larger inbound ring is on offer */
     uint32_t drops;
     uint32_t pause_ns;
-    uint64_t payload_bytes; /* on their way there and back */
+    uint64_t payload_bytes; /* bytes that are under way in both directions */
 };
 
 struct peek_session peek_session(const struct engine *e, uint32_t session);
@@ -73,27 +73,29 @@ struct peek_region peek_region(const struct engine *e, uint32_t region);
 struct peek_peer peek_peer(const struct engine *e, uint32_t peer);
 enum segment_state peek_segment(const struct engine *e, uint32_t segment);
 
-/* Whether the first grant is given, and whether its withdrawal is on its way. */
+/* Whether the first grant is given, and whether its withdrawal is under way. */
 bool peek_grant_given(const struct engine *e);
 bool peek_grant_asked(const struct engine *e);
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* Entries that are not free. */
+/* How many entries of each table are in use. */
 struct peek_census {
     uint32_t clients, sessions, segments, regions, grants, remotes, flows, inflows;
     uint32_t notes, sent, chunks;
-    uint32_t teams, letters; /* open teams and letters; and units of team memory that no team has */
+    uint32_t teams, letters; /* open teams; their letters, and without any team the units of team
+                                memory in use */
     uint32_t programs, program_units; /* units of memory that images take */
     uint32_t offloads, gets;
     uint32_t busy;       /* references by segments, remotes and flows to operations of the fabric */
     uint32_t lost;       /* entries of tables that are neither in use nor on their free list */
     uint32_t miscounted; /* wrong counts: of what a client or user holds (state/held.h), of what
-                          * waits for a peer, of what stands in lists */
+                            waits for a peer, of the entries in lists */
 };
 
 struct peek_census peek_census(const struct engine *e);
-/* The handle of the offload at a context's index, -1: there is none; and the entry of a handle. */
+/* peek_offload_of returns the handle of the offload at an index of a context, or -1 without one;
+ * peek_offload returns the entry of a handle. */
 int peek_offload_of(const struct engine *e, uint32_t session, uint32_t index);
 struct offload peek_offload(const struct engine *e, uint32_t offload);
 /* The remote of a target of the offload of a handle, by number. */
@@ -102,22 +104,22 @@ uint32_t peek_target(const struct engine *e, uint32_t offload, uint32_t target);
 uint32_t peek_gets_room(const struct engine *e, uint32_t session);
 /* Team memory that a team has taken. */
 uint64_t peek_team_bytes(const struct engine *e, uint32_t team);
-/* The floor at which the team will look for participants that wait for it. */
+/* The floor at which the team will next look for participants that wait for a floor. */
 uint64_t peek_team_wanted(const struct engine *e, uint32_t team);
-/* Instances of teams that wait for something of this peer's. */
+/* How many instances of teams wait for letters of this peer. */
 uint32_t peek_awaited(const struct engine *e, uint32_t peer);
 /* Sessions whose submissions are taken. */
 uint32_t peek_open_sessions(const struct engine *e);
 /* Counts the peers that the next step looks at. */
 uint32_t peek_active(const struct engine *e);
-/* Entries of a client's open flows whose records stand in the ledger. */
+/* How many operations of a client's open flows have their record in the ledger. */
 uint64_t peek_staged_of(const struct engine *e, uint32_t client);
-/* The flow that a remote leads to; and how many pieces of the put that it starts next have left. */
+/* The flow that a remote leads to; and how many pieces of the next put of that flow have left. */
 uint32_t peek_flow_of(const struct engine *e, uint32_t remote);
 uint32_t peek_pieces_posted(struct engine *e, uint32_t remote);
-/* Pieces that have arrived under a nonce of a peer's. */
+/* How many pieces have arrived under a nonce of a peer. */
 uint32_t peek_payloads(const struct engine *e, uint32_t peer, uint32_t nonce);
-/* The most bytes that one submission may have. */
+/* The most bytes that one submitted record may have. */
 uint32_t peek_record_max(const struct engine *e);
 bool peek_traced(const struct engine *e);
 /* The context that the host's hooks get. */
@@ -129,63 +131,68 @@ uint64_t peek_word(const struct engine *e, uint32_t remote);
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* The record at a position of the outbound ledger; the last control record that was made, copied.
- */
+/* peek_record: the record at a position of the outbound ledger. peek_last_note copies the control
+ * record that was made last. */
 const void *peek_record(const struct engine *e, uint32_t peer, uint64_t position);
 void peek_last_note(const struct engine *e, uint32_t peer, enum notes_queue queue, void *record);
-/* Where in its chunk the next control record will stand: 0 means at the start of a new chunk. */
+/* The offset in its chunk at which the next control record will stand; 0: at the start of a new
+ * chunk. */
 uint32_t peek_note_place(const struct engine *e, uint32_t peer, enum notes_queue queue);
-/* Chunks that one more verdict, or one more spilled event, would take. */
+/* How many chunks one more verdict, or one more spilled event, would take. */
 uint32_t peek_verdict_growth(const struct engine *e, uint32_t peer);
 uint32_t peek_spill_growth(const struct engine *e, uint32_t session);
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* The engine's own copy of its configuration: limits that change while it runs. */
+/* The engine's own copy of its configuration, in which a test may change limits while the engine
+ * runs. */
 struct engine_config *poke_config(struct engine *e);
-/* The row of the tests' owner, OWNER_KINDS - 1: given before engine_open, in its memory. */
+/* Sets the row of the tests' owner, OWNER_KINDS - 1; called before engine_open, with the engine's
+ * memory. */
 void poke_owner(void *memory, const struct owner_kind *row);
-/* Sets the cookie of a remote; the caller has a transaction open. */
+/* Sets the word that the owner has given a remote; the caller has a transaction open. */
 void poke_word(struct engine *e, uint32_t remote, uint64_t word);
 /* Leaves this many chunks of memory free. Returns how many were free. */
 uint32_t poke_memory(struct engine *e, uint32_t chunks);
-/* Operations and spilled events leave this many chunks to control records. */
+/* Makes operations and spilled events leave this many chunks to control records. */
 void poke_chunks_keep(struct engine *e, uint32_t chunks);
 /* Leaves this many entries of a table free. */
 void poke_unused(struct engine *e, enum table table, uint32_t entries);
-/* The client has notes waiting that fill this many chunks. */
+/* Makes the engine count this many chunks of the client's notes as waiting. */
 void poke_notes(struct engine *e, uint32_t client, uint32_t chunks);
 /* Sets how many replies the inflow's client owes. */
 void poke_owed(struct engine *e, uint32_t inflow, uint32_t replies);
-/* The session's lists of flows and inflows are empty, as in an arena that is not whole. */
+/* Empties the session's lists of flows and inflows, as in an arena that is not whole. */
 void poke_lists(struct engine *e, uint32_t session);
 void poke_remote_length(struct engine *e, uint32_t remote, uint64_t length);
 void poke_remote_state(struct engine *e, uint32_t remote, enum remote_state state);
 void poke_revoke_due(struct engine *e, uint32_t remote, bool due);
-/* Bytes of event space that the session's operations hold; the size of its reply ring. */
+/* Sets the bytes of event space that the session's operations hold, and the size of its reply ring.
+ */
 void poke_reserved(struct engine *e, uint32_t session, uint64_t bytes);
 void poke_reply_ring(struct engine *e, uint32_t session, uint32_t bytes);
-/* The segment's memory is not mapped in this process; or it is not registered yet. */
+/* Marks the segment's memory as not mapped in this process, or as not registered yet. */
 void poke_unmapped(struct engine *e, uint32_t segment);
 void poke_unregistered(struct engine *e, uint32_t segment);
-/* Another client has just had other work than handlers. */
+/* Lets another client seem to have had other work than handlers just now. */
 void poke_other_work(struct engine *e);
-/* The client's handlers have taken this many units that they have not paid for. */
-/* The client's handlers have this many gets, of which the table knows nothing. */
+/* poke_gets makes the client's handlers have this many gets under way, without entries in the table
+ * of gets. poke_handler_debt makes the handlers owe this many units. */
 void poke_gets(struct engine *e, uint32_t client, uint32_t gets);
 void poke_handler_debt(struct engine *e, uint32_t client, uint32_t units);
 void poke_uid(struct engine *e, uint32_t client, uint32_t uid);
-/* How many were free. */
+/* Leaves this many nonces towards the peer free. Returns how many were free. */
 uint32_t poke_nonces(struct engine *e, uint32_t peer, uint32_t free);
-/* While it is set, no record is staged. */
+/* Sets whether the peer's ledger is being switched to another ring; meanwhile no record is staged.
+ */
 void poke_switching(struct engine *e, uint32_t peer, bool switching);
 void poke_outstanding(struct engine *e, uint32_t peer, uint32_t operations);
 void poke_runs_acknowledged(struct engine *e, uint32_t peer);
-/* The fabric keeps the order of writes up to this many bytes. */
+/* Makes the fabric keep the order of writes up to this many bytes. */
 void poke_ordered(struct engine *e, uint64_t bytes);
-/* Payloads from `least` bytes on travel in 1 << `shift` pieces. */
+/* Makes payloads from `least` bytes on travel in 1 << `shift` pieces. */
 void poke_rails(struct engine *e, uint32_t shift, uint32_t least);
-/* Makes the next step look at all entries that are on their way out. */
+/* Makes the next step look at all entries that are leaving their tables. */
 void poke_sweep(struct engine *e);
 
 #endif

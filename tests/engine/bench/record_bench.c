@@ -11,7 +11,7 @@
 
 #define SELF       0u
 #define OTHER      1u
-#define OTHER_ID   77u    /* its state's */
+#define OTHER_ID   77u    /* of its state */
 #define OTHER_RING 16384u /* bytes of a ring, in a small bench */
 #define STEPS      100
 #define PAGE       4096u
@@ -214,7 +214,7 @@ bool bench_local_event(struct bench *b, struct event_record *out)
 
 uint32_t bench_inflow(const struct bench *b)
 {
-    return b->loop ? 1 : 0; /* after the client's own remote */
+    return b->loop ? 1 : 0; /* inflow 0 is then that of its own remote */
 }
 
 uint64_t bench_events(const struct bench *b)
@@ -224,8 +224,8 @@ uint64_t bench_events(const struct bench *b)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Zeroed memory between two pages that nobody may touch. Most of an engine's tables stay unused:
- * pages of the kernel cost only what is touched. NULL: there is none. */
+/* Returns zeroed memory between two pages that must not be touched, or NULL. Most of an engine's
+ * tables stay unused, and pages of the kernel cost memory only when they are touched. */
 static void *zeroed(size_t size)
 {
     size_t bytes = (size + PAGE - 1) / PAGE * PAGE;

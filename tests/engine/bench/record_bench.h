@@ -20,8 +20,8 @@
 
 struct bench_shape {
     uint32_t ring_bytes;   /* bytes of each ring of the session */
-    uint32_t region_bytes; /* at the start of the segment */
-    uint32_t entries;      /* of tables of regions, remotes and flows; 0: 8 */
+    uint32_t region_bytes; /* bytes of the region, at the start of the segment */
+    uint32_t entries;      /* entries of the tables of regions, remotes and flows; 0: 8 */
     bool with_self;        /* the loop, and a remote that leads to the client's own region */
     bool siblings;         /* nodes 0 and 1 are engines of one machine */
 };
@@ -34,69 +34,70 @@ struct bench {
     struct engine *engine;
     void *arena, *memory;
     struct session_shared *session;
-    uint8_t *submit, *answer; /* data of these rings */
+    uint8_t *submit, *answer; /* data of the submit ring and of the reply_submit ring */
     uint8_t *segment;
     size_t session_bytes;
     struct engine_key key;
     uint32_t remote;
     uint32_t woken; /* how often the engine wanted to wake the client */
     bool quarantined;
-    uint32_t offloads_closed; /* notices of it */
+    uint32_t offloads_closed; /* notices that an offload was closed */
     uint64_t now, random;
-    uint64_t clock, clock_tick; /* ns: the clock of handlers' runs (bench_clock), and by how much
+    uint64_t clock, clock_tick; /* the clock of handlers' runs (bench_clock), in ns, and by how much
                                    each look moves it */
     /* node 1's side of the link */
-    uint32_t restarts; /* of node 1's daemon, which has kept its state */
+    uint32_t restarts; /* restarts of node 1's daemon, which has kept its state */
     struct engine_offer offer;
-    uint8_t *ring; /* the inbound ring that the engine offered us */
+    uint8_t *ring; /* the engine's inbound ring, which it offered to node 1 */
     uint64_t position;
     uint16_t run;
     bool broken;
 };
 
-/* Opens a bench without a link yet. NULL: the engine does not come up, which is a bug in itself. */
+/* Opens a bench without a link yet. Returns NULL if the engine does not come up, which is a bug in
+ * itself. */
 struct bench *bench_new(const struct bench_shape *shape);
 void bench_free(struct bench *b);
-/* The process dies, another one takes the arena over, and the link is gone. False: the takeover
- * fails, which is a bug in itself. */
+/* Lets the process die: another one takes the arena over, and the link is gone. Returns false if
+ * the takeover fails, which is a bug in itself. */
 bool bench_reopen(struct bench *b);
 void bench_steps(struct bench *b, int n);
-/* From now on runs of handlers have a clock, and no other thread gets the processor meanwhile. */
+/* Gives runs of handlers a clock from now on; no other thread gets the processor meanwhile. */
 void bench_clock(struct bench *b);
-/* Shakes hands as node 1, again after a link that broke. 0 or a negative errno. */
+/* Shakes hands as node 1, also again after a link that broke. Returns 0 or a negative errno. */
 int bench_link(struct bench *b);
 /* Sends the `size` bytes of `records` as one run; position 0 is the start of a new link's ring.
- * False: the run does not fit any more. */
+ * Returns false if the run does not fit any more. */
 bool bench_send(struct bench *b, const void *records, uint32_t size);
 /* As bench_send, but the engine makes no step. */
 bool bench_send_unseen(struct bench *b, const void *records, uint32_t size);
-/* Resolves the client's region for a flow of ours. */
+/* Resolves the client's region for a flow of node 1, the test. */
 void bench_bind(struct bench *b, uint32_t origin_flow);
 /* Sends a note about one of the engine's flows, or an inflow of it. */
 void bench_note(struct bench *b, uint8_t kind, uint32_t flow, uint32_t sequence);
 /* Our answer to a BIND: `status`, and a region of 4096 bytes with these rights. */
 void bench_bound(struct bench *b, uint32_t remote, int32_t status, uint32_t rights);
-/* A remote of the client that leads to us (flow 0 and remote 0 in a bench without self), with both
- * rights, for the key BENCH_KEY. */
+/* Gives the client a remote that leads to node 1 (flow 0 and remote 0 in a bench without self),
+ * with both rights, for the key BENCH_KEY. */
 #define BENCH_KEY                                                                                  \
     (struct engine_key)                                                                            \
     {                                                                                              \
         .node = 1, .slot = 2, .generation = 9                                                      \
     }
 void bench_remote(struct bench *b);
-/* Acknowledges all records that the engine has sent to us. */
+/* Acknowledges all records that the engine has sent to node 1. */
 void bench_ack(struct bench *b);
 /* Submits as the client; only the bytes that the record's size states are written. */
 void bench_submit(struct bench *b, const struct submit_record *record);
 /* As bench_submit, but the engine makes no step. */
 void bench_submit_unseen(struct bench *b, const struct submit_record *record);
-/* Consumes the next local event. False: there is none. */
+/* Consumes the next local event. Returns false if there is none. */
 bool bench_local_event(struct bench *b, struct event_record *out);
-/* The flow of the first bind. */
+/* The inflow of the first bind (bench_bind). */
 uint32_t bench_inflow(const struct bench *b);
-/* Bytes of events that the client has been shown. */
+/* Bytes of remote events that the client has been shown. */
 uint64_t bench_events(const struct bench *b);
-/* These numbers are the same in each bench. */
+/* Returns the next number of a series that is the same in each bench. */
 uint64_t bench_random(struct bench *b);
 
 #endif

@@ -14,7 +14,7 @@ void still_push(struct still_fabric *f, const struct fabric_event *event)
         to->peer = FABRIC_UNKNOWN;
 }
 
-/* The fabric that operations to `peer` use; NULL: they go nowhere. */
+/* Returns the fabric for operations to `peer`; NULL: they go nowhere. */
 static struct fabric *way_to(struct fabric *fabric, uint32_t peer)
 {
     return peer == 0 ? ((struct still_fabric *)fabric)->self : NULL;
@@ -86,7 +86,7 @@ static void note_kinds(struct still_fabric *f, const uint8_t *run, uint64_t leng
     }
 }
 
-/* Posts a read or a payload: 0, or why it is not posted. */
+/* Posts a read or a payload. Returns 0, or the error for which nothing is posted. */
 static int post(struct still_fabric *f, const struct fabric_event *event)
 {
     if (f->post_status < 0 && f->post_after == 0)

@@ -1,4 +1,4 @@
-/* Participants that carry out a schedule (scene.h). */
+/* Participants that carry out a schedule (scene.h). Thread: one. */
 #include "tests/engine/coll/scene.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static void fold_symbol(struct symbol *into, const struct symbol *from)
     bool apart = into->what == from->what;
 
     for (int i = 0; i < SET_WORDS; i++) {
-        apart = apart && (into->set[i] & from->set[i]) == 0; /* nobody counts twice */
+        apart = apart && (into->set[i] & from->set[i]) == 0; /* no contribution counts twice */
         into->set[i] |= from->set[i];
     }
     into->grouping = mixed(low + mixed(high));
@@ -55,8 +55,6 @@ struct symbol *scene_block(struct symbol *data, const struct scene *s, uint32_t 
 
 /* ---- running a schedule ---------------------------------------------------------------------- */
 
-/* How many letters `me` sends to `peer`, or awaits from it; the blocks of the last letter, and
- * their place among all blocks that `me` sends. */
 uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_t peer,
                       struct coll_range *blocks, uint32_t *place)
 {
@@ -73,7 +71,7 @@ uint32_t letters_with(const struct coll_letter *letters, uint32_t count, uint32_
     return found;
 }
 
-/* Copies the leaving blocks, because blocks leave as they were before anything arrives. */
+/* Copies the blocks that leave: each leaves as it was before anything of this round arrives. */
 static void send_letters(struct scene *s, uint32_t me)
 {
     const struct coll_round *now = &s->now[me];
@@ -197,8 +195,7 @@ void scene_end(struct scene *s)
     free(s->now);
 }
 
-/* ---- data that has arrived
- * --------------------------------------------------------------------- */
+/* ---- data that has arrived ------------------------------------------------------------------- */
 
 /* The bits of the numbers below `end` in a word that starts with number `first`. */
 static uint64_t below(uint32_t first, uint32_t end)

@@ -1,8 +1,9 @@
 /*
  * Participants in memory that carry out a schedule (daemon/engine/coll/schedule.h), round by round.
  *
- * Their data knows where it comes from. Each letter must be awaited by its receiver in the same
- * round, with as many blocks, and what is combined must belong together; else the test fails.
+ * Each block of their data is a symbol, which records whose contributions it holds. Each letter
+ * must be awaited by its receiver in the same round, with as many blocks, and what is combined must
+ * belong together; otherwise the test fails. Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_COLL_SCENE_H
 #define PWC_TESTS_ENGINE_COLL_SCENE_H
@@ -13,9 +14,9 @@
 
 enum { MOST = 130, SET_WORDS = 3 };
 
-/* Data that knows whose contributions it holds, for which block of theirs, and how they were
- * combined, the two sides of an operation in any order; and two values that are combined with it.
- */
+/* A block of data that records whose contributions it holds, for which block of theirs, and in
+ * which grouping they were combined (the two operands of one operation may be swapped). `whole` and
+ * `real` are values that are combined with it. */
 struct symbol {
     uint64_t set[SET_WORDS];
     uint64_t what;
@@ -24,16 +25,17 @@ struct symbol {
     double real;
 };
 
-/* Participants with the blocks that each has before, `in`, and behind, `out`, the schedule. */
+/* Participants, with the blocks that each has before the schedule runs (`in`) and after it (`out`).
+ */
 struct scene {
     const struct coll_algorithm *algorithm;
     struct coll_shape shape;
-    uint32_t width; /* blocks of a participant; of scans twice as many */
+    uint32_t width; /* blocks of a participant; twice as many for a scan */
     struct symbol *in, *out;
     struct coll_round *now;
-    struct symbol *letters[MOST]; /* that each has sent in this round, in a row */
+    struct symbol *letters[MOST]; /* blocks that each participant has sent in this round */
     uint32_t total;
-    uint32_t sent[MOST], got[MOST]; /* blocks of each */
+    uint32_t sent[MOST], got[MOST]; /* how many blocks each participant has sent and got */
 };
 
 /* A participant's own data for block `what`. */
@@ -53,7 +55,7 @@ void scene_end(struct scene *s);
 
 struct symbol *scene_block(struct symbol *data, const struct scene *s, uint32_t me, uint32_t b);
 
-/* Carries out one round, or all of them. */
+/* scene_round carries out one round, scene_run all of them. */
 void scene_round(struct scene *s, uint32_t r);
 void scene_run(struct scene *s);
 

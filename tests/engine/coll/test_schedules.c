@@ -1,6 +1,7 @@
 /* Schedules of collectives alone, over participants in memory: each letter is awaited by its
- * receiver in the same round, what arrives is what the kind promises, every participant combines in
- * the same grouping and so to the same bits, and rounds and letters are as many as theory says. */
+ * receiver in the same round, the data that arrive are those that the kind promises, every
+ * participant combines in the same grouping and so gets the same bits, and there are as many rounds
+ * and letters as theory says. Thread: one. */
 #include "daemon/engine/coll/table.h"
 #include "tests/engine/coll/scene.h"
 #include "tests/suite.h"
@@ -86,7 +87,7 @@ static void end_allgather(struct scene *s, uint32_t me, uint32_t b)
     check_set(scene_block(s->out, s, me, b), owner(s, me, b), owner(s, me, b) + 1, 7);
 }
 
-/* Blocks are called by their targets. */
+/* The blocks of a scatter are named after the participant that they go to. */
 static void start_scatter(struct scene *s, uint32_t me, uint32_t b)
 {
     if (me == s->shape.root)
@@ -183,7 +184,7 @@ static uint32_t rounds_halving(uint32_t p, uint32_t blocks)
     return 2 * log_up(p); /* rounds for the largest power of two, and two for the others */
 }
 
-/* As for allreduce, but at the end the root speaks for itself. */
+/* As for allreduce, but the root needs no round to get the result back. */
 static uint32_t rounds_reduce_halving(uint32_t p, uint32_t blocks)
 {
     (void)blocks;
@@ -302,7 +303,7 @@ static bool is_subject(const char *kind, const struct coll_algorithm *a)
     return false;
 }
 
-/* Participants with the data that the kind starts with. */
+/* Opens participants with the data that the kind starts with. */
 static void set_out(struct scene *s, const struct subject *of, struct coll_shape shape)
 {
     scene_start(s, of->algorithm, shape, shape.blocks << of->scan);
@@ -331,7 +332,7 @@ static void run_one(const struct subject *of, struct coll_shape shape)
     scene_end(&s);
 }
 
-/* Runs the subject with each root, and with each number of blocks that the algorithm can meet. */
+/* Runs the subject with each root, and with each number of blocks that the algorithm can have. */
 static void run_subject(const struct subject *of, uint32_t p)
 {
     static const uint64_t bytes[] = {0, 1, COLL_SLICE, COLL_SLICE + 1, 8 * COLL_SLICE};
@@ -342,7 +343,8 @@ static void run_subject(const struct subject *of, uint32_t p)
             run_one(of, (struct coll_shape){p, root, coll_blocks(of->algorithm, p, bytes[i])});
 }
 
-/* With a sanitizer some of the large numbers, since the release build has them all. */
+/* With a sanitizer only some of the large numbers are run, because the release build runs them all.
+ */
 static uint32_t next_number(uint32_t p)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -368,7 +370,7 @@ static const struct subject *subject_of(const struct coll_algorithm *algorithm)
     return &subjects[i];
 }
 
-/* Whatever the root, a reduce groups each block as the allreduce does. */
+/* Guards that a reduce groups each block as the allreduce does, with any root. */
 static void check_grouping(const struct coll_algorithm *reduce,
                            const struct coll_algorithm *allreduce, uint32_t p)
 {
@@ -396,7 +398,8 @@ static void test_reduce_groups_as_allreduce(void)
     }
 }
 
-/* After a barrier every participant has heard of every other, directly or through others. */
+/* Guards that after a barrier every participant has heard of every other, directly or through
+ * others. */
 static void test_barrier_holds(void)
 {
     for (uint32_t p = 1; p <= MOST; p++) {
@@ -422,7 +425,8 @@ static void test_barrier_holds(void)
     }
 }
 
-/* With blocks of unequal sizes this alone determines the bytes of each letter. */
+/* Guards that coll_alltoall_pair names source and target of each block in each round. The engine
+ * computes the bytes of a letter from that alone, where blocks have unequal sizes. */
 static void test_alltoall_pairs(void)
 {
     for (uint32_t p = 1; p <= MOST; p++) {
@@ -466,7 +470,7 @@ static void test_arithmetic(void)
     }
 }
 
-/* The highest numbers do not overflow. */
+/* Guards that nothing overflows with the highest number of participants. */
 static void test_most_participants(void)
 {
     for (int i = 0; i < SUBJECTS; i++) {
@@ -503,7 +507,8 @@ static const struct coll_algorithm *chosen(const struct coll_choices *choices, u
     return row ? row->algorithm : NULL;
 }
 
-/* Each call that the engine can meet has exactly one algorithm, which ends as its kind promises. */
+/* Guards the table: each call that the engine can get has exactly one algorithm, which ends as its
+ * kind promises. */
 static void test_table(void)
 {
     static const uint64_t bytes[] = {0, 8, 1 << 10, 1 << 14, 1 << 15, (1 << 16) - 1, 1 << 16};
@@ -522,8 +527,8 @@ static void test_table(void)
     CU_ASSERT_PTR_NULL(team_kind_name(TEAM_KINDS));
 }
 
-/* coll_reach says of each row which calls come to it, and each row has some that the library makes:
- * up to TEAM_DATA_BYTES. */
+/* Guards coll_reach, which says for a row of the table which lengths choose it; and that each row
+ * is chosen by some call that the library makes, up to TEAM_DATA_BYTES. */
 static void test_reach(void)
 {
     bool reached[COLL_ROWS] = {false};
@@ -545,14 +550,14 @@ static void test_reach(void)
         CU_ASSERT(reached[row]);
 }
 
-/* An algorithm whose rounds grow with the participants serves only calls in which each participant
- * has at least that much data. */
+/* Guards that an algorithm whose rounds grow with the participants is chosen only where each
+ * participant has at least that much data. */
 static void test_many_participants(void)
 {
     static const struct {
         enum team_kind kind;
         uint64_t bytes;
-        uint32_t most; /* participants that still have it */
+        uint32_t most; /* participants up to which `algorithm` is chosen; beyond, the other one */
         const struct coll_algorithm *algorithm, *beyond;
     } cases[] = {
         {TEAM_ALLREDUCE, 32 << 10, 9, &coll_allreduce_ring, &coll_allreduce_halving},
@@ -574,12 +579,12 @@ static void test_many_participants(void)
         CU_ASSERT_PTR_EQUAL(chosen(&none, cases[i].kind, cases[i].bytes, cases[i].most + 1),
                             cases[i].beyond);
     }
-    /* A ring is not for powers of two. */
+    /* For a power of two the ring is not chosen. */
     CU_ASSERT_PTR_EQUAL(chosen(&none, TEAM_ALLREDUCE, 32 << 10, 7), &coll_allreduce_ring);
     CU_ASSERT_PTR_EQUAL(chosen(&none, TEAM_ALLREDUCE, 32 << 10, 8), &coll_allreduce_halving);
 }
 
-/* Lengths at which the algorithm changes, among four. */
+/* Guards the lengths at which the choice of algorithm changes, with four participants. */
 static void test_thresholds(void)
 {
     static const struct {
@@ -609,7 +614,8 @@ static void test_replacement(void)
     struct coll_choices choices = {{0}};
     uint64_t first, last;
 
-    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BCAST, "ring"), -ENOENT); /* others have one */
+    /* Only other kinds have an algorithm of that name. */
+    CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BCAST, "ring"), -ENOENT);
     CU_ASSERT_PTR_EQUAL(chosen(&choices, TEAM_BCAST, 8, 4), &coll_bcast_binomial);
     CU_ASSERT_EQUAL(coll_replace(&choices, TEAM_BCAST, "tree"), 0);
     CU_ASSERT_PTR_EQUAL(chosen(&choices, TEAM_BCAST, 8, 4), &coll_bcast_tree);
@@ -622,7 +628,7 @@ static void test_replacement(void)
             CU_ASSERT_EQUAL(coll_reach(&choices, row, 4, &first, &last), tree);
             CU_ASSERT(!tree || (first == 0 && last == UINT64_MAX));
         }
-    choices.by_kind[TEAM_REDUCE] = choices.by_kind[TEAM_BCAST]; /* of another kind */
+    choices.by_kind[TEAM_REDUCE] = choices.by_kind[TEAM_BCAST]; /* a row of another kind */
     CU_ASSERT_FALSE(coll_choices_valid(&choices));
     choices.by_kind[TEAM_REDUCE] = COLL_ROWS + 1;
     CU_ASSERT_FALSE(coll_choices_valid(&choices));

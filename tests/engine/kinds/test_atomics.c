@@ -130,7 +130,7 @@ struct trial {
     uint64_t old, a, b, after;
 };
 
-/* Three trials for each code, one of them at the ends of its type's range. */
+/* Returns one of three trials for each code; one of them is at the ends of its type's range. */
 static struct trial trial_of(uint8_t code, int i)
 {
     static const uint64_t integers[][3] = {
@@ -150,8 +150,8 @@ static struct trial trial_of(uint8_t code, int i)
     return t;
 }
 
-/* Does one operation on a word of the client's own, and checks that the words on both sides stay as
- * they are. */
+/* Does one operation on a word of the client's own memory, and checks that the words before and
+ * after it stay as they are. */
 static void try_word(struct bench *b, uint8_t code, const struct trial *t, bool fetch)
 {
     uint32_t width = word_bytes(code), length = width << word_is_swap_if(code);
@@ -202,7 +202,8 @@ static void every_code(void)
     }
 }
 
-/* Guards that values of several elements stand in the client's memory, and nothing beside them. */
+/* Guards that the fetched values of several elements are written to the client's memory, and
+ * nothing beside them. */
 static void several(void)
 {
     struct bench *b = self_bench();
@@ -235,19 +236,19 @@ static void several(void)
 
 /* ---- forbidden submissions ------------------------------------------------------------------- */
 
-/* Guards each check of a submission: it fails with an error, or, if no library submits this, by
- * quarantine. */
+/* Guards each check of a submission: a wrong one fails with an error, or, if no library submits it,
+ * by quarantine. */
 static void submissions(void)
 {
     static const struct {
         const char *what;
         uint8_t code;
-        uint16_t flags; /* besides SUBMIT_INLINE */
+        uint16_t flags; /* flags besides SUBMIT_INLINE */
         uint32_t length;
         uint64_t offset;
         uint32_t segment;
         uint64_t local_offset;
-        int status; /* 1: quarantined */
+        int status; /* status of the event; 1: the client is quarantined */
     } rows[] = {
 #define CODE(op, type) (op | type << 4)
 #define FETCH          SUBMIT_FETCH
@@ -300,7 +301,8 @@ static void submissions(void)
     }
 }
 
-/* Guards that operands come inline: otherwise there would be none to check. */
+/* Guards that an atomic without inline operands quarantines its client: there would be no operands
+ * to check. */
 static void without_operands(void)
 {
     struct bench *b = self_bench();
@@ -349,7 +351,8 @@ static void rights(void)
     }
 }
 
-/* Guards the place of the region: its alignment is the owner's business. */
+/* Guards a region that does not begin at a multiple of 8: an atomic on a word that is not aligned
+ * there fails at its target, because only the owner knows where the region begins. */
 static void region_out_of_line(void)
 {
     struct bench *b = unbound_bench(true);
@@ -368,10 +371,10 @@ static void region_out_of_line(void)
     bench_free(b);
 }
 
-/* ---- a peer's RESULT --------------------------------------------------------------------------
- */
+/* ---- a peer's RESULT ------------------------------------------------------------------------- */
 
-/* Guards the checks of a RESULT, and that it is shown only once the record is acknowledged. */
+/* Guards the checks of a RESULT, and that its value is shown only when the record is acknowledged.
+ */
 static void results(void)
 {
     static const struct {
@@ -427,7 +430,8 @@ static void results(void)
     }
 }
 
-/* Guards that an event which brings a value waits for it, though its source is free at once. */
+/* Guards that the event of a fetching atomic waits for the value, although its source is free at
+ * once. */
 static void value_later(void)
 {
     struct bench *b = unbound_bench(false);
@@ -498,7 +502,7 @@ static void results_of_a_batch(void)
     }
 }
 
-/* Guards that a put is answered by no RESULT. */
+/* Guards that a RESULT for a put breaks the link. */
 static void result_of_a_put(void)
 {
     struct bench *b = unbound_bench(false);
@@ -520,10 +524,9 @@ static void result_of_a_put(void)
     bench_free(b);
 }
 
-/* ---- batches ----------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
-/* The kinds and counts of the records towards node 1 from `at` on. */
+/* Checks the kinds and counts of the records towards node 1 from `at` on. */
 static void expect_records(struct bench *b, uint64_t at, const char *expected)
 {
     char said[64] = "";
@@ -540,7 +543,7 @@ static void expect_records(struct bench *b, uint64_t at, const char *expected)
     CU_ASSERT_STRING_EQUAL(said, expected);
 }
 
-/* Guards which atomics form one batch: of three the second differs in one field. */
+/* Guards which atomics form one batch: of three atomics, the second differs in one field. */
 static void one_differs(void)
 {
     static const struct {
@@ -581,7 +584,7 @@ static void one_differs(void)
     }
 }
 
-/* Guards that each of a batch has its own value and its own event, in order. */
+/* Guards that each atomic of a batch has its own value and its own event, in order. */
 static void batch(void)
 {
     static const uint16_t flags[] = {0, FETCH, FETCH | SUBMIT_SLOT};

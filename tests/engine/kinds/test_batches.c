@@ -28,7 +28,7 @@ static struct bench *submitting_bench(void)
     return b;
 }
 
-/* Number `i`, of up to 256 bytes. */
+/* Put number `i`, with `length` bytes (at most 256). */
 static struct put put_of(uint32_t i, uint32_t length)
 {
     struct put put = {.record = {.size = sizeof(put.record) + abi_pad8(length),
@@ -71,8 +71,8 @@ static void expect_put(const struct put *put, uint64_t rid, uint64_t offset, uin
     CU_ASSERT_EQUAL(memcmp(payload, put->payload, length), 0);
 }
 
-/* Checks the records from `at` on: how many puts each has, and that these are the next ones of
- * `puts`, `count` at most. */
+/* Checks the records from `at` on: `expected` says how many puts each has, and these are the next
+ * ones of `puts`, `count` at most. */
 static void expect(struct bench *b, uint64_t at, const struct put *puts, uint32_t count,
                    const char *expected)
 {
@@ -110,7 +110,8 @@ static void expect(struct bench *b, uint64_t at, const struct put *puts, uint32_
         printf("\"%s\", not \"%s\"\n", said, expected);
 }
 
-/* Three puts, of which the second differs from the others in one field. */
+/* Guards which puts form one batch: of three puts, the second differs from the others in one field.
+ */
 static void one_differs(void)
 {
     static const struct {
@@ -167,7 +168,7 @@ static void one_differs(void)
     }
 }
 
-/* Puts to the places of a region that are further up than a batch can name. */
+/* Guards that puts to offsets which a batch cannot name leave on their own. */
 static void far_places(void)
 {
     static const struct {
@@ -191,8 +192,8 @@ static void far_places(void)
     }
 }
 
-/* Each has its own local event, whether all are as long as the first or not, and whether the id is
- * the program's or the library's. */
+/* Guards that each put of a batch has its own local event, whether all are as long as the first or
+ * not, and whether the id is the program's or the library's. */
 static void local_ids(void)
 {
     for (uint32_t i = 0; i < 4; i++) {
@@ -222,13 +223,14 @@ static void local_ids(void)
     }
 }
 
-/* Puts in a row: how many the ring, the record, the queue's chunk and the client's shares allow. */
+/* Guards how many puts in a row form one batch: as many as the ring, the record, the queue's chunk
+ * and the client's shares allow. */
 static void how_many(void)
 {
     static const struct {
         /* The puts counted by `before` have been taken, and have ended. */
         uint32_t before, count, length;
-        uint32_t ops_max, events; /* 0: no limit of these */
+        uint32_t ops_max, events; /* 0: no limit but the bench's */
         uint32_t last_length;     /* the length of the last put, if it differs */
         bool quarantined;
         const char *records;
@@ -239,12 +241,12 @@ static void how_many(void)
         {.count = BATCH_PUTS_MAX, .length = 8, .records = "64"},
         {.count = BATCH_PUTS_MAX + 1, .length = 8, .records = "64 1"},
         {.count = 100, .length = 8, .records = "64 36"},
-        /* 113 go before the end of the ring. */
+        /* 113 records fit before the end of the ring. */
         {.before = 100, .count = 12, .length = 8, .records = "12"},
         {.before = 100, .count = 13, .length = 8, .records = "13"},
         {.before = 100, .count = 14, .length = 8, .records = "14"},
         {.before = 100, .count = 30, .length = 8, .records = "30"},
-        /* Padding that is longer than a record. */
+        /* The padding before the end of the ring is longer than a record. */
         {.before = 110, .count = 2, .length = 8, .last_length = 256, .records = "2"},
         {.before = 110, .count = 2, .length = 8, .last_length = 3, .records = "2"},
         {.count = 64, .length = 1, .records = "64"},
@@ -313,8 +315,8 @@ static uint32_t runs_with_ack(struct bench *b)
     return b->fabric.runs - runs;
 }
 
-/* A batch that follows one under way waits for the ACK, and takes along what the client submits
- * until then; where the client submits nothing, this happens only a few times. */
+/* Guards that a batch which follows one under way waits for the ACK, and takes along what the
+ * client submits until then; where the client submits nothing, this happens only a few times. */
 static void test_short_runs_wait(void)
 {
     struct bench *b = submitting_bench();
@@ -342,7 +344,7 @@ static void test_short_runs_wait(void)
     bench_free(b);
 }
 
-/* Nothing waits where the thread sleeps soon. */
+/* Guards that a batch does not wait where the thread will sleep soon. */
 static void test_short_runs_hastened(void)
 {
     struct bench *b = submitting_bench();
@@ -356,8 +358,8 @@ static void test_short_runs_hastened(void)
     bench_free(b);
 }
 
-/* While a batch waits nothing leaves, so the other side may stop looking: it is nudged as it is
- * when the ledger is empty. */
+/* Guards that a batch that waits keeps the link nudged: nothing leaves meanwhile, so the other side
+ * may stop looking, as it may when the ledger is empty. */
 static void test_short_runs_nudged(void)
 {
     struct bench *b = submitting_bench();

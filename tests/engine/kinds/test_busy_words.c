@@ -13,7 +13,7 @@
 
 #define PLACE UINT64_C(64) /* offset of the words in the region */
 
-static uint32_t until_busy; /* elements that can be changed before one cannot */
+static uint32_t until_busy; /* how many elements word_apply changes before it gives up */
 
 int word_apply(void *at, uint8_t code, const void *operands, void *fetched)
 {
@@ -46,7 +46,7 @@ struct atomic {
     uint64_t operands[16];
 };
 
-/* Adds one to each of this many words. */
+/* An atomic that adds one to each of this many words. */
 static struct atomic atomic_of(const struct bench *b, uint32_t words, uint16_t flags)
 {
     struct atomic a = {.record = {.size = (uint32_t)sizeof(struct submit_record) + 8 * words,
@@ -82,7 +82,7 @@ static bool local_event(struct bench *b, struct event_record *event)
     return false;
 }
 
-/* Guards one operation: its target gets no event, and its own event says how many elements are
+/* Guards a single atomic: its target gets no event, and its own event says how many elements are
  * done. */
 static void one(void)
 {
@@ -112,7 +112,7 @@ static void one(void)
                                              ? 0
                                              : UINT64_C(0xeeeeeeeeeeeeeeee));
                 }
-                until_busy = UINT32_MAX; /* the operations after it are done */
+                until_busy = UINT32_MAX; /* the operations after this one are done */
                 submit(b, &a);
                 CU_ASSERT_EQUAL(local_event(b, &event), flags[f] != SUBMIT_NO_LCE);
                 CU_ASSERT_EQUAL(b->segment[PLACE], done > 0 ? 2 : 1);
@@ -120,7 +120,8 @@ static void one(void)
             }
 }
 
-/* Guards a batch: puts before the busy word are done and have their events, the others have not. */
+/* Guards a batch: atomics before the busy word are done and have their events, the others are not
+ * and end with -EBUSY. */
 static void in_a_batch(void)
 {
     enum { COUNT = 6 };
@@ -156,7 +157,7 @@ static void in_a_batch(void)
         }
 }
 
-/* A notification that has no local event. */
+/* A notification without a local event: it fills one place of the remote ring. */
 static struct atomic notification(const struct bench *b)
 {
     struct atomic a = atomic_of(b, 0, SUBMIT_NO_LCE);
@@ -167,11 +168,12 @@ static struct atomic notification(const struct bench *b)
     return a;
 }
 
-/* Guards the room of a batch's events where the ring has one place left: only events of what was
- * done spill, and where none was done the flow is not stopped. */
+/* Guards the room for a batch's events when the ring has one place left: only events of atomics
+ * that were done spill, and if none was done the flow is not stopped. */
 static void spilled(void)
 {
-    /* Events, when this many operations are done: one of them finds the only place left. */
+    /* Spilled events, by the number of atomics that are done: one event finds the only place left.
+     */
     static const uint64_t spills[] = {0, 0, 1, 2};
 
     for (uint32_t done = 0; done < 4; done++) {

@@ -54,7 +54,7 @@ static void test_puts_count(void)
     bench_free(b);
 }
 
-/* A batch counts each of its puts. */
+/* Guards that a batch counts each of its puts. */
 static void test_batches_count(void)
 {
     struct bench *b = linked_bench();
@@ -81,7 +81,7 @@ static void test_batches_count(void)
     bench_free(b);
 }
 
-/* Records of a vector that others follow count with the last one. */
+/* Guards that the records of a vector count once, with the last one. */
 static void test_parts_do_not_count(void)
 {
     struct bench *b = linked_bench();
@@ -95,7 +95,7 @@ static void test_parts_do_not_count(void)
     bench_free(b);
 }
 
-/* A record that is refused for what it says has changed nothing. */
+/* Guards that a put to a place outside the region, or with a wrong key, is not counted. */
 static void test_failures_do_not_count(void)
 {
     struct bench *b = linked_bench();
@@ -111,7 +111,8 @@ static void test_failures_do_not_count(void)
     bench_free(b);
 }
 
-/* A put of no bytes counts by its event: without, it may have failed at its origin. */
+/* Guards that a put of no bytes counts only if it has an event: without one, it may have failed at
+ * its origin. */
 static void test_notes(void)
 {
     struct bench *b = linked_bench();
@@ -132,10 +133,9 @@ static void test_notes(void)
     bench_free(b);
 }
 
-/* ---- the sleeper that it wakes
- * --------------------------------------------------------------------------- */
+/* ---- the sleeper that a count wakes ---------------------------------------------------------- */
 
-/* Arms the bell, and says whether this put has rung it. */
+/* Arms the bell. Returns whether this put has rung it. */
 static bool rings(struct bench *b, uint32_t sequence, uint8_t flags)
 {
     uint32_t before = b->woken;
@@ -163,7 +163,8 @@ static void test_rings_sleepers(void)
 
 /* ---- a hostile client ------------------------------------------------------------------------ */
 
-/* A client that writes over its counts disturbs its own view alone, until the next count. */
+/* Guards that a client which writes over its counts disturbs its own view alone, until the next
+ * count. */
 static void test_hostile_counts(void)
 {
     struct bench *b = linked_bench();

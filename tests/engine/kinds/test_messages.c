@@ -1,10 +1,13 @@
 /*
- * Active messages in the simulated world: every kind by every protocol, what must fail and how,
- * what no honest library does, and random runs in all directions that always drain.
+ * Active messages in the simulated world: every kind by every protocol, messages that must fail,
+ * submissions that no honest library makes, and random runs in all directions, in which every
+ * message must end.
  *
  *     test_messages                                the cases, and 300 random runs
  *     test_messages --seeds N [--first S]          random runs alone
  *     test_messages --seed S [--trace]             one of them again
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -47,13 +50,13 @@ static void close_world(void)
     world_close(world);
 }
 
-/* Rounds until nothing moves; events stay where they are. */
+/* Makes rounds until nothing moves; events stay where they are. */
 static void settle(void)
 {
     world_settle(world, 20000);
 }
 
-/* Takes the next event of a client's ring. False: there is none. */
+/* Takes the next event of a client's ring. Returns false if there is none. */
 static bool event_of(uint32_t client, enum message_ring ring, struct message_event *out)
 {
     return message_probe(&flood.client[client], ring, out) == 1;
@@ -74,7 +77,8 @@ static const struct way {
             {UINT64_MAX, ENGINE_PROTOCOL_REASSEMBLE}, {UINT64_MAX, ENGINE_PROTOCOL_CHAIN},
             {0, ENGINE_PROTOCOL_REASSEMBLE},          {0, ENGINE_PROTOCOL_CHAIN}};
 
-/* Requests of this kind, and replies of all kinds to them, the payload being there when seen. */
+/* Guards requests of each kind with each protocol, and replies of all kinds to them: the payload is
+ * there when the event is seen. */
 static void test_kinds_and_protocols(void)
 {
     static const uint16_t flags[] = {0,
@@ -112,8 +116,7 @@ static void test_kinds_and_protocols(void)
         }
 }
 
-/* The words that the daemons write into a block, and those that they do not take from its sender.
- */
+/* Guards the words of a block that the daemons set themselves, and do not take from the sender. */
 static void test_block_at_the_target(void)
 {
     struct message_send s;
@@ -172,7 +175,7 @@ static void test_no_handler(void)
     close_world();
 }
 
-/* A ring takes records up to a quarter of it. */
+/* Guards that a ring takes records of up to a quarter of its size. */
 static void test_too_long_for_the_ring(void)
 {
     static const uint8_t payload[4096];
@@ -204,8 +207,8 @@ static void test_too_long_for_the_ring(void)
     close_world();
 }
 
-/* The target has as many pairs as it may, so none is left for replies: a request that wants a reply
- * is not delivered. */
+/* Guards that a request that wants a reply is not delivered where the target has as many pairs as
+ * it may, so that none is left for the replies. */
 static void test_no_flow_for_replies(void)
 {
     struct message_send s;
@@ -225,7 +228,8 @@ static void test_no_flow_for_replies(void)
     close_world();
 }
 
-/* A withdrawn region ends Longs, requests and replies, and no credit is lost. */
+/* Guards that a withdrawn region ends Longs, requests and replies alike, and that no credit is
+ * lost. */
 static void test_withdrawal(void)
 {
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -254,7 +258,7 @@ static void test_withdrawal(void)
     }
 }
 
-/* A Long reply goes to a region that is gone: its end says so, and the requester gets its credit
+/* Guards a Long reply to a region that has gone: its end says so, and the requester gets its credit
  * back. */
 static void test_reply_fails_at_its_start(void)
 {
@@ -282,7 +286,8 @@ static void test_reply_fails_at_its_start(void)
     close_world();
 }
 
-/* A remote that a Long reply uses is freed, and its place taken at once. */
+/* Guards a Long reply whose remote is freed while it waits: its payload still goes to the right
+ * region, although another bind takes the remote's place at once. */
 static void test_reply_over_an_unbound_remote(void)
 {
     struct message_send s;
@@ -320,7 +325,7 @@ static void test_reply_over_an_unbound_remote(void)
     close_world();
 }
 
-/* The requester is gone when its request is answered: an end with an error, and no quarantine. */
+/* Guards that a reply to a requester that has gone ends with an error, and without quarantine. */
 static void test_reply_to_nobody(void)
 {
     struct message_send s;
@@ -347,7 +352,7 @@ static void test_reply_to_nobody(void)
     close_world();
 }
 
-/* The replier is gone: all credit is back. */
+/* Guards that a requester has all its credit back when the replier has gone. */
 static void test_nobody_replies(void)
 {
     struct message_send s;
@@ -382,7 +387,8 @@ static void expect_quarantine(uint32_t client, const char *reason)
     CU_ASSERT_TRUE(c->quarantined && strstr(c->reason, reason) != NULL);
 }
 
-/* A field of a record or of its block, set to a senseless value. */
+/* Guards the checks of a submission: in each row, a field of the record or of its block has a
+ * senseless value. */
 static void test_wrong_submissions(void)
 {
     enum { BLOCK = sizeof(struct submit_record) };
@@ -467,7 +473,7 @@ static void test_wrong_answers(void)
         open_world(&(struct world_options){.seed = 9}, 4);
         c = &flood.client[1];
         world->clients[1].hostile = true;
-        s = short_to(0, wrong == ANSWER_FOREIGN ? 3 : 1); /* 1 and 3: the same daemon */
+        s = short_to(0, wrong == ANSWER_FOREIGN ? 3 : 1); /* clients 1 and 3: the same daemon */
         if (wrong == ANSWER_NOT_OWED)
             s.flags = SUBMIT_NO_REPLY;
         if (wrong != ANSWER_UNASKED) {
@@ -498,7 +504,8 @@ static void test_wrong_answers(void)
     }
 }
 
-/* A library stops at its limit. A client that goes on is quarantined, and hurts no other. */
+/* Guards the bound of replies: the library stops at its limit, and a client that goes on is
+ * quarantined, and hurts no other. */
 static void test_reply_space(void)
 {
     _Alignas(8) uint8_t record[512] = {0};
@@ -513,7 +520,7 @@ static void test_reply_space(void)
     CU_ASSERT(taken >= 4 && taken < 8);
     settle();
     CU_ASSERT_FALSE(world->clients[0].quarantined);
-    s.flags = SUBMIT_NO_REPLY; /* these need none */
+    s.flags = SUBMIT_NO_REPLY; /* these requests need no space for replies */
     CU_ASSERT_EQUAL(message_request(&flood.client[0], &s), 0);
     settle();
     world->clients[0].hostile = true;
@@ -526,8 +533,8 @@ static void test_reply_space(void)
     close_world();
 }
 
-/* Requests of both are held, and neither has a free operation: a reply still gets through, because
- * it needs none of these. */
+/* Guards that a reply gets through where the requests of both clients are held and neither client
+ * has a free operation: a reply waits for no held flow, and takes no free operation. */
 static void test_replies_pass_held_requests(void)
 {
     static const uint8_t payload[1000];
@@ -561,7 +568,7 @@ static void test_replies_pass_held_requests(void)
     close_world();
 }
 
-/* A daemon about to sleep looks at the reply_submit ring too. */
+/* Guards that a daemon which is about to sleep looks at the reply_submit ring too. */
 static void test_an_answer_keeps_awake(void)
 {
     struct message_send s;
@@ -583,7 +590,7 @@ static void test_an_answer_keeps_awake(void)
     close_world();
 }
 
-/* A client gives back more space than it has. */
+/* Guards that a client which gives back more space than its reply ring has is quarantined. */
 static void test_reply_ring_meddled_with(void)
 {
     struct message_send s;

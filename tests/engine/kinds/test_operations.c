@@ -3,6 +3,8 @@
  * each protocol, several seeds.
  *
  *     test_operations [--case N] [--way N] [--seed S] [--trace]
+ *
+ * Thread: one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +12,8 @@
 #include "tests/engine/world/paths/suite_operations.h"
 #include "tests/engine/world/paths/world_path.h"
 
-/* Seeds of each case on each fabric; with a sanitizer a few, since the release build has them all.
- */
+/* Seeds of each case on each fabric: only a few with a sanitizer, because the release build runs
+ * them all. */
 #ifdef __SANITIZE_ADDRESS__
 #define SEEDS 2u
 #else
@@ -60,7 +62,7 @@ static struct world_options options_of(const struct way *way, uint64_t seed, FIL
     };
 }
 
-/* NULL, or what failed, in `room`. */
+/* Returns NULL, or `room` with a text that says what failed. */
 static const char *run(size_t way, size_t number, uint64_t seed, FILE *trace, char room[400])
 {
     static struct driver driver;
@@ -82,7 +84,7 @@ static const char *run(size_t way, size_t number, uint64_t seed, FILE *trace, ch
     return failure;
 }
 
-/* How many cases have failed. */
+/* Returns how many cases have failed. */
 static int run_way(size_t way)
 {
     char room[400];

@@ -1,6 +1,6 @@
 /*
  * Atomics of a peer: what its records may say, room for the verdict, and a process that dies in the
- * middle of one. One engine; the test is its peer. One thread.
+ * middle of an atomic. One engine; the test is its peer. One thread.
  */
 #include "tests/suite.h"
 #include <errno.h>
@@ -26,7 +26,7 @@ struct peer_atomic {
     uint64_t operands[40];
 };
 
-/* Adds 3 to a word, and fetches. */
+/* An atomic that adds 3 to a word and fetches the old value. */
 static struct peer_atomic peer_atomic_of(const struct bench *b)
 {
     return (struct peer_atomic){.put = {.op = {.head = {.words = 7, .kind = WIRE_ATOMIC},
@@ -49,9 +49,9 @@ static void records(void)
         uint16_t atomic, words;
         uint32_t length;
         uint64_t offset;
-        uint32_t generation; /* added */
+        uint32_t generation; /* added to that of the region */
         uint8_t flags;
-        int outcome; /* or the status of the FAIL */
+        int outcome; /* enum outcome, or the status of the FAIL */
     } rows[] = {
 #define ADD CODE(WORD_ADD, WORD_U64)
         {"a word", ADD | WIRE_FETCH, 7, 8, PLACE, 0, 0, DONE},
@@ -116,7 +116,7 @@ static void peer_batches(void)
     static const struct {
         const char *what;
         uint16_t atomic;
-        uint32_t count, length; /* of the second */
+        uint32_t count, length; /* elements and bytes of the second atomic */
         uint64_t offset;
         bool breaks;
         int32_t status;
@@ -168,7 +168,7 @@ static void peer_batches(void)
     }
 }
 
-/* Guards the bound of what one record may ask for: its values go back in one RESULT. */
+/* Guards the bound of what one record may ask for: all its values must fit into one RESULT. */
 static void too_many_for_a_result(void)
 {
     for (uint32_t more = 0; more < 2; more++) {
@@ -200,8 +200,7 @@ static void too_many_for_a_result(void)
     }
 }
 
-/* ---- order and room ---------------------------------------------------------------------------
- */
+/* ---- order and room -------------------------------------------------------------------------- */
 
 /* Guards that no word changes where there is no room for the verdict: the record waits. */
 static void no_room_for_the_verdict(void)
@@ -221,18 +220,18 @@ static void no_room_for_the_verdict(void)
     bench_free(b);
 }
 
-/* ---- a death in the middle --------------------------------------------------------------------
- */
+/* ---- a death in the middle ------------------------------------------------------------------- */
 
 static jmp_buf death;
 
-/* The engine asks for faults when the words have changed and nothing is committed. */
+/* The engine calls this hook when the words have changed and nothing is committed; the process dies
+ * there. */
 static bool die(void *context, uint32_t client)
 {
     longjmp(death, 1);
 }
 
-/* The process is dead. The next one takes over, and is linked. */
+/* The process is dead: the next one takes over, and links. */
 static void take_over(struct bench *b)
 {
     b->host.faulted = NULL;
@@ -243,11 +242,11 @@ static void take_over(struct bench *b)
         0);
     CU_ASSERT_EQUAL(engine_session_inherit(b->engine, 0, b->session), 0);
     CU_ASSERT_EQUAL(engine_segment_inherit(b->engine, 0, b->segment), 0);
-    b->position = peek_peer(b->engine, 1).staged; /* everything that it has sent has arrived */
+    b->position = peek_peer(b->engine, 1).staged; /* all that the engine has sent has arrived */
     CU_ASSERT_EQUAL_FATAL(bench_link(b), 0);
 }
 
-/* The record comes, and the process dies in its middle. */
+/* Sends the record; the process dies in the middle of it. */
 static void die_at(struct bench *b, const struct peer_atomic *a)
 {
     b->host.faulted = die;
@@ -258,7 +257,7 @@ static void die_at(struct bench *b, const struct peer_atomic *a)
     take_over(b);
 }
 
-/* The verdict on the record, and how much the record adds to the word. */
+/* Sends the record again; checks its verdict, and how much it adds to the word. */
 static void expect_again(struct bench *b, const struct peer_atomic *a, uint8_t kind, int32_t status,
                          uint8_t adds)
 {
@@ -275,7 +274,8 @@ static void expect_again(struct bench *b, const struct peer_atomic *a, uint8_t k
     CU_ASSERT_EQUAL(bench_events(b) - events, status == 0 ? event_bytes(0) : 0);
 }
 
-/* Guards that a record which may have been done is not done again, and that no other is doubted. */
+/* Guards that a record which may have been done is not done again, and that no other record is in
+ * doubt. */
 static void a_death(void)
 {
     struct bench *b = linked_bench();
@@ -289,7 +289,7 @@ static void a_death(void)
     bench_free(b);
 }
 
-/* Guards that a record with another sequence is not the one in doubt. */
+/* Guards that a record with another sequence is not taken for the one in doubt. */
 static void another_record(void)
 {
     struct bench *b = linked_bench();
@@ -301,7 +301,8 @@ static void another_record(void)
     bench_free(b);
 }
 
-/* Guards that the doubt waits for its record over a second death, and that a READ has none. */
+/* Guards that the doubt waits for its record over a second death, and that a READ leaves no doubt.
+ */
 static void two_deaths(void)
 {
     struct bench *b = linked_bench();
@@ -321,7 +322,7 @@ static void two_deaths(void)
     bench_free(b);
 }
 
-/* Guards that what was committed is never in doubt. */
+/* Guards that a record which was committed is never in doubt. */
 static void a_death_behind_the_commit(void)
 {
     struct bench *b = linked_bench();

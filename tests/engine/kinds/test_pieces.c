@@ -1,7 +1,7 @@
 /*
- * Payloads leave in pieces, and no more of them are on their way to a peer than its window takes:
- * every length arrives whole, a small put overtakes an endless transfer, and a payload that is half
- * on its way survives a broken link, and ends with its region.
+ * Payloads leave in pieces, and no more pieces are under way to a peer than its window takes: every
+ * length arrives whole, a small put overtakes an endless transfer, and a payload that is half on
+ * its way survives a broken link, and ends with its region.
  *
  * Ends 0 and 2 are on one node, 1 and 3 on another. Thread: one.
  */
@@ -78,7 +78,7 @@ static struct peek_flow flow_from(uint32_t from)
     return peek_flow(origin(), peek_flow_of(origin(), driver.remotes[from][from + 1].handle));
 }
 
-/* Nothing exceeds the window by more than the piece that filled it. */
+/* Makes a turn, and guards that the window is exceeded by no more than the piece that filled it. */
 static bool turn(void)
 {
     CU_ASSERT_FATAL(peek_peer(origin(), 1).payload_bytes < WINDOW + PIECE);
@@ -91,14 +91,13 @@ static uint32_t submit(uint32_t from, enum path_kind kind, uint64_t length)
         &driver, (struct model_op){.from = from, .to = from + 1, .kind = kind, .length = length});
 }
 
-/* ---- lengths ----------------------------------------------------------------------------------
- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
 static void boundaries(void)
 {
     static const struct {
         uint64_t length;
-        uint32_t reads; /* how many reads a get of it takes, on one rail */
+        uint32_t reads; /* how many reads a get of this length takes, on one rail */
     } rows[] = {
         {0, 0},
         {1, 1},
@@ -133,10 +132,10 @@ static void boundaries(void)
     }
 }
 
-/* ---- a small put beside ------------------------------------------------------------------------
- */
+/* ---- a small put beside ---------------------------------------------------------------------- */
 
-/* Bytes that were posted so far of payloads of its flow, each of `length`. */
+/* Bytes of payload that the flow of `from` has posted so far, with `length` bytes in each
+ * operation. */
 static uint64_t posted_from(uint32_t from, uint64_t length)
 {
     struct peek_flow f = flow_from(from);
@@ -144,8 +143,8 @@ static uint64_t posted_from(uint32_t from, uint64_t length)
     return f.started * length + f.posted;
 }
 
-/* At most one window of a client's payloads goes ahead of another client's small put, whatever the
- * first client has submitted. */
+/* Guards that at most one window of a client's payloads goes ahead of another client's small put,
+ * whatever the first client has submitted. */
 static void passes(void)
 {
     for (size_t w = 0; w < WAYS; w++)
@@ -166,14 +165,14 @@ static void passes(void)
             CU_ASSERT_FATAL(turns < TURNS_MAX);
             CU_ASSERT(posted_from(0, LONG) - before <= WINDOW + PIECE);
             driver_finish_one(&driver, small);
-            /* Some large ones have not started when the small one ends. */
+            /* Some large operations have not started when the small one ends. */
             CU_ASSERT(flow_from(0).started < 12);
             end(&ways[w]);
         }
 }
 
-/* Returns the most bytes of payload that were under way at a time until client 0 had posted this
- * many more, while client 2 sends one small put after another. */
+/* Client 0 posts this many more bytes, while client 2 sends one small put after another. Returns
+ * the most bytes of payload that were under way at a time. */
 static uint64_t most_on_their_way(uint64_t bytes)
 {
     uint64_t until = posted_from(0, LONG) + bytes, most = 0;
@@ -192,7 +191,7 @@ static uint64_t most_on_their_way(uint64_t bytes)
     return most;
 }
 
-/* Goes on until a whole window of client 0's payloads is on its way. */
+/* Makes turns until a whole window of client 0's payloads is under way. */
 static void fill_window(uint32_t *submitted)
 {
     uint32_t turns = 0;
@@ -207,7 +206,8 @@ static void fill_window(uint32_t *submitted)
     CU_ASSERT_FATAL(turns < TURNS_MAX);
 }
 
-/* While two clients send, a part of the window is theirs; a client that is alone has all of it. */
+/* Guards that two clients which send have a part of the window, and that a client which is alone
+ * has all of it. */
 static void shared_window(void)
 {
     for (size_t w = 0; w < WAYS; w++) {
@@ -222,8 +222,7 @@ static void shared_window(void)
     }
 }
 
-/* ---- half on its way ---------------------------------------------------------------------------
- */
+/* ---- half on its way ------------------------------------------------------------------------- */
 
 static void until_posted(uint64_t bytes)
 {
@@ -247,8 +246,9 @@ static void broken_links(void)
         }
 }
 
-/* The key is withdrawn, or a client dies: it waits for all pieces that are on their way, and none
- * follows; what had no room meanwhile continues. */
+/* Guards what ends an operation whose payload is half on its way: a key that is withdrawn, or a
+ * client that dies. The end waits for all pieces that are on their way, no piece follows, and what
+ * had no room meanwhile continues. */
 static void endings(void)
 {
     for (size_t w = 0; w < WAYS; w++)

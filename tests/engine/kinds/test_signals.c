@@ -14,7 +14,7 @@
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 
-#define PEER    1u /* its node */
+#define PEER    1u /* node of the peer */
 #define LENGTH  4096u
 #define WORD_AT 1024u
 
@@ -104,7 +104,8 @@ static void placed_then_signalled(void)
     bench_free(b);
 }
 
-/* Nothing would make a thread look at the word again before it is time to. */
+/* Guards that a put with signal wakes a context that sleeps, although no event comes: nothing else
+ * would make the thread look at the word. */
 static void wakes_its_context(void)
 {
     struct bench *b = linked_bench();
@@ -132,7 +133,8 @@ static void wakes_its_context(void)
 
 enum field { OFFSET, SLOT, GENERATION, PUT_OFFSET, PUT_SLOT };
 
-/* The origin gets the status, and nothing has changed. */
+/* Guards that a record which the region does not allow fails for the origin, and changes neither
+ * payload nor word. */
 static void failed_without_effect(void)
 {
     static const struct {
@@ -199,7 +201,7 @@ static void set_block(struct packed *packed, uint16_t bytes)
     packed->put.op.rid_len = bytes;
 }
 
-/* A record that no honest daemon sends breaks the link. */
+/* Guards that a record which no honest daemon sends breaks the link. */
 static void breaks_the_link(void)
 {
     enum { CODE, BLOCK, FLAGS, BARE_LENGTH, KIND, WORDS };
@@ -246,7 +248,8 @@ struct submission {
     uint64_t payload;
 };
 
-/* A put with signal of `length` bytes: 8 are packed into its record, more come from the segment. */
+/* A put with signal: 8 bytes are packed into its record, another `length` comes from the segment.
+ */
 static struct submission submission(uint32_t length)
 {
     bool packed = length == sizeof(uint64_t);
@@ -268,7 +271,7 @@ static struct submission submission(uint32_t length)
         .payload = 33};
 }
 
-/* The block of the record that the engine has staged first. */
+/* Returns the signal in the record that the engine has staged at this position. */
 static struct signal staged_signal(const struct bench *b, uint64_t at, uint8_t *kind)
 {
     const struct wire_op *op = peek_record(b->engine, PEER, at);
@@ -322,7 +325,7 @@ static void staged_as_a_put(void)
     }
 }
 
-/* The status of the local event, without a record. */
+/* Guards the checks at the origin: the local event has the error, and no record leaves. */
 static void ends_with_an_error(void)
 {
     static const struct {
@@ -352,7 +355,7 @@ static void ends_with_an_error(void)
     }
 }
 
-/* A signal needs the right to write, also when it comes without a payload. */
+/* Guards that a signal needs the right to write, also without a payload. */
 static void needs_the_right_to_write(void)
 {
     for (uint32_t rights = 0; rights <= 3; rights++) {
@@ -372,7 +375,7 @@ static void needs_the_right_to_write(void)
     }
 }
 
-/* Submissions that no honest library makes. */
+/* Guards that submissions which no honest library makes end in quarantine. */
 static void quarantined(void)
 {
     enum { CODE, BLOCK, FLAGS };

@@ -49,7 +49,7 @@ static const struct event_record *first_event(const struct bench *b)
                                          2 * RING);
 }
 
-/* The pieces are placed, and the one event names the bytes of the whole vector. */
+/* Guards that the pieces are placed, and that the one event names the bytes of the whole vector. */
 static void good_vector_is_taken(void)
 {
     struct bench *b = linked_bench();
@@ -71,8 +71,8 @@ static void good_vector_is_taken(void)
     bench_free(b);
 }
 
-/* An end without pieces brings the event, if the region is still there: what was withdrawn under an
- * earlier record has no event. */
+/* Guards that a last record without pieces brings the event only if the region is still there: a
+ * region that was withdrawn after an earlier record gets no event. */
 static void end_names_the_region(void)
 {
     for (uint32_t later = 0; later < 2; later++) {
@@ -88,7 +88,7 @@ static void end_names_the_region(void)
     }
 }
 
-/* A record with a piece that the region does not allow fails as a whole. */
+/* Guards that a record with a piece which the region does not allow fails as a whole. */
 static void refused_vectors_touch_nothing(void)
 {
     static const struct {
@@ -114,7 +114,7 @@ static void refused_vectors_touch_nothing(void)
     }
 }
 
-/* A field of a good record that makes no sense breaks the link. */
+/* Guards that a field of a good record that is set to a senseless value breaks the link. */
 static void senseless_vectors_break_the_link(void)
 {
     static const struct {
@@ -149,8 +149,8 @@ static void senseless_vectors_break_the_link(void)
     }
 }
 
-/* A block is copied before it is checked: one that is longer than any client can submit breaks the
- * link, and nothing of it is placed. */
+/* Guards that a block is copied before it is checked: a block that is longer than any client can
+ * submit breaks the link, and nothing of it is placed. */
 static void long_block_breaks_the_link(void)
 {
     enum { PIECES = 1000 };
@@ -226,7 +226,8 @@ static struct submit_record long_piece(uint64_t offset, uint64_t lid)
                                   .lid = lid};
 }
 
-/* A submission that no honest library makes ends in quarantine; one that may be a mistake fails. */
+/* Guards the fields of a block: a submission that no honest library makes ends in quarantine; a
+ * submission that may be a mistake fails. */
 static void fields_of_a_block(void)
 {
     static const struct {
@@ -271,7 +272,7 @@ static void fields_of_a_block(void)
     }
 }
 
-/* A block needs a key, and the right to write. */
+/* Guards that a block needs a key, and the right to write. */
 static void rights_of_a_block(void)
 {
     static const struct {
@@ -304,7 +305,7 @@ static void rights_of_a_block(void)
     }
 }
 
-/* A record without a block has no length. */
+/* Guards that a record without a block has no length. */
 static void length_without_a_block(void)
 {
     struct bench *b = submitting_bench();
@@ -317,7 +318,7 @@ static void length_without_a_block(void)
     bench_free(b);
 }
 
-/* MORE is for puts, gets and blocks. */
+/* Guards that only puts, gets and blocks may have SUBMIT_MORE. */
 static void more_of_other_kinds(void)
 {
     struct bench *b = submitting_bench();
@@ -340,7 +341,8 @@ static void expect_end(struct bench *b, uint64_t id, int status)
     CU_ASSERT_EQUAL(event.status, status);
 }
 
-/* Each record ends; the flow continues with the next operation. */
+/* Checks that each record ends, the pieces with these statuses, and that the flow continues with
+ * the next operation. */
 static void expect_failed_vector(struct bench *b, int first, int second)
 {
     struct block block = last_block();
@@ -356,7 +358,7 @@ static void expect_failed_vector(struct bench *b, int first, int second)
     CU_ASSERT_NOT_EQUAL(b->fabric.kinds & 1u << WIRE_VECTOR, 0);
 }
 
-/* A record that fails on submission makes the last one fail. */
+/* Guards that a record which fails at its submission makes the last one fail. */
 static void fails_at_submission(void)
 {
     struct bench *b = submitting_bench();
@@ -370,8 +372,9 @@ static void fails_at_submission(void)
     bench_free(b);
 }
 
-/* A payload that the fabric does not take fails as well, before the last record has arrived and
- * behind. The payload of the first piece is on its way. */
+/* Guards that a payload which the fabric refuses makes the last record fail, whether the last
+ * record is submitted before the refusal or after it. The payload of the first piece is under way.
+ */
 static void fails_at_start(void)
 {
     for (int later = 0; later < 2; later++) {
@@ -400,7 +403,8 @@ static void fails_at_start(void)
     }
 }
 
-/* The first piece fails at once, and with it the second one, which has not started. */
+/* Guards that a first piece which fails at once makes the second one fail too, which has not
+ * started. */
 static void fails_all_that_follow(void)
 {
     struct bench *b = submitting_bench();
@@ -454,8 +458,8 @@ static struct other_end signal_end(void)
                               .signal = {.value = 7, .code = word_code(WORD_SET, WORD_U64)}};
 }
 
-/* A Long or a signal of no bytes ends a series of puts, and fails with it, when a record has failed
- * before the end came. */
+/* Guards that a Long or a signal of no bytes ends a series of puts, and fails with it when a record
+ * has failed before. */
 static void other_ends(void)
 {
     for (int row = 0; row < 4; row++) {
@@ -476,7 +480,7 @@ static void other_ends(void)
         CU_ASSERT_FALSE(b->quarantined);
         expect_end(b, 3, status);
         CU_ASSERT_EQUAL((b->fabric.kinds & kind) != 0, !fails);
-        /* The flow goes on with the next operation. */
+        /* The flow continues with the next operation. */
         bench_submit(b, &end.record);
         bench_ack(b);
         expect_end(b, 3, 0);
@@ -484,7 +488,7 @@ static void other_ends(void)
     }
 }
 
-/* The bytes that a Long says to be placed stand in the region. */
+/* Guards that the bytes which a Long says to be placed lie in the region. */
 static void bytes_that_are_placed(void)
 {
     static const struct {
@@ -514,7 +518,7 @@ static void bytes_that_are_placed(void)
     }
 }
 
-/* Such a Long needs a key, and the right to write. */
+/* Guards that a Long with placed bytes needs a key, and the right to write. */
 static void rights_of_a_long_end(void)
 {
     static const struct {

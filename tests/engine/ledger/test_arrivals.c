@@ -1,6 +1,6 @@
-/* Operations from a peer while something else is under way: the flow, the client, or the memory for
- * its answer changes. test_records has the fields. One engine; the test is its peer
- * (record_bench.h). One thread. */
+/* Operations of a peer that arrive while something else is under way: their flow, the client, or
+ * the memory for their answer changes. test_records has the checks of fields. One engine; the test
+ * is its peer (record_bench.h). One thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
 
-#define PEER 1u /* its node */
+#define PEER 1u /* node of the peer */
 
 static struct bench *bench_of(bool with_self)
 {
@@ -68,8 +68,7 @@ static bool was_sent(const struct bench *b, uint8_t kind)
     return b->fabric.kinds & UINT64_C(1) << kind;
 }
 
-/* ---- whose flow it is -------------------------------------------------------------------------
- */
+/* ---- whose flow it is ------------------------------------------------------------------------ */
 
 static void flows_of_others(void)
 {
@@ -99,7 +98,7 @@ static void flows_of_others(void)
 
 /* ---- places of the payload ------------------------------------------------------------------- */
 
-/* The key is right, and yet it must not be written: the old contents stay. */
+/* Guards regions that must not be written although the key is right: the old contents stay. */
 static void regions_not_to_be_written(void)
 {
     enum { READ_ONLY, ANOTHERS, NOT_ATTACHED, ROWS };
@@ -122,7 +121,7 @@ static void regions_not_to_be_written(void)
         if (row == ANOTHERS)
             CU_ASSERT_EQUAL_FATAL(
                 engine_region_open(b->engine, 1, 1, 0, 4096, ENGINE_REMOTE_WRITE, &key), 0);
-        if (row == NOT_ATTACHED) /* of an earlier process, and not mapped yet */
+        if (row == NOT_ATTACHED) /* the segment is from an earlier process, and not mapped yet */
             poke_unmapped(b->engine, 0);
         put.put.slot = key.slot;
         put.put.generation = key.generation;
@@ -170,8 +169,8 @@ static struct batch_record batch_of(const struct bench *b, uint32_t count)
     return batch;
 }
 
-/* The target's client has cut its memory short: the client is quarantined, the origin gets an
- * error, and the link stands. */
+/* Guards a target whose client has cut its memory short: the client is quarantined, the origin gets
+ * an error, and the link stays up. */
 static void memory_that_faults(void)
 {
     for (int batch = 0; batch < 2; batch++) {
@@ -192,7 +191,8 @@ static void memory_that_faults(void)
     }
 }
 
-/* Operations as long as the room for copies, and longer ones. */
+/* Guards that a batch as long as the room for copies is taken, and that a longer one breaks the
+ * link. */
 static void batches_too_long(void)
 {
     struct bench *b = bench_of(false);
@@ -210,8 +210,8 @@ static void batches_too_long(void)
 
 /* ---- events and their room ------------------------------------------------------------------- */
 
-/* Room for the event is reserved before anything is placed: a program that polls its memory never
- * sees the payload of a put that is refused, and sees it once the put is taken. */
+/* Guards that room for the event is reserved before anything is placed: a program that polls its
+ * memory never sees the payload of a put that is refused, and sees it once the put is taken. */
 static void refused_and_not_placed(void)
 {
     for (int batch = 0; batch < 2; batch++) {
@@ -241,12 +241,12 @@ static void refused_and_not_placed(void)
     }
 }
 
-/* Without memory to note that it is refused, or to hold its flow, the put comes again with its
- * payload. */
+/* Guards that a put stays in the ledger, with its payload, until there is memory to note that it is
+ * refused, or to hold its flow. */
 static void refusals_without_memory(void)
 {
     static const struct {
-        uint32_t spill_max; /* 0: it is refused, else spilled */
+        uint32_t spill_max; /* 0: the put is refused; otherwise its event is spilled */
         bool nonce;
         bool first; /* there is memory for a verdict, or for the event, but not for a note */
     } rows[] = {{0, false, false}, {0, true, false},    {0, false, true},
@@ -304,10 +304,9 @@ static void refusals_without_memory(void)
     }
 }
 
-/* ---- replies ----------------------------------------------------------------------------------
- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
-/* A request of the client's that is not replied to yet. */
+/* The client sends a request, which has no reply yet. */
 static void request_something(struct bench *b)
 {
     struct {
@@ -326,8 +325,8 @@ static void request_something(struct bench *b)
     CU_ASSERT_EQUAL_FATAL(peek_flow(b->engine, 0).replies_expected, 1);
 }
 
-/* A reply that is too long for its requester gives its space back; a reply whose payload cannot be
- * named breaks the link. */
+/* Guards that a reply which is too long for its requester gives its space back, and that a reply
+ * whose payload cannot be named breaks the link. */
 static void replies_that_do_not_fit(void)
 {
     enum { FITS, TOO_LONG, NO_SUCH_PAYLOAD, NOT_THERE_YET, ROWS };
@@ -345,7 +344,7 @@ static void replies_that_do_not_fit(void)
             reply.op.nonce = row == NO_SUCH_PAYLOAD ? NONCE_WINDOW : 3;
             reply.op.length = 64;
             reply.op.head.words += sizeof(struct wire_pieces) / 8;
-            reply.payload[0] = 1; /* there they are: one piece */
+            reply.payload[0] = 1; /* the reply names its payload: one piece */
             reply.block.kind = SUBMIT_LONG;
         }
         send_message(b, &reply);
@@ -357,7 +356,8 @@ static void replies_that_do_not_fit(void)
     }
 }
 
-/* A Long reply goes to the origin of its request, by a remote of the client that leads there. */
+/* Guards that a Long reply goes to the origin of its request only, by a remote of the client that
+ * leads there. */
 static void ways_of_a_long_reply(void)
 {
     enum { TO_ITSELF, TO_ANOTHER_RANK, TO_THE_REQUESTER, NOWHERE, ROWS };
@@ -378,7 +378,7 @@ static void ways_of_a_long_reply(void)
                     .block = {.kind = SUBMIT_LONG}};
 
         send_message(b, &request);
-        for (uint32_t peer = 2; peer > 0; peer--) { /* the request has arrived from peer 1 */
+        for (uint32_t peer = 2; peer > 0; peer--) { /* the request has arrived from endpoint 1 */
             const struct engine_key key = BENCH_KEY;
 
             CU_ASSERT_EQUAL_FATAL(engine_bind(b->engine, 0, PEER, peer, &key, 1), 0);
@@ -393,7 +393,8 @@ static void ways_of_a_long_reply(void)
     }
 }
 
-/* The pieces announced for one nonce are counted in 16 bits: one more than that breaks the link. */
+/* Guards the bound of pieces that are announced for one nonce, which are counted in 16 bits: one
+ * more breaks the link. */
 static void pieces_without_end(void)
 {
     enum { AT_A_TIME = 1024 };
@@ -414,10 +415,10 @@ static void pieces_without_end(void)
     bench_free(b);
 }
 
-/* ---- notes ------------------------------------------------------------------------------------
- */
+/* ---- notes ----------------------------------------------------------------------------------- */
 
-/* Notes about a flow that has gone, and the offer of a second ring while the first is not taken. */
+/* Guards that notes about a flow that has gone do nothing, and that the offer of a second ring
+ * while the first is not taken breaks the link. */
 static void notes_out_of_time(void)
 {
     static const uint8_t kinds[] = {WIRE_FAIL, WIRE_REFUSE, WIRE_STOP, WIRE_GO, WIRE_GONE};

@@ -1,6 +1,6 @@
 /*
- * A link that begins again, and one whose payload takes long: what goes first, and what is no
- * reason to give the link up. One engine; the test is its peer (record_bench.h). One thread.
+ * A link that begins again, and one whose payload takes long: what is sent first, and what does not
+ * break the link. One engine; the test is its peer (record_bench.h). One thread.
  */
 #include "daemon/engine/peer/keepalive.h"
 #include "proto/session_abi.h"
@@ -9,7 +9,7 @@
 #include "tests/engine/bench/peek.h"
 #include "tests/suite.h"
 
-#define PEER 1u /* its node */
+#define PEER 1u /* node of the peer */
 
 /* A put from the client's segment, whose payload travels on its own. */
 static struct submit_record long_put(void)
@@ -20,8 +20,9 @@ static struct submit_record long_put(void)
                                   .length = 4096};
 }
 
-/* A sign of life goes ahead of payloads that wait for the link, which may be long: the peer excuses
- * no silence before one has arrived. It acknowledges what was consumed before. */
+/* Guards that a sign of life leaves ahead of payloads that wait for the link and may be long: the
+ * peer excuses no silence before one has arrived. That sign is an ACK of what was consumed before.
+ */
 static void test_sign_of_life_first(void)
 {
     for (int again = 0; again < 2; again++) {
@@ -61,7 +62,7 @@ static void send_piece(struct bench *b, uint16_t nonce)
     bench_steps(b, 2);
 }
 
-/* We wait for the engine, and an interval passes. */
+/* The engine is asked for a sign of life, and an interval passes. */
 static void pass(struct bench *b)
 {
     uint64_t bytes = 0;
@@ -71,8 +72,9 @@ static void pass(struct bench *b)
     bench_steps(b, 2);
 }
 
-/* A payload comes in pieces, one in each interval, after the record that ends it: as long as they
- * come nothing is missing. When they stop before the last, something is, though the peer lives. */
+/* Guards a payload whose pieces arrive one in each interval, after the record that ends it: while
+ * they arrive, the link stays up. When they stop before the last piece, the link breaks, although
+ * the peer lives. */
 static void test_pieces_in_time(void)
 {
     enum { PIECES = 20, NONCE = 3 };

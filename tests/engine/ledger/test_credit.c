@@ -1,4 +1,4 @@
-/* Bounds of what a peer holds of us at a time: memory for its ledger, runs without an
+/* Bounds of what a peer can take of an engine: memory for its ledger, runs without an
  * acknowledgement, room in a client's ring; and what it may acknowledge or announce. One engine
  * over a fabric that only remembers; the test is the peer. One thread. */
 #include "shm_ring/doorbell.h"
@@ -11,7 +11,8 @@
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
 
-/* A peer gets as much of the memory for ledgers as we give to one, however much it offers. */
+/* Guards that a peer gets at most as much memory for its ledger as the engine gives to one peer,
+ * however much it offers. */
 static void test_offers(void)
 {
     static const struct {
@@ -43,7 +44,7 @@ static void test_offers(void)
     bench_free(b);
 }
 
-/* An ACK that takes back what was acknowledged. */
+/* Guards that an ACK which takes back what was acknowledged breaks the link. */
 static void test_ack_goes_back(void)
 {
     for (uint64_t back = 0; back < 2; back++) {
@@ -61,7 +62,8 @@ static void test_ack_goes_back(void)
     }
 }
 
-/* The first ACK, and the first number of a run, that cannot be. */
+/* Guards that an ACK of more than was posted breaks the link, and so does the number of a run
+ * beyond the window: each is tried with the last value that is allowed, and the next. */
 static void test_bounds_of_credit(void)
 {
     for (uint64_t past = 0; past < 2; past++) {
@@ -92,8 +94,9 @@ static void send_notes(struct bench *b, uint32_t from, uint32_t until)
         bench_send(b, &note, sizeof(note));
 }
 
-/* A REFUSE passes a GO and a STOP that wait to be staged: its origin comes again at the GO, and is
- * held by the STOP. So what comes again into the spill has a GO to follow, too. */
+/* Guards that operations which were refused, and come again into the spill, have a GO that follows
+ * them. A REFUSE passes a GO and a STOP that wait to be staged: the origin sends again at that GO,
+ * and is held by that STOP. */
 static void test_refused_into_spill(void)
 {
     const uint32_t event = event_bytes(0), fill = RING / event;
@@ -119,7 +122,8 @@ static void test_refused_into_spill(void)
     bench_free(b);
 }
 
-/* A context's row shows what its client says of notifications, whatever that is. */
+/* Guards that a context's row shows what its client writes about notifications, whatever that is.
+ */
 static void test_client_counts(void)
 {
     struct bench *b = linked_bench();
@@ -137,9 +141,9 @@ static void test_client_counts(void)
     bench_free(b);
 }
 
-/* A context's row shows how its client says that it waits. A sleep that lasts counts up to now,
- * unless it ends as we look, or has not begun yet. If a client writes nothing, or nonsense, its
- * bell is used. */
+/* Guards that a context's row shows how its client says that it waits. A sleep that lasts counts up
+ * to now, unless it ends as the engine looks, or has not begun yet. If a client writes nothing, or
+ * nonsense, its bell is used. */
 static void test_client_waits(void)
 {
     static const struct {
@@ -178,8 +182,9 @@ static void test_client_waits(void)
     }
 }
 
-/* With many notes waiting a client's events are refused, not spilled behind one STOP more: the ACK
- * waits for a REFUSE, and so does its origin's credit. */
+/* Guards that a client with many notes waiting has its events refused, not spilled, because a spill
+ * would add one more note, STOP. An ACK waits for a REFUSE, so the origin gets no credit back
+ * meanwhile. */
 static void test_notes_of_one(void)
 {
     for (uint32_t many = 0; many < 2; many++) {
@@ -205,8 +210,8 @@ static void ask_for_answers(struct bench *b, int n)
         bench_send(b, &revoke, sizeof(revoke));
 }
 
-/* A peer that acknowledges nothing has a bit for each of RUN_WINDOW runs, whichever ring they are
- * in: those of the ring that was left count until they are acknowledged. */
+/* Guards that RUN_WINDOW runs at most are not acknowledged, counted over both rings: the receiver
+ * has a bit for each. Runs in the ring that was left count until they are acknowledged. */
 static void test_window_over_two_rings(void)
 {
     const struct wire_offer offer = {.head = {.words = sizeof(offer) / 8, .kind = WIRE_OFFER},
@@ -222,7 +227,8 @@ static void test_window_over_two_rings(void)
     bench_free(b);
 }
 
-/* As many runs are under way as may leave without an ACK, and none is acknowledged. */
+/* Opens a bench with as many runs under way as may leave without an ACK, and with nothing that the
+ * engine has to acknowledge. */
 static struct bench *bench_out_of_runs(void)
 {
     struct bench *b = linked_bench();
@@ -234,8 +240,9 @@ static struct bench *bench_out_of_runs(void)
     return b;
 }
 
-/* When only the runs kept for ACKs are left, an ACK leaves only if it covers much, however long it
- * is due: two peers that spend these runs on less would wait for each other. */
+/* Guards the runs that are kept for ACKs: when only they are left, an ACK leaves only if it covers
+ * much, however long it is due. Two peers that spent these runs on less would wait for each other.
+ */
 static void test_runs_kept_for_acks(void)
 {
     struct bench *b = bench_out_of_runs();
@@ -251,7 +258,7 @@ static void test_runs_kept_for_acks(void)
     bench_free(b);
 }
 
-/* Nor does a nudge take one of these runs. */
+/* Guards that a nudge takes none of the runs that are kept for ACKs. */
 static void test_nudge_without_runs(void)
 {
     for (int runs_free = 1; runs_free >= 0; runs_free--) {
@@ -270,7 +277,8 @@ static void test_nudge_without_runs(void)
     }
 }
 
-/* Where runs are cut, records that wait for the peer's ACK leave a run free for an ACK of ours. */
+/* Guards that where runs are cut, records that wait for the peer's ACK leave a run free for an ACK
+ * of ours. */
 static void test_ack_behind_cut_runs(void)
 {
     struct wire_region revokes[120];
@@ -299,13 +307,11 @@ static void test_ack_behind_cut_runs(void)
     bench_free(b);
 }
 
-/* A note arrives, and the client answers before a later step, or not at all: in which step the ACK
- * leaves. */
+/* A note arrives, and the client answers in some later step, or not at all. */
 struct ride {
     bool hasten;
-    uint32_t
-        answered; /* the step that takes the answer, counted from the one that consumed; 0: none */
-    uint32_t acked; /* the step in which the ACK leaves */
+    uint32_t answered; /* the step that takes the answer; the first consumes the note; 0: none */
+    uint32_t acked;    /* the step in which the ACK leaves */
 };
 
 static void check_ride(struct bench *b, const struct ride *ride, uint32_t number)
@@ -333,8 +339,9 @@ static void check_ride(struct bench *b, const struct ride *ride, uint32_t number
     CU_ASSERT_EQUAL(acked, ride->acked);
 }
 
-/* An ACK waits for the next step, with what is sent then, where the last one had company or would
- * have had it there; and never where the thread sleeps soon. */
+/* Guards when an ACK waits for the next step, to ride with the records sent then: where the ACK
+ * before it rode, or would have ridden if it had waited. An ACK never waits where the thread will
+ * sleep soon. */
 static void test_rides(void)
 {
     static const struct ride rides[] = {
@@ -351,8 +358,8 @@ static void test_rides(void)
     bench_free(b);
 }
 
-/* The peer acknowledges all that has been posted. Returns whether an ACK leaves, with a put in the
- * same step or alone. */
+/* The peer acknowledges all that has been posted, and the client submits a put in the same step if
+ * `put`. Returns whether an ACK leaves. */
 static bool ack_answered(struct bench *b, bool put)
 {
     const struct submit_record note = {
@@ -368,17 +375,17 @@ static bool ack_answered(struct bench *b, bool put)
     return (b->fabric.kinds & 1u << WIRE_ACK) != 0;
 }
 
-/* The engine sends one ACK for every `every` answers of the peer. */
+/* Checks that the engine sends one ACK for every `every` ACKs of the peer. */
 static void check_acks(struct bench *b, bool put, uint32_t every)
 {
     for (uint32_t i = 1; i < RUN_WINDOW && !ack_answered(b, put); i++)
-        continue; /* runs from before count too */
+        continue; /* the first ACK may leave earlier, because runs from before count too */
     for (uint32_t i = 1; i <= RUN_WINDOW; i++)
         CU_ASSERT_EQUAL(ack_answered(b, put), i % every == 0);
 }
 
-/* An ACK of nothing but ACKs leaves for the runs that it gives back: an eighth of the window where
- * it rides, a quarter where it leaves alone. */
+/* Guards that an ACK of nothing but ACKs waits until it gives enough runs back: an eighth of the
+ * window where it rides, a quarter where it leaves alone. */
 static void test_acks_of_acks(void)
 {
     struct bench *b = linked_bench();
@@ -391,8 +398,8 @@ static void test_acks_of_acks(void)
     bench_free(b);
 }
 
-/* A step does not look at a peer whose ACK only waits for its time; the caller is given that
- * time. */
+/* Guards that a step does not look at a peer whose ACK only waits for its time, and that the caller
+ * is given that time. */
 static void test_rests(void)
 {
     struct bench *b = linked_bench();
@@ -413,7 +420,8 @@ static void test_rests(void)
     bench_free(b);
 }
 
-/* Announcements of any kind, node and number: what cannot be ends the link, and no more. */
+/* Guards that a senseless announcement ends the link and does nothing else: kind, node and number
+ * are random. */
 static void test_announcements(void)
 {
     struct bench *b = linked_bench();
@@ -422,7 +430,7 @@ static void test_announcements(void)
     for (int i = 0; i < 20000; i++) {
         uint64_t random = bench_random(b);
 
-        /* Goes through every other peer. */
+        /* Every second one has a valid form. */
         still_push(&b->fabric, &(struct fabric_event){
                                    .kind = FABRIC_ARRIVED,
                                    .immediate = i % 2 ? wire_immediate((uint32_t)(random >> 32) % 4,
@@ -439,8 +447,8 @@ static void test_announcements(void)
     bench_free(b);
 }
 
-/* A fabric that knows the writer of each record: a peer that writes in another's name loses its
- * link, and the other peer's ledger is not touched. */
+/* Guards that, with a fabric that knows the writer of each record, a peer that writes in another's
+ * name loses its link, and the other peer's ledger is not touched. */
 static void test_other_names(void)
 {
     for (uint32_t named = 0; named < 2; named++) {

@@ -1,7 +1,7 @@
 /*
  * Memory as a node grows: what a client, a context, a bind, a pair of contexts and a peer take of
- * the daemon's state, by the sizes of its tables; and an engine with ten thousand peers, of which
- * only those may take memory that have been named. Prints the table (docs/lab/growth.md).
+ * the daemon's state, by the sizes of its tables; and an engine with ten thousand peers, where only
+ * peers that were named may take memory. Prints the table (docs/lab/growth.md). Thread: one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static size_t bytes_of(struct engine_config config)
     return engine_arena_bytes(&config) + engine_private_bytes(&config);
 }
 
-/* The memory that one more object takes, from the difference that a thousand of them make. */
+/* The memory that one more object takes, computed from a thousand more of them. */
 static double each(uint32_t *field, struct engine_config *config)
 {
     size_t few = bytes_of(*config);
@@ -110,7 +110,7 @@ static void step(struct engine *e, uint64_t *now, int times)
     }
 }
 
-/* Plays the peer in a handshake: offers a ring of the size that ours has at first. */
+/* Plays the peer in a handshake: offers a ring as large as the engine's is at first. */
 static int link_to(struct engine *e, uint32_t node, uint64_t *now)
 {
     struct engine_offer ours, theirs = {.peer = node, .incarnation = 1, .state_id = 1 + node};
@@ -176,7 +176,7 @@ static void test_ten_thousand_peers(void)
            "%.2f MB\n  %u of them linked: %.0f bytes more each, besides two ledgers of %u\n",
            PEERS, each_peer() * PEERS / 1e6, idle / 1e6, grown_bytes(&few) / 1e6, LINKED,
            linked / LINKED, LEDGER_START);
-    /* A peer that is not named takes nothing; a few pages lie across the borders of tables. */
+    /* A peer that is not named takes no memory, except for a few pages at the borders of tables. */
     CU_ASSERT(idle <= grown_bytes(&few) + 65536);
     CU_ASSERT(linked / LINKED <= 2.0 * LEDGER_START + 8192);
     shrink(&few);

@@ -1,7 +1,8 @@
 /*
- * Nonces of payloads that travel ahead of their records: flows that are held, and those that end,
- * give theirs back, also in the middle of a payload's pieces, so that they do not stop the large
- * puts of others; and operations that find no nonce do not stop operations that need none.
+ * Nonces of payloads that travel ahead of their records: a flow that is held, or that ends, gives
+ * its nonces back, also in the middle of a payload's pieces, so that it does not stop the large
+ * puts of others; and operations that find no nonce do not stop operations that need none. One
+ * thread.
  */
 #include "tests/suite.h"
 #include "tests/engine/world/paths/driver.h"
@@ -12,8 +13,8 @@
 static struct world_path path;
 static struct driver driver;
 
-/* Ends 1, 5 and 7 do not drain: twelve flows to them are held, each with payloads that are ahead of
- * their records, which a small ledger has no room for. */
+/* Guards that held flows give their nonces back. Ends 1, 5 and 7 do not take events, so twelve
+ * flows to them are held; each has payloads whose records find no room in the small ledger. */
 static void held_flows(uint32_t rails)
 {
     const struct world_options options = {
@@ -59,7 +60,8 @@ static void held_flows(uint32_t rails)
             driver_submit(&driver,
                           (struct model_op){.from = 0, .to = 3, .kind = PATH_PUT, .length = 512}));
     CU_ASSERT_EQUAL(peek_peer(path.world->nodes[0].engine, 1).nonces_free, NONCE_WINDOW);
-    /* Nor by a new link, which an engine without any nonce begins when nothing else goes. */
+    /* No new link gave them back either: an engine without any nonce begins one when nothing else
+     * moves. */
     CU_ASSERT_EQUAL(world_link_of(path.world, 0, 1)->generation, generation);
     CU_ASSERT_FALSE(driver.failed);
     if (driver.failed)
@@ -71,7 +73,8 @@ static void held_flows(uint32_t rails)
     world_path_close(&path);
 }
 
-/* Clients that end while their payloads are ahead of their records give the nonces back. */
+/* Guards that clients which end while their payloads are ahead of their records give the nonces
+ * back. */
 static void ended_clients(void)
 {
     const struct world_options options = {
@@ -100,7 +103,7 @@ static void ended_clients(void)
                 &driver,
                 (struct model_op){
                     .from = from, .to = 1, .kind = PATH_PUT, .length = 512, .rid_len = 48});
-        /* Runs until more payloads are under way than can have their records. */
+        /* Makes turns until more payloads are under way than records fit into the ledger. */
         for (int i = 0; i < 2000 && peek_peer(e, 1).nonces_free > NONCE_WINDOW - 50; i++)
             driver_turn(&driver);
         ahead += NONCE_WINDOW - peek_peer(e, 1).nonces_free;
@@ -147,7 +150,8 @@ static bool put(struct world *w, uint32_t from, int remote)
     return world_submit(w, from, 0, &record, NULL, NULL, NULL) >= 0;
 }
 
-/* The flow from client 1 to 3 ends when this many pieces have left. How many nonces are missing. */
+/* The flow from client 1 to client 3 ends when this many pieces of a put have left. Returns how
+ * many nonces are missing then. */
 static uint32_t end_half_way(uint64_t seed, enum end end, uint32_t pieces)
 {
     const struct world_options options = {
@@ -216,8 +220,9 @@ static uint64_t staged(uint32_t from, uint32_t to)
     return peek_flow(e, peek_flow_of(e, (uint32_t)driver.remotes[from][to].handle)).staged;
 }
 
-/* There is no nonce; the flow that needs none stands after two of its client's that do, and after
- * another client's: one step takes it anyway. */
+/* Guards that a flow which needs no nonce is served while no nonce is free: it is queued after two
+ * flows of the same client that need one, and after a flow of another client, and one step stages
+ * its put. */
 static void others_go_on(void)
 {
     const struct world_options options = {
@@ -240,7 +245,7 @@ static void others_go_on(void)
     driver_remote(&driver, 4, 7);
     driver_finish(&driver);
     e = path.world->nodes[0].engine;
-    /* Something under way: else an engine without any nonce begins a new link. */
+    /* Something is under way, because otherwise an engine without any nonce begins a new link. */
     driver_submit(&driver, (struct model_op){.from = 4, .to = 7, .kind = PATH_PUT});
     engine_step(e, sim_now(path.world->sim), 64, &deadline);
     free = poke_nonces(e, 1, 0);

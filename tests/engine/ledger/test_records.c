@@ -1,8 +1,8 @@
 /*
- * A peer may write anything into our ledger: each field of each record out of range, and
- * random bytes, break the link with a reason and nothing else. One engine over a fabric that only
- * remembers; the test is the peer. Built with sanitizers it shows that nothing is read or written
- * out of bounds. One thread.
+ * A peer may write anything into an engine's ledger. Guards that each field of each record that is
+ * out of range, and random bytes, break the link with a reason and do nothing else. One engine over
+ * a fabric that only remembers; the test is the peer. Built with sanitizers it shows that nothing
+ * is read or written out of bounds. One thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,8 +46,8 @@ static void test_good_put_is_taken(void)
     bench_free(b);
 }
 
-/* A put that the region does not allow fails for its origin; the link stands, memory is untouched.
- */
+/* Guards that a put which the region does not allow fails for its origin: the link stays up, and
+ * memory is untouched. */
 static void test_refused_puts_touch_nothing(void)
 {
     static const struct {
@@ -73,7 +73,8 @@ static void test_refused_puts_touch_nothing(void)
     }
 }
 
-/* A field of 16 or 32 bits at an offset of a good put, set to what makes no sense. */
+/* Guards that a field of a good put (16 or 32 bits at an offset) that is set to a senseless value
+ * breaks the link. */
 static void test_senseless_records_break_the_link(void)
 {
     static const struct {
@@ -116,14 +117,14 @@ static const struct event_record *first_event(const struct bench *b)
                                          2 * RING);
 }
 
-/* A notification's event has a kind of its own, and an id by value: with a longer one it breaks the
- * link. */
+/* Guards that a notification's event has a kind of its own, and an id by value: a longer id breaks
+ * the link. */
 static void test_notifications(void)
 {
     static const struct {
         uint8_t flags;
         uint16_t rid_len;
-        uint8_t kind; /* of the event; 0: the link breaks */
+        uint8_t kind; /* kind of the event; 0: the link breaks */
     } rows[] = {{0, 0, EVENT_REMOTE},
                 {WIRE_NOTIFY, 0, EVENT_NOTIFY},
                 {0, 8, EVENT_REMOTE},
@@ -186,8 +187,8 @@ static void test_good_batch_is_taken(void)
     bench_free(b);
 }
 
-/* A batch that the region does not allow fails as a whole: not even the puts that it allows are
- * placed. */
+/* Guards that a batch which the region does not allow fails as a whole: not even the puts that it
+ * allows are placed. */
 static void test_refused_batches_touch_nothing(void)
 {
     static const struct {
@@ -213,7 +214,7 @@ static void test_refused_batches_touch_nothing(void)
     }
 }
 
-/* As for puts: a field of a good batch that makes no sense breaks the link. */
+/* Guards that a field of a good batch that is set to a senseless value breaks the link. */
 static void test_senseless_batches_break_the_link(void)
 {
     static const struct {
@@ -243,8 +244,9 @@ static void test_senseless_batches_break_the_link(void)
     }
 }
 
-/* A good put stands in the ring, but the announcement of its run does not fit: the put is not
- * taken. Where the run is longer than the put, the put is taken, and then the link breaks. */
+/* Guards the announcement of a run. A good put stands in the ring: where the length or the number
+ * of its run is wrong, the put is not taken. Where the run is longer than the put, the put is
+ * taken, and then the link breaks. */
 static void test_runs(void)
 {
     static const struct {
@@ -288,8 +290,8 @@ static void announce_pieces(struct bench *b, uint16_t nonce, uint32_t count)
     bench_steps(b, 2);
 }
 
-/* A payload is met when as many writes as its record says have been announced, before it or after;
- * more than those break the link. */
+/* Guards that a payload is complete when as many writes as its record says have been announced,
+ * before the record or after it; more writes break the link. */
 static void test_pieces(void)
 {
     static const struct {
@@ -386,7 +388,8 @@ static void test_good_message_is_taken(void)
     bench_free(b);
 }
 
-/* An operation was refused and then failed at its origin: no event comes, and nothing is owed. */
+/* Guards a request without an event, which follows when an operation was refused and then failed at
+ * its origin: no event comes, and no reply is owed. */
 static void test_request_without_event(void)
 {
     struct bench *b = linked_bench();
@@ -399,7 +402,8 @@ static void test_request_without_event(void)
     bench_free(b);
 }
 
-/* Senseless fields of an otherwise good message, and replies to requests that were never made. */
+/* Guards that a senseless field of an otherwise good message breaks the link, and so does a reply
+ * to a request that was never made. */
 static void test_senseless_messages_break_the_link(void)
 {
     enum { BLOCK = sizeof(struct wire_op) };
@@ -453,7 +457,7 @@ static void test_senseless_messages_break_the_link(void)
     }
 }
 
-/* A reply names any number as its request's flow: there was no such request. */
+/* Guards that a reply breaks the link when no request has its token, whatever number that is. */
 static void test_replies_to_nothing(void)
 {
     static const uint32_t tokens[] = {0, 1, 7, 8, 9, 99, 1u << 31, UINT32_MAX};
@@ -487,8 +491,8 @@ static void submit(struct bench *b, struct ring_control *control, uint32_t ring,
 
 static const uint8_t late_kinds[] = {WIRE_STOP, WIRE_GO, WIRE_GONE, WIRE_REFUSE};
 
-/* A note names a flow that is not resolved yet: the note was meant for the previous flow with that
- * number. */
+/* Guards that a note about a flow that is not resolved yet is ignored: the note was meant for the
+ * previous flow with that number. */
 static void test_late_notes_of_requests(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {
@@ -509,7 +513,7 @@ static void test_late_notes_of_requests(void)
     }
 }
 
-/* A reply to the one request that has arrived, without a local event. */
+/* Submits a reply to the one request that has arrived, without a local event. */
 static void submit_answer(struct bench *b)
 {
     struct session_shared *shared = b->session;
@@ -527,7 +531,8 @@ static void submit_answer(struct bench *b)
     submit(b, &shared->reply_submit, 3, &answer, sizeof(answer));
 }
 
-/* No note of these kinds is ever meant for a flow of replies. */
+/* Guards that a note of these kinds about a flow of replies is ignored: no such note is ever meant
+ * for one. */
 static void test_late_notes_of_replies(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {
@@ -536,7 +541,7 @@ static void test_late_notes_of_replies(void)
         struct message_record request = good_message(b);
 
         handlers_everywhere(b);
-        bench_send(b, &request, sizeof(request)); /* opens it */
+        bench_send(b, &request, sizeof(request)); /* opens the flow of replies */
         bench_note(b, late_kinds[i], 0, 0);
         submit_answer(b);
         CU_ASSERT_FALSE(b->broken);
@@ -546,8 +551,8 @@ static void test_late_notes_of_replies(void)
     }
 }
 
-/* A client that sleeps for want of room for an answer is woken when one is taken, though no event
- * comes. */
+/* Guards that a client which sleeps until its reply_submit ring has room is woken when a reply is
+ * taken from there, although no event comes. */
 static void test_bell_for_room(void)
 {
     struct bench *b = linked_bench();
@@ -567,7 +572,7 @@ static void test_bell_for_room(void)
     bench_free(b);
 }
 
-/* Replies have a flow of their own, which is a pair of the replier's user. */
+/* Guards that a flow of replies counts as a pair of the replier's user. */
 static void test_replies_in_quota(void)
 {
     for (uint32_t pairs = 0; pairs < 2; pairs++) {
@@ -584,8 +589,8 @@ static void test_replies_in_quota(void)
     }
 }
 
-/* A context ends while there is no memory to report that. What remains of the context until then
- * must not name a flow that another context may have by then. */
+/* Guards a context that ends while there is no memory to report its end. Its inflow stays until
+ * then, and must not name a flow of replies that another context may have by then. */
 static void test_parting_without_memory(void)
 {
     struct bench *b = linked_bench();
@@ -596,7 +601,7 @@ static void test_parting_without_memory(void)
     handlers_everywhere(b);
     bench_send(b, &request, sizeof(request));
     bench_note(b, WIRE_CLOSE, bench_inflow(b), 0);
-    bench_note(b, WIRE_CLOSE, bench_inflow(b), 0); /* once more says nothing new */
+    bench_note(b, WIRE_CLOSE, bench_inflow(b), 0); /* a second CLOSE changes nothing */
     CU_ASSERT_EQUAL(peek_inflow(b->engine, bench_inflow(b)).state, INFLOW_PARTING);
     bench_bind(b, 6);
     ack.consumed = peek_peer(b->engine, 1).staged;
@@ -614,8 +619,8 @@ static void test_parting_without_memory(void)
     bench_free(b);
 }
 
-/* Random records with plausible heads: whatever they say, the engine stands and the client's other
- * memory stays as it was. */
+/* Guards that random records with plausible heads do no harm: the engine goes on, and the client's
+ * other memory stays as it was. */
 static void test_random_records(void)
 {
     struct bench *b = linked_bench();

@@ -1,9 +1,9 @@
 /*
  * Clients' shares of a link, whatever they cause there: one client's refused messages, or its
- * replies, take turns with another's operations; and two nodes that refuse all that the other sends
- * always drain. In virtual time: bytes that a node stages are counted, nothing here measures.
+ * replies, take turns with another's operations; and two nodes that refuse everything from each
+ * other still drain. Time is virtual: the tests count the bytes that a node stages.
  *
- * On node 0 a flooder and a victim, on node 1 their partners. Thread: one.
+ * A flooder and a victim are on node 0, their partners on node 1. Thread: one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/world/messages/message_client.h"
 
-enum { FLOODER, PARTNER, VICTIM, SENDER, CLIENTS }; /* odd ones are on node 1 */
+enum { FLOODER, PARTNER, VICTIM, SENDER, CLIENTS }; /* clients with odd numbers are on node 1 */
 
 #define LEDGER     16384u
 #define LEDGER_MAX (1u << 20)
@@ -24,10 +24,10 @@ struct scene {
     struct world *w;
     struct message_client c[CLIENTS];
     uint32_t remotes[CLIENTS]; /* FLOODER and PARTNER to each other, VICTIM and SENDER too */
-    uint64_t ended[CLIENTS], seen[CLIENTS]; /* local events; requests */
+    uint64_t ended[CLIENTS], seen[CLIENTS]; /* local events, and requests that have arrived */
     uint64_t replies;
     int status;     /* status of all local events except those of the victims */
-    uint32_t reply; /* bytes of the partner's replies; 0: it has no handler */
+    uint32_t reply; /* bytes of the partner's replies; 0: the partner has no handler */
 };
 
 /* ---- the scene ------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static void scene_close(struct scene *s)
     world_close(s->w);
 }
 
-/* A message of this many bytes: 0 if there was room to submit it. */
+/* Sends a message of this many bytes. Returns 0 if there was room to submit it. */
 static int send(struct scene *s, uint32_t from, uint16_t flags, uint32_t length)
 {
     static const uint8_t payload[LONGEST];
@@ -154,8 +154,8 @@ static const struct flood {
     const char *what;
     uint32_t reply;
     int status;
-    uint32_t ledger_max; /* LEDGER: they do not grow */
-    uint32_t length;     /* of the lone message */
+    uint32_t ledger_max; /* LEDGER: ledgers do not grow */
+    uint32_t length;     /* bytes of the lone message */
 } floods[] = {
     {"refused messages", 0, -ENOSYS, LEDGER_MAX, 0},
     {"refused messages, long", 0, -ENOSYS, LEDGER, LONGEST},
@@ -175,8 +175,8 @@ static void flood_begin(struct scene *s, size_t flood)
     CU_ASSERT_FATAL(!s->w->failed);
 }
 
-/* A lone message waits for one turn of the flood and its excess; with a full ledger also for the
- * time that makes room (ledger_may_pass). */
+/* Guards that a lone message waits for one turn of the flood and its excess, and with a full ledger
+ * also until there is room (ledger_may_pass). */
 static void test_a_lone_message(void)
 {
     for (size_t i = 0; i < sizeof(floods) / sizeof(floods[0]); i++) {
@@ -185,7 +185,8 @@ static void test_a_lone_message(void)
         uint64_t most = 0;
 
         flood_begin(&s, i);
-        s.w->nodes[1].budget_max = 1; /* a turn or two a step: little of the following is counted */
+        /* A step takes a turn or two, so that little of what follows the message is counted. */
+        s.w->nodes[1].budget_max = 1;
         for (uint32_t n = 1; n <= 50 && !s.w->failed; n++) {
             uint64_t before = staged(&s), own = staged_of(&s, SENDER), seen = s.seen[VICTIM];
             uint32_t rounds = 0;
@@ -209,7 +210,7 @@ static void test_a_lone_message(void)
     }
 }
 
-/* A client's replies go before its own requests, however many those are. */
+/* Guards that a client's replies leave before its own requests, however many those are. */
 static void test_own_requests(void)
 {
     const uint64_t bound = 2 * TURN_BYTES + LEDGER + 8 * LONGEST;
@@ -240,7 +241,7 @@ static void test_own_requests(void)
     scene_close(&s);
 }
 
-/* A client with any amount to send has half of the link. */
+/* Guards that a client with any amount to send has half of the link beside a flood. */
 static void test_shares(void)
 {
     const uint64_t each = sizeof(struct wire_op) + sizeof(struct message) + LONGEST;
@@ -267,8 +268,9 @@ static void test_shares(void)
     }
 }
 
-/* Two nodes that refuse all that the other sends, with ledgers that are full both ways: operations
- * wait for acknowledgements, these for verdicts, and verdicts pass operations. */
+/* Guards that two nodes which refuse everything from each other drain, with ledgers that are full
+ * in both directions: operations wait for acknowledgements, acknowledgements wait for verdicts, and
+ * verdicts pass operations. */
 static void test_refused_both_ways(void)
 {
     for (uint32_t shorts = 200; shorts < 230; shorts++) {
@@ -277,7 +279,7 @@ static void test_refused_both_ways(void)
 
         scene_open(&s, shorts);
         s.status = -ENOSYS;
-        s.w->nodes[0].budget_max = s.w->nodes[1].budget_max = 4096; /* full at once */
+        s.w->nodes[0].budget_max = s.w->nodes[1].budget_max = 4096; /* fills the ledgers at once */
         for (uint32_t i = 0; i < 2; i++)
             poke_config(s.w->nodes[i].engine)->ledger_max = LEDGER;
         message_handlers(&s.c[FLOODER], false);

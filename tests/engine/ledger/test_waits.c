@@ -1,8 +1,8 @@
 /*
- * Changes while an operation waits: its memory goes, or becomes another's; its target is withdrawn;
- * the fabric takes a part of it and no more. It ends with an error that says so, what the target
- * waits for goes anyway, and nobody else's memory is touched. One engine; the test is its
- * client, its peer, and the fabric (record_bench.h). One thread.
+ * Changes while an operation waits: its memory is closed, or becomes another client's; its target
+ * is withdrawn; the fabric takes only a part of it. The operation ends with an error that says so,
+ * what the target waits for is sent anyway, and no other client's memory is touched. One engine;
+ * the test is its client, its peer, and the fabric (record_bench.h). One thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,9 +16,9 @@
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
 
-#define BYTES 8192u /* of the second segment */
+#define BYTES 8192u /* bytes of the second segment */
 #define FLOW  0u
-#define WAITS 1u /* the second segment */
+#define WAITS 1u /* number of the second segment */
 
 struct waiting {
     struct bench *b;
@@ -41,7 +41,7 @@ static void end(struct waiting *w)
     free(w->memory);
 }
 
-/* The operation reads from, or writes to, the second half of the second segment. */
+/* An operation that reads from, or writes to, the second half of the second segment. */
 static struct submit_record operation(uint8_t kind)
 {
     return (struct submit_record){.size = sizeof(struct submit_record),
@@ -67,7 +67,7 @@ static struct packed packed(void)
     return put;
 }
 
-/* All of them are shown at the same time. */
+/* Submits these puts so that the engine sees all of them at the same time. */
 static void submit_packed(struct bench *b, const struct packed *puts, uint32_t count)
 {
     struct ring_control *ring = &b->session->submit;
@@ -108,8 +108,7 @@ static void expect_events(struct bench *b, uint32_t count, int status)
     CU_ASSERT_FALSE(b->quarantined);
 }
 
-/* ---- its memory -------------------------------------------------------------------------------
- */
+/* ---- memory of an operation ----------------------------------------------------------------- */
 
 enum memory { AS_IT_WAS, GONE, ANOTHERS, ENDS_BEFORE, ENDS_WITHIN, UNREGISTERED };
 
@@ -161,8 +160,8 @@ static void memory_of_what_waits(void)
 
 /* ---- operations that wait -------------------------------------------------------------------- */
 
-/* An operation that waits gets its error. An operation that its target has refused, and still waits
- * for, goes as an empty note. */
+/* Guards operations that wait when their region is withdrawn: each gets its error. An operation
+ * that the target has refused, and still waits for, is sent as an empty note. */
 static void withdrawn_for_what_waits(void)
 {
     static const struct {
@@ -195,7 +194,8 @@ static void withdrawn_for_what_waits(void)
     }
 }
 
-/* A put without a key has no place to go; a put of no bytes needs none. */
+/* Guards that a put without a key fails, because it has no place; unless it has no bytes, and needs
+ * none. */
 static void without_a_key(void)
 {
     static const struct {
@@ -223,7 +223,7 @@ static void without_a_key(void)
     }
 }
 
-/* A Long of no bytes has a place too, if it has a key. */
+/* Guards that the place of a Long of no bytes is checked too, if the Long has a key. */
 static void places_of_a_long(void)
 {
     static const struct {
@@ -259,7 +259,7 @@ static void places_of_a_long(void)
     }
 }
 
-/* A message of the greatest length, and a longer one. */
+/* Guards the length of a message: the greatest is taken, a longer one quarantines its client. */
 static void blocks_too_long(void)
 {
     for (uint32_t more = 0; more <= 8; more += 8) {
@@ -283,8 +283,7 @@ static void blocks_too_long(void)
     }
 }
 
-/* ---- the fabric -------------------------------------------------------------------------------
- */
+/* ---- the fabric ------------------------------------------------------------------------------ */
 
 static struct submit_record reassembled(void)
 {
@@ -295,15 +294,15 @@ static struct submit_record reassembled(void)
     return put;
 }
 
-/* A payload of which the fabric takes a part: what the target waits for comes with the next try, or
- * the link starts over. */
+/* Guards a payload of which the fabric takes only a part: what the target waits for is sent with
+ * the next try, or the link begins again. */
 static void pieces_that_do_not_leave(void)
 {
     static const struct {
         uint32_t after;
         int status;
         bool broken;
-        int event; /* status of its event; 1: the operation waits */
+        int event; /* status of the operation's event; 1: the operation waits */
     } rows[] = {{0, -EAGAIN, false, 1},
                 {1, -EAGAIN, false, 1},
                 {0, -EIO, false, -EIO},
@@ -333,9 +332,10 @@ static void pieces_that_do_not_leave(void)
     }
 }
 
-/* A post that the fabric refuses for long, as where no connection comes to be, costs few steps;
- * each refusal is soon over at first, also after a success, and on a new link. Where only a look
- * makes room, it is looked for more often. */
+/* Guards that a post which the fabric refuses for long, for example while no connection can be
+ * made, costs few steps: the pauses between tries grow. The first pause is short, also after a
+ * success and on a new link. Where the fabric finds room only when it is polled, the tries are more
+ * frequent. */
 static void refused_for_long(void)
 {
     static const struct {
@@ -372,7 +372,7 @@ static void refused_for_long(void)
         if (!(steps > rows[i].least && steps < rows[i].most))
             printf("row %zu: %d steps\n", i, steps);
         CU_ASSERT_FALSE(w.b->broken);
-        engine_peer_lost(w.b->engine, 1); /* a new link makes the engine forget it, too */
+        engine_peer_lost(w.b->engine, 1); /* a new link makes the engine forget the pause, too */
         CU_ASSERT(peek_peer(w.b->engine, 1).pause_ns > 0);
         CU_ASSERT_EQUAL(bench_link(w.b), 0);
         CU_ASSERT_EQUAL(peek_peer(w.b->engine, 1).pause_ns, 0);
@@ -380,8 +380,8 @@ static void refused_for_long(void)
     }
 }
 
-/* Without a nonce a put waits for one; when nothing will give a nonce back, a new link has all of
- * them. */
+/* Guards that a put without a nonce waits for one; when nothing will give a nonce back, the link
+ * begins again, with all nonces free. */
 static void without_a_nonce(void)
 {
     static const struct {
@@ -406,7 +406,8 @@ static void without_a_nonce(void)
     }
 }
 
-/* A nonce is on its way back, from a flow that was held when its payload had left already. */
+/* Guards that the link does not begin again while a nonce is on its way back, from a flow that was
+ * held when its payload had left already. */
 static void a_nonce_on_its_way_back(void)
 {
     const struct engine_key key = BENCH_KEY;
@@ -416,7 +417,7 @@ static void a_nonce_on_its_way_back(void)
     begin(&w);
     CU_ASSERT_EQUAL_FATAL(engine_bind(w.b->engine, 0, 1, 2, &key, 1), 0);
     bench_bound(w.b, 1, 0, 3);
-    poke_switching(w.b->engine, 1, true); /* no record is staged */
+    poke_switching(w.b->engine, 1, true); /* no record can be staged */
     bench_submit(w.b, &put);
     CU_ASSERT_EQUAL_FATAL(peek_flow(w.b->engine, FLOW).started, 1);
     CU_ASSERT_EQUAL_FATAL(peek_flow(w.b->engine, FLOW).staged, 0);
@@ -432,15 +433,15 @@ static void a_nonce_on_its_way_back(void)
     CU_ASSERT_TRUE(w.b->fabric.kinds & 1u << WIRE_VOID);
     bench_ack(w.b);
     bench_steps(w.b, 2);
-    CU_ASSERT_EQUAL(peek_flow(w.b->engine, 1).staged, 1); /* by that nonce */
+    CU_ASSERT_EQUAL(peek_flow(w.b->engine, 1).staged, 1); /* with the nonce that came back */
     CU_ASSERT_FALSE(w.b->broken);
     end(&w);
 }
 
-/* ---- puts in a row ----------------------------------------------------------------------------
- */
+/* ---- puts in a row --------------------------------------------------------------------------- */
 
-/* Puts that differ from the first in anything go on their own, and no put is lost by it. */
+/* Guards that puts which differ from the first in anything leave on their own, and that no put is
+ * lost by that. */
 static void what_goes_together(void)
 {
     enum { FIRST_REMOTE, SECOND_REMOTE };
@@ -463,9 +464,9 @@ static void what_goes_together(void)
         {FIELD(flags), SUBMIT_INLINE | SUBMIT_UNORDERED, false, false},
         {FIELD(remote), SECOND_REMOTE, false, false},
         {FIELD(reserve), sizeof(struct event_record) + 8, false, true},
-        {FIELD(length), 16, false, true}, /* more than there is */
+        {FIELD(length), 16, false, true}, /* more bytes than the record has */
         {FIELD(kind), SUBMIT_PAD, false, true},
-        {FIELD(kind), SUBMIT_GET, false, true}, /* a get that has its bytes with it */
+        {FIELD(kind), SUBMIT_GET, false, true}, /* a get whose bytes are in its record */
         {FIELD(size), 64, false, true},
         {FIELD(size), 8, false, true},
         {FIELD(size), 4, false, true},
@@ -491,7 +492,8 @@ static void what_goes_together(void)
     }
 }
 
-/* As many puts as one batch may have, and one more: all of them leave, in two batches. */
+/* Guards rows of about as many puts as one batch may have: all puts leave, in a batch and a put, or
+ * in two batches. */
 static void rows_of_all_lengths(void)
 {
     for (uint32_t count = 63; count <= 66; count++) { /* BATCH_PUTS_MAX is 64 */
@@ -510,7 +512,7 @@ static void rows_of_all_lengths(void)
     }
 }
 
-/* A wrong first put gets its error, and does not begin a batch. */
+/* Guards that a wrong first put gets its error, and does not begin a batch. */
 static void a_row_that_begins_badly(void)
 {
     static const struct {
@@ -535,7 +537,8 @@ static void a_row_that_begins_badly(void)
     }
 }
 
-/* Its event ring has a senseless head, or room for one event only. */
+/* Guards that a row of puts begins no batch, and quarantines its client, when the local ring has a
+ * senseless head or room for one event only. */
 static void a_row_without_event_room(void)
 {
     static const struct {
@@ -558,11 +561,10 @@ static void a_row_without_event_room(void)
     }
 }
 
-/* ---- wake-ups ---------------------------------------------------------------------------------
- */
+/* ---- wake-ups -------------------------------------------------------------------------------- */
 
-/* Wakes are no operations: a wake holds nothing but its target. A target that has gone does no
- * harm, for the client may not know of its end. */
+/* Guards that wakes are no operations: a wake has no other field than its target. A target that has
+ * gone does no harm, because the client may not know of its end. */
 static void wakes(void)
 {
     static const struct {

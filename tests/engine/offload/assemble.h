@@ -26,7 +26,7 @@ static inline struct handler_instruction op(unsigned opcode, unsigned dst, unsig
     op(CODE_JMP | CODE_JSET, dst, 0, 1, bits), op(CODE_JMP, 0, 0, n, 0)
 #define HELPER(n) op(CODE_JMP | CODE_CALL, 0, CODE_CALL_HELPER, 0, n)
 #define EXIT      op(CODE_JMP | CODE_EXIT, 0, 0, 0, 0)
-/* Unless register 0 is -EAGAIN skips the rest, which makes the handler return AGAIN. */
+/* Makes the handler return AGAIN if register 0 is -EAGAIN; otherwise the handler goes on. */
 #define OR_AGAIN op(CODE_JMP | CODE_JNE, 0, 0, 2, -EAGAIN), ALU(CODE_MOV, 0, HANDLER_AGAIN), EXIT
 
 #endif

@@ -18,8 +18,8 @@ enum { SEQUENCE = 1, PLACE = 128, TOTAL = 192, PART = 64, ORIGIN_FLOW = 5 };
 #define RETURN(value)    ALU(CODE_MOV, 0, value), EXIT
 #define COUNT_RUN(stage) ALU(CODE_MOV, 1, stage), ALU(CODE_MOV, 2, 1), HELPER(HELPER_COUNTER_ADD)
 
-/* Each handler counts its runs; this is what the header handler returns. The completion handler
- * turns in a loop first, so often, for 2 units each. */
+/* Loads a program whose handlers count their runs; `returned` is what the header handler returns.
+ * The completion handler first goes through `loops` turns of a loop, of 2 units each. */
 static inline uint32_t load_for(struct bench *b, uint32_t client, uint32_t returned, uint32_t loops)
 {
     const struct handler_instruction code[] = {COUNT_RUN(HANDLER_HEADER),
@@ -51,7 +51,7 @@ static inline uint32_t load(struct bench *b, uint32_t returned, uint32_t loops)
     return load_for(b, 0, returned, loops);
 }
 
-/* An offload of this region of the context's client: its handle. */
+/* Creates an offload of this region, for the context's client. Returns its handle. */
 static inline uint32_t create_for(struct bench *b, uint32_t session, const struct engine_key *key,
                                   struct engine_offload_info info)
 {
@@ -147,7 +147,7 @@ static inline struct packet_record stored(const struct bench *b)
     return p;
 }
 
-/* The status of the first FAIL that was sent to us; 0: none was. */
+/* Returns the status of the first FAIL that the engine has sent; 0 without one. */
 static inline int32_t failed(const struct bench *b)
 {
     uint64_t end = peek_peer(b->engine, 1).staged;
@@ -162,7 +162,7 @@ static inline int32_t failed(const struct bench *b)
     return 0;
 }
 
-/* Records of this kind that have been sent to us. */
+/* Returns how many records of this kind the engine has sent. */
 static inline uint32_t sent(const struct bench *b, uint8_t kind)
 {
     uint64_t end = peek_peer(b->engine, 1).staged;
@@ -187,7 +187,7 @@ static inline void check_runs(const struct bench *b, uint32_t handle, uint64_t h
     CU_ASSERT_EQUAL(o.counters[HANDLER_COMPLETION], completion);
 }
 
-/* Lets go of the region, which nobody else has bound. */
+/* The peer lets go of the region, which no other engine has bound. */
 static inline void let_go(struct bench *b)
 {
     const struct wire_region revoked = {

@@ -100,7 +100,7 @@ static void call_destroy(void *argument)
         (uint32_t)c->scene->offload);
 }
 
-/* Runs until the call has been made while the owner's node lives. */
+/* Makes rounds until the call has been made while the owner's node lives. */
 static int insist(struct scene *s, void (*what)(void *), struct owner_call *c)
 {
     struct world_node *n = &s->world->nodes[s->world->clients[s->first + 1].node];
@@ -138,8 +138,8 @@ static uint32_t bind(struct scene *s, uint32_t from, uint32_t to, const struct e
     return remote;
 }
 
-/* Whether the offload exists with its targets bound. One that was not ready when its node died has
- * gone. */
+/* Whether the offload exists with its targets bound. An offload that was not ready when its node
+ * died has gone. */
 static bool is_ready(struct scene *s)
 {
     const struct world_client *owner = &s->world->clients[s->first + 1];
@@ -182,7 +182,7 @@ static bool begin(struct scene *s, struct world *w, uint32_t first, enum what wh
         s->remote = bind(s, first, first + 1, NULL);
     else if (world_region_open(w, first + 1, 0, ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE, &key) ==
              0)
-        w->clients[first + 1].contexts[0].key = key; /* which nobody has bound */
+        w->clients[first + 1].contexts[0].key = key; /* no client has bound this key */
     else
         world_fail(w, "no region");
     if (what == LONGS)
@@ -195,7 +195,7 @@ static bool begin(struct scene *s, struct world *w, uint32_t first, enum what wh
     for (uint32_t i = 0; i < ROUNDS_MAX && !w->failed && !is_ready(s); i++) {
         int rc = insist(s, call_create, &c);
 
-        if (rc < 0 && rc != -EBUSY) /* contexts of its node may be about to let go of it */
+        if (rc < 0 && rc != -EBUSY) /* contexts of its node may be about to let go of the region */
             world_fail(w, "no offload: %s", strerror(-c.result));
         world_round(w);
     }
@@ -327,7 +327,8 @@ uint32_t scene_send_long(struct scene *s, uint64_t plan, bool wants_reply, uint3
     return s->count++;
 }
 
-/* Submits the record of a message with the next number: that number, or SCENE_MESSAGES. */
+/* Submits the record of a message with the next number. Returns that number, or SCENE_MESSAGES
+ * without room. */
 static uint32_t submit(struct scene *s, const void *record, uint32_t size, uint64_t plan,
                        uint32_t length)
 {

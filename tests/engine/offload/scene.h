@@ -20,8 +20,8 @@
  *
  * Or the offload takes puts to that region, and observes gets from it: number and plan stand in the
  * completion id, number << 48 | plan, and the upper half of the region is for what is placed. In a
- * scene of Longs their payloads go there. Where one is cut without its record, its arguments are
- * those of the last one that the header handler has run on.
+ * scene of Longs, their payloads go there. Where a Long is cut without its record, its arguments
+ * are those of the last Long that the header handler has run on.
  *
  * A helper's -EAGAIN makes the handler return AGAIN.
  *
@@ -49,9 +49,9 @@ enum {
     SCENE_TALLY = SCENE_MESSAGES * 8, /* offset in the target's region */
     SCENE_BAD_RETURN = 0x77,          /* a return value that is a fault */
     SCENE_PLACE = 32768,              /* offset in the owner's region: puts go there */
-    SCENE_GOT_PLACE = 61440,          /* and gets go there, 8 bytes a number */
-    SCENE_SOURCE = 16384,             /* offset in the target's region: source of the gets */
-    SCENE_GOT = HANDLER_STAGES,       /* the stage that counts what runs on gets send */
+    SCENE_GOT_PLACE = 61440,    /* offset in the owner's region: gets go there, 8 bytes a number */
+    SCENE_SOURCE = 16384,       /* offset in the target's region: source of the gets */
+    SCENE_GOT = HANDLER_STAGES, /* the stage that counts what handlers of gets send */
     SCENE_STAGES = HANDLER_STAGES + 1,
 };
 
@@ -68,45 +68,45 @@ static inline uint64_t scene_got_plan(uint32_t got)
 
 struct scene_message {
     uint64_t plan;
-    uint32_t length; /* of a put or a Long */
+    uint32_t length; /* bytes of a put or a Long */
     bool sent;
     bool wants_reply;
-    uint32_t ends; /* local events */
+    uint32_t ends; /* how many local events it has had */
     int status;
-    uint32_t replies;    /* replies that ran a handler at the asker */
-    uint32_t events[16]; /* the owner's events, by enum offload_event; 0: the message itself came */
-    uint32_t deferred;   /* how many of these messages came to the owner itself */
-    uint32_t got_events[16]; /* the same of its gets */
+    uint32_t replies;        /* replies that ran a handler at the asker */
+    uint32_t events[16];     /* the owner's events, by enum offload_event; 0: the message itself */
+    uint32_t deferred;       /* how many of these messages came to the owner's own handler */
+    uint32_t got_events[16]; /* the owner's events of the message's gets, likewise */
     uint32_t own[SCENE_STAGES];
-    uint32_t puts[SCENE_STAGES], host_puts[SCENE_STAGES], messages; /* at the target */
+    uint32_t puts[SCENE_STAGES], host_puts[SCENE_STAGES], messages; /* arrived at the target */
     int got_status; /* status of the last of its gets that had an event */
 };
 
 struct scene {
     struct world *world;
     struct message_client client[SCENE_CLIENTS];
-    uint32_t first;       /* the world's client that is its client 0 */
-    uint32_t remote;      /* client 0's, to client 1 */
-    uint32_t long_remote; /* the same with a key, in a scene of Longs */
-    uint64_t loops;       /* loops of the messages that are sent next */
+    uint32_t first;       /* number in the world of the scene's client 0 */
+    uint32_t remote;      /* client 0's remote, to client 1 */
+    uint32_t long_remote; /* client 0's remote with a key, in a scene of Longs */
+    uint64_t loops;       /* turns of a loop, for messages that are sent from now on */
     bool puts;            /* the offload takes puts */
     int program, offload;
-    uint32_t silent; /* a bit for each client that does not probe */
+    uint32_t silent; /* a bit for each client that takes no events */
     uint32_t count;
     struct scene_message messages[SCENE_MESSAGES];
     char failure[400];
 };
 
 /* Opens the world, and an offload with these flags whose program has the handlers of this mask (bit
- * 1 << HANDLER_HEADER, ...). False: the world has failed. */
+ * 1 << HANDLER_HEADER, ...). Returns false if the world has failed. */
 bool scene_open(struct scene *s, const struct world_options *options, uint32_t flags,
                 uint32_t handlers);
-/* A scene over a world: it uses three clients, from `first` on, for itself alone. Where the
- * owner's node dies, it continues when the node is back. */
+/* Opens a scene in a world, where it uses three clients alone, from `first` on. When the owner's
+ * node dies, the scene continues when the node is back. */
 bool scene_begin(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
                  uint32_t handlers);
-/* As scene_open and scene_begin, with so many targets, which are all one remote: sends go through
- * the last one. */
+/* As scene_open and scene_begin, with this many targets, which all lead to one place: sends use the
+ * last target. */
 bool scene_open_many(struct scene *s, const struct world_options *options, uint32_t handlers,
                      uint32_t targets);
 bool scene_begin_many(struct scene *s, struct world *w, uint32_t first, uint32_t flags,
@@ -119,42 +119,44 @@ bool scene_begin_puts(struct scene *s, struct world *w, uint32_t flags, uint32_t
 bool scene_open_longs(struct scene *s, const struct world_options *options, uint32_t flags,
                       uint32_t handlers);
 bool scene_begin_longs(struct scene *s, struct world *w, uint32_t flags, uint32_t handlers);
-/* A program of this client with a completion handler: its handle. */
+/* Loads a program with a completion handler for this client. Returns its handle. */
 uint32_t scene_program(struct world *w, uint32_t client);
-/* An offload of this client, without targets and memory: its handle or an error. */
+/* Creates an offload of this client, without targets and memory. Returns its handle or an error. */
 int scene_offload(struct world *w, uint32_t client);
-/* All clients leave, and nothing may be left over. NULL, or what has gone wrong in this world. */
+/* Makes all clients leave, and checks that nothing is left over. Returns NULL, or what went wrong
+ * in this world. */
 const char *scene_close(struct scene *s);
 
-/* Sends a message with `payload` bytes: its number, or SCENE_MESSAGES: no room now. */
+/* Sends a message with `payload` bytes. Returns its number, or SCENE_MESSAGES if there is no room
+ * now. */
 uint32_t scene_send(struct scene *s, uint64_t plan, bool wants_reply, uint32_t payload);
-/* Sends a Long of `length` bytes of client 0's region, with these flags (as scene_put's) and those
- * of scene_send. */
+/* Sends a Long with `length` bytes of client 0's region, and with flags as for scene_put; otherwise
+ * as scene_send. */
 uint32_t scene_send_long(struct scene *s, uint64_t plan, bool wants_reply, uint32_t length,
                          uint16_t flags);
-/* Puts bytes with these flags (SUBMIT_INLINE: copied at once; SUBMIT_NO_RCE) from a segment of
- * client 0's (enum world_segment_use): as scene_send. */
+/* Puts bytes from a segment of client 0 (enum world_segment_use) with these flags (SUBMIT_INLINE:
+ * the bytes are copied at once; SUBMIT_NO_RCE). Returns as scene_send. */
 uint32_t scene_put(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags,
                    uint32_t segment);
-/* Gets from there: as scene_put. */
+/* Gets bytes from the place to which scene_put puts them; otherwise as scene_put. */
 uint32_t scene_get(struct scene *s, uint64_t plan, uint32_t length, uint16_t flags);
 /* Takes all events. Returns whether there were any. */
 bool scene_look(struct scene *s);
-/* Makes one round, and takes all events. False: nothing moves any more. */
+/* Makes one round, and takes all events. Returns false when nothing moves any more. */
 bool scene_turn(struct scene *s);
-/* Until nothing moves, and all messages have ended. */
+/* Makes turns until nothing moves, and all messages have ended. */
 void scene_finish(struct scene *s);
 
 /* Other events of a random run: in how many of 100 rounds each happens. */
 struct scene_troubles {
-    uint32_t breaks; /* of the link */
+    uint32_t breaks; /* breaks of the link */
     uint32_t deaths; /* deaths of a node, which comes back some rounds later */
     uint32_t sleeps; /* the owner or the target stops looking at its events, or begins to */
 };
-/* The troubles of one round. */
+/* Brings about the troubles of one round. */
 void scene_trouble(struct scene *s, const struct scene_troubles *t, struct sim_random *random);
-/* All nodes live, all messages end, each passes the check, and the scene closes. NULL, or what went
- * wrong. */
+/* Revives all nodes, waits until all messages have ended, checks each, and closes the scene.
+ * Returns NULL, or what went wrong. */
 const char *scene_conclude(struct scene *s, const char *(*check)(uint32_t number));
 /* How often a handler has run on a message, and how often again after AGAIN or a crash. */
 uint64_t scene_runs(const struct scene *s, uint32_t number, uint32_t stage);
@@ -163,8 +165,9 @@ uint64_t scene_reruns(const struct scene *s, uint32_t number, uint32_t stage);
  * bytes. */
 bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size);
 
-/* How often the completion handler has run on the message's gets that have completed, how often
- * again, and on how many that have failed; and whether the bytes are there. */
+/* scene_gots: how often the completion handler has run on gets of the message that have completed.
+ * scene_got_reruns: how often again. scene_gots_failed: on how many that have failed.
+ * scene_got_word: whether their bytes are there. */
 uint32_t scene_gots(const struct scene *s, uint32_t number);
 uint32_t scene_got_reruns(const struct scene *s, uint32_t number);
 uint32_t scene_gots_failed(const struct scene *s, uint32_t number);

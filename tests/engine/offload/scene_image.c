@@ -7,7 +7,7 @@
 #include "tests/engine/offload/assemble.h"
 #include "tests/engine/offload/scene.h"
 
-/* All puts of the program have one form: to `target`, at the message's number; the stage's counter;
+/* All puts of the program have one form: 8 bytes to `target`, at the place of the message's number;
  * the id is number * 4 + stage. */
 #define PUT_PLACE ALU(CODE_MOV, 1, (int32_t)target), ALU_X(CODE_MOV, 2, 7), ALU(CODE_LSH, 2, 3)
 #define PUT_ID                                                                                     \
@@ -26,7 +26,7 @@ static uint32_t assemble(struct handler_instruction *code, uint32_t target)
         ALU_X(CODE_MOV, 6, 1),
         LOAD32(2, 6, 0),
         op(CODE_JMP | CODE_JNE, 2, 0, 29, HANDLER_GOT),
-        /* a get that has completed: its count */
+        /* a get that has completed: count it */
         LOAD(9, 6, 24),
         ALU_X(CODE_MOV, 7, 9),
         ALU(CODE_RSH, 7, 32),

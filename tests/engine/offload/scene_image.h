@@ -18,8 +18,8 @@
 #define GOT       (UINT64_C(1) << 31) /* bit in the id of a get: number << 32 | GOT | plan */
 static_assert(8 * (GOTS_AT + SCENE_MESSAGES) <= SCENE_PLACE, "puts go behind the counts");
 
-/* The size of an image with these handlers (1 << enum handler_stage) at `words`, which has 256 of
- * them; all sends go to the target with this index. */
+/* Writes an image with these handlers (1 << enum handler_stage) to `words`, which has 256 of them.
+ * All sends go to the target with this index. Returns the size of the image. */
 uint32_t scene_image(uint64_t *words, uint32_t handlers, uint32_t target);
 
 #endif

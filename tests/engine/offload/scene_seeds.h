@@ -1,5 +1,5 @@
 /*
- * Random runs of a scene, each by its seed: within a suite, or on their own.
+ * Random runs of a scene, each from its seed: within a suite, or on their own.
  *
  *     test_NAME                                 the suite
  *     test_NAME --seeds N [--first S]           N random runs alone
@@ -15,14 +15,15 @@
 #include <stdio.h>
 
 struct scene_seeds {
-    const char *name; /* of the suite, and of the program behind "test_" */
-    /* One random run: NULL, or what went wrong. `trace` is NULL, or takes a line for each event. */
+    const char *name; /* name of the suite, and of the program after "test_" */
+    /* Makes one random run. Returns NULL, or what went wrong. `trace` is NULL, or gets a line for
+     * each event. */
     const char *(*run)(uint64_t seed, FILE *trace);
 };
 
-/* How many of these runs fail; prints each seed that does, and how to run it again. */
+/* Returns how many of these runs fail. Prints each seed that fails, and how to run it again. */
 uint32_t scene_run_seeds(const struct scene_seeds *seeds, uint64_t first, uint64_t count);
-/* The main of such a test. */
+/* The main function of a test with such runs. */
 int scene_main(const struct scene_seeds *seeds, CU_TestInfo *tests, int argc, char **argv);
 
 #endif

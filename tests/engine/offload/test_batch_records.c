@@ -1,6 +1,7 @@
 /*
- * Batches of small puts to an offload's region, from a peer that is the test: which ones do not
- * fit, how each put ends, and what comes again. Each case says which rule it guards.
+ * Batches of small puts to an offload's region, from a peer that is the test: which batches do not
+ * fit, how each put ends, and what happens when a batch comes again. Each case says which rule it
+ * guards. Thread: one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +41,8 @@ static void send_batch(struct bench *b, const struct batch_record *r)
     CU_ASSERT_TRUE_FATAL(bench_send(b, r, r->w.op.head.words * 8u));
 }
 
-/* The end of each put by the only FAIL that was sent to us; and its status. */
+/* Takes the errno of each put from the only FAIL that the engine has sent. Returns the status of
+ * that FAIL. */
 static int32_t outcomes(const struct bench *b, uint8_t *errnos, uint32_t count)
 {
     uint64_t end = peek_peer(b->engine, 1).staged;
@@ -62,7 +64,7 @@ static int32_t outcomes(const struct bench *b, uint8_t *errnos, uint32_t count)
     return status;
 }
 
-/* How many puts a batch to an offload's region may have, and how long they may be. */
+/* Guards how many puts a batch to an offload's region may have, and how long they may be. */
 static void batches_that_do_not_fit(void)
 {
     static const struct {
@@ -88,7 +90,7 @@ static void batches_that_do_not_fit(void)
     }
 }
 
-/* One put that is longer than a packet. */
+/* Guards that a put which is longer than a packet breaks the link. */
 static void puts_longer_than_a_packet(void)
 {
     uint32_t handle;
@@ -111,7 +113,8 @@ static void puts_longer_than_a_packet(void)
     bench_free(b);
 }
 
-/* Puts of a batch that do not end well do not end the others, and one FAIL says how each did. */
+/* Guards that puts of a batch which do not end well do not end the others, and that one FAIL says
+ * how each ended. */
 static void outcomes_of_a_batch(void)
 {
     uint8_t errnos[11];
@@ -130,8 +133,8 @@ static void outcomes_of_a_batch(void)
     bench_free(b);
 }
 
-/* A batch of ten puts is refused in its middle, for handlers that go round so many loops have used
- * up their client's turn. How many are done. */
+/* A batch of ten puts is refused in its middle, because handlers that go through so many loops have
+ * used up their client's turn. Returns how many puts are done. */
 static uint64_t refused_batch_of(struct bench *b, uint32_t loops, uint32_t *handle,
                                  struct batch_record *r)
 {
@@ -160,8 +163,8 @@ static void await_go(struct bench *b)
     CU_ASSERT_EQUAL_FATAL(sent(b, WIRE_GO), 1);
 }
 
-/* A batch that was refused comes again, on the same link or over a new one, or to another process:
- * what is done is not done again. */
+/* Guards that puts which are done are not done again when a refused batch comes again, on the same
+ * link, over a new one, or to another process. */
 static void batch_again(void)
 {
     for (uint32_t row = 0; row < 3; row++) {
@@ -187,15 +190,16 @@ static void batch_again(void)
         send_batch(b, &r);
         bench_steps(b, 10);
         check_runs(b, handle, 10, 10, 10);
-        CU_ASSERT(row > 0 || sent(b, WIRE_FAIL) == 0); /* a new link has a new ring */
+        /* With a new link the ledger's earlier records are gone. */
+        CU_ASSERT(row > 0 || sent(b, WIRE_FAIL) == 0);
         CU_ASSERT_FALSE(b->broken || b->quarantined);
         bench_free(b);
     }
 }
 
-/* A batch comes again with fewer puts than are done. It has some, for a batch of none is wrong by
- * itself; and the first of them has the place of the one that was refused, for another would not
- * fit what its inflow holds. */
+/* Guards that a batch which comes again with fewer puts than are done breaks the link. The batch
+ * has some puts, because an empty one is wrong by itself; and its first put has the place of the
+ * put that was refused, because another place would not fit what the inflow holds. */
 static void batch_again_shorter(void)
 {
     struct batch_record r;
@@ -213,8 +217,9 @@ static void batch_again_shorter(void)
     bench_free(b);
 }
 
-/* Its offload has gone, and perhaps its region takes no packets any more: the puts that were done
- * end well, and the origin gets the errors of the others. */
+/* Guards a batch that comes again when its offload has gone, and in one row when its region takes
+ * no packets any more: the puts that were done end well, and the origin gets the errors of the
+ * others. */
 static void batch_without_an_offload(void)
 {
     for (uint32_t let = 0; let < 2; let++) {
@@ -238,8 +243,8 @@ static void batch_without_an_offload(void)
     }
 }
 
-/* The origin has failed in the middle of a batch, and says so by a note; its next batch begins with
- * its first put. */
+/* Guards an origin that has failed in the middle of a batch, and says so by a note: its next batch
+ * begins with its first put. */
 static void batch_is_left(void)
 {
     struct batch_record r;

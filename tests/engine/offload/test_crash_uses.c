@@ -1,14 +1,17 @@
 /*
- * A daemon may die anywhere (crash_main.h) while it runs the handlers of the examples, by their
- * images (uses.h): before any store of node 0, which has most handlers, and of node 1. Afterwards
- * each use checks its own invariant.
+ * A daemon may die anywhere (crash_main.h) while it runs the handlers of the examples from their
+ * images (uses.h): before any store of node 0, which runs most handlers, or of node 1. Afterwards
+ * each use checks its results.
  *
- * Uses whose handlers may run again have offloads with ENGINE_OFFLOAD_REPEATABLE: all is as if
- * nobody had died. The others end at most one operation for each death in doubt: accumulate, the
- * transaction log, deletes of a key, RAID-5 have done its handler's work once or not at all.
+ * Uses whose handlers may run again have offloads with ENGINE_OFFLOAD_REPEATABLE: the results are
+ * as if no daemon had died. In the other uses (accumulate, transaction log, deletes of a key,
+ * RAID-5) each death leaves at most one operation in doubt, whose handler has done its work once or
+ * not at all; with RAID-5 the packet in doubt may be without its parity.
  *
- * The images stand in EXAMPLES_FOLDER. Deaths begin when all clients are bound: those while
- * offloads are made are test_crash's.
+ * The images are in EXAMPLES_FOLDER. Nodes die only after all clients are bound: test_crash has the
+ * deaths while offloads are created.
+ *
+ * Thread: one in each process.
  */
 #include <string.h>
 #include "tests/engine/offload/uses/uses.h"
@@ -22,7 +25,7 @@ static const struct {
     const char *name;
     const struct use *use;
     uint32_t flags, nodes;
-    uint32_t wanted; /* operations */
+    uint32_t wanted; /* number of operations */
 } scenarios[] = {
     {"ping-pong", &use_ping_pong, AGAIN, 2, 4},
     {"ping-pong with strangers", &use_ping_pong, AGAIN, 3, 6},

@@ -1,6 +1,6 @@
 /*
  * Many puts to an offload that are cut (daemon/engine/offload/cuts.h): in bounded steps, client by
- * client, and over a restart. Each case says which rule it guards.
+ * client, and over a restart. Each case says which rule it guards. Thread: one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 enum { FLOWS = 40, LOOPS = 2000, CUT_MOST = OFFLOAD_CUT_UNITS / (2 * LOOPS) + 1 };
 
-/* The inflow of each flow is the next one. */
+/* The flows have inflows with consecutive numbers. */
 static struct packet_record packet_of(const struct bench *b, uint32_t flow, uint32_t at)
 {
     struct packet_record p = packet(b, at);
@@ -28,7 +28,7 @@ static struct bench *bench_for_many(void)
     return b;
 }
 
-/* A put of each of many flows is under way, at its first packet. */
+/* Begins a put on each of many flows: the first packet of each arrives. */
 static void begin_many_puts(struct bench *b, uint32_t handle)
 {
     for (uint32_t i = 0; i < FLOWS; i++) {
@@ -55,7 +55,8 @@ static uint64_t completed(const struct bench *b, uint32_t handle)
     return peek_offload(b->engine, handle).counters[HANDLER_COMPLETION];
 }
 
-/* Step by step: no step runs completion handlers without a bound. */
+/* Makes steps until all puts are cut, and guards that no step runs completion handlers without a
+ * bound. */
 static void cut_in_steps(struct bench *b, uint32_t handle)
 {
     uint32_t steps = 0;
@@ -72,7 +73,7 @@ static void cut_in_steps(struct bench *b, uint32_t handle)
     check_runs(b, handle, FLOWS, FLOWS, FLOWS);
 }
 
-/* Many puts to an offload that its client disables or destroys. */
+/* Guards the cut of many puts when their client disables or destroys the offload. */
 static void many_are_cut(void)
 {
     for (uint32_t destroy = 0; destroy < 2; destroy++) {
@@ -95,8 +96,8 @@ static void many_are_cut(void)
     }
 }
 
-/* Many puts of a node that is lost. Each has its event, and one that its origin has ended; its
- * inflow goes. */
+/* Guards the cut of many puts of a node that is lost: each put has its event, the client has one
+ * more event, which says that the origin has ended, and the inflows are freed. */
 static void many_are_lost(void)
 {
     uint32_t handle;
@@ -113,8 +114,8 @@ static void many_are_lost(void)
     bench_free(b);
 }
 
-/* A daemon dies while an offload is disabled: the next process completes that, however many steps
- * it takes. */
+/* Guards that when a daemon dies while an offload is being disabled, the next process completes
+ * that, however many steps it takes. */
 static void disabled_over_a_restart(void)
 {
     uint32_t handle;
@@ -130,8 +131,8 @@ static void disabled_over_a_restart(void)
     bench_free(b);
 }
 
-/* An offload that was to be destroyed when the daemon died is destroyed, even if the call is not
- * repeated. */
+/* Guards that an offload which was being destroyed when the daemon died is destroyed, even if the
+ * call is not repeated. */
 static void destroyed_over_a_restart(void)
 {
     uint32_t handle;
@@ -154,8 +155,9 @@ static const struct event_record *event_at(const struct bench *b, uint64_t posit
     return (const struct event_record *)(const void *)(ring + position % RING);
 }
 
-/* Origins that came back, of which their client has not heard yet, are lost: their puts are cut
- * anyway, in later steps too, and the client hears once that they have gone. */
+/* Guards origins that ended and came back before their client had room for the event of that, and
+ * are lost now: their puts are cut anyway, in later steps too, and the client gets one event that
+ * they have gone. */
 static void lost_when_they_were_back(void)
 {
     const uint32_t event = event_bytes(0), full = RING / event;
@@ -196,8 +198,8 @@ static void lost_when_they_were_back(void)
     bench_free(b);
 }
 
-/* A put was refused because its offload still binds its targets. Its origin is lost when no more
- * puts can be cut in this step. */
+/* Guards a put that was refused because its offload still binds its targets, and whose origin is
+ * lost when no more puts can be cut in the same step. */
 static void lost_with_a_new_offload(void)
 {
     struct bench *b = bench_for_many();
@@ -212,7 +214,7 @@ static void lost_with_a_new_offload(void)
                 (struct engine_offload_info){.program = load(b, HANDLER_PROCESS_DATA, 0),
                                              .target_count = 1,
                                              .targets = &target});
-    bench_bind(b, ORIGIN_FLOW + FLOWS); /* the oldest */
+    bench_bind(b, ORIGIN_FLOW + FLOWS); /* the oldest flow */
     p = packet(b, 0);
     p.w.put.slot = own.slot;
     p.w.put.generation = own.generation;
@@ -231,12 +233,13 @@ static void lost_with_a_new_offload(void)
     bench_free(b);
 }
 
-/* Between these steps no put begins, and the next packet of one that has begun cuts it. */
+/* Guards that between the steps of a cut no put begins, and that the next packet of a put that has
+ * begun cuts that put. */
 static void packets_between_cuts(void)
 {
     uint32_t handle;
     struct bench *b = with_many_puts(&handle);
-    struct packet_record p = packet_of(b, 0, PART); /* the last flow is cut first */
+    struct packet_record p = packet_of(b, 0, PART); /* the last flow is cut first, flow 0 last */
 
     CU_ASSERT_EQUAL(engine_offload_destroy(b->engine, 0, handle), -EAGAIN);
     send_packet(b, &p);
@@ -256,7 +259,7 @@ static void packets_between_cuts(void)
 
 /* ---- clients take turns ---------------------------------------------------------------------- */
 
-/* Adds a second client, of rank 1, with one put under way to its offload. */
+/* A second client, of rank 1, with one put under way to its offload. */
 struct other_client {
     void *session, *segment;
     struct engine_key key;
@@ -310,8 +313,8 @@ static void close_other(struct other_client *o)
     free(o->segment);
 }
 
-/* One client's put is cut in the next step but one, however many puts of another client are to be
- * cut; these follow then. */
+/* Guards that one client's put is cut in the second step, however many puts of another client are
+ * to be cut; the others follow. */
 static void clients_take_turns(void)
 {
     struct other_client other;
@@ -336,7 +339,8 @@ static void clients_take_turns(void)
     close_other(&other);
 }
 
-/* The context of the client that is next closes before the turn has come: the others continue. */
+/* Guards that the cut of other puts continues when the context of the client that is next closes
+ * before its turn has come. */
 static void closes_before_its_turn(void)
 {
     struct other_client other;

@@ -2,8 +2,8 @@
  * Gets of handlers, in the simulated world: what the handler of a get that has completed may
  * return; a get that fails; an offload that is disabled or destroyed, and a client that leaves,
  * while gets are under way; no room for a get, or for its event; a turn that its handler waits for.
- * That each handler runs exactly once over cut links and restarts is test_offloads'; deaths are
- * test_crash's. Thread: one.
+ * test_offloads guards that each handler runs exactly once over cut links and restarts, test_crash
+ * that it does over deaths. Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum { ALL = 7, HEADER = 1, ROUNDS = 10000, DEBT = 1 << 20 };
-/* The message runs only the handler that gets. */
+/* The header handler of the message only asks for a get. */
 enum { GETS = HANDLER_PROCEED | SCENE_GET };
 
 static struct scene scene;
@@ -59,7 +59,7 @@ static uint32_t send(uint32_t header, uint32_t got)
     return scene_send(&scene, scene_plan(header, 0, 0) | scene_got_plan(got), false, 0);
 }
 
-/* The number of gets that pwcctl shows. */
+/* The number of gets under way that pwcctl shows. */
 static uint64_t shown_gets(void)
 {
     struct view_offload row = {0};
@@ -69,8 +69,8 @@ static uint64_t shown_gets(void)
     return row.gets;
 }
 
-/* The gets of all messages, and of one more, are under way and cannot end, because the link is
- * cut. */
+/* Sends one more message, and makes the gets of all messages stay under way: they cannot end,
+ * because the link is cut. */
 static uint32_t stuck(uint32_t got)
 {
     uint32_t number = send(GETS, got);
@@ -90,7 +90,7 @@ static uint32_t stuck(uint32_t got)
 
 static const struct {
     uint32_t flags, handlers, got;
-    uint32_t runs, event; /* enum offload_event, NONE: nothing */
+    uint32_t runs, event; /* enum offload_event, NONE: no event */
     int status;
 } returns[] = {
     {0, ALL, HANDLER_SUCCESS, 1, OFFLOAD_ENDED, 0},
@@ -129,7 +129,8 @@ static void test_returns(void)
 
 /* ---- gets that fail -------------------------------------------------------------------------- */
 
-/* The target's node is lost: the handler learns of it, and so does the client. */
+/* Guards a target whose node is lost: the handler runs on the failed get, and the client gets an
+ * event. */
 static void test_failed(void)
 {
     uint32_t number;
@@ -152,7 +153,8 @@ static void test_failed(void)
 
 /* ---- ends of offloads ------------------------------------------------------------------------ */
 
-/* A get that is under way ends first, and its handler runs. */
+/* Guards that a get which is under way ends first, and that its handler runs, before an offload is
+ * disabled or destroyed. */
 static void test_ends_first(void)
 {
     for (uint32_t destroy = 0; destroy < 2; destroy++) {
@@ -160,7 +162,8 @@ static void test_ends_first(void)
         int rc = -EAGAIN;
 
         open_scene(0, ALL);
-        number = stuck(SCENE_GET | SCENE_EVENT); /* an offload that ends starts no more gets */
+        number = stuck(SCENE_GET | SCENE_EVENT); /* whose handler sends no get, because an offload
+                                                    that ends starts no more */
         for (uint32_t i = 0; i < 100; i++) {
             rc = destroy ? scene_destroy(&scene) : scene_enable(&scene, false);
             CU_ASSERT_EQUAL(rc, -EAGAIN);
@@ -180,7 +183,8 @@ static void test_ends_first(void)
     }
 }
 
-/* The handler of one get disables the offload by a fault: the next get ends without its handler. */
+/* Guards an offload that the handler of one get disables by a fault: the next get ends without its
+ * handler. */
 static void test_disabled_by_fault(void)
 {
     uint32_t first, second;
@@ -198,7 +202,7 @@ static void test_disabled_by_fault(void)
     close_scene();
 }
 
-/* The client leaves; its memory stays until the fabric no longer writes to it. */
+/* Guards that the memory of a client that leaves stays until the fabric no longer writes to it. */
 static void test_client_leaves(void)
 {
     open_scene(0, ALL);
@@ -212,7 +216,8 @@ static void test_client_leaves(void)
 
 /* ---- without room ---------------------------------------------------------------------------- */
 
-/* The owner does not look: the handlers of gets wait for room for their events, and run once. */
+/* Guards that handlers of gets wait for room for their events while the owner takes none, and still
+ * run once. */
 static void test_owner_sleeps(void)
 {
     open_scene(0, ALL);
@@ -231,8 +236,8 @@ static void test_owner_sleeps(void)
     close_scene();
 }
 
-/* The target does not look: the puts of gets' handlers find no room, and these say AGAIN, which
- * they may say now and then only. */
+/* Guards that handlers of gets whose puts find no room, while the target takes no events, say AGAIN
+ * only now and then. */
 static void test_again(void)
 {
     uint64_t again = 0;
@@ -255,7 +260,8 @@ static void test_again(void)
     close_scene();
 }
 
-/* An offload that is destroyed does not wait for room that its caller would have to make. */
+/* Guards that the destruction of an offload does not wait for room that only its caller could make.
+ */
 static void test_destroyed_without_room(void)
 {
     for (uint32_t quiet = 0; quiet < 2; quiet++) {
@@ -278,7 +284,8 @@ static void test_destroyed_without_room(void)
     }
 }
 
-/* A client's own entries are available whatever others have; of the rest a user may take half. */
+/* Guards the quota of gets: a client's own entries are available whatever others have; of the rest
+ * a user may take half. */
 static void test_quota(void)
 {
     uint32_t session, client, shared;
@@ -319,7 +326,8 @@ static void test_quota(void)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* A client in debt: the handler of its get waits for a turn, and runs when it has one. */
+/* Guards that the handler of a get waits for a turn while its client is in debt, and runs when it
+ * has one. */
 static void test_turn(void)
 {
     uint32_t number;

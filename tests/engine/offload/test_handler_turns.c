@@ -2,9 +2,9 @@
  * Turns of handlers (daemon/engine/offload/turns.h) in the simulated world. Handlers take no
  * virtual time, so their units are what is counted: a unit is 2 ns.
  *
- * Clients on node 1 have offloads, and others on node 0 keep these busy. Beside them a client of
- * node 0 asks one of node 1 that has no handlers, one request after the other: the neighbour.
- * Thread: one.
+ * Clients on node 1 have offloads, and others on node 0 keep these busy. Beside them, a client of
+ * node 0 sends one request after another to a client of node 1 that has no handlers: these two are
+ * called the neighbour. Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <stdio.h>
@@ -26,12 +26,12 @@ enum {
     LONG_RINGS = 65536,
     HEADER = 1 << HANDLER_HEADER,
     BOTH = HEADER | 1 << HANDLER_COMPLETION,
-    INDEX = 3, /* of the neighbour's messages */
+    INDEX = 3, /* index of the neighbour's messages */
     ASKED_MAX = 1024,
 };
 
 static struct world *w;
-static struct scene *busy; /* BUSY_MAX */
+static struct scene *busy; /* has BUSY_MAX entries */
 static uint32_t busy_count;
 static struct {
     struct message_client asker, owner;
@@ -73,8 +73,8 @@ static void open_neighbour(uint32_t first)
     neighbour.sent = neighbour.ended = 0;
 }
 
-/* This many busy clients, and their neighbour. How many messages are on their way follows from the
- * bytes of the clients' rings. Programs have the handlers of this mask. */
+/* Opens a world with this many busy clients, and the neighbour. The bytes of the clients' rings
+ * bound how many messages are on their way. Programs have the handlers of this mask. */
 static void open_world(uint64_t seed, uint32_t count, uint32_t rings, uint32_t handlers)
 {
     const struct world_options options = {
@@ -117,7 +117,7 @@ static void close_world(void)
     free(busy);
 }
 
-/* The owner's client is another user's. */
+/* Makes the owner in a scene a client of another user. */
 static void change_user(uint32_t number, uint32_t uid)
 {
     poke_uid(engine(), w->clients[3 * number + 1].handle, uid);
@@ -144,7 +144,8 @@ static void look_at_neighbour(void)
         neighbour.ended++;
 }
 
-/* Each asker has as many messages on their way as find room; each does its plan. */
+/* Lets each asker send messages with this plan until there is no room for more, and makes a round.
+ */
 static void round_of(uint64_t plan)
 {
     for (uint32_t i = 0; i < busy_count; i++)
@@ -172,7 +173,7 @@ static bool has_more(void)
     return false;
 }
 
-/* A client that is alone has all the time: none of its messages is refused. */
+/* Guards that a client which is alone has all the time: none of its messages is refused. */
 static void test_alone(void)
 {
     uint64_t began;
@@ -188,7 +189,7 @@ static void test_alone(void)
 
 /* ---- the share of handlers ------------------------------------------------------------------- */
 
-/* The things that handlers do to stay just under each limit. */
+/* What handlers do to stay just under each limit. */
 static const struct {
     const char *name;
     uint64_t plan, loops;
@@ -225,7 +226,8 @@ static int by_took(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Whether one request has ended. */
+/* Sends a request of the neighbour, and makes rounds until it has ended. Returns false if the world
+ * failed. */
 static bool ask_once(uint64_t plan)
 {
     uint64_t before = units(), begun = sim_now(w->sim);
@@ -244,7 +246,8 @@ static void check_share(size_t way)
 
     open_world(way + 1, 1, RINGS, ways[way].handlers);
     set_loops(ways[way].loops);
-    /* The first request finds out that there are two. */
+    /* With the first request the engine notices that it has other work than handlers; it does not
+     * count. */
     asked_count = 0;
     ask_once(ways[way].plan);
     asked_count = 0;
@@ -265,7 +268,7 @@ static void check_share(size_t way)
         (unsigned long long)(sim_now(w->sim) - from) / 1000, asked_count,
         (unsigned long long)(passed / asked_count), (unsigned long long)asked[asked_count / 2].took,
         (unsigned long long)asked[asked_count * 99 / 100].took);
-    /* The median is at most 1.3 times that without handlers, p99 a handler and a turn more. */
+    /* The median is at most 1.3 times the time without handlers, p99 a handler and a turn more. */
     CU_ASSERT(asked[asked_count / 2].took <= passed / asked_count * 3 / 10);
     CU_ASSERT(asked[asked_count * 99 / 100].took <= HANDLER_UNIT_NS * (MOST + TURN));
     close_world();
@@ -277,8 +280,8 @@ static void test_share(void)
         check_share(way);
 }
 
-/* A request arrives where one client was alone so far, with a ledger full of its records in front:
- * it does not wait for all of these. */
+/* Guards the first request where one client was alone so far, with a ledger full of its records in
+ * front: the request does not wait for all of these. */
 static void test_first_request(void)
 {
     uint64_t begun, before;
@@ -294,7 +297,8 @@ static void test_first_request(void)
         round_of(scene_plan(HANDLER_DROP, 0, 0));
     before = (units() - before) * HANDLER_UNIT_NS;
     printf("\n    %llu us of handlers in front of it", (unsigned long long)before / 1000);
-    /* A step that had begun before the request came, and one that finds it. */
+    /* The bound adds a step that had begun before the request came, and a step that finds the
+     * request. */
     CU_ASSERT(before < bound(sim_now(w->sim) - begun) + HANDLERS_AHEAD_NS +
                            2 * HANDLER_UNIT_NS * (OFFLOAD_STEP_UNITS + MOST));
     close_world();
@@ -302,7 +306,7 @@ static void test_first_request(void)
 
 /* ---- between users --------------------------------------------------------------------------- */
 
-/* One client of a user, and eight of another: both users get the same. */
+/* Guards that a user with one client and a user with eight clients get the same. */
 static void test_users(void)
 {
     uint64_t one, many = 0;

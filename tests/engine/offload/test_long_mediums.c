@@ -1,8 +1,8 @@
 /*
  * Mediums from a node whose packed-max is larger than that of the offload's node, in the simulated
- * world. One that is longer than the target's packed-max runs no handler there: its origin gets
- * -EMSGSIZE, once, and the offload goes on. The sends of handlers, which have no local event, are
- * counted as failed.
+ * world. A Medium that is longer than the target's packed-max runs no handler there: its origin
+ * gets -EMSGSIZE, once, and the offload stays open. Sends of handlers have no local event; where
+ * they are too long, the sender's daemon counts them as failed.
  *
  *     node 0: packed-max 4096                       node 1: packed-max 1024
  *     client 0: Mediums of 0 to 4096 bytes -------> offload: up to 1024 bytes each
@@ -10,7 +10,9 @@
  *
  *     test_long_mediums                              the cases, and 100 random runs
  *     test_long_mediums --seeds N [--first S]        random runs alone
- *     test_long_mediums --seed S [--trace]           one of them again
+ *     test_long_mediums --seed S [--trace]           one random run again
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -57,7 +59,7 @@ static void conclude(const char *wrong)
 
 /* ---- from a client --------------------------------------------------------------------------- */
 
-/* One Medium that is too long, with others around it that are not. */
+/* Sends one Medium of this length between two that fit. */
 static void check_length(uint32_t length, bool wants_reply, uint32_t flags, uint32_t handlers)
 {
     const struct world_options options = options_of(1, NULL);
@@ -78,7 +80,7 @@ static void check_length(uint32_t length, bool wants_reply, uint32_t flags, uint
         for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++)
             CU_ASSERT_EQUAL(scene_runs(&scene, i, stage), runs && handlers >> stage & 1);
         CU_ASSERT_EQUAL(m[i].replies, 0);
-        CU_ASSERT_EQUAL(m[i].events[0], 0); /* the client has not got it either */
+        CU_ASSERT_EQUAL(m[i].events[0], 0); /* the client did not get it either */
     }
     CU_ASSERT_EQUAL(offload().state, OFFLOAD_OPEN);
     CU_ASSERT_EQUAL(offload().faults, 0);
@@ -98,7 +100,8 @@ static void test_lengths(void)
                 check_length(lengths[i], k % 2, quiet * ENGINE_OFFLOAD_QUIET, handlers[k / 2]);
 }
 
-/* A handler that would leave the message to its client does not see it. */
+/* A message that is too long does not reach the client either, also where the header handler would
+ * leave messages to the client. */
 static void test_default_action(void)
 {
     static const uint32_t returns[] = {HANDLER_PROCEED, HANDLER_DEFER};
@@ -121,8 +124,8 @@ static void test_default_action(void)
 
 enum { BY_MESSAGE, BY_REPLY };
 
-/* A header handler that sends what its message asks for: arguments 0: a message to the first
- * target, or a reply; 1: its length. */
+/* Returns a header handler that makes one send. Argument 0 of its message says which: a message to
+ * the first target, or a reply. Argument 1 is the length of the send. */
 static struct hand_written sender(void)
 {
     const struct handler_instruction code[] = {
@@ -154,7 +157,7 @@ static struct hand_written sender(void)
     return h;
 }
 
-/* A header handler that counts its runs. */
+/* Returns a header handler that counts its runs. */
 static struct hand_written receiver(void)
 {
     const struct handler_instruction code[] = {
@@ -170,7 +173,7 @@ static struct hand_written receiver(void)
     return h;
 }
 
-/* Takes the events of a client: how many of its requests have ended well, and the replies. */
+/* Takes the events of a client, and counts its requests that ended well, and the replies. */
 static void take(struct message_client *c, uint32_t *ended, uint32_t *replies)
 {
     struct message_event event;
@@ -183,7 +186,7 @@ static void take(struct message_client *c, uint32_t *ended, uint32_t *replies)
         continue;
 }
 
-/* Client 1 asks for a send of each kind and length. */
+/* Lets client 1 ask for a send of each kind and length. */
 static void ask(struct world *w, uint32_t remote, uint32_t *ended, uint32_t *replies)
 {
     static const uint32_t lengths[] = {8, MOST, 2 * MOST, MOST_THERE};
@@ -205,9 +208,9 @@ static void ask(struct world *w, uint32_t remote, uint32_t *ended, uint32_t *rep
     CU_ASSERT_TRUE(message_at_rest(&client));
 }
 
-/* A send that is too long for its target's node fails: the sender's daemon counts it, and neither
- * offload is disabled. A request whose reply is too long has ended well, for its handler has run.
- */
+/* A send that is too long for its target's node fails: the sender's daemon counts the failure, and
+ * neither offload is disabled. A request whose reply is too long ends well, because its handler has
+ * run. */
 static void test_sends_of_handlers(void)
 {
     const struct world_options options = options_of(1, NULL);
@@ -256,7 +259,8 @@ static const char *check_message(uint32_t number)
     return m->events[0] == 0 ? NULL : "the client has got a message of its offload's";
 }
 
-/* Links break and daemons die between two steps: each Medium ends once, as its length says. */
+/* Makes one random run, in which links break and daemons die between two steps: each Medium ends
+ * once, with the status that follows from its length. */
 static const char *run(uint64_t seed, FILE *trace)
 {
     struct sim_random random = {.state = seed ^ UINT64_C(0x109e)};

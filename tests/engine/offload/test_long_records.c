@@ -1,6 +1,7 @@
 /*
- * Longs to an offload's index whose origin is the test: where their payload must stand, what comes
- * again, and when the bytes of a record are placed. Each case says which rule it guards.
+ * Longs to an offload's index, whose origin is the test: where their payload must stand, which
+ * records may come again, and when the bytes of a record are placed. Each case says which rule it
+ * guards. Thread: one.
  */
 #include <errno.h>
 #include <string.h>
@@ -78,7 +79,8 @@ static struct offload offload(const struct bench *b)
     return peek_offload(b->engine, (uint32_t)peek_offload_of(b->engine, 0, INDEX));
 }
 
-/* An offload whose host window is a part of this region, with us as its target. */
+/* Opens a bench with an offload whose host window is a part of the region, and with node 1, the
+ * test, as its target. */
 static struct bench *bench_with(bool window, unsigned rights)
 {
     const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .entries = 64};
@@ -110,7 +112,7 @@ struct long_record {
     struct message message;
 };
 
-/* The record of a Long whose payload has come ahead of it. */
+/* The record of a Long whose payload was placed before the record. */
 static struct long_record placed(const struct bench *b, uint32_t sequence)
 {
     return (struct long_record){.op = {.head = {.words = sizeof(struct long_record) / 8,
@@ -132,7 +134,7 @@ static void send_placed(struct bench *b, const struct long_record *r)
     CU_ASSERT_TRUE_FATAL(bench_send(b, r, sizeof(*r)));
 }
 
-/* A Long with its payload in its record: bytes of this value. */
+/* Sends a Long with its payload in its record: bytes of this value. */
 static void send_packed(struct bench *b, uint32_t sequence, uint8_t value)
 {
     struct {
@@ -155,7 +157,7 @@ static void send_packed(struct bench *b, uint32_t sequence, uint8_t value)
     CU_ASSERT_TRUE_FATAL(bench_send(b, &r, sizeof(r)));
 }
 
-/* Status of the last verdict of this kind that has been sent to us; 1: there is none. */
+/* Returns the status of the last verdict of this kind that the engine has sent; 1 without one. */
 static int32_t last(const struct bench *b, uint8_t kind)
 {
     uint64_t end = peek_peer(b->engine, 1).staged;
@@ -171,7 +173,7 @@ static int32_t last(const struct bench *b, uint8_t kind)
     return status;
 }
 
-/* Runs of the header handler have each sent a message. */
+/* How often the header handler has run: each run has sent a message. */
 static uint64_t runs(const struct bench *b)
 {
     return offload(b).sends;
@@ -182,10 +184,10 @@ static uint64_t runs(const struct bench *b)
 static const struct {
     bool window;
     unsigned rights;
-    uint32_t slot, generation; /* off by this */
+    uint32_t slot, generation; /* added to those of the region */
     uint64_t offset;
     uint32_t length;
-    int32_t status; /* 1: handlers run on it */
+    int32_t status; /* 1: handlers run on the Long */
 } places[] = {
     {true, 3, 0, 0, PLACE, LENGTH, 1},
     {true, 3, 0, 0, WINDOW, WINDOW_BYTES, 1},
@@ -198,14 +200,15 @@ static const struct {
     {true, 3, 0, 0, WINDOW, UINT32_MAX, -EMSGSIZE},
     {false, 3, 0, 0, PLACE, LENGTH, -EMSGSIZE}, /* no host window */
     {false, 3, 0, 0, PLACE, 0, 1},
-    {true, 3, 0, 0, UINT64_MAX, 0, 1}, /* no bytes have no place */
+    {true, 3, 0, 0, UINT64_MAX, 0, 1}, /* a Long without bytes needs no place */
     {true, 3, 0, 1, PLACE, LENGTH, -EKEYREJECTED},
     {true, 3, 1, 0, PLACE, LENGTH, -EKEYREJECTED},
     {true, 3, 1000000, 0, PLACE, LENGTH, -EKEYREJECTED},
-    {true, ENGINE_REMOTE_READ, 0, 0, PLACE, LENGTH, -EKEYREJECTED}, /* nobody may write there */
+    {true, ENGINE_REMOTE_READ, 0, 0, PLACE, LENGTH, -EKEYREJECTED}, /* peers may not write there */
 };
 
-/* Handlers run on a Long only where peers may write and the host window has all of it. */
+/* Guards that handlers run on a Long only where peers may write and the host window has all of it.
+ */
 static void where_it_stands(void)
 {
     for (size_t i = 0; i < COUNT(places); i++) {
@@ -224,7 +227,8 @@ static void where_it_stands(void)
     }
 }
 
-/* A Long whose payload a series of puts has placed is a record alone. */
+/* Guards that a Long whose payload a series of puts has placed is a record without bytes, on which
+ * handlers run. */
 static void a_series(void)
 {
     struct bench *b = bench_with(true, 3);
@@ -240,7 +244,8 @@ static void a_series(void)
     bench_free(b);
 }
 
-/* A region that is no offload's host window, but that peers may write to. */
+/* Guards that no handler runs on a Long to a region that peers may write to, but that is no
+ * offload's host window. */
 static void another_region(void)
 {
     struct bench *b = bench_with(true, 3);
@@ -260,7 +265,7 @@ static void another_region(void)
 
 enum { SAME, LONGER, SHORT, NO_LONG, FIRST_SHORT, AGAINS };
 
-/* A Long that was refused comes again as it was, or the link ends. */
+/* Guards that a Long which was refused comes again as it was: any other record breaks the link. */
 static void comes_again(void)
 {
     for (uint32_t how = 0; how < AGAINS; how++) {
@@ -291,8 +296,8 @@ static void comes_again(void)
     }
 }
 
-/* The bytes of a record are placed before the first handler runs, and not again: what a handler has
- * changed stands. */
+/* Guards that the bytes of a record are placed before the first handler runs, and not again: what a
+ * handler has changed stays. */
 static void placed_once(void)
 {
     struct bench *b = bench_with(true, 3);
@@ -314,8 +319,8 @@ static void placed_once(void)
     bench_free(b);
 }
 
-/* A Long waits, and its offload is destroyed: the origin gets that status, and nothing is placed
- * any more. */
+/* Guards a Long that waits when its offload is destroyed: the origin gets that status, and nothing
+ * is placed any more. */
 static void without_its_offload(void)
 {
     struct bench *b = bench_with(true, 3);
@@ -334,9 +339,9 @@ static void without_its_offload(void)
     bench_free(b);
 }
 
-/* Many Longs wait when their offload is disabled, and are cut in bounded steps. One whose record
- * comes again between these is cut at once: its completion handler has run before its origin gets a
- * status. */
+/* Guards the cut of many Longs that wait when their offload is disabled: it takes bounded steps. A
+ * Long whose record comes again between these steps is cut at once: its completion handler has run
+ * before its origin gets a status. */
 static void between_cuts(void)
 {
     struct bench *b = bench_with(true, 3);
@@ -355,7 +360,7 @@ static void between_cuts(void)
     CU_ASSERT_EQUAL(engine_offload_disable(b->engine, 0, handle), -EAGAIN);
     before = offload(b).counters[0];
     CU_ASSERT(before > 0 && before < FLOWS / 2);
-    r.op.flow = 0; /* the last one is cut first */
+    r.op.flow = 0; /* flows are cut from the last one on, so this one is not cut yet */
     send_placed(b, &r);
     CU_ASSERT_EQUAL(last(b, WIRE_FAIL), -ESHUTDOWN);
     CU_ASSERT(offload(b).counters[0] < FLOWS);
@@ -366,8 +371,8 @@ static void between_cuts(void)
     bench_free(b);
 }
 
-/* A Long to an offload without a host window changes no byte of the region, and its origin gets
- * -EMSGSIZE. */
+/* Guards that a Long to an offload without a host window changes no byte of the region, and that
+ * its origin gets -EMSGSIZE. */
 static void not_placed(void)
 {
     struct bench *b = bench_with(false, 3);

@@ -1,11 +1,13 @@
 /*
  * Longs to an offload's index, in the simulated world: handlers deal with the payload where it
  * stands in the region, packet by packet, over as many steps as it takes, and may reply when all of
- * it has been seen. They run exactly once on each packet, however links break and daemons are
+ * it has been seen. Handlers run exactly once on each packet, however links break and daemons are
  * restarted.
  *
  *     test_longs                              the cases, and 60 random runs
  *     test_longs --seeds N [--first S]        random runs alone
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -37,7 +39,7 @@ static struct offload offload(void)
     return peek_offload(engine(), (uint32_t)scene.offload);
 }
 
-/* A scene whose longest record payload, PACKED, is not a whole number of packets. */
+/* Opens a scene where the longest payload in a record, PACKED, is not a whole number of packets. */
 static bool open_scene(uint64_t seed, FILE *trace, uint32_t flags, uint32_t handlers,
                        uint64_t ordered)
 {
@@ -99,8 +101,8 @@ static void check_length(uint32_t length, bool packed, uint64_t ordered)
     close_scene();
 }
 
-/* Each handler gets what it has to, whatever the length, in a record or not, and by whatever
- * protocol. */
+/* Guards that each handler gets its packets, whatever the length of a Long, with the payload in the
+ * record or not, and by any protocol. */
 static void test_lengths(void)
 {
     static const uint32_t lengths[] = {
@@ -119,7 +121,8 @@ static void test_lengths(void)
 
 static const struct {
     uint32_t header, payload, completion; /* plans */
-    uint8_t runs[HANDLER_STAGES];         /* of payload: 1 on each packet, 2 on the first */
+    uint8_t runs[HANDLER_STAGES]; /* runs of the payload handler: 1 on each packet, 2 only on the
+                                     first */
     bool all_dropped;
     int status;
     uint32_t event; /* at the owner: enum offload_event, 0: the message itself, NONE: nothing */
@@ -185,7 +188,8 @@ static void test_returns(void)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* No step takes more than its bound and one handler, and a client that is alone is not refused. */
+/* Guards that no step takes more than its bound and one handler, and that a client which is alone
+ * is not refused. */
 static void test_steps(void)
 {
     uint64_t before, most = 0;
@@ -214,9 +218,9 @@ static void test_steps(void)
 
 enum { DISABLE, DESTROY, ORIGIN_ENDS, NODE_LOST, ENDS };
 
-/* One that is under way over several steps is cut as a put is: its completion handler runs, once,
- * and its event has its first argument. One whose record stands in the target's ledger outlives its
- * origin's client. */
+/* Guards that a Long which is under way over several steps is cut as a put is: its completion
+ * handler runs once, and its event has its first argument. A Long whose record stands in the
+ * target's ledger outlives its origin's client, and is not cut. */
 static void test_cut(void)
 {
     static const int status[ENDS] = {-ESHUTDOWN, -ESHUTDOWN, 0, -ECONNABORTED};
@@ -296,8 +300,9 @@ static uint32_t random_length(struct sim_random *random)
     }
 }
 
-/* One random run: NULL, or what went wrong. Links break and nodes die in the middle of Longs, other
- * work makes handlers wait for turns, and a client that sleeps makes them wait for room. */
+/* Makes one random run. Returns NULL, or what went wrong. Links break and nodes die in the middle
+ * of Longs, other work makes handlers wait for turns, and a client that sleeps makes them wait for
+ * room. */
 static const char *run(uint64_t seed, FILE *trace)
 {
     static const uint64_t ordered[] = {0, 4096, UINT64_MAX};

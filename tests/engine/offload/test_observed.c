@@ -1,8 +1,8 @@
 /*
  * Gets of peers that an offload observes, in the simulated world: the handler runs once for each,
  * also for those without a remote event, and changes nothing for the get; offloads that do not
- * observe, are disabled or have gone; exactly once over cut links and deaths, by seed. Records of a
- * hostile peer are test_region_records'. Thread: one.
+ * observe, are disabled or have gone; and random runs, in which handlers run exactly once over cut
+ * links and deaths. test_region_records has the records of a hostile peer. Thread: one.
  *
  *     test_observed [--seed N | --seeds N]
  */
@@ -54,11 +54,12 @@ static bool has_read(void)
 
 /* ---- returns --------------------------------------------------------------------------------- */
 
-/* One get. Whatever its handler returns, it ends well and has its remote event, if it has one. */
+/* One get in each row. Whatever its handler returns, the get ends well, and has its remote event if
+ * it wants one. */
 static const struct {
     uint32_t flags, handlers, header;
-    uint32_t runs, sent; /* runs, and how many of these send what they send */
-    uint32_t event;      /* at the owner beside the get's own: enum offload_event; 0: none */
+    uint32_t runs, sent; /* runs, and runs whose sends leave */
+    uint32_t event;      /* the owner's event beside the get's own: enum offload_event; 0: none */
 } returns[] = {
     {OBSERVE, ALL, HANDLER_PROCEED, 1, 1, 0},
     {OBSERVE, ALL, HANDLER_PROCESS_DATA, 1, 1, 0},
@@ -114,7 +115,7 @@ static void test_returns(void)
         }
 }
 
-/* The view says what an offload takes, gets that it observes included. */
+/* Guards that the view says what an offload takes, including gets that it observes. */
 static void test_shown(void)
 {
     static const struct {
@@ -136,7 +137,7 @@ static void test_shown(void)
 
 /* ---- states ---------------------------------------------------------------------------------- */
 
-/* A get ends well, and this many runs have seen it. */
+/* Checks that a get ends well, and that this many runs have seen it. */
 static void check_get(uint32_t runs)
 {
     uint64_t before = offload().messages;
@@ -149,7 +150,7 @@ static void check_get(uint32_t runs)
     CU_ASSERT_EQUAL(offload().messages, before + runs);
 }
 
-/* Nobody sees gets from a region whose offload is disabled or has gone. */
+/* Guards that no handler runs on gets from a region whose offload is disabled or has gone. */
 static void test_states(void)
 {
     open_scene(OBSERVE, ALL);
@@ -176,8 +177,8 @@ static int create(uint32_t flags, enum offload_takes takes)
     return engine_offload_create(scene.world->nodes[1].engine, x->session, &info, 0);
 }
 
-/* An offload of messages observes nothing; and peers that have bound the region know whether its
- * offload observes. */
+/* Guards that an offload of messages cannot observe, and that a region which peers have bound gets
+ * no offload that observes otherwise, because they know whether its offload observes. */
 static void test_refused(void)
 {
     open_scene(OBSERVE, ALL);
@@ -189,9 +190,9 @@ static void test_refused(void)
     close_scene();
 }
 
-/* While the owner takes no events, its ring and the spill are full: gets wait, and neither their
- * own event nor that of their handler, or of its fault, is lost. A handler that posts one runs
- * again where it has found no room. */
+/* Guards that gets wait while the owner takes no events and its ring and the spill are full:
+ * neither their own event nor that of their handler, or of its fault, is lost. A handler that posts
+ * an event runs again when it has found no room. */
 static void check_no_room(uint32_t header, uint32_t own, uint32_t faults)
 {
     uint32_t count = 0;
@@ -231,7 +232,7 @@ static uint32_t below(struct sim_random *random, uint32_t limit)
     return (uint32_t)sim_random_below(random, limit);
 }
 
-/* A get, or now and then a put among them, whose handlers run in the flow's order. */
+/* Sends a get, or now and then a put, whose handlers run in the flow's order. */
 static void random_one(struct sim_random *random)
 {
     uint64_t plan =
@@ -257,7 +258,7 @@ static const char *check_one(uint32_t number)
     return m->status == 0 && m->events[0] <= 1 ? NULL : "a wrong end";
 }
 
-/* One random run: NULL, or what went wrong. */
+/* Makes one random run. Returns NULL, or what went wrong. */
 static const char *run(uint64_t seed, FILE *trace)
 {
     struct sim_random random = {.state = seed ^ UINT64_C(0x0b5e2e)};

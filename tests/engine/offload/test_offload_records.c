@@ -1,8 +1,8 @@
 /*
- * Offloads of one engine whose peer is the test: messages that wait for room, the pauses of those
- * whose handlers say AGAIN, a peer that changes a message which comes again, the units of a step,
- * and programs that are looked at while others take their place. Each case says which rule it
- * guards.
+ * Offloads of one engine whose peer is the test: messages that wait for room, the pauses of
+ * messages whose handlers say AGAIN, a peer that changes a message which comes again, the units of
+ * a step, and programs that are looked at while others take their place. Each case says which rule
+ * it guards. Thread: one.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,12 +19,12 @@
 
 #define COUNT(a)  (sizeof(a) / sizeof *(a))
 #define INDEX     5u
-#define MS        100   /* steps of the bench */
+#define MS        100   /* a millisecond, in steps of the bench */
 #define NO_CHUNKS 1000u /* more than the bench has: no chunk is left for sends */
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
-/* A message without arguments to target 0, or AGAIN. */
+/* Sends a message without arguments to target 0, or says AGAIN. */
 #define SEND_OR_AGAIN                                                                              \
     NUMBER(1, (uint64_t)INDEX << 32), ALU(CODE_MOV, 2, 0), ALU(CODE_MOV, 3, 0),                    \
         ALU(CODE_MOV, 4, 0), ALU(CODE_MOV, 5, 0), HELPER(HELPER_MESSAGE), OR_AGAIN
@@ -54,7 +54,7 @@ static uint32_t header_alone(struct bench *b, const struct handler_instruction *
     return load(b, code, count, (const uint32_t[HANDLER_STAGES]){0, HANDLER_NONE, HANDLER_NONE});
 }
 
-/* A header handler that fails, and a completion handler that sends. */
+/* Loads a header handler that fails, and a completion handler that sends. */
 static uint32_t fail_then_send(struct bench *b)
 {
     const struct handler_instruction code[] = {RETURN(HANDLER_FAIL), SEND_OR_AGAIN,
@@ -70,7 +70,7 @@ static uint32_t sends(struct bench *b)
     return header_alone(b, code, COUNT(code));
 }
 
-/* With so many bytes of the region. */
+/* Loads a handler that replies with this many bytes of the region. */
 static uint32_t replies(struct bench *b, int bytes)
 {
     const struct handler_instruction code[] = {
@@ -88,7 +88,7 @@ static uint32_t drops(struct bench *b)
     return header_alone(b, code, COUNT(code));
 }
 
-/* Takes some 2000 units. */
+/* Loads a handler that takes some 2000 units. */
 static uint32_t works(struct bench *b)
 {
     const struct handler_instruction code[] = {ALU(CODE_MOV, 3, 1000), ALU(CODE_SUB, 3, 1),
@@ -100,7 +100,8 @@ static uint32_t works(struct bench *b)
 
 /* ---- offloads -------------------------------------------------------------------------------- */
 
-/* A bench with remote 0 to us, as a target, and a flow of ours to the client. */
+/* Opens a bench with remote 0 to node 1, the test, for use as a target, and with a flow from there
+ * to the client. */
 static struct bench *new_bench(void)
 {
     const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .entries = 64};
@@ -114,7 +115,8 @@ static struct bench *new_bench(void)
     return b;
 }
 
-/* Joins the program to the index of this context, with us as its target where that is wanted. */
+/* Joins the program to the index of this context, with node 1 as its target where that is wanted.
+ */
 static uint32_t join(struct bench *b, uint32_t session, uint32_t program, uint32_t flags,
                      bool target)
 {
@@ -166,7 +168,7 @@ static void send_message(struct bench *b, uint32_t flow, uint32_t sequence, uint
     CU_ASSERT_TRUE_FATAL(bench_send(b, &m, sizeof(m)));
 }
 
-/* Records of this kind that have been sent to us about one of our flows. */
+/* Returns how many records of this kind the engine has sent about one of node 1's flows. */
 static uint32_t sent(const struct bench *b, uint8_t kind, uint32_t flow)
 {
     uint64_t end = peek_peer(b->engine, 1).staged;
@@ -185,7 +187,8 @@ static uint32_t sent(const struct bench *b, uint8_t kind, uint32_t flow)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* A message ends when its event and its answer both have room; until then it has neither. */
+/* Guards that a message ends when its event and its verdict both have room, and has neither until
+ * then. */
 static void one_event_for_an_answer(void)
 {
     struct bench *b = new_bench();
@@ -207,8 +210,8 @@ static void one_event_for_an_answer(void)
     bench_free(b);
 }
 
-/* A message that comes again, and asks for a reply that it had not asked for, waits: it has no flow
- * for replies, and no other flow is used in its place. */
+/* Guards a message that comes again with the wish for a reply, which it did not have at first: it
+ * waits, because it has no flow for replies, and no other flow is used instead. */
 static void a_second_flag(void)
 {
     struct bench *b = new_bench();
@@ -227,8 +230,9 @@ static void a_second_flag(void)
 
 /* ---- AGAIN ----------------------------------------------------------------------------------- */
 
-/* A message whose handler finds no room to send is refused, and its GO comes after 1, 2, 4 ... 128
- * ms, once for each refusal; or as soon as a send has ended, and then the pauses start over. */
+/* Guards the pauses of a message whose handler finds no room to send: it is refused, and its GO
+ * comes after 1, 2, 4 ... 128 ms, once for each refusal; or as soon as a send has ended, and then
+ * the pauses start over. */
 static void pauses_grow(void)
 {
     struct bench *b = new_bench();
@@ -261,7 +265,7 @@ static void pauses_grow(void)
     bench_free(b);
 }
 
-/* A second context of the client, at endpoint 1 << 32, with a flow of ours to it. */
+/* Opens a second context of the client, at endpoint 1 << 32, with a flow of node 1 to it. */
 static void *second_context(struct bench *b, uint32_t origin_flow)
 {
     void *memory = aligned_alloc(4096, (b->session_bytes + 4095) / 4096 * 4096);
@@ -280,8 +284,8 @@ static void *second_context(struct bench *b, uint32_t origin_flow)
     return memory;
 }
 
-/* The end of a pause wakes what waits in each context, and what was woken before is not woken
- * twice. */
+/* Guards that the end of a pause wakes what waits in each context, and that what was woken before
+ * is not woken twice. */
 static void each_context_wakes_once(void)
 {
     struct bench *b = new_bench();
@@ -308,10 +312,9 @@ static void each_context_wakes_once(void)
     free(memory);
 }
 
-/* ---- replies without arguments ----------------------------------------------------------------
- */
+/* ---- replies without arguments --------------------------------------------------------------- */
 
-/* The next request by this one's sequence; whether its handlers have run. */
+/* Sends the request with this sequence. Returns whether its handlers have run. */
 static bool asked(struct bench *b, uint32_t sequence)
 {
     uint64_t before = offload(b).messages;
@@ -320,12 +323,12 @@ static bool asked(struct bench *b, uint32_t sequence)
     return offload(b).messages > before;
 }
 
-/* A peer that asks, and acknowledges no reply: after those that fill a flow, or where its target's
- * client has no queue memory left, a request is refused before its handler runs. That runs once,
- * behind the GO that comes when replies have left. */
+/* Guards against a peer that sends requests and acknowledges no reply: when replies have filled a
+ * flow, or the client has no queue memory left, a request is refused before its handler runs. The
+ * handler runs once, after the GO that comes when replies have left. */
 static void replies_that_nobody_takes(void)
 {
-    enum { LONG = 450 }; /* replies of two entries each */
+    enum { LONG = 450 }; /* number of replies; each takes two entries */
 
     for (uint32_t row = 0; row < 2; row++) {
         struct bench *b = new_bench();
@@ -358,8 +361,8 @@ static void replies_that_nobody_takes(void)
 
 /* ---- in line for a turn ---------------------------------------------------------------------- */
 
-/* The last offload is destroyed, or disabled, while a message stands in line: its origin may go on
- * anyway, and hears how the message has ended. */
+/* Guards a message that waits for a turn when the last offload is destroyed or disabled: its origin
+ * gets its GO anyway, and a verdict that says how the message has ended. */
 static void waits_without_an_offload(void)
 {
     for (uint32_t destroy = 0; destroy < 2; destroy++) {
@@ -385,7 +388,7 @@ static void waits_without_an_offload(void)
 
 /* ---- records of the other kind --------------------------------------------------------------- */
 
-/* A packet with the sequence of a message that waits. */
+/* Guards that a packet with the sequence of a message that waits breaks the link. */
 static void a_packet_of_a_message(void)
 {
     const struct wire_packet p = {
@@ -405,9 +408,9 @@ static void a_packet_of_a_message(void)
 
 /* ---- units and time -------------------------------------------------------------------------- */
 
-/* The machine stops a thread now and then: a run gets its time up to three times more, if the runs
- * before it were in time. A handler that is always slow gets its time once more, and ends by a
- * fault. */
+/* Guards handlers against a machine that stops a thread now and then: a run gets its time up to
+ * three times more, if the runs before it were in time. A handler that is always slow gets its time
+ * once more, and ends by a fault. */
 static void pauses_of_the_machine(void)
 {
     static const struct {
@@ -423,7 +426,7 @@ static void pauses_of_the_machine(void)
 
         join(b, 0, works(b), ENGINE_OFFLOAD_QUIET, false);
         bench_clock(b);
-        b->clock_tick = 20000; /* 8 looks take 3 times 50 us */
+        b->clock_tick = 20000; /* 8 looks at the clock take 3 times 50 us */
         send_message(b, 0, sequence++, WIRE_NO_REPLY);
         CU_ASSERT_EQUAL(offload(b).state, OFFLOAD_OPEN);
         b->clock_tick = 0;
@@ -439,7 +442,7 @@ static void pauses_of_the_machine(void)
     }
 }
 
-/* A peer whose messages have taken a step's units waits for the next step, and others do not. */
+/* Guards that a peer whose messages have taken a step's units waits for the next step. */
 static void units_of_a_step(void)
 {
     enum { MESSAGES = 20 };
@@ -462,7 +465,7 @@ static void units_of_a_step(void)
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-/* Touches nothing's window. */
+/* Loads a handler that accesses memory where no window is. */
 static uint32_t faults(struct bench *b)
 {
     const struct handler_instruction code[] = {ALU(CODE_MOV, 1, 0), LOAD(2, 1, 40),
@@ -471,8 +474,8 @@ static uint32_t faults(struct bench *b)
     return header_alone(b, code, COUNT(code));
 }
 
-/* A row of the view shows one offload's messages, units and last fault. The engine's sums still
- * count the messages, runs and units of an offload that has gone. */
+/* Guards that a row of the view shows one offload's messages, units and last fault, and that the
+ * engine's sums still count the messages, runs and units of an offload that has gone. */
 static void rows_and_sums(void)
 {
     struct bench *b = new_bench();
@@ -511,7 +514,8 @@ static void rows_and_sums(void)
     bench_free(b);
 }
 
-/* Messages that handlers have sent and the target has not taken are shown as queued. */
+/* Guards that messages which handlers have sent, and the target has not taken, are shown as queued.
+ */
 static void sends_that_wait(void)
 {
     struct bench *b = new_bench();
@@ -529,7 +533,8 @@ static void sends_that_wait(void)
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-/* A handler never gets a packet longer than packed-max, even from a peer with a larger one. */
+/* Guards that a handler never gets a packet longer than packed-max, even from a peer whose
+ * packed-max is larger. */
 static void a_long_packet(void)
 {
     struct {
@@ -567,7 +572,8 @@ struct look {
     uint32_t torn, whole;
 };
 
-/* Reads the program that is loaded just now; all bytes of each program are equal. */
+/* Reads the program that is loaded just now, again and again; all bytes of each program are equal.
+ */
 static void *look(void *argument)
 {
     struct look *l = argument;
@@ -589,8 +595,8 @@ static void *look(void *argument)
     return NULL;
 }
 
-/* An image that is shown belongs to one program, even if it was unloaded meanwhile and another
- * program has its room. */
+/* Guards that an image that is shown belongs to one program, even if this was unloaded meanwhile
+ * and another program has its room. */
 static void an_image_is_shown_whole(void)
 {
     struct bench *b = unbound_bench(false);

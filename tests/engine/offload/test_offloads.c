@@ -6,6 +6,8 @@
  *     test_offloads                              the cases, and 200 random runs
  *     test_offloads --seeds N [--first S]        random runs alone
  *     test_offloads --seed S [--trace]           one of them again
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -59,7 +61,7 @@ static struct offload offload(void)
 
 enum { SUCCESS = HANDLER_SUCCESS, DROP = HANDLER_DROP, DATA = HANDLER_PROCESS_DATA };
 
-/* One message, and the results that must follow. */
+/* One message in each row, and the results that must follow. */
 static const struct {
     uint32_t flags, handlers;
     uint32_t header, payload, completion; /* plans */
@@ -86,7 +88,7 @@ static const struct {
     {0, HEADER, DATA, SUCCESS, SUCCESS, {1, 0, 0}, 0, OFFLOAD_ENDED},
     {0, COMPLETION, DATA, SUCCESS, SUCCESS, {0, 0, 1}, 0, OFFLOAD_ENDED},
     {0, HEADER | COMPLETION, DATA, SUCCESS, SUCCESS, {1, 0, 1}, 0, OFFLOAD_ENDED},
-    /* faults: no handler runs after one; AGAIN is one unless a helper gave -EAGAIN */
+    /* faults: no handler runs after a fault; AGAIN is a fault unless a helper gave -EAGAIN */
     {0, ALL, SCENE_BAD_RETURN, SUCCESS, SUCCESS, {1, 0, 0}, -EREMOTEIO, OFFLOAD_FAULT},
     {0, ALL, DATA, SCENE_BAD_RETURN, SUCCESS, {1, 1, 0}, -EREMOTEIO, OFFLOAD_FAULT},
     {0, ALL, DATA, SUCCESS, SCENE_BAD_RETURN, {1, 1, 1}, -EREMOTEIO, OFFLOAD_FAULT},
@@ -140,12 +142,13 @@ static void test_sends(void)
     scene_send(&scene, scene_plan(DATA | SENDS, SENDS, SENDS), false, 10);
     scene_send(&scene, scene_plan(DATA | SCENE_REPLY, SUCCESS, SUCCESS), true, 0);
     scene_send(&scene, scene_plan(DATA, SUCCESS, SCENE_REPLY), true, 0);
-    /* A handler that fails has sent nothing. */
+    /* The sends of a handler that fails do not leave. */
     scene_send(&scene, scene_plan(HANDLER_FAIL | SENDS | SCENE_REPLY, SUCCESS, SENDS), true, 0);
     finish();
-    /* The client's handler finds that a reply has gone. */
+    /* A header handler replies, and passes the message to the client's handler, which may not reply
+     * any more. */
     scene_send(&scene, scene_plan(HANDLER_PROCEED | SCENE_REPLY, SUCCESS, SUCCESS), true, 0);
-    /* A request that was answered does not fail any more. */
+    /* A request that a handler has answered does not fail any more. */
     scene_send(&scene, scene_plan(DATA | SCENE_REPLY, HANDLER_FAIL, SUCCESS), true, 0);
     finish();
     for (uint32_t stage = 0; stage < HANDLER_STAGES; stage++) {
@@ -168,13 +171,15 @@ static void test_sends(void)
     close_scene();
 }
 
-/* A put from the region, not copied; and a word of the target that is changed in place. */
+/* Guards a put from the region, whose bytes are not copied, and an atomic on a word of the target.
+ */
 static void test_sends_from_host(void)
 {
     const struct scene_message *m = scene.messages;
     uint32_t both = SCENE_PUT_HOST | SCENE_ADD;
 
-    open_scene(1, 0, PAYLOAD | COMPLETION); /* the region begins with no run of a header handler */
+    /* No header handler runs, so that the first word of the region stays 0. */
+    open_scene(1, 0, PAYLOAD | COMPLETION);
     scene_send(&scene, scene_plan(0, both, both), false, 10);
     scene_send(&scene, scene_plan(0, HANDLER_FAIL | both, SUCCESS), false, 10);
     finish();
@@ -200,7 +205,8 @@ static int status_of(uint64_t plan)
     return number < SCENE_MESSAGES ? scene.messages[number].status : -EAGAIN;
 }
 
-/* A fault disables it, until its client enables it again; with KEEP it continues. */
+/* Guards that a fault disables the offload until its client enables it again; with
+ * ENGINE_OFFLOAD_KEEP the offload continues. */
 static void test_faults(void)
 {
     uint64_t good = scene_plan(DATA, SUCCESS, SUCCESS);
@@ -222,7 +228,7 @@ static void test_faults(void)
     close_scene();
 }
 
-/* Offloads of the owner's context, which count in its quota after a restart. */
+/* Offloads of the owner's context that count in its quota after a restart. */
 static uint32_t counted(uint32_t session)
 {
     struct engine_session_found found;
@@ -230,7 +236,8 @@ static uint32_t counted(uint32_t session)
     return engine_session_find(owner(), session, &found) == 0 ? found.offloads : UINT32_MAX;
 }
 
-/* Destroyed: the client's own handler gets messages of the index again. */
+/* Guards that after an offload is destroyed, the client's own handler gets messages of the index
+ * again. */
 static void test_destroyed(void)
 {
     uint32_t session;
@@ -296,8 +303,8 @@ static void test_refused(void)
     close_scene();
 }
 
-/* Client 2 has bound client 0 of its node, and may reach it without the engine: client 0 can have
- * no offload. If there is an offload first, the bind gets no such way. */
+/* Guards that a client which a neighbour has bound, and may reach without the engine, can have no
+ * offload; if there is an offload first, the bind gives no such way. */
 static void test_neighbours(void)
 {
     for (int first = 0; first < 2; first++) {
@@ -325,8 +332,9 @@ static void test_neighbours(void)
     }
 }
 
-/* A request that a handler has answered does not fail even if the client has no handler for it: the
- * origin expects one answer, and would take the next one for that of its next request. */
+/* Guards that a request that a handler has answered does not fail even if the client has no handler
+ * for it: the origin expects one answer, and would take a second for the answer to its next
+ * request. */
 static void test_answered_without_handler(void)
 {
     open_scene(1, 0, ALL);
@@ -350,7 +358,8 @@ static int create_at(struct world *w, uint32_t client, uint32_t context,
     return engine_offload_create(w->nodes[c->node].engine, c->contexts[context].session, info, 0);
 }
 
-/* An offload of the client's other context does not hide that a neighbour has bound this one. */
+/* Guards that an offload of the client's other context does not hide that a neighbour has bound
+ * this one. */
 static void test_second_context(void)
 {
     const struct world_options options = {.seed = 1, .nodes = 1};
@@ -373,9 +382,9 @@ static void test_second_context(void)
     world_close(w);
 }
 
-/* An offload whose targets are not bound yet cannot be destroyed: the request that created it still
- * waits for its only answer. When its context is closed the offload is given up, and the request
- * has that answer once. */
+/* Guards that an offload whose targets are not bound yet cannot be destroyed, because the request
+ * that created it still waits for its only answer. When its context is closed, the offload is given
+ * up, and the request gets that answer once. */
 static void test_given_up(void)
 {
     const struct world_options options = {.seed = 1, .nodes = 2};
@@ -408,12 +417,12 @@ static void test_given_up(void)
 
 /* ---- many targets ---------------------------------------------------------------------------- */
 
-/* Each target has a remote of its own, handlers reach the last one, the search among them is paid
- * for at each run, and the end of the offload gives back all of them. */
+/* Guards that each target has a remote of its own, that handlers reach the last target, that each
+ * run pays for the search among them, and that the end of the offload gives all remotes back. */
 static void test_many_targets(void)
 {
     static const uint32_t counts[] = {1, 15, 16, 17, 64, 65, ENGINE_OFFLOAD_TARGETS};
-    uint64_t least = 0; /* units of the message where the search is free */
+    uint64_t least = 0; /* units of the message with one target, where the search is free */
 
     for (size_t row = 0; row < sizeof(counts) / sizeof(counts[0]); row++) {
         const struct world_options options = {.seed = row + 1,
@@ -452,8 +461,8 @@ static void test_many_targets(void)
     }
 }
 
-/* An offload whose targets cannot all be bound ends with the reason, and gives back those that were
- * bound. */
+/* Guards that an offload whose targets cannot all be bound ends with the reason, and gives back the
+ * remotes that were bound. */
 static void check_unbindable(const struct world_options *options, bool unbind, int error)
 {
     struct engine_offload_info info = {.index = SCENE_INDEX, .target_count = 64};
@@ -499,8 +508,8 @@ static void test_unbindable(void)
 
 /* ---- without room ---------------------------------------------------------------------------- */
 
-/* The owner does not look: rings and spill fill, messages are refused, and each handler runs once.
- * A quiet offload goes on meanwhile. */
+/* Guards that each handler runs once while the owner takes no events: rings and spill fill, and
+ * messages are refused. A quiet offload goes on meanwhile. */
 static void test_owner_sleeps(void)
 {
     for (uint32_t quiet = 0; quiet < 2; quiet++) {
@@ -530,8 +539,8 @@ static void test_owner_sleeps(void)
     }
 }
 
-/* The target does not look at its events, so sends find no room: handlers return AGAIN, and their
- * origin waits. Everything is sent once. */
+/* Guards that everything is sent once while the target takes no events: sends find no room,
+ * handlers return AGAIN, and their origin waits. */
 static void test_again(void)
 {
     uint64_t again = 0;
@@ -580,7 +589,7 @@ static uint64_t random_plan(struct sim_random *random)
                               completions[below(random, COUNT(completions))]);
 }
 
-/* The plan of a handler that has run, and has not failed. */
+/* The plan of one handler that has run; 0 if it has failed. */
 static uint32_t done_of(uint64_t plan, uint32_t stage)
 {
     uint32_t one = plan >> 16 * stage & 0xffff;
@@ -588,7 +597,7 @@ static uint32_t done_of(uint64_t plan, uint32_t stage)
     return (one & HANDLER_RETURN_MASK) == HANDLER_FAIL ? 0 : one;
 }
 
-/* Which handlers run on a message with this plan. */
+/* Whether this handler runs on a message with this plan. */
 static bool runs_of(uint64_t plan, uint32_t stage)
 {
     uint32_t header = plan & HANDLER_RETURN_MASK;
@@ -632,7 +641,7 @@ static const char *check_message(uint32_t number)
     if (!m->wants_reply)
         return m->replies == 0 ? NULL : "a reply that nobody wants";
     if (!runs_of(m->plan, HANDLER_COMPLETION))
-        replies = 1; /* the client's */
+        replies = 1; /* the reply of the client's own handler */
     return m->replies == replies ? NULL : "a reply has not come once";
 }
 
@@ -655,7 +664,7 @@ static struct world_options random_options(struct sim_random *random, uint64_t s
                                           .delay_max_ns = 500 + below(random, 10000)}};
 }
 
-/* One random run: NULL, or what went wrong. */
+/* Makes one random run. Returns NULL, or what went wrong. */
 static const char *run(uint64_t seed, FILE *trace)
 {
     struct sim_random random = {.state = seed ^ UINT64_C(0x0ff10ad)};

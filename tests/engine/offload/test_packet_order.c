@@ -1,16 +1,16 @@
 /*
  * Puts to an offload's region over a fabric that does not keep the order of writes: the runs of a
- * ledger overtake one another, each lands in pieces, and yet the ledger is consumed run by run. So
- * handlers get the packets of a put in order: the header handler first, the payload handler on each
- * packet once, the completion handler last, with the right bytes.
+ * ledger overtake one another, and each run lands in pieces, but the ledger is consumed run by run.
+ * So handlers get the packets of a put in order, with the right bytes: the header handler runs
+ * first, the payload handler once on each packet, and the completion handler last.
  *
  *     origin:   run 1 | run 2 | run 3 |         each with packets
  *     wire:     run 3 lands, run 1 lands, ...
- *     handlers: those of run 1, run 2, run 3
+ *     handlers: packets of run 1, run 2, run 3
  *
- * The program writes down each run of a handler, in front of what is put:
+ * The handlers record each time that they run, at the start of the region, before the put's bytes:
  *
- *     region    count, then for each run: stage, offset << 16 | length      at PLACE: the bytes
+ *     region    count, then for each time: stage, offset << 16 | length     at PLACE: the bytes
  *
  * Thread: one.
  */
@@ -35,7 +35,8 @@ struct order {
     } run[PLACE / 16 - 2];
 };
 
-/* Handlers that write down their runs; the payload handler places its packet. */
+/* Returns handlers that record each time that they run; the payload handler places its packet, too.
+ */
 static struct hand_written recorder(void)
 {
     const struct handler_instruction code[] = {
@@ -93,8 +94,8 @@ static bool put(struct message_client *c, uint32_t remote, uint32_t length)
     return true;
 }
 
-/* Takes events until nothing moves. Returns in how many rounds a run of the put has landed and an
- * earlier one has not; UINT32_MAX: the put has not ended well, once. */
+/* Takes events until nothing moves. Returns in how many rounds a run of the ledger had landed while
+ * an earlier run had not; or UINT32_MAX if the put did not end just once, and well. */
 static uint32_t finish(struct world *w, struct message_client *origin,
                        struct message_client *target)
 {
@@ -113,7 +114,8 @@ static uint32_t finish(struct world *w, struct message_client *origin,
     return ended == 1 ? overtaken : UINT32_MAX;
 }
 
-/* The runs of one put from entry *at on. */
+/* Whether the record has what handlers must do for one put, from entry *at on. Moves *at behind
+ * that. */
 static bool in_order(const struct order *order, uint64_t *at, uint32_t length)
 {
     bool right = order->run[(*at)++].stage == HANDLER_HEADER;
@@ -137,7 +139,7 @@ static void check_put(struct world *w, struct message_client client[2], uint32_t
     rounds = finish(w, &client[0], &client[1]);
     CU_ASSERT_NOT_EQUAL(rounds, UINT32_MAX);
     *overtaken += rounds;
-    CU_ASSERT_EQUAL(world_link_of(w, 0, 1)->generation, generation); /* nothing came again */
+    CU_ASSERT_EQUAL(world_link_of(w, 0, 1)->generation, generation); /* nothing was sent again */
     CU_ASSERT_TRUE(in_order(order, at, length));
     CU_ASSERT_EQUAL(order->count, *at);
     CU_ASSERT_EQUAL(
@@ -146,7 +148,7 @@ static void check_put(struct world *w, struct message_client client[2], uint32_t
     memset(w->clients[1].contexts[0].memory + PLACE, 0, length);
 }
 
-/* Some puts, one after the other. */
+/* Checks some puts, one after the other, in a world with this seed. */
 static void check_seed(uint64_t seed, uint64_t ordered, uint32_t rails, uint64_t *overtaken)
 {
     static const uint32_t lengths[] = {LENGTH_MAX, PACKET + 1, LENGTH_MAX / 3};
@@ -180,7 +182,7 @@ static void check_seed(uint64_t seed, uint64_t ordered, uint32_t rails, uint64_t
     world_close(w);
 }
 
-/* Returns in how many rounds of all seeds packets had overtaken others. */
+/* Returns in how many rounds of all seeds a run had overtaken an earlier one. */
 static uint64_t check_seeds(uint64_t ordered, uint32_t rails)
 {
     uint64_t overtaken = 0;
@@ -193,7 +195,7 @@ static uint64_t check_seeds(uint64_t ordered, uint32_t rails)
 
 static void unordered(void)
 {
-    CU_ASSERT(check_seeds(0, 1) > SEEDS); /* else the test is blunt */
+    CU_ASSERT(check_seeds(0, 1) > SEEDS); /* else the test shows nothing */
 }
 
 static void some_rails(void)

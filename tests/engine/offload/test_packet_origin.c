@@ -1,7 +1,8 @@
 /*
- * Puts in packets, and Longs, at their origin, to a target that is the test: what is left in the
- * ledger of a put that ends half way, and answers of a hostile target. No packet goes twice without
- * a reason, and none reads outside its put. Each case says which rule it guards.
+ * Puts in packets, and Longs, at their origin; the test is the target. A put that ends half way
+ * leaves nothing of itself to be sent again, and a hostile target's answers do no harm: no packet
+ * is sent twice without a reason, and none reads outside its put. Each case says which rule it
+ * guards. Thread: one.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,13 +14,13 @@ enum {
     PIECE = 1024,   /* bytes of a packet */
     LONG = 32768,   /* more than the ledger's ring can hold */
     MIDDLE = 8192,  /* several packets, which fit the ring */
-    TARGET_FLOW = 3 /* its number at the target */
+    TARGET_FLOW = 3 /* number of the flow at the target */
 };
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* Answers a BIND: the region takes packets of this many bytes; 0: it takes none. `rights` may have
- * WIRE_BOUND_STORES, WIRE_BOUND_OBSERVES. */
+/* Answers a BIND: the region takes packets of this many bytes, or no packets (0). `rights` may
+ * include WIRE_BOUND_STORES and WIRE_BOUND_OBSERVES. */
 static void answer_bind_with(struct bench *b, uint32_t remote, uint32_t flow, uint32_t piece,
                              uint16_t rights)
 {
@@ -39,7 +40,8 @@ static void answer_bind(struct bench *b, uint32_t remote, uint32_t flow, uint32_
     answer_bind_with(b, remote, flow, piece, 3);
 }
 
-/* Remote 0 leads to a region that takes packets, remote 1 to one with packets of `other` bytes. */
+/* Opens a bench where remote 0 leads to a region that takes packets, and remote 1 to one with
+ * packets of `other` bytes. */
 static struct bench *new_bench(uint32_t other)
 {
     struct bench *b = unbound_bench(false);
@@ -54,7 +56,7 @@ static struct bench *new_bench(uint32_t other)
     return b;
 }
 
-/* Remote 2 leads to the other context of the target's client, by a flow of its own. */
+/* Binds remote 2 to the other context of the target's client, by a flow of its own. */
 static void bind_neighbour(struct bench *b)
 {
     const struct engine_key key = BENCH_KEY;
@@ -81,7 +83,7 @@ static void break_link(struct bench *b)
     CU_ASSERT_TRUE_FATAL(b->broken);
 }
 
-/* A new link; the target has consumed records up to this position. */
+/* Begins a new link, on which the target has consumed records up to this position. */
 static void link_again(struct bench *b, uint64_t consumed)
 {
     b->position = consumed;
@@ -111,7 +113,8 @@ static uint64_t staged(const struct bench *b)
     return peek_peer(b->engine, 1).staged;
 }
 
-/* The next packet in the ledger from `*at` on, which moves after it. NULL: there is none. */
+/* Returns the next packet in the ledger from `*at` on, and moves `*at` after it. Returns NULL
+ * without one. */
 static const struct wire_packet *next_packet(const struct bench *b, uint64_t *at)
 {
     while (*at < staged(b)) {
@@ -124,8 +127,8 @@ static const struct wire_packet *next_packet(const struct bench *b, uint64_t *at
     return NULL;
 }
 
-/* From `at` on the ledger has the packets of one put of `length` bytes, from its first byte on, and
- * no others. */
+/* Checks that from `at` on the ledger has the packets of one put of `length` bytes, from its first
+ * byte on, and no others. */
 static void check_packets(const struct bench *b, uint64_t at, uint32_t length)
 {
     const struct wire_packet *w;
@@ -140,7 +143,8 @@ static void check_packets(const struct bench *b, uint64_t at, uint32_t length)
     CU_ASSERT_EQUAL(done, length);
 }
 
-/* A long put stands half in the ledger. Where its first packet stands. */
+/* Submits a long put, of which only a part finds room in the ledger. Returns where its first packet
+ * stands. */
 static uint64_t begin_long(struct bench *b)
 {
     uint64_t from = staged(b);
@@ -161,9 +165,9 @@ static void check_event(struct bench *b, int status)
 
 /* ---- a put that has left --------------------------------------------------------------------- */
 
-/* The target's context ends in the middle of a put, which ends and leaves; the link breaks, or the
- * daemon restarts, before its packets are consumed: the flow goes back to none of them. Another
- * flow's put now has the memory where that put stood, and continues. */
+/* Guards a flow whose target context ends in the middle of a put, so that the put ends and leaves.
+ * When the link breaks, or the daemon restarts, before the packets are consumed, the flow sends
+ * none of them again. Another flow's put has the memory of that put by then, and continues. */
 static void gone_in_the_middle(void)
 {
     for (int restarts = 0; restarts < 2; restarts++) {
@@ -195,8 +199,9 @@ static void gone_in_the_middle(void)
 
 /* ---- a hostile target ------------------------------------------------------------------------ */
 
-/* A REFUSE of a put that the target has acknowledged, which stays after another one whose payload
- * is on its way: nothing goes again, and the next put begins at its first byte. */
+/* Guards against a REFUSE of a put that the target has acknowledged, and that is still queued after
+ * a put whose payload is on its way: nothing is sent again, and the next put begins at its first
+ * byte. */
 static void refused_when_it_has_ended(void)
 {
     struct bench *b = new_bench(0);
@@ -222,9 +227,9 @@ static void refused_when_it_has_ended(void)
     bench_free(b);
 }
 
-/* The target's next process answers that the region takes no packets any more, in the middle of a
- * put: what is left goes as an ordinary put, and the next put in packets begins at its first byte.
- */
+/* Guards a put in whose middle the target's next process answers that the region takes no packets
+ * any more: the rest is sent as an ordinary put, and the next put in packets begins at its first
+ * byte. */
 static void without_packets_in_the_middle(void)
 {
     struct bench *b = new_bench(PIECE);
@@ -249,8 +254,8 @@ static void without_packets_in_the_middle(void)
     bench_free(b);
 }
 
-/* A REFUSE claims that more is done than was sent: the put continues with the part that has not
- * left. */
+/* Guards against a REFUSE which claims that more is done than was sent: the put continues with the
+ * part that has not left. */
 static void refused_ahead_of_it(void)
 {
     struct bench *b = new_bench(PIECE);
@@ -286,7 +291,7 @@ static struct bench *storing_bench(void)
     return b;
 }
 
-/* From here on the next packet is the record of a put that is stored. */
+/* Checks that the next packet from `at` on is the record of a put that is stored. */
 static void check_stored(const struct bench *b, uint64_t at, bool nonce)
 {
     const struct wire_packet *w = next_packet(b, &at);
@@ -301,9 +306,9 @@ static void check_stored(const struct bench *b, uint64_t at, bool nonce)
 
 enum { NOT_REFUSED = UINT32_MAX };
 
-/* An operation that goes by writes of its own has been sent, `from` on, as `check` says. Its target
- * refuses it with this `done`, or does not; then the link breaks. The operation ends well, and its
- * bytes are written again only where it was not refused. */
+/* An operation whose payload travels in writes of its own has been sent from `from` on, as `check`
+ * says. The target refuses it with this `done`, or does not; then the link breaks. Checks that the
+ * operation ends well, and that its bytes are written again only where it was not refused. */
 static void goes_once(struct bench *b, uint64_t from,
                       void (*check)(const struct bench *b, uint64_t at, bool nonce), uint32_t done)
 {
@@ -328,9 +333,10 @@ static void goes_once(struct bench *b, uint64_t from,
     bench_free(b);
 }
 
-/* A long put goes by writes of its own, and has one record. The target refuses that: it goes again
- * alone, with no nonce, also on a new link, for handlers may have changed what was placed. A link
- * that breaks before a REFUSE has the bytes again. */
+/* Guards a long put whose bytes travel in writes of their own, and that has one record. When the
+ * target refuses this, the record alone is sent again, without a nonce, also on a new link, because
+ * handlers may have changed what was placed. When the link breaks before a REFUSE, the bytes are
+ * sent again. */
 static void stored_goes_once(void)
 {
     for (uint32_t refused = 0; refused < 2; refused++) {
@@ -342,8 +348,8 @@ static void stored_goes_once(void)
     }
 }
 
-/* The target's next process has no such region any more. It may have begun to handle the put, and
- * is notified that no more follows. */
+/* Guards a put that is stored when the target's next process has no such region any more: that
+ * process may have begun to handle the put, and gets a note that no more follows. */
 static void stored_and_cut(void)
 {
     const struct wire_bound gone = {.head = {.words = sizeof(gone) / 8, .kind = WIRE_BOUND},
@@ -390,7 +396,7 @@ static void send_long(struct bench *b)
     bench_steps(b, 4);
 }
 
-/* The record of a Long stands in the ledger from `at` on, with a nonce or without. */
+/* Checks that the record of a Long stands in the ledger from `at` on, with a nonce or without. */
 static void check_long(const struct bench *b, uint64_t at, bool nonce)
 {
     const struct wire_op *w = peek_record(b->engine, 1, at);
@@ -402,8 +408,8 @@ static void check_long(const struct bench *b, uint64_t at, bool nonce)
     CU_ASSERT_EQUAL(w->length, LONG);
 }
 
-/* A Long that the target has refused goes again without its bytes, also on a new link: its index
- * may be an offload's, whose handlers may have changed them. */
+/* Guards that a Long which the target has refused is sent again without its bytes, also on a new
+ * link: its index may be an offload's, whose handlers may have changed the bytes. */
 static void long_goes_once(void)
 {
     for (uint32_t refused = 0; refused < 2; refused++) {
@@ -423,7 +429,7 @@ static void long_goes_once(void)
 
 enum { PUTS = 3 };
 
-/* Puts of one word each, which are in the ring before the engine looks. */
+/* Submits puts of one word each, which are all in the ring before the engine looks. */
 static void put_row(struct bench *b)
 {
     for (uint32_t i = 0; i < PUTS; i++) {
@@ -441,7 +447,7 @@ static void put_row(struct bench *b)
     bench_steps(b, 4);
 }
 
-/* The status of each put of a batch, as a FAIL of its target may state it. */
+/* The status of each put of a batch, as a FAIL of the target may state it. */
 static const struct {
     uint32_t bytes, done;
     int32_t status;
@@ -451,7 +457,7 @@ static const struct {
     {8, PUTS, -EREMOTEIO, {0, EREMOTEIO, 0}, true},
     {8, PUTS, -EREMOTEIO, {EREMOTEIO, 0, ESHUTDOWN}, true},
     {8, PUTS, -EREMOTEIO, {0, 0, 0}, true},
-    {0, PUTS, -EREMOTEIO, {EREMOTEIO, EREMOTEIO, EREMOTEIO}, true}, /* all of it */
+    {0, PUTS, -EREMOTEIO, {EREMOTEIO, EREMOTEIO, EREMOTEIO}, true}, /* one status for all */
     {8, PUTS - 1, -EREMOTEIO, {0}, false},
     {8, PUTS + 1, -EREMOTEIO, {0}, false},
     {8, 0, -EREMOTEIO, {0}, false},
@@ -477,8 +483,8 @@ static void verdict(struct bench *b, size_t row, uint32_t sequence)
     CU_ASSERT_TRUE_FATAL(bench_send(b, &fail, fail.w.head.words * 8u));
 }
 
-/* Each put of a batch ends with the status that the target states; a verdict that does not fit the
- * batch ends the link. */
+/* Guards that each put of a batch ends with the status that the target states, and that a verdict
+ * that does not fit the batch breaks the link. */
 static void outcomes_of_a_batch(void)
 {
     for (size_t row = 0; row < sizeof(verdicts) / sizeof(*verdicts); row++) {
@@ -498,7 +504,7 @@ static void outcomes_of_a_batch(void)
     }
 }
 
-/* A put in packets is no batch. */
+/* Guards that a put in packets gets no verdict of a batch. */
 static void outcomes_of_packets(void)
 {
     struct bench *b = new_bench(PIECE);
@@ -538,9 +544,10 @@ static void get(struct bench *b)
     bench_steps(b, 4);
 }
 
-/* A get without a remote event has a record where its target observes, and ends when that is
- * consumed; a link that breaks before has it again, and no second read. Elsewhere it has none, also
- * where a region that takes no packets claims to observe. */
+/* Guards that a get without a remote event has a record where its target observes, and ends when
+ * the record is consumed. When the link breaks before, the record is sent again, without a second
+ * read. Elsewhere such a get has no record, also where a region that takes no packets claims to
+ * observe. */
 static void observed_gets(void)
 {
     static const struct {

@@ -1,13 +1,15 @@
 /*
- * Puts that an offload's region stores, in the simulated world: handlers deal with them where they
- * stand, over as many steps as it takes. They run once on each packet, however links break and
- * daemons are restarted, and keep records of other clients back no longer than a turn. What each
- * return of a handler means is in test_regions.c.
+ * Puts that an offload's region stores, in the simulated world: handlers deal with the bytes where
+ * these stand in the region, over as many steps as that takes. Handlers run once on each packet,
+ * however links break and daemons are restarted, and keep records of other clients back no longer
+ * than a turn. test_regions.c says what each return of a handler means.
  *
  *     test_placed                              the cases, and 30 random runs
  *     test_placed --seeds N [--first S]        random runs alone
  *
  * Handlers take no virtual time, so their units are what is counted.
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <stdio.h>
@@ -28,7 +30,7 @@ enum {
     MIB = 1 << 20,
     SHARE = 25, /* percent */
     MOST = 10000,
-    INDEX = 3, /* of the neighbour's messages */
+    INDEX = 3, /* index of the neighbour's messages */
 };
 
 static struct scene scene;
@@ -50,7 +52,7 @@ static uint64_t units(void)
     return peek_offload(engine(), (uint32_t)scene.offload).units;
 }
 
-/* Another client of each node, which has nothing to do with the offload. */
+/* Opens one more client on each node, the neighbour, which has nothing to do with the offload. */
 static void open_neighbour(struct world *w)
 {
     uint32_t from = (uint32_t)world_client_open(w, 0, SCENE_CLIENTS, 1);
@@ -114,7 +116,7 @@ static bool ask(void)
     return true;
 }
 
-/* One round, with a look at the neighbour's events. */
+/* Makes one round, with a look at the neighbour's events. */
 static bool turn(void)
 {
     struct message_event event;
@@ -129,7 +131,8 @@ static bool turn(void)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* No step takes more than its bound and one handler, and a client that is alone is not refused. */
+/* Guards that no step takes more than its bound and one handler, and that a client which is alone
+ * is not refused. */
 static void test_steps(void)
 {
     static const uint64_t ordered[] = {0, UINT64_MAX};
@@ -162,7 +165,7 @@ static void test_steps(void)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-/* One request of the neighbour's. */
+/* Sends one request of the neighbour, and makes rounds until it has ended. */
 static void ask_once(void)
 {
     CU_ASSERT_TRUE_FATAL(ask());
@@ -170,9 +173,9 @@ static void ask_once(void)
         turn();
 }
 
-/* Handlers stay just under their limit on each packet of 1 MiB. Another client's requests come by
- * the same link: each waits for the share that handlers have, a step that had begun, and a handler;
- * none waits for the put. */
+/* Guards requests of another client beside a put of 1 MiB, on each of whose packets handlers stay
+ * just under their limit. The requests come by the same link: each waits for the share that
+ * handlers have, a step that had begun, and a handler; none waits for the whole put. */
 static void test_beside_others(void)
 {
     uint64_t took = 0, passed = 0, worst = 0;
@@ -182,7 +185,7 @@ static void test_beside_others(void)
     number = put(scene_plan(DATA, SCENE_LOOP, 0), MIB);
     while (scene_runs(&scene, number, HANDLER_PAYLOAD) < 10 && turn())
         continue;
-    ask_once(); /* finds out that there are two clients */
+    ask_once(); /* now the engine knows that there are two clients */
     while (scene.messages[number].ends == 0 && !scene.world->failed) {
         uint64_t before = units(), begun = sim_now(scene.world->sim), now, used;
 
@@ -208,7 +211,7 @@ static void test_beside_others(void)
 
 /* ---- puts that can't end --------------------------------------------------------------------- */
 
-/* A long put is under way: some of its packets have been handled, and others not. */
+/* Begins a long put, of which some packets have been handled, and others not. */
 static uint32_t begin_long(void)
 {
     uint32_t number = put(scene_plan(DATA, 0, SCENE_EVENT), LONG);
@@ -274,8 +277,8 @@ static const char *check_put(uint32_t number)
     return m->status == 0 ? NULL : "a wrong status";
 }
 
-/* One random run: NULL, or what went wrong. Links break and nodes die in the middle of long puts,
- * and other work makes handlers wait for turns. */
+/* Makes one random run. Returns NULL, or what went wrong. Links break and nodes die in the middle
+ * of long puts, and other work makes handlers wait for turns. */
 static const char *run(uint64_t seed, FILE *trace)
 {
     static const uint64_t ordered[] = {0, 4096, UINT64_MAX};

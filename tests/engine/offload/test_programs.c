@@ -1,6 +1,6 @@
 /*
  * The engine's table of programs: each rule of program.h and engine.h about loading, holding,
- * unloading, the end of a client, and a restart.
+ * unloading, the end of a client, and a restart. Thread: one.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { BYTES = 1500, UNITS = 2, MEMORY_UNITS = 256 };
 
-/* An image for the engine, which looks into none. */
+/* An image of these bytes, for the engine, which does not look into images. */
 static const struct handler_image *image(uint8_t salt)
 {
     static uint64_t words[MEMORY_UNITS * ENGINE_PROGRAM_UNIT / 8];
@@ -35,7 +35,8 @@ static void check_census(const struct engine *e, uint32_t programs, uint32_t uni
     CU_ASSERT_EQUAL(c.lost, 0);
 }
 
-/* A handle leads to the image that was loaded, until that is unloaded, and only for its client. */
+/* Guards that a handle leads to the image that was loaded, until that is unloaded, and only for its
+ * client. */
 static void load_and_unload(void)
 {
     struct bench *b = unbound_bench(false);
@@ -54,7 +55,7 @@ static void load_and_unload(void)
     CU_ASSERT_EQUAL(engine_program_unload(e, 1, (uint32_t)first), -EINVAL);
     CU_ASSERT(engine_program_unload(e, 0, (uint32_t)first) > 0);
     CU_ASSERT_EQUAL(engine_program_unload(e, 0, (uint32_t)first), -EINVAL);
-    third = engine_program_load(e, 0, image(3), BYTES); /* has the first one's entry */
+    third = engine_program_load(e, 0, image(3), BYTES); /* has the entry of the first program */
     CU_ASSERT_NOT_EQUAL(third, first);
     CU_ASSERT_EQUAL(program_of_handle(e, 0, (uint32_t)first), NONE);
     CU_ASSERT(holds_image(e, program_of_handle(e, 0, (uint32_t)third), 3));
@@ -67,8 +68,8 @@ static void refused(void)
 {
     static const struct {
         uint32_t client, bytes;
-    } rows[] = {{1, BYTES}, /* is none */
-                {4, BYTES}, /* is past the table */
+    } rows[] = {{1, BYTES}, /* no such client */
+                {4, BYTES}, /* the number is past the table */
                 {UINT32_MAX, BYTES}, {0, 0}, {0, HANDLER_IMAGE_MAX + 1}, {0, UINT32_MAX}};
     struct bench *b = unbound_bench(false);
 
@@ -81,7 +82,8 @@ static void refused(void)
     bench_free(b);
 }
 
-/* Without an entry, or without memory, nothing changes; what is unloaded is available again. */
+/* Guards that nothing changes when a program finds no entry, or no memory, and that what is
+ * unloaded is available again. */
 static void full(void)
 {
     struct bench *b = unbound_bench(false);
@@ -137,7 +139,8 @@ static void held(void)
     bench_free(b);
 }
 
-/* The client's programs go with it; the client stays as long as one of them is held. */
+/* Guards that a client's programs go with it, and that the client stays as long as one of them is
+ * held. */
 static void client_ends(void)
 {
     struct bench *b = unbound_bench(false);
@@ -161,8 +164,8 @@ static void client_ends(void)
     bench_free(b);
 }
 
-/* Programs and their holds survive the process. A hold that was not committed does not, and a new
- * image gets no room of an old one. */
+/* Guards that programs and their holds survive the process, that a hold that was not committed does
+ * not, and that a new image gets no room of an old one. */
 static void restart(void)
 {
     struct bench *b = unbound_bench(false);
@@ -173,7 +176,7 @@ static void restart(void)
 
     CU_ASSERT(engine_program_unload(e, 0, first) > 0);
     hold(e, program_of_handle(e, 0, second), program_hold);
-    program_hold(e, program_of_handle(e, 0, second)); /* and dies */
+    program_hold(e, program_of_handle(e, 0, second)); /* the process dies before the commit */
     CU_ASSERT_FATAL(bench_reopen(b));
     e = b->engine;
     check_census(e, 1, UNITS);

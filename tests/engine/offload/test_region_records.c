@@ -1,7 +1,7 @@
 /*
- * Packets of puts to an offload's region, from a peer that is the test: which ones do not fit those
- * before them, and end the link; which are done already, and are skipped; and that nothing else
- * writes to the region. Each case says which rule it guards.
+ * Packets of puts to an offload's region, from a peer that is the test: which packets do not fit
+ * the earlier ones, and break the link; which are done already, and are skipped; and that nothing
+ * else writes to the region. Each case says which rule it guards. Thread: one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +11,14 @@
 
 /* ---- records that do not fit ----------------------------------------------------------------- */
 
-/* A packet after the first one, and whether it is allowed. */
+/* The second packet of a put in each row, and whether it fits the first. */
 static const struct {
     uint32_t at, total, place, length;
     bool fits;
 } second[] = {
     {64, TOTAL, PLACE, PART, true},       {0, TOTAL, PLACE, PART, true}, /* done already */
     {32, TOTAL, PLACE, PART, true},                                      /* half of it */
-    {128, TOTAL, PLACE, PART, false},                                    /* one is missing */
+    {128, TOTAL, PLACE, PART, false},                                    /* one before is missing */
     {64, TOTAL + 64, PLACE, PART, false}, {64, TOTAL, PLACE + 64, PART, false},
     {64, TOTAL, PLACE, 0, false},         {160, TOTAL, PLACE, PART, false},
     {256, TOTAL, PLACE, 0, false},
@@ -46,12 +46,13 @@ static void packets_that_do_not_fit(void)
     }
 }
 
-/* A put that is stored has one record, of one form; its handlers run on all packets. */
+/* Guards that a put which is stored has one record, of one form, and that its handlers run on all
+ * packets. */
 static void stored_records(void)
 {
     static const struct {
         uint32_t flags, length, at, total;
-        int status; /* the status of its FAIL; -EPROTO: the record ends the link */
+        int status; /* status of the FAIL; -EPROTO: the record breaks the link */
     } rows[] = {{WIRE_STORED, 0, TOTAL, TOTAL, 0},
                 {WIRE_STORED, 0, 4096 - PLACE, 4096 - PLACE, 0},
                 {WIRE_STORED, 0, 4097 - PLACE, 4097 - PLACE, -ERANGE},
@@ -77,13 +78,15 @@ static void stored_records(void)
         CU_ASSERT_EQUAL(b->broken, rows[i].status == -EPROTO);
         CU_ASSERT_EQUAL(failed(b), rows[i].status == -EPROTO ? 0 : rows[i].status);
         runs = rows[i].status == 0;
-        check_runs(b, handle, runs, runs, runs); /* a packet is longer than the region */
+        /* A packet is longer than the region, so that a put is one packet. */
+        check_runs(b, handle, runs, runs, runs);
         CU_ASSERT_FALSE(b->quarantined);
         bench_free(b);
     }
 }
 
-/* Where the region takes packets alone, no put is stored; and one put cannot be both. */
+/* Guards that no put is stored where the region only takes packets, and that a put which began in
+ * packets cannot be stored. */
 static void stored_elsewhere(void)
 {
     for (uint32_t begun = 0; begun < 2; begun++) {
@@ -101,8 +104,8 @@ static void stored_elsewhere(void)
     }
 }
 
-/* A put that is stored is refused, since its client has no turn. It continues with the same record
- * alone, and ends where its origin cuts it. */
+/* Guards a put that is stored and is refused, because its client has no turn: it continues with the
+ * same record alone, and ends where its origin cuts it. */
 static void stored_and_refused(void)
 {
     static const struct {
@@ -136,8 +139,8 @@ static void stored_and_refused(void)
     }
 }
 
-/* A region that stores, whose header handler takes all units of a step. An operation of the
- * client's own waits for its ACK: *acked is the position before it. */
+/* Opens a bench with a region that stores, whose header handler takes all units of a step. An
+ * operation of the client's own waits for its ACK: *acked is the position before that operation. */
 static struct bench *slow_bench(uint64_t *acked)
 {
     const struct handler_instruction code[] = {
@@ -179,8 +182,8 @@ static struct bench *slow_bench(uint64_t *acked)
 
 enum { NOTHING, OLD_ACK, NEW_ACK, WANTED, BEHINDS };
 
-/* A stored put whose handlers take several steps is refused where a client waits for a record after
- * it, and only there. */
+/* Guards that a stored put whose handlers take several steps is refused where a client waits for a
+ * record after it, and only there. */
 static void behind_a_stored_put(void)
 {
     for (uint32_t what = NOTHING; what < BEHINDS; what++) {
@@ -205,8 +208,8 @@ static void behind_a_stored_put(void)
     }
 }
 
-/* A packet after the first one names another region, or the put's own in an earlier life: it is
- * written nowhere. */
+/* Guards that a packet after the first one is written nowhere when it names another region, or an
+ * earlier life of the put's own region. */
 static void packets_of_another_region(void)
 {
     for (uint32_t earlier = 0; earlier < 2; earlier++) {
@@ -237,8 +240,8 @@ static void packets_of_another_region(void)
     }
 }
 
-/* The bytes of a cut are placed nowhere, also where the header handler has let its put proceed:
- * the origin could not read them, or has named another region. */
+/* Guards that the bytes of a cut are placed nowhere, also where the header handler has let its put
+ * proceed: the origin could not read these bytes, or has named another region. */
 static void bytes_of_a_cut(void)
 {
     uint32_t handle;
@@ -267,8 +270,8 @@ static void bytes_of_a_cut(void)
     bench_free(b);
 }
 
-/* A region that no longer takes packets gets none, even of a put whose header handler has let it
- * proceed. */
+/* Guards that a region which no longer takes packets gets none, even of a put whose header handler
+ * has let it proceed. */
 static void packets_of_a_plain_region(void)
 {
     uint32_t handle, gone;
@@ -291,9 +294,9 @@ static void packets_of_a_plain_region(void)
     bench_free(b);
 }
 
-/* A key of an offload's region leads to the context of the offload alone: puts to another one would
- * run its handlers. A peer that may not read the region gets no address of it, unless the region
- * stores. */
+/* Guards that a key of an offload's region leads to the context of the offload alone: puts to
+ * another context would run its handlers. A peer that may not read the region gets no address of
+ * it, unless the region stores. */
 static void keys_of_the_own_context(void)
 {
     static const struct {
@@ -366,7 +369,7 @@ static void send_message(struct bench *b)
     CU_ASSERT_TRUE_FATAL(bench_send(b, &m, sizeof(m)));
 }
 
-/* A message with the sequence of a put that is under way. */
+/* Guards that a message with the sequence of a put that is under way breaks the link. */
 static void message_of_a_put(void)
 {
     uint32_t handle;
@@ -394,8 +397,8 @@ static struct wire_put observed(const struct bench *b, const struct engine_key *
         .offset = PLACE};
 }
 
-/* The handler runs on a get that its peer may have made, and on no other; the get has its event,
- * whatever the record claims. */
+/* Guards that the handler runs on a get that its peer may have made, and on no other; the get has
+ * its event, whatever the record claims. */
 static void observed_records(void)
 {
     static const struct {
@@ -442,8 +445,8 @@ static void observed_records(void)
     }
 }
 
-/* A get waits for its client's turn: it comes again; a put or a message with its sequence ends the
- * link. */
+/* Guards a get that waits for its client's turn: its record comes again. A put or a message with
+ * its sequence breaks the link. */
 static void observed_and_refused(void)
 {
     for (uint32_t other = 0; other < 3; other++) {
@@ -471,7 +474,7 @@ static void observed_and_refused(void)
     }
 }
 
-/* The first packet of a put begins it. */
+/* Guards that only the first packet of a put begins it: another one breaks the link. */
 static void begins_in_the_middle(void)
 {
     uint32_t handle;
@@ -483,7 +486,7 @@ static void begins_in_the_middle(void)
     bench_free(b);
 }
 
-/* A packet that was done already is skipped, and the others run once. */
+/* Guards that a packet which was done already is skipped, and that the others run once. */
 static void comes_twice(void)
 {
     uint32_t handle;
@@ -503,8 +506,8 @@ static void comes_twice(void)
 
 /* ---- cut ------------------------------------------------------------------------------------- */
 
-/* The origin has failed: an empty packet ends the put; an empty packet for an unknown put has no
- * effect. */
+/* Guards that an empty packet of an origin that has failed ends the put, and that an empty packet
+ * for an unknown put has no effect. */
 static void cut_by_its_origin(void)
 {
     uint32_t handle;
@@ -526,7 +529,7 @@ static void cut_by_its_origin(void)
     bench_free(b);
 }
 
-/* The origin has moved on to its next operation: the put before it is cut. */
+/* Guards that a put is cut when its origin has moved on to its next operation. */
 static void cut_by_the_next(void)
 {
     uint32_t handle;
@@ -544,8 +547,8 @@ static void cut_by_the_next(void)
 
 /* ---- in line for a turn ---------------------------------------------------------------------- */
 
-/* The offload of a put that stands in line is disabled or destroyed: its origin may continue all
- * the same, and hears how the put has ended. */
+/* Guards a put that waits for a turn when its offload is disabled or destroyed: its origin gets its
+ * GO anyway, and a FAIL that says how the put has ended. */
 static void waits_without_an_offload(void)
 {
     for (uint32_t row = 0; row < 4; row++) {
@@ -576,7 +579,7 @@ static void waits_without_an_offload(void)
 
 /* ---- other operations that may not write ----------------------------------------------------- */
 
-/* An ordinary put of a word, 1. */
+/* Sends an ordinary put of one word with the value 1. */
 static void send_put(struct bench *b, uint32_t sequence)
 {
     const struct {
@@ -608,8 +611,8 @@ static void other_records(void)
     bench_free(b);
 }
 
-/* The offload has gone: ordinary puts may write once all origins that had to send packets have
- * released the region. */
+/* Guards that when the offload has gone, ordinary puts may write once all origins that had to send
+ * packets have released the region. */
 static void after_the_offload(void)
 {
     uint32_t handle;
@@ -627,7 +630,7 @@ static void after_the_offload(void)
     bench_free(b);
 }
 
-/* A put of one packet that its target can't take: the origin gets the reason. */
+/* Guards that the origin gets the reason when the target cannot take a put of one packet. */
 static void refused_packets(void)
 {
     static const struct {
@@ -659,8 +662,8 @@ static void refused_packets(void)
 
 /* ---- trace ----------------------------------------------------------------------------------- */
 
-/* A trace has a record for each run of a handler, with its units and time; without a trace nothing
- * is recorded. */
+/* Guards that a trace has a record for each run of a handler, with its units and time, and that
+ * without a trace nothing is recorded. */
 static void traced_runs(void)
 {
     enum { RECORDS = 64 };

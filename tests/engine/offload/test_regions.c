@@ -1,12 +1,13 @@
 /*
  * Puts to an offload's region, in the simulated world: what each return of a handler means for the
  * put, its origin and its client, alone and in a batch; that puts of any length run each handler
- * exactly once on each packet, however links break and daemons are restarted; and how a put ends
- * that can't.
+ * exactly once on each packet, however links break and daemons are restarted; and how a put is cut.
  *
  *     test_regions                              the cases, and 100 random runs
  *     test_regions --seeds N [--first S]        random runs alone
  *     test_regions --seed S                     one of them again
+ *
+ * Thread: one.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -25,8 +26,8 @@ enum { ALL = 7, PAYLOAD = 2, COMPLETION = 4, PACKET = 256 };
 enum { SUCCESS = HANDLER_SUCCESS, DROP = HANDLER_DROP, DATA = HANDLER_PROCESS_DATA };
 
 static struct scene scene;
-/* Whether the region stores puts, so that handlers find the data there (test_placed.c has more of
- * that). */
+/* Whether the region stores puts, so that handlers find the data there (test_placed.c has more
+ * about such regions). */
 static bool stores;
 
 static bool open_scene(uint64_t seed, uint32_t flags, uint32_t handlers)
@@ -74,11 +75,12 @@ static bool is_placed(uint32_t length)
 
 /* ---- returns --------------------------------------------------------------------------------- */
 
-/* One put, and the results that must follow. */
+/* One put in each row, and the results that must follow. */
 static const struct {
     uint32_t flags, handlers;
     uint32_t header, payload, completion; /* plans */
-    uint8_t runs[HANDLER_STAGES];         /* of payload: 1 on each packet, 2 on the first */
+    uint8_t runs[HANDLER_STAGES]; /* runs of the payload handler: 1 on each packet, 2 only on the
+                                     first */
     int status;
     uint32_t event; /* at the owner: enum offload_event, 0: the put itself, NONE: nothing */
 } returns[] = {
@@ -106,7 +108,7 @@ static uint32_t put_row(size_t row, uint32_t length)
                length);
 }
 
-/* The bytes of the row's put that have arrived. */
+/* Checks the results of the row's put. */
 static void check_row(size_t row, uint32_t number, uint32_t length)
 {
     const struct scene_message *m = &scene.messages[number];
@@ -157,10 +159,10 @@ static void test_returns(void)
 
 /* ---- in a batch ------------------------------------------------------------------------------ */
 
-/* The row that applies to all puts of a batch except one. */
+/* The row for all puts of a batch except one. */
 enum { PLAIN = 0 };
 
-/* Records of this kind that client 0's node has staged from a position on. */
+/* Counts the records of this kind that client 0's node has staged from a position on. */
 static uint32_t staged(uint8_t kind, uint64_t at)
 {
     struct engine *e = scene.world->nodes[0].engine;
@@ -176,8 +178,9 @@ static uint32_t staged(uint8_t kind, uint64_t at)
     return count;
 }
 
-/* `count` puts in a row go as one batch, and the row applies to the put at `place`, which ends as
- * it would alone; so do the others, except for those after a fault, which disables the offload. */
+/* Guards that `count` puts in a row travel as one batch in which each ends as it would alone: the
+ * put at `place` as its row says, the others well, except for those after a fault, which disables
+ * the offload. */
 static void check_batch(size_t row, uint32_t place, uint32_t count, uint32_t length)
 {
     uint64_t begun;
@@ -218,7 +221,7 @@ static void test_returns_in_a_batch(void)
             check_batch(row, batches[i].place, batches[i].count, batches[i].length);
 }
 
-/* A put without a local event that fails has one anyway; the others have none. */
+/* Guards that a put without a local event has one if it fails, also in a batch. */
 static void test_silent_batch(void)
 {
     CU_ASSERT_FATAL(open_scene(1, 0, ALL));
@@ -236,7 +239,8 @@ static void test_silent_batch(void)
     close_scene();
 }
 
-/* A step ends in the middle of a batch whose handlers take long; it continues in the next one. */
+/* Guards that a step may end in the middle of a batch whose handlers take long, and that the batch
+ * continues in the next step. */
 static void test_long_batch(void)
 {
     uint32_t last = 0, steps = 0;
@@ -260,7 +264,7 @@ static void test_long_batch(void)
     close_scene();
 }
 
-/* Longer than any ring of the ledger, and not copied at submission. */
+/* Guards puts that are longer than any ring of the ledger, and not copied at their submission. */
 static void test_long(void)
 {
     CU_ASSERT_FATAL(open_scene(1, 0, ALL));
@@ -313,8 +317,8 @@ static int status_of(uint8_t kind, uint16_t flags, uint32_t length, uint64_t off
     return -ETIMEDOUT;
 }
 
-/* A get works as usual; nothing but puts may write, because other writes would bypass the
- * handlers. */
+/* Guards that a get works as usual, and that nothing but puts may write, because other writes would
+ * bypass the handlers. */
 static void test_others(void)
 {
     CU_ASSERT_FATAL(open_scene(1, ENGINE_OFFLOAD_QUIET, ALL));
@@ -386,7 +390,8 @@ static void test_refused(void)
     CU_ASSERT_EQUAL(world_region_open(scene.world, 1, 0, ENGINE_REMOTE_READ, &key), 0);
     info = good, info.host.slot = key.slot, info.host.generation = key.generation;
     CU_ASSERT_EQUAL(create(&info), -EINVAL);
-    /* Peers that have bound the region know that it takes packets: it may have another offload. */
+    /* Peers that have bound the region know that it takes packets, so it may have another offload.
+     */
     CU_ASSERT_EQUAL(scene_destroy(&scene), 0);
     info = good, info.flags = ENGINE_OFFLOAD_PLACED;
     CU_ASSERT_EQUAL(create(&info), -EBUSY); /* the origins do not know that the region stores */
@@ -394,7 +399,7 @@ static void test_refused(void)
     CU_ASSERT_EQUAL(create(&info), -EINVAL);
     CU_ASSERT(create(&good) >= 0);
     close_scene();
-    /* A region that somebody has bound before. */
+    /* The region was bound before it had an offload. */
     CU_ASSERT_FATAL(scene_open(
         &scene, &(struct world_options){.seed = 1, .sim = {.ordered_write_max = UINT64_MAX}}, 0,
         ALL));
@@ -407,7 +412,7 @@ static void test_refused(void)
     close_scene();
 }
 
-/* A region that stores: returns mean what they do elsewhere. */
+/* Guards that returns mean in a region that stores what they mean elsewhere. */
 static void test_stored(void)
 {
     stores = true;
@@ -420,7 +425,7 @@ static void test_stored(void)
 
 /* ---- puts that can't end --------------------------------------------------------------------- */
 
-/* A put of many packets is under way: some have been handled, and others not. */
+/* Begins a put of many packets, of which some have been handled, and others not. */
 static uint32_t begin_long(uint32_t segment)
 {
     uint32_t number = scene_put(&scene, scene_plan(DATA, SUCCESS, SCENE_EVENT), 4096, 0, segment);
@@ -462,7 +467,7 @@ static void test_cut_by_owner(void)
     }
 }
 
-/* The memory that the put is read from goes. */
+/* Guards a put that is cut because the memory from which it is read is closed. */
 static void test_cut_by_origin(void)
 {
     uint32_t number;
@@ -479,7 +484,8 @@ static void test_cut_by_origin(void)
     close_scene();
 }
 
-/* The origin's client ends, or its node is lost for good. */
+/* Guards a put that is cut because its origin's client ends, or its origin's node is lost for good.
+ */
 static void test_origin_leaves(void)
 {
     for (uint32_t lost = 0; lost < 2; lost++) {
@@ -506,9 +512,9 @@ static void test_origin_leaves(void)
 
 enum { LONG = 1 << 20, LONG_PACKET = 4096, TURN = 512, PUTS = 4 };
 
-/* Long puts to handlers that have a turn only now and then, because other clients have work: how
- * many times their bytes have crossed the wire. A turn is some 12 packets. The link breaks `breaks`
- * times. */
+/* Sends long puts to handlers that have a turn only now and then, because other clients have work.
+ * Returns how many times the bytes have crossed the wire. A turn is some 12 packets. The link
+ * breaks `breaks` times. */
 static double crossings(uint64_t seed, uint32_t delay_ns, uint32_t breaks)
 {
     const struct world_options options = {
@@ -557,7 +563,7 @@ static void test_pace(void)
         CU_ASSERT(crossings(i + 1, delays[i], 0) < 2);
 }
 
-/* Packets that a broken link takes back are not on their way any more. */
+/* Guards that packets which a broken link takes back do not count as under way any more. */
 static void test_pace_and_breaks(void)
 {
     CU_ASSERT(crossings(1, 5000, 20) < 2);
@@ -649,7 +655,7 @@ static uint32_t random_put(struct sim_random *random)
     return scene_put(&scene, random_plan(random), length, copied ? SUBMIT_INLINE : 0, WORLD_MAIN);
 }
 
-/* Puts in a row, which may be batches. */
+/* Sends puts in a row, which may become batches. */
 static void random_row(struct sim_random *random, uint32_t most)
 {
     uint32_t count = 2 + below(random, 70), length = 1 + below(random, 40);
@@ -658,7 +664,7 @@ static void random_row(struct sim_random *random, uint32_t most)
         (void)scene_put(&scene, random_plan(random), length, SUBMIT_INLINE, WORLD_MAIN);
 }
 
-/* One random run: NULL, or what went wrong. */
+/* Makes one random run. Returns NULL, or what went wrong. */
 static const char *run(uint64_t seed, FILE *trace)
 {
     struct sim_random random = {.state = seed ^ UINT64_C(0x9e9105)};

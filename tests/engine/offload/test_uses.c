@@ -1,13 +1,15 @@
 /*
  * The uses of handlers on 2 to 64 simulated nodes, with links that break and are cut, refusals,
- * full rings, packets that overtake one another, clients that do not look and daemons that die
- * between two steps: each handler runs exactly once, each origin hears what really happened, and
- * memory is what a plain computation says (uses.h).
+ * full rings, packets that overtake one another, clients that do not take events and daemons that
+ * die between two steps: each handler runs exactly once, each origin's event says what really
+ * happened, and memory is what a plain computation says (uses.h).
  *
- *     test_uses FOLDER [--seeds N] [--first S]    all uses in turn; a failing seed prints its
- * replay test_uses FOLDER --seed S [--trace]         one seed again
+ *     test_uses FOLDER [--seeds N] [--first S]    all uses; a failing seed prints its replay
+ *     test_uses FOLDER --seed S [--trace]         one seed again
  *
  * FOLDER has the object files of the examples.
+ *
+ * Thread: one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 #include "tests/engine/offload/uses/uses.h"
 
 #define SEED_SECONDS 60u
-#define SEEDS_SHARP  200u /* with fewer, something may not come up */
+#define SEEDS_SHARP  200u /* with fewer, a counter may stay 0 */
 #define FAILURES_MAX 5u
 
 static const struct use *const uses[] = {
@@ -26,7 +28,8 @@ static const struct use *const uses[] = {
 };
 enum { USES = sizeof(uses) / sizeof(uses[0]) };
 
-/* A run that met none of these has not tested what it claims to. */
+/* Prints the counters. Returns false where one is 0 that must not be: such runs have not tested
+ * what they claim to. */
 static bool report(const struct uses_counters *c, uint64_t seeds)
 {
     const struct {

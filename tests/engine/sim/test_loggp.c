@@ -1,8 +1,10 @@
 /*
  * The LogGP clock of the simulated fabric: times of messages, computed by hand.
  *
- * L = 1000 ns, o = 100 ns, g = 30 ns, G = 2 ns a byte: each is seen apart from the others in a sum.
- * Below, G stands for the model's g, and B for its G.
+ * L = 1000 ns, o = 100 ns, g = 30 ns, G = 2 ns a byte: in a sum, each can be distinguished from the
+ * others. In this file, G is the model's g, and B is its G.
+ *
+ * Thread: one.
  */
 #include <string.h>
 #include "tests/suite.h"
@@ -16,7 +18,7 @@
 static const struct loggp clock_of_tests = {
     .latency_ps = L * 1000, .overhead_ps = O * 1000, .gap_ps = G * 1000, .byte_fs = B * 1000000};
 
-/* The pair's clock stands at 0: registering takes no time. */
+/* Opens a pair whose clock is still at 0, because registering memory takes no time. */
 static void open_at_zero(struct fabric_pair *p, struct loggp loggp, unsigned access)
 {
     const struct sim_options options = {.seed = 3, .loggp = loggp, .ordered_write_max = UINT64_MAX};
@@ -33,7 +35,7 @@ static void post(struct fabric_pair *p, uint64_t length, uint64_t cookie, bool p
     CU_ASSERT_EQUAL_FATAL(fabric_post_write(p->fabric[ORIGIN], &w), 0);
 }
 
-/* When the node gets its next event, which is of that kind and number. */
+/* Returns when the node gets its next event, which must be of that kind and number. */
 static uint64_t event_at(struct fabric_pair *p, int node, uint32_t kind, uint64_t number)
 {
     struct fabric_event event;
@@ -45,7 +47,7 @@ static uint64_t event_at(struct fabric_pair *p, int node, uint32_t kind, uint64_
     return sim_now(p->world);
 }
 
-/* Both processors are the bottleneck: o is more than g. */
+/* Guards two messages where both processors are the bottleneck: o is more than g. */
 static void test_two_messages(void)
 {
     static struct fabric_pair p;
@@ -60,13 +62,14 @@ static void test_two_messages(void)
     pair_close(&p);
 }
 
-/* The cards are the bottleneck: g is more than o. */
+/* Guards a burst of messages where the cards are the bottleneck: g is more than o. */
 static void test_burst(void)
 {
     static struct fabric_pair p;
     struct loggp loggp = clock_of_tests;
 
-    loggp.overhead_ps = 10500; /* 10.5 ns: what is not a whole ns is not lost from one to another */
+    /* 10.5 ns: halves of a ns add up from one message to the next. */
+    loggp.overhead_ps = 10500;
     open_at_zero(&p, loggp, FABRIC_REMOTE_WRITE);
     for (uint32_t i = 0; i < 10; i++)
         post(&p, 1, i, false);
@@ -75,7 +78,7 @@ static void test_burst(void)
     pair_close(&p);
 }
 
-/* A long message keeps both cards busy, one after the other, but no processor. */
+/* Guards that a long message keeps both cards busy, one after the other, but no processor. */
 static void test_long(void)
 {
     static struct fabric_pair p;
@@ -87,14 +90,14 @@ static void test_long(void)
     CU_ASSERT_EQUAL(event_at(&p, ORIGIN, FABRIC_WRITTEN, 2), O + 10000 * B + G);
     CU_ASSERT_EQUAL(event_at(&p, TARGET, FABRIC_ARRIVED, 1), O + 10000 * B + L + O);
     CU_ASSERT_EQUAL(memcmp(p.bytes[TARGET], p.bytes[ORIGIN], 10001), 0);
-    /* The processor that has taken the long message at 1200 + 20000 is free for the short one
-     * then. */
+    /* The target's processor takes the long message first, and the short one as soon as it is done.
+     */
     CU_ASSERT_EQUAL(event_at(&p, TARGET, FABRIC_ARRIVED, 2), O + 10000 * B + L + 2 * O);
     CU_ASSERT_EQUAL(event_at(&p, ORIGIN, FABRIC_WRITTEN, 1), O + 10000 * B + L + L);
     pair_close(&p);
 }
 
-/* The request and the answer of a read: the target's processor takes no part. */
+/* Guards that the target's processor takes no part in the request and the answer of a read. */
 static void test_read(void)
 {
     static struct fabric_pair p;
@@ -109,7 +112,7 @@ static void test_read(void)
     pair_close(&p);
 }
 
-/* Two senders, one receiver: its card takes one message at a time, in the order of arrival. */
+/* Guards that a receiver with two senders takes one message at a time, in the order of arrival. */
 static void test_two_senders(void)
 {
     struct loggp_end from[2] = {{0}}, to = {0};
@@ -120,10 +123,10 @@ static void test_two_senders(void)
     CU_ASSERT_EQUAL(loggp_receive(&clock_of_tests, &to, first, 101), (O + L + 100 * B) * 1000);
     CU_ASSERT_EQUAL(second, (50 + O + L) * 1000);
     CU_ASSERT_EQUAL(loggp_receive(&clock_of_tests, &to, second, 1),
-                    (O + L + 100 * B + G) * 1000); /* not at 50 + O + L */
+                    (O + L + 100 * B + G) * 1000); /* not at 50 + O + L, as if the card were free */
 }
 
-/* A node that gets an event is named once, until it gets another. */
+/* Guards that a node which gets an event is named once, until it gets another. */
 static void test_roused(void)
 {
     static struct fabric_pair p;

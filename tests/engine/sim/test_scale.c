@@ -1,13 +1,14 @@
 /*
- * The rows of bench/scale with few nodes, to the message: what engines send, and when, is the same
- * in every run. A change that means to send more, less or at other times changes the numbers here.
+ * Guards the rows of bench/scale with few nodes, to the single message: what engines send, and
+ * when, is the same in every run. A change that makes engines send more, less or at other times
+ * changes the numbers here. Thread: one.
  */
 #include <math.h>
 #include "tests/suite.h"
 #include "bench/scaling/network.h"
 #include "bench/scaling/row.h"
 
-/* L, o and G of the network `hdr`, us. */
+/* L, o and G of the network `hdr`, in us. */
 #define L 0.92
 #define O 0.065
 #define B 0.00004
@@ -47,7 +48,7 @@ static void check(const struct expected *e, uint32_t count)
 
 #define CHECK(rows) check(rows, sizeof(rows) / sizeof(rows[0]))
 
-/* A link is bound by a BIND, a BOUND and an acknowledgement each way. */
+/* Guards the messages for a link: a BIND, a BOUND and an acknowledgement in each direction. */
 static void test_exchanges(void)
 {
     static const struct expected rows[] = {
@@ -63,7 +64,8 @@ static void test_exchanges(void)
     CHECK(rows);
 }
 
-/* The home's control thread reads 31 x 64 claims, and answers each. */
+/* Guards the frames of an attach: the home's control thread reads 31 x 64 claims, and answers each.
+ */
 static void test_attach(void)
 {
     static const struct expected rows[] = {
@@ -78,7 +80,7 @@ static void test_attach(void)
     CU_ASSERT(figure_of(&many, "us") / figure_of(&few, "us") < 31 / 7.0);
 }
 
-/* A node's memory grows with its links, not with the number of peers. */
+/* Guards that a node's memory grows with its links, not with the number of peers. */
 static void test_memory(void)
 {
     struct figures few = run("memory-1024", 32), many = run("memory-16384", 32);
@@ -89,8 +91,8 @@ static void test_memory(void)
     CU_ASSERT(figure_of(&few, "kib_a_link") < 50);
 }
 
-/* Schedules alone. Five rounds among 32, eleven among 2048, of which the last six leave the node.
- */
+/* Guards the sums of schedules, without engines: five rounds among 32 participants; eleven among
+ * 2048, of which the last six leave the node. */
 static void test_collectives(void)
 {
     static const struct expected rows[] = {
@@ -100,13 +102,13 @@ static void test_collectives(void)
         {"barrier-1", 24, "rounds", 5},
         {"barrier-64", 32, "rounds_by_rank", 11},
         {"barrier-64", 32, "messages_a_node", 5},
-        /* 2^r of the 64 send to the next node in round r. */
+        /* In round r, 2^r of a node's 64 ranks send to the next node. */
         {"barrier-64", 32, "messages_a_node_by_rank", 63 + 5 * 64},
         {"allreduce-8-1", 32, "us_by_rank", 5 * (O + L + 71 * B + O + 8 * 0.0001)},
         {"allreduce-8-64", 32, "messages_a_node_by_rank", 5 * 64},
         {"allreduce-8-1", 24, "rounds", 6}, /* 8 pairs fold first, and get the result last */
         {"alltoall-1", 32, "messages_a_node", 5},
-        {"alltoall-64", 16, "rounds", 2}, /* 15 others, eight at once */
+        {"alltoall-64", 16, "rounds", 2}, /* 15 other nodes, eight at once */
         {"alltoall-64", 16, "messages_a_node", 15},
         {"allreduce-1m-1", 32, "rounds", 10},
     };
@@ -114,8 +116,8 @@ static void test_collectives(void)
     CHECK(rows);
 }
 
-/* Engines take what their schedules say: a round is 2 o + L and the bytes of the letter, and of the
- * ACK that some letters bring along, in whole ns. The rows check the sums. */
+/* Guards that engines take the time that their schedules say: a round takes 2 o + L and the time
+ * for the bytes of the letter, and of the ACK that some letters bring along, in whole ns. */
 static void test_teams(void)
 {
     static const struct expected rows[] = {
@@ -124,7 +126,7 @@ static void test_teams(void)
         {"team-barrier-64", 32, "messages_a_node", 5 + 1.25},
         {"team-allreduce-64", 32, "messages_a_node", 5 + 1.25},
         {"team-allreduce-1", 24, "messages_a_node", 4},
-        /* Two rounds of half the data, and an ACK or so. */
+        /* Two rounds with half the data each, and sometimes an ACK. */
         {"team-allreduce-64k", 2, "messages_a_node", 6.25},
     };
     static const uint32_t nodes[] = {2, 3, 4, 8};
@@ -133,21 +135,22 @@ static void test_teams(void)
 
     CHECK(rows);
     CU_ASSERT_DOUBLE_EQUAL(figure_of(&engines, "us"), figure_of(&schedule, "us_by_rank"), 0.01);
-    /* Slices wait for data rows of earlier ones, which are free as soon as acknowledgements say so:
-     * none of them waits for the time that these may take. */
+    /* Slices wait for data rows of earlier slices. These rows are free as soon as acknowledgements
+     * say so, and no acknowledgement waits for its time here. */
     for (uint32_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
         struct figures slices = run("team-allreduce-1m", nodes[i]);
 
         CU_ASSERT(figure_of(&slices, "us") > 50 && figure_of(&slices, "us") < 100);
     }
-    /* Four links more. That the team has 96 participants more costs little. */
+    /* Four links more cost memory, the 96 participants more of the team cost little. */
     CU_ASSERT(figure_of(&many, "kib_a_node") - figure_of(&few, "kib_a_node") < 4 * 50);
 }
 
 #ifdef FORWARD_OBJECT
 
-/* A tree of depth log2 N, and a put of 8 bytes for each of its edges. A client takes 1 us to pass
- * on what it has got; meanwhile the acknowledgement leaves, which handlers wait for. */
+/* Guards handlers that forward a put along a tree of depth log2 N, with 8 bytes for each edge. A
+ * client takes 1 us to pass on what it has got; the acknowledgement leaves meanwhile, but handlers
+ * wait for it. */
 static void test_handlers(void)
 {
     static const double hop = O + L + 0.003 + O;
@@ -166,8 +169,9 @@ static void test_handlers(void)
     CU_ASSERT(figure_of(&large, "us") < 0.9 * figure_of(&large, "us_by_client"));
 }
 
-/* Node 1 of 4 is dead: node 0's second put reaches node 2, whose put reaches node 3. Each
- * node that lives passes the broadcast on once, to all of its log2 N targets, the dead ones too. */
+/* Guards a broadcast past nodes that are dead. With node 1 of 4 dead, node 0's second put reaches
+ * node 2, whose put reaches node 3. Each node that lives passes the broadcast on once, to all of
+ * its log2 N targets, the dead ones too. */
 static void test_outliving(void)
 {
     static const struct expected rows[] = {
@@ -186,8 +190,8 @@ static void test_outliving(void)
     }
 }
 
-/* One put and one acknowledgement for each other node; a client's answer is a put more, and an
- * acknowledgement more. */
+/* Guards the messages of products: a put and an acknowledgement for each other node; an answer by a
+ * client costs one more put and one more acknowledgement. */
 static void test_products(void)
 {
     static const struct expected rows[] = {

@@ -1,6 +1,6 @@
 /*
  * The simulated fabric keeps the fabric's contract: what may happen does happen for some seed, what
- * may not never does, and a seed is replayed exactly.
+ * may not never does, and a seed is replayed exactly. Thread: one.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 #define SEEDS 50u
 #define OPS   40u
 
-/* An announced write is whole when its announcement comes; each arrives once; in order if ordered.
- */
+/* Checks that an announced write is whole when its announcement comes, and that each write arrives
+ * once; in order, where the fabric is ordered. */
 static void check_arrivals(uint64_t seed, bool ordered, struct sim_counters *sum)
 {
     static struct fabric_pair p;
@@ -66,7 +66,8 @@ static void test_unordered(void)
     CU_ASSERT(sum.pieces > SEEDS * OPS);
 }
 
-/* A plain write may complete before it has landed; one that asks for `placed` never does. */
+/* Guards that a write with `placed` never completes before its bytes have landed, which a plain
+ * write may do. Returns how often a write completed before. */
 static uint32_t completions_before_landing(bool placed)
 {
     static struct fabric_pair p;
@@ -88,7 +89,8 @@ static uint32_t completions_before_landing(bool placed)
         CU_ASSERT_EQUAL(event.status, 0);
         CU_ASSERT_EQUAL(event.cookie, 5);
         early += memcmp(p.bytes[TARGET], p.bytes[ORIGIN], 64) != 0;
-        /* The source is ours again: data in flight must not change with it. */
+        /* The source is the origin's again after the completion: data in flight must not change
+         * with it. */
         memset(p.bytes[ORIGIN], 0xff, 64);
         CU_ASSERT_FALSE(pair_await(&p, ORIGIN, &event));
         CU_ASSERT_EQUAL(p.bytes[TARGET][0], 0x5a);
@@ -148,8 +150,9 @@ static void test_refusal(void)
 enum breakage { BREAK_CUT, BREAK_ORIGIN_LEAVES, BREAK_TARGET_LEAVES, BREAK_TARGET_CLOSES };
 
 /*
- * Breaks the connection while operations are under way: each ends exactly once by the origin's
- * disconnect at the latest, and nothing lands after the target's.
+ * Breaks the connection while operations are under way. Guards that each operation ends exactly
+ * once, by the origin's disconnect at the latest, and that nothing lands after the target's
+ * disconnect.
  */
 static void check_break(uint64_t seed, enum breakage breakage, struct sim_counters *sum)
 {
@@ -215,7 +218,8 @@ static void test_breaks(void)
     }
 }
 
-/* At the moment of the target's disconnect the flight ends, even towards a new connection. */
+/* Guards that at the target's disconnect nothing is in flight any more, even towards a new
+ * connection. */
 static void test_nothing_lands_late(void)
 {
     static struct fabric_pair p;
@@ -240,8 +244,8 @@ static void test_nothing_lands_late(void)
     }
 }
 
-/* A break is reported once, unless it is silent, and a cut link works again after both ends have
- * connected again. */
+/* Guards that a break is reported once, unless it is silent, and that a cut link works again after
+ * both ends have connected again. */
 static void test_restore(void)
 {
     static struct fabric_pair p;
@@ -356,7 +360,7 @@ static void test_drop(void)
     pair_close(&p);
 }
 
-/* A word that depends on every event of a busy, breaking run. */
+/* Returns a word that depends on every event of a busy run with breaks. */
 static uint64_t fingerprint(uint64_t seed)
 {
     static struct fabric_pair p;

@@ -1,6 +1,7 @@
 /*
- * A pair: an engine over a fabric that only remembers, and its team of two engines. The test is the
- * other engine, its member's library, and the sender of letters that make no sense. One thread.
+ * A pair: an engine over a fabric that only remembers, with a team of two engines. The test is the
+ * other engine, the library of this engine's member, and the sender of letters that make no sense.
+ * One thread.
  */
 #ifndef PWC_TESTS_ENGINE_TEAM_PAIR_H
 #define PWC_TESTS_ENGINE_TEAM_PAIR_H
@@ -21,7 +22,7 @@
 #define NUMBER   77u
 #define WINDOW   4u
 
-/* A bench whose client is rank 0 of two; the test has rank 1. */
+/* A bench whose client is rank 0 of two; the test is rank 1. */
 struct pair {
     struct bench *b;
     void *base;
@@ -72,7 +73,7 @@ static inline void free_pair(struct pair *p)
     free(p->base);
 }
 
-/* The schedule of small calls of two engines. */
+/* Returns the schedule of small calls of two engines. */
 static inline uint32_t schedule_of(enum team_kind kind)
 {
     static const struct coll_choices by_table;
@@ -85,7 +86,7 @@ struct letter_record {
     uint64_t data;
 };
 
-/* Our part of instance `sequence`, an allreduce. */
+/* The test's letter for instance `sequence`, an allreduce. */
 static inline struct letter_record letter(uint64_t sequence, uint64_t value)
 {
     return (struct letter_record){
@@ -149,8 +150,8 @@ static inline bool has_left(const struct pair *p, enum wire_kind kind)
     return p->b->fabric.kinds >> kind & 1;
 }
 
-/* The team is broken because a call of our member fits no other call; the member is not to
- * blame. */
+/* Checks that the team is broken because a letter or a call of rank `rank` is forged, and that
+ * neither the member nor the link is to blame. */
 static inline void expect_forged(const struct pair *p, uint64_t sequence, uint32_t rank)
 {
     struct team_reason reason;

@@ -1,6 +1,6 @@
 /*
- * Submissions for teams in one engine, from members that keep the rules and others, and the memory
- * that teams take. One thread.
+ * Submissions for teams in one engine, from members that keep the rules and from members that do
+ * not, and the memory that teams take. One thread.
  */
 #include "tests/suite.h"
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 /* ---- submissions ----------------------------------------------------------------------------- */
 
-/* Senseless submissions, by number. False: there are no more. */
+/* Makes senseless submission `number`. Returns false if there are no more. */
 static bool make_bad_submission(struct submit_record *r, size_t number)
 {
     switch (number) {
@@ -69,14 +69,15 @@ static void bad_submissions_are_quarantined(void)
     }
 }
 
-/* A member that lies in the team area can make an honest member submit each of these. */
+/* Guards that each of these submissions breaks the team, and does not quarantine its client: a
+ * member that lies in the team area can make an honest member submit it. */
 static void submissions_out_of_turn_break_the_team(void)
 {
     static const struct {
         uint64_t first, second;
         uint32_t length;
     } rows[] = {
-        {0, 0, 8},          /* twice */
+        {0, 0, 8},          /* the same instance twice */
         {0, 2 * WINDOW, 8}, /* beyond any window */
         {0, UINT64_MAX, 8}, /* after the floor */
         {0, WINDOW, 8},     /* in a row whose instance has not ended */
@@ -99,7 +100,8 @@ static void submissions_out_of_turn_break_the_team(void)
     }
 }
 
-/* A member may leave before its ring is empty, and its handle may be another team's soon. */
+/* Guards that submissions of a member that has left are dropped: a member may leave before its ring
+ * is empty, and another team may have its handle soon. */
 static void submissions_of_who_has_left_are_dropped(void)
 {
     struct pair p = new_pair();
@@ -114,7 +116,7 @@ static void submissions_of_who_has_left_are_dropped(void)
     CU_ASSERT_NOT_EQUAL(p.handle, old);
     old ^= p.handle;
     p.handle ^= old;
-    call(&p, 0, 1); /* by the old one */
+    call(&p, 0, 1); /* a submission by the old handle */
     CU_ASSERT_FALSE(has_left(&p, WIRE_COLL));
     p.handle ^= old;
     call(&p, 0, 1);
@@ -146,7 +148,8 @@ static void teams_take_what_memory_there_is(void)
     free_pair(&p);
 }
 
-/* A member that is alone with its engine never needs to submit, so a submission is a lie. */
+/* Guards that a member which is alone on its engine is quarantined when it submits: it never needs
+ * to, so the submission is a lie. */
 static void alone_there_are_no_letters(void)
 {
     static const struct engine_team_participant list[] = {{0, 1}};
@@ -177,7 +180,8 @@ static void alone_there_are_no_letters(void)
     free_pair(&p);
 }
 
-/* A client may have 64 teams of 1,024 engines, with the window of teams that ask for none. */
+/* Guards that a client may have 64 teams of 1,024 engines, with the window of teams that ask for no
+ * other. */
 static void teams_of_a_client_fit(void)
 {
     struct participant *list = calloc(1024, sizeof(*list));
@@ -201,7 +205,8 @@ static void teams_of_a_client_fit(void)
     free(list);
 }
 
-/* Opening clears a team's slots on the progress thread: this many are refused. */
+/* Guards that a team with too many slots is refused: opening a team clears its slots on the
+ * progress thread. */
 static void too_many_slots_are_refused(void)
 {
     struct participant *list = calloc(1024, sizeof(*list));
@@ -222,8 +227,8 @@ static void too_many_slots_are_refused(void)
     free(list);
 }
 
-/* A process that continues with a team opens it by the algorithms that the team began with,
- * whatever its own configuration says; and finds these in the engine. */
+/* Guards that a process which continues with a team opens it by the algorithms that the team began
+ * with, whatever its own configuration says, and finds these algorithms in the engine. */
 static void a_team_keeps_its_algorithms(void)
 {
     static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};
@@ -258,8 +263,9 @@ static void a_team_keeps_its_algorithms(void)
     free_pair(&p);
 }
 
-/* A context whose calls move much data takes a few of them in a step, so that others need not wait
- * until all are begun; calls that move little are not held up. */
+/* Guards that a step takes only a few calls from a context whose calls move much data, so that
+ * other contexts need not wait until all of these have begun; calls that move little data are all
+ * taken. */
 static void large_calls_take_turns(void)
 {
     static const struct {

@@ -1,6 +1,6 @@
 /*
- * Letters of teams in one engine: what they bring, what breaks the team, and what the link; floors;
- * random letters. One thread.
+ * Letters of teams in one engine: what they bring, which ones break the team, and which ones the
+ * link; floors; random letters. One thread.
  */
 #include "tests/suite.h"
 #include <stdio.h>
@@ -28,8 +28,8 @@ static void early_letters_are_kept(void)
     free_pair(&p);
 }
 
-/* All rows are listed, and count the calls that used them; for a kind that configuration decides,
- * only the row that it chose. */
+/* Guards that all rows of the table are listed, and count the calls that used them. For a kind that
+ * the configuration decides, only the row that it chose is listed. */
 static void calls_and_letters_are_counted(void)
 {
     struct pair p = new_pair();
@@ -63,8 +63,8 @@ static struct engine_teams_view teams_of(const struct pair *p)
     return v;
 }
 
-/* Calls count from the last member's on, the age is that of the first one in their order, and a
- * break ends all. */
+/* Guards the view of calls under way: a call counts when the last member here has called, the age
+ * is that of the call with the lowest number, and a break ends all calls. */
 static void calls_under_way_are_counted(void)
 {
     struct pair p = new_pair();
@@ -92,7 +92,7 @@ static void calls_under_way_are_counted(void)
     free_pair(&p);
 }
 
-/* A record of a bcast's data, of 2500 bytes in all. */
+/* A record with a part of a bcast's data, which has 2500 bytes in all. */
 struct data_record {
     struct wire_coll coll;
     uint8_t data[1536];
@@ -113,7 +113,7 @@ static bool send_data(struct pair *p, uint32_t at, uint32_t bytes, char fill)
     return bench_send(p->b, &d, d.coll.head.words * 8u) && !p->b->broken;
 }
 
-/* A bcast's data goes into the result as soon as the last member comes. */
+/* Guards that a bcast's data goes into the result as soon as the last member has called. */
 static void data_comes_in_records(void)
 {
     struct pair p = new_pair();
@@ -136,7 +136,8 @@ static void data_comes_in_records(void)
     free_pair(&p);
 }
 
-/* Two records of one letter, of which the second breaks the link. */
+/* Guards the second of two records of one letter: unless it continues the first, it breaks the
+ * link. */
 static void bad_records_break_the_link(void)
 {
     static const struct {
@@ -177,7 +178,8 @@ static void sleepers_are_woken(void)
     free_pair(&p);
 }
 
-/* The progress thread yields to members that poll on its core. */
+/* Guards that the engine says when it has published a result: the progress thread then yields to
+ * members that poll on its core. */
 static void a_result_is_published(void)
 {
     struct pair p = new_pair();
@@ -195,7 +197,7 @@ static void a_result_is_published(void)
 
 /* ---- bad letters ----------------------------------------------------------------------------- */
 
-/* Senseless letters, by number. Returns what is wrong with one; NULL: there are no more. */
+/* Makes senseless letter `number`. Returns what is wrong with it; NULL: there are no more. */
 static const char *make_bad(struct letter_record *l, size_t number)
 {
     switch (number) {
@@ -278,7 +280,7 @@ static void no_letter_comes_twice(void)
     free_pair(&p);
 }
 
-/* A floor never moves back. */
+/* Guards that a floor never moves back. */
 static void floors_only_grow(void)
 {
     struct pair p = new_pair();
@@ -296,7 +298,8 @@ static void floors_only_grow(void)
 
 /* ---- breaks ---------------------------------------------------------------------------------- */
 
-/* Whichever call comes first, the other one is named second. */
+/* Guards a break by calls that differ: whichever call comes first, the break names the other one
+ * second. */
 static void other_calls_break_the_team(void)
 {
     for (int first = 0; first < 2; first++) {
@@ -323,7 +326,8 @@ static void other_calls_break_the_team(void)
     }
 }
 
-/* Engines that choose by different tables find it out by the first letter, before the call too. */
+/* Guards that engines which choose by different tables notice that by the first letter, also before
+ * the call. */
 static void other_schedules_break_the_team(void)
 {
     for (int called = 0; called < 2; called++) {
@@ -381,17 +385,18 @@ static void breaks_are_passed_on_and_answered(void)
     bench_ack(p.b);
     p.b->fabric.kinds = 0;
     bench_steps(p.b, 4);
-    CU_ASSERT_FALSE(has_left(&p, WIRE_BREAK)); /* once */
+    CU_ASSERT_FALSE(has_left(&p, WIRE_BREAK)); /* BREAK is sent only once */
     send_letter(&p, letter(0, 5));
     CU_ASSERT_FALSE(p.b->broken);
     CU_ASSERT_TRUE(has_left(&p, WIRE_BREAK));
     CU_ASSERT_EQUAL(team_ended(&p.area, 0), 0);
-    call(&p, 1, 1); /* from a member that has not seen it */
+    call(&p, 1, 1); /* from a member that has not seen the break */
     CU_ASSERT_FALSE(p.b->quarantined);
     free_pair(&p);
 }
 
-/* A participant whose state is lost gets BREAK from one that no longer has the team. */
+/* Guards that a participant which sends a letter for a team that this engine does not know gets
+ * BREAK: one of the two has lost its state. */
 static void unknown_teams_are_answered(void)
 {
     struct pair p = new_pair();
@@ -415,15 +420,15 @@ static void unknown_teams_are_answered(void)
     free_pair(&p);
 }
 
-/* Members of the other engine that lie to it can make it send these: our link to it stays, for it
- * carries others' operations. */
+/* Guards that each of these letters breaks the team and not the link: members that lie to the other
+ * engine can make it send them, and the link carries others' operations. */
 static void letters_out_of_turn_break_the_team(void)
 {
     static const struct {
-        uint64_t ended, held, sent; /* UINT64_MAX: none */
+        uint64_t ended, held, sent; /* instances; UINT64_MAX: none */
     } rows[] = {
         {0, UINT64_MAX, 0}, /* after the floor */
-        {1, UINT64_MAX, 1}, /* the instance is over, and an earlier one is not */
+        {1, UINT64_MAX, 1}, /* the instance is over, although an earlier one is not */
         {UINT64_MAX, 0, 1}, /* its data row is in use */
     };
 
@@ -459,7 +464,8 @@ static void letters_out_of_turn_break_the_team(void)
 
 /* ---- floors ---------------------------------------------------------------------------------- */
 
-/* Nothing is sent for an instance that is a window ahead of the other engine's floor. */
+/* Guards that no letter is sent for an instance that is a window ahead of the other engine's floor.
+ */
 static void floors_hold_letters(void)
 {
     struct letter_record l = letter(WINDOW, 1);
@@ -488,8 +494,9 @@ static void floors_hold_letters(void)
     free_pair(&p);
 }
 
-/* Keepalive looks at what is awaited of a peer: its letters of the round under way, else the floor
- * that holds ours back. A letter that no member here waits for does not count. */
+/* Guards the count of what waits for a peer, which keepalive looks at: the peer's letters of the
+ * round under way, or else the floor that holds our letters back. A letter that no member here
+ * waits for does not count. */
 static void what_waits_for_a_peer_is_counted(void)
 {
     struct pair p = new_pair();
@@ -512,7 +519,7 @@ static void what_waits_for_a_peer_is_counted(void)
     bench_ack(p.b);
     call(&p, WINDOW, 1);
     CU_ASSERT_FALSE(has_left(&p, WIRE_BREAK));
-    CU_ASSERT_EQUAL(peek_awaited(p.b->engine, 1), 1); /* for its floor */
+    CU_ASSERT_EQUAL(peek_awaited(p.b->engine, 1), 1); /* waits for the peer's floor */
     bench_send(p.b, &w, sizeof(w));
     CU_ASSERT_EQUAL(peek_awaited(p.b->engine, 1), 1);
     CU_ASSERT_EQUAL(peek_census(p.b->engine).miscounted, 0);
@@ -521,7 +528,7 @@ static void what_waits_for_a_peer_is_counted(void)
     free_pair(&p);
 }
 
-/* Both engines call number `sequence`, and all is acknowledged: the floor moves. */
+/* Both engines make call `sequence`, and all letters are acknowledged: the floor moves. */
 static void end_call(struct pair *p, uint64_t sequence)
 {
     struct letter_record l = letter(sequence, 1);
@@ -531,8 +538,9 @@ static void end_call(struct pair *p, uint64_t sequence)
     bench_ack(p->b);
 }
 
-/* All participants are looked at when the floor has reached what one of them waits for, and not
- * each time that it moves: a peer that asks for an instance that never comes costs nothing. */
+/* Guards that the engine looks at all participants only when the floor has reached what one of them
+ * waits for, and not each time that the floor moves: a peer that asks for an instance that never
+ * comes costs nothing. */
 static void far_floors_cost_nothing(void)
 {
     struct pair p = new_pair();
@@ -557,7 +565,8 @@ static void far_floors_cost_nothing(void)
     free_pair(&p);
 }
 
-/* A row is not free before its letters are acknowledged: the submission waits in the ring. */
+/* Guards that a row is not free before its letters are acknowledged: a submission that needs the
+ * row waits in the ring. */
 static void submissions_wait_for_acknowledgements(void)
 {
     struct pair p = new_pair();
@@ -588,7 +597,7 @@ static uint64_t random_word(uint64_t *state)
     return *state;
 }
 
-/* A letter of any kind, nearly right. */
+/* Makes a letter of any kind that is nearly right. */
 static uint32_t random_letter(uint64_t number, uint64_t *state, uint64_t *words)
 {
     struct letter_record l = letter(random_word(state) % (WINDOW + 1), 1);
@@ -632,14 +641,14 @@ static uint32_t random_letter(uint64_t number, uint64_t *state, uint64_t *words)
     return size;
 }
 
-/* The link starts over: we have consumed all that was sent to us. */
+/* Begins the link again; the test has consumed all that was sent to it. */
 static bool relink(struct bench *b)
 {
     b->position = peek_peer(b->engine, 1).posted;
     return bench_link(b) == 0;
 }
 
-/* Makes a link and a team that work again, the same or new ones. Returns the team's number. */
+/* Makes the link and the team work again, or new ones. Returns the team's number. */
 static uint64_t renew(struct pair *p, uint64_t number)
 {
     bool linked = !p->b->broken || relink(p->b);
@@ -664,7 +673,7 @@ static uint64_t renew(struct pair *p, uint64_t number)
     return NUMBER;
 }
 
-/* The daemon stays well, whatever comes. */
+/* Guards that an engine stays well, whatever letters it gets. */
 static void mutations(void)
 {
     uint64_t words[(sizeof(struct wire_coll) + 1024) / 8 + 1], state = 1, calls = 0;
@@ -675,7 +684,7 @@ static void mutations(void)
         uint32_t size = random_letter(number, &state, words);
 
         if (!bench_send(p.b, words, size))
-            p.b->broken = true; /* its ring is full: a new one */
+            p.b->broken = true; /* its ring is full: begin a new link */
         taken += !p.b->broken;
         before = number;
         number = renew(&p, number);

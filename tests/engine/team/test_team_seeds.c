@@ -1,10 +1,13 @@
 /*
  * Random runs of teams: collectives of all kinds while links break and are cut, daemons die and
- * take over, members die, peers are given up and daemons lose their state. No result is wrong, no
- * member hangs, everything is given back; and where a team breaks, all its members see it.
+ * take over, members die, peers are given up and daemons lose their state. Each run checks that no
+ * result is wrong, no member hangs, and everything is given back; and that where a team breaks, all
+ * its members see that.
  *
  *     test_team_seeds [--seeds N] [--first S]    all of them; a failing one prints its replay
  *     test_team_seeds --seed S [--trace]         one of them again
+ *
+ * Thread: one.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,10 +32,10 @@ struct run {
     uint32_t nodes, ranks;
     uint32_t trouble; /* bits of enum trouble */
     uint32_t cut[2];
-    uint64_t restore_at; /* round; 0: no link is cut */
+    uint64_t restore_at; /* round in which the cut link works again; 0: no link is cut */
     uint64_t reopen_at;
     uint32_t reopen;
-    bool fresh, ended; /* a team may break: a member, a peer or a state has gone */
+    bool fresh, ended; /* `ended`: a team may break, because a member, a peer or a state has gone */
 };
 
 static uint32_t below(struct run *r, uint32_t n)
@@ -108,11 +111,12 @@ static void trouble_nodes(struct run *r)
     }
 }
 
-/* A team must not break without a reason; a broken team is broken for every member. */
+/* Checks that no team breaks without a reason, and that a broken team is broken for every member.
+ */
 static void check_breaks(struct run *r)
 {
     for (uint32_t i = 0; i < r->world->link_count; i++)
-        r->ended |= r->world->links[i].gone > 0; /* silent for too long */
+        r->ended |= r->world->links[i].gone > 0; /* a link was silent for too long */
     for (uint32_t i = 0; i < r->ranks && !r->world->failed; i++) {
         const struct teams_member *m = &r->teams.member[i];
 
@@ -166,7 +170,7 @@ static void run_team(struct run *r, uint64_t seed, uint64_t number)
     teams_close(&r->teams);
 }
 
-/* NULL or what went wrong. */
+/* Returns NULL, or what went wrong. */
 static const char *run_seed(uint64_t seed, FILE *trace, char failure[400])
 {
     static struct run run;

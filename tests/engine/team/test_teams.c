@@ -1,5 +1,5 @@
-/* Teams between engines: every small collective against a plain loop, over teams of many shapes;
- * deaths, lost peers, calls that differ; floors; memory. */
+/* Teams between engines: every small collective, compared with a plain loop, over teams of many
+ * shapes; deaths, lost peers, calls that differ; floors; memory. One thread. */
 #include "tests/engine/world/teams.h"
 #include "tests/suite.h"
 
@@ -12,7 +12,7 @@
 
 struct shape {
     uint32_t nodes;
-    uint32_t most; /* members of an engine */
+    uint32_t most; /* most members of an engine */
     uint32_t window;
 };
 
@@ -26,7 +26,7 @@ static struct world *begin(uint64_t seed, uint32_t nodes, const struct coll_choi
     return w;
 }
 
-/* Clients 0, 1, ... on the nodes, at least one on each. Returns the number of clients. */
+/* Opens clients 0, 1, ... on the nodes, at least one on each. Returns the number of clients. */
 static uint32_t populate(struct world *w, const struct shape *shape, struct sim_random *random,
                          uint32_t *fullest)
 {
@@ -62,20 +62,21 @@ static void end(struct world *w)
 
 /* ---- every kind ---------------------------------------------------------------------------- */
 
-/* Up to the longest slice, around lengths at which schedules or letters change. */
+/* Lengths up to the longest slice, around those at which schedules or letters change. */
 static const uint32_t lengths[] = {0,    1,    8,    40,    41,    320,   1023,  1024,  1025,
                                    4096, 8192, 8193, 16383, 16384, 32767, 32768, 65535, 65536};
 static const struct coll_choices by_table;
 
-/* From one number of engines to the next. With a sanitizer some, since the release build has all.
- */
+/* How many numbers of engines a loop skips. With a sanitizer it skips some, because the release
+ * build runs all. */
 #ifdef __SANITIZE_ADDRESS__
 enum { ENGINES_STEP = 3 };
 #else
 enum { ENGINES_STEP = 1 };
 #endif
 
-/* Calls of one length, of this kind or of all kinds, with every root for kinds that have one. */
+/* Lists calls of one length, of this kind or of all kinds, with every root for kinds that have one.
+ */
 static uint64_t list_all(struct teams_spec *list, uint32_t ranks, uint32_t fullest, uint32_t length,
                          uint32_t only)
 {
@@ -95,7 +96,7 @@ static uint64_t list_all(struct teams_spec *list, uint32_t ranks, uint32_t fulle
     return count;
 }
 
-/* Calls of all kinds, or of one of them. */
+/* Runs calls of all kinds, or of one kind. */
 static void run_shape(uint64_t seed, const struct shape *shape, const struct coll_choices *choices,
                       uint32_t kind)
 {
@@ -120,14 +121,15 @@ static void test_kinds(void)
         run_shape(nodes, &(struct shape){nodes, nodes > 4 ? 3 : 5, 16}, &by_table, 0);
 }
 
-/* Schedules for much data need engines with one member each, whose slices are the longest. */
+/* Guards schedules for much data, which need engines with one member each, whose slices are the
+ * longest. */
 static void test_one_each(void)
 {
     for (uint32_t nodes = 2; nodes <= 9; nodes += ENGINES_STEP)
         run_shape(nodes, &(struct shape){nodes, 1, 4}, &by_table, 0);
 }
 
-/* Each algorithm for all lengths of its kind, as a configuration may request it. */
+/* Guards each algorithm for all lengths of its kind, as a configuration may choose it. */
 static void test_choices(void)
 {
     for (uint32_t row = 0; row < COLL_ROWS; row++) {
@@ -142,8 +144,8 @@ static void test_choices(void)
 
 /* ---- many ---------------------------------------------------------------------------------- */
 
-/* A client's 64 teams, by default, on each of two engines, where their memory is that of a daemon.
- */
+/* Guards that a client's 64 teams, with the default window, fit on each of two engines with the
+ * memory of a daemon. */
 static void as_many_teams_as_a_client_may_have(void)
 {
     static const struct engine_team_participant list[] = {{0, 1}, {1, 1}};

@@ -11,7 +11,8 @@
 
 #define ROUNDS_MAX 100000u
 
-/* The word: a bit for each operation that has ended, and above these of each that was submitted. */
+/* The owner's word has a bit for each operation that has ended, and above these a bit for each that
+ * was submitted. */
 static uint64_t bit_ended(uint32_t number)
 {
     return UINT64_C(1) << number;
@@ -111,7 +112,7 @@ static void call_submit(void *argument)
 
     c->result = 0;
     if (word & bit_submitted(c->number))
-        return; /* before the last death */
+        return; /* the operation was submitted before the last death */
     if (remote != UINT32_MAX)
         poke_word(e, remote, word | bit_submitted(c->number));
     c->result = op_submit(e, peek_flow_of(e, remote), &draft.record);
@@ -126,7 +127,7 @@ static void call_leave(void *argument)
     flows_detach(e, OWN_OWNER);
 }
 
-/* Runs until the call has been made while the node lives. */
+/* Makes rounds until the call has been made while the node lives. */
 static int insist(struct own *o, struct own_call *c, void (*call)(void *))
 {
     for (uint32_t i = 0; !world_call(o->world, &o->world->nodes[0], call, c); i++) {
@@ -139,7 +140,7 @@ static int insist(struct own *o, struct own_call *c, void (*call)(void *))
 
 /* ---- for tests ------------------------------------------------------------------------------- */
 
-/* The owner's remote in node 0, once it is no longer being bound: UINT32_MAX: there is none. */
+/* Whether the owner's bind in node 0 is over; *remote is its remote, UINT32_MAX without one. */
 static bool bind_over(struct own *o, uint32_t *remote)
 {
     const struct world_node *n = &o->world->nodes[0];
@@ -179,7 +180,8 @@ int own_submit(struct own *o, uint32_t number, bool data, uint16_t flags)
                   call_submit);
 }
 
-/* Takes the events that the engine's own operations have brought; each comes once. */
+/* Takes the events that the engine's own operations have brought to the target; each must come
+ * once. */
 static void take_events(struct own *o)
 {
     struct world_context *x = &o->world->clients[o->target].contexts[o->context];

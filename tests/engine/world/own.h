@@ -1,8 +1,8 @@
 /*
  * An owner of the tests: node 0's engine submits on its own (daemon/engine/ops/submit.h) to a
- * context of a client. The owner keeps its state where a real one would: in the arena, as one word
- * of its bind, in the transactions of its operations. So after a death of the process the word says
- * which operations were submitted and which have ended.
+ * context of a client. The owner keeps its state where a real owner would: in the arena, as the
+ * word of its bind, which changes in the transactions of its operations. So after a death of the
+ * process the word says which operations were submitted and which have ended.
  *
  * Thread: one.
  */
@@ -18,27 +18,27 @@
 
 struct own {
     struct world *world;
-    uint32_t target, context; /* a client of any node */
-    uint32_t ended;           /* bit i: operation i has ended; out of the word at the target */
+    uint32_t target, context; /* the target: a client of any node, and its context */
+    uint32_t ended;           /* bit i: operation i has ended; from the word */
     int32_t status[OWN_OPS];
-    uint32_t silent;  /* ended well, without a report */
+    uint32_t silent;  /* operations that ended well, without a report */
     int32_t bound;    /* status of a bind that failed */
     uint32_t arrived; /* a bit for each event at the target */
 };
 
-/* The row, to be given to world_open with a `struct own` as its context. */
+/* The owner's row, to be given to world_open with a `struct own` as its context. */
 extern const struct owner_kind own_row;
 
-/* Binds to the context, and waits for the answer: 0 or the bind's error. Where node 0 dies, it goes
- * on when the node is back. */
+/* Binds to the context, and waits for the answer. Returns 0, or the bind's error. When node 0 dies,
+ * the call goes on when the node is back. */
 int own_bind(struct own *o, struct world *w, uint32_t target, uint32_t context);
-/* Submits operation `number`: a put of 8 bytes to its place, or, without `data`, of none; each with
- * an event. 0, or why not; where node 0 dies, as own_bind. */
+/* Submits operation `number`, with a remote event: a put of 8 bytes to its place, or without `data`
+ * of no bytes. Returns 0, or the error. When node 0 dies: as own_bind. */
 int own_submit(struct own *o, uint32_t number, bool data, uint16_t flags);
-/* Rounds until all that was submitted has ended, silent ones too, at most this many; and takes the
- * target's events. */
+/* Makes rounds, at most this many, until everything that was submitted has ended, silent operations
+ * too; and takes the target's events. */
 void own_finish(struct own *o, uint32_t rounds);
-/* Lets go of everything. */
+/* Frees everything that the owner has. */
 void own_leave(struct own *o);
 
 #endif

@@ -15,7 +15,7 @@ struct open_call {
     int result;
 };
 
-/* The handle of the team of this number, or -ENOENT. */
+/* Returns the handle of the team of this number, or -ENOENT. */
 static int find(struct engine *e, uint64_t number)
 {
     struct engine_team_found found;
@@ -26,7 +26,7 @@ static int find(struct engine *e, uint64_t number)
     return -ENOENT;
 }
 
-/* One that was asked before may be open. */
+/* Opens a team, unless an earlier call that the node died in has opened it. */
 static void call_open(void *argument)
 {
     struct open_call *c = argument;
@@ -36,7 +36,7 @@ static void call_open(void *argument)
         c->result = engine_team_open(c->engine, c->info, c->area);
 }
 
-/* Numbers places by their lowest ranks. */
+/* Numbers the places (nodes with members) by their lowest ranks. */
 static void find_places(struct teams *t)
 {
     for (uint32_t r = 0; r < t->ranks; r++) {
@@ -133,7 +133,8 @@ static void call_attach(void *argument)
         c->result = -EINVAL;
 }
 
-/* A team that was open and is not known any more has closed, and only its notice was lost. */
+/* Attaches the areas again. A team that was open, and that the new process does not know, has
+ * closed; only its notice was lost. */
 void teams_attach(struct teams *t, uint32_t node)
 {
     for (uint32_t p = 0; p < t->places; p++) {
@@ -160,7 +161,7 @@ void teams_closed(struct teams *t, uint32_t node, uint32_t handle)
 
 /* ---- data ------------------------------------------------------------------------------------ */
 
-/* Byte `at` of what a rank gives to another one, or of its operand for rank 0. */
+/* Byte `at` of what a rank gives to another rank, or with `to` 0 of its operand. */
 static uint8_t byte_of(uint64_t sequence, uint32_t from, uint32_t to, uint32_t at)
 {
     uint64_t x = (sequence * 131 + from) * 137 + to * 31 + at;
@@ -179,13 +180,13 @@ static uint32_t rank_of(const struct teams *t, uint32_t place, uint32_t index)
     return t->order[t->place[place].first + index];
 }
 
-/* The rank whose block is the i-th: by place, then by member. */
+/* The rank whose block is block `i` of a result: in the order of places, then of members. */
 static uint32_t rank_at(const struct teams *t, uint32_t i)
 {
     return t->order[i];
 }
 
-/* A member's gift: its operand or block, or a block for each rank. */
+/* Writes a member's gift: its operand, or a block for each rank. Returns its bytes. */
 static uint32_t gift(const struct teams *t, const struct teams_spec *spec, uint64_t sequence,
                      uint32_t rank, uint8_t *to)
 {
@@ -199,7 +200,7 @@ static uint32_t gift(const struct teams *t, const struct teams_spec *spec, uint6
     return count * spec->length;
 }
 
-/* U8 ADD over ranks up to, and not with, `end` of those by place. */
+/* The sum (U8 ADD) over the first `end` ranks in the order of places. */
 static uint8_t sum(const struct teams *t, uint64_t sequence, uint32_t end, uint32_t to, uint32_t i)
 {
     uint8_t total = 0;
@@ -209,7 +210,7 @@ static uint8_t sum(const struct teams *t, uint64_t sequence, uint32_t end, uint3
     return total;
 }
 
-/* Byte `i` of what a place gets; *bytes of them in all. */
+/* How many bytes a place gets as its result; result_byte gives each. */
 static uint32_t result_bytes(const struct teams *t, const struct teams_spec *spec, uint32_t place)
 {
     const struct teams_place *p = &t->place[place];
@@ -281,7 +282,8 @@ static bool by_lines(const struct teams *t, const struct teams_spec *spec)
            TEAM_BY_LINES;
 }
 
-/* How many calls before this one went by data rows, and which was the last to use its row. */
+/* How many calls before this one used data rows; *before is the call that used this call's data row
+ * last. */
 static uint64_t turn_of_call(const struct teams *t, uint64_t sequence, uint64_t *before)
 {
     uint64_t used[TEAM_DATA_ROWS] = {0}, turn = 0;
@@ -336,7 +338,8 @@ void teams_differ(struct teams *t, uint32_t rank)
         world_fail(t->world, "rank %u has no room to submit", rank);
 }
 
-/* Computes the engine's gift from those of all members here, which the last to come writes. */
+/* Writes what the engine gives, combined from the gifts of all members here, as the last member to
+ * come does. */
 static void combine(struct teams *t, uint32_t rank, uint64_t sequence)
 {
     static uint8_t gifts[TEAM_DATA_BYTES], one[TEAM_DATA_BYTES];
@@ -365,11 +368,11 @@ static void combine(struct teams *t, uint32_t rank, uint64_t sequence)
         }
     }
     if (!lines && (spec->kind == TEAM_SCAN || spec->kind == TEAM_EXSCAN))
-        to += (place->members - 1) * team_stride(used); /* the last member's part */
+        to += (place->members - 1) * team_stride(used); /* writes the last member's part */
     memcpy(to, gifts, used);
 }
 
-/* The member calls, or continues with a call that has counted. */
+/* The member calls, or continues a call whose arrival was counted. */
 static bool call(struct teams *t, uint32_t rank)
 {
     struct teams_member *m = &t->member[rank];

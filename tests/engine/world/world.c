@@ -47,7 +47,7 @@ static void meddle(struct world_node *n)
 
 static void host_wake(void *context, uint32_t session, uint32_t mode)
 {
-    /* Clients here never sleep: they look at each round. */
+    /* Clients here never sleep: they look at their rings in each round. */
     meddle(context);
 }
 
@@ -102,7 +102,7 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .spill_max = limit(l->spill_max, 32768),
         .ops_max = limit(l->ops_max, 4096),
         .binds_client = l->binds_client,
-        .binds_user = limit(l->binds_user, UINT32_MAX), /* all clients are one user's */
+        .binds_user = limit(l->binds_user, UINT32_MAX), /* all clients are of one user */
         .pairs_client = l->pairs_client,
         .pairs_user = limit(l->pairs_user, UINT32_MAX),
         .chunks_client = l->chunks_client,
@@ -155,7 +155,7 @@ static void call_open(void *argument)
         engine_open(&n->config, n->arena, n->memory, n->fabric, &n->host, c->now, &n->engine);
 }
 
-/* 0 even where the process has died while it opened the arena. */
+/* Starts a process. Returns 0 also when it has died while it opened the arena. */
 static int node_start(struct world *w, struct world_node *n)
 {
     struct open_call c = {.node = n, .now = sim_now(w->sim)};
@@ -266,7 +266,7 @@ static uint32_t take_notices(struct world *w, struct world_node *n)
     return count;
 }
 
-/* The work done, control's included. */
+/* Makes a step of the node. Returns the work done, control's included. */
 static uint32_t node_step(struct world *w, struct world_node *n)
 {
     struct step_call c = {
@@ -287,7 +287,7 @@ static uint32_t node_step(struct world *w, struct world_node *n)
     return (uint32_t)c.work + take_notices(w, n);
 }
 
-/* Lets time pass; how much control had to do. */
+/* Lets time pass. Returns how many things control had to do. */
 static uint32_t pass_to(struct world *w, uint64_t time)
 {
     struct sim_entry entry;
@@ -299,7 +299,8 @@ static uint32_t pass_to(struct world *w, uint64_t time)
     return count;
 }
 
-/* Nobody has anything to do: all arm, as before sleeping, and time jumps to what comes next. */
+/* Called when no node has anything to do: all nodes arm, as before they sleep, and time jumps to
+ * what comes next. */
 static bool sleep_until_next(struct world *w)
 {
     uint64_t next = sim_next(w->sim);
@@ -365,7 +366,7 @@ bool world_round(struct world *w)
     w->idle = work || skipped ? 0 : w->idle + 1;
     if (w->idle == 0)
         return !w->failed;
-    if (w->idle > IDLE_ROUNDS_MAX) /* timers alone, again and again: nobody gets on */
+    if (w->idle > IDLE_ROUNDS_MAX) /* only timers come, again and again, and nothing else moves */
         return false;
     return (sleep_until_next(w) || reopening) && !w->failed;
 }

@@ -1,6 +1,6 @@
 /*
  * A whole cluster in one process, in virtual time: nodes with an engine each over the simulated
- * fabric, a control layer that only does what the real one does between engines and clients
+ * fabric, a control layer that does only what the real control does between engines and clients
  * (handshakes, notices), and clients that map their sessions and segments.
  *
  * Everything random comes from one seed. The first thing that goes wrong is kept in `failure` and
@@ -33,25 +33,25 @@ struct world;
 struct teams;
 struct owner_kind;
 
-/* When the clients of a path have a second context. */
+/* When the clients of a path get their second contexts. */
 enum world_second { WORLD_SECOND_NONE = 0, WORLD_SECOND_NOW, WORLD_SECOND_LATER };
 
 struct world_options {
     uint64_t seed;
     uint32_t nodes;
     uint32_t protocol;     /* enum engine_protocol */
-    uint32_t submit_bytes; /* of each session's rings; 0: 8 KiB */
+    uint32_t submit_bytes; /* bytes of each session's rings; 0: 8 KiB */
     uint32_t local_bytes;
     uint32_t remote_bytes;
     uint32_t answer_bytes;
     uint32_t reply_bytes;
     uint32_t second_contexts;    /* enum world_second */
-    uint64_t segment_bytes;      /* of each context's memory; 0: 64 KiB */
+    uint64_t segment_bytes;      /* bytes of each context's memory; 0: 64 KiB */
     struct engine_config limits; /* values that are not zero replace the world's small limits */
-    uint32_t first_packed_max;   /* of node 0; 0: as the others' */
+    uint32_t first_packed_max;   /* packed_max of node 0; 0: that of all nodes */
     struct sim_options sim;
-    /* A row for an owner within the engines (own.h), or NULL; and the context that its hooks get.
-     * */
+    /* The row of an owner within the engines (own.h), or NULL; and the context that its hooks get.
+     */
     const struct owner_kind *owner;
     void *owner_context;
     FILE *trace;
@@ -62,8 +62,8 @@ struct world_node {
     struct world *world;
     uint32_t number;
     bool alive;
-    bool armed; /* engine_arm said that it may sleep */
-    bool rung;  /* and a client was asked to ring since */
+    bool armed; /* engine_arm has said that the node may sleep */
+    bool rung;  /* a client was asked to ring since */
     struct engine *engine;
     struct engine_config config;
     struct fabric *fabric;
@@ -73,7 +73,7 @@ struct world_node {
     size_t arena_bytes, memory_bytes;
     uint64_t deadline;
     uint64_t steps, work;
-    uint64_t reopen_at; /* round in which a new process takes the arena over; 0: not on its own */
+    uint64_t reopen_at; /* round in which a new process takes the arena over; 0: not by itself */
     uint32_t budget_max;
     uint32_t deaths;
 };
@@ -93,7 +93,7 @@ enum world_command_kind {
     WORLD_UNBIND,
 };
 
-/* One call into an engine: what its kind needs is filled in. */
+/* A call into an engine; what its kind needs is filled in. */
 struct world_command {
     enum world_command_kind kind;
     struct engine_client_info info;
@@ -103,16 +103,16 @@ struct world_command {
     void *base;
     unsigned rights;
     bool has_key;
-    struct engine_key key; /* of a region opened: the result */
+    struct engine_key key; /* for a region that is opened: the result */
     int result;
 };
 
-/* One request whose answer comes as a notice. */
+/* A request whose answer comes as a notice. */
 struct world_request {
     bool used, done;
     bool withdrawal;
     uint32_t node, client, context;
-    struct world_command command; /* to be asked again when the node has died */
+    struct world_command command; /* asked again when the node has died */
     int status;
     uint32_t handle;
     uint64_t length;
@@ -127,7 +127,7 @@ struct world_context {
     size_t size;
     struct channel channel;
     bool channel_open;
-    /* Its part of the segment, with one region over it. */
+    /* The context's part of the segment, with one region over it. */
     uint8_t *memory;
     uint64_t length, offset;
     bool region_open;
@@ -154,11 +154,11 @@ struct world_area {
 };
 
 struct world_client {
-    bool live;    /* the engine knows it, and it has not ended */
-    bool open;    /* its end has not been confirmed */
-    bool hostile; /* may be quarantined */
+    bool live;    /* the engine knows the client, which has not ended */
+    bool open;    /* the client's end is not confirmed */
+    bool hostile; /* its quarantine is no failure of the world */
     bool quarantined;
-    const char *reason; /* for that, in words */
+    const char *reason; /* reason of the quarantine, in words */
     bool faulted;       /* the next answer of host->faulted, given once */
     uint32_t node, handle, rank;
     struct world_context contexts[WORLD_CONTEXTS_MAX];
@@ -169,15 +169,15 @@ struct world_client {
 struct world_link {
     uint32_t a, b;
     uint32_t generation; /* an event scheduled for an older generation is void */
-    bool cut;            /* for control too */
+    bool cut;            /* the fabric is cut, and control's connection too */
     bool wanted, attempting, waiting;
     bool up[2], offered[2];
-    bool lost_due[2]; /* the node died in engine_peer_lost, which is to be called again */
+    bool lost_due[2]; /* the node died in engine_peer_lost, which must be called again */
     struct engine_offer offers[2];
-    uint32_t asks, silences, holes, gone; /* notices of the engines about each other, so far */
+    uint32_t asks, silences, holes, gone; /* notices of the two engines about each other, so far */
 };
 
-/* Runs one call into a node's engine; false: the node has died in it. */
+/* Makes one call into a node's engine. Returns false if the node has died in it. */
 typedef bool world_guard(void *context, struct world_node *node, void (*call)(void *argument),
                          void *argument);
 
@@ -192,15 +192,15 @@ struct world {
     struct world_client clients[WORLD_CLIENTS_MAX];
     uint32_t client_count;
     struct world_request requests[WORLD_REQUESTS_MAX];
-    uint64_t cookies;           /* given out so far */
-    int offload_error;          /* that an offload may end with, beside -ESHUTDOWN */
-    uint32_t offloads_given_up; /* ended while their targets were bound */
+    uint64_t cookies;           /* cookies given out so far */
+    int offload_error;          /* an error that an offload may end with, beside -ESHUTDOWN */
+    uint32_t offloads_given_up; /* offloads that ended while their targets were being bound */
     uint64_t rounds;
     uint32_t reopen_rounds; /* rounds after which a node that died under the guard opens again */
     uint32_t idle;          /* rounds in a row in which nothing was done */
     world_guard *guard;     /* NULL: plain calls */
     void *guard_context;
-    /* Called in the middle of engine calls, to change client memory under the reader. */
+    /* Called in the middle of engine calls, to change client memory while the engine reads it. */
     void (*meddle)(void *context, struct world *w, uint32_t node);
     void *meddle_context;
     struct teams *teams; /* teams.h; NULL: none is open */
@@ -217,18 +217,21 @@ void world_close(struct world *w);
 __attribute__((format(printf, 2, 3))) void world_fail(struct world *w, const char *format, ...);
 __attribute__((format(printf, 2, 3))) void world_log(struct world *w, const char *format, ...);
 
-/* Every node takes a step, in random order, and time passes; when all are idle, time jumps. True:
- * there is or will be more to do without the clients' help. */
+/* Makes one round: every node takes a step, in random order, and time passes; when all are idle,
+ * time jumps. Returns whether there is more to do without the clients. */
 bool world_round(struct world *w);
-/* Rounds until there is nothing left to do, at most `rounds`; false: still busy then, or failed. */
+/* Makes rounds until there is nothing left to do, at most `rounds`. Returns false if there still
+ * is, or the world has failed. */
 bool world_settle(struct world *w, uint64_t rounds);
 
-/* A call into a node's engine, under the guard. False: the node is dead, now or before. */
+/* Makes a call into a node's engine, under the guard. Returns false if the node is dead, before or
+ * now. */
 bool world_call(struct world *w, struct world_node *n, void (*call)(void *argument),
                 void *argument);
-/* The daemon dies at once: its arena and its clients' memory stay. */
+/* Lets the daemon die at once: its arena and its clients' memory stay. */
 void world_node_crash(struct world *w, uint32_t node);
-/* A new process takes the arena over. `fresh`: with a new arena, and without clients. */
+/* Starts a new process that takes the arena over; `fresh`: with a new arena, and without clients.
+ */
 void world_node_reopen(struct world *w, uint32_t node, bool fresh);
 
 /* ---- world_links.c --------------------------------------------------------------------------- */
@@ -236,50 +239,51 @@ void world_node_reopen(struct world *w, uint32_t node, bool fresh);
 void world_links_open(struct world *w);
 void world_link_wanted(struct world *w, uint32_t from, uint32_t to);
 void world_link_offer_ready(struct world *w, uint32_t from, uint32_t to);
-/* The control connection is lost; both ends hear of it, at different times. */
+/* Breaks the control connection; both ends notice that, at different times. */
 void world_link_break(struct world *w, uint32_t a, uint32_t b);
-/* As above, but because an engine says so. */
+/* As world_link_break, but because an engine has reported the link broken. */
 void world_link_broken(struct world *w, uint32_t a, uint32_t b, int status);
 struct world_link *world_link_of(struct world *w, uint32_t a, uint32_t b);
 void world_link_node_gone(struct world *w, uint32_t node);
 /* Cuts the fabric as well; world_link_restore lets handshakes succeed again. */
 void world_link_cut(struct world *w, uint32_t a, uint32_t b);
 void world_link_restore(struct world *w, uint32_t a, uint32_t b);
-/* Both ends give the other up (engine_peer_lost). */
+/* Makes both ends give the other up (engine_peer_lost). */
 void world_link_lost(struct world *w, uint32_t a, uint32_t b);
 /* Cuts the fabric alone: control's connection stays, and no engine is informed. */
 void world_link_blackout(struct world *w, uint32_t a, uint32_t b);
-/* The connection loses what `from` sends, and carries the other way, until world_link_carry or
- * until it starts over. */
+/* Makes the fabric's connection lose what `from` sends, and carry what `to` sends, until
+ * world_link_carry, or until the link begins again. */
 void world_link_swallow(struct world *w, uint32_t from, uint32_t to);
 void world_link_carry(struct world *w, uint32_t from, uint32_t to);
-/* The engine asks for a sign of life, with this many bytes ahead of its own. */
+/* The engine of `from` asks for a sign of life, with this many bytes ahead of its own sign. */
 void world_link_ask(struct world *w, uint32_t from, uint32_t to, uint64_t bytes);
-/* The engine gives the peer up. */
+/* The engine of `from` gives the peer up. */
 void world_link_gone(struct world *w, uint32_t from, uint32_t to);
-/* After a restart: commands whose answers the node did not get. */
+/* Repeats commands whose answers the node did not get before its restart. */
 void world_links_resume(struct world *w, uint32_t node);
 void world_link_step(struct world *w, const struct sim_entry *entry);
 
 /* ---- world_control.c ------------------------------------------------------------------------- */
 
-/* False: the node is dead, now or before, and it is not known whether the command was heard. */
+/* Makes a call. Returns false if the node is dead, before or now; then it is unknown whether the
+ * command has been carried out. */
 bool world_command(struct world *w, uint32_t node, struct world_command *c);
-/* Asks again, when the node is back, until it is answered; its result. */
+/* Makes a call, again when the node is back, until it is answered. Returns its result. */
 int world_insist(struct world *w, uint32_t node, struct world_command *c);
 
 /* ---- world_clients.c ------------------------------------------------------------------------- */
 
-/* A client with `contexts` contexts, a segment and a region in it for each; its registration is
- * under way. Index, or a negative errno with the failure kept. */
+/* Opens a client with `contexts` contexts, and a segment with a region for each; its registration
+ * is under way. Returns its index, or a negative errno with the failure kept. */
 int world_client_open(struct world *w, uint32_t node, uint32_t rank, uint32_t contexts);
 /* Ends a client, in order or by death: the engine sees no difference. */
 void world_client_close(struct world *w, uint32_t client);
-/* One context more, with a region; or one less, without its region. Negative errno without a
- * failure. */
+/* world_context_open opens one context more, with a region; world_context_close closes one, and its
+ * region. A negative errno is no failure of the world. */
 int world_context_open(struct world *w, uint32_t client, uint32_t context);
 void world_context_close(struct world *w, uint32_t client, uint32_t context);
-/* A key to the context's memory, with these rights. */
+/* Opens a region over the context's memory, with these rights, and gives its key. */
 int world_region_open(struct world *w, uint32_t client, uint32_t context, unsigned rights,
                       struct engine_key *out);
 int world_spare_open(struct world *w, uint32_t client);
@@ -288,22 +292,23 @@ void world_client_gone(struct world_client *c);
 void world_context_gone(struct world_context *x);
 void world_segment_gone(struct world_segment *s);
 struct world_client *world_client_by_handle(struct world *w, uint32_t node, uint32_t handle);
-/* A new process has opened the node's arena: gives it the mappings again, and ends what it does not
- * know. */
+/* Gives the mappings to a new process that has opened the node's arena, and ends what that process
+ * does not know. */
 void world_clients_attach(struct world *w, uint32_t node);
-/* The node's state is lost: so are its clients. */
+/* The node's state is lost, and so are its clients. */
 void world_clients_forget(struct world *w, uint32_t node);
 void world_clients_free(struct world *w);
 int world_submit(struct world *w, uint32_t client, uint32_t context,
                  const struct submit_record *record, const void *lid, const void *rid,
                  const void *payload);
-/* A record without ids that is done at once, as SUBMIT_COLLECTIVE; and whether there is room for
- * it. */
+/* world_submit_at_once submits a record without ids that is done at once, as SUBMIT_COLLECTIVE;
+ * world_has_room says whether there is room for it. */
 int world_submit_at_once(struct world *w, uint32_t client, const struct submit_record *record);
 bool world_has_room(struct world *w, uint32_t client);
-/* A client's channel call that submits gave `rc`, 0 or 1: 0. */
+/* Called after a submission through a client's channel that returned `rc`: 1 if the client must
+ * ring, else 0. Returns 0. */
 int world_submitted(struct world *w, uint32_t client, int rc);
-/* The engine has taken all that this context has submitted. */
+/* Whether the engine has taken everything that this context has submitted. */
 bool world_taken(const struct world *w, uint32_t client, uint32_t context);
 
 static inline uint64_t world_peer_of(const struct world *w, uint32_t client, uint32_t context)
@@ -313,28 +318,28 @@ static inline uint64_t world_peer_of(const struct world *w, uint32_t client, uin
 
 /* ---- world_requests.c ------------------------------------------------------------------------ */
 
-/* Request index. */
+/* Begins a bind. Returns the index of the request. */
 int world_bind(struct world *w, uint32_t client, uint32_t context, uint32_t to_client,
                uint32_t to_context, const struct engine_key *key);
 int world_unbind(struct world *w, uint32_t client, uint32_t context, uint32_t remote);
-/* Takes the context's key back. */
+/* Begins to withdraw the context's key. Returns the index of the request. */
 int world_withdraw(struct world *w, uint32_t client, uint32_t context);
-/* Runs the world until the request is answered; its status. */
+/* Makes rounds until the request is answered. Returns its status. */
 int world_await(struct world *w, int request);
 void world_request_free(struct world *w, int request);
 void world_notice(struct world *w, struct world_node *n, const struct engine_notice *notice);
-/* After a restart: what was not answered is asked again. */
+/* Repeats requests that were not answered before the node's restart. */
 void world_requests_resume(struct world *w, uint32_t node);
-/* These requests get no answer any more; context WORLD_CONTEXTS_MAX: those of all of the client's
- * contexts. */
+/* Drops these requests, which get no answer any more; context WORLD_CONTEXTS_MAX: those of all of
+ * the client's contexts. */
 void world_requests_drop(struct world *w, uint32_t client, uint32_t context);
 
 /* ---- world_census.c -------------------------------------------------------------------------- */
 
-/* All clients leave: each end is confirmed, and then every table of every node is as it was at the
- * start. An entry that is left over becomes the world's failure. */
+/* Lets all clients leave, and checks that each end is confirmed, and that every table of every node
+ * is as at the start. An entry that is left over is a failure of the world. */
 void world_leave(struct world *w);
-/* Counts that nodes keep of their tables' entries are right, also while these change. */
+/* Checks the counts that nodes keep of their tables' entries, also while these change. */
 void world_check_counts(struct world *w);
 
 #endif

@@ -1,5 +1,5 @@
-/* The census: the entries of a node's tables, and that in the end they hold nothing (world.h).
- * Thread: one. */
+/* The census: counts the entries in a node's tables, and checks that no entry is left in the end
+ * (world.h). Thread: one. */
 #include <stdio.h>
 #include <string.h>
 #include "tests/engine/bench/peek.h"
@@ -7,7 +7,7 @@
 
 #define ROUNDS_MAX 40000u
 
-/* A node opens with empty tables. */
+/* Whether all tables are as empty as when the node was opened. */
 static bool is_empty(const struct peek_census *c)
 {
     static const struct peek_census nothing;

@@ -1,4 +1,5 @@
-/* The world's clients: their lives, and what survives their daemon's (world.h). Thread: one. */
+/* The world's clients: how they begin and end, and what survives a death of their daemon (world.h).
+ * Thread: one. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -7,7 +8,7 @@
 
 #define RIGHTS_ALL (ENGINE_REMOTE_READ | ENGINE_REMOTE_WRITE)
 
-/* A private mapping: a test that forks has a copy of its clients' memory in the child. */
+/* Maps private memory, so that in a test that forks the child has a copy of its clients' memory. */
 static void *map(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -164,7 +165,7 @@ fail:
 
 /* ---- closing --------------------------------------------------------------------------------- */
 
-/* A dead node learns it when it is back. */
+/* Where the node is dead, its next process ends the client. */
 void world_client_close(struct world *w, uint32_t client)
 {
     struct world_client *c = &w->clients[client];
@@ -192,7 +193,7 @@ void world_context_close(struct world *w, uint32_t client, uint32_t context)
     world_command(w, c->node, &command);
 }
 
-/* From here on the memory faults when the engine or the fabric touches it. */
+/* From here on the memory faults when the engine or the fabric still touches it. */
 void world_context_gone(struct world_context *x)
 {
     if (x->channel_open)
@@ -238,7 +239,8 @@ void world_clients_free(struct world *w)
 
 /* ---- taking over ----------------------------------------------------------------------------- */
 
-/* A handle that the arena does not know any more had ended, and only its notice was lost. */
+/* Attaches a context again. A handle that the arena does not know any more had ended; only its
+ * notice was lost. */
 static void attach_context(struct world *w, struct world_client *c, struct world_context *x)
 {
     struct world_command attach = {
@@ -281,7 +283,7 @@ static bool client_exists(const struct world *w, const struct world_client *c)
     return false;
 }
 
-/* Closes clients and regions that the old process had opened but not reported when it died. */
+/* Closes clients and regions that the old process had opened, but not reported when it died. */
 static void end_strangers(struct world *w, uint32_t node)
 {
     struct engine *e = w->nodes[node].engine;
@@ -332,7 +334,7 @@ void world_clients_attach(struct world *w, uint32_t node)
         for (uint32_t k = 0; k < WORLD_SEGMENTS && n->alive; k++)
             if (c->segments[k].open)
                 attach_segment(w, c, &c->segments[k]);
-        /* As control does, ends a client that had hung up meanwhile. */
+        /* Ends a client that had hung up meanwhile, as control does. */
         if (!c->live && n->alive)
             world_command(w, node, &close);
     }

@@ -1,6 +1,6 @@
 /*
- * The requests of the world's control to an engine about clients, each a call in which the node may
- * die; and asking again until it is answered (world.h). Thread: one.
+ * The commands of the world's control to an engine about clients, each a call in which the node may
+ * die; and the repetition of a command until it is answered (world.h). Thread: one.
  */
 #include <errno.h>
 #include "tests/engine/world/world.h"
@@ -69,7 +69,7 @@ bool world_command(struct world *w, uint32_t node, struct world_command *c)
     return world_call(w, n, carry_out, &call);
 }
 
-/* Whether an answer to a question that was asked before means that the first one was heard. */
+/* Whether the answer to a repeated command means that the first one was carried out. */
 static bool is_done(const struct world_command *c)
 {
     return c->result == -EINVAL && (c->kind == WORLD_UNBIND || c->kind == WORLD_SEGMENT_CLOSE ||
@@ -90,7 +90,7 @@ int world_insist(struct world *w, uint32_t node, struct world_command *c)
             return c->result;
         } else if (is_done(c)) {
             return 0;
-        } else if (c->result != -EADDRINUSE) { /* else the first one's is on its way out */
+        } else if (c->result != -EADDRINUSE) { /* else what the first call opened is ending */
             return c->result;
         }
         world_round(w);

@@ -1,5 +1,6 @@
 /*
- * The fake control layer's links: what the handshake does to engines, and when (world.h).
+ * The links of the world's control layer, which stands in for the real one: what a handshake does
+ * to engines, and when (world.h).
  *
  *     wanted -> attempt: old link down at both ends, both offer -> up at one end, then at the other
  *     broken -> down at one end, then at the other
@@ -29,7 +30,7 @@ static uint32_t sides_of(const struct world_link *l)
     return l->a == l->b ? 1 : 2;
 }
 
-/* The place in the order of world_links_open. */
+/* Finds the link by its place in the order of world_links_open. */
 struct world_link *world_link_of(struct world *w, uint32_t a, uint32_t b)
 {
     uint32_t low = a < b ? a : b, high = a < b ? b : a, n = w->options.nodes;
@@ -147,7 +148,8 @@ static void attempt_later(struct world *w, struct world_link *l, uint64_t after)
     schedule(w, l, LINK_ATTEMPT, 0, after);
 }
 
-/* Both offers, or false: try again later, or wait for ENGINE_OFFER_READY. */
+/* Collects both offers. Returns false if one is missing: the attempt is made again later, or waits
+ * for ENGINE_OFFER_READY. */
 static bool collect_offers(struct world *w, struct world_link *l)
 {
     for (uint32_t side = 0; side < sides_of(l); side++) {
@@ -252,7 +254,7 @@ void world_link_offer_ready(struct world *w, uint32_t from, uint32_t to)
     attempt_later(w, l, 1);
 }
 
-/* Voids what is scheduled; an attempt under way restarts. */
+/* Makes scheduled steps of the link void; an attempt under way begins again. */
 static void new_generation(struct world *w, struct world_link *l)
 {
     bool attempting = l->attempting || l->waiting || l->offered[0] || l->offered[1];

@@ -5,11 +5,12 @@
 #include "tests/engine/world/teams.h"
 #include "tests/engine/world/world.h"
 
-#define NO_COOKIE 0 /* of commands whose answer nobody waits for */
+#define NO_COOKIE 0 /* for commands whose answer nobody waits for */
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
-/* Each asking has a cookie of its own, so that an answer to an earlier one is known as such. */
+/* Draws a cookie; each try has a cookie of its own, so that an answer to an earlier try is known.
+ */
 static uint64_t cookie_new(struct world *w, uint32_t request)
 {
     return ++w->cookies * WORLD_REQUESTS_MAX + request;
@@ -21,7 +22,8 @@ static void request_ended(struct world_request *r, int status)
     r->status = status;
 }
 
-/* Asks, without waiting where the node has died: it is asked again when it is back. */
+/* Makes the request's call, without waiting where the node has died: the call is made again when
+ * the node is back. */
 static void request_ask(struct world *w, struct world_request *r)
 {
     r->command.cookie = cookie_new(w, (uint32_t)(r - w->requests));
@@ -116,7 +118,8 @@ static bool region_exists(struct engine *e, const struct engine_key *key)
     return false;
 }
 
-/* A withdrawal is asked for again unless it was over; one that is under way keeps its cookie. */
+/* Makes the calls of unanswered requests again. A withdrawal is requested again unless its region
+ * has gone; one that is under way keeps its cookie. */
 void world_requests_resume(struct world *w, uint32_t node)
 {
     for (uint32_t i = 0; i < WORLD_REQUESTS_MAX && w->nodes[node].alive; i++) {
@@ -146,7 +149,7 @@ void world_requests_drop(struct world *w, uint32_t client, uint32_t context)
 
 /* ---- notices ------------------------------------------------------------------------------- */
 
-/* Undoes a bind that was asked for twice, or whose client has left since. */
+/* Undoes a bind that was requested twice, or whose client has left since. */
 static void stray_answer(struct world *w, struct world_node *n, const struct engine_notice *notice)
 {
     struct world_command command = {.kind = WORLD_UNBIND, .remote = notice->handle};
@@ -244,7 +247,7 @@ static void segment_closed(struct world *w, struct world_node *n,
         world_segment_gone(s);
 }
 
-/* Only after a death may a notice name a client that the world does not know. */
+/* A notice may name a client that the world does not know only after a death. */
 static void client_closed(struct world *w, struct world_node *n, const struct engine_notice *notice)
 {
     struct world_client *c = world_client_by_handle(w, n->number, notice->handle);

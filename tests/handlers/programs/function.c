@@ -1,3 +1,4 @@
+/* The loader must refuse this program: it uses the address of a function. */
 #include <pwc/handler.h>
 
 static __attribute__((noinline)) uint64_t one(uint64_t a)

@@ -1,3 +1,4 @@
+/* The loader must refuse this program: it calls a function that is not in the file. */
 #include <pwc/handler.h>
 
 extern uint64_t nowhere(uint64_t a);

@@ -1,3 +1,4 @@
+/* The loader must refuse this program: its constants hold addresses. */
 #include <pwc/handler.h>
 
 static const char *const names[2] __attribute__((section(".rodata.names"))) = {"one", "two"};

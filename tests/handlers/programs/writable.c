@@ -1,3 +1,4 @@
+/* The loader must refuse this program: it has a variable, which it writes. */
 #include <pwc/handler.h>
 
 static uint64_t count = 5;

@@ -1,4 +1,5 @@
-/* Owns nothing: builds requests, reads answers (ask.h). */
+/* Builds requests and reads answers; owns nothing (ask.h). Thread: one at a time for each socket.
+ */
 #include "tests/lib/raw/ask.h"
 
 #include <errno.h>
@@ -88,7 +89,7 @@ int ask_context(int s, uint32_t bytes, struct answer *out)
     Pwc__Rings rings = PWC__RINGS__INIT;
 
     rings.submit = rings.local = rings.remote = rings.reply_submit = bytes;
-    rings.reply_event = 8 * bytes; /* for events as long as an active message may be */
+    rings.reply_event = 8 * bytes; /* as large as events of the longest active messages need */
     open.rings = &rings;
     r.body_case = PWC__CLIENT_REQUEST__BODY_CONTEXT_OPEN;
     r.context_open = &open;

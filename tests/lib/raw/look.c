@@ -1,4 +1,4 @@
-/* Asks, counts, compares (look.h). */
+/* Asks a daemon what it holds, counts and compares (look.h). Thread: any. */
 #include "tests/lib/raw/look.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { TRIES = 2000, PAUSE_MS = 10 };
 
-/* A daemon to look at. */
+/* Where to look: a daemon's socket and process. */
 struct place {
     const char *socket;
     pid_t pid;
@@ -67,7 +67,7 @@ json_t *look_at(const struct daemon *d, const char *what)
     return look_there(d->socket, what);
 }
 
-/* Counts the rows of a view, or sums one of their fields; -1: no answer. */
+/* Counts the rows of a view, or sums one of their fields. Returns -1 without an answer. */
 static int rows(struct place at, const char *view, const char *field)
 {
     json_t *document = look_there(at.socket, view), *row;
@@ -100,7 +100,8 @@ static bool take(struct place at, struct holdings *out)
            out->mappings >= 0 && out->descriptors >= 0;
 }
 
-/* Operations are left out, because they come and go with others' traffic. */
+/* Whether the two are the same. Operations are left out, because they come and go with others'
+ * traffic. */
 static bool same(const struct holdings *now, const struct holdings *then)
 {
     return now->clients == then->clients && now->sessions == then->sessions &&
@@ -111,7 +112,8 @@ static bool same(const struct holdings *now, const struct holdings *then)
            now->ops <= then->ops + 1;
 }
 
-/* A daemon closes its side of a connection, our own too, some time after the other end. */
+/* Looks until the daemon holds the same twice in a row: it closes its side of a connection, also of
+ * the test's own, some time after the other end. */
 static bool settle(struct place at, struct holdings *out)
 {
     struct holdings before;
@@ -127,7 +129,8 @@ static bool settle(struct place at, struct holdings *out)
     return answers;
 }
 
-/* A daemon that comes back may not answer at first. */
+/* Waits until the daemon holds this again. A daemon that has just been restarted may not answer at
+ * first. */
 static bool return_to(struct place at, const struct holdings *then)
 {
     struct holdings now = {0};
@@ -168,7 +171,7 @@ bool look_node_returns_to(const struct cluster_node *node, const struct holdings
     return return_to(place_of_node(node), then);
 }
 
-/* Finds the last of the clients that are gone. */
+/* Whether the last client in the list of quarantined ones is this one. */
 static bool last_is(const json_t *document, const char *job, uint32_t rank, const char *reason,
                     bool print)
 {

@@ -1,5 +1,5 @@
 /*
- * The holdings of a daemon, as Inspect and the kernel show them, so that a test can see it given
+ * What a daemon holds, as Inspect and the kernel show it, so that a test can see everything given
  * back.
  *
  * Thread: any.
@@ -13,7 +13,7 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/daemon.h"
 
-/* In a row of holdings this stands for any number of descriptors. */
+/* A number of descriptors that equals any other. */
 #define HOLDINGS_ANY INT_MAX
 
 struct holdings {
@@ -24,18 +24,18 @@ struct holdings {
     int mappings; /* mappings, in the daemon's process, of memory shared with clients */
 };
 
-/* Returns the answer to Inspect, which the caller releases, or NULL. Asks over a connection, or
- * over a new one. */
+/* Asks the daemon by Inspect, over this connection or over a new one. Returns the answer, which the
+ * caller releases, or NULL. */
 json_t *look_on(int socket, const char *what);
 json_t *look_at(const struct daemon *d, const char *what);
 
-/* Looks until two looks in a row show the same. Returns false if the daemon does not answer. */
+/* Looks until two looks in a row show the same holdings. Returns false if the daemon does not
+ * answer. */
 bool look_holdings(const struct daemon *d, struct holdings *out);
-/* Waits until the daemon holds what it held then; prints the difference when that takes too long.
- */
+/* Waits until the daemon holds what it held then; if that takes too long, prints the difference. */
 bool look_returns_to(const struct daemon *d, const struct holdings *then);
 /* These two do the same for a node of a cluster. Descriptors and mappings are those of the process
- * that was started, which is the keeper where there is one. */
+ * that was started, which is the keeper if there is one. */
 bool look_node_holdings(const struct cluster_node *node, struct holdings *out);
 bool look_node_returns_to(const struct cluster_node *node, const struct holdings *then);
 

@@ -1,4 +1,4 @@
-/* Owns nothing: builds images and requests (program.h). */
+/* Builds images and requests; owns nothing (program.h). Thread: one at a time for each socket. */
 #include "tests/lib/raw/program.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Owns the mappings and descriptors of a raw session (session.h). */
+/* Owns the mappings and descriptors of a raw session (session.h). Thread: one at a time. */
 #include "tests/lib/raw/session.h"
 
 #include <errno.h>

@@ -23,26 +23,26 @@ struct raw_session {
     uint32_t session, segment, remote;
     uint8_t *memory; /* the segment */
     struct answer key;
-    uint64_t tail, answer_tail; /* of the rings that we fill, as we have published them */
+    uint64_t tail, answer_tail; /* tails of the two rings that the test fills, as last published */
 };
 
-/* Attaches as this rank of a job. 0, or the status of the step that failed. */
+/* Attaches as this rank of a job. Returns 0, or the status of the step that failed. */
 int raw_session_open(struct raw_session *s, const struct daemon *d, const char *job, uint32_t rank,
                      uint32_t size);
 void raw_session_close(struct raw_session *s);
 
 /* Makes a put of 64 bytes from the segment to its second half, with both ids by value. */
 struct submit_record raw_put(const struct raw_session *s);
-/* Copies bytes in at the tail, moves the tail by `advance` and rings. */
+/* Copies bytes to the tail, moves the tail by `advance`, and rings. */
 void raw_submit(struct raw_session *s, const void *bytes, size_t size, uint64_t advance);
 /* Stores a tail and rings. */
 void raw_set_tail(struct raw_session *s, uint64_t tail);
 void raw_ring(struct raw_session *s);
 /* Does as raw_submit, for the reply_submit ring. */
 void raw_answer(struct raw_session *s, const void *bytes, size_t size, uint64_t advance);
-/* Takes the next local event. 1, or 0 when none has arrived within 5 s. */
+/* Takes the next local event. Returns 1, or 0 when none has arrived within 5 s. */
 int raw_local_event(struct raw_session *s, struct event_record *out);
-/* Takes the next remote event, and the block of an active message where it is one. */
+/* Takes the next remote event, and the block if the event is an active message. */
 int raw_remote_event(struct raw_session *s, struct event_record *out, struct message *block);
 
 #endif

@@ -1,4 +1,4 @@
-/* Builds requests for teams, reads answers (team.h). */
+/* Builds requests for teams, and reads answers (team.h). Thread: one at a time for each socket. */
 #include "tests/lib/raw/team.h"
 
 #include <errno.h>

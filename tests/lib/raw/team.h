@@ -1,6 +1,6 @@
 /*
- * Teams of clients without a library: each member asks, then all answers are read.
- * Thread: one at a time a socket.
+ * Teams of clients without a library: each member asks, then all answers are read. Thread: one at a
+ * time for each socket.
  */
 #ifndef PWC_TESTS_LIB_RAW_TEAM_H
 #define PWC_TESTS_LIB_RAW_TEAM_H
@@ -9,18 +9,19 @@
 #include <stdint.h>
 #include "proto/control.pb-c.h"
 
-/* The answer to a member. */
+/* The answer to one member. */
 struct raw_team {
-    int status;     /* 0, the Error's, or -ECONNRESET: no answer */
-    char text[512]; /* of the Error */
+    int status;     /* 0, the status of an Error, or -ECONNRESET without an answer */
+    char text[512]; /* text of the Error */
     uint64_t number;
     uint32_t handle, rank, member, window, small_max;
-    uint32_t size;     /* members in all runs */
-    uint32_t ranks[8]; /* of the job, of the first */
-    int area;          /* the caller's to close, or -1 */
+    uint32_t size;     /* number of members */
+    uint32_t ranks[8]; /* ranks in the job of the first members */
+    int area;          /* the caller closes it; -1: none */
 };
 
-/* A good call over this parent, by this session: a split where all have one color. */
+/* Returns a good call over this parent by this session: a split in which all members have one
+ * color. */
 Pwc__TeamJoin raw_team_call(uint32_t session, uint64_t parent, uint32_t call);
 bool raw_team_join(int socket, const Pwc__TeamJoin *join);
 /* Reads the answer. Returns its status. */

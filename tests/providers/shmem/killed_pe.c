@@ -1,12 +1,13 @@
 /*
- * A PE that is killed while the others work with it, for scripts/openshmem-trial: PE 1 ends itself
- * by SIGKILL when the calls of the others are under way, and these go on for ever. SOS must end the
- * others because the provider reports an error; the trial has a limit of time and starts this by a
- * launcher that ends nobody.
+ * A PE is killed while the others make calls to it, for scripts/openshmem-trial. PE 1 kills itself
+ * by SIGKILL once the others have begun; these repeat their calls without end. SOS (Sandia
+ * OpenSHMEM) must end them, because the provider reports an error. The trial has a time limit, and
+ * uses a launcher that does not end the other PEs itself.
  *
  * usage: killed_pe put|put_nbi|long_put|get|long_get|add|fetch|signal
  *
- * The call that the others repeat; each but get, long_get and fetch has shmem_quiet behind it.
+ * The argument is the call that the others repeat; except for get, long_get and fetch, shmem_quiet
+ * follows each call.
  */
 #include <shmem.h>
 #include <signal.h>
@@ -80,7 +81,7 @@ static const struct {
     {"fetch", fetch}, {"signal", put_and_signal},
 };
 
-/* Not by shmem_finalize, nor by exit: as `kill -9` does it. */
+/* Dies as by `kill -9`, without shmem_finalize or exit. */
 static void die(void)
 {
     shmem_long_wait_until(&begun, SHMEM_CMP_EQ, shmem_n_pes() - 1);
@@ -113,5 +114,5 @@ int main(int argc, char **argv)
         die();
     else
         repeat(make);
-    return 2; /* never */
+    return 2; /* not reached */
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "clientlib/attach/context.h" /* for what the library does not report: whether all operations have ended */
+#include "clientlib/attach/context.h" /* to see whether all operations have ended */
 #include "clientlib/attach/deadline.h"
 #include "pwc/atomic.h"
 #include "pwc/counter.h"
@@ -18,7 +18,7 @@
 #define RING_BYTES   16384u
 #define RIGHTS_ALL   (PWC_REMOTE_READ | PWC_REMOTE_WRITE)
 #define TURN_NS      200000
-#define VECTOR_MOST  64u /* pieces of the suite's vectors */
+#define VECTOR_MOST  64u /* pieces of a vector in this suite, at most */
 #define STUCK_NS     INT64_C(10000000000)
 
 static pwc_peer path_peer(void *context, uint32_t end)
@@ -34,7 +34,7 @@ static uint8_t *path_memory(void *context, uint32_t end, uint64_t *length)
     return p->ends[end].memory;
 }
 
-/* Narrower rights to memory that has been moved: the memory is registered again. */
+/* Gives the key of moved memory other rights: registers the memory again. */
 static int narrow(struct daemon_end *e, unsigned rights)
 {
     int rc;
@@ -82,7 +82,7 @@ static int path_bind(void *context, uint32_t from, uint32_t to, const struct pwc
     return rc;
 }
 
-/* For this suite an operation that cannot be submitted counts as one that fails at once. */
+/* An operation that the library refuses becomes, for this suite, an event with the error. */
 static int refuse(struct daemon_path *p, const struct path_op *op, int status)
 {
     struct daemon_end *e = &p->ends[op->from];
@@ -148,7 +148,7 @@ static int submit_atomic(struct daemon_path *p, pwc_remote *remote, const struct
     return rc;
 }
 
-/* In this suite the local event of a fetching atomic brings the word. */
+/* In this suite the local event of a fetching atomic has the fetched word: adds it. */
 static void show_fetched(const struct daemon_path *p, struct pwc_event *event)
 {
     for (uint32_t i = 0; i < DAEMON_PATH_FETCHES && i < p->fetch_count; i++) {
@@ -207,8 +207,7 @@ static int path_probe(void *context, uint32_t end, struct pwc_event *out)
     return rc;
 }
 
-/* Other processes do the work: gives them a moment, and ends when nothing has arrived for too
- * long. */
+/* Other processes do the work: waits a moment for them. False: nothing has arrived for too long. */
 static bool path_progress(void *context)
 {
     struct daemon_path *p = context;
@@ -309,7 +308,7 @@ static const struct path_calls calls = {
     .failure = path_failure,
 };
 
-/* On failure daemon_path_close cleans up the rest. */
+/* After a failure, daemon_path_close frees what was opened. */
 static int open_end(struct daemon_path *p, uint32_t number, const char *job, char failure[400])
 {
     struct daemon_end *e = &p->ends[number];

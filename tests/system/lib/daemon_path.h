@@ -2,13 +2,13 @@
  * The path through libpwc and real daemons: end i is rank i of a job, attached to node i % nodes
  * (path.h). All ends live in this process, as clients of their own.
  *
- * Memory of even ends is pwc_alloc's, that of odd ends is moved in place (PWC_MOVE): it stays where
- * it is when its key is withdrawn, or given out again with other rights.
+ * Memory of even ends comes from pwc_alloc; memory of odd ends is moved in place (PWC_MOVE), so it
+ * stays at its address when its key is withdrawn, or given again with other rights.
  *
- * It lacks PATH_CUTS_LINKS: between real daemons on one machine nothing short of a firewall breaks
- * a connection and lets both sides live. The simulated world does that; the death of a daemon has
- * its own test (test_death.c). It lacks PATH_LIMITS_LENGTHS where the provider knows no longest
- * message. To die, a client detaches without any notice.
+ * This path lacks PATH_CUTS_LINKS: on one machine only a firewall could break a connection between
+ * daemons that both live on. The simulated world tests that, and test_death.c the death of a
+ * daemon. The path lacks PATH_LIMITS_LENGTHS where the provider has no longest message. A client
+ * that is to die detaches without any notice.
  *
  * Thread: one.
  */
@@ -23,7 +23,7 @@
 
 #define DAEMON_PATH_ENDS    4u
 #define DAEMON_PATH_REMOTES 64u
-#define DAEMON_PATH_FETCHES 1024u /* more than are in flight at a time */
+#define DAEMON_PATH_FETCHES 1024u /* more than are under way at a time */
 
 /* The word that an atomic fetches, with the operation's id. */
 struct daemon_fetch {
@@ -34,13 +34,13 @@ struct daemon_end {
     pwc_client *client; /* NULL: dead */
     pwc_ctx *ctx;
     pwc_region *region; /* NULL: withdrawn */
-    unsigned rights;    /* that its key gives */
+    unsigned rights;    /* rights of the region's key */
     uint8_t *memory;
     uint8_t *moved; /* mapped by us, or NULL; outlives the region */
     int wake;       /* pwc_fd */
     struct request_ends ends;
 
-    /* A submission that the library refused at once, to be seen as an event. */
+    /* A submission that the library refused, kept to be reported as an event. */
     bool refused;
     struct pwc_event refusal;
     uint8_t refused_id[PWC_CID_MAX];
@@ -56,7 +56,7 @@ struct daemon_path {
         pwc_peer peer;
     } remotes[DAEMON_PATH_REMOTES];
     uint32_t remote_count;
-    struct daemon_fetch fetches[DAEMON_PATH_FETCHES]; /* the last ones, in turns */
+    struct daemon_fetch fetches[DAEMON_PATH_FETCHES]; /* a ring of the latest fetches */
     uint32_t fetch_count;
     bool moved;       /* something has happened since the last turn */
     int64_t moved_ns; /* when something happened last */

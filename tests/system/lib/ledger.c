@@ -12,11 +12,11 @@
 #define SMALL    64u
 #define LARGE    (48u << 10)
 #define READ     4096u
-#define WINDOW   12u /* operations under way */
+#define WINDOW   12u /* operations under way at most */
 #define WAIT_MS  20
 #define STUCK_NS INT64_C(30000000000)
-#define READABLE (2 * LEDGER_SLOTS * SLOT) /* offset of what others read */
-#define LANDING  (READABLE + READ)         /* of what we have read */
+#define READABLE (2 * LEDGER_SLOTS * SLOT) /* offset of the bytes that the other rank gets */
+#define LANDING  (READABLE + READ)         /* offset of the bytes that we have got */
 #define LENGTH   (LANDING + LEDGER_SLOTS * READ)
 
 enum kind { PUT_SMALL, PUT_LARGE, GET, MESSAGE, MEDIUM, NOTIFY, KINDS };
@@ -70,7 +70,7 @@ static int check_remote(struct ledger_rank *r, const struct pwc_event *event)
         if (rank_check(at, length_of((enum kind)kind), number) != 0)
             return fail(r, "bytes of operation", number, number);
     }
-    /* The lower 24 bits: the rest is taken as near as possible. */
+    /* The id has the lower 24 bits of the count: take the next count with these bits. */
     r->peer_checked += ((uint32_t)(event->id >> 40) - r->peer_checked) & 0xffffffu;
     r->seen++;
     return 0;
@@ -131,7 +131,7 @@ static int submit_kind(struct ledger_rank *r, enum kind kind)
     size_t slot = number % LEDGER_SLOTS, length = length_of(kind);
     uint8_t *from = r->rank.memory + (LEDGER_SLOTS + slot) * SLOT;
     pwc_cid lid = pwc_cid_u64(r->submitted);
-    /* The id holds the lower 24 bits of `seen`; the other side knows the upper ones. */
+    /* The id holds the lower 24 bits of `seen`; the other side knows the upper bits. */
     pwc_cid rid = pwc_cid_u64((uint64_t)r->seen << 40 | (uint64_t)kind << 32 | number);
 
     switch (kind) {
@@ -150,7 +150,7 @@ static int submit_kind(struct ledger_rank *r, enum kind kind)
     }
 }
 
-/* 1: something left; 0: the rank has to wait. */
+/* Submits the next operation. 1: submitted; 0: the rank has to wait; else an error. */
 static int submit(struct ledger_rank *r)
 {
     enum kind kind = kind_of(r->submitted);
@@ -158,12 +158,13 @@ static int submit(struct ledger_rank *r)
     uint32_t number = r->submitted;
     int rc;
 
-    /* From now on this rank sends nothing more. */
+    /* From now on this rank submits nothing more. */
     if (stop)
         atomic_store(&r->stopped, true);
     if (stop || r->submitted - r->ended >= WINDOW)
         return 0;
-    /* Slots are free again, and the counters wide enough, when the other rank has said so. */
+    /* All slots are in use until the other rank reports what it has checked. Meanwhile only a
+     * notification may be sent, and only if it reports something new. */
     if (r->shown - r->peer_checked >= LEDGER_SLOTS) {
         if (r->last_ack == r->seen)
             return 0;
@@ -253,7 +254,7 @@ bool ledger_stop(struct ledger *l)
     for (int i = 0; i < 2; i++) {
         struct pwc_event event;
 
-        /* Nothing comes twice. */
+        /* No event comes twice. */
         if (!l->failed && pwc_wait(l->ranks[i].rank.ctx, PWC_ANY, 0, &event, 50) != 0)
             fail(&l->ranks[i], "an event too many", (int64_t)event.id, -1);
         rank_detach(&l->ranks[i].rank);

@@ -1,7 +1,7 @@
 /*
- * Notified access among the ranks of a job, on one node and between nodes, against what each rank
- * can compute: which rank sends what to which is drawn from a seed and the sender's rank. So a
- * receiver knows the lengths that each origin, window and tag must bring, in their order.
+ * Notified access among the ranks of a job, on one node and between nodes. What each rank sends to
+ * which rank is drawn from a seed and the sender's rank, so each receiver can compute which lengths
+ * each origin, window and tag must bring, in which order.
  *
  *     notify_ranks [SEED]
  */
@@ -28,7 +28,7 @@ static pwc_ctx *ctx;
 static pwc_window *windows[WINDOWS];
 static uint8_t *memory;
 
-/* One origin, window and tag, at the receiver. */
+/* A receiver's record of one origin, window and tag. */
 static struct flow {
     pwc_request *request;
     uint32_t expected[ROUNDS];
@@ -63,7 +63,7 @@ static uint32_t below(uint64_t *state, uint32_t bound)
     return (uint32_t)((*state >> 20) % bound);
 }
 
-/* The next operation of a rank. */
+/* Draws the next operation of a rank. */
 static struct draw draw(uint64_t *state, uint32_t rank)
 {
     struct draw d = {.target = below(state, ranks - 1)};
@@ -111,7 +111,8 @@ static void check_end(const struct flow *f, uint32_t rank, uint32_t window, uint
         fail("bytes", (long long)status->bytes, f->expected[f->seen]);
 }
 
-/* Looks at the request of one flow, and starts it again. Returns what the flow still awaits. */
+/* Tests the request of one flow, and starts it again if it has ended. Returns how many
+ * notifications the flow still expects. */
 static uint32_t look(uint32_t rank, uint32_t window, uint32_t tag)
 {
     struct flow *f = &flows[rank][window][tag];
@@ -149,7 +150,7 @@ static void start_all(void)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* Takes local events, and reads rings of others that may wait for room as we do. */
+/* Takes local events, and reads rings of other ranks, which may wait for room themselves. */
 static void make_room(void)
 {
     struct pwc_event event;
@@ -174,7 +175,8 @@ static void send_one(const struct draw *d)
     CHECK(rc);
 }
 
-/* The first half is sent before any request is started, so most of it is unexpected. */
+/* One request for each flow. The first half is sent before any request is started, so most of it is
+ * unexpected. */
 static void exact(void)
 {
     uint64_t state = state_of(me);
@@ -195,7 +197,7 @@ static void exact(void)
             CHECK(pwc_request_free(flows[rank][i / TAGS][i % TAGS].request));
 }
 
-/* All notifications of all ranks go to one request, and the next ones to no request of its
+/* One request with wildcards gets all notifications of all ranks in a round, and none of the next
  * round. */
 static void wild(void)
 {

@@ -1,4 +1,4 @@
-/* Programs of offloads, and daemons that go (offload.h). Thread: the test's. */
+/* Loads programs of offloads, and replaces daemons (offload.h). Thread: the test's. */
 #include "tests/system/lib/offload.h"
 
 #include <CUnit/CUnit.h>

@@ -1,4 +1,4 @@
-/* Ends by requests, shown as events (request_ends.h). Thread: that of the context. */
+/* Ends of requests, reported as events (request_ends.h). Thread: the context's. */
 #include "tests/system/lib/request_ends.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 struct request_end {
     struct request_end *next;
     pwc_request *request;
-    struct pwc_event event; /* complete, except for what the status reports */
+    struct pwc_event event; /* complete, except for the fields from the status */
     uint8_t id[PWC_CID_MAX];
     bool silent; /* the operation's end is shown only if it failed */
 };
@@ -73,8 +73,8 @@ void request_ends_drop(struct request_ends *ends, pwc_request *request)
     remove_end(ends, at);
 }
 
-/* The event of an operation that has ended. A request that counts anything but the one operation
- * that it was given to has a status that no case expects. */
+/* Completes the event of an operation that has ended. Where the request has not counted exactly
+ * this one operation, the event gets a status that no case expects. */
 static void show(struct request_ends *ends, const struct request_end *end,
                  const struct pwc_status *status, struct pwc_event *out)
 {
@@ -86,8 +86,8 @@ static void show(struct request_ends *ends, const struct request_end *end,
     out->data = out->id_size > 0 ? ends->id : NULL;
 }
 
-/* The first end before `limit` whose request has ended; `limit` if there is none; NULL and *rc < 0:
- * an error. */
+/* Returns the first entry before `limit` whose request has ended; `limit` if there is none; NULL,
+ * with *rc < 0, on an error. */
 static struct request_end **first_ended(struct request_ends *ends, struct request_end **limit,
                                         struct pwc_status *status, int *rc)
 {
@@ -98,9 +98,9 @@ static struct request_end **first_ended(struct request_ends *ends, struct reques
     return *rc < 0 ? NULL : at;
 }
 
-/* Takes the oldest end. A test that takes what has arrived may end a request that was tested
- * before, so the requests in front of one that has ended are tested again, until none of them
- * has. */
+/* Takes the oldest end. Each pwc_test also takes events that have arrived, so it may end a request
+ * that was tested just before. So the requests before one that has ended are tested again, until
+ * none of them has ended. */
 int request_ends_take(struct request_ends *ends, struct pwc_event *out)
 {
     while (ends->first) {

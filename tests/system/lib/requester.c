@@ -1,11 +1,11 @@
-/* Asks the daemon for one thing after another (requester.h). */
+/* The rank that makes requests to its daemon (requester.h). */
 #include "tests/system/lib/requester.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Whether it succeeded. */
+/* Returns whether the request succeeded; prints an unexpected error. */
 static bool judge(struct requester *r, const char *what, int rc)
 {
     if (rc == -ECONNABORTED && r->may_abort) {

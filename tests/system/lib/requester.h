@@ -1,6 +1,7 @@
 /*
- * A rank that opens and closes contexts, memory and binds, over and over. Its requests succeed, or,
- * where its daemon may be killed, their outcome is unknown.
+ * A rank that opens and closes contexts, memory and binds again and again. Its requests must
+ * succeed; where its daemon may be killed, they may also end with an unknown outcome
+ * (-ECONNABORTED).
  *
  * Thread: one of its own, from start to stop.
  */
@@ -21,11 +22,11 @@ struct requester {
     bool may_abort;
     _Atomic uint64_t rounds, aborted;
     _Atomic bool stop;
-    _Atomic bool failed; /* and has been printed on standard error */
+    _Atomic bool failed; /* the failure was printed on standard error */
 };
 
 int requester_start(struct requester *r, const char *socket, const char *job, bool may_abort);
-/* Whether all went well. */
+/* Stops the thread. Returns whether all went well. */
 bool requester_stop(struct requester *r);
 
 #endif

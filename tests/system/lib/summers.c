@@ -1,4 +1,4 @@
-/* Calls and checks (summers.h). */
+/* The collective calls of summers.h, and their checks. */
 #include "tests/system/lib/summers.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static bool ended_well(struct summer *s)
            is(s, "a request's status", end.status, 0);
 }
 
-/* Every eighth call is a barrier, the last one is long. */
+/* One lap of calls: every eighth is a barrier, the last one is long. */
 static bool lap(struct summer *s, uint64_t first)
 {
     for (uint64_t i = 0; i < SUMMERS_CALLS + SUMMERS_LONG; i++) {
@@ -74,7 +74,7 @@ static bool lap(struct summer *s, uint64_t first)
     return !s->failed;
 }
 
-/* The last rank decides for all whether there is another lap. */
+/* An allreduce by which the last rank decides for all whether there is another lap. */
 static bool once_more(struct summer *s)
 {
     s->in[0] = s->rank.number < SUMMERS - 1 || !s->all->stop;
@@ -144,7 +144,7 @@ bool summers_end_lap(struct summers *s)
         ;
     clock_gettime(CLOCK_MONOTONIC, &end);
     end.tv_sec += LIMIT_S;
-    /* The first may have begun before. */
+    /* The first lap to end may have begun before this call, so wait for two. */
     return sem_clockwait(&s->lap_over, CLOCK_MONOTONIC, &end) == 0 &&
            sem_clockwait(&s->lap_over, CLOCK_MONOTONIC, &end) == 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Ranks of two nodes that call allreduces and barriers, hundreds under way at once, and check every
- * sum. One of them can be held, so that the others wait for it.
+ * Ranks of two nodes that call allreduces and barriers, hundreds of them under way at once, and
+ * check every sum. The last rank can be held, so that the others wait for it.
  *
  * Thread: one of its own for each rank, from start to stop.
  */
@@ -16,9 +16,9 @@
 #include "tests/lib/rank.h"
 
 enum {
-    SUMMERS = 4,         /* two on each node, so that areas and letters both matter */
-    SUMMERS_CALLS = 900, /* of a lap */
-    SUMMERS_LONG = 1500  /* words of the lap's one call in several letters */
+    SUMMERS = 4,         /* two on each node, so that calls use both areas and letters */
+    SUMMERS_CALLS = 900, /* calls of a lap */
+    SUMMERS_LONG = 1500  /* words of the lap's long call, which takes several letters */
 };
 
 struct summer {
@@ -28,13 +28,13 @@ struct summer {
     pwc_request *request;
     pthread_t thread;
     bool runs;
-    bool failed; /* and has been printed on standard error */
+    bool failed; /* the failure was printed on standard error */
     uint64_t in[SUMMERS_CALLS + SUMMERS_LONG], out[SUMMERS_CALLS + SUMMERS_LONG];
 };
 
 struct summers {
     struct summer ranks[SUMMERS];
-    pthread_mutex_t gate; /* passed by the last rank before each lap */
+    pthread_mutex_t gate; /* the last rank locks and unlocks it before each lap */
     sem_t lap_over;       /* posted by the first rank */
     _Atomic bool stop;
     _Atomic uint64_t calls; /* calls of each rank that have ended */
@@ -44,10 +44,11 @@ struct summers {
 int summers_start(struct summers *s, const char *job, const char *const sockets[2]);
 /* Waits until a lap that begins now has ended. Returns whether it has ended within 30 seconds. */
 bool summers_end_lap(struct summers *s);
-/* Keep the last rank from its next lap, and let it go. */
+/* Hold the last rank before its next lap, and release it. */
 void summers_hold(struct summers *s);
 void summers_release(struct summers *s);
-/* Makes a team of the same ranks, and frees both. Whether all went well. */
+/* Makes one more team of the same ranks, frees both teams, and stops. Returns whether all went
+ * well. */
 bool summers_stop(struct summers *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns what two ranks have seen of each other (two.h). Thread: the test's. */
+/* Two ranks, and what they have seen of each other's operations (two.h). Thread: the test's. */
 #include "tests/system/lib/two.h"
 
 #include <CUnit/CUnit.h>
@@ -9,8 +9,8 @@
 #include "tests/lib/message.h"
 #include "proto/clock.h"
 
-/* Replies are further apart than requests: between two that are under way there are more numbers.
- */
+/* More slots than for requests: only some requests get a Long as reply, so the numbers of Longs
+ * under way are further apart. */
 enum { REPLY_SLOTS = 512, REPLY_SLOT_BYTES = 4096 };
 
 int two_attach(const struct cluster *cluster, struct rank *r, const char *job, uint32_t number)

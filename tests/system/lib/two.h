@@ -15,17 +15,17 @@
 #define TWO_REGION_BYTES (4u << 20)
 #define TWO_WAIT_NS      INT64_C(20000000000)
 
-enum { TWO_REQUEST = 7, TWO_REPLY = 70 }; /* indices of handlers at b and at a */
+enum { TWO_REQUEST = 7, TWO_REPLY = 70 }; /* handlers of b, and of a */
 
 struct two {
     struct rank a, b;
-    uint64_t seen;    /* numbers of everything that b has seen, events and requests, from 0 on */
-    uint64_t replied; /* b's local events, of replies that asked for one: how many, and the */
-    uint64_t replied_sum; /* sum of their numbers: they have no order over changes of path */
+    uint64_t seen;        /* how many of a's operations b has seen, as events or as requests */
+    uint64_t replied;     /* number of b's local events, which some replies ask for, */
+    uint64_t replied_sum; /* and the sum of their ids: changes of path change their order */
     uint64_t replies_asked;
-    uint64_t back;     /* the number of the last reply that a has seen, plus 1 */
-    uint64_t answered; /* the number of the last reply that b has made, plus 1 */
-    uint64_t ended;    /* a's next local event */
+    uint64_t back;     /* number of the last reply that a has seen, plus 1 */
+    uint64_t answered; /* number of the last reply that b has sent, plus 1 */
+    uint64_t ended;    /* number of a's next local event */
     bool right;
 };
 
@@ -33,20 +33,21 @@ int two_attach(const struct cluster *cluster, struct rank *r, const char *job, u
 void two_open(struct two *t, const struct cluster *cluster, const char *job);
 void two_close(struct two *t);
 
-/* Checks a condition that must hold; `right` keeps that all have held. */
+/* Checks a condition. `right` stays true as long as all conditions have held. */
 void two_check(struct two *t, bool right);
-/* Each side takes the events there are: b only these kinds. */
+/* Both sides take the events that have arrived; b only takes these kinds. */
 void two_take(struct two *t, unsigned kinds);
 
-/* Contents of the pairs that this process maps: messages that their origins have sent, and marks
- * of ends that are gone (enum pair_gone). */
+/* A look into the pairs that this process maps: how many messages their origins have sent, and the
+ * marks of ends that are gone (enum pair_gone). */
 struct two_pairs {
     uint64_t sent;
     uint32_t gone;
 };
 struct two_pairs two_pairs(void);
 
-/* Main of such a test program: its daemon is argv[1], keys follow. Returns the exit status. */
+/* The main function of such a test program; argv[1] is the daemon, its keys follow. Returns the
+ * exit status. */
 int two_main(struct cluster *cluster, int argc, char **argv, int (*run)(void));
 
 #endif

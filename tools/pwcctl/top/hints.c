@@ -40,7 +40,8 @@ static void keep_queues(struct top_hints *h, const struct top_look *looks, size_
     h->at = at;
 }
 
-/* The same context as before has taken nothing since then, another one since the earlier look. */
+/* Notes since when a context has taken nothing: if it is the same context as before, since then;
+ * another context, since the earlier look. */
 static void note_since(struct doctor_full *known, const struct doctor_full *now, double *since,
                        double earlier)
 {
@@ -50,7 +51,7 @@ static void note_since(struct doctor_full *known, const struct doctor_full *now,
     *known = *now;
 }
 
-/* `still` is what the looks at `earlier` and `at` have in common. */
+/* Notes the job that stood still between the look at the time `earlier` and the present one. */
 static void note_still(struct top_hints *h, const struct doctor_still *still, double earlier)
 {
     bool same = h->still.count > 0 && strcmp(h->still.job, still->job) == 0;
@@ -80,7 +81,7 @@ static void take_stalls(struct top_hints *h, struct doctor_stalls *s, const stru
         note_since(&h->records, &s->records, &h->records_since, h->at);
         doctor_take_still(&s->still, all, later, count);
         note_still(h, &s->still, h->at);
-    } else { /* too soon to know better */
+    } else { /* too soon after the earlier look to compare */
         s->events = h->events;
         s->records = h->records;
         s->still = h->still;

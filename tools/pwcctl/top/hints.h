@@ -1,7 +1,7 @@
 /*
  * Hints for the screen: the doctor's findings about the programs of a look. The doctor looks twice,
- * a second apart, at contexts that take nothing; top looks again and again, so that it knows since
- * when.
+ * a second apart, at contexts that take nothing; top looks again and again, so it knows since when
+ * a context takes nothing.
  *
  * Pure.
  */

@@ -85,7 +85,7 @@ static const struct top_row *find(const struct top_rows *rows, const char *name)
     return NULL;
 }
 
-/* Makes parts of the sum out of the rates of a column. */
+/* Turns the rates of a column into shares of their sum. */
 static void take_parts(struct top_rows *out, size_t column)
 {
     double all = 0;
@@ -138,7 +138,7 @@ static double sum(const struct top_rows *rows, enum top_table table, const char 
     return total;
 }
 
-/* Adds up what the daemons' counters have grown by. Returns false if one cannot be compared. */
+/* Adds up how much the daemons' counters have grown. Returns false if one cannot be compared. */
 static bool add_rates(struct top_totals *t, const struct top_daemon *before,
                       const struct top_daemon *now, size_t count, double seconds)
 {
@@ -194,7 +194,7 @@ static void take_daemon(struct top_daemon *d, const json_t *status)
     take_text(d->provider, json_object_get(status, "provider"));
 }
 
-/* This is another process: its counters cannot be compared with those of the last one. */
+/* Whether this is another process: its counters cannot be compared with those of the last look. */
 static bool is_another(const struct top_daemon *before, const struct top_daemon *now)
 {
     return before->pid != now->pid || now->uptime_s < before->uptime_s;

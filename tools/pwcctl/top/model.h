@@ -1,8 +1,8 @@
 /*
  * The contents of pwcctl top: the daemon's documents of two looks, joined into tables, with rates.
  *
- *     status, clients, queues, ledgers, nodes, ops --join--> rows --difference to the look
- * before--> cells
+ *     status, clients, queues, ledgers, nodes, ops --join--> rows
+ *     rows --difference to the last look--> cells
  *
  * Pure: no clock, no terminal, no socket.
  */
@@ -43,8 +43,7 @@ struct top_column {
     enum top_kind kind;
     enum field_unit format;
     size_t width;  /* at least */
-    unsigned need; /* 1: always shown; on a narrow screen the columns with the highest numbers go
-                      first */
+    unsigned need; /* 1: always shown; a narrow screen leaves the highest numbers out first */
     const char *size_key, *high_key; /* for a bar; high NULL: no maximum is kept */
     bool only_if_any;                /* the column is left out if no row has a value */
 };
@@ -86,8 +85,8 @@ struct top_daemon {
 
 struct top_model {
     bool seen;                                  /* there was a look */
-    double at;                                  /* seconds: of the last look */
-    struct top_daemon daemons[TOP_DAEMONS_MAX]; /* that have answered it */
+    double at;                                  /* time of the last look, in seconds */
+    struct top_daemon daemons[TOP_DAEMONS_MAX]; /* daemons that answered the last look */
     size_t daemon_count;
     struct top_totals totals;
     struct top_rows tables[TOP_TABLES];

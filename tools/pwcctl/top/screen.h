@@ -1,4 +1,4 @@
-/* The terminal, by ncurses: shows lines, reads keys. Thin. */
+/* The terminal, by ncurses: shows lines, reads keys. */
 #ifndef PWCCTL_TOP_SCREEN_H
 #define PWCCTL_TOP_SCREEN_H
 

@@ -1,6 +1,7 @@
 /*
- * One look at the daemon without waiting: all questions on one connection, and the answers as they
- * come. A look has a connection of its own, so that a daemon that was restarted is just asked.
+ * One look at the daemon without waiting: sends all questions on one connection, and reads the
+ * answers as they arrive. Each look opens its own connection, so a daemon that was restarted needs
+ * no special care.
  */
 #ifndef PWCCTL_TOP_SOURCE_H
 #define PWCCTL_TOP_SOURCE_H
@@ -17,7 +18,7 @@ struct top_source {
     size_t size, room;
     json_t *documents[TOP_QUESTIONS];
     int answers;
-    char why[TOP_TEXT_MAX]; /* the last look failed */
+    char why[TOP_TEXT_MAX]; /* why the last look failed */
 };
 
 void top_source_init(struct top_source *source, const char *socket);

@@ -225,7 +225,7 @@ static void join_oldest(json_t *clients, const json_t *ops)
     }
 }
 
-/* The sum of what the clients of a user do. */
+/* Gives each user the sums over the user's clients. */
 static void join_users(json_t *users, const json_t *clients)
 {
     static const char *const summed[] = {"ops", "op_bytes", "delivered", "in_flight", "errors"};
@@ -360,7 +360,7 @@ void top_row_name(const json_t *row, enum top_table table, char *out, size_t siz
     else if (table == TOP_PEERS)
         snprintf(out, size, "%lld %lld %lld %lld", daemon, engine, (long long)number(row, "node"),
                  (long long)number(row, "peer_engine"));
-    else /* a number that is free again belongs to another client */
+    else /* a client's number alone is not enough: it is used again when the client has gone */
         snprintf(out, size, "%lld %lld %lld %lld %lld %lld", daemon, engine,
                  (long long)number(row, table == TOP_QUEUES ? "session" : "client"),
                  (long long)number(row, "client"), (long long)number(row, "rank"),

@@ -22,15 +22,15 @@ struct top {
     struct top_source sources[OPTIONS_SOCKETS_MAX]; /* as many as options->sockets */
     struct top_look come[OPTIONS_SOCKETS_MAX];      /* of the look under way, if has_come is set */
     bool has_come[OPTIONS_SOCKETS_MAX];
-    char why[2 * TOP_TEXT_MAX]; /* one of the daemons has not answered; "": all have, so far */
+    char why[2 * TOP_TEXT_MAX]; /* why a daemon has not answered; "": all have answered so far */
     struct top_model model;
     struct top_view view;
     struct top_screen screen;
-    bool terminal; /* is open */
+    bool terminal; /* the terminal is open */
     bool end;
-    unsigned looks; /* shown, of --batch */
-    double next;    /* look, in seconds */
-    double asked;   /* the one under way */
+    unsigned looks; /* how many were shown, for --batch */
+    double next;    /* time of the next look, in seconds */
+    double asked;   /* time of the look under way */
 };
 
 static double now(void)
@@ -107,8 +107,8 @@ static void drop_looks(struct top *top)
     }
 }
 
-/* One of the daemons has not answered. The first look must succeed: before it there is nothing to
- * show. */
+/* Notes that one of the daemons has not answered. The first look must succeed: without it there is
+ * nothing to show. */
 static int missed(struct top *top, size_t i, int rc)
 {
     const char *socket = top->options->sockets[i], *why = top->sources[i].why;
@@ -155,7 +155,7 @@ static int complete(struct top *top)
         top_model_note(&top->model, top->why);
     else if (top->why[0] != '\0')
         top_model_miss(&top->model, top->why, now());
-    if (is_first && top->options->batch) { /* rates are of two looks */
+    if (is_first && top->options->batch) { /* rates need two looks */
         double soon = top->asked + FIRST_SECONDS;
         top->next = soon < top->next ? soon : top->next;
         return 0;

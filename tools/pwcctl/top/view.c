@@ -37,7 +37,7 @@ static size_t least_needed(const struct top_column *column, const bool *shown, s
     return least;
 }
 
-/* Texts and bars take the width that is left over. */
+/* Returns the greatest width that a column can use: texts and bars take what is left over. */
 static size_t widest(const struct top_column *column, const struct top_rows *rows, size_t index)
 {
     size_t width = column->width;

@@ -2,7 +2,7 @@
  * Latency of active messages: a request and its reply, both of one kind and size.
  *
  * No message asks for a local event. With --check the handlers compare while the clock runs; the
- * next payload is prepared while it stands. Two slots are used in turn, as for puts.
+ * next payload is prepared while the clock is stopped. Two slots are used in turn, as for puts.
  */
 #include <errno.h>
 #include <pwc/am.h>

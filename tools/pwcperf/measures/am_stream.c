@@ -1,12 +1,12 @@
 /*
  * A flood of requests without reply, one way or both.
  *
- * As for puts, a message asks for a local event once every few (the marks), which bound what is in
- * flight. The clock stops when the target says that it has handled the last one. Nobody ever waits
- * without taking what comes, so that both ways drain.
+ * As for puts, only one of every few messages asks for a local event (these are the marks), which
+ * bounds how many are in flight. The clock stops when the target reports that it has handled the
+ * last message. A side that waits always takes events meanwhile, so that both ways drain.
  *
  * With --check each message of a window has a slot of its own, and the next window waits until the
- * target says that it has handled this one.
+ * target reports that it has handled this window.
  */
 #include <errno.h>
 #include <pwc/am.h>
@@ -14,10 +14,10 @@
 #include "tools/pwcperf/message.h"
 #include "tools/pwcperf/report.h"
 
-#define HANDLED UINT64_C(0x8000000000000000) /* the target's word, with a count */
+#define HANDLED UINT64_C(0x8000000000000000) /* the target's report, together with a count */
 #define KINDS   (PWC_LOCAL | PWC_REMOTE | PWC_MESSAGE)
 
-/* One side of it. */
+/* One side of a flood. */
 struct flood {
     struct messages messages;
     struct pair *pair;
@@ -26,14 +26,14 @@ struct flood {
     uint64_t window;
     uint64_t marks;
     uint64_t to_send, to_handle;
-    uint64_t ended;           /* messages known to stand before their target */
-    uint64_t reported;        /* how many of the messages we handled we have reported */
-    uint64_t confirmed;       /* how many the other side has reported */
-    uint64_t since;           /* when room was missed first (world_again) */
+    uint64_t ended;           /* messages whose local event, or a later mark's, has come */
+    uint64_t reported;        /* handled messages that we have reported */
+    uint64_t confirmed;       /* messages that the other side has reported */
+    uint64_t since;           /* when room was first missing (world_again) */
     uint64_t posted_ns[4096]; /* of marks, by window */
 };
 
-/* The number to report now: all that is handled, or with --check whole windows. */
+/* How many messages may be reported now: all that are handled, or with --check whole windows. */
 static uint64_t to_report(const struct flood *f)
 {
     uint64_t handled = f->messages.handled;
@@ -42,7 +42,7 @@ static uint64_t to_report(const struct flood *f)
     return f->check ? handled - handled % f->window : 0;
 }
 
-/* Where there is no room, the next step tries again. */
+/* Sends the report that is due. Without room, the next step tries again. */
 static int report(struct flood *f)
 {
     uint64_t count = to_report(f);
@@ -58,7 +58,7 @@ static int report(struct flood *f)
 
 static int take(struct flood *f, const struct pwc_event *event)
 {
-    if (event->kind == PWC_MESSAGE) /* the handler has seen to it */
+    if (event->kind == PWC_MESSAGE) /* the handler has handled it */
         return f->messages.rc;
     if (event->kind == PWC_REMOTE && (event->id & HANDLED) != 0) {
         f->confirmed = event->id & ~HANDLED;
@@ -91,7 +91,7 @@ static int poll_once(struct flood *f)
     return rc < 0 ? rc : report(f);
 }
 
-/* As take, and waits for the event. */
+/* As poll_once, but waits for an event if no report is due. */
 static int step(struct flood *f)
 {
     struct pwc_event event;
@@ -127,7 +127,7 @@ static int send_one(struct flood *f, uint64_t i)
                   : 0;
 }
 
-/* Both ways are handled, and both sides have reported so. */
+/* Whether the messages of both ways are handled, and both sides have reported this. */
 static bool is_over(const struct flood *f)
 {
     return f->confirmed == f->to_send && f->ended + f->marks > f->to_send &&

@@ -1,13 +1,13 @@
 /*
- * Atomics: the time of a fetch-and-add on a word of the target, how many of them a second, and how
- * many exclusive ors a second at random places of a table (GUPS, as HPCC's RandomAccess).
+ * Atomics: the time of a fetch-and-add on a word of the target, the rate of many of them, and the
+ * rate of exclusive ors at random places of a table (GUPS, as in HPCC's RandomAccess).
  *
  *     arrivals of the target   0              64                8 + ..
  *                              | the counter  | the stop word   | ... or the table
  *
- * Fetched values are compared: each is larger than the previous one, and without --contend by just
+ * Fetched values are checked: each is larger than the previous one, and without --contend larger by
  * one. In the end the counter holds the sum of what both sides have added. With --contend the
- * target adds to the counter all the time, by its processor's own instruction.
+ * target adds to the counter all the time, by its processor's atomic instruction.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ size_t atomic_half(const struct options *options)
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* Adds until the origin sets the stop word: how often. */
+/* Adds until the origin sets the stop word. Returns how often it has added. */
 static uint64_t contend(struct pair *pair)
 {
     _Atomic uint64_t *counter = (_Atomic uint64_t *)(void *)pair->arrivals;
@@ -41,7 +41,7 @@ static uint64_t contend(struct pair *pair)
     return added;
 }
 
-/* Waits for the end of the origin's adding, which it reports by the event's id. */
+/* Waits until the origin has added everything; the event's id says how often. Checks the sum. */
 static int check_counter(struct pair *pair)
 {
     const _Atomic uint64_t *counter = (const _Atomic uint64_t *)(const void *)pair->arrivals;
@@ -57,7 +57,7 @@ static int check_counter(struct pair *pair)
 
 /* ---- the origin ------------------------------------------------------------------------------ */
 
-/* One atomic of this kind on a word, again until there is room. */
+/* Submits one atomic on a word; tries again until there is room. */
 static int submit(struct pair *pair, uint64_t off, enum pwc_atomic_op op, uint64_t operand,
                   uint64_t *before, uint64_t id, unsigned flags)
 {
@@ -84,7 +84,7 @@ static int check_fetched(struct pair *pair, uint64_t value, uint64_t *last)
     return 0;
 }
 
-/* Lets the target stop, and reports how often this side has added. */
+/* Makes the target stop, and reports to it how often this side has added. */
 static int end_counting(struct pair *pair, uint64_t added)
 {
     uint64_t *one = (uint64_t *)(void *)pair->departures;
@@ -135,7 +135,7 @@ int atomic_latency(struct pair *pair, const struct plan *plan)
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
-/* An own generator for places and values: the second pass draws the same. */
+/* Draws places and values by a generator of its own: the second pass draws the same ones. */
 static uint64_t draw(uint64_t *state)
 {
     *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -151,7 +151,7 @@ struct updates {
     uint64_t before[WINDOW_MAX]; /* fetched, by number */
 };
 
-/* Takes the end of the operations up to the next mark. */
+/* Takes the event of the next mark: all operations up to it have ended. */
 static int take_mark(struct updates *u)
 {
     uint64_t end = u->ended + u->marks;
@@ -172,7 +172,7 @@ static int update_one(struct updates *u, uint64_t i)
     return submit(u->pair, value % TABLE_WORDS * 8, PWC_XOR, value, NULL, i, flags);
 }
 
-/* Operations from `first` to `last`, and the ends of whole marks. */
+/* Submits the operations from `first` to `last`, and waits for their ends. */
 static int update(struct updates *u, uint64_t first, uint64_t last)
 {
     int rc = 0;
@@ -187,7 +187,7 @@ static int update(struct updates *u, uint64_t first, uint64_t last)
     return rc;
 }
 
-/* Whole marks. */
+/* Rounds a count up to whole marks. */
 static uint64_t rounded(uint64_t count, uint64_t marks)
 {
     return (count + marks - 1) / marks * marks;
@@ -223,7 +223,7 @@ int atomic_fetch_rate(struct pair *pair, const struct plan *plan)
     return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
 }
 
-/* Exclusive ors with the same values at the same places give zeros back. */
+/* A second pass with the same values at the same places must have given zeros. */
 static int check_table(struct pair *pair)
 {
     const uint64_t *table = (const uint64_t *)(const void *)pair->arrivals;

@@ -4,12 +4,12 @@
  *
  * No operation asks for a local event: a program with many in flight waits for all with one
  * pwc_flush.
- * A put has a remote event, as one that somebody waits for; an active message asks for no reply.
- * Between batches the clock stands: the origin flushes, and the target says when it has drained all
+ * A put has a remote event, as puts usually have; an active message asks for no reply. Between
+ * batches the clock is stopped: the origin flushes, and the target reports when it has drained all
  * remote events, or handled all messages.
  *
- * A refused operation (-EAGAIN) is submitted again, after what a program has to do then: probe, and
- * yield. That is in the time, and it is counted.
+ * A refused operation (-EAGAIN) is submitted again, after the steps that a program has to take
+ * then: probe, and yield. These are in the measured time, and refusals are counted.
  */
 #include <errno.h>
 #include <pwc/am.h>
@@ -17,7 +17,7 @@
 #include "tools/pwcperf/message.h"
 #include "tools/pwcperf/report.h"
 
-#define BATCH_BYTES   (UINT64_C(64) << 20) /* memory for a batch; larger ones use it again */
+#define BATCH_BYTES   (UINT64_C(64) << 20) /* memory for a batch; a larger batch reuses it */
 #define DRAINED       UINT64_C(0x8000000000000000)
 #define BYTES_AIMED   (UINT64_C(256) << 20)
 #define BATCHES_MOST  UINT64_C(1000)
@@ -57,7 +57,7 @@ static int refused(struct pair *pair, uint64_t *since)
     return world_again(pair->world, since);
 }
 
-/* The timed part. */
+/* Submits a batch: the part that is timed. */
 static int submit_batch(const struct messages *m, uint64_t first, uint64_t depth, unsigned flags,
                         uint64_t *eagain)
 {

@@ -1,9 +1,10 @@
 /*
  * Latency of puts, with an event or a signal, by ping-pong, and of gets.
  *
- * Two slots are used in turn, so that with --check both sides compare what came and prepare what
- * comes next while the clock is stopped: slot i is written again only by ping i + 2, which the
- * other side sends after it has seen pong i + 1, which we send after we have compared ping i.
+ * Two slots are used in turn. So with --check both sides can compare the bytes that arrived, and
+ * prepare the next ones, while the clock is stopped: the slot of ping i is written again only by
+ * ping i + 2. The other side sends that ping after pong i + 1, which we send after we have compared
+ * ping i.
  */
 #include <errno.h>
 #include <pwc/signal.h>
@@ -48,7 +49,7 @@ int latency_run(struct pair *pair, const struct plan *plan, const char *name, un
     return report_result(pair->world, &result);
 }
 
-/* How a put of `i` is sent, and how the other side waits for it. */
+/* How put `i` is sent, and how the other side waits for it. */
 struct ping {
     int (*send)(struct pair *pair, size_t slot, size_t size, uint64_t i);
     int (*await)(struct pair *pair, const struct ping *ping, uint64_t i);
@@ -164,7 +165,7 @@ static int get_one(struct pair *pair, const struct plan *plan, void *context, ui
 
 int latency_get(struct pair *pair, const struct plan *plan)
 {
-    /* The answering side's arrivals are what is read. */
+    /* Gets read the arrivals of the answering side. */
     if (!pair->initiates)
         pattern_fill(pair->arrivals, plan->size + 8 * GET_STEPS, pattern_mix(plan->size), 0);
     int rc = pwc_barrier(pair->world->ctx);

@@ -22,10 +22,10 @@ size_t atomic_half(const struct options *options);
 int latency_put(struct pair *pair, const struct plan *plan);
 int latency_signal(struct pair *pair, const struct plan *plan);
 int latency_get(struct pair *pair, const struct plan *plan);
-/* One operation, or round trip, of a latency: number `i`; *ns is how long it took the initiator. */
+/* Does operation, or round trip, number `i`; at the initiator *ns is its time. */
 typedef int latency_one(struct pair *pair, const struct plan *plan, void *context, uint64_t i,
                         uint64_t *ns);
-/* Measures and reports them all; each sample is divided by `operations`. */
+/* Measures all of a plan by `one`, and reports; each sample is divided by `operations`. */
 int latency_run(struct pair *pair, const struct plan *plan, const char *name, unsigned operations,
                 latency_one *one, void *context);
 /* Bandwidth and rate. */
@@ -34,13 +34,13 @@ int stream_get(struct pair *pair, const struct plan *plan);
 /* Active messages, of --kind. */
 int am_latency(struct pair *pair, const struct plan *plan);
 int am_stream(struct pair *pair, const struct plan *plan);
-/* Every depth of a size. */
+/* The injection overhead of a size, for every depth. */
 int inject(struct pair *pair, uint64_t size);
 /* Atomics: the time of one fetch-and-add, the rate of many, and exclusive ors at random places. */
 int atomic_latency(struct pair *pair, const struct plan *plan);
 int atomic_fetch_rate(struct pair *pair, const struct plan *plan);
 int atomic_gups(struct pair *pair, const struct plan *plan);
-/* One fetch-and-add on the first word of the target, until its local event `id`. */
+/* Does one fetch-and-add on the first word of the target, and waits for its local event `id`. */
 int atomic_fetch_add_one(struct pair *pair, uint64_t id, uint64_t *before);
 /* Puts, or fetch-and-adds, while the target computes. */
 int overlap(struct pair *pair, const struct plan *plan);

@@ -1,14 +1,14 @@
 /*
- * Overlap: what a put, or a fetch-and-add, takes while its target computes and calls nothing, and
- * what it takes from the target. With --pin the target computes on the processor of its daemon.
+ * Overlap: the time of a put, or of a fetch-and-add, while its target computes and calls nothing;
+ * and how much slower the target computes. With --pin it computes on its daemon's processor.
  *
  *     origin   START      START      put put put ..  START
  *                 \      /     \      |   |   |     /     .. every 500 us, 38 in a stretch
  *     target       20 ms        20 ms v   v   v               of a fixed number of rounds
  *                  quiet        busy
  *
- * Quiet and busy stretches alternate, since a machine's own speed changes. The target reports how
- * long each took; the loss is what a busy one took longer than the quiet one before it.
+ * Quiet and busy stretches alternate, because a machine's own speed changes. The target reports the
+ * time of each; the loss is by how much a busy stretch took longer than the quiet one before it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ size_t overlap_half(uint64_t size)
 
 /* ---- the target ------------------------------------------------------------------------------ */
 
-/* The computing of an application: rounds of work that the compiler cannot leave out. */
+/* Computes as an application does: rounds of work that the compiler cannot leave out. */
 static uint64_t compute(uint64_t rounds, uint64_t *state)
 {
     uint64_t start = now_ns(), x = *state;
@@ -41,8 +41,8 @@ static uint64_t compute(uint64_t rounds, uint64_t *state)
     return now_ns() - start;
 }
 
-/* Finds the number of rounds that take a stretch: the fewest of some trials, so that none is too
- * short. */
+/* Finds the number of rounds that fill a stretch, from the fastest of some trials: so no stretch is
+ * too short. */
 static uint64_t calibrate(uint64_t *state)
 {
     uint64_t rounds = FIRST_ROUNDS, ns;

@@ -1,5 +1,5 @@
 /*
- * Shares: what each pair gets of a node when all put at once, for the same time.
+ * Shares: which part of a node's rate each pair gets when all pairs put at the same time.
  *
  *     origin   put put put put put put put put put put put put    END
  *              |   |   |   |   |   |   |   |   |   |   |   |       |
@@ -84,7 +84,7 @@ static int target(struct pair *pair, const struct interval *when, double *rate)
     return rc;
 }
 
-/* Jain's index: 1 when all have the same, 1/n when one has it all. */
+/* Jain's index of fairness: 1 when all pairs have the same rate, 1/n when one pair has it all. */
 static double jain(const double *rates, uint32_t count)
 {
     double sum = 0, squares = 0;

@@ -1,16 +1,16 @@
 /*
  * Bandwidth and rate: many operations in flight.
  *
- * Puts ask for a local event only once every few (the marks), which bound what is in flight: local
- * events come in order, so a mark shows that all before it have ended. The clock stops when the
- * target says that it has drained the last remote event. Remote events carry the number of the put
- * and are compared with the number due.
+ * Only one of every few puts asks for a local event (these are the marks), which bounds how many
+ * are in flight: local events come in order, so a mark shows that all puts before it have ended.
+ * The clock stops when the target reports that it has drained the last remote event. Remote events
+ * carry the number of the put, which must be the next one.
  *
  * With --check each put of a window has a slot of its own, and the next window waits until the
- * target has compared this one; so the figures then are those of a stop-and-go stream.
+ * target has compared this one; so the figures are then those of a stream with pauses.
  *
- * With --no-event the target learns nothing of a put: the initiator waits until all have been
- * placed, and sends a word to the target, which then compares and answers as above.
+ * With --no-event the target does not notice a put: the initiator waits until all have been placed,
+ * and notifies the target, which then compares and answers as above.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,7 +20,7 @@
 
 #define SLOTS_BYTES (UINT64_C(64) << 20) /* memory for slots; fewer of them for larger sizes */
 
-/* Words that one side sends to the other; the top bits set them apart from numbers of puts. */
+/* Ids that one side sends to the other; their top bits distinguish them from numbers of puts. */
 #define COMPARED UINT64_C(0x8000000000000000)
 #define PLACED   UINT64_C(0x4000000000000000)
 
@@ -30,10 +30,10 @@ struct stream {
     const struct plan *plan;
     uint64_t window; /* operations in flight */
     uint64_t slots;
-    uint64_t slot;            /* of the next put; counted: divisions took a seventh of the time */
-    uint64_t marks;           /* every this many operations ask for a local event, */
-    uint64_t next_mark;       /* the next being this one */
-    uint64_t ended;           /* operations known to have ended */
+    uint64_t slot;      /* of the next put; counted up: divisions took a seventh of the time */
+    uint64_t marks;     /* one of so many operations asks for a local event */
+    uint64_t next_mark; /* the next operation that asks for one */
+    uint64_t ended;     /* operations known to have ended */
     uint64_t posted_ns[4096]; /* of marks, by window */
 };
 
@@ -44,7 +44,7 @@ uint64_t stream_slots(const struct options *options, uint64_t size)
     if (options->slots > 0 && options->slots < most)
         most = options->slots;
     else if (options->slots == 0 && !options->check && options->test != AM_BW)
-        most = 1; /* one buffer, as others measure */
+        most = 1; /* one buffer, as other benchmarks have */
     if (slots > most)
         slots = most;
     return slots > 0 ? slots : 1;
@@ -89,7 +89,7 @@ static int make_room(struct stream *s, uint64_t i)
     return rc;
 }
 
-/* Submits every operation of whole marks up to `total`. */
+/* Takes the events of all marks up to `total`. */
 static int take_all_marks(struct stream *s, uint64_t total)
 {
     int rc = 0;
@@ -172,8 +172,7 @@ static int drain_events(struct stream *s, uint64_t total)
     return rc;
 }
 
-/* The target's side with --no-event: it compares by windows when bytes are checked, else all at
- * once. */
+/* The target's side with --no-event: with --check compares window by window, else all at once. */
 static int drain_placed(struct stream *s, uint64_t total)
 {
     struct pair *pair = s->pair;
@@ -219,7 +218,7 @@ int stream_put(struct pair *pair, const struct plan *plan)
     return rc < 0 ? rc : report_result(pair->world, pair->initiates ? &result : NULL);
 }
 
-/* ---- gets: every one is waited for by its local event ---------------------------------------- */
+/* ---- gets: each has a local event, which is waited for --------------------------------------- */
 
 static int take_get(struct stream *s)
 {

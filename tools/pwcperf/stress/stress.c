@@ -162,7 +162,7 @@ static int drive(struct stress *stress)
     return rc < 0 ? rc : 0;
 }
 
-/* All ranks are done: any event that comes now is one too many. */
+/* When all ranks are done, any event that still comes is one too many. */
 static int expect_silence(struct stress *stress)
 {
     struct world *world = stress->world;

@@ -1,11 +1,11 @@
 /*
- * The stress: every rank puts to and gets from random ranks, sizes and places, and every byte and
- * every event is checked by the rank that gets it.
+ * The stress: every rank puts to and gets from random ranks, with random sizes and places, and
+ * every byte and every event is checked by the rank that gets it.
  *
- * Operation `number` of a rank is a pure function of the seed (stress_plan), so the target
- * knows which events are due from which rank, and in which order: none may be missing, doubled or
- * out of turn. Only the place is drawn while running, because places of operations in flight must
- * not overlap; it travels in the completion id.
+ * Operation `number` of a rank is a pure function of the seed (stress_plan). So the target knows
+ * which events are due from which rank, and in which order: none may be missing, doubled or out of
+ * turn. Only the place is drawn while the program runs, because places of operations in flight must
+ * not overlap; the place travels in the completion id.
  *
  * Each rank's region:
  *
@@ -15,9 +15,9 @@
  *     +------------+---------------------+---------------------+-----
  *       is read      only that rank puts there
  *
- * A put's place is free again when its target has compared the bytes and said so (a notification
- * that acknowledges all up to a number), or, when the put has no remote event, when its origin has
- * read the bytes back after the local event.
+ * A put's place is free again when its target has compared the bytes and acknowledged this (by a
+ * put without bytes, which acknowledges all puts up to a number). If the put has no remote event,
+ * its place is free when its origin has read the bytes back after the local event.
  */
 #ifndef PWCPERF_STRESS_H
 #define PWCPERF_STRESS_H
@@ -43,7 +43,7 @@ struct stress_op {
     uint64_t size;
     unsigned flags;
     uint32_t lid_size, rid_size; /* 0: by value */
-    bool from_stack;             /* its source is ordinary memory, where the size allows */
+    bool from_stack;             /* the source is in no region, if the size allows this */
 };
 
 void stress_plan(const struct stress_shape *shape, uint32_t origin, uint64_t number,
@@ -59,7 +59,7 @@ uint64_t stress_put_seed(const struct stress_shape *shape, uint32_t origin, uint
 /* Returns the seed of a rank's library. */
 uint64_t stress_library_seed(const struct stress_shape *shape, uint32_t owner);
 
-/* ---- completion ids: they hold all that the receiver needs --------------------------------- */
+/* ---- completion ids, which hold all that the receiver needs -------------------------------- */
 
 enum stress_id_kind {
     STRESS_OPERATION = 1, /* remote: of a put or a get */
@@ -78,7 +78,7 @@ struct stress_id {
 /* Encodes an id as 8 bytes by value (size 0), or as `size` bytes at `room`. */
 pwc_cid stress_id_encode(const struct stress_shape *shape, const struct stress_id *id,
                          uint32_t size, void *room);
-/* Decodes an id; -EBADMSG when it is not one of ours, whole. */
+/* Decodes an id. -EBADMSG: it is not one of ours, or not as we have sent it. */
 int stress_id_decode(const struct stress_shape *shape, const struct pwc_event *event,
                      struct stress_id *out);
 
@@ -94,8 +94,9 @@ struct stress_totals {
 struct stress_outbound;
 struct stress_inbound;
 
-/* Thread: one, for all of these. A message has been printed for each error or violation that they
- * return. */
+/* One thread makes all of these calls. Each error or violation that a call returns has been
+ * printed.
+ */
 struct stress {
     struct world *world;
     struct stress_shape shape;
@@ -111,7 +112,7 @@ int stress_run(struct world *world);
 /* Our own operations, from submission to their last event (stress_outbound.c). */
 int stress_outbound_open(struct stress *stress);
 void stress_outbound_close(struct stress *stress);
-/* Submits what can be submitted. Returns how much that was; sets *stuck when room was missing. */
+/* Submits as many operations as possible. Returns how many; sets *stuck if room was missing. */
 int stress_outbound_submit(struct stress *stress, bool *stuck);
 int stress_outbound_event(struct stress *stress, const struct pwc_event *event,
                           const struct stress_id *id);
@@ -123,7 +124,8 @@ int stress_inbound_open(struct stress *stress);
 void stress_inbound_close(struct stress *stress);
 int stress_inbound_event(struct stress *stress, const struct pwc_event *event,
                          const struct stress_id *id);
-/* Sends the acknowledgements that are due (all, when idle). Returns as stress_outbound_submit. */
+/* Sends the acknowledgements that are due (all of them, if idle). Returns as
+ * stress_outbound_submit. */
 int stress_inbound_acknowledge(struct stress *stress, bool idle, bool *stuck);
 bool stress_inbound_done(const struct stress *stress);
 

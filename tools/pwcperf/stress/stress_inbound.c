@@ -10,7 +10,7 @@
 /* The operations of one origin that end here. */
 struct source {
     uint64_t due;      /* number of its next operation with an event here; `ops`: none is left */
-    uint64_t compared; /* one above the last that we have compared */
+    uint64_t compared; /* one above the number of the last that we have compared */
     uint32_t unacknowledged;
 };
 

@@ -8,16 +8,16 @@
 #define PLACE_TRIES 16
 #define SCRIBBLE    0xee
 
-/* One operation in flight. The entry is free when nothing is awaited. */
+/* One operation in flight. The entry is free when none of the last four flags is set. */
 struct flight {
     uint64_t number;
     struct stress_op op;
     uint64_t offset; /* in the target's slice or library */
     uint64_t pool;   /* of its bytes in our pool */
     bool in_use;
-    bool local_due;    /* its local event is to come */
-    bool compared_due; /* the target is to compare it */
-    bool read_due;     /* the data is to be read back */
+    bool local_due;    /* its local event has not come yet */
+    bool compared_due; /* the target has not compared it yet */
+    bool read_due;     /* the data is still to be read back */
     bool reading;      /* the data is being read back */
 };
 
@@ -30,7 +30,7 @@ struct stress_outbound {
     struct flight next_flight;
     uint64_t *last_local;    /* by target: one above the last ordered local event's number */
     uint64_t *last_compared; /* by target */
-    char *scratch;           /* source that is no region, for what is packed */
+    char *scratch;           /* source in no region, for operations that are packed */
     size_t packed_max;
 };
 
@@ -197,11 +197,11 @@ static int submit_next(struct stress *stress, bool *stuck)
         o->next_flight.number = o->next;
         stress_plan(&stress->shape, stress->world->rank, o->next, &o->next_flight.op);
         if (!find_place(o, &o->next_flight))
-            return 0; /* something must end first */
+            return 0; /* an operation in flight must end first */
         prepare(stress, &o->next_flight);
         o->next_placed = true;
     }
-    /* The event may come before this call returns, but it is looked at only later. */
+    /* The event may arrive before this call returns, but is taken only later. */
     int rc = submit(stress, &o->next_flight);
     if (rc == -EAGAIN) {
         *stuck = true;

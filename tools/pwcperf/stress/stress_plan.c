@@ -42,7 +42,7 @@ static uint64_t draw_size(uint64_t random)
     size_t class = 0;
     while (at >= classes[class].share)
         at -= classes[class ++].share;
-    /* The largest itself must come up, so the range includes it. */
+    /* The range includes the largest size, which must be drawn, too. */
     return classes[class].max == 0 ? 0 : random % (classes[class].max + 1);
 }
 
@@ -63,7 +63,7 @@ static unsigned draw_flags(uint64_t random, bool get)
     switch (take(&random, 3)) {
     case 0:
         return flags | PWC_NO_RCE;
-    case 1: /* the rest needs a remote event to show that the bytes have arrived */
+    case 1: /* from here on only a remote event shows that the bytes have arrived */
         return get ? flags : flags | PWC_NO_LCE;
     case 2:
         return get ? flags : flags | PWC_LCE_SOURCE;

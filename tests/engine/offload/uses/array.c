@@ -1,5 +1,5 @@
-/* The use as a RAID-5 array (uses.h): client 0 has the parity, some have data, the others write.
- * Thread: one. */
+/* The use as a RAID-5 array (uses.h): client 0 keeps the parity, some clients keep data, and the
+ * others write. Thread: one. */
 #include "tests/engine/offload/uses/uses.h"
 
 #include <errno.h>
@@ -7,15 +7,15 @@
 
 enum { DATA_MAX = 8, WRITE_MAX = 3000 };
 
-/* As examples/handlers/raid5.c has it. */
+/* The state of the handlers, as in examples/handlers/raid5.c. */
 struct raid5 {
     uint64_t parity;
     uint8_t difference[4096];
 };
 
 struct array {
-    uint32_t data;  /* servers 1 to this have data */
-    uint64_t taken; /* bytes of all regions that puts have, where each has a place of its own */
+    uint32_t data;  /* clients 1 to this one keep data */
+    uint64_t taken; /* bytes of each region that puts have used, where each put has its own place */
 };
 
 static struct array *array_of(struct uses *u)
@@ -23,7 +23,7 @@ static struct array *array_of(struct uses *u)
     return (struct array *)u->own;
 }
 
-/* The parity's server has its offload before the data servers bind it. */
+/* Gives the server of the parity its offload before the data servers bind it. */
 static void raid5_open(struct uses *u)
 {
     struct uses_pair pairs[WORLD_NODES_MAX * DATA_MAX];
@@ -39,7 +39,7 @@ static void raid5_open(struct uses *u)
         pairs[i - 1] = (struct uses_pair){i, 0};
     uses_bind(u, pairs, a->data, true);
     for (uint32_t to = 1; to <= a->data; to++) {
-        u->client[to].targets = 1; /* client 0 */
+        u->client[to].targets = 1; /* the only target is client 0 */
         uses_offload(u, to, true, sizeof(struct raid5));
         for (uint32_t from = a->data + 1; from < u->nodes; from++)
             pairs[count++] = (struct uses_pair){from, to};
@@ -47,8 +47,8 @@ static void raid5_open(struct uses *u)
     uses_bind(u, pairs, count, true);
 }
 
-/* Each client writes to a slice of its own of each server, to the same places again and again; but
- * where a daemon may die in the middle of a step, each put has a place of its own. */
+/* Each client writes to a slice of its own at each data server, to the same places again and again.
+ * Where a daemon may die in the middle of a step, each put has a place of its own instead. */
 static bool raid5_submit(struct uses *u)
 {
     uint32_t data = array_of(u)->data, slice = USES_PART / u->nodes & ~63u;
@@ -57,7 +57,7 @@ static bool raid5_submit(struct uses *u)
                         .length = 8 * uses_below(u, (uses_below(u, 3) ? 300 : WRITE_MAX) / 8)};
     uint8_t *bytes;
 
-    op.length += uses_below(u, 10) == 0 ? 4 : 0; /* such a put is refused */
+    op.length += uses_below(u, 10) == 0 ? 4 : 0; /* a put of such a length is refused */
     bytes = uses_room(u, op.from, op.length);
     if (!bytes)
         return false;
@@ -76,7 +76,8 @@ static int raid5_status(const struct uses *u, const struct use_op *op)
     return op->length % 8 == 0 ? 0 : -EREMOTEIO;
 }
 
-/* The data of a server are what was written last. Returns how many packets have come to it. */
+/* Checks that a server's data are what was written last. Returns how many packets have arrived
+ * there. */
 static uint64_t check_data(struct uses *u, uint32_t server, uint8_t *parity)
 {
     static uint8_t expected[USES_PART];
@@ -105,8 +106,8 @@ static uint64_t check_data(struct uses *u, uint32_t server, uint8_t *parity)
     return packets;
 }
 
-/* One packet of a put: what the data server and the parity's have of it, where nothing else stands.
- */
+/* Whether the client's region has the bytes of the packet that begins at byte `at` of a put. Only
+ * this put writes to their place. */
 static bool has_bytes(const struct uses *u, uint32_t client, uint32_t number, uint32_t at)
 {
     static uint8_t bytes[WRITE_MAX];
@@ -117,6 +118,7 @@ static bool has_bytes(const struct uses *u, uint32_t client, uint32_t number, ui
     return memcmp(uses_region(u, client) + op->place + at, bytes + at, length) == 0;
 }
 
+/* Whether the client's region has only zeros in the place of that packet. */
 static bool is_empty(const struct uses *u, uint32_t client, uint32_t number, uint32_t at)
 {
     const struct use_op *op = &u->op[number];
@@ -129,9 +131,10 @@ static bool is_empty(const struct uses *u, uint32_t client, uint32_t number, uin
     return true;
 }
 
-/* A packet whose handler was in doubt may stand at the data server without its parity: the hole of
- * a write that no array without a log closes. All packets before it are whole, and of a put in
- * doubt nothing comes after it. Returns how many packets of the put have no parity. */
+/* Checks one put. Where a handler was in doubt, its packet may be at the data server without its
+ * parity; only an array with a log could close such a hole. All packets before this one are whole,
+ * and no packet of a put in doubt follows it. Returns how many packets of the put have no parity.
+ */
 static uint32_t check_put(struct uses *u, uint32_t number)
 {
     const struct use_op *op = &u->op[number];
@@ -154,7 +157,8 @@ static uint32_t check_put(struct uses *u, uint32_t number)
     return holes;
 }
 
-/* Somebody knows of each hole: the put's origin, or the data server, whose send has failed. */
+/* Checks that an error was reported for each hole: to the put's origin, or at the data server,
+ * whose send has failed. */
 static void check_doubts(struct uses *u)
 {
     uint64_t holes = 0, known = 0;
@@ -170,7 +174,7 @@ static void check_doubts(struct uses *u)
                    (unsigned long long)holes, (unsigned long long)known, u->doubts);
 }
 
-/* Each packet at a data server has sent its difference to the parity once. */
+/* Checks that each packet at a data server has sent its difference to the parity once. */
 static void raid5_check(struct uses *u)
 {
     static uint8_t parity[USES_PART];

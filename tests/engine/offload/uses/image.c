@@ -11,7 +11,7 @@
 
 enum { PROLOGUE = 8 }; /* instructions before a handler */
 
-/* Adds 1 to the stage's counter, and goes on at the handler, which finds its arguments. */
+/* Adds 1 to the stage's counter, then jumps to the handler, with the handler's arguments. */
 static void prologue(struct handler_instruction *code, uint32_t place, uint32_t stage,
                      uint32_t entry)
 {
@@ -25,7 +25,7 @@ static void prologue(struct handler_instruction *code, uint32_t place, uint32_t 
     memcpy(code + place, count, sizeof(count));
 }
 
-/* A copy of the image with the prologues behind its own instructions. */
+/* A copy of the image with the prologues after its own instructions. */
 static struct handler_image *counting(const struct handler_image *from, size_t *bytes)
 {
     uint64_t tail = image_constants_at(from->instructions), rest = *bytes - tail;

@@ -11,15 +11,15 @@ struct entry {
     uint64_t kind; /* enum handler_kind */
 };
 
-/* The state of the handlers, as examples/handlers/transaction_log.c has it. */
+/* The state of the handlers, as in examples/handlers/transaction_log.c. */
 struct transaction_log {
     uint64_t written, read, missed;
     struct entry entries[ENTRIES];
 };
 
 struct server {
-    uint64_t taken[WORLD_NODES_MAX]; /* bytes of each client's slice */
-    uint32_t length;                 /* of the longest puts */
+    uint64_t taken[WORLD_NODES_MAX]; /* bytes of each client's slice that are used */
+    uint32_t length;                 /* length of the longest puts */
     uint32_t count;                  /* entries that client 0 has read */
     struct entry entries[USES_OPS];
 };
@@ -46,13 +46,13 @@ static void log_open(struct uses *u)
     open_log(u, 3000);
 }
 
-/* Puts that are longer than a ledger's ring. */
+/* Opens a log for puts that are longer than a ledger's ring. */
 static void cut_open(struct uses *u)
 {
     open_log(u, LENGTH_MAX);
 }
 
-/* Each put has a place of its own. */
+/* Submits a put to a place of its own. */
 static bool log_submit(struct uses *u)
 {
     struct server *s = server_of(u);
@@ -80,7 +80,7 @@ static void read_log(struct uses *u)
         s->entries[s->count++] = log->entries[log->read % ENTRIES];
 }
 
-/* Client 0 reads its log now and then, so that it is full at times. */
+/* Client 0 reads its log now and then only, so that the log is full at times. */
 static void log_turn(struct uses *u)
 {
     if (uses_below(u, 100) == 0)
@@ -127,7 +127,7 @@ static bool is_placed(const struct uses *u, uint32_t number, bool expected)
     return memcmp(uses_region(u, 0) + op->place, bytes, op->length) == 0;
 }
 
-/* How many bytes of the put stand at its place; all behind them are 0. */
+/* How many bytes of the put stand at its place; all bytes after them must be 0. */
 static uint32_t placed_part(struct uses *u, uint32_t number)
 {
     static uint8_t bytes[LENGTH_MAX];
@@ -143,8 +143,8 @@ static uint32_t placed_part(struct uses *u, uint32_t number)
     return part;
 }
 
-/* A put of a client that has died, perhaps in the middle of it, so that it was cut: the log has it
- * before its first byte is placed, and the event comes after the last one. */
+/* Checks a put of a client that has died, perhaps in the middle of the put, so that it was cut: the
+ * log has the put before its first byte is placed, and the event comes after the last one. */
 static void check_cut(struct uses *u, uint32_t number)
 {
     const struct use_op *op = &u->op[number];
@@ -159,14 +159,15 @@ static void check_cut(struct uses *u, uint32_t number)
     u->counters->cut += op->deferred && op->arrivals == 0;
 }
 
-/* A put in doubt is cut: perhaps logged, and not placed. */
+/* Checks that a put in doubt was cut: the log may have the put, but the bytes are not placed. */
 static void check_doubt(struct uses *u, uint32_t number)
 {
     if (u->op[number].ends != 1 || u->op[number].arrivals > 0 || !is_placed(u, number, false))
         world_fail(u->world, "put %u, in doubt, has gone on", number);
 }
 
-/* The log says which puts came; all others have failed, and their origins know it. */
+/* Checks that the log has just the puts that arrived, and that all others have failed at their
+ * origins. */
 static void log_check(struct uses *u)
 {
     uint32_t logged = 0, doubts = 0, unknown = 0;
@@ -181,7 +182,7 @@ static void log_check(struct uses *u)
             check_cut(u, i);
         else if (uses_in_doubt(u, op)) {
             doubts++;
-            unknown += op->deferred; /* the run does not count */
+            unknown += op->deferred; /* logged by a run that is not counted */
             check_doubt(u, i);
         } else if (op->ends != 1 || op->status != (op->deferred ? 0 : -EREMOTEIO))
             world_fail(u->world, "put %u, %s, has ended %u times, with %s", i,
@@ -199,7 +200,8 @@ static void log_check(struct uses *u)
     uses_expect(u, 0, logged - unknown, 0);
 }
 
-/* The log has the put among its last entries, and its origin does not know its end. */
+/* Whether the log has the put among its last entries, while its origin does not know how it ends.
+ */
 static bool is_under_way(const struct uses *u, uint32_t number)
 {
     const struct transaction_log *log = uses_state(u, 0);
@@ -210,7 +212,7 @@ static bool is_under_way(const struct uses *u, uint32_t number)
     return logged && u->op[number].ends == 0 && u->op[number].length > u->packet;
 }
 
-/* Now and then a client dies in the middle of a put. */
+/* Lets a client die in the middle of a put now and then. */
 static void cut_turn(struct uses *u)
 {
     log_turn(u);

@@ -9,9 +9,9 @@
 enum { SERVERS_MAX = 4 };
 
 struct servers {
-    uint32_t count;     /* the first clients */
-    uint64_t slots;     /* of each table */
-    uint32_t keys;      /* of each client, at each server */
+    uint32_t count;     /* the first clients are servers */
+    uint64_t slots;     /* slots of each server's table */
+    uint32_t keys;      /* keys of each client, at each server */
     uint32_t done[256]; /* for checks: replies of a pair that have been seen */
 };
 
@@ -20,7 +20,7 @@ static struct servers *servers_of(struct uses *u)
     return (struct servers *)u->own;
 }
 
-/* Some servers; all others bind them. */
+/* Opens some servers, which all other clients bind. */
 static void open_servers(struct uses *u, uint32_t state_bytes)
 {
     struct servers *s = servers_of(u);
@@ -50,7 +50,7 @@ static struct use_op draw_request(struct uses *u)
                            .to = uses_below(u, s->count)};
 }
 
-/* The next of the replies that handlers of this operation's target gave to its origin. */
+/* Returns the next of the replies that handlers of this operation's target gave to its origin. */
 static const struct use_reply *next_reply(struct uses *u, const struct use_op *op)
 {
     struct servers *s = servers_of(u);
@@ -58,7 +58,7 @@ static const struct use_reply *next_reply(struct uses *u, const struct use_op *o
     return uses_reply(u, op->from, op->to, s->done[op->from * SERVERS_MAX + op->to]++);
 }
 
-/* Which operations their target's own client has had. */
+/* Marks the operations that their target's own client has had. */
 static void mark_deferred(struct uses *u)
 {
     for (uint32_t i = 0; i < u->replies && !u->world->failed; i++) {
@@ -73,7 +73,7 @@ static void mark_deferred(struct uses *u)
     }
 }
 
-/* Each server's handlers have run once on each of its requests that has not failed. */
+/* Checks that each server's handlers have run once on each of its requests that has not failed. */
 static void check_counts(struct uses *u)
 {
     const struct servers *s = servers_of(u);
@@ -96,7 +96,7 @@ static void check_counts(struct uses *u)
 
 enum { VALUE_MAX = 48, KEYS = 8, KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2, USED = 1 };
 
-/* As examples/handlers/key_value.c has them. */
+/* An entry of the table, as in examples/handlers/key_value.c. */
 struct slot {
     uint64_t key;
     uint32_t use, length;
@@ -107,10 +107,10 @@ struct key_value {
     uint64_t slots, used;
 };
 
-/* The plain table: at each server, for each client, its keys. */
+/* An entry of the plain table: for each server, for each client, its keys. */
 struct known {
     bool used;
-    uint32_t length, number; /* of the insert */
+    uint32_t length, number; /* number of the insert, and length of its value */
 };
 
 static void key_value_open(struct uses *u)
@@ -119,7 +119,7 @@ static void key_value_open(struct uses *u)
 
     s->count = draw_servers(u);
     s->keys = 1 + uses_below(u, KEYS);
-    s->slots = 8u << uses_below(u, 6); /* walks may be too long for handlers */
+    s->slots = 8u << uses_below(u, 6); /* many walks may be too long for handlers */
     u->flags = uses_below(u, 2) * ENGINE_OFFLOAD_QUIET;
     for (uint32_t i = 0; i < s->count; i++) {
         struct key_value state = {.slots = s->slots};
@@ -129,7 +129,8 @@ static void key_value_open(struct uses *u)
     open_servers(u, sizeof(struct key_value));
 }
 
-/* Each client has keys of its own, so what a request finds depends on its own requests alone. */
+/* Submits a request. Each client has keys of its own, so what a request finds depends on its own
+ * requests alone. */
 static bool key_value_submit(struct uses *u)
 {
     struct use_op op = draw_request(u);
@@ -137,7 +138,7 @@ static bool key_value_submit(struct uses *u)
 
     if (!bytes)
         return false;
-    /* A delete that runs again finds no key any more. */
+    /* Handlers that may run again get no deletes: a second run would not find the key. */
     op.word[0] = uses_below(u, u->more_flags & ENGINE_OFFLOAD_REPEATABLE ? 2 : 3);
     op.word[1] = 1 + op.from * KEYS + uses_below(u, servers_of(u)->keys);
     op.word[2] = u->count;
@@ -152,7 +153,7 @@ static int key_value_status(const struct uses *u, const struct use_op *op)
     return op->length > VALUE_MAX ? -EREMOTEIO : 0;
 }
 
-/* The request is done in the plain table. */
+/* Carries out the request in the plain table. */
 static void key_value_do(struct uses *u, uint32_t number, struct known *k)
 {
     const struct use_op *op = &u->op[number];
@@ -163,8 +164,8 @@ static void key_value_do(struct uses *u, uint32_t number, struct known *k)
         k->used = false;
 }
 
-/* A request that handlers have answered: the answer is that of the plain table. NULL, or what is
- * wrong. */
+/* Takes a request that handlers have answered, and checks that the answer is that of the plain
+ * table. Returns NULL, or what is wrong. */
 static const char *key_value_step(struct uses *u, uint32_t number, struct known *k)
 {
     const struct use_op *op = &u->op[number];
@@ -183,7 +184,8 @@ static const char *key_value_step(struct uses *u, uint32_t number, struct known 
     return NULL;
 }
 
-/* The table of a server has these keys alone, each with its value. NULL, or what is wrong. */
+/* Checks that the server's table has just these keys, each with its value. Returns NULL, or what is
+ * wrong. */
 static const char *check_table(struct uses *u, uint32_t server, const struct known *known)
 {
     const struct slot *slots = (const void *)uses_region(u, server);
@@ -211,8 +213,9 @@ static const char *check_table(struct uses *u, uint32_t server, const struct kno
     return found == used ? NULL : "another number of keys in the table";
 }
 
-/* All replies and tables, where bit n of `way` says whether request n of those in doubt was done.
- * NULL, or what is wrong with it; `number` is the request, or the count of all. */
+/* Checks all replies and tables, if bit n of `way` says whether request n of those in doubt was
+ * carried out. Returns NULL, or what is wrong; *number is then the wrong request, or the count of
+ * all requests if a table is wrong. */
 static const char *check_way(struct uses *u, uint32_t way, uint32_t *number)
 {
     static struct known known[SERVERS_MAX][KEYS * WORLD_NODES_MAX];
@@ -242,6 +245,8 @@ static const char *check_way(struct uses *u, uint32_t way, uint32_t *number)
     return wrong;
 }
 
+/* Checks that there is a way to carry out the requests in doubt, or not, that explains all replies
+ * and tables. */
 static void key_value_check(struct uses *u)
 {
     uint32_t ways = 1, number = 0;
@@ -271,7 +276,7 @@ const struct use use_key_value = {.name = "keys and values",
 
 enum { ROWS = 1024, ROWS_READ = 200, REPLY_ROWS = 16, NAME = 24 };
 
-/* As examples/handlers/conditional_read.c has it. */
+/* As in examples/handlers/conditional_read.c. */
 struct row {
     uint64_t id;
     uint8_t name[NAME];

@@ -27,7 +27,7 @@ uint8_t *uses_room(struct uses *u, uint32_t client, uint32_t length)
     return u->world->clients[client].contexts[1].memory + c->source_at;
 }
 
-/* Writes the operation down. */
+/* Notes the operation, for the checks at the end. */
 static bool note(struct uses *u, const struct use_op *op)
 {
     u->client[op->from].source_at += (op->length + 7u) & ~7u;
@@ -114,7 +114,7 @@ static void replied(struct uses *u, uint32_t client, const struct message_event 
     memcpy(r->bytes, event->rest + 8u * r->count, r->length);
 }
 
-/* Where the client's own handler gets a request, it replies with all ones and the last argument. */
+/* The client's own handler has a request: it replies with all ones and the last argument. */
 static void requested(struct uses *u, uint32_t client, const struct message_event *event)
 {
     struct message_send send = {.kind = SUBMIT_SHORT,
@@ -151,7 +151,7 @@ static void came(struct uses *u, uint32_t client, enum message_ring ring,
     }
 }
 
-/* A request that the client's own handler gets is taken when there is room for the reply. */
+/* A request for the client's own handler is only taken when there is room for the reply. */
 static bool may_take(struct uses *u, uint32_t client, int ring)
 {
     return ring != MESSAGE_REMOTE || !u->use->replies ||

@@ -6,7 +6,7 @@
 
 enum { VERTICES = 6, TARGETS = 6, DEGREE = 4, WEIGHT = 20, STARTS = 6 };
 
-/* As examples/handlers/shortest_paths.c has them. */
+/* As in examples/handlers/shortest_paths.c. */
 struct edge {
     uint32_t target, weight;
     uint64_t vertex;
@@ -20,14 +20,14 @@ struct shortest_paths {
     uint64_t vertices, nearer;
 };
 
-/* The graph: each client has as many vertices, with as many edges each. Edges lead to vertices of
- * other clients, for none has itself as a target. */
+/* The graph: each client has the same number of vertices, with the same number of edges each. Edges
+ * lead to vertices of other clients, because no client has itself as a target. */
 struct graph {
     uint32_t vertices, degree;
     struct {
         uint32_t client, vertex, weight;
     } edge[WORLD_NODES_MAX][VERTICES][DEGREE];
-    uint64_t distance[WORLD_NODES_MAX][VERTICES]; /* by the plain computation */
+    uint64_t distance[WORLD_NODES_MAX][VERTICES]; /* results of the plain computation */
 };
 
 static struct graph *graph_of(struct uses *u)
@@ -112,7 +112,7 @@ static void breadth_first_open(struct uses *u)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-/* One start more: a vertex of a target's, with the distance that it has at first. */
+/* Submits one more start: a vertex of a target, with the distance that it has at first. */
 static bool paths_submit(struct uses *u)
 {
     struct use_op op = {.from = uses_below(u, u->nodes)};
@@ -126,7 +126,7 @@ static bool paths_submit(struct uses *u)
     return uses_message(u, &op, 2, NULL, false);
 }
 
-/* One pass over all edges: whether a distance has become less. */
+/* Goes over all edges once. Returns whether a distance has become less. */
 static bool relax(const struct uses *u, struct graph *g)
 {
     bool nearer = false;

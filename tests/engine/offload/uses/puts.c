@@ -5,10 +5,10 @@
 
 /* ---- one server ------------------------------------------------------------------------------ */
 
-/* The others' places in the region of client 0, one behind the other. */
+/* What the clients put into the region of client 0: each has a slice of its own there. */
 struct one_server {
-    uint64_t taken[WORLD_NODES_MAX]; /* bytes of each client's slice */
-    bool answers, strangers;         /* the server has targets; but not the last client */
+    uint64_t taken[WORLD_NODES_MAX]; /* bytes of each client's slice that are used */
+    bool answers, strangers;         /* the server has targets; the last client is not among them */
 };
 
 static struct one_server *server_of(struct uses *u)
@@ -23,8 +23,8 @@ static bool is_stranger(const struct uses *u, uint32_t client)
     return !s->answers || (s->strangers && client == u->nodes - 1);
 }
 
-/* Client 0 has an offload of its region, with all others as targets, or all but the last one, or
- * none; and the others bind it. */
+/* Gives client 0 an offload of its region, with all others as targets, or all but the last one, or
+ * none; the others bind the region. */
 static void open_server(struct uses *u, uint32_t state_bytes)
 {
     struct uses_pair there[WORLD_NODES_MAX], back[WORLD_NODES_MAX];
@@ -40,7 +40,7 @@ static void open_server(struct uses *u, uint32_t state_bytes)
     uses_bind(u, there, u->nodes - 1, true);
 }
 
-/* A client other than 0, and `length` bytes of its slice. */
+/* Draws a client other than 0, and `length` bytes of its slice. */
 static bool draw_place(struct uses *u, uint32_t length, struct use_op *op)
 {
     uint64_t slice = USES_PART / u->nodes & ~UINT64_C(63);
@@ -83,7 +83,7 @@ static bool ping_pong_submit(struct uses *u)
     return true;
 }
 
-/* A pong of each packet. */
+/* Counts a pong: each packet brings one. */
 static void ponged(struct uses *u, uint32_t client, const struct message_event *event)
 {
     if (client == 0)
@@ -138,7 +138,7 @@ struct complex {
 
 enum { NUMBERS = 512 };
 
-/* Products of these are exact. */
+/* Products of these numbers are exact. */
 static const struct complex factors[] = {{2, 0}, {0, 2}, {-2, 0}, {1, 1}, {0, -1}};
 
 static struct complex product(struct complex a, struct complex b)
@@ -159,7 +159,7 @@ static void accumulate_open(struct uses *u)
     open_server(u, sizeof(pong));
 }
 
-/* Every client multiplies the same numbers. */
+/* Submits a put: every client multiplies the same numbers. */
 static bool accumulate_submit(struct uses *u)
 {
     uint32_t count = uses_below(u, uses_below(u, 3) ? 20 : 200), first, factor;
@@ -189,8 +189,9 @@ static void multiply(const struct uses *u, const struct use_op *op, uint32_t pac
         numbers[op->word[0] + k] = product(numbers[op->word[0] + k], factors[op->word[2]]);
 }
 
-/* How many packets each operation in doubt has multiplied is not known: one of `ways` ways, the
- * first of which takes none. Returns packets that handlers have multiplied, of all operations. */
+/* Computes the numbers for one way in which the handlers may have run. Nobody knows how many
+ * packets of an operation in doubt were multiplied, so `way` numbers all combinations; way 0 has
+ * none of these packets. Returns how many packets of all operations are multiplied in this way. */
 static uint64_t multiply_all(const struct uses *u, uint64_t way, struct complex *numbers)
 {
     uint64_t packets = 0;
@@ -223,8 +224,8 @@ static bool same_numbers(const struct uses *u, const struct complex *numbers)
     return true;
 }
 
-/* Finds a way in which the numbers are those that are there. A handler in doubt may have multiplied
- * a packet, and its run does not count. */
+/* Checks that one of the ways gives the numbers in the region. A handler in doubt may have
+ * multiplied a packet although its run is not counted. */
 static void check_products(struct uses *u, uint64_t ways)
 {
     static struct complex numbers[NUMBERS];
@@ -279,7 +280,7 @@ struct blocks {
 
 enum { BLOCKS_LENGTH = 4000 };
 
-/* Each client puts to the next one, which spreads what comes over blocks of its own. */
+/* Each client puts to the next one, whose handlers spread the bytes over blocks of its region. */
 static void strided_open(struct uses *u)
 {
     struct uses_pair pairs[WORLD_NODES_MAX];

@@ -1,20 +1,21 @@
-/* The use as a broadcast, with all alive or past clients that have died (uses.h). Thread: one. */
+/* The use as a broadcast, with all clients alive, or past clients that have died (uses.h). Thread:
+ * one. */
 #include "tests/engine/offload/uses/uses.h"
 
 #include <string.h>
 
 enum { BROADCASTS = 8 };
 
-/* As examples/handlers/broadcast.c has it. */
+/* The state of the handlers, as in examples/handlers/broadcast.c. */
 struct broadcast {
     uint64_t last, targets;
 };
 
 struct spreading {
-    uint64_t number;    /* of the broadcast that has begun last, from 1 on */
-    uint32_t next;      /* target of client 0 that gets it next */
-    uint32_t length;    /* of its bytes */
-    uint32_t dead, may; /* clients that have died, and may die */
+    uint64_t number;    /* number of the broadcast that has begun last, from 1 on */
+    uint32_t next;      /* target of client 0 that gets the broadcast next */
+    uint32_t length;    /* length of its bytes */
+    uint32_t dead, may; /* how many clients have died, and may die */
 };
 
 static struct spreading *spreading_of(struct uses *u)
@@ -24,7 +25,8 @@ static struct spreading *spreading_of(struct uses *u)
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* The offloads that all have while they bind one another give way to the ones with targets. */
+/* Replaces the client's offload: the first ones, without targets, are there while the clients bind
+ * one another. */
 static void renew(struct uses *u, uint32_t client)
 {
     const struct broadcast state = {.targets = u->client[client].targets};
@@ -57,7 +59,7 @@ static void broadcast_open(struct uses *u)
     u->wanted = u->client[0].targets * (1 + uses_below(u, BROADCASTS));
 }
 
-/* As many may die as the example stands, fewer than log2 of all. */
+/* Lets as many clients die as the example survives: fewer than log2 of all. */
 static void past_dead_open(struct uses *u)
 {
     struct spreading *s = spreading_of(u);
@@ -69,7 +71,7 @@ static void past_dead_open(struct uses *u)
 
 /* ---- broadcasts ------------------------------------------------------------------------------ */
 
-/* All that live have had the last broadcast, and have passed it on. */
+/* Whether all clients that live have had the last broadcast, and have passed it on. */
 static bool is_over(const struct uses *u, uint64_t number)
 {
     for (uint32_t i = 1; i < u->nodes; i++) {
@@ -81,7 +83,7 @@ static bool is_over(const struct uses *u, uint64_t number)
     return true;
 }
 
-/* One put more of client 0, to the next of its targets. */
+/* Submits one more put of client 0, to the next of its targets. */
 static bool broadcast_submit(struct uses *u)
 {
     struct spreading *s = spreading_of(u);
@@ -96,7 +98,7 @@ static bool broadcast_submit(struct uses *u)
         s->number++;
         s->next = 0;
         op.length = s->length = 8 + uses_below(u, u->packet - 8);
-        state->last = s->number; /* copies that come back to it are dropped */
+        state->last = s->number; /* copies that come back to the root are dropped */
     }
     bytes = uses_room(u, 0, op.length);
     if (!bytes)
@@ -109,7 +111,7 @@ static bool broadcast_submit(struct uses *u)
     return true;
 }
 
-/* Any client but 0 may die, at any time. */
+/* Lets any client but 0 die, at any time. */
 static void broadcast_turn(struct uses *u)
 {
     struct spreading *s = spreading_of(u);
@@ -128,7 +130,8 @@ static void check_client(struct uses *u, uint32_t client)
     const struct spreading *s = spreading_of(u);
     static uint8_t bytes[1024];
     struct broadcast state;
-    uint64_t copies = s->number * u->client[client].targets; /* as many have it as a target */
+    /* This client is a target of as many clients as it has targets. */
+    uint64_t copies = s->number * u->client[client].targets;
     uint64_t passed = client > 0 ? s->number : 0, more;
 
     if (u->client[client].dead)
@@ -140,9 +143,9 @@ static void check_client(struct uses *u, uint32_t client)
                    (unsigned long long)state.last, (unsigned long long)s->number);
     else if (client > 0 && memcmp(uses_region(u, client), bytes, s->length) != 0)
         world_fail(u->world, "client %u has other bytes", client);
-    /* After a daemon's death a second copy may be passed on as if it were the first. */
+    /* After a daemon's death a client may pass a second copy on as if this were the first. */
     more = uses_counted(u, client, HANDLER_HEADER) - copies;
-    if (more <= u->doubts || s->dead > 0) /* the dead have passed on some, and others not */
+    if (more <= u->doubts || s->dead > 0) /* some of the dead have passed it on, others not */
         copies += more;
     more = uses_counted(u, client, HANDLER_PAYLOAD) - passed;
     passed += more <= u->doubts ? more : 0;
@@ -151,7 +154,8 @@ static void check_client(struct uses *u, uint32_t client)
                        u->flags & ENGINE_OFFLOAD_QUIET ? 0 : (uint32_t)passed);
 }
 
-/* A put to a client that has died may end with an error, and any other one ends well. */
+/* The status that a put must end with: a put to a client that has died may fail, any other must
+ * not. */
 static int broadcast_status(const struct uses *u, const struct use_op *op)
 {
     return u->client[op->to].dead ? op->status : 0;

@@ -16,7 +16,7 @@ static bool happens(struct uses *u, uint32_t per_mille)
     return uses_below(u, 1000) < per_mille;
 }
 
-/* The ends of a link that is up; false: there was none where it looked. */
+/* Draws a link that is up, and gives its ends. Returns false if none was found. */
 static bool find_link(struct uses *u, uint32_t ends[2])
 {
     for (uint32_t tries = 0; tries < 64; tries++) {
@@ -50,8 +50,8 @@ static void trouble_links(struct uses *u)
     }
 }
 
-/* On all nodes other clients have just had other work than handlers, which then take turns, and
- * wait for them. */
+/* Lets other clients of all nodes seem to have had other work than handlers just now; handlers then
+ * wait for turns. */
 static void crowd(struct uses *u)
 {
     for (uint32_t i = 0; i < u->nodes; i++)

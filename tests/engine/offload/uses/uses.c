@@ -26,7 +26,7 @@ static uint32_t program(struct uses *u, uint32_t client)
     return (uint32_t)rc;
 }
 
-/* The other memory of a client has a region too: an offload's state is part of one. */
+/* Makes a region of the client's other memory too: an offload's state is a part of it. */
 static void open_state(struct uses *u, uint32_t client)
 {
     struct engine_key *key = &u->world->clients[client].contexts[1].key;
@@ -163,7 +163,7 @@ static void add_runs(struct uses *u)
         }
         if (view.faults > 0)
             world_fail(u->world, "client %u: a handler has failed", i);
-        for (uint32_t k = 0; k < u->count; k++) /* the run of a handler that failed it */
+        for (uint32_t k = 0; k < u->count; k++) /* the run that failed the operation */
             view.runs -= u->op[k].to == i && u->op[k].status == -EREMOTEIO && view.runs > 0;
         u->counters->reruns += u->world->nodes[i].deaths == 0 && !u->client[i].dead ? view.runs : 0;
     }
@@ -192,7 +192,7 @@ static void submit_all(struct uses *u)
     }
 }
 
-/* Troubles go on for a while after the last submission. */
+/* Ends a run: troubles go on for a while after the last submission. */
 static void finish(struct uses *u)
 {
     uint32_t rounds = 0;
@@ -215,7 +215,7 @@ static struct world_options draw(struct uses *u, uint64_t seed, FILE *trace)
 {
     static const uint64_t ordered[] = {0, 4096, UINT64_MAX};
     uint32_t packed = uses_below(u, 2) ? 512 : 1024;
-    /* With few, handlers find no room for what they send. */
+    /* With few flows, handlers find no room for what they send. */
     uint32_t few = uses_below(u, 2) * (u->use->flows + uses_below(u, 2));
 
     u->packet = packed;
@@ -241,7 +241,7 @@ static struct world_options draw(struct uses *u, uint64_t seed, FILE *trace)
                                           .delay_max_ns = 500 + uses_below(u, 10000)}};
 }
 
-/* Few nodes, or many: between 2 and 2, 4, ... 64. */
+/* Draws the number of nodes: few, or many, between 2 and 2, 4, ... 64. */
 static uint32_t draw_nodes(struct uses *u)
 {
     uint32_t most = 2u << uses_below(u, 6), nodes = most / 2 + 1 + uses_below(u, most / 2);

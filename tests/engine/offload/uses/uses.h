@@ -24,26 +24,26 @@
 
 enum {
     USES_PART = 512 * 1024, /* bytes of a client's region, and of its other memory */
-    USES_STATE = 16 * 1024, /* the state of its handlers, first in the other memory */
+    USES_STATE = 16 * 1024, /* the state of its handlers, at the start of the other memory */
     USES_OPS = 1024,
     USES_REPLY = 512, /* bytes of a reply's payload */
-    USES_INDEX = 5,   /* of messages */
+    USES_INDEX = 5,   /* index of the messages */
 };
 
-/* An operation of a client's. */
+/* An operation of a client. */
 struct use_op {
     uint32_t from, to; /* clients */
-    uint64_t place;    /* of a put, in the region */
+    uint64_t place;    /* place of a put, in the region */
     uint32_t length;
-    uint64_t word[3]; /* for the use */
+    uint64_t word[3]; /* words that the use gives it */
     uint32_t ends;
     int status;
-    uint32_t arrivals; /* for the use: what has come of it, and where */
-    bool deferred;     /* its target's own client has had it, or the log */
+    uint32_t arrivals; /* for the use: how often its effect has arrived */
+    bool deferred;     /* for the use: its target's own client has had it, or the log has it */
 };
 
 struct use_reply {
-    uint32_t from, to; /* of the request */
+    uint32_t from, to; /* clients of the request */
     uint32_t count;
     uint64_t argument[3];
     uint32_t length;
@@ -53,18 +53,18 @@ struct use_reply {
 struct use_client {
     struct message_client channel;
     int offload;                      /* handle, -1: none */
-    uint32_t remote[WORLD_NODES_MAX]; /* to each client, UINT32_MAX: none */
+    uint32_t remote[WORLD_NODES_MAX]; /* remotes to the clients, UINT32_MAX: none */
     uint32_t targets;
-    uint32_t target[WORLD_NODES_MAX]; /* of its offload: clients */
-    uint64_t source_at;               /* bytes of its other memory that are taken */
-    bool silent;                      /* does not look at its events */
+    uint32_t target[WORLD_NODES_MAX]; /* targets of its offload, as clients */
+    uint64_t source_at;               /* bytes of its other memory that its operations have used */
+    bool silent;                      /* the client takes no events */
     bool dead;
-    uint32_t events[16]; /* of its offload, by enum offload_event; 0: of puts */
-    uint32_t requests;   /* that its own handler has had */
+    uint32_t events[16]; /* events of its offload, by enum offload_event; 0: of puts */
+    uint32_t requests;   /* requests that its own handler has had */
 };
 
-/* How often each thing has happened in all runs. Where one of these stays 0, the runs have not
- * tested all that they claim to test. */
+/* How often each event of a run has happened in all runs. Where one of these stays 0, the runs have
+ * not tested all that they claim to test. */
 struct uses_counters {
     uint64_t operations, runs, reruns, failed, deferred;
     uint64_t cut; /* puts that were logged and have not ended */
@@ -74,20 +74,20 @@ struct uses_counters {
 struct uses;
 
 struct use {
-    const char *name;   /* in words */
+    const char *name;   /* name of the use, in words */
     const char *object; /* name of the example */
-    uint32_t least;     /* nodes */
-    uint32_t flows;     /* that one handler sends to, at most */
-    bool replies;       /* clients reply on their own to what handlers leave to them */
-    /* Offloads and binds, before there is any trouble. */
+    uint32_t least;     /* the least number of nodes */
+    uint32_t flows;     /* the most flows that one handler sends to */
+    bool replies;       /* clients reply to requests that handlers leave to them */
+    /* Makes offloads and binds, before there is any trouble. */
     void (*open)(struct uses *u);
-    /* One operation more; false: none just now. */
+    /* Submits one more operation. Returns false if this is not possible now. */
     bool (*submit)(struct uses *u);
-    /* A client's part of a round, or NULL: beside its events. */
+    /* A client's part of a round beside taking events, or NULL. */
     void (*turn)(struct uses *u);
-    /* A put that has come to a client, or a request that its own handler gets; or NULL. */
+    /* Takes a put that has arrived at a client, or a request that its own handler gets; or NULL. */
     void (*arrived)(struct uses *u, uint32_t client, const struct message_event *event);
-    /* Everything is at rest: world_fail for what is wrong. */
+    /* Checks the results, when nothing moves any more, and calls world_fail with what is wrong. */
     void (*check)(struct uses *u);
 };
 
@@ -105,46 +105,48 @@ struct uses {
     struct handler_image *image;
     size_t image_bytes;
     uint32_t nodes, packet; /* bytes of a packet */
-    uint32_t flags;         /* of offloads, enum engine_offload_flag; for the use to draw */
-    uint32_t more_flags;    /* of offloads, too; not for the use to change */
+    uint32_t flags;         /* flags of offloads, enum engine_offload_flag, which the use draws */
+    uint32_t more_flags;    /* more flags of offloads, which the use does not change */
     bool dies;              /* a daemon may die in the middle of a step */
-    uint32_t doubts;        /* so often it has, and a handler may have been running then */
+    uint32_t doubts;        /* deaths of daemons while a handler may have been running */
     struct use_client client[WORLD_NODES_MAX];
-    uint32_t wanted, count; /* operations */
+    uint32_t wanted, count; /* how many operations the run wants, and has submitted */
     struct use_op op[USES_OPS];
     uint32_t replies;
     struct use_reply reply[USES_OPS];
     struct {
-        uint32_t breaks, cuts, deaths, sleeps; /* in how many of 1000 rounds */
+        uint32_t breaks, cuts, deaths, sleeps; /* each happens in so many of 1000 rounds */
         bool crowded;                          /* clients have other work, so handlers take turns */
         bool cut;
-        uint32_t ends[2];    /* of the link that is cut */
-        uint64_t restore_at; /* round */
+        uint32_t ends[2];    /* nodes of the link that is cut */
+        uint64_t restore_at; /* round in which the link works again */
     } trouble;
     struct uses_counters *counters;
-    _Alignas(8) uint8_t own[1 << 20]; /* the use's */
+    _Alignas(8) uint8_t own[1 << 20]; /* memory of the use itself */
 };
 
 /* ---- image.c --------------------------------------------------------------------------------- */
 
-/* The image of an object file, with counters before its handlers; the caller frees it. NULL: it is
- * none, and a message says why. */
+/* Returns the image of an object file, with counters before its handlers; the caller frees it.
+ * Returns NULL if the file has no image, and prints why. */
 struct handler_image *uses_image(const char *path, size_t *bytes);
 
 /* ---- uses.c ---------------------------------------------------------------------------------- */
 
-/* One run. NULL or what went wrong, in `failure`. `folder` has the object files. */
+/* Makes one run. Returns NULL, or what went wrong, in `failure`. `folder` has the object files. */
 const char *uses_run(const struct use *use, uint64_t seed, const char *folder, FILE *trace,
                      struct uses_counters *counters, char failure[400]);
 
-/* The parts of a run, for one that is not drawn. First: the world, the image, the use in it; `use`,
- * `random`, `nodes`, `packet`, `wanted` and `counters` are set. NULL, or what is wrong. */
+/* These four functions are the parts of a run, for tests that set the values of a run themselves.
+ * uses_begin opens the world, and the use in it. The caller sets `use`, `random`, `nodes`, `packet`
+ * and `counters` before, and `wanted` before or after: some uses set `wanted` when they open.
+ * Returns NULL, or what is wrong. */
 const char *uses_begin(struct uses *u, const struct world_options *options, const char *folder);
-/* Operations, until all have been submitted and nothing moves any more. */
+/* Submits all operations, and runs until nothing moves any more. */
 void uses_work(struct uses *u);
-/* What the use checks; then all clients leave. */
+/* Lets the use check its results; then all clients leave. */
 void uses_check(struct uses *u);
-/* Closes the world: NULL, or what has gone wrong, in `failure`. */
+/* Closes the world. Returns NULL, or what went wrong, in `failure`. */
 const char *uses_end(struct uses *u, char failure[400]);
 
 static inline uint32_t uses_below(struct uses *u, uint32_t n)
@@ -152,17 +154,17 @@ static inline uint32_t uses_below(struct uses *u, uint32_t n)
     return (uint32_t)sim_random_below(&u->random, n);
 }
 
-/* An offload of what is put to the client's region, or of its messages, with `state_bytes` of the
- * state that stands there, and with its targets; it is there on return. */
+/* Creates an offload of the client, with its targets: of what is put to its region, or of its
+ * messages. The handlers' state has `state_bytes`. The offload is open on return. */
 void uses_offload(struct uses *u, uint32_t client, bool puts, uint32_t state_bytes);
-/* The client's offload ends. */
+/* Ends the client's offload. */
 void uses_offload_end(struct uses *u, uint32_t client);
-/* Binds clients to others, all at once: `count` pairs. With a key to their regions or without. */
+/* Binds clients to others, `count` pairs at once, with a key to their regions or without. */
 struct uses_pair {
     uint32_t from, to;
 };
 void uses_bind(struct uses *u, const struct uses_pair *pairs, uint32_t count, bool key);
-/* The client dies. */
+/* Lets the client die. */
 void uses_kill(struct uses *u, uint32_t client);
 
 static inline uint8_t *uses_region(const struct uses *u, uint32_t client)
@@ -180,43 +182,46 @@ uint64_t uses_counted(const struct uses *u, uint32_t client, enum handler_stage 
 /* How many sends of the client's handlers have taken effect, and how many of these have failed. */
 uint64_t uses_sent(const struct uses *u, uint32_t client);
 uint64_t uses_sends_failed(const struct uses *u, uint32_t client);
-/* The run fails unless the handlers of a client have run so often. */
+/* Fails the run unless the handlers of a client have run so often. */
 void uses_expect(struct uses *u, uint32_t client, uint64_t headers, uint64_t payloads);
 void uses_expect_events(struct uses *u, uint32_t client, uint32_t event, uint32_t count);
 
 /* ---- operations.c ---------------------------------------------------------------------------- */
 
-/* Packets of a put of this length. */
+/* The number of packets of a put of this length. */
 static inline uint32_t uses_packets(const struct uses *u, uint32_t length)
 {
     return length == 0 ? 1 : (length + u->packet - 1) / u->packet;
 }
 
-/* Room for one operation more of this client's, with this many bytes: where these go, or NULL. */
+/* Returns the room for this many bytes of one more operation of this client, or NULL without room.
+ */
 uint8_t *uses_room(struct uses *u, uint32_t client, uint32_t length);
-/* The next operation, a put of the bytes that stand in that room; its completion id is `id`. */
+/* Submits the next operation: a put of the bytes in that room, with the completion id `id`. */
 bool uses_put(struct uses *u, const struct use_op *op, const uint8_t *bytes, uint64_t id);
-/* The next operation, a message with the op's words as arguments. */
+/* Submits the next operation: a message with the op's words as arguments. */
 bool uses_message(struct uses *u, const struct use_op *op, uint32_t words, const uint8_t *bytes,
                   bool wants_reply);
-/* The bytes of operation `number`, from `at` on. */
+/* Writes the bytes of operation `number`. */
 void uses_fill(uint8_t *to, uint32_t number, uint32_t length);
 /* Takes all events. Returns whether there were any. */
 bool uses_look(struct uses *u);
-/* Whether a handler ran on the operation when a daemon died, so that nobody knows what it did. */
+/* Whether a handler may have run on the operation when a daemon died, so that its work may be done
+ * or not. */
 bool uses_in_doubt(const struct uses *u, const struct use_op *op);
-/* Each operation has ended once, and where `status` does not say so, well; as many as daemons have
- * died may be in doubt. */
+/* Checks that each operation has ended once, with the status that `status` gives for it, or well if
+ * `status` is NULL. As many operations as daemons have died may be in doubt instead. */
 void uses_expect_ends(struct uses *u, int (*status)(const struct uses *u, const struct use_op *op));
-/* Reply number `n` of those that handlers gave to client `from` at client `to`, or NULL. */
+/* Returns reply number `n` of the replies that handlers at client `to` gave to client `from`, or
+ * NULL. */
 const struct use_reply *uses_reply(const struct uses *u, uint32_t from, uint32_t to, uint32_t n);
 
 /* ---- troubles.c ------------------------------------------------------------------------------ */
 
 void uses_troubles_draw(struct uses *u);
-/* The troubles of one round. */
+/* Brings about the troubles of one round. */
 void uses_trouble(struct uses *u);
-/* All links and nodes work again, and all clients look. */
+/* Makes all links and nodes work again, and all clients take events. */
 void uses_heal(struct uses *u);
 
 #endif

@@ -8,9 +8,9 @@
 
 /* ---- operations ---------------------------------------------------------------------------- */
 
-/* Whether a slot's last operation is over. The operation of a dead client may still land, and the
- * event of one whose outcome its origin does not know may still come and will be compared with the
- * data. */
+/* Whether a slot's last operation is over. It is not over while bytes or events may still come: the
+ * operation of a dead client may still land, and the event of an operation whose outcome its origin
+ * does not know may still come, and be compared with the data. */
 static bool slot_over(const struct chaos *c, uint32_t taken)
 {
     const struct model_op *op;
@@ -22,7 +22,7 @@ static bool slot_over(const struct chaos *c, uint32_t taken)
         return false;
     if (op->shaken && op->flags & PWC_LCE_SOURCE && !op->remote_seen && !(op->flags & PWC_NO_RCE) &&
         !c->model.ends[op->to].dead)
-        return false; /* nobody waits for its event, but it may come */
+        return false; /* the model does not wait for the event, but it may come */
     return !c->model.ends[op->from].dead && !model_busy(&c->model, taken - 1);
 }
 
@@ -76,8 +76,8 @@ static struct model_op some_op(struct chaos *c, uint32_t from, uint32_t to)
         .pieces = below(c, 3) ? 0 : 2 + below(c, 8),
     };
 
-    /* A signal has no remote event, and no local one of the source: nothing would say when its
-     * payload has been placed, and others may use the place. */
+    /* A signal has no remote event, and no local event of the source alone: nothing would say when
+     * its payload has been placed, and other operations may use the place. */
     if (op.kind == PATH_SIGNAL) {
         op.flags &= PWC_NO_LCE | PWC_FENCE | PWC_UNORDERED;
         op.pieces = 0;
@@ -85,8 +85,8 @@ static struct model_op some_op(struct chaos *c, uint32_t from, uint32_t to)
     return op;
 }
 
-/* The remote from one end to another, which is bound first if needed; NULL when it is not bound
- * yet. */
+/* Returns the remote from one end to another, which is bound first if needed; NULL while it is not
+ * bound. */
 const struct chaos_remote *chaos_remote_of(struct chaos *c, uint32_t from, uint32_t to)
 {
     struct chaos_remote *r = &c->remotes[from][to];
@@ -111,14 +111,14 @@ const struct chaos_remote *chaos_remote_of(struct chaos *c, uint32_t from, uint3
             request->status != -ECONNABORTED)
             world_fail(c->world, "bind %u->%u: %s", from, to, strerror(-request->status));
         if (memcmp(&r->key, key, sizeof *key) != 0)
-            r->state = CHAOS_NONE; /* withdrawn meanwhile */
+            r->state = CHAOS_NONE; /* the key was withdrawn meanwhile */
         else if (request->status == -EKEYREJECTED && end_lives(c, to))
             world_fail(c->world, "bind %u->%u: a good key is rejected", from, to);
     }
     return r->state == CHAOS_BOUND ? r : NULL;
 }
 
-/* Some atomics in a row, which the engine may make a batch of. */
+/* Submits some atomics in a row, which the engine may make a batch of. */
 static void submit_atomics(struct chaos *c, uint32_t from, uint32_t to, uint32_t remote)
 {
     struct model_op op = some_op(c, from, to);
@@ -372,7 +372,7 @@ static void calm(struct chaos *c)
     }
 }
 
-/* The counts of an end, where no hostile client has put. */
+/* Checks the counts of an end to which no hostile client has put. */
 static void check_counts(struct chaos *c, uint32_t end)
 {
     const struct world_context *x = context_of(c, end);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Counts of what happened, over all runs. */
+/* How often each thing has happened in all runs. */
 struct chaos_counters {
     uint64_t operations, signals, events, errors, rounds;
     uint64_t breaks, cuts, blackouts, silences, asks, losses, crashes, states_lost, deaths,
@@ -20,7 +20,7 @@ struct chaos_counters {
     uint64_t contexts_opened, contexts_closed, withdrawals, unbinds, flushes;
 };
 
-/* NULL, or what went wrong, in `failure`. Adds to the counters. */
+/* Makes one run, and adds to the counters. Returns NULL, or what went wrong, in `failure`. */
 const char *chaos_run(uint64_t seed, FILE *trace, struct chaos_counters *counters,
                       char failure[400]);
 

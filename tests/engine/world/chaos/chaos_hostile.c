@@ -50,7 +50,8 @@ static void meddle(void *context, struct world *w, uint32_t node)
     }
 }
 
-/* A hostile client also submits plausible operations, to others of its kind and to honest ends. */
+/* A hostile client also submits plausible operations, to other hostile clients and to honest ends.
+ */
 void chaos_hostile_turn(struct chaos *c, uint32_t i)
 {
     struct world_client *h = &c->world->clients[c->hostiles[i]];

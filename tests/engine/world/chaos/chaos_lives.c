@@ -23,7 +23,7 @@ static void context_closes(struct chaos *c, uint32_t end)
     c->counters->contexts_closed++;
 }
 
-/* The old key goes and a new one comes: ranks that knew the old key bind again. */
+/* Replaces the end's key: ranks that knew the old one bind again. */
 static void withdraw(struct chaos *c, uint32_t end)
 {
     struct world_context *x = context_of(c, end);
@@ -72,7 +72,7 @@ static void flush(struct chaos *c, uint32_t from, uint32_t to)
         return;
     if (c->path.path.calls->flush(&c->path, from, r->handle, model_flush(&c->model, from, to)) !=
         0) {
-        c->model.flush_count--; /* no room: it was the last one */
+        c->model.flush_count--; /* there was no room: forget the flush just counted */
         return;
     }
     c->counters->flushes++;

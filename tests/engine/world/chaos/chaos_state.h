@@ -1,5 +1,5 @@
 /*
- * The parts of a random run share this (chaos.h): chaos.c (operations, breaks, the run),
+ * What the parts of a random run share (chaos.h): chaos.c (operations, breaks, the run),
  * chaos_hostile.c, chaos_lives.c. Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_CHAOS_STATE_H
@@ -11,7 +11,7 @@
 
 #define SLOTS      8u
 #define SLOT_BYTES 1024u
-/* No operation uses this part of the half that others reach, because the counters stand there. */
+/* No operation uses this slot of the half that others reach, because the counters stand there. */
 #define COUNTERS_SLOT (SLOTS - 1)
 #define PACKED_MAX    256u
 #define HOSTILE_MAX   2u
@@ -29,7 +29,7 @@ struct chaos_remote {
     struct engine_key key;
 };
 
-/* The accidents of this run: chances in a turn, of 10000. */
+/* The accidents of this run, by their chances in a turn, of 10000. */
 struct chaos_plan {
     uint32_t operations;
     uint32_t link_breaks, link_cuts, blackouts, link_losses, crashes, states_lost, deaths, silences;
@@ -44,13 +44,13 @@ struct chaos {
     struct model model;
     struct sim_random random;
     struct chaos_plan plan;
-    uint32_t ends, clients, nodes; /* the upper half of the ends: second contexts */
+    uint32_t ends, clients, nodes; /* the upper half of the ends are second contexts */
     bool opened[MODEL_ENDS_MAX];
-    int withdrawal[MODEL_ENDS_MAX]; /* request, or -1 */
+    int withdrawal[MODEL_ENDS_MAX]; /* request that withdraws its key, or -1 */
     struct chaos_remote remotes[MODEL_ENDS_MAX][MODEL_ENDS_MAX];
     uint32_t slots[MODEL_ENDS_MAX][2][SLOTS]; /* the operation that last used the slot, plus 1 */
     uint32_t silent;
-    bool keepalive; /* false: nobody asks, and breaks are reported */
+    bool keepalive; /* false: no daemon asks its peers, and breaks are reported */
     uint64_t reopen_at[WORLD_NODES_MAX];
     uint64_t restore_at[WORLD_NODES_MAX][WORLD_NODES_MAX];
     uint32_t hostiles[HOSTILE_MAX];
@@ -82,7 +82,7 @@ static inline struct world_context *context_of(const struct chaos *c, uint32_t e
     return &client_of(c, end)->contexts[context_number(c, end)];
 }
 
-/* Whether its client may submit and probe. */
+/* Whether the end's client may submit and probe. */
 static inline bool end_lives(const struct chaos *c, uint32_t end)
 {
     return c->opened[end] && !c->model.ends[end].dead && client_of(c, end)->live &&
@@ -103,7 +103,7 @@ void chaos_hostile_turn(struct chaos *c, uint32_t i);
 
 /* ---- chaos_lives.c: contexts, binds, flushes and withdrawals, by the plan's chances */
 void chaos_lives_turn(struct chaos *c);
-/* Flushes of an end whose events have been taken. */
+/* Looks for ended flushes of an end whose events have been taken. */
 void chaos_flushes_look(struct chaos *c, uint32_t end);
 
 #endif

@@ -1,4 +1,5 @@
-/* Owns the control thread's calls during which a node may die (crash_control.h). Thread: one. */
+/* Scenarios with calls of the control thread during which a node may die (crash_control.h). Thread:
+ * one. */
 #include "tests/engine/world/crash/crash_control.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ static void run_bind(struct driver *d)
     driver_finish(d);
 }
 
-/* A bind that cannot succeed, and one towards the own node. */
+/* A bind that cannot succeed, and one to a context of the same node. */
 static void run_bind_refused(struct driver *d)
 {
     struct pwc_key key;
@@ -132,7 +133,7 @@ static void run_session(struct driver *d)
     driver_finish(d);
 }
 
-/* New clients of each node come, are bound to, and leave. */
+/* New clients of each node attach, are bound to, and leave. */
 static void run_client(struct driver *d)
 {
     struct world *w = world_of(d);
@@ -156,7 +157,7 @@ static void run_client(struct driver *d)
     driver_finish(d);
 }
 
-/* The peer goes down and comes up again, only by control's calls. */
+/* The peer goes down and comes up again, only by calls of control. */
 static void run_link(struct driver *d)
 {
     for (int i = 0; i < 3; i++) {
@@ -168,7 +169,8 @@ static void run_link(struct driver *d)
     driver_finish(d);
 }
 
-/* The peer is given up in the middle and comes back: remotes that are bound again work. */
+/* The peer is given up with operations under way, and comes back: remotes that are bound again
+ * work. */
 static void run_lost(struct driver *d)
 {
     submit_some(d, 0, 1, 3);
@@ -187,7 +189,7 @@ static void run_lost(struct driver *d)
     driver_finish(d);
 }
 
-/* Everybody leaves, with binds of all to all and operations in flight. */
+/* All clients leave, with binds of all to all and operations in flight. */
 static void run_leave(struct driver *d)
 {
     submit_some(d, 0, 1, 2);

@@ -1,5 +1,5 @@
 /*
- * Scenarios of test_crash in which the victim also dies within the calls that control makes:
+ * Scenarios of test_crash in which the victim also dies within the calls of the control thread:
  * clients, contexts, segments, regions and binds that come and go, peers that go down, come up and
  * are given up. Control repeats calls that were not answered, and in the end nothing is left over.
  */
@@ -16,8 +16,8 @@ struct crash_scenario {
     uint64_t ordered_write_max;
     uint32_t protocol;
     uint32_t rails;
-    void (*messages)(struct flood *f); /* instead of `run` */
-    uint32_t nodes;                    /* 0: two, for the four clients */
+    void (*messages)(struct flood *f); /* runs a scenario of messages, instead of `run` */
+    uint32_t nodes;                    /* nodes for the four clients; 0: two */
 };
 
 extern const struct crash_scenario crash_control_scenarios[];

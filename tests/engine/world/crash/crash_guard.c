@@ -1,4 +1,4 @@
-/* Stopping an engine at its n-th store (crash_guard.h). Thread: one. */
+/* Stops an engine at its n-th store (crash_guard.h). Thread: one. */
 #include "tests/engine/world/crash/crash_guard.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #define PAGE          4096u
 #define RANGES_MAX    (2u + WORLD_CLIENTS_MAX * WORLD_CONTEXTS_MAX)
-#define PAGES_MAX     4u /* that one instruction may touch */
+#define PAGES_MAX     4u /* pages that one instruction may touch */
 #define TRAP_FLAG     0x100
 #define CHILD_SECONDS 20u
 
@@ -20,7 +20,7 @@ struct range {
     size_t size;
 };
 
-/* The state that the handlers need, which a signal handler can reach in no other way. */
+/* The state of the guard, which its signal handlers can reach in no other way. */
 static struct {
     struct crash_guard *guard;
     bool inside;
@@ -122,7 +122,7 @@ static void on_store(int number, siginfo_t *info, void *context)
     uint8_t *address = info->si_addr;
 
     if (!running.inside || !is_ours(address) || running.page_count == PAGES_MAX) {
-        signal(SIGSEGV, SIG_DFL); /* a fault of its own: let it happen again */
+        signal(SIGSEGV, SIG_DFL); /* a fault of the program itself: let it happen again */
         return;
     }
     if (running.page_count == 0 && dies_here(running.guard))
@@ -141,7 +141,7 @@ static void on_step(int number, siginfo_t *info, void *context)
     set_trap(context, false);
 }
 
-/* The store at which the process that took over dies too; 0: it survives. */
+/* The store at which the process that took over dies too; 0: it does not. */
 static uint64_t second_stop(const struct crash_guard *g)
 {
     if (g->again > 0)

@@ -3,8 +3,8 @@
  * to the engine: while the node runs, that memory is read-only; each store faults, is counted, and
  * is let through by a single step of the processor.
  *
- * At every store it can also fork: the child dies there and goes on alone, the parent does not.
- * After one death in four there is a second one, soon.
+ * The guard can also fork at every store: the child dies there and goes on alone, the parent does
+ * not die. After one death in four there is a second one, soon.
  *
  * Thread: one; it owns SIGSEGV and SIGTRAP meanwhile. x86-64 only (crash_guard_supported).
  */
@@ -19,12 +19,12 @@ struct crash_guard {
     struct world *world;
     uint32_t victim;
     bool armed;
-    bool forking;     /* at every store; else stop at store number `stop` */
-    uint64_t stop;    /* 0: never */
-    uint64_t every;   /* when forking: only at each n-th store, */
-    uint64_t first;   /* from this one on; below `every` */
-    uint64_t again;   /* stores until the process that took over dies; 0: after some, by a rule */
-    uint64_t stores;  /* so far */
+    bool forking;     /* forks at every store; otherwise the node stops at store number `stop` */
+    uint64_t stop;    /* number of the store at which the node dies; 0: never */
+    uint64_t every;   /* with forks: only at each n-th store */
+    uint64_t first;   /* with forks: from this store on; below `every` */
+    uint64_t again;   /* stores until the process that took over dies; 0: by second_stop */
+    uint64_t stores;  /* stores so far */
     uint64_t died_at; /* the first death; 0: none */
     bool child;       /* this process is a fork that has died */
     uint64_t failed;  /* children that ended with an error */

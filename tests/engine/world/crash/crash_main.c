@@ -1,4 +1,4 @@
-/* The main of tests in which a daemon may die anywhere (crash_main.h). Thread: one. */
+/* The main function of tests in which a daemon may die anywhere (crash_main.h). Thread: one. */
 #include "tests/engine/world/crash/crash_main.h"
 
 #include <stdlib.h>
@@ -13,15 +13,15 @@
 /* What the command line asks for. */
 struct wish {
     const char *program;
-    size_t number; /* of the scenario; the suite's count: all */
+    size_t number; /* number of the scenario; the suite's count: all scenarios */
     uint32_t victim;
     uint64_t every, first, again;
-    uint64_t store; /* 0: each */
+    uint64_t store; /* number of the one store before which the node dies; 0: each store */
     FILE *trace;
 };
 
-/* Runs one scenario: with a fork at every store (store 0), or with a stop at one. A child does not
- * return. NULL or what failed. */
+/* Runs one scenario: with a fork at every store (store 0), or with a stop at one store. A child
+ * does not return. Returns NULL, or what failed. */
 static const char *run(const struct crash_suite *suite, const struct wish *wish,
                        struct crash_guard *g, char failure[400])
 {
@@ -46,7 +46,7 @@ static const char *run(const struct crash_suite *suite, const struct wish *wish,
     _exit(wrong != NULL);
 }
 
-/* All crashes of one scenario and victim. Returns how many went wrong. */
+/* Runs all crashes of one scenario and victim. Returns how many went wrong. */
 static uint64_t run_all_stores(const struct crash_suite *suite, const struct wish *wish)
 {
     const char *name = suite->name(wish->number), *wrong;
@@ -106,7 +106,7 @@ static int usage(const struct crash_suite *suite, const struct wish *wish)
     return 2;
 }
 
-/* Whether the command line makes sense. */
+/* Reads the command line. Returns whether it makes sense. */
 static bool parse(struct wish *wish, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {

@@ -1,4 +1,5 @@
-/* The scenarios of crash_messages.h. End 0 asks end 1, and replies are at random. */
+/* The scenarios of crash_messages.h. End 0 sends requests to end 1; replies are at random. Thread:
+ * one. */
 #include "tests/engine/world/crash/crash_messages.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ static void run_long_protocols(struct flood *f)
     ask(f, SUBMIT_LONG, SUBMIT_CHAIN, 700, 1);
 }
 
-/* Both ends ask, and end 1 does not look for a while: spill, STOP, refusal, GO. */
+/* Both ends send requests, and end 1 takes no events for a while: this leads to spill, STOP,
+ * refusal and GO. */
 static void run_message_flood(struct flood *f)
 {
     f->silent = 1u << 1;

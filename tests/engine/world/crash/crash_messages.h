@@ -1,4 +1,5 @@
-/* Scenarios of test_crash with active messages: requests of each kind, and their replies. */
+/* Scenarios of test_crash with active messages: requests of each kind, and their replies. Thread:
+ * one. */
 #ifndef PWC_TESTS_ENGINE_CRASH_MESSAGES_H
 #define PWC_TESTS_ENGINE_CRASH_MESSAGES_H
 

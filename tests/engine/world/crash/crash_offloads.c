@@ -1,7 +1,8 @@
 /*
- * Scenarios of test_crash with handlers (tests/engine/offload/scene.h): whatever node dies before
- * whatever store, every handler has run once except for the one that ran then. That one has run
- * again where its offload says so; otherwise its message was cut, and its origin got -ECONNABORTED.
+ * Scenarios of test_crash with handlers (tests/engine/offload/scene.h). Whichever node dies before
+ * whichever store, every handler has run once, except for the one that ran at that store. That
+ * handler has run again if its offload is repeatable; otherwise its message was cut, and its origin
+ * got -ECONNABORTED. Thread: one.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,7 +14,7 @@ enum { ALL = 7, DATA = HANDLER_PROCESS_DATA, SENDS = SCENE_PUT | SCENE_MESSAGE |
 
 static struct scene scene;
 
-/* Counts the sends that each handler of a message has made, and that arrived once. */
+/* Checks that each send of the handlers that ran has arrived once. */
 static const char *check_sends(const struct scene_message *m, uint32_t ran)
 {
     uint32_t messages = 0;
@@ -29,8 +30,8 @@ static const char *check_sends(const struct scene_message *m, uint32_t ran)
     return m->messages == messages ? NULL : "a handler's message has not come once";
 }
 
-/* Checks a message that was not in doubt, or whose handler in doubt has run again. `extra` counts
- * such runs. */
+/* Checks a message of which no handler was in doubt, or whose handler in doubt has run again.
+ * `extra` counts such runs. */
 static const char *check_whole(uint32_t number, uint32_t *extra)
 {
     uint32_t ran = 0;
@@ -47,7 +48,8 @@ static const char *check_whole(uint32_t number, uint32_t *extra)
     return check_sends(&scene.messages[number], ran);
 }
 
-/* Checks a message that was cut: its handlers up to some stage have run, and the last one. */
+/* Checks a message that was cut: its handlers up to some stage have run, and its completion
+ * handler. */
 static const char *check_cut(uint32_t number)
 {
     uint32_t ran = 0;
@@ -87,7 +89,8 @@ static void check(uint32_t flags)
         world_fail(w, "%u handlers in doubt, and %u deaths", doubts, deaths);
 }
 
-/* Contexts of the owner's node must not have bound it, or it gets no offload. */
+/* Opens a scene. Contexts of the owner's node must not have bound the owner, or it gets no offload.
+ */
 static bool begin(struct driver *d, uint32_t flags)
 {
     driver_unbind(d, 1, 1);
@@ -112,8 +115,8 @@ static void run(struct driver *d, uint32_t flags)
         send_and_check(flags);
 }
 
-/* More targets than are bound at once: a node may die while the next ones begin, or later ones go.
- */
+/* An offload with more targets than are bound at once: a node may die while the next ones begin to
+ * be bound, or the last ones are freed. */
 static void run_many_targets(struct driver *d)
 {
     driver_unbind(d, 1, 1);
@@ -133,7 +136,7 @@ static void run_once(struct driver *d)
     run(d, 0);
 }
 
-/* The owner does not look: events spill, and messages are refused between two handlers. */
+/* The owner takes no events: they spill, and messages are refused between two handlers. */
 static void run_full(struct driver *d)
 {
     if (!begin(d, ENGINE_OFFLOAD_REPEATABLE))
@@ -147,7 +150,8 @@ static void run_full(struct driver *d)
     check(ENGINE_OFFLOAD_REPEATABLE);
 }
 
-/* Puts or Longs of several packets: each packet in no doubt has been handled once. */
+/* Checks a put or a Long of several packets: each packet that is not in doubt has been handled
+ * once. */
 static const char *check_put(uint32_t number, uint32_t flags, uint32_t *doubts)
 {
     const struct scene_message *m = &scene.messages[number];
@@ -207,7 +211,7 @@ static void run_puts(struct driver *d, uint32_t flags)
     check_puts(flags);
 }
 
-/* Puts in a row are batches: each handler of each put has run once. */
+/* Puts in a row, which become batches: each handler of each put has run once. */
 static void run_batches(struct driver *d, uint32_t flags)
 {
     if (!begin_puts(d, flags))
@@ -253,7 +257,7 @@ static void run_stored_once(struct driver *d)
 }
 
 /* Stored puts whose payload handlers take a step's units each, so that a put is under way for some
- * steps, and another one, of one packet, stands behind it. */
+ * steps, while another put, of one packet, stands after it. */
 static void run_steps(struct driver *d, uint32_t flags)
 {
     if (!begin_puts(d, flags | ENGINE_OFFLOAD_PLACED))
@@ -277,8 +281,8 @@ static void run_steps_once(struct driver *d)
     run_steps(d, 0);
 }
 
-/* Gets that are observed end well whatever has become of their handler; every other one has a
- * remote event. */
+/* Checks gets that are observed: each ends well, whatever has become of its handler; every other
+ * one has a remote event. */
 static const char *check_observed(uint32_t number, uint32_t flags, uint32_t *doubts)
 {
     const struct scene_message *m = &scene.messages[number];
@@ -332,7 +336,8 @@ static void run_observed_once(struct driver *d)
     run_observed(d, 0);
 }
 
-/* Longs whose payload handlers take a step's units each, and one that comes in its record. */
+/* Longs whose payload handlers take a step's units each, and a Long with its payload in its record.
+ */
 static void run_longs(struct driver *d, uint32_t flags)
 {
     driver_unbind(d, 1, 1);
@@ -364,7 +369,8 @@ static void run_longs_once(struct driver *d)
     run_longs(d, 0);
 }
 
-/* Gets of handlers: the handler of each has run once, with its bytes there, or was in doubt. */
+/* Checks gets of handlers: the handler of each has run once, with its bytes there, or was in doubt.
+ */
 static const char *check_gets(uint32_t number, uint32_t flags, uint32_t *doubts)
 {
     const struct scene_message *m = &scene.messages[number];

@@ -1,5 +1,5 @@
-/* Deaths in the middle of collectives (crash_control.h): nothing of a collective is done twice or
- * lost, and where a member dies too all others learn it. Thread: one. */
+/* Deaths of a node in the middle of collectives (crash_control.h): no part of a collective is done
+ * twice or lost, and where a member dies too, all others see that. Thread: one. */
 #include "tests/engine/world/crash/crash_control.h"
 
 #include "tests/engine/world/teams.h"
@@ -41,7 +41,7 @@ static void run_lines(struct driver *d)
     finish(d);
 }
 
-/* Letters of several records: the ring has room for 1,216 bytes at once. */
+/* Letters that take several records: the ring has room for 1,216 bytes at once. */
 static void run_data(struct driver *d)
 {
     static const struct teams_spec list[] = {
@@ -51,7 +51,7 @@ static void run_data(struct driver *d)
     finish(d);
 }
 
-/* Rounds of several letters, three engines to one and one to three. */
+/* Rounds of several letters, from three engines to one and from one to three. */
 static void run_several(struct driver *d)
 {
     static const struct teams_spec list[] = {{TEAM_ALLTOALL, 0, 300},
@@ -80,7 +80,7 @@ static void run_links(struct driver *d)
     finish(d);
 }
 
-/* A member dies in the middle. */
+/* A member dies in the middle of calls. */
 static void run_death(struct driver *d)
 {
     static const struct teams_spec list[] = {
@@ -96,7 +96,8 @@ static void run_death(struct driver *d)
     finish(d);
 }
 
-/* The record that brings the news is consumed once: afterwards the news must not get lost. */
+/* Calls that differ: the record that shows the difference is consumed once, so a death afterwards
+ * must not lose it. */
 static void run_mismatch(struct driver *d)
 {
     static const struct teams_spec list[] = {{TEAM_ALLREDUCE, 0, 8}, {TEAM_ALLREDUCE, 0, 8},

@@ -56,7 +56,7 @@ uint32_t message_build(const struct message_client *c, const struct message_send
         .index = (uint16_t)send->index,
         .kind = send->kind,
         .arguments = (uint8_t)send->count,
-        .slot = 0xdead, /* words of the daemons */
+        .slot = 0xdead, /* slot and token are words of the daemons */
         .token = 0xbeef,
         .payload_len = medium ? send->length : 0,
     };
@@ -163,7 +163,7 @@ bool message_reply_room(struct message_client *c)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-/* The next event but those of peers that end. */
+/* Takes the next event, except for those of peers that end. */
 static int copy_next(struct ring_consumer *ring, struct message_event *out, uint32_t *size)
 {
     int rc;

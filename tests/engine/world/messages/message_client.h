@@ -1,5 +1,5 @@
 /*
- * A client that speaks active messages over the five rings of its session, on its own: submissions
+ * A client that sends active messages over the five rings of its session on its own: submissions
  * and answers as a library makes them, or as none would; and the accounts of event space that a
  * library keeps. Thread: one.
  */
@@ -13,7 +13,7 @@
 
 #define MESSAGE_EVENT_MAX 8192u
 
-/* The client's rings, seen by the consumer of events. */
+/* The client's rings of events. */
 enum message_ring { MESSAGE_LOCAL, MESSAGE_REMOTE, MESSAGE_REPLY, MESSAGE_RINGS };
 
 struct message_client {
@@ -35,11 +35,11 @@ struct message_send {
     uint32_t remote; /* for a request, or a Long reply */
     uint64_t token;  /* for a reply: the token of the request's event */
     uint64_t lid;
-    uint32_t count; /* of arguments */
+    uint32_t count; /* number of arguments */
     uint64_t arguments[SESSION_ARGUMENTS_MAX];
-    const void *payload; /* Medium's bytes, or an inline Long's */
-    uint32_t length;     /* of the payload */
-    uint64_t offset;     /* for a Long, in the remote region */
+    const void *payload; /* bytes of a Medium, or of an inline Long */
+    uint32_t length;     /* bytes of the payload */
+    uint64_t offset;     /* for a Long: place in the remote region */
     uint64_t local_offset;
 };
 
@@ -49,31 +49,32 @@ struct message_event {
     uint8_t rest[MESSAGE_EVENT_MAX]; /* arguments, then a Medium's payload */
 };
 
-/* Over context 0 of a client of the world. Nobody else may use its rings. */
+/* Opens the client over context 0 of a client of the world. Nothing else may use its rings. */
 void message_client_open(struct message_client *c, struct world *w, uint32_t client);
-/* A handler stands at every index, or at none. */
+/* Shows a handler at every index, or at none. */
 void message_handlers(struct message_client *c, bool there);
 
-/* 0, or -EAGAIN where a library would say so. */
+/* Submits. Returns 0, or -EAGAIN where a library would return it. */
 int message_request(struct message_client *c, const struct message_send *send);
 int message_reply(struct message_client *c, const struct message_send *send);
-/* Whether a handler may run: there is room for its reply. */
+/* Whether there is room for a reply, so that a handler may run. */
 bool message_reply_room(struct message_client *c);
-/* Whether there is event space for one more operation; an operation of message_raw holds some. */
+/* message_room says whether there is event space for one more operation. message_submitted counts
+ * an operation of message_raw, which holds event space too. */
 bool message_room(const struct message_client *c);
 void message_submitted(struct message_client *c);
-/* Writes a record as it is (size and reserve too), past all accounts. */
+/* Writes a record as it is (size and reserve too), without the accounts. */
 int message_raw(struct message_client *c, bool answer, const void *record, uint32_t size);
-/* The record that message_request or message_reply would write; its size. */
+/* Builds the record that message_request or message_reply would write. Returns its size. */
 uint32_t message_build(const struct message_client *c, const struct message_send *send, bool answer,
                        uint8_t *to);
 
-/* The next event of a ring: 1, 0 or a negative errno. */
+/* Takes the next event of a ring. Returns 1, 0 without an event, or a negative errno. */
 int message_probe(struct message_client *c, enum message_ring ring, struct message_event *out);
 
-/* Everything has ended, and all event space is back. */
+/* Whether everything has ended, and all event space is back. */
 bool message_at_rest(const struct message_client *c);
-/* Bytes of reply event space that are not the client's to use. */
+/* Bytes of reply event space that the client may not use now. */
 uint64_t message_reply_held(const struct message_client *c);
 
 #endif

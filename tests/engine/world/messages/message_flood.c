@@ -29,7 +29,7 @@ static uint32_t slot_bytes(const struct flood *f)
     return (uint32_t)(f->world->clients[0].contexts[0].length / (4 * FLOOD_CLIENTS * FLOOD_SLOTS));
 }
 
-/* Where slot `slot` of `other` stands in a quarter of somebody's memory. */
+/* The offset of slot `slot` for messages with `other`, in a quarter of a client's memory. */
 static uint64_t slot_at(const struct flood *f, uint32_t quarter, uint32_t other, uint32_t slot)
 {
     return ((uint64_t)(quarter * FLOOD_CLIENTS + other) * FLOOD_SLOTS + slot) * slot_bytes(f);
@@ -76,7 +76,7 @@ static uint32_t take_slot(struct flood *f, struct flood_pair *p, bool reply)
     return slot;
 }
 
-/* The message's place is free again once the handler has run and the source may be used. */
+/* Frees the message's place, once its handler has run and its source may be used again. */
 static void maybe_free_slot(struct flood *f, struct flood_message *m)
 {
     if (m->slot < FLOOD_SLOTS && m->ended && m->seen && !m->shaken) {
@@ -188,7 +188,7 @@ uint32_t flood_some(struct flood *f)
     return flood_send(f, from, to, kind, flags, some_length(f, kind));
 }
 
-/* The handler's reply: it cannot be put off. */
+/* Sends the handler's reply, which must be sent at once. */
 static void reply(struct flood *f, uint32_t from, uint32_t to, uint64_t token)
 {
     struct flood_message m = {.from = from,
@@ -254,7 +254,7 @@ static bool check_block(struct flood *f, uint32_t number, const struct flood_mes
     return true;
 }
 
-/* Numbers of one pair come in order, except for what may be missing. */
+/* Checks that numbers of one pair come in order, except for those that may be missing. */
 static bool in_order(struct flood *f, uint32_t number, const struct flood_message *m, bool local)
 {
     struct flood_pair *p = &f->pairs[m->from][m->to];
@@ -311,7 +311,7 @@ static void on_local(struct flood *f, uint32_t at, const struct event_record *e)
                    (unsigned long long)e->id);
         return;
     }
-    forced = m->flags & SUBMIT_NO_LCE && e->status < 0; /* errors come anyway */
+    forced = m->flags & SUBMIT_NO_LCE && e->status < 0; /* errors have an event anyway */
     if ((m->ended && !forced) || (e->status != m->status && !m->shaken))
         world_fail(f->world, "message %llu (%u->%u, kind %u) ends with %d%s",
                    (unsigned long long)e->id, m->from, m->to, m->kind, e->status,
@@ -323,7 +323,7 @@ static void on_local(struct flood *f, uint32_t at, const struct event_record *e)
     m->ended = true;
     if (e->status < 0)
         m->seen |= !m->shaken;
-    /* The event was of the source alone: the payload may still land. */
+    /* The event was of the source alone; the payload may still land. */
     maybe_free_slot(f, m);
 }
 
@@ -403,7 +403,7 @@ static void say_what_is_stuck(struct flood *f)
                        (unsigned long long)message_reply_held(&f->client[i]));
 }
 
-/* The daemons' accounts, too, say that nothing is outstanding. */
+/* Checks that, by the daemons' accounts too, nothing is outstanding. */
 static void check_accounts(struct flood *f)
 {
     struct counters_session v;
@@ -430,7 +430,7 @@ void flood_finish(struct flood *f)
             say_what_is_stuck(f);
             return;
         }
-    /* Nothing more comes. */
+    /* Nothing more may come now. */
     for (uint32_t i = 0; i < 16 && !f->world->failed; i++)
         flood_turn(f);
     if (!f->world->failed && !all_over(f))

@@ -1,11 +1,12 @@
 /*
- * Requests and replies between all clients of a world, and the model beside them: each message has
- * a number, by which its event is known; it is looked at once, at its target, in order, with its
- * arguments and its whole payload; and each ends once, at its sender. When all is over, all event
- * space is back where it was.
+ * Requests and replies between all clients of a world, and their model. Each message has a number,
+ * by which its event is known. The model checks that each message is taken once at its target, in
+ * order, with its arguments and its whole payload, and that each ends once at its sender. When all
+ * is over, all event space must be back.
  *
- * Memory of every client, in quarters: where requests of others land, where replies land, sources
- * of requests, sources of replies; each is divided among the clients, then into slots.
+ * Memory of every client is divided into quarters: where requests of others land, where replies
+ * land, sources of requests, sources of replies. Each quarter is divided among the clients, then
+ * into slots.
  *
  * Thread: one.
  */
@@ -28,7 +29,7 @@ struct flood_message {
     bool wants_reply;
     uint16_t flags;
     uint32_t index, count, length;
-    uint32_t slot; /* of a Long; FLOOD_SLOTS: none */
+    uint32_t slot; /* slot of a Long; FLOOD_SLOTS: none */
     int status;    /* how it must end at its sender */
     bool shaken;   /* sender, target or link was lost: other ends are allowed */
     bool ended;    /* its local event has arrived, or none will */
@@ -38,10 +39,10 @@ struct flood_message {
 struct flood_pair {
     bool bound;
     uint32_t remote;
-    bool broken;            /* the link was lost: what comes after fails, one way or the other */
-    uint32_t next[2];       /* lowest number not seen, requests and replies: order */
+    bool broken;            /* the link was lost: later messages fail in one way or another */
+    uint32_t next[2];       /* lowest number whose handler has not run, for requests and replies */
     uint32_t slots[2];      /* bits of the slots in use, for requests and replies */
-    uint32_t ended_next[2]; /* the same for local events */
+    uint32_t ended_next[2]; /* lowest number without a local event, for requests and replies */
 };
 
 struct flood {
@@ -50,7 +51,7 @@ struct flood {
     uint32_t clients;
     struct message_client client[FLOOD_CLIENTS];
     bool dead[FLOOD_CLIENTS];
-    uint32_t silent; /* a bit for each client that does not probe */
+    uint32_t silent; /* a bit for each client that takes no events */
     struct flood_pair pairs[FLOOD_CLIENTS][FLOOD_CLIENTS];
     struct flood_message messages[FLOOD_MESSAGES];
     uint32_t count;
@@ -58,24 +59,24 @@ struct flood {
     uint64_t events, replies, busy, failed;
 };
 
-/* Over the first clients of the world, each bound to each with its key. */
+/* Opens the flood over the first clients of the world, each of which binds each with its key. */
 void flood_open(struct flood *f, struct world *w, uint32_t clients, uint64_t seed);
 
-/* Sends a message as described; FLOOD_MESSAGES when there is no room now. `token` belongs to a
- * reply. */
+/* Sends a message. Returns its number, or FLOOD_MESSAGES when there is no room now. */
 uint32_t flood_send(struct flood *f, uint32_t from, uint32_t to, uint8_t kind, uint16_t flags,
                     uint32_t length);
-/* One with everything at random. */
+/* Sends a message with everything at random. */
 uint32_t flood_some(struct flood *f);
 
-/* Looks at all events; runs handlers, which reply. How many. */
+/* Takes all events, and runs handlers, which reply. Returns the number of events. */
 uint32_t flood_probe(struct flood *f);
-/* Makes one round of the world and of its clients. False: nothing moves any more. */
+/* Makes one round of the world and of its clients. Returns false when nothing moves any more. */
 bool flood_turn(struct flood *f);
-/* Until everything has ended, and all space is back. */
+/* Makes rounds until everything has ended; checks that all space is back. */
 void flood_finish(struct flood *f);
 
-/* From now on messages between these may end in any way. */
+/* Lets the client die, or the link be lost: from now on messages between these may end in any way.
+ */
 void flood_dies(struct flood *f, uint32_t client);
 void flood_link_lost(struct flood *f, uint32_t node_a, uint32_t node_b);
 

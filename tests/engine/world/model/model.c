@@ -22,7 +22,7 @@ bool model_fail(struct model *m, const char *format, ...)
     return false;
 }
 
-/* Checks that memory is as it must be. Words that signals change are compared elsewhere
+/* Takes memory as it is for what is expected. Words that signals change are compared elsewhere
  * (model_signals.c). */
 static void begin_end(struct model_end *e)
 {
@@ -70,7 +70,8 @@ void model_close(struct model *m)
 
 /* ---- ids ------------------------------------------------------------------------------------- */
 
-/* Each id is a function of the operation and of which of the two it is. */
+/* The id is a function of the operation's number and of whether it is the local or the remote id.
+ */
 static uint64_t id_value(uint32_t number, bool remote)
 {
     return (uint64_t)number * UINT64_C(0x9e3779b97f4a7c15) + (remote ? 1 : 2);
@@ -111,7 +112,7 @@ static bool id_matches(const struct model *m, uint32_t number, bool remote,
 
 /* ---- submission ------------------------------------------------------------------------------ */
 
-/* Where the operation writes. */
+/* The end whose memory the operation writes. */
 static uint32_t written_end(const struct model_op *op)
 {
     return model_is_put(op) ? op->to : op->from;
@@ -185,8 +186,8 @@ uint32_t model_submit(struct model *m, const struct model_op *op)
     m->ops[m->op_count].from_life = m->ends[op->from].life;
     if (op->kind == PATH_SIGNAL)
         m->ops[m->op_count].flags |= PWC_NO_RCE;
-    /* No rank is asked, or no event is posted: until the owner's death is known here, such
-     * operations may succeed. */
+    /* Where no rank is asked, or no event is posted, such an operation may succeed until the
+     * owner's death is known here. */
     if (op->shaken && op->flags & PWC_NO_RCE)
         m->ops[m->op_count].status = 0;
     return m->op_count++;
@@ -202,7 +203,8 @@ void model_refused(struct model *m, uint32_t number)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Whether the operation may end without this event, so that later ones may come first. */
+/* Whether the operation may end without this event, so that events of later operations may come
+ * first. */
 static bool may_lack(const struct model_op *op, bool remote)
 {
     if (remote)
@@ -221,13 +223,14 @@ static bool may_have(const struct model_op *op, bool remote)
     return !(op->flags & PWC_NO_LCE) || (!op->ended && (op->status != 0 || op->shaken));
 }
 
-/* Whether the path keeps this operation's event and that of `kind` in their order. */
+/* Whether the path keeps the events of this operation and of `kind` in order. */
 static bool in_order(const struct model *m, const struct model_op *op, unsigned kind)
 {
     return m->orders_kinds || !(op->flags & PWC_NOTIFY) == (kind != PWC_NOTIFICATION);
 }
 
-/* The operation of this pair that the event belongs to, or UINT32_MAX with the failure kept. */
+/* Returns the operation of this pair that the event belongs to, or UINT32_MAX, and keeps the
+ * failure. */
 static uint32_t match(struct model *m, uint32_t from, uint32_t to, bool remote,
                       const struct pwc_event *event)
 {
@@ -392,20 +395,20 @@ bool model_flushing(const struct model *m, uint32_t from)
     return false;
 }
 
-/* An operation before a flush that has ended: its local event has been seen, its data is there. */
+/* Checks an operation before a flush that has ended: its local event has been seen, and its data is
+ * there. */
 static bool is_flushed(struct model *m, uint32_t number)
 {
     struct model_op *op = &m->ops[number];
     bool silent = op->flags & PWC_NO_LCE;
 
     if (op->shaken && !op->local_seen)
-        return true; /* the flow is dead, and another one has taken its place since */
+        return true; /* the flow is dead, and another flow has taken its place since */
     if (!silent && !op->local_seen)
         return model_fail(
             m, "operation %u (%u->%u flags %x) has had no event before a flush behind it", number,
             op->from, op->to, op->flags);
-    /* Data that was seen at the target has been compared then; others may have written there
-     * since. */
+    /* Data that was seen at the target was compared then; others may have written there since. */
     if (op->ended && (!(op->flags & PWC_LCE_SOURCE) || op->remote_seen))
         return true;
     op->ended = true;
@@ -449,7 +452,7 @@ void model_again(struct model *m, uint32_t end)
     e->counted = (struct path_counts){0};
     begin_end(e);
     for (uint32_t other = 0; other < m->count; other++) {
-        if (!m->ends[other].dead) /* its memory may be gone */
+        if (!m->ends[other].dead) /* the memory of a dead end may be gone */
             model_signals_begin(m, end, other);
         model_signals_begin(m, other, end);
     }
@@ -474,7 +477,7 @@ bool model_busy(const struct model *m, uint32_t number)
                         (!op->local_seen || op->local_status == 0);
 
     if (op->shaken && op->flags & PWC_LCE_SOURCE && op->ended)
-        wants_remote = false; /* the remote event may have been lost after the local one */
+        wants_remote = false; /* the remote event may have been lost after the local event came */
     if (m->ends[op->from].dead || op->past)
         return false;
     return !op->ended || wants_local || wants_remote;
@@ -491,7 +494,7 @@ static void shake_pair(struct model *m, uint32_t from, uint32_t to)
 
         if (!op->ended || !op->local_seen || !op->remote_seen)
             op->shaken = true;
-        /* The local event was only of the source; the rest may be lost. */
+        /* The local event was of the source alone; the rest may be lost. */
         if (op->shaken && op->local_seen && !op->remote_seen && model_is_put(op) &&
             op->status == 0 && op->flags & PWC_LCE_SOURCE && !m->ends[to].dead)
             refresh_vague(&m->ends[to], op->remote_offset, op->length, 1);

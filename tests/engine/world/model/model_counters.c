@@ -33,11 +33,12 @@ void model_counters(struct model *m, uint64_t offset)
         model_counters_again(m, end);
 }
 
-/* How many times an operation was done: at least, and at most. */
+/* The least and the most times that an operation can have been done. */
 static void times_done(const struct model *m, const struct model_op *op, uint32_t *least,
                        uint32_t *most)
 {
-    /* The operation ended well, if its owner would have heard otherwise. */
+    /* An operation without a local event has ended well if its owner would have got an error
+     * otherwise. */
     bool silent = !op->local_seen;
     bool known = op->local_seen ? op->local_status != -ECONNABORTED
                                 : op->ended && !op->past && !m->ends[op->from].dead;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* The number is between the two. */
+/* The bounds of a number. */
 struct range {
     uint64_t least, most;
 };
@@ -49,7 +49,8 @@ static void count_arrival(const struct model *m, const struct model_op *op, stru
         add(arrived, op->remote_seen || (known && well), !known);
 }
 
-/* A path may refuse an operation at once that the model expects to fail. */
+/* Adds an operation to the bounds of ended and failed ones. A path may refuse an operation at once
+ * that the model expects to fail, which then is not counted. */
 static void count_end(const struct model_op *op, struct range *ended, struct range *failed)
 {
     bool over = op->ended || op->past || op->local_seen;

@@ -1,7 +1,7 @@
 /*
- * The operations that each end has counted (pwc/counter.h), against what the model knows of them.
- * An operation that has ended well, or whose remote event was seen, has arrived once; one with an
- * unknown outcome at most once; no other has.
+ * The operations that each end has counted (pwc/counter.h), compared with what the model knows of
+ * them. An operation that has ended well, or whose remote event was seen, has arrived once; one
+ * with an unknown outcome at most once; no other has arrived.
  *
  * Thread: one.
  */
@@ -13,10 +13,10 @@
 
 /* The counts of a context without neighbours. */
 struct path_counts model_counts_of(const struct channel *ch);
-/* The counts of an end before the first operation of the model; a context that is there again
+/* Takes the counts of an end before the first operation of the model; a context that has come back
  * begins with 0. */
 void model_counts_begin(struct model *m, uint32_t end, const struct path_counts *counts);
-/* When all is quiet: checks the counts of an end. NULL, or what is wrong. */
+/* Checks the counts of an end; call this when nothing moves. Returns NULL, or what is wrong. */
 const char *model_counts_check(const struct model *m, uint32_t end,
                                const struct path_counts *counts, char failure[300]);
 

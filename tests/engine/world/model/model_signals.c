@@ -1,8 +1,8 @@
 /*
  * The words that puts with signal change: a word for each pair of ends, in the target's memory.
- * Signals of a pair are done in order, so the word must be as after one of them: the model walks
- * over the pair's signals and compares. A word that is set holds the operation's number in its high
- * part; the low part counts what was added since. Thread: one.
+ * Signals of a pair are done in order, so the word must have the value that it gets by one of them:
+ * the model goes through the pair's signals and compares. A word that was set has the number of
+ * that operation in its high part; the low part counts what was added since. Thread: one.
  */
 #include "tests/engine/world/model/model_parts.h"
 
@@ -49,7 +49,7 @@ struct path_signal model_signal(const struct model *m, uint32_t number)
                                 .add = add};
 }
 
-/* The word lies between these values after the steps walked. */
+/* The word is between these values after the signals that the model has gone through. */
 struct bounds {
     uint64_t low, high;
 };
@@ -69,8 +69,8 @@ static void bounds_pass(const struct model *m, uint32_t number, uint64_t word, s
     }
 }
 
-/* The first signal of a pair, from operation `least` on, after which the word may be so; NULL:
- * none. *exact: it was surely done, and is the last. */
+/* Returns the first signal of a pair, from operation `least` on, after which the word may have this
+ * value; NULL: there is none. *exact: that signal was surely done, and is the last one. */
 static const uint32_t *match(const struct model *m, const struct model_pair *p, uint32_t least,
                              uint64_t word, bool *exact)
 {
@@ -131,7 +131,7 @@ void model_signals_begin(struct model *m, uint32_t from, uint32_t to)
     p->word = p->word_seen = word_of(m, from, to);
 }
 
-/* The word is as all signals of the pair have left it. */
+/* Checks that the word is as all signals of the pair have left it. */
 static bool check(struct model *m, uint32_t from, uint32_t to)
 {
     const struct model_pair *p = model_pair_of(m, from, to);

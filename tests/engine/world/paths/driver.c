@@ -1,4 +1,4 @@
-/* Driving operations over a path and the model (driver.h). Thread: one. */
+/* Drives operations over a path and the model (driver.h). Thread: one. */
 #include "tests/engine/world/paths/driver.h"
 
 #include <errno.h>
@@ -35,7 +35,6 @@ uint64_t driver_random(struct driver *s, uint64_t limit)
 
 /* ---- driving --------------------------------------------------------------------------------- */
 
-/* Takes all events that are there; how many. */
 uint32_t driver_probe(struct driver *s)
 {
     struct pwc_event event;
@@ -47,7 +46,8 @@ uint32_t driver_probe(struct driver *s)
 
         if (s->silent >> end & 1 || s->model.ends[end].dead)
             continue;
-        idle = s->path->calls->idle(s->path->context, end); /* then all its events are there */
+        /* An end that is idle has all its events there, so the probes below take all of them. */
+        idle = s->path->calls->idle(s->path->context, end);
         while ((rc = s->path->calls->probe(s->path->context, end, &event)) == 1) {
             count++;
             if (!model_event(&s->model, end, &event))
@@ -66,7 +66,6 @@ uint32_t driver_probe(struct driver *s)
     return count;
 }
 
-/* One turn of everything; false when nothing moves any more. */
 bool driver_turn(struct driver *s)
 {
     bool more = s->path->calls->progress(s->path->context);
@@ -77,7 +76,6 @@ bool driver_turn(struct driver *s)
     return !s->failed && (more || events);
 }
 
-/* Runs until this operation is over, or until all are. */
 void driver_finish_one(struct driver *s, uint32_t number)
 {
     uint32_t rounds = 0;
@@ -92,7 +90,7 @@ void driver_finish_one(struct driver *s, uint32_t number)
         }
 }
 
-/* The counts of all ends, when all is quiet. */
+/* Checks the counts of all ends; nothing moves any more. */
 static void check_counts(struct driver *s)
 {
     for (uint32_t end = 0; end < s->path->ends && !s->failed; end++) {
@@ -110,7 +108,7 @@ void driver_finish(struct driver *s)
     for (uint32_t i = 0; i < s->model.op_count; i++)
         driver_finish_one(s, i);
     for (uint32_t i = 0; i < 64 && driver_turn(s); i++)
-        ; /* an event too many would come now */
+        ; /* one event too many would come now */
     if (!s->failed && !model_check(&s->model))
         driver_fail(s, "%s", s->model.failure);
     if (s->silent == 0)
@@ -123,7 +121,7 @@ uint64_t driver_flush(struct driver *s, uint32_t from, uint32_t to)
     uint64_t number;
     int rc;
 
-    driver_finish_flush(s, from); /* an end names only the highest that has ended */
+    driver_finish_flush(s, from); /* an end reports only the highest flush that has ended */
     number = model_flush(&s->model, from, to);
 
     while (!s->failed &&
@@ -204,7 +202,6 @@ uint64_t driver_range(struct driver *s, uint32_t end, bool own, uint64_t length)
     return (own ? half : 0) + *next - length;
 }
 
-/* Submits, as is, over this remote; -EAGAIN is waited out. The operation's number. */
 uint32_t driver_submit_over(struct driver *s, uint32_t remote, const struct model_op *op)
 {
     uint8_t lid[MODEL_ID_MAX], rid[MODEL_ID_MAX];
@@ -235,7 +232,6 @@ uint32_t driver_submit_over(struct driver *s, uint32_t remote, const struct mode
     return number;
 }
 
-/* Chooses ranges and source bytes, and submits. */
 uint32_t driver_submit(struct driver *s, struct model_op op)
 {
     if (op.length) {
@@ -282,8 +278,8 @@ struct model_op driver_random_op(struct driver *s, uint32_t from, uint32_t to)
     op.rid_len = op.rid_len > s->id_max ? s->id_max : op.rid_len;
     if (op.flags & PWC_NOTIFY)
         op.rid_len = 0;
-    /* A signal has no remote event, and no local one of the source: nothing would say when its
-     * payload has been placed, and the place is used again. */
+    /* A signal has no remote event, and no local event of the source alone: nothing would say when
+     * its payload has been placed, and the place is used again. */
     if (op.kind == PATH_SIGNAL) {
         op.flags &= PWC_NO_LCE | PWC_FENCE | PWC_UNORDERED;
         op.pieces = 0;

@@ -20,14 +20,14 @@ static void turns(struct driver *s, uint64_t count)
         ;
 }
 
-/* Everything that was submitted by those that live ends; the silent stay silent. */
+/* Waits until every operation of clients that live has ended; silent ends stay silent. */
 static void finish_all(struct driver *s)
 {
     for (uint32_t i = 0; i < s->model.op_count; i++)
         driver_finish_one(s, i);
 }
 
-/* A notification, without a turn. 0, or why it is not taken now. */
+/* Submits a notification, without a turn. Returns 0, or the error for which it is not taken now. */
 static int notify(struct driver *s, uint32_t from, uint32_t to, uint32_t rid_len)
 {
     struct model_op op = {
@@ -49,7 +49,7 @@ static int notify(struct driver *s, uint32_t from, uint32_t to, uint32_t rid_len
     return rc;
 }
 
-/* Submits until the flow from one end to a silent other is held and its origin takes no more. */
+/* Submits until the flow from one end to a silent end is held, and its origin takes no more. */
 static void fill_towards(struct driver *s, uint32_t from, uint32_t to)
 {
     uint32_t refused = 0;
@@ -68,7 +68,7 @@ void lives_flush(struct driver *s)
 {
     static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {0, 2}, {0, 0}};
 
-    driver_flush(s, 0, 1); /* nothing is under way */
+    driver_flush(s, 0, 1); /* while nothing is under way */
     driver_finish_flush(s, 0);
     for (int i = 0; i < 60 && !s->failed; i++) {
         const uint32_t *pair = pairs[driver_random(s, COUNT(pairs))];
@@ -155,7 +155,7 @@ void lives_flush_lost(struct driver *s)
 
 /* ---- contexts -------------------------------------------------------------------------------- */
 
-/* Order is that of each pair of contexts: the model has a pair for each two ends. */
+/* Guards that order is kept for each pair of contexts: the model has a pair for each two ends. */
 void lives_contexts(struct driver *s)
 {
     for (int i = 0; i < 1200 && !s->failed; i++)
@@ -164,7 +164,8 @@ void lives_contexts(struct driver *s)
     driver_finish(s);
 }
 
-/* End 4 is the second context of end 0's client, end 7 of end 3's. */
+/* Guards that a context whose flow is held does not hold the client's other one. End 4 is the
+ * second context of end 0's client, end 7 of end 3's. */
 void lives_context_full(struct driver *s)
 {
     driver_remote(s, 4, 1);
@@ -199,7 +200,8 @@ void lives_unbind(struct driver *s)
     driver_finish(s);
 }
 
-/* More often than there are places, and handles that come again lead to where they say. */
+/* Guards binds that are undone more often than there are places: handles that come again lead to
+ * the context that was bound last. */
 void lives_unbind_often(struct driver *s)
 {
     uint32_t again = 0, last = UINT32_MAX;
@@ -252,7 +254,7 @@ static void close_end(struct driver *s, uint32_t end)
         driver_fail(s, "end %u does not close", end);
 }
 
-/* Runs after everything that knew the old context has ended. */
+/* Opens the context again, when everything that knew the old one has ended. */
 static void open_end(struct driver *s, uint32_t end)
 {
     finish_all(s);
@@ -306,7 +308,8 @@ void lives_close_target(struct driver *s)
     driver_finish(s);
 }
 
-/* Its events wait in the spill, and its origins are held, or refused. */
+/* Guards a context that closes while its events wait in the spill, and its origins are held or
+ * refused. */
 void lives_close_spill(struct driver *s)
 {
     driver_remote(s, 0, 3);

@@ -1,6 +1,6 @@
 /*
  * The part of the suite (suite_operations.h) about lives: flushes, several contexts of a client,
- * binds that are undone, contexts that close.
+ * binds that are undone, contexts that close. Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_SUITE_LIVES_H
 #define PWC_TESTS_ENGINE_SUITE_LIVES_H

@@ -11,7 +11,7 @@
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static const uint32_t id_lengths[] = {0, 1, 7, 8, 9, 255, 1024};
-/* Pairs on two nodes, on one node, and an end to itself. */
+/* Pairs of ends on two nodes, on one node, and an end with itself. */
 static const uint32_t pairs[][2] = {{0, 1}, {1, 0}, {0, 2}, {0, 0}};
 
 /* ---- lengths, ids, flags --------------------------------------------------------------------- */
@@ -20,7 +20,7 @@ static void each_length(struct driver *s, enum path_kind kind)
 {
     uint64_t packed = s->path->packed_max;
     uint64_t half = s->model.ends[0].length / 2;
-    /* A quarter of it is a piece, or several. */
+    /* A quarter of the half is as long as one piece, or several. */
     const uint64_t lengths[] = {0,
                                 1,
                                 7,
@@ -66,7 +66,8 @@ static void case_signal_lengths(struct driver *s)
     each_length(s, PATH_SIGNAL);
 }
 
-/* All in flight at once: each counts once, in order, also after puts and gets. */
+/* Guards signals that are all in flight at once: each counts once, in order, also after puts and
+ * gets. */
 static void case_signals(struct driver *s)
 {
     static const unsigned flags[] = {0,         PWC_NO_LCE,    PWC_LCE_SOURCE,
@@ -86,7 +87,8 @@ static void case_signals(struct driver *s)
     driver_finish(s);
 }
 
-/* Sets counters aside at the front of each end's memory, which is not used yet: their offset. */
+/* Sets counters aside at the front of each end's memory, which is not used yet. Returns their
+ * offset. */
 static uint64_t begin_counters(struct driver *s)
 {
     enum { FRONT = 64 };
@@ -98,8 +100,8 @@ static uint64_t begin_counters(struct driver *s)
     return at;
 }
 
-/* Some in a row, which may become a batch, with the value before or without, beside puts: each is
- * done once, and no two fetch one value. */
+/* Guards atomics in a row, which may become a batch, with the old value or without, beside puts:
+ * each is done once, and no two fetch one value. */
 static void case_atomics(struct driver *s)
 {
     static const unsigned flags[] = {0,         PWC_NO_LCE,    PWC_NO_RCE, PWC_NO_LCE | PWC_NO_RCE,
@@ -128,7 +130,7 @@ static void case_atomics(struct driver *s)
     driver_finish(s);
 }
 
-/* A word after the end changes nothing. */
+/* Guards that an atomic on a word after the end of the region changes nothing. */
 static void case_atomics_refused(struct driver *s)
 {
     uint64_t size = s->model.ends[1].length;
@@ -180,7 +182,8 @@ static void case_ids(struct driver *s)
     driver_finish(s);
 }
 
-/* A number of 6 bits as flags; the highest bit is PWC_NOTIFY, where there is a remote event. */
+/* Gives a number of 6 bits as flags; the highest bit is PWC_NOTIFY, where there is a remote event.
+ */
 static unsigned all_flags(unsigned number)
 {
     bool notify = number > 31 && !(number & PWC_NO_RCE);
@@ -204,7 +207,7 @@ static void case_flags(struct driver *s)
     driver_finish(s);
 }
 
-/* Vectors of short pieces, of long ones, and of both, with each flag. */
+/* Guards vectors of short pieces, of long ones, and of both, with each flag. */
 static void case_vectors(struct driver *s)
 {
     uint64_t packed = s->path->packed_max;
@@ -281,7 +284,7 @@ static void case_bounds(struct driver *s)
                               .flags = i % 4 ? 0 : PWC_NO_LCE,
                               .status = rows[i / 2].status};
 
-        if (op.length > size) /* the local side alone is wrong already: the library says so */
+        if (op.length > size) /* the library sees already that the local side is wrong */
             continue;
         driver_finish_one(s, driver_submit_over(s, remote, &op));
     }
@@ -296,7 +299,7 @@ static void case_too_long(struct driver *s)
     struct pwc_event event;
     int rc = s->path->calls->submit(s->path->context, &p);
 
-    if (rc == -EMSGSIZE) /* seen before it left */
+    if (rc == -EMSGSIZE) /* the library refuses such a put */
         return;
     if (rc != 0)
         driver_fail(s, "a put above message_max: %s", strerror(-rc));
@@ -373,7 +376,8 @@ static void case_mixed(struct driver *s)
     driver_finish(s);
 }
 
-/* Submits without a turn until there is no room: that is reported, and everything arrives. */
+/* Guards a full ring: submissions without a turn are refused when there is no room, and all others
+ * arrive. */
 static void case_full_ring(struct driver *s)
 {
     uint32_t remote = driver_remote(s, 0, 1), accepted = 0;
@@ -401,7 +405,8 @@ static void case_full_ring(struct driver *s)
     driver_finish(s);
 }
 
-/* Small puts in a row, alike and not, to one that looks and to one that does not look at first. */
+/* Guards small puts in a row, alike and not, to an end that takes its events and to one that takes
+ * none at first. */
 static void case_rows(struct driver *s)
 {
     static const unsigned flags[] = {0,
@@ -429,8 +434,8 @@ static void case_rows(struct driver *s)
     }
 }
 
-/* End 3 does not look at its events. Others on the same nodes continue; when it looks again it gets
- * all, in order. */
+/* Guards an end that takes no events: others on the same nodes continue, and when the end takes
+ * events again it gets all of them, in order. */
 static void case_not_draining(struct driver *s)
 {
     uint32_t remote = driver_remote(s, 0, 3), towards_silent = 0;

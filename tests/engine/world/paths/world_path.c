@@ -84,7 +84,8 @@ static int path_unbind(void *context, uint32_t from, uint32_t remote)
     return world_unbind(p->world, client_of(p, from), number_of(p, from), remote);
 }
 
-/* As the library submits gets: the slot's number is the id, and the end always comes. */
+/* Does as the library does for gets: the slot's number is the id, and the end is always reported.
+ */
 static int take_slot(struct channel *ch, struct submit_record *record, const pwc_cid *lid)
 {
     int64_t slot = pending_begin(&ch->pending, lid, record->flags & SUBMIT_NO_LCE, NULL, NULL, 0);
@@ -96,7 +97,8 @@ static int take_slot(struct channel *ch, struct submit_record *record, const pwc
     return 0;
 }
 
-/* The pieces of a vector of which a block takes each, or takes none: 0 or negative. */
+/* Adds those pieces of a vector that a block takes, or those that no block takes. Returns 0 or a
+ * negative errno. */
 static int add_pieces(struct channel_vector *v, const struct path_op *op,
                       const struct submit_record *record, const uint8_t *source, bool blocks)
 {
@@ -147,7 +149,7 @@ static int submit_vector(struct world_path *p, const struct path_op *op,
     return rc;
 }
 
-/* Whether the library makes a vector of it: two pieces of it have bytes. */
+/* Whether the library makes a vector of the operation: two of its pieces have bytes. */
 static bool is_vector(const struct path_op *op)
 {
     uint64_t first, second;
@@ -208,12 +210,12 @@ static int path_submit(void *context, const struct path_op *op)
         record.rid_len = sizeof(signal);
         rid = &signal;
     }
-    /* Short sources come with the record, as the library sends them, mostly: some in a row are what
-     * the engine makes a batch of. */
+    /* Most short sources are copied into the record, as the library does: the engine makes a batch
+     * of such puts in a row. */
     if (op->kind != PATH_GET && op->length && op->length <= p->path.packed_max &&
         sim_random_below(&p->world->random, 8) != 0)
         record.flags |= SUBMIT_INLINE;
-    /* Half of the gets whose ids are by value. */
+    /* Half of the gets with an id by value take a slot. */
     if (op->kind == PATH_GET && record.lid_len == 0 && record.lid % 2 == 0)
         rc = take_slot(&x->channel, &record, &op->lid);
     if (rc == 0)
@@ -308,7 +310,7 @@ static int path_close(void *context, uint32_t end)
     return 0;
 }
 
-/* The old one has to be gone first; its memory stays where it is. */
+/* Opens the context again: the old one must have gone first; its memory stays. */
 static int path_open(void *context, uint32_t end)
 {
     struct world_path *p = context;
