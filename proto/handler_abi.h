@@ -91,7 +91,8 @@ enum handler_flag {
     HANDLER_FIRST = 1 << 0,  /* packet of the message */
     HANDLER_LAST = 1 << 1,   /* packet of the message */
     HANDLER_PLACED = 1 << 2, /* the data is in the region already */
-    HANDLER_RERUN = 1 << 3,  /* the handler has run on this packet before, and returned AGAIN */
+    HANDLER_RERUN = 1 << 3,  /* the handler has run on this packet before, and returned AGAIN; or it
+                                may have run when the daemon died */
     HANDLER_CUT = 1 << 4,    /* the message can't end */
     HANDLER_FAILED = 1 << 5, /* a handler has returned FAIL, or the get has failed */
 };

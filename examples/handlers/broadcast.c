@@ -12,7 +12,11 @@ struct broadcast {
 
 PWC_HANDLER int header(const struct pwc_h_packet *p, struct broadcast *s)
 {
-    if (p->id <= s->last)
+    /* When the handler runs again because the daemon died, `last` may be this copy's own number. A
+     * second copy may find that, too: then it is passed on, and dropped by all that get it. */
+    int again = p->flags & PWC_H_RERUN && p->id == s->last;
+
+    if (p->id <= s->last && !again)
         return PWC_H_DROP_PENDING; /* no event for a copy */
     s->last = p->id;
     return PWC_H_PROCESS_DATA;

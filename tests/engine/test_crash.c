@@ -1,28 +1,14 @@
 /*
- * A daemon may die anywhere. For each scenario, for the node that submits and for the one that is
- * written to, and for every n: the node stops before its n-th store to its arena or to a session,
- * everything except arena and client memory is dropped, a new process takes over, and every
- * operation still ends exactly once. After some of the crashes the new process dies too.
- *
- *     test_crash [--every K] [--first F] [--again M]    all
- *     test_crash [--every K] [--first F] [--again M] --scenario S --victim V [--store N [--trace]]
- *
- * With --every, the node dies only before each K-th store; the first of these follows from the day,
- * or from --first, so that all stores have their turn in K days. With --again, each second death is
- * M stores after the first. With --store, one death is run again.
+ * A daemon may die anywhere (crash_main.h) while clients use operations of every kind, messages,
+ * control's calls, teams and handlers. Every operation still ends exactly once.
  *
  * Thread: one.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 #include "tests/engine/world/crash/crash_control.h"
+#include "tests/engine/world/crash/crash_main.h"
 #include "tests/engine/world/crash/crash_messages.h"
-#include "tests/engine/world/crash/crash_guard.h"
 #include "tests/engine/world/paths/driver.h"
 #include "tests/engine/world/messages/message_flood.h"
 #include "tests/engine/world/model/model_counters.h"
@@ -30,8 +16,6 @@
 #include "tests/engine/world/paths/world_path.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-#define SKIPPED  77
-#define JOBS     2u
 
 static struct own own;
 
@@ -347,14 +331,13 @@ static const struct crash_scenario *scenario_of(size_t number)
                                      : &crash_offload_scenarios[number - crash_team_count];
 }
 
-struct deaths {
-    uint64_t every, first, again;
-};
+static const char *name_of(size_t number)
+{
+    return scenario_of(number)->name;
+}
 
-/* Runs one scenario: with a fork at every store (stop 0), or with a stop at one store. A child does
- * not return. Returns NULL, or what failed. */
-static const char *run(size_t number, uint32_t victim, uint64_t stop, struct deaths deaths,
-                       FILE *trace, struct crash_guard *g, const char *name, char failure[400])
+/* Runs one scenario under the guard (crash_main.h). Returns NULL, or what failed. */
+static const char *run(size_t number, struct crash_guard *g, FILE *trace, char failure[400])
 {
     static struct world_path path;
     static struct driver driver;
@@ -381,12 +364,6 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
         .sim = {.ordered_write_max = s->ordered_write_max, .rails = s->rails},
     };
 
-    *g = (struct crash_guard){.victim = victim,
-                              .forking = stop == 0,
-                              .stop = stop,
-                              .every = deaths.every,
-                              .first = deaths.first % deaths.every,
-                              .again = deaths.again};
     if (world_path_open(&path, &options, 4, failure) != 0)
         return failure;
     if (driver_open(&driver, &path.path, number) != 0)
@@ -398,7 +375,7 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
     if (s->messages)
         flood_open(&flood, path.world, 4, number);
     g->world = path.world;
-    path.world->reopen_rounds = 20;
+    path.world->reopen_rounds = CRASH_REOPEN_ROUNDS;
     crash_guard_open(g);
     g->armed = true;
     if (s->messages)
@@ -413,116 +390,16 @@ static const char *run(size_t number, uint32_t victim, uint64_t stop, struct dea
         driver_fail(&driver, "%s", path.world->failure);
     if (driver.failed)
         memcpy(failure, driver.failure, sizeof driver.failure);
-    if (g->child) {
-        if (driver.failed)
-            printf("%s, node %u dies at store %llu: %s\n  again: %s --scenario %zu --victim %u "
-                   "--store %llu --again %llu --trace\n",
-                   s->name, victim, (unsigned long long)g->died_at, failure, name, number, victim,
-                   (unsigned long long)g->died_at, (unsigned long long)g->again);
-        fflush(stdout);
-        _exit(driver.failed);
+    if (!g->child) {
+        driver_close(&driver);
+        world_path_close(&path);
     }
-    driver_close(&driver);
-    world_path_close(&path);
     return driver.failed ? failure : NULL;
-}
-
-/* Runs all crashes of one scenario and victim. Returns how many went wrong. */
-static uint64_t run_all_stores(size_t number, uint32_t victim, struct deaths deaths,
-                               const char *name)
-{
-    struct crash_guard g;
-    char failure[400];
-    const char *wrong = run(number, victim, 0, deaths, NULL, &g, name, failure);
-
-    if (wrong)
-        printf("%s, node %u, without a crash: %s\n", scenario_of(number)->name, victim, wrong);
-    printf("%s, node %u: %llu stores, %llu crashes went wrong\n", scenario_of(number)->name, victim,
-           (unsigned long long)g.stores, (unsigned long long)g.failed);
-    if (g.stores < 10) {
-        printf("  too few stores: is it the right node?\n");
-        return 1;
-    }
-    return g.failed + (wrong != NULL);
-}
-
-static int run_all(struct deaths deaths, const char *name)
-{
-    pid_t pids[JOBS];
-    int failed = 0;
-
-    for (uint32_t job = 0; job < JOBS; job++) {
-        fflush(stdout);
-        pids[job] = fork();
-        if (pids[job] == 0) {
-            uint64_t wrong = 0;
-
-            for (size_t i = job; i < 2 * scenario_count(); i += JOBS) {
-                wrong += run_all_stores(i / 2, i % 2, deaths, name);
-                fflush(stdout);
-            }
-            _exit(wrong > 0);
-        }
-    }
-    for (uint32_t job = 0; job < JOBS; job++) {
-        int status;
-
-        if (pids[job] < 0 || waitpid(pids[job], &status, 0) < 0 || status != 0)
-            failed = 1;
-    }
-    return failed;
 }
 
 int main(int argc, char **argv)
 {
-    size_t number = scenario_count();
-    uint32_t victim = 0;
-    struct deaths deaths = {.every = 1, .first = (uint64_t)time(NULL) / 86400};
-    uint64_t store = 0;
-    FILE *trace = NULL;
-    struct crash_guard g;
-    char failure[400];
-    const char *wrong;
+    const struct crash_suite suite = {.count = scenario_count(), .name = name_of, .run = run};
 
-    if (!crash_guard_supported()) {
-        printf("skipped: single steps are known for x86-64 only\n");
-        return SKIPPED;
-    }
-    for (int i = 1; i < argc; i++)
-        if (i + 1 < argc && strcmp(argv[i], "--scenario") == 0)
-            number = strtoul(argv[++i], NULL, 0);
-        else if (i + 1 < argc && strcmp(argv[i], "--victim") == 0)
-            victim = (uint32_t)strtoul(argv[++i], NULL, 0);
-        else if (i + 1 < argc && strcmp(argv[i], "--store") == 0)
-            store = strtoull(argv[++i], NULL, 0);
-        else if (i + 1 < argc && strcmp(argv[i], "--again") == 0)
-            deaths.again = strtoull(argv[++i], NULL, 0);
-        else if (i + 1 < argc && strcmp(argv[i], "--every") == 0)
-            deaths.every = strtoull(argv[++i], NULL, 0);
-        else if (i + 1 < argc && strcmp(argv[i], "--first") == 0)
-            deaths.first = strtoull(argv[++i], NULL, 0);
-        else if (strcmp(argv[i], "--trace") == 0)
-            trace = stdout;
-        else
-            victim = 2;
-    if (deaths.every == 0)
-        victim = 2;
-    if (number == scenario_count() && victim == 0 && store == 0 && !trace) {
-        printf("deaths before every store of number %% %llu == %llu\n",
-               (unsigned long long)deaths.every, (unsigned long long)(deaths.first % deaths.every));
-        return run_all(deaths, argv[0]);
-    }
-    if (number >= scenario_count() || victim > 1) {
-        fprintf(stderr,
-                "usage: %s [--every K] [--first F] [--again M] [--scenario 0-%zu --victim 0-1 "
-                "[--store N [--trace]]]\n",
-                argv[0], scenario_count() - 1);
-        return 2;
-    }
-    if (store == 0)
-        return run_all_stores(number, victim, deaths, argv[0]) != 0;
-    wrong = run(number, victim, store, deaths, trace, &g, argv[0], failure);
-    printf("%s, node %u, store %llu: %s\n", scenario_of(number)->name, victim,
-           (unsigned long long)store, wrong ? wrong : "passed");
-    return wrong != NULL;
+    return crash_main(&suite, argc, argv);
 }

@@ -83,6 +83,8 @@ struct peek_peer peek_peer(const struct engine *e, uint32_t peer)
                              .pause_ns = live->pause_ns,
                              .payload_bytes = live->bytes};
 
+    view.overtaken =
+        live->in.arrived != 0 && !(live->in.arrived >> (live->in.run % RUN_WINDOW) & 1);
     for (uint32_t i = 0; i < PARTING_RINGS; i++)
         view.rings_leaving += live->parting[i].ring != NULL;
     return view;

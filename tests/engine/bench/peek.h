@@ -54,6 +54,7 @@ struct peek_peer {
     enum link_state link;
     uint64_t staged, posted, consumed; /* positions in the ledgers */
     uint16_t runs;                     /* number of the next run */
+    bool overtaken;                    /* a later inbound run has landed before the next one */
     uint32_t nonces_free, voids;
     uint64_t notes_waiting; /* control records that are not staged, verdicts not counted */
     uint32_t bound_owed;

@@ -98,7 +98,7 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
         .ledger_bytes = l->ledger_bytes ? l->ledger_bytes : 1u << 20,
         .ledger_start = limit(l->ledger_start, 16384),
         .ledger_max = limit(l->ledger_max, 65536),
-        .packed_max = limit(l->packed_max, 1024),
+        .packed_max = limit(node == 0 ? o->first_packed_max : 0, limit(l->packed_max, 1024)),
         .spill_max = limit(l->spill_max, 32768),
         .ops_max = limit(l->ops_max, 4096),
         .binds_client = l->binds_client,

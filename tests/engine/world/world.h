@@ -48,6 +48,7 @@ struct world_options {
     uint32_t second_contexts;    /* enum world_second */
     uint64_t segment_bytes;      /* bytes of each context's memory; 0: 64 KiB */
     struct engine_config limits; /* values that are not zero replace the world's small limits */
+    uint32_t first_packed_max;   /* packed_max of node 0; 0: that of all nodes */
     struct sim_options sim;
     /* The row of an owner within the engines (own.h), or NULL; and the context that its hooks get.
      */

@@ -159,11 +159,18 @@ static void check_cut(struct uses *u, uint32_t number)
     u->counters->cut += op->deferred && op->arrivals == 0;
 }
 
+/* Checks that a put in doubt was cut: the log may have the put, but the bytes are not placed. */
+static void check_doubt(struct uses *u, uint32_t number)
+{
+    if (u->op[number].ends != 1 || u->op[number].arrivals > 0 || !is_placed(u, number, false))
+        world_fail(u->world, "put %u, in doubt, has gone on", number);
+}
+
 /* Checks that the log has just the puts that arrived, and that all others have failed at their
  * origins. */
 static void log_check(struct uses *u)
 {
-    uint32_t logged = 0;
+    uint32_t logged = 0, doubts = 0, unknown = 0;
 
     read_log(u);
     for (uint32_t i = 0; i < u->count && !u->world->failed; i++) {
@@ -173,7 +180,11 @@ static void log_check(struct uses *u)
         logged += op->deferred;
         if (u->client[op->from].dead)
             check_cut(u, i);
-        else if (op->ends != 1 || op->status != (op->deferred ? 0 : -EREMOTEIO))
+        else if (uses_in_doubt(u, op)) {
+            doubts++;
+            unknown += op->deferred; /* logged by a run that is not counted */
+            check_doubt(u, i);
+        } else if (op->ends != 1 || op->status != (op->deferred ? 0 : -EREMOTEIO))
             world_fail(u->world, "put %u, %s, has ended %u times, with %s", i,
                        op->deferred ? "logged" : "not logged", op->ends, strerror(-op->status));
         else if (op->arrivals != op->deferred)
@@ -184,7 +195,9 @@ static void log_check(struct uses *u)
     }
     if (server_of(u)->count != logged)
         world_fail(u->world, "%u entries of %u puts", server_of(u)->count, logged);
-    uses_expect(u, 0, logged, 0);
+    if (doubts > u->doubts)
+        world_fail(u->world, "%u puts in doubt, and %u deaths", doubts, u->doubts);
+    uses_expect(u, 0, logged - unknown, 0);
 }
 
 /* Whether the log has the put among its last entries, while its origin does not know how it ends.

@@ -42,7 +42,7 @@ void uses_offload(struct uses *u, uint32_t client, bool puts, uint32_t state_byt
     const struct world_client *w = &u->world->clients[client];
     uint32_t remotes[WORLD_NODES_MAX], session = w->contexts[0].session;
     struct engine_offload_info info = {.index = USES_INDEX,
-                                       .flags = u->flags,
+                                       .flags = u->flags | u->more_flags,
                                        .target_count = c->targets,
                                        .targets = remotes,
                                        .cookie = COOKIE,
@@ -123,6 +123,11 @@ uint64_t uses_sent(const struct uses *u, uint32_t client)
     return peek_offload(engine_of(u, client), (uint32_t)u->client[client].offload).sends;
 }
 
+uint64_t uses_sends_failed(const struct uses *u, uint32_t client)
+{
+    return peek_offload(engine_of(u, client), (uint32_t)u->client[client].offload).sends_failed;
+}
+
 void uses_expect(struct uses *u, uint32_t client, uint64_t headers, uint64_t payloads)
 {
     uint64_t found[] = {uses_counted(u, client, HANDLER_HEADER),
@@ -175,7 +180,7 @@ static bool turn(struct uses *u)
     return (moves || found) && !u->world->failed;
 }
 
-static void work(struct uses *u)
+static void submit_all(struct uses *u)
 {
     for (uint32_t i = 0; i < 4000 && u->count < u->wanted && !u->world->failed; i++) {
         for (uint32_t burst = uses_below(u, 2 + u->nodes); burst > 0 && u->count < u->wanted;
@@ -270,14 +275,32 @@ static void count_operations(struct uses *u)
     }
 }
 
-static void run(struct uses *u)
+const char *uses_begin(struct uses *u, const struct world_options *options, const char *folder)
 {
+    char path[4096];
+
+    snprintf(path, sizeof(path), "%s/%s.o", folder, u->use->object);
+    u->image = uses_image(path, &u->image_bytes);
+    if (!u->image)
+        return "no image";
+    if (world_open(options, &u->world) != 0) {
+        free(u->image);
+        return "the world does not open";
+    }
     if (open_clients(u))
         u->use->open(u);
-    uses_troubles_draw(u);
-    work(u);
+    return NULL;
+}
+
+void uses_work(struct uses *u)
+{
+    submit_all(u);
     if (!u->world->failed)
         finish(u);
+}
+
+void uses_check(struct uses *u)
+{
     if (!u->world->failed)
         u->use->check(u);
     if (!u->world->failed)
@@ -287,14 +310,23 @@ static void run(struct uses *u)
         world_leave(u->world);
 }
 
+const char *uses_end(struct uses *u, char failure[400])
+{
+    bool failed = u->world->failed;
+
+    snprintf(failure, 400, "%s, %u nodes: %.340s", u->use->name, u->nodes, u->world->failure);
+    world_close(u->world);
+    free(u->image);
+    return failed ? failure : NULL;
+}
+
 const char *uses_run(const struct use *use, uint64_t seed, const char *folder, FILE *trace,
                      struct uses_counters *counters, char failure[400])
 {
     static struct uses uses;
     struct uses *u = &uses;
     struct world_options options;
-    char path[4096];
-    bool failed;
+    const char *wrong;
 
     memset(u, 0, sizeof(*u));
     u->use = use;
@@ -303,18 +335,11 @@ const char *uses_run(const struct use *use, uint64_t seed, const char *folder, F
     u->nodes = draw_nodes(u);
     u->wanted = 10 + uses_below(u, 300);
     options = draw(u, seed, trace);
-    snprintf(path, sizeof(path), "%s/%s.o", folder, use->object);
-    u->image = uses_image(path, &u->image_bytes);
-    if (!u->image)
-        return "no image";
-    if (world_open(&options, &u->world) != 0) {
-        free(u->image);
-        return "the world does not open";
-    }
-    run(u);
-    failed = u->world->failed;
-    snprintf(failure, 400, "%s, %u nodes: %.340s", use->name, u->nodes, u->world->failure);
-    world_close(u->world);
-    free(u->image);
-    return failed ? failure : NULL;
+    wrong = uses_begin(u, &options, folder);
+    if (wrong)
+        return wrong;
+    uses_troubles_draw(u);
+    uses_work(u);
+    uses_check(u);
+    return uses_end(u, failure);
 }

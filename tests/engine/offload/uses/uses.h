@@ -106,6 +106,9 @@ struct uses {
     size_t image_bytes;
     uint32_t nodes, packet; /* bytes of a packet */
     uint32_t flags;         /* flags of offloads, enum engine_offload_flag, which the use draws */
+    uint32_t more_flags;    /* more flags of offloads, which the use does not change */
+    bool dies;              /* a daemon may die in the middle of a step */
+    uint32_t doubts;        /* deaths of daemons while a handler may have been running */
     struct use_client client[WORLD_NODES_MAX];
     uint32_t wanted, count; /* how many operations the run wants, and has submitted */
     struct use_op op[USES_OPS];
@@ -133,6 +136,18 @@ struct handler_image *uses_image(const char *path, size_t *bytes);
 /* Makes one run. Returns NULL, or what went wrong, in `failure`. `folder` has the object files. */
 const char *uses_run(const struct use *use, uint64_t seed, const char *folder, FILE *trace,
                      struct uses_counters *counters, char failure[400]);
+
+/* These four functions are the parts of a run, for tests that set the values of a run themselves.
+ * uses_begin opens the world, and the use in it. The caller sets `use`, `random`, `nodes`, `packet`
+ * and `counters` before, and `wanted` before or after: some uses set `wanted` when they open.
+ * Returns NULL, or what is wrong. */
+const char *uses_begin(struct uses *u, const struct world_options *options, const char *folder);
+/* Submits all operations, and runs until nothing moves any more. */
+void uses_work(struct uses *u);
+/* Lets the use check its results; then all clients leave. */
+void uses_check(struct uses *u);
+/* Closes the world. Returns NULL, or what went wrong, in `failure`. */
+const char *uses_end(struct uses *u, char failure[400]);
 
 static inline uint32_t uses_below(struct uses *u, uint32_t n)
 {
@@ -164,8 +179,9 @@ static inline void *uses_state(const struct uses *u, uint32_t client)
 
 /* How many runs of the client's handlers at this stage have taken effect. */
 uint64_t uses_counted(const struct uses *u, uint32_t client, enum handler_stage stage);
-/* How many sends of the client's handlers have taken effect. */
+/* How many sends of the client's handlers have taken effect, and how many of these have failed. */
 uint64_t uses_sent(const struct uses *u, uint32_t client);
+uint64_t uses_sends_failed(const struct uses *u, uint32_t client);
 /* Fails the run unless the handlers of a client have run so often. */
 void uses_expect(struct uses *u, uint32_t client, uint64_t headers, uint64_t payloads);
 void uses_expect_events(struct uses *u, uint32_t client, uint32_t event, uint32_t count);
@@ -190,8 +206,11 @@ bool uses_message(struct uses *u, const struct use_op *op, uint32_t words, const
 void uses_fill(uint8_t *to, uint32_t number, uint32_t length);
 /* Takes all events. Returns whether there were any. */
 bool uses_look(struct uses *u);
+/* Whether a handler may have run on the operation when a daemon died, so that its work may be done
+ * or not. */
+bool uses_in_doubt(const struct uses *u, const struct use_op *op);
 /* Checks that each operation has ended once, with the status that `status` gives for it, or well if
- * `status` is NULL. */
+ * `status` is NULL. As many operations as daemons have died may be in doubt instead. */
 void uses_expect_ends(struct uses *u, int (*status)(const struct uses *u, const struct use_op *op));
 /* Returns reply number `n` of the replies that handlers at client `to` gave to client `from`, or
  * NULL. */
