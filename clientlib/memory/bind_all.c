@@ -1,6 +1,6 @@
 /*
- * pwc_bind_all: exchanges what each rank contributes, then makes a late remote for each rank. Owns
- * nothing.
+ * pwc_bind_all: each rank sends the address of its context and the key of its region to all ranks,
+ * then makes a late remote for each rank. Owns nothing.
  *
  * Thread: the one that owns the context.
  */

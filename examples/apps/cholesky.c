@@ -90,7 +90,7 @@ int main(int argc, char **argv)
     for (uint32_t copy = 0; copy < 2; copy++)
         CHECK(pwc_request_create(c.team.ctx, &c.sent[copy]));
     for (uint32_t round = 0; round < app.rounds; round++) {
-        end_puts(&c, round % 2); /* this round computes into that copy */
+        end_puts(&c, round % 2); /* this round overwrites that copy */
         tiles_begin(&c.tiles, round);
         factor(&c);
         app_round(&app, round);

@@ -62,7 +62,7 @@ static bool fabric_met(const struct fi_fabric_attr *asked)
 {
     if (!asked)
         return true;
-    /* Layers over providers write "name;layer", which is not ours. */
+    /* "name;layer" asks for a layer over a provider of that name, and does not match. */
     return name_met(asked->name, INFO_NAME) &&
            (!asked->prov_name || strcasecmp(asked->prov_name, INFO_NAME) == 0);
 }

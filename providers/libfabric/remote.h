@@ -17,7 +17,7 @@
 
 enum remote_state {
     REMOTE_NEW,
-    REMOTE_READS, /* its entry is being read */
+    REMOTE_READS, /* the key's entry in the peer's table is being read */
     REMOTE_BINDS,
     REMOTE_READY,
     REMOTE_FAILED, /* the next operation returns the error */
@@ -34,7 +34,7 @@ struct peer {
 };
 
 struct remote {
-    struct pending pending; /* of the get of its entry, and of its bind */
+    struct pending pending; /* of the get of the key's entry, and of the bind */
     struct remote *next;
     struct peer *peer;
     enum remote_state state;

@@ -302,8 +302,7 @@ static void test_flows_of_one(void)
     scene_close(&s);
 }
 
-/* Counts entries of a client's operations that have been started and whose records are in the
- * ledger. */
+/* Counts the entries of a client's open flows that have been staged so far. */
 static uint64_t left_origin(const struct scene *s, uint32_t client)
 {
     return peek_staged_of(s->w->nodes[0].engine, s->w->clients[client].handle);
@@ -315,7 +314,8 @@ static void test_a_lone_message(void)
 {
     static const struct {
         struct sizes sizes;
-        uint64_t entry; /* the most bytes that leave for one entry of an operation */
+        uint64_t entry; /* the most bytes that leave for each entry that an operation takes in its
+                           flow */
     } rows[] = {
         {PACKED(8), sizeof(struct op)}, {PACKED(4096), sizeof(struct op)}, {BESIDE(8192), 8192}};
 

@@ -75,7 +75,7 @@ struct stream_greeting raw_greeting(const struct near *n, uint32_t peer);
 /* Connects that peer with the fabric, lets it complete one write, and returns the peer's socket. */
 int raw_peer(struct near *n, uint32_t peer);
 bool raw_send(struct near *n, int socket, const void *bytes, size_t size);
-/* Makes frames of announced writes without bytes, numbered from 0 on. */
+/* Makes the frames of `count` writes of 0 bytes, which announce the numbers from 0 on. */
 void raw_announcements(const struct near *n, struct stream_frame *frames, uint32_t count);
 /* Receives `size` bytes, or fewer at the end of the stream. Returns their number. */
 size_t raw_take(struct near *n, int socket, void *bytes, size_t size);

@@ -256,7 +256,7 @@ static pid_t start_again(const char *job)
     return pid;
 }
 
-/* A rank that is started again is a peer as before, and its next end is reported, too. */
+/* A rank that has ended and is started again counts as alive, and its next end is reported, too. */
 static void test_comes_again(void)
 {
     const struct cluster_node *node = &cluster.nodes[cluster.options.nodes - 1];
@@ -301,8 +301,8 @@ static pid_t start_silent(const char *job)
     return pid;
 }
 
-/* A rank that is started again and only binds is a peer as before: waits for it do not fail until
- * it ends again. */
+/* A rank that has ended and is started again counts as alive, even if it only binds: waits for it
+ * do not fail until it ends again. */
 static void test_comes_again_silently(void)
 {
     const struct cluster_node *node = &cluster.nodes[cluster.options.nodes - 1];

@@ -103,8 +103,8 @@ static int submit(struct rank *r, uint64_t number, unsigned kind)
     }
 }
 
-/* The target takes events once in `lazy` submissions; if seldom, its rings fill, and events
- * spill. */
+/* About one operation of `messages_of` is a message. The target takes its events after about one
+ * operation of `lazy`; where this is seldom, its rings fill, and events spill. */
 static void ordered(unsigned lazy, unsigned messages_of)
 {
     struct rank ranks[2] = {0};

@@ -72,7 +72,8 @@ enum pwc_h_flag {
     PWC_H_PLACED = 4,  /* the data is in the region already */
     PWC_H_RERUN = 8,   /* this handler has run on this packet before, and returned AGAIN; or it may
                           have run when the daemon died (PWC_OFFLOAD_REPEATABLE) */
-    PWC_H_CUT = 16,    /* the message was cut: it can't end as its origin meant */
+    PWC_H_CUT = 16,    /* the message was cut: its origin has failed, the offload is disabled or
+                          destroyed, or the daemon died while a handler ran */
     PWC_H_FAILED = 32, /* a handler of the message has returned FAIL; or the get has failed */
 };
 

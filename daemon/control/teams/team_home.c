@@ -83,7 +83,7 @@ static void send_group(struct control *control, const struct teams_key *key, Pwc
     (void)frame_send(control, node, &frame);
 }
 
-/* Sends a new team to the nodes in control->sent. */
+/* Sends a new team to the nodes whose entries in control->sent are set. */
 static void send_team(struct control *control, const struct teams_gather *g,
                       const struct teams_group *team)
 {

@@ -94,7 +94,7 @@ static bool silent_again(struct engine *e, uint32_t peer)
     struct peer_live *live = &e->peer_live[peer];
     uint64_t extra;
 
-    /* Bytes that the peer named before it fell silent grant no more time. */
+    /* Bytes that the peer named before it fell silent excuse nothing. */
     if (live->silence++ == 0)
         live->bytes_theirs = 0;
     extra = grant(e, live, live->bytes + live->bytes_theirs);

@@ -7,22 +7,24 @@
  *
  *     1st, 2nd  ENGINE_PEER_SILENT: it is asked for a sign of life. The question goes over the
  *               control connection, the answer (engine_beat) comes through the fabric from its
- *               progress thread: so it proves both planes, and that the thread runs.
+ *               progress thread: so the answer proves that both ways work and the thread runs.
  *     3rd       ENGINE_PEER_BROKEN, -ETIMEDOUT: the link starts over, and what was under way waits.
  *     deadline  ENGINE_PEER_GONE: it is to be given up (engine_peer_lost).
  *
- * A sign of life goes with each question, too, and an engine that is asked watches the asker for an
- * interval, without asking. Otherwise, where a connection carries only one direction, the side that
- * can send would get answers, but no acknowledgements. A link also starts over (-ENODATA) after as
- * many intervals in which a run or a payload was missing before others that had arrived; each piece
- * of a missing payload starts that time again.
+ * A fabric may carry only one direction. Then the side whose records are lost would get answers,
+ * but no acknowledgements, and the other side would notice nothing. So a sign of life through the
+ * fabric goes with each question, too, and an engine that is asked watches the asker for an
+ * interval, without asking. A link also starts over (-ENODATA) after KEEPALIVE_SILENT intervals in
+ * which a run or a payload was missing before others that had arrived; each piece of a missing
+ * payload starts that time again.
  *
  * Intervals are counted, not read off the clock: an engine that was itself held up for a minute has
- * seen one interval. A slow peer is not a silent one: what arrives may stand after long payloads,
- * so each KEEPALIVE_SLOWEST bytes that either side has on its way grant a second, up to
- * KEEPALIVE_GRANT deadlines. A link begins with a sign of life, so nothing is granted before one
- * has arrived. A question costs the control thread some work: at most KEEPALIVE_ASKS leave in one
- * interval, and peers that were not asked are not counted as silent.
+ * seen one interval. A slow peer is not a silent one: its sign of life may stand behind long
+ * payloads. So for every KEEPALIVE_SLOWEST bytes that either side has on its way, a second of
+ * silence is excused, but never more than KEEPALIVE_GRANT deadlines. The first sign of life of a
+ * link stands before all payloads; until it has arrived, nothing is excused. A question costs the
+ * control thread some work: at most KEEPALIVE_ASKS leave in one interval, and peers that were not
+ * asked are not counted as silent.
  *
  * Thread: the progress thread.
  */
@@ -34,7 +36,7 @@
 #define KEEPALIVE_SILENT  3u         /* intervals of silence, after which the link starts over */
 #define KEEPALIVE_ASKS    512u       /* in one interval */
 #define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest fabric carries in a second */
-#define KEEPALIVE_GRANT   12u        /* at most this many deadlines are granted */
+#define KEEPALIVE_GRANT   12u        /* at most this many deadlines are excused */
 
 /* Sets how often keepalive_step looks, by the configuration. */
 void keepalive_open(struct engine *e);

@@ -215,7 +215,7 @@ int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *t
     set32(e, &p->their_incarnation, theirs->incarnation);
     commit(e);
     if (peer != e->config.self)
-        ledger_greet(e, peer); /* ahead of all payloads (keepalive.h) */
+        ledger_greet(e, peer); /* a sign of life, before any payload (keepalive.h) */
     peer_activate(e, peer);
     return 0;
 }

@@ -1,4 +1,5 @@
-/* The record whose words may have changed (doubt.h). Thread: the progress thread. */
+/* Notes which record may have changed words before the engine died (doubt.h). Thread: the progress
+ * thread. */
 #include "daemon/engine/state/doubt.h"
 
 #include <stdatomic.h>

@@ -524,7 +524,7 @@ static void rows_of_jobs(void)
 static void missing_ranks(void)
 {
     static const struct {
-        uint32_t size, have[4]; /* ends with UINT32_MAX */
+        uint32_t size, have[4]; /* ends with UINT32_MAX, if there is room */
         size_t room;
         const char *text;
     } rows[] = {

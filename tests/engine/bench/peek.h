@@ -112,7 +112,7 @@ uint32_t peek_awaited(const struct engine *e, uint32_t peer);
 uint32_t peek_open_sessions(const struct engine *e);
 /* Counts the peers that the next step looks at. */
 uint32_t peek_active(const struct engine *e);
-/* How many operations of a client's open flows have their record in the ledger. */
+/* How many entries of a client's open flows were staged so far; an operation takes one or more. */
 uint64_t peek_staged_of(const struct engine *e, uint32_t client);
 /* The flow that a remote leads to; and how many pieces of the next put of that flow have left. */
 uint32_t peek_flow_of(const struct engine *e, uint32_t remote);

@@ -141,9 +141,9 @@ static void test_client_counts(void)
     bench_free(b);
 }
 
-/* Guards that a context's row shows how its client says that it waits. A sleep that lasts counts up
- * to now, unless it ends as the engine looks, or has not begun yet. If a client writes nothing, or
- * nonsense, its bell is used. */
+/* Guards that a context's row shows which call its client reports to wait in, and for how long. A
+ * sleep that began before now is still under way, and is added to both times. If the client reports
+ * no call, or a wrong one, an armed bell counts as a wait for an event. */
 static void test_client_waits(void)
 {
     static const struct {

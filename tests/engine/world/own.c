@@ -11,8 +11,8 @@
 
 #define ROUNDS_MAX 100000u
 
-/* The owner's word has a bit for each operation that has ended, and above these a bit for each that
- * was submitted. */
+/* The word of the owner's bind (own.h) has a bit for each operation that has ended, and above these
+ * a bit for each that was submitted. */
 static uint64_t bit_ended(uint32_t number)
 {
     return UINT64_C(1) << number;

@@ -111,7 +111,7 @@ static bool broadcast_submit(struct uses *u)
     return true;
 }
 
-/* Lets any client but 0 die, at any time. */
+/* Now and then kills a client other than client 0, until as many have died as may die. */
 static void broadcast_turn(struct uses *u)
 {
     struct spreading *s = spreading_of(u);
