@@ -21,7 +21,7 @@
  *     reruns[number][handler]
  *     bytes[number]            the sum of packets: for each, its length and its offset << 32
  *     gots[number]             runs on gets that have ended; reruns << 16; of runs and reruns,
- * those on gets that have failed << 32
+ *                              those on gets that have failed << 32
  *
  * Or the offload takes puts to that region, and observes gets from it: number and plan stand in the
  * completion id, number << 48 | plan, and the upper half of the region is for what is placed. In a
