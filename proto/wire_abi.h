@@ -54,7 +54,7 @@ enum wire_kind {
     WIRE_PUT = 3,      /* packed: id and payload follow */
     WIRE_PLACED = 4,   /* two-put: the payload travels on its own */
     WIRE_GOT = 5,      /* the origin has read */
-    WIRE_NOTE = 6,     /* pure notification */
+    WIRE_NOTE = 6,     /* an operation's id, without a payload */
     WIRE_FAIL = 7,     /* target to origin: this operation failed */
     WIRE_REFUSE = 8,   /* target to origin: no room; hold the flow, and send again from this
                           operation on after GO */
@@ -62,7 +62,7 @@ enum wire_kind {
     WIRE_GO = 10,      /* target to origin: release the flow */
     WIRE_GONE = 11,    /* target to origin: the target's context has ended */
     WIRE_CLOSE = 12,   /* origin to target: the flow has ended */
-    WIRE_BIND = 13,    /* origin to target: resolve a peer and a key */
+    WIRE_BIND = 13,    /* origin to target: resolve an endpoint, perhaps with a key */
     WIRE_BOUND = 14,   /* target to origin: the answer to BIND */
     WIRE_REVOKE = 15,  /* owner to origin: a region is withdrawn */
     WIRE_REVOKED = 16, /* origin to owner: the answer to REVOKE: nothing here reaches the region any
@@ -292,11 +292,11 @@ struct wire_bind {
     struct wire_record head;
     uint32_t remote;      /* the origin's handle, for the answer */
     uint32_t uid;         /* the job's user */
-    uint32_t flow;        /* the target's number if this pair of contexts has one already, else
-                             WIRE_NONE */
-    uint32_t origin_flow; /* the origin's number */
-    uint64_t origin;      /* rank and context */
-    uint64_t target;
+    uint32_t flow;        /* the target's number of the flow if this pair of contexts has one
+                             already, else WIRE_NONE */
+    uint32_t origin_flow; /* the origin's number of the flow */
+    uint64_t origin;      /* endpoint: rank and context */
+    uint64_t target;      /* endpoint */
     uint32_t has_key;
     uint32_t slot;
     uint32_t generation;

@@ -147,8 +147,8 @@ static inline uint64_t ring_word(const _Atomic uint64_t *piece, uint32_t i)
     return atomic_load_explicit(piece + i, memory_order_relaxed);
 }
 
-/* The rest of ring_reserve, for a wrong size, for too little room by the head last read, and near
- * the area's end. */
+/* The rare cases of ring_reserve: a wrong size, a record that does not fit before the area's end,
+ * and too little room according to `head_seen`, so that the head is read again. */
 int ring_reserve_anew(struct ring_producer *p, uint32_t size, void **out);
 
 static inline int ring_reserve(struct ring_producer *p, uint32_t size, void **out)

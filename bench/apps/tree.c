@@ -5,8 +5,9 @@
  *
  *   send    each child sends its vector; a message from rank 0 down the tree releases all
  *   fence   each child puts its vector; a fence of all ranks ends each stage; one more releases all
- *   pscw    each child puts its vector between start and complete; parents post, and wait; a
- * message releases all reduce  MPI_Reduce, and MPI_Bcast of a byte
+ *   pscw    each child puts its vector between start and complete; parents post, and wait; the
+ *           release is as in `send`
+ *   reduce  MPI_Reduce; MPI_Bcast of a byte releases all
  */
 #include "bench/apps/ranks.h"
 #include "examples/apps/sums.h"

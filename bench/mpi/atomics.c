@@ -3,13 +3,14 @@
  *
  *     atomics fetch|overlap|gups [options]
  *
- *   fetch    MPI_Fetch_and_op (MPI_SUM) on a word of the target, which waits in a barrier; and
- * flush overlap  the same while the target computes for --compute-us without a call gups     the
- * rate of MPI_Accumulate (MPI_BXOR) of 64-bit words at random places of a table of 16 MiB, in
- * windows of --window, each ended by a flush
+ *   fetch    MPI_Fetch_and_op (MPI_SUM) on a word of the target, and a flush; meanwhile the target
+ *            waits in a barrier
+ *   overlap  the same while the target computes for --compute-us without a call
+ *   gups     the rate of MPI_Accumulate (MPI_BXOR) of 64-bit words at random places of a table of
+ *            16 MiB; a flush ends each window of --window words
  *
- * Each rank is one process with one thread. In the end the target compares the counter, or the
- * table after a second pass with the same values, with what it should be.
+ * Each rank is one process with one thread. `fetch` and `overlap` check each value that they fetch.
+ * `gups` makes all its updates a second time, so that the target's words must be 0 at the end.
  */
 #include "bench/mpi/ranks.h"
 

@@ -573,11 +573,12 @@ struct engine_latency_view {
 void engine_trace(struct engine *e, struct trace_ring *ring);
 
 int engine_view_clients(const struct engine *e, uint32_t *from, struct view_client *rows, int room);
-/* `session` is the handle + 1. The caller adds what goes through pairs. `now` is of the clock of
- * engine_step, which the clients use too. */
+/* In a row `session` is the context's handle + 1, and the counts of operations through pairs are
+ * missing: the caller adds them. `now` is of the clock of engine_step, which the clients use
+ * too. */
 int engine_view_sessions(const struct engine *e, uint64_t now, uint32_t *from,
                          struct counters_session *rows, int room);
-/* `node` is the peer's number + 1. */
+/* In a row `node` is the peer's number + 1. */
 int engine_view_peers(const struct engine *e, uint32_t *from, struct counters_peer *rows, int room);
 int engine_view_regions(const struct engine *e, uint32_t *from, struct view_region *rows, int room);
 /* The programs of all clients; `bytes` is the memory that a program takes. */

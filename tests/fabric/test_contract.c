@@ -383,8 +383,8 @@ static void refusals(void)
     link_close(&link);
 }
 
-/* Posts placed writes and reads, which cannot end while the far end pauses, until the fabric
- * refuses one. Returns their number. */
+/* Posts writes with `placed` and reads, in turn, until the fabric refuses one or END_OPERATIONS are
+ * posted. None can end while the far end pauses. Returns their number. */
 static uint32_t post_unanswered(struct link *link, uint32_t first)
 {
     uint32_t n = 0;

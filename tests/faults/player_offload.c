@@ -29,8 +29,8 @@ static int load(struct player_offload *o, pwc_client *client)
     return rc;
 }
 
-/* An offload is also made again after a restart; if the region has one already, the first call has
- * made it. */
+/* The call for an offload is made again after a restart, too. If the region has an offload then, an
+ * earlier call has made it. */
 static int create(struct player_offload *o, pwc_ctx *ctx, const struct pwc_offload_attr *attr)
 {
     bool again = false;

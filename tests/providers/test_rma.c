@@ -1,6 +1,6 @@
 /*
  * Remote memory access over libfabric and two daemons: written bytes are at the peer, read bytes
- * are here; entries, data for the peer's queue, and the error for each wrong use.
+ * are here; entries, immediate data for the peer's queue, and the error for each wrong use.
  *
  *     test_rma PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
@@ -87,7 +87,7 @@ static void test_own_keys(void)
     both_close(sides);
 }
 
-/* The data of a write comes in the target's queue after its bytes are placed. */
+/* The immediate data of a write comes to the target's queue after the written bytes are placed. */
 static void test_writedata(void)
 {
     struct side sides[2];

@@ -296,7 +296,7 @@ PWC_API int pwc_ctx_create(pwc_client *client, const struct pwc_ctx_attr *attr, 
  * the client ends.
  */
 PWC_API int pwc_ctx_destroy(pwc_ctx *ctx);
-PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* this context's own address */
+PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* the context itself, as its peers name it */
 
 /*
  * A descriptor that becomes readable when events may be there, or the daemon is gone; for poll,

@@ -64,7 +64,8 @@ struct progress {
     int processor;        /* the processor that the thread ran on at the last step, or -1 */
     bool rested;          /* the thread has slept since the watch's base was noted */
     struct patience patience;
-    uint64_t hastened;     /* no step's time is earlier than this; at most PATIENCE_WAKE_NS ahead */
+    uint64_t hastened;     /* the last deadline that was too near to sleep until then: the next step
+                            * takes it as its time, and no later step has an earlier time */
     uint32_t looks;        /* looks in a row, without a descriptor, that found nothing */
     uint64_t look_ns;      /* time to the next look */
     uint64_t looks_cpu_ns; /* processor time when looks were counted last */

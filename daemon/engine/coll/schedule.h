@@ -107,9 +107,9 @@ struct coll_algorithm {
                        * else 0 */
     uint32_t (*rounds)(const struct coll_shape *shape);
     void (*round)(const struct coll_shape *shape, uint32_t me, uint32_t r, struct coll_round *out);
-    /* The participant that block b stands for, where data is cut by participant. NULL: b. */
+    /* Where data is cut by participant: the participant that owns block b. NULL: b. */
     uint32_t (*owner)(const struct coll_shape *shape, uint32_t me, uint32_t b);
-    /* The participant that block b comes from at the end, if that is not `owner`. NULL: it is. */
+    /* The participant whose data is in block b at the end. NULL: that of `owner`. */
     uint32_t (*source)(const struct coll_shape *shape, uint32_t me, uint32_t b);
 };
 
@@ -170,14 +170,14 @@ static inline uint32_t coll_times(const struct coll_algorithm *a, const struct c
     return a->times > 0 && shape->participants - 1 < most ? shape->participants - 1 : most;
 }
 
-/* The participant that block `b` of `me` stands for, where data is cut by participant. */
+/* Where data is cut by participant: the participant that owns block `b` at participant `me`. */
 static inline uint32_t coll_owner(const struct coll_algorithm *a, const struct coll_shape *shape,
                                   uint32_t me, uint32_t b)
 {
     return a->owner ? a->owner(shape, me, b) : b;
 }
 
-/* The participant whose data is in block `b` of `me` at the end. */
+/* The participant whose data is in block `b` at participant `me` at the end. */
 static inline uint32_t coll_source(const struct coll_algorithm *a, const struct coll_shape *shape,
                                    uint32_t me, uint32_t b)
 {

@@ -131,7 +131,8 @@ int ledger_next(struct engine *e, uint32_t peer, struct ledger_record *next);
  * budget. */
 int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record *record,
                     enum ledger_wait wait);
-/* After ledger_consumed: the sender waits for the ACK as for that of an operation. */
+/* Called after ledger_consumed, for a record whose sender waits for the ACK: makes the ACK due as
+ * early as that of an operation. */
 void ledger_ack_soon(struct engine *e, uint32_t peer);
 /* Stages an ACK if one is due now (or rides along with what is staged). */
 void ledger_stage_ack(struct engine *e, uint32_t peer);

@@ -25,8 +25,8 @@
 
 struct chain_link {
     uint32_t next, back; /* plus one; 0: none */
-    uint32_t home;       /* number plus one; 0: in no list */
-    uint32_t hash;       /* of the key, where homes are buckets */
+    uint32_t home;       /* the home's number plus one; 0: in no list */
+    uint32_t hash;       /* only in a chain of keys: the hash of the entry's key */
 };
 
 /* Buckets that a chain of keys begins with; a power of two. */

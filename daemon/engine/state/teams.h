@@ -88,7 +88,7 @@ struct team {
 enum letter_kind {
     LETTER_FREE = 0,
     LETTER_ROUND = 1, /* COLL: data of one round */
-    LETTER_NEWS = 2,  /* FLOOR and BREAK, as bits: each participant has one such letter */
+    LETTER_NEWS = 2,  /* FLOOR, BREAK, or both: each participant has one such letter */
 };
 
 enum letter_news {
@@ -114,15 +114,15 @@ struct letter {
     uint32_t waits;   /* some bytes are not staged */
     uint32_t records; /* its records that are in the ledger */
     /* of LETTER_NEWS: bits of enum letter_news */
-    uint32_t owed;
-    uint32_t flying;
+    uint32_t owed;   /* to be sent */
+    uint32_t flying; /* staged and not acknowledged */
     uint32_t unused;
 };
 static_assert(sizeof(struct letter) == 1u << LETTER_SHIFT, "letter");
 
 /* An engine of the team, as the other engines see it. */
 struct participant {
-    struct letter news; /* the news for it */
+    struct letter news; /* the FLOOR and the BREAK to it */
     uint32_t peer;
     uint32_t members;
     uint32_t first;   /* sum of the members of the participants before it */

@@ -9,7 +9,7 @@
 #include "daemon/engine/team/table.h"
 
 /* In `slot` of a mark, above the letter's number: where the record's data begins in the letter, or
- * the bit of the news. */
+ * for FLOOR and BREAK the bit of enum letter_news. */
 #define SLOT_PART_SHIFT 32u
 
 static bool has_news(const struct letter *letter)
@@ -177,7 +177,7 @@ static int stage_floor(struct engine *e, struct letter *letter)
     return 0;
 }
 
-/* Stages one of the news that are owed and not under way already. Results as those of
+/* Stages BREAK or else FLOOR, if it is owed and not under way already. Results as those of
  * stage_round. */
 static int stage_news(struct engine *e, struct letter *letter)
 {

@@ -12,12 +12,13 @@
 
 #include "daemon/engine/state/state.h"
 
-/* Lists a letter, which leaves when it can. Called after the commit that wrote it, or within the
- * transaction that owes news. */
+/* Puts a letter on the list of its turn, so that it leaves when it can. Called after the commit
+ * that wrote the letter, or within the transaction of letter_owe. */
 void letter_list(struct engine *e, struct letter *letter);
 /* Within a transaction: writes a letter of a round, which exists from the commit on. */
 void letter_write(struct engine *e, struct letter *letter, const struct letter *like);
-/* Within a transaction: owes news of this kind to the participant. */
+/* Within a transaction: a FLOOR or a BREAK (NEWS_FLOOR, NEWS_BREAK) is to be sent to the
+ * participant. */
 void letter_owe(struct engine *e, uint32_t team, uint32_t participant, enum letter_news news);
 
 /* Stages letters of this turn until its bytes are used up. 0, or -ENOSPC: the ledger is full. */

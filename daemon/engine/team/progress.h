@@ -13,8 +13,8 @@
 /* After a commit: does what e->teams.call asks for. */
 void team_go_on(struct engine *e);
 /* Within a transaction: breaks the team from the commit on, for e->teams.call.reason; after that
- * team_go_on shows it to the members here. So the news is not lost if this process dies between the
- * two. No effect on a team that is broken already. */
+ * team_go_on shows it to the members here. So the members learn of it even if this process dies
+ * between the two. No effect on a team that is broken already. */
 void team_condemn(struct engine *e, uint32_t team);
 /* Within a transaction, which it commits: a record of a letter is acknowledged. */
 void team_acknowledged(struct engine *e, uint32_t peer, uint64_t slot);

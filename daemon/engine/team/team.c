@@ -213,7 +213,7 @@ static bool goes_on(struct engine *e, uint32_t team)
     return open && t->reason.status == 0;
 }
 
-/* Whether news are owed or under way. */
+/* Whether a FLOOR or a BREAK to any participant has to be sent, or is not acknowledged yet. */
 static bool news_left(const struct engine *e, uint32_t team)
 {
     const struct participant *list = e->teams.live[team].participants;

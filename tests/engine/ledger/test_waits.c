@@ -406,8 +406,8 @@ static void without_a_nonce(void)
     }
 }
 
-/* Guards that the link does not begin again while a nonce is on its way back, from a flow that was
- * held when its payload had left already. */
+/* Guards a put that waits for a nonce while a VOID is to give one back: the nonce of another flow,
+ * which was held after its payload had left. Then the link does not begin again. */
 static void a_nonce_on_its_way_back(void)
 {
     const struct engine_key key = BENCH_KEY;

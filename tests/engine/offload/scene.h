@@ -5,18 +5,23 @@
  *
  *     arguments of a message   0: its number     1: plan, 16 bits for each handler
  *                              2: turns of a loop, of 2 units, that each handler goes through first
- *     plan of a handler        bits 0 to 7: the return      8: puts to the target, by number
- *                              12: puts from the region, its count of runs
- *                              13: adds 1 to the target's word at SCENE_TALLY
+ *     plan of a handler        bits 0 to 7: the value that it returns
+ *                              bit 8: puts the number to the target
  *                              9: sends the target a message   10: replies   11: posts an event
- *                              15: a loop of 9800 units
+ *                              12: puts its count of runs from the region to the target
+ *                              13: adds 1 to the target's word at SCENE_TALLY
  *                              14: gets the number's word from the target (SCENE_SOURCE)
- *     plan of a get that has come, bits 48 to 63 of a message's: return, put, event,
- *                              15: a loop of 9800 units
- *     region                   runs[number][handler], then reruns[number][handler], 8 bytes each
+ *                              15: first goes through a loop of 9800 units
+ *     plan of a run on a get   bits 48 to 63 of the message's plan, with the same meanings: return,
+ *     that has ended           put, event, loop
  *
- *     then bytes[number]: of payload handlers, each packet's length and offset << 32 then
- *     gots[number]: runs on gets that have completed, reruns << 16, those that have failed << 32
+ * The region has these words of 8 bytes, one array after the other:
+ *
+ *     runs[number][handler]
+ *     reruns[number][handler]
+ *     bytes[number]            the sum of packets: for each, its length and its offset << 32
+ *     gots[number]             runs on gets that have ended; reruns << 16; of runs and reruns,
+ *                              those on gets that have failed << 32
  *
  * Or the offload takes puts to that region, and observes gets from it: number and plan stand in the
  * completion id, number << 48 | plan, and the upper half of the region is for what is placed. In a
@@ -74,10 +79,12 @@ struct scene_message {
     uint32_t ends; /* how many local events it has had */
     int status;
     uint32_t replies;        /* replies that ran a handler at the asker */
-    uint32_t events[16];     /* the owner's events, by enum offload_event; 0: the message itself */
-    uint32_t deferred;       /* how many of these messages came to the owner's own handler */
-    uint32_t got_events[16]; /* the owner's events of the message's gets, likewise */
-    uint32_t own[SCENE_STAGES];
+    uint32_t events[16];     /* how many events the owner had, by enum offload_event; in 0: how many
+                              * times the message (or the put) itself */
+    uint32_t deferred;       /* how often the message came to the owner because a handler has
+                              * deferred it */
+    uint32_t got_events[16]; /* how many events the owner had of the message's gets, likewise */
+    uint32_t own[SCENE_STAGES]; /* how many events each handler posted */
     uint32_t puts[SCENE_STAGES], host_puts[SCENE_STAGES], messages; /* arrived at the target */
     int got_status; /* status of the last of its gets that had an event */
 };
@@ -165,9 +172,9 @@ uint64_t scene_reruns(const struct scene *s, uint32_t number, uint32_t stage);
  * bytes. */
 bool scene_got_all(const struct scene *s, uint32_t number, uint32_t size);
 
-/* scene_gots: how often the completion handler has run on gets of the message that have completed.
- * scene_got_reruns: how often again. scene_gots_failed: on how many that have failed.
- * scene_got_word: whether their bytes are there. */
+/* scene_gots: how often the completion handler has run on gets of the message that have ended.
+ * scene_got_reruns: how often again. scene_gots_failed: how many of these runs were on gets that
+ * have failed. scene_got_word: whether their bytes are there. */
 uint32_t scene_gots(const struct scene *s, uint32_t number);
 uint32_t scene_got_reruns(const struct scene *s, uint32_t number);
 uint32_t scene_gots_failed(const struct scene *s, uint32_t number);

@@ -76,8 +76,8 @@ static struct model_op some_op(struct chaos *c, uint32_t from, uint32_t to)
         .pieces = below(c, 3) ? 0 : 2 + below(c, 8),
     };
 
-    /* A signal has no remote event, and no local event of the source alone: nothing would say when
-     * its payload has been placed, and other operations may use the place. */
+    /* A put with a signal has no remote event. So it must not have PWC_LCE_SOURCE: nothing would
+     * say when its payload has been placed, and other operations use the place later. */
     if (op.kind == PATH_SIGNAL) {
         op.flags &= PWC_NO_LCE | PWC_FENCE | PWC_UNORDERED;
         op.pieces = 0;

@@ -157,7 +157,8 @@ static void run_client(struct driver *d)
     driver_finish(d);
 }
 
-/* The peer goes down and comes up again, only by calls of control. */
+/* The link between the nodes breaks and is made again, without any fault of the fabric: the control
+ * thread's calls do both. */
 static void run_link(struct driver *d)
 {
     for (int i = 0; i < 3; i++) {

@@ -278,8 +278,8 @@ struct model_op driver_random_op(struct driver *s, uint32_t from, uint32_t to)
     op.rid_len = op.rid_len > s->id_max ? s->id_max : op.rid_len;
     if (op.flags & PWC_NOTIFY)
         op.rid_len = 0;
-    /* A signal has no remote event, and no local event of the source alone: nothing would say when
-     * its payload has been placed, and the place is used again. */
+    /* A put with a signal has no remote event. So it must not have PWC_LCE_SOURCE: nothing would
+     * say when its payload has been placed, and other operations use the place later. */
     if (op.kind == PATH_SIGNAL) {
         op.flags &= PWC_NO_LCE | PWC_FENCE | PWC_UNORDERED;
         op.pieces = 0;
