@@ -10,8 +10,7 @@
 /* A random id other than 0, which names our state for a peer. */
 uint64_t peer_new_id(struct engine *e);
 void peer_init(struct engine *e, uint32_t peer);
-/* Makes the peer's entries when it is named for the first time; called before anything else about
- * it. */
+/* Makes the peer's entries at its first use; called before anything else about it. */
 void peer_know(struct engine *e, uint32_t peer);
 /* Keepalive watches the peer (keepalive.h) until nothing waits for it. */
 void peer_watch(struct engine *e, uint32_t peer);
