@@ -36,7 +36,8 @@ static inline void peer_want(struct engine *e, uint32_t peer)
     if (live->link != LINK_UP && !live->wanted)
         peer_want_link(e, peer);
 }
-/* The fabric or the peer's records failed: reports that to the caller, once. */
+/* The fabric failed, a record of the peer makes no sense, or the peer is silent: marks the peer as
+ * broken, and posts ENGINE_PEER_BROKEN, once for each link. */
 void peer_broken(struct engine *e, uint32_t peer, int status);
 /* Whether any flow waits for the peer. Looks first at the flow that the last call found, because it
  * often waits still. */
