@@ -54,14 +54,14 @@ struct direct_pair {
     uint32_t awaited;    /* answers */
     uint64_t refused_at; /* how far the target had read when a call last found no room */
     bool refused;        /* a call found no room, and the target has read nothing more since */
-    bool wants_room;     /* a call has been refused at least once: a sleep by pwc_fd waits for room
-                            too */
-    uint32_t remotes;    /* remotes that use the pair */
-    bool over;           /* its target is gone */
-    bool broken;         /* an answer made no sense: no request with a reply is sent any more */
-    bool by_daemon;      /* the path is the daemon's now */
-    bool after;          /* the next record is the first after operations through the daemon */
-    bool wake_due;       /* as in struct neighbour */
+    bool wants_room;  /* a call was refused once: from then on each read of the target ends a sleep
+                         by pwc_fd */
+    uint32_t remotes; /* remotes that use the pair */
+    bool over;        /* its target is gone */
+    bool broken;      /* an answer made no sense: no request with a reply is sent any more */
+    bool by_daemon;   /* the path is the daemon's now */
+    bool after;       /* the next record is the first after operations through the daemon */
+    bool wake_due;    /* as in struct neighbour */
     uint64_t put_ops, put_bytes, get_ops, get_bytes, am_ops, am_bytes;
     uint64_t arrived; /* operations that have changed the target's memory */
 };

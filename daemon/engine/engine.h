@@ -79,7 +79,7 @@ struct engine_config {
     uint32_t self;   /* our own number among the peers */
     uint32_t peers;  /* how many peers there are, or can be */
     uint32_t stride; /* default `peers`; if less, the numbers of one machine's engines differ by
-                      * multiples of it. A peer takes memory once it is named */
+                      * multiples of it. A peer takes memory once it is used */
     uint32_t clients_max;  /* 256 */
     uint32_t sessions_max; /* 512: contexts of all clients */
     uint32_t segments_max; /* 1024 */

@@ -49,8 +49,8 @@ struct vm {
     uint64_t client; /* the client of the last run */
 };
 
-/* Runs the handler of r->stage, which the image has, to its end, and sets the result in *r. The
- * host has set its fields, windows included; vm_run sets the window of constants. */
+/* Runs the handler of r->stage to its end, and sets the result in *r. The host has set its part of
+ * *r (run.h), except for the window of constants, which vm_run sets. */
 void vm_run(struct vm *vm, struct run *r);
 
 #endif

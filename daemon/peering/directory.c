@@ -396,7 +396,8 @@ static bool claim_valid(const struct directory *d, const struct directory_id *id
            c->rank < most && (c->size == DIRECTORY_OPEN || c->size <= most);
 }
 
-/* Finds the job of a claim. A job that is not known begins. */
+/* Finds the job of a rank that its node announces; opens the job if the directory does not have
+ * it. */
 static int job_of_claim(struct directory *d, const struct directory_id *id,
                         const struct directory_claim *c, struct directory_job **out)
 {

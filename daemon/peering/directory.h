@@ -218,10 +218,10 @@ struct directory_claim {
 };
 
 /* Notes a rank that has come. Returns 0 also where the same node announces it again, with any
- * engine. A job that is not known begins, with the claim's instance if it has one. -EADDRINUSE: the
- * rank lives on another node; -EINVAL: rank, size, name, node or engine out of range, or a size
- * that differs from the job's; -ESTALE: the rank of an open job was given in another instance;
- * -EDQUOT: the user has its share; -ENOSPC, -ENOMEM. */
+ * engine. A job that the directory does not have is opened, with the claim's instance if it has
+ * one. -EADDRINUSE: the rank lives on another node; -EINVAL: rank, size, name, node or engine out
+ * of range, or a size that differs from the job's; -ESTALE: the rank of an open job was given in
+ * another instance; -EDQUOT: the user has its share; -ENOSPC, -ENOMEM. */
 int directory_claim(struct directory *d, const struct directory_id *id,
                     const struct directory_claim *claim);
 /* As directory_claim, without an instance. */

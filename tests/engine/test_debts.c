@@ -8,7 +8,7 @@
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 
-enum { MORE_THAN_THE_MEMORY = 100 }; /* rings: more than the memory for ledgers has room for */
+enum { MORE_THAN_THE_MEMORY = 100 }; /* so many rings do not fit into the memory for ledgers */
 
 static void send_plain(struct bench *b, uint8_t kind)
 {

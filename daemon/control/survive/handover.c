@@ -1,4 +1,5 @@
-/* Owns the change of the process (handover.h). Thread: control. */
+/* Owns the planned hand-over from this process of the daemon to the next (handover.h). Thread:
+ * control. */
 #include "daemon/control/survive/handover.h"
 
 #include <errno.h>

@@ -34,8 +34,8 @@ struct team;
 struct team_member {
     struct client_session *session; /* NULL: the member has left */
     uint32_t job_rank, rank, context;
-    _Atomic uint64_t *answer; /* how its last call over this team has ended; in the roll, where it
-                               * stays */
+    _Atomic uint64_t *answer; /* of its last call whose parent is this team (team_answers.h); points
+                               * into the team's roll */
     bool counted;             /* counted in its client's quota of teams */
     uint64_t bytes;           /* bytes of the area that its client's quota of memory is charged
                                * for */

@@ -131,7 +131,6 @@ uint32_t team_members_here(const struct team *t)
     return count;
 }
 
-/* The roll exists now, and has a place for the answer of each member here. */
 void team_parts_answers(struct team *t)
 {
     _Atomic uint64_t *answers = team_roll_answers(&t->roll);

@@ -42,8 +42,8 @@ struct op_kind {
     bool notifies;    /* its remote event may be a notification */
     bool in_vector;   /* may be one record of a vector: SUBMIT_MORE */
     uint8_t batch;    /* kind of the record that carries several small ones; 0: there is none */
-    uint16_t batch_flags; /* enum submit_flags that operations of a batch may have besides the usual
-                             ones */
+    uint16_t batch_flags; /* enum submit_flags that an operation in a batch may have, besides those
+                             that every kind may have there (session_batch.c) */
     enum op_counter counter; /* the session's counter in which it is counted */
 
     /* Within a transaction: does the work of a submission that is no operation. Returns 0; -EAGAIN:

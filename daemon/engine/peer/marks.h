@@ -10,8 +10,7 @@
 /* A random id other than 0, which names our state for a peer. */
 uint64_t peer_new_id(struct engine *e);
 void peer_init(struct engine *e, uint32_t peer);
-/* Makes the peer's entries when it is named for the first time; called before anything else about
- * it. */
+/* Makes the peer's entries at its first use; called before anything else about it. */
 void peer_know(struct engine *e, uint32_t peer);
 /* Keepalive watches the peer (keepalive.h) until nothing waits for it. */
 void peer_watch(struct engine *e, uint32_t peer);
@@ -37,7 +36,8 @@ static inline void peer_want(struct engine *e, uint32_t peer)
     if (live->link != LINK_UP && !live->wanted)
         peer_want_link(e, peer);
 }
-/* The fabric or the peer's records failed: reports that to the caller, once. */
+/* The fabric failed, a record of the peer makes no sense, or the peer is silent: marks the peer as
+ * broken, and posts ENGINE_PEER_BROKEN, once for each link. */
 void peer_broken(struct engine *e, uint32_t peer, int status);
 /* Whether any flow waits for the peer. Looks first at the flow that the last call found, because it
  * often waits still. */

@@ -288,7 +288,7 @@ void letter_rewind(struct engine *e, uint64_t slot)
 
 /* ---- all of a peer --------------------------------------------------------------------------- */
 
-/* Calls `each` for the letters of rounds to this participant. */
+/* Calls `each` for each LETTER_ROUND to this participant. */
 static void rounds_to(struct engine *e, uint32_t team, uint32_t participant,
                       void (*each)(struct engine *e, struct letter *letter))
 {

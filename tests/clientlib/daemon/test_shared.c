@@ -185,7 +185,8 @@ static void test_again(void)
     CU_ASSERT_EQUAL(pwc_region_free(reader), 0);
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
 
-    /* A page that is registered through a copy cannot be shared. */
+    /* Bytes registered without PWC_SHARE or PWC_MOVE have a copy in a segment; no byte of their
+     * page can be shared. */
     CU_ASSERT_EQUAL(pwc_register(w->client, memory + 8, 8, 0, 0, &region), 0);
     CU_ASSERT_EQUAL(share(w, memory + 100, 8, PWC_REMOTE_RW, &other), -EEXIST);
     CU_ASSERT_EQUAL(share(w, memory + 8, 8, PWC_REMOTE_RW, &other), -EEXIST);

@@ -37,7 +37,8 @@ void expect_no_event(struct two *t);
 /* Waits for the request's end and checks it, also that a further test finds the same. */
 struct pwc_status expect_end(pwc_request *r, int status, uint32_t count);
 
-/* A remote of a whose region was freed: operations towards it fail with -EKEYREJECTED. */
+/* Returns a remote of context a. Its region was freed, so operations towards it fail with
+ * -EKEYREJECTED. */
 pwc_remote *stale_remote(struct two *t);
 
 /* A put of `len` bytes from a to b, with the request `r`. */

@@ -3,8 +3,9 @@
  * The test is linked with --wrap for raw_call, mmap64, fstat64 and open64 (the names that the calls
  * have with large offsets).
  *
- * Thread: the test's. A test may move its own variables, `kernel` among them. So the wrappers write
- * to `kernel` only where the test has set a fault or a count.
+ * Thread: the test's. A test may move its own variables, `kernel` among them, and a store would be
+ * lost while they are copied. So the wrappers write to `kernel` only where the test has set a fault
+ * or a count.
  */
 #ifndef PWC_TESTS_CLIENTLIB_KERNEL_CALLS_H
 #define PWC_TESTS_CLIENTLIB_KERNEL_CALLS_H

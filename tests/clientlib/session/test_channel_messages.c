@@ -405,8 +405,8 @@ static void test_local_space_for_replies(void)
     pair_free(p);
 }
 
-/* Where a client takes no local events for very long, its handlers are not run until it takes
- * some. */
+/* Local events that a client does not take are kept. When they fill their memory, handlers are not
+ * run until the client takes some, because there is no room for the events of replies. */
 static void test_untaken_local_events(void)
 {
     struct pair *p = pair_new();

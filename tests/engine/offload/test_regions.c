@@ -399,7 +399,8 @@ static void test_refused(void)
     CU_ASSERT_EQUAL(create(&info), -EINVAL);
     CU_ASSERT(create(&good) >= 0);
     close_scene();
-    /* The region was bound before it had an offload. */
+    /* A peer has bound the region while it had no offload, so it would not send packets: the
+     * region gets no offload any more. */
     CU_ASSERT_FATAL(scene_open(
         &scene, &(struct world_options){.seed = 1, .sim = {.ordered_write_max = UINT64_MAX}}, 0,
         ALL));

@@ -127,8 +127,9 @@ struct uses {
 
 /* ---- image.c --------------------------------------------------------------------------------- */
 
-/* Returns the image of an object file, with counters before its handlers; the caller frees it.
- * Returns NULL if the file has no image, and prints why. */
+/* Returns the image of an object file. Each of its handlers first adds 1 to the counter of its
+ * stage, so that a test sees how often it has run. The caller frees the image. Returns NULL if the
+ * file has no image, and prints why. */
 struct handler_image *uses_image(const char *path, size_t *bytes);
 
 /* ---- uses.c ---------------------------------------------------------------------------------- */
