@@ -201,11 +201,13 @@ static void test_mark_stays(void)
     if (child == 0) {
         if (setuid(65534) != 0)
             _exit(255);
-        _exit(ioctl(m.fd, FS_IOC_SETFLAGS, &none) == 0  ? 1
-              : madvise(m.base, page, MADV_REMOVE) == 0 ? 2
-              : fallocate(m.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)page) == 0
-                  ? 3
-                  : 0);
+        _exit(ioctl(m.fd, FS_IOC_SETFLAGS, &none) == 0                                           ? 1
+              : madvise(m.base, page, MADV_REMOVE) == 0                                          ? 2
+              : fallocate(m.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)page) == 0 ? 3
+              : mapping_probe_mark() != -EPERM                                                   ? 4
+              : setrlimit(RLIMIT_NOFILE, &(struct rlimit){0}) != 0                               ? 5
+              : mapping_probe_mark() != -EMFILE                                                  ? 6
+                                                : 0);
     }
     CU_ASSERT_EQUAL_FATAL(waitpid(child, &status, 0), child);
     CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);

@@ -14,8 +14,8 @@
 #include "tests/lib/raw/session.h"
 #include "tests/suite.h"
 
-#define EVENT_BYTES ((uint32_t)sizeof(struct event_record)) /* size of an event without a long id  \
-                                                             */
+/* Bytes of an event without a long id. */
+#define EVENT_BYTES ((uint32_t)sizeof(struct event_record))
 
 #ifdef __SANITIZE_ADDRESS__
 #define REPETITIONS 4
