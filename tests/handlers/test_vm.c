@@ -352,6 +352,31 @@ static void test_widths(void)
     }
 }
 
+/* Guards that programs which a validator of addresses takes for safe fault at their access: an
+ * address on the stack that an unaligned store has changed, and an address after a comparison with
+ * another one. Validators, such as librte_bpf's, have accepted both. */
+static void test_deceived_validators(void)
+{
+    const struct handler_instruction overwritten[] = {
+        op(CODE_STX | CODE_MEM | CODE_DW, 10, 2, -8, 0),
+        op(CODE_ST | CODE_MEM | CODE_W, 10, 0, -7, 77),
+        op(CODE_LDX | CODE_MEM | CODE_DW, 3, 10, -8, 0),
+        op(CODE_LDX | CODE_MEM | CODE_B, 0, 3, 0, 0), op_exit()};
+    const struct handler_instruction compared[] = {
+        op_move(3, 2), op(CODE_JMP | CODE_JLE | CODE_X, 3, 10, 1, 0),
+        op(CODE_ALU64 | CODE_ADD, 3, 0, 0, BENCH_STATE),
+        op(CODE_LDX | CODE_MEM | CODE_B, 0, 3, 0, 0), op_exit()};
+
+    bench_reset(b);
+    bench_run(b, overwritten, COUNT(overwritten));
+    CU_ASSERT_EQUAL(b->run.fault, RUN_BAD_ADDRESS);
+    CU_ASSERT_EQUAL(b->run.fault_place, 3);
+    bench_run(b, compared, COUNT(compared));
+    CU_ASSERT_EQUAL(b->run.fault, RUN_BAD_ADDRESS);
+    CU_ASSERT_EQUAL(b->run.fault_place, 3);
+    CU_ASSERT_EQUAL(b->run.fault_address, handler_address(HANDLER_STATE, BENCH_STATE));
+}
+
 /* ---- atomics --------------------------------------------------------------------------------- */
 
 static void test_atomics(void)
@@ -729,6 +754,7 @@ int main(void)
         {"jumps without a condition", test_jumps_far},
         {"edges of windows", test_window_edges},
         {"widths", test_widths},
+        {"deceived validators", test_deceived_validators},
         {"atomics", test_atomics},
         {"compare and swap", test_compare_swap},
         {"faults of atomics", test_atomic_faults},
