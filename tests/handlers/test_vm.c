@@ -546,6 +546,20 @@ static void test_depth(void)
     CU_ASSERT_EQUAL(b->run.fault_place, 5);
 }
 
+/* Guards that no run finds the registers that functions of another client have kept. */
+static void test_another_client(void)
+{
+    static const struct vm_frame none[HANDLER_FRAMES];
+    const struct handler_instruction code[] = {op_set(0, 7), op_exit()};
+
+    bench_reset(b);
+    CU_ASSERT_EQUAL(recurse(HANDLER_FRAMES), RUN_NO_FAULT);
+    CU_ASSERT_NOT_EQUAL(memcmp(b->vm.frames, none, sizeof(none)), 0);
+    b->run.client = 2;
+    CU_ASSERT_EQUAL(bench_run(b, code, COUNT(code)), 7);
+    CU_ASSERT_EQUAL(memcmp(b->vm.frames, none, sizeof(none)), 0);
+}
+
 static void test_returns(void)
 {
     static const struct {
@@ -761,6 +775,7 @@ int main(void)
         {"registers on entry", test_entry},
         {"a call", test_call},
         {"depth", test_depth},
+        {"another client", test_another_client},
         {"returns", test_returns},
         {"again", test_again},
         {"units of loops", test_units},
