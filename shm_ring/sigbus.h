@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* As many ranges as 16 engines have contexts, segments and pairs. What one user may have of these
- * leaves room for others, so the table leaves room, too. */
+/* As many ranges as 16 engines have contexts, segments and pairs. Quotas keep one user from having
+ * all of these, so one user cannot fill the table. */
 #define SIGBUS_RANGES_MAX (16u * (512u + 1024u + 4096u))
 
 /* Installs the handler. Called once by the daemon's main, before any range is added. */

@@ -86,7 +86,7 @@ const struct field fields_daemon[] = {
      .each = {"collectives",
               "Collective calls that have ended, of teams that several progress threads share."}},
     {DAEMON(collective_bytes), FIELD_COUNT, UNIT_BYTES,
-     .each = {"collective_bytes", "What a member gave or got in each of these calls."}},
+     .each = {"collective_bytes", "Bytes that a member gave or got in each of these calls."}},
     {DAEMON(collective_errors), FIELD_COUNT,
      .each = {"collective_errors", "Such calls that were under way when their team broke."}},
     {DAEMON(collectives_under_way), FIELD_NOW, UNIT_COUNT,
@@ -127,8 +127,8 @@ const struct field fields_step[] = {
 };
 
 #define CONTEXT_OPS   "Operations that the daemon has taken from the context, by kind."
-#define CONTEXT_RINGS "What stands in the rings of the context."
-#define ALL_RINGS     "What stands in the rings of all contexts."
+#define CONTEXT_RINGS "Bytes in the rings of the context."
+#define ALL_RINGS     "Bytes in the rings of all contexts."
 #define DIRECT_OPS    "Operations to neighbours without the daemon, as the client says."
 #define THEIR_BYTES   "Payload of these operations."
 
@@ -237,10 +237,10 @@ const struct field fields_peer[] = {
     {PEER(tx_tail), FIELD_COUNT},
     {PEER(tx_sent), FIELD_COUNT,
      .each = {"peer_ledger_traffic_bytes direction=out",
-              "What went through the ledgers: records, and payload packed with them."}},
+              "Records that went through the ledgers, and payload packed with them."}},
     {PEER(tx_consumed), FIELD_COUNT},
     {PEER(tx_credit), FIELD_NOW, UNIT_BYTES, "credit",
-     .each = {"peer_ledger_credit_bytes", "What is free in the ledger towards that node."}},
+     .each = {"peer_ledger_credit_bytes", "Bytes that are free in the ledger towards that node."}},
     {PEER(records_out), FIELD_COUNT, UNIT_COUNT, "records out",
      .each = {"peer_records direction=out", "Records to and from that node."}},
     {PEER(sent_pending), FIELD_NOW, UNIT_COUNT, "awaited",

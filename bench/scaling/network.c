@@ -8,10 +8,10 @@ static const struct network networks[] = {
     /*
      * InfiniBand HDR. NVIDIA's manual of ConnectX-6 (docs.nvidia.com, ConnectX6EN, Introduction)
      * has 200 Gbit/s, hence G = 40 ps a byte; 215 million messages a second, hence g = 4.65 ns; and
-     * less than 600 ns from program to program without a switch. What a processor spends on a
-     * message, and the delay of switches and wires, are those of the sPIN paper: o = 65 ns, and for
-     * 1,024 nodes five switches of 50 ns and six wires of 33.4 ns, 450 ns. So L = 600 - 2 * 65 +
-     * 450 = 920 ns.
+     * less than 600 ns from program to program without a switch. The time that a
+     * processor spends on a message, and the delay of switches and wires, are those of the sPIN
+     * paper: o = 65 ns, and for 1,024 nodes five switches of 50 ns and six wires of 33.4 ns, 450
+     * ns. So L = 600 - 2 * 65 + 450 = 920 ns.
      */
     {"hdr", {.latency_ps = 920000, .overhead_ps = 65000, .gap_ps = 4650, .byte_fs = 40000}},
     /*

@@ -119,7 +119,7 @@ static int connect_daemon(const struct environment *environment, char *why, size
     }
 }
 
-/* What accept_welcome takes out of a Welcome: `client` gets the limits. */
+/* The values of a Welcome that accept_welcome keeps. The limits go into `client`. */
 struct accepted {
     struct pwc_client *client;
     uint32_t version, rings;

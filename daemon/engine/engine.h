@@ -404,7 +404,7 @@ void engine_team_leave(struct engine *e, uint32_t team, uint32_t session);
 
 /* ---- peers, from the handshake --------------------------------------------------------------- */
 
-/* What one side's engine puts into the handshake: plain data, which the handshake authenticates. */
+/* The data that an engine adds to its node's side of the handshake, which authenticates it. */
 struct engine_offer {
     uint32_t peer; /* the number of the engine that offers */
     uint32_t incarnation;

@@ -62,8 +62,8 @@ struct run_send {
 };
 
 /*
- * What a run calls in its host, from within vm_run. The functions must not block. `self` is the
- * host's own value. `clock` and `switches` may be NULL; without a clock, time is not bounded.
+ * The functions of the host that a run calls, from within vm_run. They must not block. `self` is
+ * the host's own value. `clock` and `switches` may be NULL; without a clock, time is not bounded.
  */
 struct run_host {
     uint64_t (*clock)(void *self); /* ns; to bound the time of a run */

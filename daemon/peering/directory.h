@@ -92,7 +92,7 @@ static_assert(sizeof(struct directory_result) == 16, "directory_result");
 /*
  * Jobs, the places of their ranks, their last results and their published names, in memory that
  * outlives the process; zeroed at first. Only the processes of this daemon, one after the other,
- * read the memory. What no job uses takes addresses only, and no pages.
+ * read the memory. Parts that no job uses take addresses, but no pages.
  *
  *     jobs | results | places of job 0 | of job 1 | ... | bytes of result 0 | of result 1 | ...
  *     | published names of job 0 | of job 1 | ...

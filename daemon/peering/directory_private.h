@@ -1,5 +1,5 @@
 /*
- * What the directory's files share: jobs and the shares of users (directory.c), exchanges
+ * Functions that the directory's files share: jobs and the shares of users (directory.c), exchanges
  * (exchanges.c), published names (names.c). Thread: the thread that owns the directory (control).
  */
 #ifndef PWC_PEERING_DIRECTORY_PRIVATE_H

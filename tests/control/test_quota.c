@@ -21,7 +21,7 @@
 
 static const char *program;
 
-/* What a client can take one more of. */
+/* Kinds of things that a client can take one more of. */
 enum thing { CONTEXT, SEGMENT, REGION, BIND, CLIENT, PROGRAM, OFFLOAD };
 
 struct row {

@@ -1,6 +1,6 @@
 /*
- * What a peer can leave an engine to keep: rings that the peer declines, nonces that it gives back,
- * binds whose answers it never acknowledges. One thread.
+ * Things that a peer can leave an engine to keep: rings that the peer declines, nonces that it
+ * gives back, binds whose answers it never acknowledges. One thread.
  */
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * Keepalive: a fabric that falls silent without an error is noticed. What was under way continues
- * when the fabric works again in time, and ends once when it does not. No peer is given up because
+ * Keepalive: a fabric that falls silent without an error is noticed. Operations under way continue
+ * when the fabric works again in time, and end once when it does not. No peer is given up because
  * it is slow, idle or one of many, or because our own process was late. One thread.
  */
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "tests/engine/bench/still_fabric.h"
 #include "tests/engine/world/paths/world_path.h"
 
-/* Whatever a test has under way takes less than an interval, also on the slowest fabric. */
+/* Every operation of a test takes less than an interval, also on the slowest fabric. */
 #define INTERVAL_NS UINT64_C(20000000)
 #define DEADLINE    10u /* intervals */
 

@@ -1,7 +1,7 @@
 /*
- * What leaves a table in parts, or leaves an arena that is not whole: a region that is withdrawn
- * under many remotes ends some of them in each step; and a flow or inflow that its session's lists
- * lack can still end. One thread.
+ * Entries that leave a table in parts, or that leave an arena that is not whole: a region that is
+ * withdrawn under many remotes ends some of them in each step; and a flow or inflow that its
+ * session's lists lack can still end. One thread.
  */
 #include <string.h>
 #include "tests/engine/bench/linked_bench.h"

@@ -105,7 +105,7 @@ static void test_limits(void)
         (void)census(0); /* the other end of a user's flow must close first */
         CU_ASSERT_EQUAL(bind(0, 5, 1, &more), 0);
         CU_ASSERT_EQUAL(bind(0, 6, 1, &more), -EDQUOT);
-        /* What a client has is its user's again when the client has gone. */
+        /* The user has the client's share again when the client has gone. */
         world_client_close(world, clients - 1);
         (void)census(0);
         if (clients == 2)

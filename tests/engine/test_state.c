@@ -1,6 +1,6 @@
 /*
- * What the engine keeps its state with: transactions of the arena, queues over chunks, ledger
- * memory, and peers ordered by time. One thread.
+ * The structures that hold the engine's state: transactions of the arena, queues over chunks,
+ * ledger memory, and peers ordered by time. One thread.
  */
 #include <CUnit/Basic.h>
 #include <stdlib.h>

@@ -541,7 +541,7 @@ static void flood_of_whole_polls(void)
     close_near();
 }
 
-/* What the peer has read of a long answer, and of frames sent meanwhile. */
+/* Counts of what a peer has read: a long answer, and frames sent meanwhile. */
 struct beside {
     uint64_t data; /* bytes of the answer */
     uint64_t data_before_write;

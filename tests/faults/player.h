@@ -22,7 +22,7 @@
 
 enum { VICTIM, FAR, NEAR };
 
-/* What the victim does; the other ranks act to match. */
+/* The part that the victim plays; the other ranks act to match. */
 enum role {
     ROLE_ORIGIN,    /* puts, gets and sends to both other ranks */
     ROLE_TARGET,    /* both other ranks put, get and send to the victim */

@@ -48,7 +48,7 @@ struct counts {
     uint64_t all[FAULT_POINTS];
 };
 
-/* What happens in one run, and where. */
+/* The role, the fault and its place in one run. */
 struct plan {
     enum role role;
     enum fault_point point;

@@ -16,7 +16,7 @@
 #define TALLY_REASONS    32u
 #define TALLY_REASON_MAX 120u
 
-/* What a mutation changes. */
+/* The memory or message that a mutation changes. */
 enum target {
     TARGET_RECORD, /* a field of a record that is then submitted */
     TARGET_HEADER, /* a word of the session's header: indices, bells, sizes, handlers */

@@ -245,7 +245,7 @@ static void test_rights(void)
     both_close(sides);
 }
 
-/* What a child sends: its side's name and key. Then it waits to be killed. */
+/* The message of a child: its side's name and key. Then the child waits to be killed. */
 struct card {
     unsigned char name[128];
     size_t length;

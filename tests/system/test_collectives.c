@@ -407,7 +407,7 @@ static void *refused_windows(void *argument)
 }
 
 /* The first of two ranks gives up a window after its timeout, because the other rank calls much
- * later. What then still arrives must be written into memory that still exists. */
+ * later. Data that arrives after that must be written into memory that still exists. */
 static void *given_up_window(void *argument)
 {
     enum { TIMEOUT_MS = 2000, MEMBER_BYTES = 48 /* size of struct window_member */ };

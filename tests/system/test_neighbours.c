@@ -38,7 +38,7 @@ static int attach(struct rank *r, const char *job, uint32_t number, uint32_t siz
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* What was seen of the operations between the two ranks, by events and by a handler. */
+/* The operations between the two ranks that events and a handler have shown so far. */
 struct seen {
     uint64_t next;  /* at the target: number of the next operation */
     uint64_t ended; /* at the origin: number of operations that have ended */

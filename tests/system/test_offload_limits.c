@@ -1,6 +1,7 @@
 /*
- * What an offload holds and gives back: quotas of programs and offloads when the daemon dies or
- * hands over, puts that are under way when the offload is destroyed, and the offload's targets.
+ * The holdings of an offload, and how they are given back: quotas of programs and offloads when the
+ * daemon dies or hands over, puts that are under way when the offload is destroyed, and the
+ * offload's targets.
  *
  *     test_offload_limits PWCD KEY_VALUE.o SLOW_END.o
  */
@@ -58,7 +59,7 @@ static void test_quota_stays(void)
         offload_daemon_goes(&cluster, i == 0);
         CU_ASSERT_EQUAL(create(&r[0], program[0], 10, &more), -EDQUOT);
         CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), -EDQUOT);
-        /* What is freed at the next daemon lowers the counts once. */
+        /* An offload that is destroyed at the next daemon lowers the counts once. */
         CU_ASSERT_EQUAL(pwc_offload_destroy(offload[0]), 0);
         CU_ASSERT_EQUAL(create(&r[1], program[1], 10, &more), 0);
         CU_ASSERT_EQUAL(create(&r[0], program[0], 0, &offload[0]), -EDQUOT);

@@ -59,7 +59,7 @@ enum pwc_am_kind {
     PWC_AM_LONG = 3,
 };
 
-/* What a handler gets; valid until the handler returns. */
+/* The message that a handler is called for; valid until the handler returns. */
 struct pwc_am {
     pwc_peer from;
     unsigned index;

@@ -194,8 +194,8 @@ struct pwc_key {
 };
 
 /*
- * What the caller leaves 0 comes from the environment: each value from the first variable of its
- * row that is set.
+ * The client's place in its job, and its daemon. A field that is 0 is taken from the environment:
+ * from the first variable of its row that is set.
  *
  *     socket  PWC_SOCKET; in a Slurm job the socket of the job's own daemon (pwcd --job), which
  *             pwc_init waits for; elsewhere $XDG_RUNTIME_DIR/pwcd/pwcd.sock, if it exists and the

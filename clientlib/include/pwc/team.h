@@ -20,8 +20,8 @@
  * A member that ends, whatever the reason, breaks its teams, and so do collective calls of its
  * members that do not match. Each collective that is under way in a broken team, and each later
  * call, then ends with -EHOSTDOWN or -EBADMSG at every member, once; pwc_team_error_text says why.
- * The same collective may have succeeded at other members. pwc_team_shrink gives the members that
- * are left a new team; a member that has freed the broken team before takes no part.
+ * At some members the collective that was under way may have succeeded. pwc_team_shrink makes a new
+ * team of the members that have neither ended nor freed the broken team.
  *
  * The term is OpenSHMEM's; a team is like MPI's communicator without point-to-point messages.
  */

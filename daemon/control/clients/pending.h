@@ -31,7 +31,7 @@ enum pending_kind {
     PENDING_LOOKUP,       /* likewise */
 };
 
-/* What a PENDING_PUBLISH or a PENDING_LOOKUP asks for. */
+/* The request of a PENDING_PUBLISH or of a PENDING_LOOKUP. */
 enum pending_how {
     PENDING_FRESH = 1,  /* to publish a name that the client had not published before */
     PENDING_REPLACES,   /* to publish a name that the client had published */

@@ -6,9 +6,10 @@
  *                             +-> user  held[MEMORY] ---> at most user-memory
  *     client  held[MEMORY] --/
  *
- * What a client holds counts for its user, too, until the engine has released it, so a user cannot
- * get more by ending clients that hold much. A refusal names the limit and the key that raises it.
- * Binds, pairs and queues, which the engine counts itself, are bounded in engine/session/quota.h.
+ * A client's memory, contexts and other holdings count for its user, too, until the engine has
+ * released them. So a user gets no more by ending clients that hold much. A refusal names the limit
+ * and the key that raises it. Binds, pairs and queues, which the engine counts itself, are bounded
+ * in engine/session/quota.h.
  *
  * Thread: control.
  */

@@ -29,7 +29,7 @@ struct control;
 /* The greeting of a frame as the handshake reads it, with pointers into the frame. */
 struct handshake_greeting link_greeting(const Pwc__Greeting *g);
 
-/* What a link calls in its owner, on the control thread. */
+/* The functions of its owner that a link calls, on the control thread. */
 struct link_events {
     /* The other side is authentic. The owner accepts it (0), or refuses it with a status and
      * text. */

@@ -20,7 +20,7 @@ struct control;
 struct peers;
 struct worker;
 
-/* What is called when a node sends a frame, is linked, or is lost. */
+/* The functions that are called when a node sends a frame, is linked, or is lost. */
 struct peers_events {
     /* A frame of the directory. -EPROTO closes the link. */
     int (*frame)(struct control *control, uint32_t node, const Pwc__PeerFrame *frame);

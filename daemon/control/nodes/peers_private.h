@@ -1,5 +1,6 @@
 /*
- * What the decisions about nodes (peers.c) and the associations of engines (association.c) share.
+ * State that the decisions about nodes (peers.c) and the associations of engines (association.c)
+ * share.
  * Thread: control.
  */
 #ifndef PWC_CONTROL_PEERS_PRIVATE_H

@@ -1,8 +1,8 @@
 /*
- * What each client is in its job, in memory that outlives the process: the job's instance, how many
- * contexts the client has made in an open job, and the names that it has published. A daemon that
- * is started anew, or whose link to a job's home is new, announces instance and names together with
- * the rank.
+ * The membership of each client in its job, in memory that outlives the process: the job's
+ * instance, how many contexts the client has made in an open job, and the names that it has
+ * published. A daemon that is started anew, or whose link to a job's home is new, announces
+ * instance and names together with the rank.
  *
  * There is an entry for each connection, as in the table of requests under way (inflight.h). A name
  * uses memory only while it is published. Only the processes of this daemon, one after the other,

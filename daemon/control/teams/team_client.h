@@ -1,6 +1,6 @@
 /*
- * Forms teams for the clients of this node, with the job's home. What its clients request with one
- * call over one parent is a *gather* here, too: from the first TeamJoin to the home's TeamStart.
+ * Forms teams for the clients of this node, with the job's home. As at the home, the requests of
+ * one call over one parent are a *gather*, from the first TeamJoin to the home's TeamStart.
  *
  *     TeamJoin --> TeamCall --> home --> TeamGroup --> teams opened --> TeamReady
  *     TeamFormed <------------------------------------------- TeamStart <-- home

@@ -127,7 +127,7 @@ struct call_detach {
     void *base;
 };
 
-/* What calls use besides the engine, on the progress thread. Outlives all calls. */
+/* The objects that calls use besides the engine, on the progress thread. Outlives all calls. */
 struct call_target {
     struct host_table *host_table;
     struct fabric *fabric;

@@ -71,7 +71,7 @@ struct worker {
     struct client_segment **segments;
 };
 
-/* What workers call in the control thread's modules; the context is the worker. */
+/* The functions of the control thread's modules that workers call; the context is the worker. */
 struct worker_hooks {
     void (*opened)(void *context, struct engine *engine); /* before the engine's first step */
     progress_notice notice;                               /* on the control thread */

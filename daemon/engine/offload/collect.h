@@ -24,7 +24,7 @@ enum {
     COLLECT_FLOW_ENTRIES = 1024, /* of operations that wait in one flow */
 };
 
-/* What a handler's sends depend on of its message. */
+/* The message for which a handler runs, as far as the handler's sends depend on it. */
 struct sender {
     uint32_t offload; /* entry */
     uint32_t inflow;  /* by which the message has come; NONE: the handler runs on a completed get */

@@ -66,7 +66,8 @@ bool offload_returns(struct engine *e, struct inflow *in)
     return true;
 }
 
-/* What waits for room may continue: the sweep posts GO, and the next step runs handlers of gets. */
+/* Room is free, so waiting messages and gets may continue: the sweep posts GO for messages, and the
+ * next step runs handlers of gets. */
 static void release(struct engine *e, uint32_t session)
 {
     struct session_live *live = &e->session_live[session];

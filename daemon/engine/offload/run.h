@@ -19,7 +19,7 @@ struct packet_bytes {
 /* The first handler from `stage` on that the offload's program has, or HANDLER_STAGES. */
 uint32_t offload_stage(const struct engine *e, const struct offload *o, uint32_t stage);
 
-/* Runs a handler. What it sends goes to e->offloads.collected, after collect_begin (collect.h).
+/* Runs a handler. Its sends go to e->offloads.collected; collect_begin comes first (collect.h).
  * Fills in the packet's addresses. Returns 0 with the run's result, or -EHOSTDOWN: memory of the
  * client is not there. */
 int offload_run(struct engine *e, uint32_t offload, enum handler_stage stage,

@@ -34,8 +34,8 @@ enum offload_state {
     OFFLOAD_DISABLED = 3, /* by its client, or by a fault: operations that arrive fail */
 };
 
-/* What the client has asked for, carried out once all puts to the offload are cut. Until then
- * nothing new begins. */
+/* The client's request, carried out once all puts to the offload are cut. Until then no handler of
+ * another message begins. */
 enum offload_ending {
     OFFLOAD_STAYS = 0,
     OFFLOAD_TO_DISABLE = 1,

@@ -132,7 +132,7 @@ static inline void queue_pop(struct chunk_pool *pool, struct queue *q, uint32_t 
 uint32_t queue_chunks(const struct queue *q);
 /* How many more chunks n more entries would take. */
 uint32_t queue_growth(const struct queue *q, uint32_t n);
-/* What queue_push of n entries would return with `keep` 0: 0 or -ENOBUFS. */
+/* Whether queue_push of n entries would find room, with `keep` 0. Returns 0 or -ENOBUFS. */
 int queue_room(const struct chunk_pool *pool, const struct queue *q, uint32_t n);
 void queue_unpush(struct chunk_pool *pool, struct queue *q, uint32_t n);
 /* Drops all entries, chunk by chunk, each in a transaction of its own. No transaction may be

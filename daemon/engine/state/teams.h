@@ -56,7 +56,7 @@ enum team_state {
     TEAM_OPEN = 1,
 };
 
-/* What the room of an instance holds: bytes, and slots for letters. */
+/* The size of the memory that an instance has. */
 struct team_room {
     uint32_t work;  /* bytes of one side */
     uint32_t mail;  /* bytes for letters, in `in` and in `out` each */
@@ -145,7 +145,8 @@ struct team_member {
     uint32_t unused;
 };
 
-/* What the current round of an instance waits for, where members here wait for the instance. */
+/* The reason why the current round of an instance waits, where members here wait for the
+ * instance. */
 enum instance_waits {
     WAITS_NOT = 0,
     WAITS_FLOORS = 1,  /* of participants that it sends to */
@@ -213,7 +214,7 @@ struct team_live {
     uint64_t oldest;    /* its sequence */
 };
 
-/* What follows from a submission or a letter, done after the commit of its transaction. */
+/* The steps that a submission or a letter causes, done after the commit of its transaction. */
 struct team_call {
     uint32_t team; /* NONE: nothing follows */
     bool advance;  /* this instance may continue */

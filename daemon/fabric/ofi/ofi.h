@@ -4,7 +4,7 @@
  *
  * Thread: the progress thread, as fabric.h says, and the registration thread (ofi_memory.c).
  *
- * What libfabric leaves open is decided as follows:
+ * Decisions that libfabric leaves to its user:
  * - Where no provider is named, the first one in libfabric's order that can do what we need is
  *   chosen. A named provider without reliable datagrams is used with message endpoints, one for
  *   each peer: both sides have to connect, and to connect again after a break.

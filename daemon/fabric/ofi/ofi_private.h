@@ -1,5 +1,5 @@
 /*
- * What the files of the libfabric fabric share: ofi.c (the hot path), ofi_rail.c (endpoints),
+ * State that the files of the libfabric fabric share: ofi.c (the hot path), ofi_rail.c (endpoints),
  * ofi_connection.c (connections of message endpoints), ofi_operation.c, ofi_peer.c, ofi_memory.c,
  * ofi_provider.c, ofi_trial.c.
  *

@@ -1,5 +1,5 @@
 /*
- * What the files of the simulated fabric share: sim.c (the world and its connections),
+ * State that the files of the simulated fabric share: sim.c (the world and its connections),
  * sim_operation.c (the life of an operation), sim_network.c (its life with the LogGP clock),
  * sim_memory.c (registered memory).
  *

@@ -1,5 +1,5 @@
 /*
- * What the files of the stream fabric share.
+ * State and functions that the files of the stream fabric share.
  *
  *     stream.c             opening, closing, posting, poll, sleeping
  *     stream_memory.c      registered memory, and what a peer may do with it

@@ -1,6 +1,6 @@
 /*
- * What the files of teams.h share: to find, open and end gathers, and to make something due.
- * Thread: the thread that owns the struct (control).
+ * Functions that the files of teams.h share: they find, open and end gathers, and note the next
+ * step that is due for a gather. Thread: the thread that owns the struct (control).
  */
 #ifndef PWC_PEERING_TEAMS_PRIVATE_H
 #define PWC_PEERING_TEAMS_PRIVATE_H

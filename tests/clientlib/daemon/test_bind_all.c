@@ -26,7 +26,7 @@ struct member {
     int32_t regions;
 };
 
-/* What the hook below does and counts. */
+/* Orders to the hook below, and its counts. */
 static struct {
     _Atomic unsigned binds, unbinds;
     _Atomic int refuse;   /* the next bind: a negative errno; 0: nothing */

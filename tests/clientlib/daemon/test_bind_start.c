@@ -24,7 +24,7 @@ enum { BATCH = 8, MANY = 900 };
 
 /* ---- the daemon's part ---------------------------------------------------------------------- */
 
-/* What the hook below does and counts. */
+/* Orders to the hook below, and its counts. */
 static struct {
     _Atomic unsigned binds, unbinds;
     _Atomic bool shut;       /* the daemon waits in the next bind until this is false */

@@ -19,8 +19,8 @@
 
 enum { ASK = 3, ANSWER = 4, NOBODY = 5 };
 
-/* What the daemon does just before the library looks into the wake socket again: it reports that
- * the target of a pair is gone. */
+/* A daemon that reports the end of a pair's target just before the library looks into the wake
+ * socket again. */
 static struct {
     struct session_shared *origin;
     struct pair_shared *pair;

@@ -189,7 +189,7 @@ static void test_alone(void)
 
 /* ---- the share of handlers ------------------------------------------------------------------- */
 
-/* What handlers do to stay just under each limit. */
+/* Handlers that stay just under one limit each. */
 static const struct {
     const char *name;
     uint64_t plan, loops;

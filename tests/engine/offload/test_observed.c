@@ -54,8 +54,8 @@ static bool has_read(void)
 
 /* ---- returns --------------------------------------------------------------------------------- */
 
-/* One get in each row. Whatever its handler returns, the get ends well, and has its remote event if
- * it wants one. */
+/* One get in each row. The get succeeds with each return of its handler, and has its remote event
+ * if it wants one. */
 static const struct {
     uint32_t flags, handlers, header;
     uint32_t runs, sent; /* runs, and runs whose sends leave */

@@ -1,6 +1,6 @@
 /*
- * What a daemon holds, as Inspect and the kernel show it, so that a test can see everything given
- * back.
+ * Counts of what a daemon holds, from Inspect and the kernel, so that a test can see that the
+ * daemon has given everything back.
  *
  * Thread: any.
  */

@@ -1,7 +1,7 @@
 /*
- * Notified access among the ranks of a job, on one node and between nodes. What each rank sends to
- * which rank is drawn from a seed and the sender's rank, so each receiver can compute which lengths
- * each origin, window and tag must bring, in which order.
+ * Notified access among the ranks of a job, on one node and between nodes. The messages of a rank,
+ * and their targets, are drawn from a seed and the sender's rank, so each receiver can compute
+ * which lengths each origin, window and tag must bring, in which order.
  *
  *     notify_ranks [SEED]
  */

@@ -5,7 +5,7 @@
 
 /* ---- one server ------------------------------------------------------------------------------ */
 
-/* What the clients put into the region of client 0: each has a slice of its own there. */
+/* The clients put into the region of client 0, where each has a slice of its own. */
 struct one_server {
     uint64_t taken[WORLD_NODES_MAX]; /* bytes of each client's slice that are used */
     bool answers, strangers;         /* the server has targets; the last client is not among them */

@@ -1,5 +1,5 @@
 /*
- * What the parts of a random run share (chaos.h): chaos.c (operations, breaks, the run),
+ * State that the parts of a random run share (chaos.h): chaos.c (operations, breaks, the run),
  * chaos_hostile.c, chaos_lives.c. Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_CHAOS_STATE_H

@@ -10,7 +10,7 @@
 #define SKIPPED 77
 #define JOBS    2u
 
-/* What the command line asks for. */
+/* The arguments of the command line. */
 struct wish {
     const char *program;
     size_t number; /* number of the scenario; the suite's count: all scenarios */

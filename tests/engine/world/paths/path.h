@@ -43,7 +43,7 @@ static inline enum pwc_op path_event_op(enum path_kind kind)
 /* A probe of an end asks for all kinds of events that operations bring. */
 #define PATH_EVENTS ((unsigned)PWC_LOCAL | (unsigned)PWC_REMOTE | (unsigned)PWC_NOTIFICATION)
 
-/* What a path may be unable to do: cases that need it are left out there. */
+/* Abilities that some paths lack. A case that needs one is left out on a path without it. */
 enum path_ability {
     PATH_CUTS_LINKS = 1 << 0,     /* `cut` */
     PATH_LIMITS_LENGTHS = 1 << 1, /* message_max is less than an end's memory */
