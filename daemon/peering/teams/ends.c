@@ -113,8 +113,7 @@ static void take_leave(struct teams *t, struct teams_gather *g, struct teams_mem
 {
     int status;
 
-    if (g->phase == TEAMS_GATHERING && m->state == EXPECTED &&
-        teams_answer_ends(last, g->call, &status))
+    if (m->state == EXPECTED && teams_answer_ends(last, g->call, &status))
         gather_end(t, g, status, "%s", "");
     gather_member_gone(t, g, m);
 }
