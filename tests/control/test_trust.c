@@ -23,6 +23,7 @@
 #include "tests/lib/raw/session.h"
 #include "tests/suite.h"
 #include "daemon/control/clients/message.h"
+#include "shm_ring/mapping.h"
 
 #define JOB       "trust"
 #define TRIES     2000
@@ -286,6 +287,31 @@ static void no_cores_where_many_are_served(void)
     CU_ASSERT_EQUAL(daemon_stop(&system), 0);
 }
 
+/* Guards that the log of a daemon that serves other users warns of holes if and only if the daemon
+ * may not mark shared memory. */
+static void holes_where_many_are_served(void)
+{
+    static const char *const others[] = {"--allow-users", "61002", "--log", "info", NULL};
+    static const struct {
+        uid_t uid;
+        const char *const *arguments;
+    } rows[] = {{61001, others}, {0, others}, {61001, others + 2}};
+
+    if (geteuid() != 0) {
+        printf("(left out: only root can be other users) ");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool warns = rows[i].arguments == others && (rows[i].uid != 0 || mapping_probe_mark() < 0);
+        struct daemon one;
+
+        CU_ASSERT_EQUAL_FATAL(daemon_start_as(&one, rows[i].uid, program, rows[i].arguments), 0);
+        CU_ASSERT_TRUE(daemon_says(&one, "serves at"));
+        CU_ASSERT_EQUAL(strstr(one.said, "by holes in shared memory") != NULL, warns);
+        CU_ASSERT_EQUAL(daemon_stop(&one), 0);
+    }
+}
+
 /* ---- state that pwcctl shows ---------------------------------------------------------------- */
 
 /* A quarantined rank is still shown with its reason, however many strangers break the protocol
@@ -318,6 +344,7 @@ int main(int argc, char **argv)
                            {"descriptors that block", descriptors_that_block},
                            {"cores without clients", cores_without_clients},
                            {"no cores where many are served", no_cores_where_many_are_served},
+                           {"holes where many are served", holes_where_many_are_served},
                            {"strangers do not hide offenders", strangers_do_not_hide_offenders},
                            CU_TEST_INFO_NULL};
     int failed = 1;

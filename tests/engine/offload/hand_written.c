@@ -6,7 +6,7 @@
 #define ROUNDS_MAX 10000u
 
 uint32_t hand_written_offload(struct world *w, uint32_t client, const struct hand_written *program,
-                              bool puts, uint32_t index, uint32_t target)
+                              uint32_t takes, uint32_t index, uint32_t target)
 {
     const struct world_client *c = &w->clients[client];
     const struct engine_key *key = &c->contexts[0].key;
@@ -18,7 +18,7 @@ uint32_t hand_written_offload(struct world *w, uint32_t client, const struct han
     } whole = {.image = {.magic = HANDLER_IMAGE_MAGIC, .instructions = program->count}};
     struct engine_offload_info info = {
         .index = index,
-        .takes = puts ? OFFLOAD_PUTS : OFFLOAD_MESSAGES,
+        .takes = takes,
         .target_count = target != UINT32_MAX,
         .targets = &target,
         .host = {key->slot, key->generation, 0, c->contexts[0].length}};
@@ -36,9 +36,10 @@ uint32_t hand_written_offload(struct world *w, uint32_t client, const struct han
     return (uint32_t)handle;
 }
 
-uint32_t hand_written_bind(struct world *w, uint32_t from, uint32_t to, bool key)
+uint32_t hand_written_bind(struct world *w, uint32_t from, uint32_t to,
+                           const struct engine_key *key)
 {
-    int request = world_bind(w, from, 0, to, 0, key ? &w->clients[to].contexts[0].key : NULL);
+    int request = world_bind(w, from, 0, to, 0, key);
     uint32_t remote;
 
     if (world_await(w, request) < 0)

@@ -16,12 +16,14 @@ struct hand_written {
     uint32_t entry[HANDLER_STAGES]; /* HANDLER_NONE: there is no such handler */
 };
 
-/* Creates an offload of client `client`: of what is put to its region, or of its messages at
- * `index`. The region is the host window. `target` is a remote of the client, or UINT32_MAX for no
- * target. Returns the offload's handle; if the engine refuses the offload, the world fails. */
+/* Creates an offload of client `client`, which takes puts to the client's region (OFFLOAD_PUTS), or
+ * messages at `index` (OFFLOAD_MESSAGES). The region is the host window. `target` is a remote of
+ * the client, or UINT32_MAX for no target. Returns the offload's handle; if the engine refuses the
+ * offload, the world fails. */
 uint32_t hand_written_offload(struct world *w, uint32_t client, const struct hand_written *program,
-                              bool puts, uint32_t index, uint32_t target);
-/* Binds client `from` to client `to`, with the key to its region or without. Returns the remote. */
-uint32_t hand_written_bind(struct world *w, uint32_t from, uint32_t to, bool key);
+                              uint32_t takes, uint32_t index, uint32_t target);
+/* Binds client `from` to client `to`, with a key of that client's, or NULL. Returns the remote. */
+uint32_t hand_written_bind(struct world *w, uint32_t from, uint32_t to,
+                           const struct engine_key *key);
 
 #endif

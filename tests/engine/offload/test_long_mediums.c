@@ -223,10 +223,10 @@ static void test_sends_of_handlers(void)
     for (uint32_t i = 0; i < 2; i++)
         world_client_open(w, i, i, 1);
     world_settle(w, 10000);
-    to = hand_written_offload(w, 1, &counts, false, SCENE_INDEX, UINT32_MAX);
-    from =
-        hand_written_offload(w, 0, &sends, false, SCENE_INDEX, hand_written_bind(w, 0, 1, false));
-    ask(w, hand_written_bind(w, 1, 0, false), &ended, &replies);
+    to = hand_written_offload(w, 1, &counts, OFFLOAD_MESSAGES, SCENE_INDEX, UINT32_MAX);
+    from = hand_written_offload(w, 0, &sends, OFFLOAD_MESSAGES, SCENE_INDEX,
+                                hand_written_bind(w, 0, 1, NULL));
+    ask(w, hand_written_bind(w, 1, 0, NULL), &ended, &replies);
     CU_ASSERT_EQUAL(ended, 8);
     CU_ASSERT_EQUAL(replies, 2);
     o = peek_offload(w->nodes[0].engine, from);

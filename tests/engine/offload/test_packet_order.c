@@ -167,8 +167,8 @@ static void check_seed(uint64_t seed, uint64_t ordered, uint32_t rails, uint64_t
     for (uint32_t i = 0; i < 2; i++)
         world_client_open(w, i, i, 1);
     world_settle(w, 10000);
-    hand_written_offload(w, 1, &program, true, 0, UINT32_MAX);
-    remote = hand_written_bind(w, 0, 1, true);
+    hand_written_offload(w, 1, &program, OFFLOAD_PUTS, 0, UINT32_MAX);
+    remote = hand_written_bind(w, 0, 1, &w->clients[1].contexts[0].key);
     for (uint32_t i = 0; i < 2; i++)
         message_client_open(&client[i], w, i);
     for (uint32_t i = 0; i < LENGTH_MAX; i++)
