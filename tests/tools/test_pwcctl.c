@@ -298,6 +298,34 @@ static void test_several_sockets(void)
     }
 }
 
+/* Guards which daemons pwcctl asks where the command line names none: that of PWC_SOCKET, else all
+ * of PWC_SOCKETS. */
+static void test_sockets_of_the_environment(void)
+{
+    static const struct {
+        const char *one, *held, *word, *said[2];
+        int status;
+    } rows[] = {
+        {NULL, "/no/0.sock:/no/1.sock", "status", {"/no/0.sock", "/no/1.sock"}, 1},
+        {"/no/2.sock", "/no/0.sock:/no/1.sock", "status", {"/no/2.sock", ""}, 1},
+        {"", "/no/0.sock", "upgrade", {"/no/0.sock", ""}, 1},
+        {NULL, "/no/0.sock:/no/1.sock", "upgrade", {"2 sockets: upgrade asks one daemon", ""}, 2},
+        {NULL, "1:2:3:4:5:6:7:8:9:10:11:12:13:14:15:16:17", "status", {"16 sockets", ""}, 2},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *argv[] = {pwcctl_path, rows[i].word, NULL};
+        if (rows[i].one != NULL)
+            setenv("PWC_SOCKET", rows[i].one, 1);
+        setenv("PWC_SOCKETS", rows[i].held, 1);
+        struct command *command = command_start(argv, NULL);
+        CU_ASSERT_EQUAL(command_finish(command), rows[i].status);
+        CU_ASSERT(command_said(command, rows[i].said[0]) && command_said(command, rows[i].said[1]));
+        command_free(command);
+        unsetenv("PWC_SOCKET");
+        unsetenv("PWC_SOCKETS");
+    }
+}
+
 /* ---- counters: a file of our own making ----------------------------------------------------- */
 
 struct counters_file {
@@ -415,6 +443,7 @@ int main(int argc, char **argv)
                            {"a table", test_table},
                            {"JSON as it came", test_json_as_it_came},
                            {"several sockets", test_several_sockets},
+                           {"sockets of the environment", test_sockets_of_the_environment},
                            {"counters", test_counters},
                            {"counters that make no sense", test_counters_that_make_no_sense},
                            {"no counters", test_no_counters},

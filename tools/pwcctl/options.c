@@ -94,8 +94,9 @@ static int take_socket(void *options, const char *path)
 
 static const struct argument rows[] = {
     {"socket", "PATH",
-     "the daemon's socket; default: $PWC_SOCKET, then that of the Slurm job's\n"
-     "own daemon, then the usual place; views, top, doctor and trace take several",
+     "the daemon's socket; default: $PWC_SOCKET, then those of pwcrun --hold, then\n"
+     "that of the Slurm job's own daemon, then the usual place; views, top, doctor\n"
+     "and trace take several",
      .kind = ARGUMENT_TAKE, .take = take_socket},
     {"json", NULL, "print the document as the daemon gives it", AT(json)},
     {"watch", "[=SECONDS]", "look again every so often (1)", AT(watch), ARGUMENT_SECONDS, 50,
@@ -128,11 +129,31 @@ static bool job_socket(char *path, size_t size)
     return answers;
 }
 
-static int default_socket(struct options *o)
+/* The sockets of pwcrun --hold, with a colon between two. */
+static int take_held(struct options *o, const char *list)
+{
+    char *rest = o->held;
+    int rc = 0;
+    if (strlen(list) >= sizeof(o->held))
+        return arguments_refuse(TOOL, "PWC_SOCKETS has %zu characters, %zu at most: use --socket",
+                                strlen(list), sizeof(o->held) - 1);
+    strcpy(o->held, list);
+    for (char *path; rc == 0 && (path = strsep(&rest, ":")) != NULL;)
+        rc = take_socket(o, path);
+    return rc;
+}
+
+/* Fills in the sockets of a command line that names none. */
+static int take_default(struct options *o)
 {
     const char *named = getenv("PWC_SOCKET"), *runtime = getenv("XDG_RUNTIME_DIR");
+    const char *held = getenv("PWC_SOCKETS");
     char path[512];
-    if (named != NULL && *named != '\0')
+    bool one = named != NULL && *named != '\0';
+    if (!one && held != NULL && *held != '\0')
+        return take_held(o, held);
+    o->sockets[o->socket_count++] = o->socket;
+    if (one)
         return set_socket(o, named);
     if (job_socket(path, sizeof(o->socket)))
         return set_socket(o, path);
@@ -177,16 +198,15 @@ int options_parse(struct options *out, int argc, char **argv)
     if (rc != 0)
         return rc;
     out->what = argv[optind];
-    rc = choose(out, argc - optind);
+    if (out->socket_count == 0)
+        rc = take_default(out);
+    if (rc == 0)
+        rc = choose(out, argc - optind);
     if (rc == 0 && out->upgrade)
         out->program = argv[optind + 1]; /* or NULL */
     if (rc == 0 && (out->check || out->disassemble))
         out->program = argv[optind + 1];
     if (out->top && out->watch == 0)
         out->watch = 1;
-    if (rc == 0 && out->socket_count == 0) {
-        rc = default_socket(out);
-        out->sockets[out->socket_count++] = out->socket;
-    }
     return rc;
 }

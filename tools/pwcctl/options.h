@@ -9,7 +9,8 @@
 
 struct options {
     char socket[108];
-    const char *what; /* status, nodes, clients, ... */
+    char held[OPTIONS_SOCKETS_MAX * 108]; /* the sockets of pwcrun --hold */
+    const char *what;                     /* status, nodes, clients, ... */
     bool json;
     double watch; /* seconds between two looks; 0: one look */
     bool upgrade;
