@@ -4,8 +4,8 @@
  * it is slow, idle or one of many, or because our own process was late. One thread.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "tests/suite.h"
 #include "tests/engine/world/paths/driver.h"
 #include "daemon/engine/peer/keepalive.h"
@@ -231,6 +231,7 @@ struct alone {
     struct still_fabric fabric;
     struct engine *engine;
     void *arena, *private, *session;
+    size_t arena_bytes, private_bytes;
     uint64_t now, deadline;
     uint32_t asks, gone, broken;
 };
@@ -258,9 +259,21 @@ static void link_to(struct alone *a, uint32_t node)
     CU_ASSERT_EQUAL_FATAL(engine_peer_up(a->engine, node, &theirs), 0);
 }
 
-static void begin_alone(struct alone *a)
+#define SESSION_BYTES (16u * 4096)
+
+/* Zeroed memory that costs nothing until it is touched: the engine touches little of its arena. */
+static void *zeroed(size_t bytes)
 {
-    struct engine_config config = {.peers = PEERS + 1,
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CU_ASSERT_FATAL(at != MAP_FAILED);
+    return at;
+}
+
+/* Opens an engine and links it to the peers 1 to `peers`. */
+static void begin_alone(struct alone *a, uint32_t peers)
+{
+    struct engine_config config = {.peers = peers + 1,
                                    .flows_max = 8192,
                                    .keepalive_ns = 1000000000,
                                    .ledger_start = 16384,
@@ -268,34 +281,35 @@ static void begin_alone(struct alone *a)
                                    .peer_deadline_ns = UINT64_C(10000000000)};
 
     CU_ASSERT_EQUAL_FATAL(engine_config_check(&config), 0);
-    a->arena = aligned_alloc(4096, engine_arena_bytes(&config));
-    a->private = aligned_alloc(4096, engine_private_bytes(&config));
-    CU_ASSERT_FATAL(a->arena && a->private);
-    memset(a->arena, 0, engine_arena_bytes(&config));
-    memset(a->private, 0, engine_private_bytes(&config));
+    memset(a, 0, sizeof(*a));
+    a->arena_bytes = engine_arena_bytes(&config);
+    a->private_bytes = engine_private_bytes(&config);
+    a->arena = zeroed(a->arena_bytes);
+    a->private = zeroed(a->private_bytes);
+    a->session = zeroed(SESSION_BYTES);
     still_open(&a->fabric);
     a->now = 1;
     CU_ASSERT_EQUAL_FATAL(
         engine_open(&config, a->arena, a->private, &a->fabric.base, &host, a->now, &a->engine), 0);
-    for (uint32_t node = 1; node <= PEERS; node++)
+    for (uint32_t node = 1; node <= peers; node++)
         link_to(a, node);
     step(a, 1000);
 }
 
 static void finish_alone(struct alone *a)
 {
-    free(a->arena);
-    free(a->private);
-    free(a->session);
+    munmap(a->arena, a->arena_bytes);
+    munmap(a->private, a->private_bytes);
+    munmap(a->session, SESSION_BYTES);
 }
 
 /* Guards that an engine which is linked to two thousand peers asks none of them, and sets no time
  * to wake, while no operation is under way. */
 static void many_idle(void)
 {
-    static struct alone a;
+    struct alone a;
 
-    begin_alone(&a);
+    begin_alone(&a, PEERS);
     step(&a, 1000000000); /* a peer that has just become active is looked at once */
     step(&a, 1000000000);
     CU_ASSERT_EQUAL(a.asks, 0);
@@ -310,9 +324,7 @@ static void wait_for(struct alone *a, uint32_t peers)
     const struct session_sizes sizes = {8192, 8192, 8192, 8192, 8192};
     int client = engine_client_open(a->engine, &info), session;
 
-    a->session = aligned_alloc(4096, 16 * 4096);
-    CU_ASSERT_FATAL(client >= 0 && a->session && session_bytes(&sizes) <= 16 * 4096);
-    memset(a->session, 0, 16 * 4096);
+    CU_ASSERT_FATAL(client >= 0 && session_bytes(&sizes) <= SESSION_BYTES);
     session = engine_session_open(a->engine, (uint32_t)client, 0, a->session, &sizes, 0);
     CU_ASSERT_FATAL(session >= 0);
     for (uint32_t node = 1; node <= peers; node++)
@@ -324,9 +336,9 @@ static void wait_for(struct alone *a, uint32_t peers)
  * intervals, and each peer is asked twice before its link begins again. */
 static void many_silent(void)
 {
-    static struct alone a;
+    struct alone a;
 
-    begin_alone(&a);
+    begin_alone(&a, PEERS);
     wait_for(&a, PEERS);
     for (uint32_t i = 0; i < 20 && a.broken < PEERS; i++) {
         uint32_t before = a.asks;
@@ -366,11 +378,10 @@ static void long_payloads_are_granted(void)
                 {UINT64_C(1) << 40, 3, false}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        static struct alone a;
+        struct alone a;
         uint32_t intervals = 0;
 
-        memset(&a, 0, sizeof(a));
-        begin_alone(&a);
+        begin_alone(&a, 1);
         wait_for(&a, 1);
         if (rows[i].heard)
             hear_from(&a, 1);
@@ -387,11 +398,10 @@ static void long_payloads_are_granted(void)
 /* Guards that an answer in an earlier silence grants nothing in a later one. */
 static void old_answers_are_forgotten(void)
 {
-    static struct alone a;
+    struct alone a;
     uint32_t intervals = 0;
 
-    memset(&a, 0, sizeof(a));
-    begin_alone(&a);
+    begin_alone(&a, 1);
     wait_for(&a, 1);
     hear_from(&a, 1);
     engine_peer_answered(a.engine, 1, UINT64_C(1) << 40);
