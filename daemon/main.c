@@ -14,6 +14,7 @@
 #include "daemon/control/control.h"
 #include "daemon/control/survive/handover.h"
 #include "daemon/control/start/launch.h"
+#include "daemon/fabric/provider.h"
 #include "daemon/keeper/keeper.h"
 #include "daemon/control/start/nearest.h"
 
@@ -264,6 +265,7 @@ int main(int argc, char **argv)
     /* A connection attempt is given up after 3 s. Bound the lookup of the name likewise, so that
      * the daemon's end does not wait for a lookup. */
     setenv("RES_OPTIONS", "timeout:1 attempts:2", 0);
+    provider_prepare();
     open_standard();
     raise_limits();
     config_init(&config);

@@ -26,6 +26,11 @@ static struct ofi_config ofi_config_of(const struct provider_config *config)
     };
 }
 
+void provider_prepare(void)
+{
+    ofi_prepare();
+}
+
 int provider_choose(const struct provider_config *config, char name[PROVIDER_NAME_MAX])
 {
     const struct ofi_config ofi = ofi_config_of(config);

@@ -24,6 +24,9 @@ struct provider_config {
     size_t message_size;
 };
 
+/* Sets what providers read from the environment, unless the user has set it. Call it before there
+ * is a second thread, and before the other calls. */
+void provider_prepare(void);
 /* Stores the name of the provider that provider_open would choose. */
 int provider_choose(const struct provider_config *config, char name[PROVIDER_NAME_MAX]);
 /* Opens the provider and stores its name. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "daemon/fabric/ofi/ofi.h"
 #include "tests/fabric/end.h"
 #include "tests/fabric/far.h"
 #include "tests/suite.h"
@@ -620,6 +621,7 @@ int main(int argc, char **argv)
 {
     struct fabric *probe;
 
+    ofi_prepare();
     if (argc == 4)
         return far_main(argv[1], argv[2], atoi(argv[3]));
     rig = argc == 2 ? rig_find(argv[1]) : NULL;

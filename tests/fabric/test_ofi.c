@@ -288,6 +288,19 @@ static void on_signal(int number)
     (void)number;
 }
 
+/* Guards that what the user says to libfabric by the environment stands. */
+static void prepared(void)
+{
+    static const char variable[] = "FI_OFI_RXM_BUFFER_SIZE";
+
+    CU_ASSERT_EQUAL(setenv(variable, "4096", 1), 0);
+    ofi_prepare();
+    CU_ASSERT_STRING_EQUAL(getenv(variable), "4096");
+    CU_ASSERT_EQUAL(unsetenv(variable), 0);
+    ofi_prepare();
+    CU_ASSERT_STRING_EQUAL(getenv(variable), "512");
+}
+
 /* Providers install signal handlers; ours must stay in place. */
 static void signals(void)
 {
@@ -316,6 +329,7 @@ static void signals(void)
 int main(void)
 {
     static CU_TestInfo tests[] = {
+        {"prepared", prepared},
         {"what cannot be opened", refused},
         {"the default provider", by_default},
         {"bound to an interface", by_interface},

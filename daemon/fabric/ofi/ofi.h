@@ -41,6 +41,10 @@ struct ofi_config {
     size_t message_size;
 };
 
+/* Sets what libfabric reads from the environment, unless the user has set it. Call it before there
+ * is a second thread, and before the calls below. */
+void ofi_prepare(void);
+
 int ofi_open(const struct ofi_config *config, struct fabric **out);
 
 /* The provider that was chosen, for status and the handshake. */

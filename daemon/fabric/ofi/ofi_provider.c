@@ -195,6 +195,13 @@ static int search_named(const char *provider, const struct sockaddr_storage *sou
     return 0;
 }
 
+void ofi_prepare(void)
+{
+    /* The layer for reliable datagrams keeps thousands of buffers for messages, of 16 KiB by
+     * default, and writes to all of them as it opens. We send no messages over it. */
+    setenv("FI_OFI_RXM_BUFFER_SIZE", "512", 0);
+}
+
 int ofi_provider_find(const struct ofi_config *config, struct fi_info **out)
 {
     const char *bind_to = config->bind ? config->bind : SOURCE_DEFAULT;
