@@ -6,6 +6,7 @@
 #include "daemon/engine/offload/gets.h"
 #include "daemon/engine/offload/turns.h"
 #include "daemon/engine/state/held.h"
+#include "daemon/engine/state/table.h"
 #include "daemon/engine/ledger/notes.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ops/op.h"
@@ -107,13 +108,21 @@ bool peek_grant_asked(const struct engine *e)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
+/* Bounds a walk through flows and inflows. */
+static uint32_t flows_bound(const struct engine *e)
+{
+    uint32_t flows = table_bound(e, TABLE_FLOWS), inflows = table_bound(e, TABLE_INFLOWS);
+
+    return flows > inflows ? flows : inflows;
+}
+
 /* Counts what a client really holds; with `client` NONE, what a user holds in flows whose context
  * has gone. */
 static struct held holdings(const struct engine *e, uint32_t client, uint32_t uid)
 {
     struct held h = {0};
 
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+    for (uint32_t i = 0; i < flows_bound(e); i++) {
         const struct flow *f = &e->flows[i];
         const struct inflow *in = &e->inflows[i];
         uint32_t session = owner_context(f->owner);
@@ -135,7 +144,7 @@ static uint32_t listed_remotes(const struct engine *e)
 {
     uint32_t listed = 0;
 
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_FLOWS); i++)
         for (uint32_t r = e->flow_live[i].first_remote;
              e->flows[i].state != FLOW_FREE && r != NONE && listed <= e->config.remotes_max;
              r = e->remote_next[r])
@@ -148,11 +157,11 @@ static uint32_t unlisted(const struct engine *e)
 {
     int64_t flows = 0, inflows = 0;
 
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+    for (uint32_t i = 0; i < flows_bound(e); i++) {
         flows += e->flows[i].state != FLOW_FREE && owner_context(e->flows[i].owner) != NONE;
         inflows += e->inflows[i].state != INFLOW_FREE && e->inflows[i].session != NONE;
     }
-    for (uint32_t s = 0; s < e->config.sessions_max; s++) {
+    for (uint32_t s = 0; s < table_bound(e, TABLE_SESSIONS); s++) {
         if (e->sessions[s].state == SESSION_FREE)
             continue;
         for (uint32_t i = e->sessions[s].first_flow; i != NONE && flows >= 0; i = e->flows[i].next)
@@ -205,7 +214,7 @@ static bool miscounted_awaited(const struct engine *e, uint32_t peer)
 {
     uint32_t awaited = 0;
 
-    for (uint32_t team = 0; team < TEAMS_MAX; team++)
+    for (uint32_t team = 0; team < table_bound(e, TABLE_TEAMS); team++)
         for (uint32_t p = 0;
              e->teams.table[team].state == TEAM_OPEN && p < e->teams.table[team].participants; p++)
             if (e->teams.live[team].participants[p].peer == peer)
@@ -218,7 +227,7 @@ static bool miscounted_replies(const struct engine *e, uint32_t session)
 {
     uint64_t owed = 0;
 
-    for (uint32_t i = 0; i < e->config.flows_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_INFLOWS); i++)
         if (e->inflows[i].state != INFLOW_FREE && e->inflows[i].session == session)
             owed += e->inflows[i].owed;
     return e->sessions[session].replies_owed != owed;
@@ -230,7 +239,7 @@ static bool miscounted_grants(const struct engine *e, uint32_t region)
 {
     uint32_t grants = 0, listed = 0;
 
-    for (uint32_t i = 0; i < *e->unused[TABLE_GRANTS].fresh; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_GRANTS); i++)
         grants += e->grants[i].region == region;
     for (uint32_t i = e->regions[region].first_grant; i != NONE && listed <= grants;
          i = e->grants[i].next)
@@ -242,13 +251,13 @@ static uint32_t miscounted(const struct engine *e, uint32_t remotes)
 {
     uint32_t wrong = (listed_remotes(e) != remotes) + unlisted(e);
 
-    for (uint32_t team = 0; team < TEAMS_MAX; team++)
+    for (uint32_t team = 0; team < table_bound(e, TABLE_TEAMS); team++)
         if (e->teams.table[team].state == TEAM_OPEN)
             wrong += miscounted_instances(e, team);
     for (uint32_t i = 0; i < e->config.peers; i++)
         wrong += miscounted_awaited(e, i);
 
-    for (uint32_t i = 0; i < e->config.clients_max; i++) {
+    for (uint32_t i = 0; i < table_bound(e, TABLE_CLIENTS); i++) {
         const struct client *c = &e->clients[i];
         struct held h = {0};
 
@@ -256,9 +265,9 @@ static uint32_t miscounted(const struct engine *e, uint32_t remotes)
             h = holdings(e, i, 0);
         wrong += c->flows != h.flows || c->remotes != h.remotes || c->inflows != h.inflows;
     }
-    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_SESSIONS); i++)
         wrong += e->sessions[i].state != SESSION_FREE && miscounted_replies(e, i);
-    for (uint32_t i = 0; i < e->config.regions_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_REGIONS); i++)
         wrong += e->regions[i].state != REGION_FREE && miscounted_grants(e, i);
     for (uint32_t i = 0; i < e->gone_count; i++) {
         struct held h = holdings(e, NONE, e->gone[i].uid);
@@ -268,26 +277,35 @@ static uint32_t miscounted(const struct engine *e, uint32_t remotes)
     return wrong;
 }
 
+bool peek_in_use(const struct engine *e)
+{
+    for (uint32_t t = 0; t < TABLES; t++)
+        if (!table_empty(e, t))
+            return true;
+    return e->pool.state->count > e->pool.state->free;
+}
+
 struct peek_census peek_census(const struct engine *e)
 {
     struct peek_census c = {.chunks = e->pool.state->count - e->pool.state->free};
 
-    for (uint32_t i = 0; i < e->config.clients_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_CLIENTS); i++)
         c.clients += e->clients[i].state != CLIENT_FREE;
-    for (uint32_t i = 0; i < e->config.sessions_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_SESSIONS); i++)
         c.sessions += e->sessions[i].state != SESSION_FREE;
-    for (uint32_t i = 0; i < e->config.segments_max; i++) {
+    for (uint32_t i = 0; i < table_bound(e, TABLE_SEGMENTS); i++) {
         c.segments += e->segments[i].state != SEGMENT_FREE;
         c.busy += e->segment_live[i].busy;
     }
-    for (uint32_t i = 0; i < e->config.regions_max; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_REGIONS); i++)
         c.regions += e->regions[i].state != REGION_FREE;
-    for (uint32_t i = 0; i < e->config.remotes_max; i++) {
-        c.grants += i < *e->unused[TABLE_GRANTS].fresh && e->grants[i].region != NONE;
+    for (uint32_t i = 0; i < table_bound(e, TABLE_GRANTS); i++)
+        c.grants += e->grants[i].region != NONE;
+    for (uint32_t i = 0; i < table_bound(e, TABLE_REMOTES); i++) {
         c.remotes += e->remotes[i].state != REMOTE_FREE;
         c.busy += e->remote_busy[i];
     }
-    for (uint32_t i = 0; i < e->config.flows_max; i++) {
+    for (uint32_t i = 0; i < flows_bound(e); i++) {
         c.flows += e->flows[i].state != FLOW_FREE;
         c.inflows += e->inflows[i].state != INFLOW_FREE;
         c.busy += e->flow_live[i].outstanding;
@@ -298,17 +316,17 @@ struct peek_census peek_census(const struct engine *e)
         c.sent += (uint32_t)queue_count(&e->peers[i].sent);
         c.letters += e->peer_live[i].letters;
     }
-    for (uint32_t i = 0; i < TEAMS_MAX; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_TEAMS); i++)
         c.teams += e->teams.table[i].state != TEAM_FREE;
     for (uint32_t i = 0; c.teams == 0 && i < e->teams.heap.units; i++)
         c.letters += e->teams.heap.used[i];
-    for (uint32_t i = 0; i < PROGRAMS_MAX; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_PROGRAMS); i++)
         c.programs += e->programs.table[i].state != PROGRAM_FREE;
     for (uint32_t i = 0; i < e->programs.heap.units; i++)
         c.program_units += e->programs.heap.used[i];
-    for (uint32_t i = 0; i < OFFLOADS_MAX; i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_OFFLOADS); i++)
         c.offloads += e->offloads.table[i].state != OFFLOAD_FREE;
-    for (uint32_t i = 0; i < gets_size(&e->config); i++)
+    for (uint32_t i = 0; i < table_bound(e, TABLE_GETS); i++)
         c.gets += e->offloads.gets.table[i].state != GET_FREE;
     c.lost = TEAMS_MAX + PROGRAMS_MAX + OFFLOADS_MAX + e->config.clients_max +
              e->config.sessions_max + e->config.segments_max + e->config.regions_max +

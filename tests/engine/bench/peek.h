@@ -93,7 +93,10 @@ struct peek_census {
                             waits for a peer, of the entries in lists */
 };
 
+/* Counts the entries by their states; an entry that was never given counts as free unseen. */
 struct peek_census peek_census(const struct engine *e);
+/* Whether any entry of a table, or any chunk, is taken. Costs little, unlike a census. */
+bool peek_in_use(const struct engine *e);
 /* peek_offload_of returns the handle of the offload at an index of a context, or -1 without one;
  * peek_offload returns the entry of a handle. */
 int peek_offload_of(const struct engine *e, uint32_t session, uint32_t index);

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "tests/engine/bench/peek.h"
+#include "tests/engine/world/pages.h"
 
 #define ROUND_NS        400u  /* time that passes in a busy round, at most */
 #define IDLE_ROUNDS_MAX 5000u /* the most idle rounds in a row */
@@ -120,13 +120,6 @@ static struct engine_config config_of(const struct world_options *o, uint32_t no
     };
 }
 
-static void *zeroed(size_t bytes)
-{
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    return p == MAP_FAILED ? NULL : p;
-}
-
 bool world_call(struct world *w, struct world_node *n, void (*call)(void *), void *argument)
 {
     if (!n->alive)
@@ -161,7 +154,7 @@ static int node_start(struct world *w, struct world_node *n)
     struct open_call c = {.node = n, .now = sim_now(w->sim)};
     int rc;
 
-    n->memory = zeroed(n->memory_bytes);
+    n->memory = pages_take(n->memory_bytes);
     if (!n->memory)
         return -ENOMEM;
     rc = sim_fabric_open(w->sim, n->number, &n->fabric);
@@ -196,7 +189,7 @@ static int node_open(struct world *w, uint32_t number)
         .context = n, .wake = host_wake, .random = host_random, .faulted = host_faulted};
     n->arena_bytes = engine_arena_bytes(&n->config);
     n->memory_bytes = engine_private_bytes(&n->config);
-    n->arena = zeroed(n->arena_bytes);
+    n->arena = pages_take(n->arena_bytes);
     if (!n->arena)
         return -ENOMEM;
     return node_start(w, n);
@@ -212,7 +205,7 @@ void world_node_crash(struct world *w, uint32_t node)
     n->alive = false;
     n->deaths++;
     fabric_close(n->fabric);
-    munmap(n->memory, n->memory_bytes);
+    pages_give(n->memory, n->memory_bytes);
     n->memory = NULL;
     n->engine = NULL;
     world_link_node_gone(w, node);
@@ -226,8 +219,8 @@ void world_node_reopen(struct world *w, uint32_t node, bool fresh)
     world_log(w, "node %u opens again%s", node, fresh ? ", its state lost" : "");
     if (fresh) {
         world_clients_forget(w, node);
-        munmap(n->arena, n->arena_bytes);
-        n->arena = zeroed(n->arena_bytes);
+        pages_give(n->arena, n->arena_bytes);
+        n->arena = pages_take(n->arena_bytes);
     }
     rc = n->arena ? node_start(w, n) : -ENOMEM;
     if (rc != 0)
@@ -414,10 +407,8 @@ void world_close(struct world *w)
     for (uint32_t i = 0; i < w->options.nodes && i < WORLD_NODES_MAX; i++) {
         struct world_node *n = &w->nodes[i];
 
-        if (n->memory)
-            munmap(n->memory, n->memory_bytes);
-        if (n->arena)
-            munmap(n->arena, n->arena_bytes);
+        pages_give(n->memory, n->memory_bytes);
+        pages_give(n->arena, n->arena_bytes);
     }
     world_clients_free(w);
     if (w->sim)

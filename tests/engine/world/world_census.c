@@ -23,7 +23,7 @@ static bool all_empty(struct world *w)
         if (w->clients[i].open)
             return false;
     for (uint32_t node = 0; node < w->options.nodes; node++) {
-        if (!w->nodes[node].alive)
+        if (!w->nodes[node].alive || peek_in_use(w->nodes[node].engine))
             return false;
         c = peek_census(w->nodes[node].engine);
         if (!is_empty(&c))

@@ -99,7 +99,7 @@ static bool dies_here(struct crash_guard *g)
     g->stores++;
     if (!g->forking)
         return g->stores == g->stop;
-    if (g->stores % g->every != g->first)
+    if (g->stores % g->sample.stores != g->sample.store)
         return false;
     pid = fork();
     if (pid == 0) {
@@ -149,11 +149,17 @@ static uint64_t second_stop(const struct crash_guard *g)
     return g->stores % 4 ? 0 : g->stores + 1 + g->stores * 7 % 90;
 }
 
+/* Whether the victim's next call is guarded: until the first death those of the sample are. */
+static bool watches(struct crash_guard *g)
+{
+    return g->died_at > 0 || g->calls++ % g->sample.calls == g->sample.call;
+}
+
 static bool guarded(void *context, struct world_node *node, void (*call)(void *), void *argument)
 {
     struct crash_guard *g = context;
 
-    if (!g->armed || node->number != g->victim) {
+    if (!g->armed || node->number != g->victim || !watches(g)) {
         call(argument);
         return true;
     }

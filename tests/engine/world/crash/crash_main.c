@@ -9,6 +9,8 @@
 
 #define SKIPPED 77
 #define JOBS    2u
+/* A sample is one of so many calls, or fewer, and of their stores. */
+#define CALLS_EVERY 8u
 
 /* The arguments of the command line. */
 struct wish {
@@ -20,6 +22,16 @@ struct wish {
     FILE *trace;
 };
 
+/* The sample of one store in K, the F-th of all such samples. */
+static struct crash_sample sample_of(uint64_t every, uint64_t first)
+{
+    uint64_t calls = every < CALLS_EVERY ? every : CALLS_EVERY;
+    uint64_t stores = every / calls;
+
+    return (struct crash_sample){
+        .calls = calls, .call = first % calls, .stores = stores, .store = first / calls % stores};
+}
+
 /* Runs one scenario: with a fork at every store (store 0), or with a stop at one store. A child
  * does not return. Returns NULL, or what failed. */
 static const char *run(const struct crash_suite *suite, const struct wish *wish,
@@ -30,17 +42,17 @@ static const char *run(const struct crash_suite *suite, const struct wish *wish,
     *g = (struct crash_guard){.victim = wish->victim,
                               .forking = wish->store == 0,
                               .stop = wish->store,
-                              .every = wish->every,
-                              .first = wish->first % wish->every,
+                              .sample = sample_of(wish->every, wish->first),
                               .again = wish->again};
     wrong = suite->run(wish->number, g, wish->trace, failure);
     if (!g->child)
         return wrong;
     if (wrong)
         printf("%s, node %u dies at store %llu: %s\n  again: %s --scenario %zu --victim %u "
-               "--store %llu --again %llu --trace\n",
+               "--every %llu --first %llu --store %llu --again %llu --trace\n",
                suite->name(wish->number), wish->victim, (unsigned long long)g->died_at, wrong,
-               wish->program, wish->number, wish->victim, (unsigned long long)g->died_at,
+               wish->program, wish->number, wish->victim, (unsigned long long)wish->every,
+               (unsigned long long)wish->first, (unsigned long long)g->died_at,
                (unsigned long long)g->again);
     fflush(stdout);
     _exit(wrong != NULL);
@@ -56,10 +68,11 @@ static uint64_t run_all_stores(const struct crash_suite *suite, const struct wis
     wrong = run(suite, wish, &g, failure);
     if (wrong)
         printf("%s, node %u, without a crash: %s\n", name, wish->victim, wrong);
-    printf("%s, node %u: %llu stores, %llu crashes went wrong\n", name, wish->victim,
-           (unsigned long long)g.stores, (unsigned long long)g.failed);
-    if (g.stores < 10) {
-        printf("  too few stores: is it the right node?\n");
+    printf("%s, node %u: %llu calls, %llu stores in those of the sample, %llu crashes went wrong\n",
+           name, wish->victim, (unsigned long long)g.calls, (unsigned long long)g.stores,
+           (unsigned long long)g.failed);
+    if (g.calls < CALLS_EVERY || (wish->every == 1 && g.stores < 10)) {
+        printf("  too little happens there: is it the right node?\n");
         return 1;
     }
     return g.failed + (wrong != NULL);
@@ -67,11 +80,15 @@ static uint64_t run_all_stores(const struct crash_suite *suite, const struct wis
 
 static int run_all(const struct crash_suite *suite, const struct wish *wish)
 {
+    const struct crash_sample sample = sample_of(wish->every, wish->first);
     pid_t pids[JOBS];
     int failed = 0;
 
-    printf("deaths before every store of number %% %llu == %llu\n", (unsigned long long)wish->every,
-           (unsigned long long)(wish->first % wish->every));
+    printf(
+        "deaths in every call of number %% %llu == %llu, before every store of number %% %llu == "
+        "%llu\n",
+        (unsigned long long)sample.calls, (unsigned long long)sample.call,
+        (unsigned long long)sample.stores, (unsigned long long)sample.store);
     for (uint32_t job = 0; job < JOBS; job++) {
         fflush(stdout);
         pids[job] = fork();

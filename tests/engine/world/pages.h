@@ -1,0 +1,19 @@
+/*
+ * Zeroed memory for nodes that come and go. Fresh pages cost a fault each, and a world of a few
+ * rounds pays more for them than for all else, so that memory that is given back is cleared and
+ * given out again: the oldest first, so that a node that opens again gets other memory than it had.
+ * Under the address sanitizer nobody may touch memory that was given back.
+ *
+ * Thread: one in each process; a child has its own copy.
+ */
+#ifndef PWC_TESTS_ENGINE_PAGES_H
+#define PWC_TESTS_ENGINE_PAGES_H
+
+#include <stddef.h>
+
+/* NULL: there is no memory. */
+void *pages_take(size_t bytes);
+/* `bytes` as they were taken. */
+void pages_give(void *at, size_t bytes);
+
+#endif
