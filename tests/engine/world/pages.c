@@ -17,7 +17,7 @@
 
 #define PAGE     4096u
 #define RUN      512u /* pages */
-#define KEPT_MAX 16u
+#define KEPT_MAX 32u
 /* So many pieces of a size are kept before the first is given out again. */
 #define KEPT_MIN 2u
 

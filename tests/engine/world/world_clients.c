@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "tests/engine/world/pages.h"
 #include "tests/engine/world/teams.h"
 #include "tests/engine/world/world.h"
 
@@ -95,7 +96,7 @@ static int segment_open(struct world *w, uint32_t client, enum world_segment_use
         .kind = WORLD_SEGMENT_OPEN, .client = c->handle, .length = length};
     int rc;
 
-    *s = (struct world_segment){.length = length, .memory = map(length)};
+    *s = (struct world_segment){.length = length, .memory = pages_take(length)};
     command.base = s->memory;
     if (!s->memory)
         return -ENOMEM;
@@ -206,8 +207,7 @@ void world_context_gone(struct world_context *x)
 
 void world_segment_gone(struct world_segment *s)
 {
-    if (s->memory)
-        munmap(s->memory, s->length);
+    pages_give(s->memory, s->length);
     *s = (struct world_segment){0};
 }
 

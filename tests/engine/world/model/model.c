@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/engine/world/pages.h"
 
 bool model_fail(struct model *m, const char *format, ...)
 {
@@ -40,8 +41,8 @@ int model_open(struct model *m, const struct path *path)
 
         e->peer = path->calls->peer(path->context, i);
         e->memory = path->calls->memory(path->context, i, &e->length);
-        e->shadow = malloc(e->length);
-        e->vague = calloc(1, e->length);
+        e->shadow = pages_take(e->length);
+        e->vague = pages_take(e->length);
         if (!e->shadow || !e->vague)
             goto no_memory;
         begin_end(e);
@@ -58,8 +59,8 @@ no_memory:
 void model_close(struct model *m)
 {
     for (uint32_t i = 0; i < m->count; i++) {
-        free(m->ends[i].shadow);
-        free(m->ends[i].vague);
+        pages_give(m->ends[i].shadow, m->ends[i].length);
+        pages_give(m->ends[i].vague, m->ends[i].length);
     }
     for (uint32_t i = 0; m->pairs && i < m->count * m->count; i++)
         free(m->pairs[i].ops);
