@@ -216,7 +216,7 @@ static_assert(sizeof(struct wire_vector) == 40, "wire_vector");
 
 /*
  * PACKET: a put to a region whose BOUND has named a packet size is cut into records of that size,
- * of which the last may be shorter, all of one sequence and in order:
+ * of which the last may be shorter. All of them carry the same sequence number, and come in order:
  *
  *     op | slot, generation | offset | total | at | id, padded to 8 | bytes, padded to 8
  *

@@ -66,8 +66,8 @@ struct view_offload {
     uint64_t units, units_p50, units_p99, units_max; /* of all runs; of one run (the rest) */
     uint64_t sends, sends_failed;
     uint64_t gets;         /* of its handlers under way now, until the completion handler has run */
-    uint64_t queued, held; /* entries of its context's sends now; flows of them that wait for their
-                              target */
+    uint64_t queued, held; /* entries now in the flows of its context's sends; how many of these
+                              flows wait for their target */
     uint64_t counters[8];
 };
 

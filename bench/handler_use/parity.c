@@ -1,5 +1,5 @@
-/* A server of an array, as in examples/handlers/raid5.c. In addition the parity server answers
- * target 0 when a server's block is in the parity. */
+/* A server of a RAID-5 array, as in examples/handlers/raid5.c. In addition the parity server puts
+ * an answer to its target 0 when it has added all of a server's difference to the parity. */
 #include <pwc/handler.h>
 
 struct parity {

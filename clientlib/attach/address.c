@@ -5,8 +5,8 @@
  *             | magic, | node  | instance  | rank  | context  | check of the bytes before |
  *             | version|       |           |       |          |                           |
  *
- * Numbers are little-endian. The check detects bytes that are no address. It proves nothing, which
- * is not needed: an address gives no right that its reader does not have.
+ * Numbers are little-endian. The check detects bytes that are no address. Anybody can compute the
+ * check for other bytes, and this does no harm: an address gives its reader no new right.
  */
 #include <errno.h>
 #include <string.h>

@@ -59,8 +59,9 @@ void daemon_mailbox_close(struct daemon_mailbox *mailbox);
 int daemon_post(struct daemon_mailbox *mailbox, struct daemon_post *post);
 /* Takes a post that has ended, or NULL, without waiting. */
 struct daemon_post *daemon_collect(struct daemon_mailbox *mailbox);
-/* Gives a post up. True: if the answer brings a thing, that is given back (late.h). False: the post
- * has been answered already, and daemon_collect will return it. */
+/* Gives a post up. True: the daemon had not answered; if a late answer brings a remote or another
+ * thing, the library gives that back (late.h). False: the post has ended already, and
+ * daemon_collect will return it. */
 bool daemon_withdraw(struct daemon_post *post);
 
 /* ---- for daemon_link.c, with the lock held --------------------------------------------------- */

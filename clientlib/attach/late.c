@@ -6,11 +6,11 @@
 struct late {
     struct late *next;
     uint32_t id;
-    uint32_t session; /* of the context that the thing belongs to; 0: none */
+    uint32_t session; /* of the context that the remote or the offload belongs to; else 0 */
 };
 
-/* Whether the answer will bring a thing, and the session of the context that the thing belongs
- * to. */
+/* Whether the answer to this request will bring one of the things that late.h lists. `session` is
+ * set to the session of the context that the thing belongs to, or to 0. */
 static bool asks_for_a_thing(const Pwc__ClientRequest *request, uint32_t *session)
 {
     *session = 0;

@@ -66,8 +66,10 @@ static pwc_peer peer_of(const struct pwc_ctx *ctx, uint32_t handle)
     return remote ? remote->peer : PWC_ANY;
 }
 
-/* Makes all remotes of a peer leave their fast way, or return to it. Remotes with a pair of their
- * own are not marked: their calls choose a path each time, and it is the daemon's now. */
+/* Gives the pair `to` to those remotes of a peer that have the pair `from`. With series_pair a
+ * remote's calls leave their fast way, without a pair (NULL) they take it. Remotes with a real pair
+ * keep it: its path is the daemon's while the peer is held, so each of their calls chooses a path,
+ * and finds the peer held. */
 static void mark_remotes(struct pwc_ctx *ctx, pwc_peer peer, const struct direct_pair *from,
                          const struct direct_pair *to)
 {
@@ -86,8 +88,8 @@ void series_adopt(struct pwc_ctx *ctx, struct pwc_remote *remote)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* Flags of a record that is not the end. Only the first record has the fence, which so holds back
- * all. */
+/* Flags of a record that is not the last one of its series. Only the first record has the fence,
+ * and holds back the other ones, which may not pass it. */
 static uint16_t piece_flags(const struct series *s)
 {
     uint32_t flags = s->record.flags &

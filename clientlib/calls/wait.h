@@ -27,8 +27,8 @@ static inline void wait_end(struct pwc_ctx *ctx)
     ctx->wait.call = SESSION_WAITS_NOT;
 }
 
-/* Called before and after a sleep other than wait_sleep: note that the context sleeps, and that it
- * is awake. */
+/* wait_asleep shows (session_waits) that the context sleeps, wait_awake that the context is awake
+ * again. A caller that does not sleep by wait_sleep calls them before and after its sleep. */
 void wait_asleep(struct pwc_ctx *ctx, int64_t now);
 void wait_awake(struct pwc_ctx *ctx, int64_t now);
 

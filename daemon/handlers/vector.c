@@ -4,13 +4,14 @@
 
 #include <string.h>
 
-/* Which bytes of a row of blocks are copied. */
+/* Which bytes of a row of blocks are copied. Offsets are from the address that the program has
+ * given for the blocks: the argument `to` of scatter, or `from` of gather. */
 struct walk {
-    uint64_t first;  /* offset of the first byte, from the given address */
+    uint64_t first;  /* offset of the first copied byte */
     uint64_t left;   /* bytes of the first block from its first copied byte on */
-    uint64_t into;   /* the first byte's offset in its block */
+    uint64_t into;   /* where the first copied byte is in its block */
     uint64_t blocks; /* how many blocks are touched */
-    uint64_t reach;  /* one more than the offset of the furthest byte */
+    uint64_t reach;  /* one more than the offset of the furthest copied byte */
 };
 
 /* Copies the description of the blocks once, because the program's memory may change. */
@@ -60,7 +61,7 @@ static bool plan(const struct handler_vector *v, uint64_t n, struct walk *w)
     return !__builtin_add_overflow(w->reach, 1, &w->reach);
 }
 
-/* Copies between `row`, the given address of the blocks, and `flat`. Additions of `stride` may
+/* Copies between the blocks, whose offsets are from `row`, and `flat`. Additions of `stride` may
  * wrap. */
 static bool go_over(struct run *r, const struct handler_vector *v, const struct walk *w,
                     uint8_t *row, uint8_t *flat, uint64_t n, enum window_access to_row)
@@ -83,8 +84,8 @@ static bool go_over(struct run *r, const struct handler_vector *v, const struct 
             if (!run_in_time(r))
                 return false;
         }
-        /* Both are 0 where nothing is left, so that a wrong prediction that more follows does no
-         * harm. */
+        /* Offset and length are 0 where nothing is left, so that a processor that wrongly predicts
+         * one more copy does no harm. */
         begin = (begin + v->stride) & window_mask(n);
         at = begin;
         length = run_least(v->block, n);

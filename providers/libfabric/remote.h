@@ -24,7 +24,7 @@ enum remote_state {
 };
 
 struct peer {
-    struct pending pending; /* of its bind */
+    struct pending pending; /* its event ends the bind */
     enum remote_state state;
     int error;
     bool waited; /* a call has waited for the bind once */
@@ -34,7 +34,7 @@ struct peer {
 };
 
 struct remote {
-    struct pending pending; /* of the get of the key's entry, and of the bind */
+    struct pending pending; /* its event ends the get of the key's entry, later the bind */
     struct remote *next;
     struct peer *peer;
     enum remote_state state;

@@ -60,7 +60,8 @@ static struct submit_record wake_of(uint32_t remote, uint64_t endpoint)
                                   .endpoint = endpoint};
 }
 
-/* Whether the client US, which sleeps, has been woken since. */
+/* Makes two steps. Returns whether the client US has been woken once since sleep_now, which has
+ * returned `before`. */
 static bool wakes(struct bench *b, uint32_t before)
 {
     bench_steps(b, 2);

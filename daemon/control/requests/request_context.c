@@ -96,8 +96,8 @@ static void keep(struct client_session *s)
         client_inflight(s->client)->lost |= INFLIGHT_UNKEPT;
 }
 
-/* Removes a session that the engine has released from the store, because another session may get
- * its handle soon. */
+/* Takes a session's descriptors out of the store. The engine has released the session, so its
+ * handle, which names them there, may soon be another session's. */
 static void keep_no_longer(const struct client_session *s)
 {
     struct store *store = &s->client->control->store;

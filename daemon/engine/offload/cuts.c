@@ -16,7 +16,8 @@ static uint32_t next_of(const struct engine *e, uint32_t offload)
                : e->sessions[session].first_inflow;
 }
 
-/* Cuts what the inflow holds of this offload's, if that is due. The inflow may be free then. */
+/* If the inflow holds a put or a Long to this offload, and its origin was lost or the offload ends:
+ * cuts that put or Long. The inflow may be free afterwards. */
 static void cut(struct engine *e, uint32_t offload, uint32_t inflow)
 {
     const struct offload *o = &e->offloads.table[offload];
@@ -30,8 +31,8 @@ static void cut(struct engine *e, uint32_t offload, uint32_t inflow)
     commit(e);
 }
 
-/* Looks at inflows until `most` units are spent in this step. Returns whether it has looked at
- * all. */
+/* Looks at inflows until `most` units are spent in this step. Returns whether no inflow is left to
+ * be looked at. */
 static bool cut_until(struct engine *e, uint32_t offload, uint64_t most)
 {
     struct offload_live *live = &e->offloads.live[offload];

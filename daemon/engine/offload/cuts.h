@@ -19,7 +19,8 @@
 /* Cuts puts to an offload that ends, or whose origins have gone. False: the step's bound is
  * reached, and there may be more. */
 bool cuts_step(struct engine *e, uint32_t offload);
-/* cuts_step where it is the turn of the offload's client. */
+/* As cuts_step, but in turns: while another client is next, cuts nothing and returns false, unless
+ * nothing was left to cut. */
 bool cuts_take_turn(struct engine *e, uint32_t offload);
 /* The offload goes, or has nothing to cut: if its client was next, others need not wait for it. */
 void cuts_give_up_turn(struct engine *e, uint32_t offload);

@@ -163,10 +163,10 @@ uint32_t op_pieces(const struct engine *e, const struct op *op, uint64_t bytes);
 uint64_t op_piece_length(const struct engine *e, const struct op *op, uint64_t posted);
 /* Whether the flow may post another piece now: 0 or -ENOBUFS. */
 int op_window_open(const struct engine *e, uint32_t flow);
-/* Counts a piece of that length that is under way. Returns 0 if it is the last one, 1 if there are
- * more to post. */
+/* A write or a read of `length` bytes of the payload was posted: counts it as under way. Returns 1
+ * if more pieces of the payload are to be posted, 0 if this was the last one. */
 int op_piece_posted(struct engine *e, uint32_t flow, struct op *op, uint64_t length);
-/* Counts out a fabric operation of this operation. */
+/* Takes a write or a read, which has ended, off the counts of op_piece_posted. */
 void op_fabric_end(struct engine *e, uint32_t flow, struct op *op);
 /* The part of op_bytes for operations of several entries. */
 void op_bytes_behind(struct engine *e, struct flow *f, uint64_t slot, uint32_t from, uint32_t n,

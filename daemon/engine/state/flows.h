@@ -1,9 +1,10 @@
 /*
- * Flows: pairs of contexts at both ends, the remotes that lead along them, and their operations.
+ * Flows and inflows (a pair of contexts, at its origin and at its target), the remotes of a flow,
+ * and its operations.
  *
- * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). A field
- * of them that is *private in meaning* means nothing to the next process. Private types die with
- * the process. Thread: the progress thread owns all of it.
+ * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Some of
+ * their fields are *private in meaning*: the next process does not use the values that it finds
+ * there. Private types die with the process. Thread: the progress thread owns all of it.
  */
 #ifndef PWC_ENGINE_FLOWS_H
 #define PWC_ENGINE_FLOWS_H
@@ -201,9 +202,9 @@ struct batched {
                                              * errno */
 };
 
-/* A pair of contexts, at the target. */
 #define ORIGIN_BACK INT32_MAX /* in `due` of an inflow: the origin is back; no status */
 
+/* A pair of contexts, at the target. */
 struct inflow {
     uint32_t state;
     uint32_t session;

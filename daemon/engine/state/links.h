@@ -1,9 +1,9 @@
 /*
  * Links to peers: control records and positions in the arena, ledgers and rings of this process.
  *
- * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). A field
- * of them that is *private in meaning* means nothing to the next process. Private types die with
- * the process. Thread: the progress thread owns all of it.
+ * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Some of
+ * their fields are *private in meaning*: the next process does not use the values that it finds
+ * there. Private types die with the process. Thread: the progress thread owns all of it.
  */
 #ifndef PWC_ENGINE_LINKS_H
 #define PWC_ENGINE_LINKS_H

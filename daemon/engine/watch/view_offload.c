@@ -15,8 +15,8 @@
 static_assert(HANDLER_COUNTERS == sizeof(((struct view_offload *)0)->counters) / sizeof(uint64_t),
               "a row has all counters");
 
-/* The sends of a context's handlers that have not ended: entries of their flows, and how many flows
- * are held. */
+/* Counts the sends of a context's handlers that have not ended: `queued` is the number of entries
+ * in the flows of these sends, `held` is how many of these flows are held. */
 static void fill_sends(const struct engine *e, uint32_t session, struct view_offload *v)
 {
     uint32_t at = PEEK(e->sessions[session].first_flow);

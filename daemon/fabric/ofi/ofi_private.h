@@ -249,8 +249,8 @@ struct ofi_connections {
 int ofi_connections_open(struct ofi *ofi); /* returns a result of libfabric */
 void ofi_connections_close(struct ofi *ofi);
 int ofi_connections_address(const struct ofi *ofi, struct fabric_address *out);
-/* Handles events of connections. Where `now` is false, and no connection is being made, only in one
- * of many calls. */
+/* Handles events of connections. Where `now` is false and no connection is being made, only one of
+ * many calls looks for events. */
 void ofi_connections_poll(struct ofi *ofi, bool now);
 /* Checks an address. -EINVAL: it is no address of a peer, or it is our own. */
 int ofi_connection_check(const struct ofi *ofi, const struct fabric_address *address);

@@ -331,7 +331,7 @@ static void test_withdraw(void)
         ids[i] = expect_bind(d, i);
     CU_ASSERT_TRUE(daemon_withdraw(&d->asked[DAEMON_POSTED_MAX].post));
     CU_ASSERT_TRUE(daemon_withdraw(&d->asked[7].post));
-    (void)expect_bind(d, DAEMON_POSTED_MAX + 1); /* instead of post 7 */
+    (void)expect_bind(d, DAEMON_POSTED_MAX + 1); /* post 7 has made room */
     answer(d, ids[7], 77);
     answer(d, ids[8], 88);
     answer(d, ids[9], 99);

@@ -123,7 +123,7 @@ static void givers_wait_for_the_engine(void)
     hall_free(h);
 }
 
-/* Calls with a local id of bytes, without an event, and with a request. */
+/* A call ends with an event whose id has many bytes, without an event, or with a request. */
 static void ends(void)
 {
     struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);

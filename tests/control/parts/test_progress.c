@@ -392,8 +392,8 @@ static void test_handles_come_again(void)
     call(close_and_open_crowd);
     while (!world.again.done)
         uv_run(&world.loop, UV_RUN_ONCE);
-    /* As many clients are attached again as ends were reported by then: each handle was free before
-     * its next client. */
+    /* open_crowd has opened one client for each end that was reported before its own result: the
+     * end of a handle's old client was always reported first. */
     CU_ASSERT(world.again.result > 0);
     CU_ASSERT_EQUAL(world.again.result, (int)world.ends_seen_before);
     while (world.ends_seen < CROWD)

@@ -284,7 +284,7 @@ static void an_asked_node_is_lost(void)
     CU_ASSERT_EQUAL(g->asked, 0);
     home_name_all(&h, &home_team, 0, 4);
     home_due(&h, TEAMS_ASK_ENDED);
-    teams_node_lost(&h.teams, 1); /* node 1 had member 3, which has not called */
+    teams_node_lost(&h.teams, 1); /* member 3 of node 1, known only now, is gone */
     home_due(&h, TEAMS_NOTHING);
     teams_node_lost(&h.teams, 0);
     CU_ASSERT_PTR_NULL(teams_next_of_node(&h.teams, 0, NULL));

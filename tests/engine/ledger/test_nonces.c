@@ -13,8 +13,8 @@
 static struct world_path path;
 static struct driver driver;
 
-/* Guards that held flows give their nonces back. Ends 1, 5 and 7 do not take events, so twelve
- * flows to them are held; each has payloads whose records find no room in the small ledger. */
+/* Guards that held flows give their nonces back. Contexts 1, 5 and 7 take no events, so the twelve
+ * flows to them are held; each flow has payloads whose records find no room in the small ledger. */
 static void held_flows(uint32_t rails)
 {
     const struct world_options options = {
@@ -60,7 +60,7 @@ static void held_flows(uint32_t rails)
             driver_submit(&driver,
                           (struct model_op){.from = 0, .to = 3, .kind = PATH_PUT, .length = 512}));
     CU_ASSERT_EQUAL(peek_peer(path.world->nodes[0].engine, 1).nonces_free, NONCE_WINDOW);
-    /* No new link gave them back either: an engine without any nonce begins one when nothing else
+    /* No new link gave the nonces back: an engine without any nonce begins a link when nothing else
      * moves. */
     CU_ASSERT_EQUAL(world_link_of(path.world, 0, 1)->generation, generation);
     CU_ASSERT_FALSE(driver.failed);

@@ -60,7 +60,7 @@ enum {
     SCENE_STAGES = HANDLER_STAGES + 1,
 };
 
-/* The plan of a message whose handlers do the following. */
+/* The plan of a message, made of the plans of its three handlers (described at the top). */
 static inline uint64_t scene_plan(uint32_t header, uint32_t payload, uint32_t completion)
 {
     return header | (uint64_t)payload << 16 | (uint64_t)completion << 32;
@@ -78,12 +78,12 @@ struct scene_message {
     bool wants_reply;
     uint32_t ends; /* how many local events it has had */
     int status;
-    uint32_t replies;        /* replies that ran a handler at the asker */
-    uint32_t events[16];     /* how many events the owner had, by enum offload_event; in 0: how many
-                              * times the message (or the put) itself */
-    uint32_t deferred;       /* how often the message came to the owner because a handler has
-                              * deferred it */
-    uint32_t got_events[16]; /* how many events the owner had of the message's gets, likewise */
+    uint32_t replies;           /* replies that ran a handler at the asker */
+    uint32_t events[16];        /* how many events the owner had, by enum offload_event; at index 0:
+                                 * how often the owner got the message itself, or the put's event */
+    uint32_t deferred;          /* how often the message came to the owner because a handler has
+                                 * deferred it */
+    uint32_t got_events[16];    /* how many events the owner had of the message's gets, likewise */
     uint32_t own[SCENE_STAGES]; /* how many events each handler posted */
     uint32_t puts[SCENE_STAGES], host_puts[SCENE_STAGES], messages; /* arrived at the target */
     int got_status; /* status of the last of its gets that had an event */

@@ -301,12 +301,13 @@ void world_clients_free(struct world *w);
 int world_submit(struct world *w, uint32_t client, uint32_t context,
                  const struct submit_record *record, const void *lid, const void *rid,
                  const void *payload);
-/* world_submit_at_once submits a record without ids that is done at once, as SUBMIT_COLLECTIVE;
- * world_has_room says whether there is room for it. */
+/* world_submit_at_once submits a record that is no operation and has no local event, for example a
+ * SUBMIT_COLLECTIVE; world_has_room says whether there is room for two such records. */
 int world_submit_at_once(struct world *w, uint32_t client, const struct submit_record *record);
 bool world_has_room(struct world *w, uint32_t client);
-/* Called after a submission through a client's channel that returned `rc`: 1 if the client must
- * ring, else 0. Returns 0. */
+/* Called after a submission through a client's channel. `rc` is what the channel returned: 1 if the
+ * client must ring, which this call then does; else 0. Fails the world if the daemon sleeps and the
+ * client need not ring. Returns 0. */
 int world_submitted(struct world *w, uint32_t client, int rc);
 /* Whether the engine has taken everything that this context has submitted. */
 bool world_taken(const struct world *w, uint32_t client, uint32_t context);
