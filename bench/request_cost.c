@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "pwc/request.h"
-#include "tests/clientlib/daemon/fake_daemon.h"
+#include "tests/clientlib/daemon/fake/daemon.h"
 
 enum { BATCH = 1000 };
 

@@ -11,7 +11,7 @@
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/series.h"
 #include "clientlib/calls/wait.h"
-#include "clientlib/memory/bind_start.h"
+#include "clientlib/binds/bind_start.h"
 #include "clientlib/memory/window.h"
 #include "clientlib/neighbours/direct.h"
 #include "clientlib/teams/teams.h"

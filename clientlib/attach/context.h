@@ -13,7 +13,7 @@
 #include "clientlib/attach/daemon_post.h"
 #include "clientlib/calls/am_handlers.h"
 #include "shm_ring/mapping.h"
-#include "clientlib/memory/bound.h"
+#include "clientlib/binds/bound.h"
 #include "shm_ring/patience.h"
 #include "clientlib/memory/spans.h"
 #include "clientlib/memory/staging.h"
@@ -37,7 +37,7 @@ struct pwc_remote {
     bool keyed;         /* the remote is bound with that key; else the peer alone */
     struct pwc_remote *previous; /* in the same list as `next` */
     struct pwc_remote *beside;   /* in a bucket of pwc_ctx.bound */
-    struct bind *bind;           /* under way (memory/bind_start.c); or NULL */
+    struct bind *bind;           /* under way (binds/bind_start.c); or NULL */
     int error;                   /* why the remote could not be bound */
 };
 
@@ -74,7 +74,7 @@ struct context_events {
                        `run` */
 };
 
-/* Binds that were started and have not ended (memory/bind_start.c). */
+/* Binds that were started and have not ended (binds/bind_start.c). */
 struct context_binds {
     struct bind *first, *last; /* in the order of their deadlines */
     uint32_t count;

@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 #include "clientlib/calls/am_send.h"
-#include "clientlib/memory/bind.h"
+#include "clientlib/binds/bind.h"
 #include "clientlib/neighbours/direct.h"
 
 /* 0 when a reply to `token` may be sent now. */

@@ -16,7 +16,7 @@
 #include "clientlib/calls/flush.h"
 #include "clientlib/calls/series.h"
 #include "clientlib/calls/wait.h"
-#include "clientlib/memory/bind_start.h"
+#include "clientlib/binds/bind_start.h"
 #include "clientlib/neighbours/direct.h"
 
 static void begin_waiting(struct pwc_ctx *ctx)

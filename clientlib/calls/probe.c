@@ -17,7 +17,7 @@
 #include "clientlib/calls/flush.h"
 #include "clientlib/calls/series.h"
 #include "clientlib/calls/wait.h"
-#include "clientlib/memory/bind_start.h"
+#include "clientlib/binds/bind_start.h"
 #include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
 

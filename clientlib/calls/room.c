@@ -5,7 +5,7 @@
 #include <string.h>
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
-#include "clientlib/memory/unbound.h"
+#include "clientlib/binds/unbound.h"
 #include "clientlib/neighbours/direct.h"
 
 int room_begin(struct room *room, const struct pwc_remote *remote, const pwc_cid *lid,

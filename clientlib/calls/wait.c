@@ -14,7 +14,7 @@
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
 #include "clientlib/calls/series.h"
-#include "clientlib/memory/bind_start.h"
+#include "clientlib/binds/bind_start.h"
 #include "clientlib/teams/teams.h"
 #include "shm_ring/doorbell.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "clientlib/attach/context.h"
 #include "clientlib/handlers/loaded.h"
-#include "clientlib/memory/bind.h"
+#include "clientlib/binds/bind.h"
 #include "clientlib/memory/region.h"
 #include "proto/session_abi.h"
 

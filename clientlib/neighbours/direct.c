@@ -9,7 +9,7 @@
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/pieces.h"
 #include "clientlib/calls/series.h"
-#include "clientlib/memory/bind.h"
+#include "clientlib/binds/bind.h"
 #include "shm_ring/fault.h"
 #include "shm_ring/word.h"
 

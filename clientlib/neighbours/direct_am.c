@@ -11,7 +11,7 @@
 #include <string.h>
 #include "clientlib/attach/wake.h"
 #include "clientlib/calls/am_send.h"
-#include "clientlib/memory/bind.h"
+#include "clientlib/binds/bind.h"
 #include "clientlib/neighbours/direct.h"
 #include "shm_ring/fault.h"
 #include "proto/wire_abi.h"

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include "daemon/engine/ledger/ledger.h"
-#include "daemon/engine/offload/collect.h"
+#include "daemon/engine/offload/puts/collect.h"
 #include "daemon/engine/session/quota.h"
 #include "daemon/handlers/vm.h"
 

@@ -4,8 +4,8 @@
  */
 #include <rdma/fi_ext.h>
 #include <rdma/providers/fi_prov.h>
-#include "providers/libfabric/domain.h"
-#include "providers/libfabric/info.h"
+#include "providers/libfabric/objects/domain.h"
+#include "providers/libfabric/objects/info.h"
 
 static void clean_up(void)
 {

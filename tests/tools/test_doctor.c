@@ -3,7 +3,7 @@
 #include <linux/membarrier.h>
 #include <stdio.h>
 #include <string.h>
-#include "tools/pwcctl/doctor_held.h"
+#include "tools/pwcctl/doctor/held.h"
 #include "tests/suite.h"
 
 #define MIB   (UINT64_C(1) << 20)

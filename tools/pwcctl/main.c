@@ -6,12 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 #include "tools/pwcctl/counters.h"
-#include "tools/pwcctl/doctor.h"
+#include "tools/pwcctl/doctor/doctor.h"
 #include "tools/pwcctl/options.h"
 #include "tools/pwcctl/program.h"
 #include "tools/request.h"
 #include "tools/pwcctl/top/top.h"
-#include "tools/pwcctl/trace.h"
+#include "tools/pwcctl/trace/trace.h"
 #include "tools/pwcctl/view.h"
 
 static_assert(OPTIONS_SOCKETS_MAX == VIEW_ANSWERS_MAX, "one answer of each socket");

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/offload/collect.h"
+#include "daemon/engine/offload/puts/collect.h"
 #include "daemon/engine/offload/observe.h"
-#include "daemon/engine/offload/region_put.h"
-#include "daemon/engine/offload/stored.h"
+#include "daemon/engine/offload/puts/region_put.h"
+#include "daemon/engine/offload/puts/stored.h"
 #include "daemon/engine/offload/turns.h"
 #include "daemon/engine/offload/work.h"
 #include "daemon/engine/ops/flow.h"

@@ -2,7 +2,7 @@
 #include "daemon/engine/offload/run.h"
 
 #include <errno.h>
-#include "daemon/engine/offload/collect.h"
+#include "daemon/engine/offload/puts/collect.h"
 #include "daemon/engine/offload/program.h"
 #include "daemon/engine/peer/region.h"
 #include "daemon/engine/watch/probes.h"

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/engine/offload/account.h"
-#include "daemon/engine/offload/cuts.h"
+#include "daemon/engine/offload/puts/cuts.h"
 #include "daemon/engine/offload/find.h"
 #include "daemon/engine/offload/gets.h"
-#include "daemon/engine/offload/collect.h"
+#include "daemon/engine/offload/puts/collect.h"
 #include "daemon/engine/offload/program.h"
 #include "daemon/engine/offload/run.h"
 #include "daemon/engine/ops/flow.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/engine/offload/account.h"
-#include "daemon/engine/offload/collect.h"
+#include "daemon/engine/offload/puts/collect.h"
 #include "daemon/engine/offload/find.h"
 #include "daemon/engine/offload/turns.h"
 #include "daemon/engine/session/quarantine.h"

@@ -6,7 +6,7 @@
 #include "shm_ring/fault.h"
 #include "daemon/engine/ops/flow.h"
 #include "daemon/engine/ledger/notes.h"
-#include "daemon/engine/offload/region_put.h"
+#include "daemon/engine/offload/puts/region_put.h"
 #include "daemon/engine/ops/owner.h"
 #include "daemon/engine/peer/marks.h"
 #include "daemon/engine/session/quota.h"

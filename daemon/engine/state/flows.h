@@ -192,7 +192,8 @@ struct handled {
     };
 };
 
-/* The batch of puts to an offload's region whose handlers run, put by put (offload/put_batch.h). */
+/* The batch of puts to an offload's region whose handlers run, put by put
+ * (offload/puts/put_batch.h). */
 struct batched {
     uint32_t sequence;
     uint32_t done;   /* puts that have ended; 0: there is no such batch */

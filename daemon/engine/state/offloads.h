@@ -178,7 +178,7 @@ struct handler_turns {
     struct handler_work handled, others;
 };
 
-/* Turns of clients whose offloads have puts to be cut (offload/cuts.h). */
+/* Turns of clients whose offloads have puts to be cut (offload/puts/cuts.h). */
 struct cut_turns {
     uint32_t next; /* client whose puts are cut next, before those of others; or NONE */
     uint32_t last; /* client whose puts were cut last, in step `last_step` */

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "tests/clientlib/daemon/fake_daemon.h"
+#include "tests/clientlib/daemon/fake/daemon.h"
 #include "pwc/pwc.h"
 
 enum {

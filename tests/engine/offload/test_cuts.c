@@ -1,6 +1,6 @@
 /*
- * Many puts to an offload that are cut (daemon/engine/offload/cuts.h): in bounded steps, client by
- * client, and over a restart. Each case says which rule it guards. Thread: one.
+ * Many puts to an offload that are cut (daemon/engine/offload/puts/cuts.h): in bounded steps,
+ * client by client, and over a restart. Each case says which rule it guards. Thread: one.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #ifndef PWCCTL_TOP_HINTS_H
 #define PWCCTL_TOP_HINTS_H
 
-#include "tools/pwcctl/doctor_held.h"
+#include "tools/pwcctl/doctor/held.h"
 
 enum { TOP_HINTS_MAX = 7 };
 

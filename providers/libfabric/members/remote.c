@@ -1,0 +1,283 @@
+/*
+ * Owns an endpoint's peers and remotes. Thread: the one that holds the endpoint's lock.
+ */
+#include "providers/libfabric/members/remote.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include "providers/libfabric/objects/endpoint.h"
+
+/* The result for an operation in this state; a failure is returned once, and then looked up anew.
+ */
+static int answer(enum remote_state *state, int error)
+{
+    if (*state == REMOTE_READY)
+        return 0;
+    if (*state != REMOTE_FAILED)
+        return -FI_EAGAIN;
+    *state = REMOTE_NEW;
+    return error;
+}
+
+static void peer_bound(struct endpoint *endpoint, struct pending *pending,
+                       const struct pwc_event *event)
+{
+    struct peer *peer = container_of(pending, struct peer, pending);
+
+    peer->error = event->status;
+    peer->state = event->status < 0 ? REMOTE_FAILED : REMOTE_READY;
+    if (event->status < 0) {
+        pwc_unbind(peer->table);
+        peer->table = NULL;
+    }
+}
+
+static void start_peer(struct endpoint *endpoint, struct peer *peer, fi_addr_t number)
+{
+    struct address address;
+    int rc = av_find(endpoint->av, number, &address);
+
+    peer->pending.end = peer_bound;
+    if (rc == 0)
+        rc = client_peer(endpoint->domain->client, address.context, &peer->address);
+    if (rc == 0) {
+        peer->state = REMOTE_BINDS;
+        rc = pwc_bind_start(endpoint->ctx, peer->address, &address.keys, pending_id(&peer->pending),
+                            &peer->table);
+    }
+    if (rc == -EAGAIN)
+        peer->state = REMOTE_NEW;
+    else if (rc < 0) {
+        peer->error = rc;
+        peer->state = REMOTE_FAILED;
+    }
+}
+
+/* Returns the peer with a number; makes its entry if there is none. NULL: no memory. */
+static struct peer *peer_of(struct remotes *remotes, fi_addr_t number)
+{
+    if (number >= remotes->count) {
+        size_t count = number + 1 > 2 * remotes->count ? number + 1 : 2 * remotes->count;
+        struct peer **peers = realloc(remotes->peers, count * sizeof(*peers));
+
+        if (!peers)
+            return NULL;
+        memset(peers + remotes->count, 0, (count - remotes->count) * sizeof(*peers));
+        remotes->peers = peers;
+        remotes->count = count;
+    }
+    if (!remotes->peers[number])
+        remotes->peers[number] = calloc(1, sizeof(struct peer));
+    return remotes->peers[number];
+}
+
+static int find_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
+{
+    struct peer *peer;
+
+    if (number < endpoint->remotes.count && endpoint->remotes.peers[number]) {
+        peer = endpoint->remotes.peers[number];
+    } else {
+        struct address address;
+
+        /* Only a number that the vector has gets memory, so the memory is bounded. */
+        if (av_find(endpoint->av, number, &address) < 0)
+            return -FI_EINVAL;
+        peer = peer_of(&endpoint->remotes, number);
+        if (!peer)
+            return -FI_ENOMEM;
+    }
+    if (peer->state == REMOTE_NEW)
+        start_peer(endpoint, peer, number);
+    *out = peer;
+    return answer(&peer->state, peer->error);
+}
+
+int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
+{
+    int64_t end;
+    int rc = find_peer(endpoint, number, out);
+
+    if (rc != -FI_EAGAIN || (*out)->waited)
+        return rc;
+    (*out)->waited = true;
+    end = members_now() + REMOTE_PATIENCE_MS;
+    while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) == 0) {
+        sched_yield();
+        rc = find_peer(endpoint, number, out);
+    }
+    return rc;
+}
+
+static void remote_bound(struct endpoint *endpoint, struct pending *pending,
+                         const struct pwc_event *event)
+{
+    struct remote *remote = container_of(pending, struct remote, pending);
+
+    remote->error = event->status;
+    remote->state = event->status < 0 ? REMOTE_FAILED : REMOTE_READY;
+    if (event->status < 0) {
+        pwc_unbind(remote->handle);
+        remote->handle = NULL;
+    }
+}
+
+static void start_bind(struct endpoint *endpoint, struct remote *remote,
+                       const struct key_entry *entry)
+{
+    int rc;
+
+    remote->base = entry->base;
+    remote->length = entry->length;
+    remote->state = REMOTE_BINDS;
+    remote->pending.end = remote_bound;
+    rc = pwc_bind_start(endpoint->ctx, remote->peer->address, &entry->region,
+                        pending_id(&remote->pending), &remote->handle);
+    if (rc == -EAGAIN)
+        remote->state = REMOTE_NEW;
+    else if (rc < 0) {
+        remote->error = rc;
+        remote->state = REMOTE_FAILED;
+    }
+}
+
+/* Runs when the window of a peer's table was read: binds the key's entry. */
+static void entry_read(struct endpoint *endpoint, struct pending *pending,
+                       const struct pwc_event *event)
+{
+    struct remote *remote = container_of(pending, struct remote, pending);
+    const struct key_entry *entry = NULL;
+
+    if (event->status == 0)
+        entry = keys_find(remote->window, remote->key);
+    if (entry)
+        start_bind(endpoint, remote, entry);
+    else {
+        remote->error = event->status < 0 ? event->status : -FI_EKEYREJECTED;
+        remote->state = REMOTE_FAILED;
+    }
+}
+
+static void start_read(struct endpoint *endpoint, struct remote *remote)
+{
+    int rc;
+
+    remote->pending.end = entry_read;
+    remote->state = REMOTE_READS;
+    rc = pwc_get(remote->peer->table, keys_home(remote->key) * sizeof(struct key_entry),
+                 remote->window, sizeof(remote->window), pending_id(&remote->pending), PWC_CID_NONE,
+                 PWC_NO_RCE);
+    if (rc == -EAGAIN)
+        remote->state = REMOTE_NEW;
+    else if (rc < 0) {
+        remote->error = rc;
+        remote->state = REMOTE_FAILED;
+    }
+}
+
+/* Lets a key be looked up again after its remote has failed, once no operation uses the remote. */
+static void renew(struct remote *remote)
+{
+    if (remote->users > 0)
+        return;
+    if (remote->handle && pwc_unbind(remote->handle) < 0)
+        return;
+    remote->handle = NULL;
+    remote->stale = false;
+    remote->state = REMOTE_NEW;
+}
+
+static struct remote *remote_of(struct peer *peer, uint64_t key)
+{
+    struct remote **at = &peer->remotes;
+    struct remote *remote;
+
+    while (*at && (*at)->key != key)
+        at = &(*at)->next;
+    remote = *at;
+    if (remote) {
+        /* The key that was used last is first in the list. */
+        *at = remote->next;
+    } else {
+        remote = calloc(1, sizeof(*remote));
+        if (!remote)
+            return NULL;
+        remote->key = key;
+        remote->peer = peer;
+    }
+    remote->next = peer->remotes;
+    peer->remotes = remote;
+    return remote;
+}
+
+static int find_remote(struct endpoint *endpoint, struct peer *peer, uint64_t key,
+                       struct remote **out)
+{
+    struct remote *remote = peer->remotes;
+
+    if (!remote || remote->key != key)
+        remote = remote_of(peer, key);
+    if (!remote)
+        return -FI_ENOMEM;
+    if (remote->stale)
+        renew(remote);
+    if (remote->state == REMOTE_NEW)
+        start_read(endpoint, remote);
+    *out = remote;
+    return answer(&remote->state, remote->error);
+}
+
+int remote_find(struct endpoint *endpoint, fi_addr_t number, uint64_t key, struct remote **out)
+{
+    struct peer *peer;
+    int64_t end;
+    int rc = remote_peer(endpoint, number, &peer);
+
+    if (rc < 0)
+        return rc;
+    rc = find_remote(endpoint, peer, key, out);
+    if (rc != -FI_EAGAIN || (*out)->waited)
+        return rc;
+    (*out)->waited = true;
+    end = members_now() + REMOTE_PATIENCE_MS;
+    while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) == 0) {
+        sched_yield();
+        rc = find_remote(endpoint, peer, key, out);
+    }
+    return rc;
+}
+
+void remote_failed(struct remote *remote, int status)
+{
+    if (status == -EKEYREJECTED || status == -EHOSTDOWN)
+        remote->stale = true;
+}
+
+int remote_offset(const struct remote *remote, uint64_t address, uint64_t length, uint64_t *out)
+{
+    uint64_t offset = address - remote->base;
+
+    if (offset > remote->length || length > remote->length - offset)
+        return -ERANGE;
+    *out = offset;
+    return 0;
+}
+
+void remotes_free(struct remotes *remotes)
+{
+    for (size_t i = 0; i < remotes->count; i++) {
+        struct peer *peer = remotes->peers[i];
+
+        while (peer && peer->remotes) {
+            struct remote *next = peer->remotes->next;
+
+            free(peer->remotes);
+            peer->remotes = next;
+        }
+        free(peer);
+    }
+    free(remotes->peers);
+}

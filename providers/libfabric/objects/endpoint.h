@@ -1,0 +1,78 @@
+/*
+ * An endpoint is a context of libpwc with its queues, counters and remotes. The endpoint's lock is
+ * held during each call on that context; locks of queues and counters are taken after it.
+ */
+#ifndef PWC_PROVIDER_ENDPOINT_H
+#define PWC_PROVIDER_ENDPOINT_H
+
+#include <pwc/pwc.h>
+#include <rdma/fi_endpoint.h>
+#include "providers/libfabric/objects/av.h"
+#include "providers/libfabric/objects/cntr.h"
+#include "providers/libfabric/objects/cq.h"
+#include "providers/libfabric/objects/domain.h"
+#include "providers/libfabric/transfers/operation.h"
+#include "providers/libfabric/transfers/receive.h"
+#include "providers/libfabric/members/remote.h"
+
+/* The classes of operations, each of which may have a counter. */
+enum endpoint_class {
+    CLASS_SEND,
+    CLASS_RECV,
+    CLASS_READ,
+    CLASS_WRITE,
+    CLASS_ARRIVED, /* FI_REMOTE_WRITE */
+    CLASSES,
+};
+
+struct endpoint {
+    struct fid_ep fid;
+    struct domain *domain;
+    struct lock lock;
+    pwc_ctx *ctx;
+    uint64_t caps;
+    uint64_t tx_flags, rx_flags; /* flags of operations whose call gives none */
+    bool enabled;
+    int over; /* a negative errno once the session is over */
+    struct av *av;
+    struct cq *tx_cq, *rx_cq;
+    bool tx_selective, rx_selective; /* an entry only where FI_COMPLETION asks for it */
+    struct cntr *cntrs[CLASSES];
+    uint64_t arrived; /* the last value that endpoint_arrived gave */
+    struct operations operations;
+    struct remotes remotes;
+    struct receives receives;
+};
+
+int endpoint_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out,
+                  void *context);
+
+static inline struct endpoint *endpoint_of(struct fid_ep *fid)
+{
+    return container_of(fid, struct endpoint, fid);
+}
+
+/* Takes the events that have come: ends operations, adds entries, runs the handler of messages.
+ * Returns 0, or a negative errno: the session is over. Takes the endpoint's lock. */
+int endpoint_progress(struct endpoint *endpoint);
+/* As endpoint_progress, for a caller that holds the lock. */
+int endpoint_progress_held(struct endpoint *endpoint);
+
+/* Sleeps until an event comes, for `ms` milliseconds at most. If threads share the endpoint, does
+ * not sleep in a call on the context, because this would hold the lock. */
+void endpoint_wait(struct endpoint *endpoint, int ms);
+
+/* The context's descriptor (pwc_fd), or a negative errno. */
+int endpoint_descriptor(struct endpoint *endpoint);
+
+/* Returns how many operations of peers have been placed through remotes to this endpoint. */
+uint64_t endpoint_arrived(struct endpoint *endpoint);
+
+/* Waits until `threshold` operations of peers have been placed, for `ms` milliseconds at most. May
+ * return early. */
+void endpoint_wait_arrived(struct endpoint *endpoint, uint64_t threshold, int ms);
+
+/* Sleeps for a short time, where nothing would wake this thread. */
+void endpoint_nap(int ms);
+
+#endif

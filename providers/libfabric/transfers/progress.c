@@ -1,0 +1,142 @@
+/*
+ * Takes the events of an endpoint's context, and sleeps until more come. Thread: the one that holds
+ * the endpoint's lock.
+ */
+#include <errno.h>
+#include <pwc/counter.h>
+#include <rdma/fi_errno.h>
+#include <time.h>
+#include "providers/libfabric/objects/endpoint.h"
+#include "providers/libfabric/objects/info.h"
+
+#define EVENTS 32
+/* Events that one call takes before it returns to the application. */
+#define EVENTS_MAX 512
+/* After this time a wait returns, to look at errors and at its other endpoints. */
+#define SLICE_MS 100
+
+/* Adds an entry for a peer's operation with data. */
+static void take_remote(struct endpoint *endpoint, const struct pwc_event *event)
+{
+    struct cq_completion completion = {
+        .entry = {.flags = FI_REMOTE_CQ_DATA | FI_REMOTE_WRITE |
+                           (event->op == PWC_OP_ATOMIC ? FI_ATOMIC : FI_RMA),
+                  .len = event->length,
+                  .data = event->id},
+        .source = FI_ADDR_NOTAVAIL,
+    };
+
+    if (!endpoint->rx_cq || event->status < 0)
+        return;
+    completion.source = av_number(endpoint->av, event->peer);
+    cq_add(endpoint->rx_cq, &completion, false);
+}
+
+static void take(struct endpoint *endpoint, const struct pwc_event *event)
+{
+    struct pending *pending;
+
+    if (event->kind == PWC_REMOTE)
+        take_remote(endpoint, event);
+    else if (event->kind == PWC_LOCAL && event->id != 0) {
+        pending = (struct pending *)(uintptr_t)event->id;
+        pending->end(endpoint, pending, event);
+    }
+}
+
+/* Returns the kinds of events to take now. While the queue is full, events of peers stay in their
+ * ring, which in the end stops the senders. */
+static unsigned kinds_of(struct endpoint *endpoint)
+{
+    bool room = !endpoint->rx_cq || cq_has_room(endpoint->rx_cq);
+
+    return PWC_LOCAL | (room ? PWC_REMOTE : 0);
+}
+
+static int session_over(struct endpoint *endpoint, int why)
+{
+    if (endpoint->over == 0) {
+        info_warn("the session is over: %s", pwc_strerror(why));
+        endpoint->over = why;
+    }
+    operations_end_all(endpoint, why);
+    return why;
+}
+
+int endpoint_progress_held(struct endpoint *endpoint)
+{
+    struct pwc_event events[EVENTS];
+    int taken = 0;
+    int n;
+
+    do {
+        n = pwc_probe_n(endpoint->ctx, PWC_ANY, kinds_of(endpoint), events, EVENTS);
+        for (int i = 0; i < n; i++)
+            take(endpoint, &events[i]);
+        taken += n > 0 ? n : 0;
+    } while (n > 0 && taken < EVENTS_MAX);
+    return n == -ESHUTDOWN || n == -EPROTO ? session_over(endpoint, n) : 0;
+}
+
+int endpoint_progress(struct endpoint *endpoint)
+{
+    int rc;
+
+    lock_take(&endpoint->lock);
+    rc = endpoint_progress_held(endpoint);
+    lock_give(&endpoint->lock);
+    return rc;
+}
+
+void endpoint_wait(struct endpoint *endpoint, int ms)
+{
+    struct pwc_event event;
+    int rc = pwc_wait(endpoint->ctx, PWC_ANY, kinds_of(endpoint) | PWC_MESSAGE, &event, ms);
+
+    if (rc == 1)
+        take(endpoint, &event);
+    else if (rc < 0)
+        endpoint_nap(ms);
+}
+
+int endpoint_descriptor(struct endpoint *endpoint)
+{
+    int fd;
+
+    lock_take(&endpoint->lock);
+    fd = pwc_fd(endpoint->ctx);
+    lock_give(&endpoint->lock);
+    return fd;
+}
+
+uint64_t endpoint_arrived(struct endpoint *endpoint)
+{
+    uint64_t arrived = 0;
+
+    lock_take(&endpoint->lock);
+    if (pwc_counter_read(endpoint->ctx, PWC_COUNT_ARRIVED, &arrived) == 0)
+        endpoint->arrived = arrived;
+    /* Earlier counts stay when the session is over. */
+    arrived = endpoint->arrived;
+    lock_give(&endpoint->lock);
+    return arrived;
+}
+
+void endpoint_wait_arrived(struct endpoint *endpoint, uint64_t threshold, int ms)
+{
+    int rc = -EBUSY;
+
+    if (!endpoint->lock.used)
+        rc = pwc_counter_wait(endpoint->ctx, PWC_COUNT_ARRIVED, threshold,
+                              ms < 0 || ms > SLICE_MS ? SLICE_MS : ms);
+    if (rc < 0 && rc != -ETIMEDOUT)
+        endpoint_nap(ms);
+}
+
+void endpoint_nap(int ms)
+{
+    struct timespec time = {.tv_nsec = 100000};
+
+    if (ms != 0)
+        nanosleep(&time, NULL);
+}

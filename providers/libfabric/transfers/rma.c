@@ -1,0 +1,201 @@
+/*
+ * Owns nothing: makes puts and gets of libpwc out of fi_write and fi_read. Thread: the
+ * application's; the endpoint's lock keeps threads apart.
+ */
+#include "providers/libfabric/transfers/rma.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include "providers/libfabric/objects/endpoint.h"
+#include "providers/libfabric/objects/info.h"
+#include "providers/libfabric/transfers/submit.h"
+
+static size_t length_of(const struct iovec *iov, size_t count)
+{
+    size_t length = 0;
+
+    for (size_t i = 0; i < count; i++)
+        length += iov[i].iov_len;
+    return length;
+}
+
+/* A transfer, and where it goes. */
+struct transfer {
+    const struct fi_msg_rma *message;
+    uint64_t flags, offset;
+};
+
+/* Returns the offset at the peer of the piece with this index. */
+static uint64_t offset_of(const struct transfer *t, size_t index)
+{
+    return t->offset + length_of(t->message->msg_iov, index);
+}
+
+/* Puts one piece. The last piece brings the remote event with the data, after all others: a fence
+ * orders it. */
+static int write_piece(struct submission *s, const void *argument, size_t index)
+{
+    const struct transfer *t = argument;
+    const struct iovec *piece = &t->message->msg_iov[index];
+    bool last = index + 1 == t->message->iov_count;
+    bool with_data = t->flags & FI_REMOTE_CQ_DATA && last;
+    uint64_t fence = index == 0 ? t->flags & FI_FENCE : 0;
+
+    if (with_data && index > 0)
+        fence = FI_FENCE;
+    return pwc_put(s->remote->handle, offset_of(t, index), piece->iov_base, piece->iov_len,
+                   operation_id(s->operation),
+                   with_data ? pwc_cid_u64(t->message->data) : PWC_CID_NONE,
+                   submit_flags(fence) | (with_data ? 0 : PWC_NO_RCE));
+}
+
+static int read_piece(struct submission *s, const void *argument, size_t index)
+{
+    const struct transfer *t = argument;
+    const struct iovec *piece = &t->message->msg_iov[index];
+
+    return pwc_get(s->remote->handle, offset_of(t, index), piece->iov_base, piece->iov_len,
+                   operation_id(s->operation), PWC_CID_NONE,
+                   submit_flags(index == 0 ? t->flags : 0) | PWC_NO_RCE);
+}
+
+typedef int (*piece_function)(struct submission *submission, const void *call, size_t index);
+
+static ssize_t transfer(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t class_flags,
+                        uint64_t flags, bool injected, piece_function piece)
+{
+    struct endpoint *endpoint = endpoint_of(ep);
+    static const struct iovec nothing;
+    const struct fi_rma_iov *target = message->rma_iov;
+    struct fi_msg_rma plain = *message;
+    struct transfer t = {.message = &plain, .flags = flags};
+    size_t length = length_of(message->msg_iov, message->iov_count);
+    struct operation_start start = {.context = message->context,
+                                    .class_flags = class_flags,
+                                    .op_flags = flags,
+                                    .injected = injected};
+    struct submission submission;
+    ssize_t rc;
+
+    if (message->iov_count > INFO_IOV_LIMIT || message->rma_iov_count != 1 || target->len != length)
+        return -FI_EINVAL;
+    if (flags & FI_INJECT && length > INFO_INJECT_SIZE)
+        return -FI_EMSGSIZE;
+    if (plain.iov_count == 0) {
+        plain.msg_iov = &nothing;
+        plain.iov_count = 1;
+    }
+    rc = submit_begin(&submission, endpoint, message->addr, target->key, &start);
+    if (rc != SUBMIT_GOES_ON)
+        return rc;
+    rc = remote_offset(submission.remote, target->addr, length, &t.offset);
+    if (rc == 0)
+        rc = submit_parts(&submission, plain.iov_count, piece, &t);
+    return submit_finish(&submission, (int)rc);
+}
+
+static ssize_t write_message(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags,
+                             bool injected)
+{
+    return transfer(ep, message, FI_RMA | FI_WRITE, flags, injected, write_piece);
+}
+
+static ssize_t rma_writemsg(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags)
+{
+    return write_message(ep, message, flags, false);
+}
+
+static ssize_t rma_readmsg(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags)
+{
+    return transfer(ep, message, FI_RMA | FI_READ, flags, false, read_piece);
+}
+
+static ssize_t rma_readv(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+                         fi_addr_t source, uint64_t addr, uint64_t key, void *context)
+{
+    struct fi_rma_iov target = {.addr = addr, .len = length_of(iov, count), .key = key};
+    struct fi_msg_rma message = {.msg_iov = iov,
+                                 .iov_count = count,
+                                 .addr = source,
+                                 .rma_iov = &target,
+                                 .rma_iov_count = 1,
+                                 .context = context};
+
+    return rma_readmsg(ep, &message, endpoint_of(ep)->tx_flags);
+}
+
+static ssize_t rma_read(struct fid_ep *ep, void *buf, size_t len, void *desc, fi_addr_t source,
+                        uint64_t addr, uint64_t key, void *context)
+{
+    struct iovec iov = {.iov_base = buf, .iov_len = len};
+
+    return rma_readv(ep, &iov, NULL, 1, source, addr, key, context);
+}
+
+static ssize_t write_any(struct fid_ep *ep, const struct iovec *iov, size_t count, uint64_t data,
+                         fi_addr_t dest, uint64_t addr, uint64_t key, void *context, uint64_t flags,
+                         bool injected)
+{
+    struct fi_rma_iov target = {.addr = addr, .len = length_of(iov, count), .key = key};
+    struct fi_msg_rma message = {.msg_iov = iov,
+                                 .iov_count = count,
+                                 .addr = dest,
+                                 .rma_iov = &target,
+                                 .rma_iov_count = 1,
+                                 .context = context,
+                                 .data = data};
+
+    return write_message(ep, &message, flags | endpoint_of(ep)->tx_flags, injected);
+}
+
+static ssize_t rma_writev(struct fid_ep *ep, const struct iovec *iov, void **desc, size_t count,
+                          fi_addr_t dest, uint64_t addr, uint64_t key, void *context)
+{
+    return write_any(ep, iov, count, 0, dest, addr, key, context, 0, false);
+}
+
+static ssize_t rma_write(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t dest,
+                         uint64_t addr, uint64_t key, void *context)
+{
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+
+    return write_any(ep, &iov, 1, 0, dest, addr, key, context, 0, false);
+}
+
+static ssize_t rma_writedata(struct fid_ep *ep, const void *buf, size_t len, void *desc,
+                             uint64_t data, fi_addr_t dest, uint64_t addr, uint64_t key,
+                             void *context)
+{
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+
+    return write_any(ep, &iov, 1, data, dest, addr, key, context, FI_REMOTE_CQ_DATA, false);
+}
+
+static ssize_t rma_inject(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t dest,
+                          uint64_t addr, uint64_t key)
+{
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+
+    return write_any(ep, &iov, 1, 0, dest, addr, key, NULL, FI_INJECT, true);
+}
+
+static ssize_t rma_injectdata(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
+                              fi_addr_t dest, uint64_t addr, uint64_t key)
+{
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = len};
+
+    return write_any(ep, &iov, 1, data, dest, addr, key, NULL, FI_INJECT | FI_REMOTE_CQ_DATA, true);
+}
+
+struct fi_ops_rma rma_ops = {
+    .size = sizeof(struct fi_ops_rma),
+    .read = rma_read,
+    .readv = rma_readv,
+    .readmsg = rma_readmsg,
+    .write = rma_write,
+    .writev = rma_writev,
+    .writemsg = rma_writemsg,
+    .inject = rma_inject,
+    .writedata = rma_writedata,
+    .injectdata = rma_injectdata,
+};

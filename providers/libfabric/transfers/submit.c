@@ -1,0 +1,108 @@
+/*
+ * Owns nothing: the steps before and after the submission of each operation. Thread: the
+ * application's, which holds the endpoint's lock from submit_begin to submit_finish.
+ */
+#include "providers/libfabric/transfers/submit.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include "providers/libfabric/objects/endpoint.h"
+
+unsigned submit_flags(uint64_t flags)
+{
+    return PWC_UNORDERED | (flags & FI_FENCE ? PWC_FENCE : 0);
+}
+
+static ssize_t leave(struct endpoint *endpoint, ssize_t rc)
+{
+    /* A caller may only try again, and never read a queue: so each try must make progress. */
+    if (rc == -FI_EAGAIN)
+        endpoint_progress_held(endpoint);
+    lock_give(&endpoint->lock);
+    return rc;
+}
+
+/* `found` is the result of the search for the remote or peer. */
+static ssize_t begin(struct submission *submission, int found, const struct operation_start *start)
+{
+    struct endpoint *endpoint = submission->endpoint;
+
+    if (found == -FI_EAGAIN || found == -FI_EINVAL || found == -FI_ENOMEM)
+        return leave(endpoint, found);
+    submission->operation = operation_new(endpoint, start, found == 0 ? submission->remote : NULL);
+    if (!submission->operation)
+        return leave(endpoint, -FI_EAGAIN);
+    if (found == 0)
+        return SUBMIT_GOES_ON;
+    operation_end(endpoint, submission->operation, found);
+    return leave(endpoint, 0);
+}
+
+ssize_t submit_begin(struct submission *submission, struct endpoint *endpoint, fi_addr_t number,
+                     uint64_t key, const struct operation_start *start)
+{
+    if (!endpoint->enabled)
+        return -FI_EOPBADSTATE;
+    lock_take(&endpoint->lock);
+    *submission = (struct submission){.endpoint = endpoint};
+    if (endpoint->over < 0)
+        return begin(submission, endpoint->over, start);
+    return begin(submission, remote_find(endpoint, number, key, &submission->remote), start);
+}
+
+ssize_t submit_begin_message(struct submission *submission, struct endpoint *endpoint,
+                             fi_addr_t number, const struct operation_start *start)
+{
+    if (!endpoint->enabled)
+        return -FI_EOPBADSTATE;
+    lock_take(&endpoint->lock);
+    *submission = (struct submission){.endpoint = endpoint};
+    if (endpoint->over < 0)
+        return begin(submission, endpoint->over, start);
+    return begin(submission, remote_peer(endpoint, number, &submission->peer), start);
+}
+
+int submit_parts(struct submission *submission, size_t count,
+                 int (*one)(struct submission *submission, const void *call, size_t index),
+                 const void *call)
+{
+    struct operation *operation = submission->operation;
+
+    for (size_t i = 0; i < count; i++) {
+        int rc;
+
+        if (i > 0)
+            operation->parts++;
+        while ((rc = one(submission, call, i)) == -EAGAIN && i > 0)
+            /* At the end of the session all operations have ended, this one too. */
+            if (endpoint_progress_held(submission->endpoint) < 0)
+                return 0;
+        if (rc < 0 && i == 0)
+            return rc;
+        if (rc < 0) {
+            operation_part_failed(submission->endpoint, operation, rc);
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* Whether this error ends the operation, with an error completion, rather than the call: a provider
+ * over a network finds such errors only after the call has returned. */
+static bool of_operation(int rc)
+{
+    return rc == -ERANGE || rc == -EKEYREJECTED || rc == -ESHUTDOWN || rc == -EPROTO ||
+           rc == -EHOSTDOWN || rc == -EHOSTUNREACH;
+}
+
+ssize_t submit_finish(struct submission *submission, int result)
+{
+    struct endpoint *endpoint = submission->endpoint;
+
+    if (result < 0 && of_operation(result)) {
+        operation_end(endpoint, submission->operation, result);
+        result = 0;
+    } else if (result < 0)
+        operation_drop(endpoint, submission->operation);
+    return leave(endpoint, result);
+}
