@@ -198,7 +198,8 @@ static int search_named(const char *provider, const struct sockaddr_storage *sou
 void ofi_prepare(void)
 {
     /* The layer for reliable datagrams keeps thousands of buffers for messages, of 16 KiB by
-     * default, and writes to all of them as it opens. We send no messages over it. */
+     * default, and writes to all of them as it opens. We send no messages over it. Nodes with
+     * another value are refused by the layer. */
     setenv("FI_OFI_RXM_BUFFER_SIZE", "512", 0);
 }
 

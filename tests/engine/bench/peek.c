@@ -108,10 +108,18 @@ bool peek_grant_asked(const struct engine *e)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-/* Bounds a walk through flows and inflows. */
+/* Bounds a walk: the entries that were ever given, and some behind them, where a change that was
+ * taken back may have left something. */
+static uint32_t walk_bound(const struct engine *e, enum table table)
+{
+    uint32_t bound = table_bound(e, table) + 8, size = e->unused[table].size;
+
+    return bound < size ? bound : size;
+}
+
 static uint32_t flows_bound(const struct engine *e)
 {
-    uint32_t flows = table_bound(e, TABLE_FLOWS), inflows = table_bound(e, TABLE_INFLOWS);
+    uint32_t flows = walk_bound(e, TABLE_FLOWS), inflows = walk_bound(e, TABLE_INFLOWS);
 
     return flows > inflows ? flows : inflows;
 }
@@ -144,7 +152,7 @@ static uint32_t listed_remotes(const struct engine *e)
 {
     uint32_t listed = 0;
 
-    for (uint32_t i = 0; i < table_bound(e, TABLE_FLOWS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_FLOWS); i++)
         for (uint32_t r = e->flow_live[i].first_remote;
              e->flows[i].state != FLOW_FREE && r != NONE && listed <= e->config.remotes_max;
              r = e->remote_next[r])
@@ -161,7 +169,7 @@ static uint32_t unlisted(const struct engine *e)
         flows += e->flows[i].state != FLOW_FREE && owner_context(e->flows[i].owner) != NONE;
         inflows += e->inflows[i].state != INFLOW_FREE && e->inflows[i].session != NONE;
     }
-    for (uint32_t s = 0; s < table_bound(e, TABLE_SESSIONS); s++) {
+    for (uint32_t s = 0; s < walk_bound(e, TABLE_SESSIONS); s++) {
         if (e->sessions[s].state == SESSION_FREE)
             continue;
         for (uint32_t i = e->sessions[s].first_flow; i != NONE && flows >= 0; i = e->flows[i].next)
@@ -214,7 +222,7 @@ static bool miscounted_awaited(const struct engine *e, uint32_t peer)
 {
     uint32_t awaited = 0;
 
-    for (uint32_t team = 0; team < table_bound(e, TABLE_TEAMS); team++)
+    for (uint32_t team = 0; team < walk_bound(e, TABLE_TEAMS); team++)
         for (uint32_t p = 0;
              e->teams.table[team].state == TEAM_OPEN && p < e->teams.table[team].participants; p++)
             if (e->teams.live[team].participants[p].peer == peer)
@@ -227,7 +235,7 @@ static bool miscounted_replies(const struct engine *e, uint32_t session)
 {
     uint64_t owed = 0;
 
-    for (uint32_t i = 0; i < table_bound(e, TABLE_INFLOWS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_INFLOWS); i++)
         if (e->inflows[i].state != INFLOW_FREE && e->inflows[i].session == session)
             owed += e->inflows[i].owed;
     return e->sessions[session].replies_owed != owed;
@@ -251,13 +259,13 @@ static uint32_t miscounted(const struct engine *e, uint32_t remotes)
 {
     uint32_t wrong = (listed_remotes(e) != remotes) + unlisted(e);
 
-    for (uint32_t team = 0; team < table_bound(e, TABLE_TEAMS); team++)
+    for (uint32_t team = 0; team < walk_bound(e, TABLE_TEAMS); team++)
         if (e->teams.table[team].state == TEAM_OPEN)
             wrong += miscounted_instances(e, team);
     for (uint32_t i = 0; i < e->config.peers; i++)
         wrong += miscounted_awaited(e, i);
 
-    for (uint32_t i = 0; i < table_bound(e, TABLE_CLIENTS); i++) {
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_CLIENTS); i++) {
         const struct client *c = &e->clients[i];
         struct held h = {0};
 
@@ -265,9 +273,9 @@ static uint32_t miscounted(const struct engine *e, uint32_t remotes)
             h = holdings(e, i, 0);
         wrong += c->flows != h.flows || c->remotes != h.remotes || c->inflows != h.inflows;
     }
-    for (uint32_t i = 0; i < table_bound(e, TABLE_SESSIONS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_SESSIONS); i++)
         wrong += e->sessions[i].state != SESSION_FREE && miscounted_replies(e, i);
-    for (uint32_t i = 0; i < table_bound(e, TABLE_REGIONS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_REGIONS); i++)
         wrong += e->regions[i].state != REGION_FREE && miscounted_grants(e, i);
     for (uint32_t i = 0; i < e->gone_count; i++) {
         struct held h = holdings(e, NONE, e->gone[i].uid);
@@ -289,19 +297,19 @@ struct peek_census peek_census(const struct engine *e)
 {
     struct peek_census c = {.chunks = e->pool.state->count - e->pool.state->free};
 
-    for (uint32_t i = 0; i < table_bound(e, TABLE_CLIENTS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_CLIENTS); i++)
         c.clients += e->clients[i].state != CLIENT_FREE;
-    for (uint32_t i = 0; i < table_bound(e, TABLE_SESSIONS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_SESSIONS); i++)
         c.sessions += e->sessions[i].state != SESSION_FREE;
-    for (uint32_t i = 0; i < table_bound(e, TABLE_SEGMENTS); i++) {
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_SEGMENTS); i++) {
         c.segments += e->segments[i].state != SEGMENT_FREE;
         c.busy += e->segment_live[i].busy;
     }
-    for (uint32_t i = 0; i < table_bound(e, TABLE_REGIONS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_REGIONS); i++)
         c.regions += e->regions[i].state != REGION_FREE;
     for (uint32_t i = 0; i < table_bound(e, TABLE_GRANTS); i++)
         c.grants += e->grants[i].region != NONE;
-    for (uint32_t i = 0; i < table_bound(e, TABLE_REMOTES); i++) {
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_REMOTES); i++) {
         c.remotes += e->remotes[i].state != REMOTE_FREE;
         c.busy += e->remote_busy[i];
     }
@@ -316,17 +324,17 @@ struct peek_census peek_census(const struct engine *e)
         c.sent += (uint32_t)queue_count(&e->peers[i].sent);
         c.letters += e->peer_live[i].letters;
     }
-    for (uint32_t i = 0; i < table_bound(e, TABLE_TEAMS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_TEAMS); i++)
         c.teams += e->teams.table[i].state != TEAM_FREE;
     for (uint32_t i = 0; c.teams == 0 && i < e->teams.heap.units; i++)
         c.letters += e->teams.heap.used[i];
-    for (uint32_t i = 0; i < table_bound(e, TABLE_PROGRAMS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_PROGRAMS); i++)
         c.programs += e->programs.table[i].state != PROGRAM_FREE;
     for (uint32_t i = 0; i < e->programs.heap.units; i++)
         c.program_units += e->programs.heap.used[i];
-    for (uint32_t i = 0; i < table_bound(e, TABLE_OFFLOADS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_OFFLOADS); i++)
         c.offloads += e->offloads.table[i].state != OFFLOAD_FREE;
-    for (uint32_t i = 0; i < table_bound(e, TABLE_GETS); i++)
+    for (uint32_t i = 0; i < walk_bound(e, TABLE_GETS); i++)
         c.gets += e->offloads.gets.table[i].state != GET_FREE;
     c.lost = TEAMS_MAX + PROGRAMS_MAX + OFFLOADS_MAX + e->config.clients_max +
              e->config.sessions_max + e->config.segments_max + e->config.regions_max +

@@ -1,12 +1,21 @@
 /* Zeroed memory that is used again (pages.h). Thread: one in each process. */
 #include "tests/engine/world/pages.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
-#ifdef __SANITIZE_ADDRESS__
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define POISONS
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(POISONS)
 #include <sanitizer/asan_interface.h>
 #define FORBID(at, bytes) ASAN_POISON_MEMORY_REGION(at, bytes)
 #define ALLOW(at, bytes)  ASAN_UNPOISON_MEMORY_REGION(at, bytes)
@@ -15,8 +24,7 @@
 #define ALLOW(at, bytes)  ((void)0)
 #endif
 
-#define PAGE     4096u
-#define RUN      512u /* pages */
+#define RUN      2048u /* pages, of which the kernel is asked at a time */
 #define KEPT_MAX 32u
 /* So many pieces of a size are kept before the first is given out again. */
 #define KEPT_MIN 2u
@@ -29,24 +37,45 @@ static struct {
     uint32_t count;
 } pool;
 
-/* Clears the pages that were touched; the others are zero. Returns whether it could. */
-static bool clear(uint8_t *at, size_t bytes)
+/* Calls `each` for the pages that were touched, whether they are in memory or swapped out. Returns
+ * whether the kernel says which ones. */
+static bool over_touched(uint8_t *at, size_t bytes, void (*each)(uint8_t *page, size_t bytes))
 {
-    unsigned char there[RUN];
+    uint64_t entry[RUN]; /* the two highest bits: in memory, swapped out */
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+    int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    bool known = map >= 0;
 
-    for (size_t from = 0; from < bytes; from += RUN * PAGE) {
-        size_t rest = bytes - from, length = rest < RUN * PAGE ? rest : RUN * PAGE;
+    for (size_t from = 0; known && from < pages; from += RUN) {
+        size_t count = pages - from < RUN ? pages - from : RUN;
+        off_t place = (off_t)(((uintptr_t)at / page + from) * sizeof(*entry));
 
-        if (mincore(at + from, length, there) != 0)
-            return false;
-        for (size_t i = 0; i * PAGE < length; i++) {
-            size_t part = length - i * PAGE < PAGE ? length - i * PAGE : PAGE;
-
-            if (there[i] & 1)
-                memset(at + from + i * PAGE, 0, part);
-        }
+        known =
+            pread(map, entry, count * sizeof(*entry), place) == (ssize_t)(count * sizeof(*entry));
+        for (size_t i = 0; known && i < count; i++)
+            if (entry[i] >> 62 != 0)
+                each(at + (from + i) * page, page);
     }
-    return true;
+    if (map >= 0)
+        close(map);
+    return known;
+}
+
+/* Pages that were not touched are zero, and nobody has anything to look for there. */
+static void clear(uint8_t *page, size_t bytes)
+{
+    memset(page, 0, bytes);
+    FORBID(page, bytes);
+}
+
+/* A page that is not zero was written after it had been given back. */
+static void check(uint8_t *page, size_t bytes)
+{
+    ALLOW(page, bytes);
+    if (page[0] == 0 && memcmp(page, page + 1, bytes - 1) == 0)
+        return;
+    fprintf(stderr, "pages: memory at %p was written after it was given back\n", (void *)page);
+    abort();
 }
 
 static void *drop(uint32_t index)
@@ -56,6 +85,12 @@ static void *drop(uint32_t index)
     pool.count--;
     memmove(&pool.kept[index], &pool.kept[index + 1], (pool.count - index) * sizeof(struct kept));
     return at;
+}
+
+static void unmap(void *at, size_t bytes)
+{
+    ALLOW(at, bytes);
+    munmap(at, bytes);
 }
 
 void *pages_take(size_t bytes)
@@ -70,8 +105,9 @@ void *pages_take(size_t bytes)
         }
     if (same > KEPT_MIN) {
         at = drop(first);
-        ALLOW(at, bytes);
-        return at;
+        if (over_touched(at, bytes, check))
+            return at;
+        unmap(at, bytes);
     }
     at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return at == MAP_FAILED ? NULL : at;
@@ -81,17 +117,14 @@ void pages_give(void *at, size_t bytes)
 {
     if (!at)
         return;
-    if (!clear(at, bytes)) {
-        munmap(at, bytes);
+    if (!over_touched(at, bytes, clear)) {
+        unmap(at, bytes);
         return;
     }
     if (pool.count == KEPT_MAX) {
         size_t oldest = pool.kept[0].bytes;
-        void *out = drop(0);
 
-        ALLOW(out, oldest);
-        munmap(out, oldest);
+        unmap(drop(0), oldest);
     }
-    FORBID(at, bytes);
     pool.kept[pool.count++] = (struct kept){at, bytes};
 }

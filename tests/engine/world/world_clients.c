@@ -194,7 +194,7 @@ void world_context_close(struct world *w, uint32_t client, uint32_t context)
     world_command(w, c->node, &command);
 }
 
-/* From here on the memory faults when the engine or the fabric still touches it. */
+/* From here on the session's memory faults when the engine or the fabric still touches it. */
 void world_context_gone(struct world_context *x)
 {
     if (x->channel_open)

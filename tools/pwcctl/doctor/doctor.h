@@ -1,11 +1,11 @@
 /*
  * pwcctl doctor: what is wrong with this machine and its daemon, and how to mend it.
  *
- *     doctor_machine.c, doctor_daemon.c    look, and write facts down
- *     doctor_stalls.c                      asks why programs make no progress
- *     doctor_take.c, doctor_held.c         find the reasons in the answers; top uses them, too
- *     doctor_still.c                       finds jobs that stand still, from two looks
- *     doctor_checks.c, doctor_waits.c      judge them: each check is a function of the facts alone
+ *     machine.c, daemon.c    look, and write facts down
+ *     stalls.c                      asks why programs make no progress
+ *     take.c, held.c         find the reasons in the answers; top uses them, too
+ *     still.c                       finds jobs that stand still, from two looks
+ *     checks.c, waits.c      judge them: each check is a function of the facts alone
  *     doctor.c                             prints
  */
 #ifndef PWCCTL_DOCTOR_H
@@ -156,7 +156,7 @@ struct doctor_check {
 /* The checks, in the order in which they are shown; the last has no name. */
 const struct doctor_check *doctor_checks(void);
 
-/* doctor_waits.c: the checks of `stalls`. */
+/* waits.c: the checks of `stalls`. */
 struct doctor_finding doctor_judge_operations(const struct doctor_facts *facts);
 struct doctor_finding doctor_judge_links(const struct doctor_facts *facts);
 struct doctor_finding doctor_judge_events(const struct doctor_facts *facts);

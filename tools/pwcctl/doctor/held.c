@@ -1,4 +1,4 @@
-/* Finds whose operations a context holds up (doctor_held.h). Thread: the only one. */
+/* Finds whose operations a context holds up (held.h). Thread: the only one. */
 #include "tools/pwcctl/doctor/held.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Finds a job in which nothing has happened between two looks while a rank waits for events
- * (doctor_held.h). Thread: the only one. */
+ * (held.h). Thread: the only one. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Takes what programs wait for from the documents of all daemons (doctor_held.h). Pure. */
+/* Takes what programs wait for from the documents of all daemons (held.h). Pure. */
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Puts records together (trace_model.h). */
+/* Puts records together (model.h). */
 #include "tools/pwcctl/trace/model.h"
 #include <errno.h>
 #include <stdlib.h>

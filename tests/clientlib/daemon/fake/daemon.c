@@ -1,4 +1,4 @@
-/* The daemon of fake_daemon.h. */
+/* The daemon of daemon.h. */
 #include "tests/clientlib/daemon/fake/daemon.h"
 
 #include <errno.h>

@@ -131,14 +131,14 @@ void fake_end(struct fake_daemon *daemon, struct fake_context *context,
               const struct submit_record *record, uint64_t peer, int status, uint64_t bytes);
 void fake_wake_client(struct fake_context *context);
 
-/* fake_pairs.c: fills in the pair for the reply to a bind, and its descriptors. Returns their
+/* pairs.c: fills in the pair for the reply to a bind, and its descriptors. Returns their
  * number, or -1. */
 int fake_pair_connect(struct fake_daemon *daemon, struct fake_context *origin,
                       const struct fake_remote *remote, Pwc__Pair *out, int *fds);
 void fake_pairs_end(struct fake_daemon *daemon, struct fake_context *context);
 void fake_carry_wake(struct fake_daemon *daemon, const struct submit_record *record);
 
-/* fake_atomics.c: carries out an atomic and returns its status; *bytes is the length for its local
+/* atomics.c: carries out an atomic and returns its status; *bytes is the length for its local
  * event. */
 int fake_carry_atomic(struct fake_daemon *daemon, const struct submit_record *record,
                       uint64_t *bytes);
@@ -146,11 +146,11 @@ int fake_carry_atomic(struct fake_daemon *daemon, const struct submit_record *re
 /* Changes the word of a put with signal, and returns the put's status. */
 int fake_carry_signal(struct fake_daemon *daemon, const struct submit_record *record);
 
-/* fake_vectors.c: places the pieces of a block, and returns the status. A vector's last record
+/* vectors.c: places the pieces of a block, and returns the status. A vector's last record
  * without pieces places nothing. */
 int fake_carry_vector(struct fake_daemon *daemon, const struct submit_record *record);
 
-/* fake_messages.c: carry out a request, or a reply. */
+/* messages.c: carry out a request, or a reply. */
 void fake_carry_request(struct fake_daemon *daemon, struct fake_context *context,
                         const struct submit_record *record);
 void fake_carry_reply(struct fake_daemon *daemon, struct fake_context *context,

@@ -144,14 +144,17 @@ static void on_step(int number, siginfo_t *info, void *context)
 /* The store at which the process that took over dies too; 0: it does not. */
 static uint64_t second_stop(const struct crash_guard *g)
 {
+    uint64_t death = g->stores / g->sample.stores; /* its number among those of the sample */
+
     if (g->again > 0)
         return g->stores + g->again;
-    return g->stores % 4 ? 0 : g->stores + 1 + g->stores * 7 % 90;
+    return death % 4 ? 0 : g->stores + 1 + g->stores * 7 % 90;
 }
 
 /* Whether the victim's next call is guarded: until the first death those of the sample are. */
-static bool watches(struct crash_guard *g)
+static bool watches(struct crash_guard *g, const struct world_node *node)
 {
+    g->work = node->work;
     return g->died_at > 0 || g->calls++ % g->sample.calls == g->sample.call;
 }
 
@@ -159,7 +162,7 @@ static bool guarded(void *context, struct world_node *node, void (*call)(void *)
 {
     struct crash_guard *g = context;
 
-    if (!g->armed || node->number != g->victim || !watches(g)) {
+    if (!g->armed || node->number != g->victim || !watches(g, node)) {
         call(argument);
         return true;
     }

@@ -32,6 +32,7 @@ struct crash_guard {
     struct crash_sample sample;
     uint64_t again;   /* stores until the process that took over dies; 0: by second_stop */
     uint64_t calls;   /* calls of the engine so far */
+    uint64_t work;    /* that the victim has done, as its steps returned it */
     uint64_t stores;  /* stores so far: before the first death those of the sample's calls */
     uint64_t died_at; /* the first death; 0: none */
     bool child;       /* this process is a fork that has died */

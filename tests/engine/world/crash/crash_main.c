@@ -71,8 +71,9 @@ static uint64_t run_all_stores(const struct crash_suite *suite, const struct wis
     printf("%s, node %u: %llu calls, %llu stores in those of the sample, %llu crashes went wrong\n",
            name, wish->victim, (unsigned long long)g.calls, (unsigned long long)g.stores,
            (unsigned long long)g.failed);
-    if (g.calls < CALLS_EVERY || (wish->every == 1 && g.stores < 10)) {
-        printf("  too little happens there: is it the right node?\n");
+    if (g.work < 10) {
+        printf("  the node does too little, %llu: is it the right one?\n",
+               (unsigned long long)g.work);
         return 1;
     }
     return g.failed + (wrong != NULL);
@@ -172,6 +173,8 @@ int crash_main(const struct crash_suite *suite, int argc, char **argv)
     if (wish.store == 0)
         return run_all_stores(suite, &wish) != 0;
     wrong = run(suite, &wish, &g, failure);
+    if (!wrong && g.died_at == 0)
+        wrong = "the node has not so many stores, and did not die";
     printf("%s, node %u, store %llu: %s\n", suite->name(wish.number), wish.victim,
            (unsigned long long)wish.store, wrong ? wrong : "passed");
     return wrong != NULL;

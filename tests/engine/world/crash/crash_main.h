@@ -8,9 +8,10 @@
  *     test_X [--every K] [--first F] [--again M] --scenario S --victim V [--store N [--trace]]
  *
  * With --every, the node dies only before one store in K: in each eighth of the engine's calls (K
- * below 8: each K-th), before some of its stores. Which ones follows from the day, or from --first,
- * so that all stores have their turn in K days. With --again, each second death is M stores after
- * the first. With --store, one death is run again; the number counts the stores of the calls that
+ * below 8: each K-th), before some of its stores (K a multiple of 8, else somewhat more). Which
+ * ones follows from the day, or from --first, so that all stores have their turn in K days. With
+ * --again, each second death is M stores after the first. With --store, one death is run again; the
+ * number counts the stores of the calls that
  * --every and --first choose.
  *
  * Thread: one in each process.
