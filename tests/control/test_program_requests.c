@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "tests/count.h"
 #include "tests/lib/daemon.h"
 #include "tests/lib/raw/look.h"
 #include "tests/lib/raw/program.h"
 #include "tests/suite.h"
 
-#define JOB      "programs"
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define JOB "programs"
 #define OP(op, regs)                                                                               \
     {                                                                                              \
         .opcode = (op), .registers = (regs)                                                        \

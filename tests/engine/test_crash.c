@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "tests/count.h"
 #include "tests/engine/world/crash/crash_control.h"
 #include "tests/engine/world/crash/crash_main.h"
 #include "tests/engine/world/crash/crash_messages.h"
@@ -14,8 +15,6 @@
 #include "tests/engine/world/model/model_counters.h"
 #include "tests/engine/world/own.h"
 #include "tests/engine/world/paths/world_path.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static struct own own;
 

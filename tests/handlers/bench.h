@@ -9,6 +9,7 @@
 
 #include "daemon/handlers/image.h"
 #include "daemon/handlers/vm.h"
+#include "tests/count.h"
 
 enum {
     BENCH_STATE = 8192,
@@ -98,7 +99,5 @@ static inline struct handler_instruction op_move(unsigned dst, unsigned src)
 #define OP_NUMBER(dst, value)                                                                      \
     op(CODE_LD_DW, dst, 0, 0, (int32_t)(uint32_t)(uint64_t)(value)),                               \
         op(0, 0, 0, 0, (int32_t)(uint32_t)((uint64_t)(value) >> 32))
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

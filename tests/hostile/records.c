@@ -1,5 +1,6 @@
 /* Makes records, and spoils them (records.h). To add a field: a row in `fields` or `block`. */
 #include "tests/hostile/records.h"
+#include "tests/count.h"
 
 #include <string.h>
 
@@ -26,8 +27,6 @@ static const struct field block[] = {
     BLOCK(index), BLOCK(kind),       BLOCK(arguments), BLOCK(slot),        BLOCK(offset),
     BLOCK(token), BLOCK(generation), BLOCK(deferred),  BLOCK(payload_len),
 };
-
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 static void make_message(struct bytes *b, struct values *v, bool answer)
 {

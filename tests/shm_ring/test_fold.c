@@ -1,13 +1,12 @@
 /* Folds: each operation on each type compared with a computation element by element, at any address
  * and for any count; the same bits in either order of operands; NaN, zeros, overflow. */
 #include "shm_ring/fold.h"
+#include "tests/count.h"
 #include "tests/suite.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { MOST = 1000, WIDEST = 16, GUARD = 32 };
 

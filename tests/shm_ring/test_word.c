@@ -1,6 +1,7 @@
 /* The atomic instructions: each operation on each type compared with a plain computation, several
  * threads at once, a word that another thread changes all the time, and placement by one store. */
 #include "shm_ring/word.h"
+#include "tests/count.h"
 #include "tests/shm_ring/hostile_word.h"
 #include "tests/suite.h"
 
@@ -9,8 +10,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static bool is_float(enum word_type type)
 {

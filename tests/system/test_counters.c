@@ -24,6 +24,7 @@
 #include "pwc/signal.h"
 #include "pwc/vector.h"
 #include "shm_ring/doorbell.h"
+#include "tests/count.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/process.h"
 #include "tests/lib/rank.h"
@@ -33,7 +34,6 @@
 #define WORD_AT      (REGION_BYTES - 64u) /* offset of the word for atomics and signals */
 #define LONG_NS      (RANK_WAIT_MS * INT64_C(1000000))
 #define SILENT       ((unsigned)PWC_NO_LCE | (unsigned)PWC_NO_RCE)
-#define COUNT(a)     (sizeof(a) / sizeof(*(a)))
 
 /* Set by main before the tests run. */
 static struct cluster cluster;

@@ -22,11 +22,10 @@
 #include "pwc/am.h"
 #include "pwc/request.h"
 #include "pwc/signal.h"
+#include "tests/count.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
 #include "tests/suite.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum {
     HANDLER = 3,

@@ -16,13 +16,13 @@
 #include <unistd.h>
 #include "clientlib/memory/maps.h"
 #include "pwc/atomic.h"
+#include "tests/count.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
 #include "tests/suite.h"
 
-#define SOURCE   (256u << 10)
-#define BYTES    60000u
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define SOURCE (256u << 10)
+#define BYTES  60000u
 
 enum place { DATA, HEAP, MAPPED, PLACES };
 

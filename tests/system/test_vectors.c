@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/count.h"
 #include "tests/suite.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
 #include "pwc/request.h"
 #include "pwc/vector.h"
 
-#define REGION   (256u << 10)
-#define SHAPES   400
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define REGION (256u << 10)
+#define SHAPES 400
 
 /* Set by main before the tests run. */
 static struct cluster cluster;

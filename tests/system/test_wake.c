@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -256,6 +257,8 @@ int main(int argc, char **argv)
     struct cluster_options options = {.nodes = 2};
     int status = 1;
 
+    /* With this variable malloc writes to all memory that it gives out, and takes it so. */
+    unsetenv("MALLOC_PERTURB_");
     if (!cluster_arguments(&options, argc, argv))
         return 2;
     provider_sleeps = strncmp(argv[2], "tcp", 3) == 0 || strcmp(argv[2], "stream") == 0;

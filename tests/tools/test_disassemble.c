@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tools/pwcctl/disassemble.h"
+#include "tests/count.h"
 #include "tests/suite.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static void forms(void)
 {

@@ -6,10 +6,9 @@
 #include <string.h>
 #include "pwc/atomic.h"
 #include "pwc/request.h"
+#include "tests/count.h"
 #include "tests/clientlib/daemon/client_path.h"
 #include "tests/suite.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The next event of a context is an atomic's: with this id, status and length. */
 static void expect_event(pwc_ctx *ctx, unsigned kind, uint64_t id, int status, uint64_t length)

@@ -13,10 +13,9 @@
 #include "pwc/am.h"
 #include "pwc/request.h"
 #include "pwc/signal.h"
+#include "tests/count.h"
 #include "tests/clientlib/daemon/client_path.h"
 #include "tests/suite.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
     HANDLER = 3,

@@ -16,10 +16,9 @@
 #include "pwc/request.h"
 #include "pwc/signal.h"
 #include "pwc/vector.h"
+#include "tests/count.h"
 #include "tests/clientlib/daemon/two_contexts.h"
 #include "tests/suite.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
     SHORT_MS = 50,

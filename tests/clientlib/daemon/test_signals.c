@@ -8,11 +8,10 @@
 #include <unistd.h>
 #include "pwc/request.h"
 #include "pwc/signal.h"
+#include "tests/count.h"
 #include "tests/clientlib/daemon/client_path.h"
 #include "tests/lib/message.h"
 #include "tests/suite.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
     HANDLER = 3,

@@ -9,10 +9,9 @@
 #include "pwc/notify.h"
 #include "pwc/request.h"
 #include "pwc/vector.h"
+#include "tests/count.h"
 #include "tests/clientlib/daemon/client_path.h"
 #include "tests/suite.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum {
     END = 1 << 20,     /* end of the region */

@@ -7,10 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include "clientlib/channel/channel_vector.h"
+#include "tests/count.h"
 #include "tests/clientlib/session/fake_channel.h"
 #include "tests/suite.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { RING = SESSION_RING_MIN, PACKED_MAX = 100, REMOTE = 7, LID = 99, RID = 1234 };
 

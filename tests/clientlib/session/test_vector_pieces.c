@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <string.h>
 #include "clientlib/calls/pieces.h"
+#include "tests/count.h"
 #include "tests/suite.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 /* The address at which local memory begins. It is not mapped, because no piece is touched here. */
 #define BASE  ((uintptr_t)1 << 40)
 #define AT(n) ((void *)(BASE + (n)))

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "tests/count.h"
 #include "tests/suite.h"
 #include "tests/engine/world/messages/message_flood.h"
 #include "tests/engine/world/messages/message_run.h"
@@ -22,7 +23,6 @@
 
 #define RUNS         300u
 #define SEED_SECONDS 30u
-#define COUNT(a)     (sizeof(a) / sizeof *(a))
 
 static struct flood flood;
 static struct world *world;

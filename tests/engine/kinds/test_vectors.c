@@ -3,6 +3,7 @@
  * the target: what a record of short pieces may say. At the origin: what a client may submit, and
  * that a vector of which a record has failed brings no event. One thread.
  */
+#include "tests/count.h"
 #include "tests/suite.h"
 #include <errno.h>
 #include <stdio.h>
@@ -16,7 +17,6 @@
 #include "proto/word_abi.h"
 
 #define REGION                4096u
-#define COUNT(a)              (sizeof(a) / sizeof *(a))
 #define PLACE(offset, length) ((uint64_t)(offset) << VECTOR_LENGTH_BITS | (length))
 
 /* ---- at the target --------------------------------------------------------------------------- */

@@ -5,11 +5,10 @@
 
 #include <string.h>
 #include "daemon/handlers/image.h"
+#include "tests/count.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/assemble.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum { SEQUENCE = 1, PLACE = 128, TOTAL = 192, PART = 64, ORIGIN_FLOW = 5 };
 

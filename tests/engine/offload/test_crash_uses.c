@@ -14,10 +14,9 @@
  * Thread: one in each process.
  */
 #include <string.h>
+#include "tests/count.h"
 #include "tests/engine/offload/uses/uses.h"
 #include "tests/engine/world/crash/crash_main.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum { AGAIN = ENGINE_OFFLOAD_REPEATABLE, PACKET = 512 };
 

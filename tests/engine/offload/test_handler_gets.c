@@ -9,11 +9,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include "daemon/engine/offload/turns.h"
+#include "tests/count.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
 #include "tests/suite.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum { ALL = 7, HEADER = 1, ROUNDS = 10000, DEBT = 1 << 20 };
 /* The header handler of the message only asks for a get. */

@@ -18,14 +18,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "tests/count.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/assemble.h"
 #include "tests/engine/offload/hand_written.h"
 #include "tests/engine/offload/scene.h"
 #include "tests/engine/offload/scene_seeds.h"
 
-#define RUNS     100u
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define RUNS 100u
 
 enum { ALL = 7, HEADER = 1, PAYLOAD = 2, MOST = 1024, MOST_THERE = 4096 };
 enum { SUCCESS = HANDLER_SUCCESS, DATA = HANDLER_PROCESS_DATA };

@@ -6,12 +6,11 @@
 #include <errno.h>
 #include <string.h>
 #include "daemon/handlers/image.h"
+#include "tests/count.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/assemble.h"
 #include "tests/suite.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum {
     INDEX = 5,

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/engine/offload/turns.h"
+#include "tests/count.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
 #include "tests/engine/offload/scene_seeds.h"
 
-#define RUNS     60u
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define RUNS 60u
 
 enum { ALL = 7, PACKET = 256, PACKED = 300, LONG = 1 << 18, SEGMENT = LONG + SCENE_PLACE + 65536 };
 enum { SUCCESS = HANDLER_SUCCESS, DROP = HANDLER_DROP, DATA = HANDLER_PROCESS_DATA };

@@ -11,11 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/count.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
 #include "tests/engine/offload/scene_seeds.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum { ALL = 7, COMPLETION = 4, LENGTH = 100, RUNS = 60, BOUND = 20000 };
 enum { OBSERVE = ENGINE_OFFLOAD_OBSERVE };

@@ -11,13 +11,13 @@
 #include "daemon/engine/offload/program.h"
 #include "daemon/handlers/image.h"
 #include "daemon/handlers/run.h"
+#include "tests/count.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/assemble.h"
 #include "tests/suite.h"
 #include "views/rows.h"
 
-#define COUNT(a)  (sizeof(a) / sizeof *(a))
 #define INDEX     5u
 #define MS        100   /* a millisecond, in steps of the bench */
 #define NO_CHUNKS 1000u /* more than the bench has: no chunk is left for sends */

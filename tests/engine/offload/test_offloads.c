@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/handlers/run.h"
+#include "tests/count.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
 #include "tests/engine/offload/scene_seeds.h"
 
-#define RUNS     200u
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define RUNS 200u
 
 enum { ALL = 7, HEADER = 1, PAYLOAD = 2, COMPLETION = 4 };
 

@@ -18,13 +18,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "tests/count.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/assemble.h"
 #include "tests/engine/offload/hand_written.h"
 #include "tests/engine/world/messages/message_client.h"
 #include "tests/suite.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 enum { PACKET = 256, PLACE = 32768, LENGTH_MAX = 20000, SEEDS = 30 };
 

@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "daemon/handlers/run.h"
+#include "tests/count.h"
 #include "tests/engine/bench/peek.h"
 #include "tests/engine/offload/scene.h"
 #include "tests/engine/offload/scene_seeds.h"
 
-#define RUNS     100u
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#define RUNS 100u
 
 enum { ALL = 7, PAYLOAD = 2, COMPLETION = 4, PACKET = 256 };
 enum { SUCCESS = HANDLER_SUCCESS, DROP = HANDLER_DROP, DATA = HANDLER_PROCESS_DATA };

@@ -15,12 +15,12 @@
 #include "proto/wire_abi.h"
 #include "proto/word_abi.h"
 #include "shm_ring/team.h"
+#include "tests/count.h"
 #include "tests/engine/bench/linked_bench.h"
 #include "tests/engine/bench/peek.h"
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
-#define NUMBER   77u
-#define WINDOW   4u
+#define NUMBER 77u
+#define WINDOW 4u
 
 /* A bench whose client is rank 0 of two; the test is rank 1. */
 struct pair {

@@ -1,5 +1,6 @@
 /* Teams between engines: every small collective, compared with a plain loop, over teams of many
  * shapes; deaths, lost peers, calls that differ; floors; memory. One thread. */
+#include "tests/count.h"
 #include "tests/engine/world/teams.h"
 #include "tests/suite.h"
 
@@ -7,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT(a) (sizeof(a) / sizeof *(a))
-#define ROUNDS   200000u
+#define ROUNDS 200000u
 
 struct shape {
     uint32_t nodes;

@@ -6,11 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include "daemon/fabric/sim/sim_random.h"
+#include "tests/count.h"
 #include "tests/engine/world/model/model_counts.h"
 
 #define ROUNDS_MAX 2000000u
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 void driver_fail(struct driver *s, const char *format, ...)
 {

@@ -1,12 +1,11 @@
 /* The suite about lives (suite_lives.h). Thread: one. */
 #include "tests/engine/world/paths/suite_lives.h"
+#include "tests/count.h"
 
 #include <errno.h>
 #include <string.h>
 
 #define ROUNDS_MAX 2000000u
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static void submit_some(struct driver *s, uint32_t from, uint32_t to, int count)
 {

@@ -1,5 +1,6 @@
 /* The suite of the operations' meaning (suite_operations.h). Thread: one. */
 #include "tests/engine/world/paths/suite_operations.h"
+#include "tests/count.h"
 #include "tests/engine/world/model/model_counters.h"
 #include "tests/engine/world/paths/suite_lives.h"
 
@@ -7,8 +8,6 @@
 #include <string.h>
 
 #define ROUNDS_MAX 2000000u
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static const uint32_t id_lengths[] = {0, 1, 7, 8, 9, 255, 1024};
 /* Pairs of ends on two nodes, on one node, and an end with itself. */
