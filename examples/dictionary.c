@@ -3,7 +3,7 @@
  * handlers/key_value.c on the requests. Rank 0 owns the table, and makes no call of libpwc for a
  * second; the others insert and look up meanwhile, and print how long an answer takes.
  *
- * Run: pwcrun --nodes 2 -n 3 -- ./dictionary handlers/key_value.o
+ * Run: pwcrun --nodes 2 -n 3 -- build/examples/dictionary build/examples/handlers/key_value.o
  */
 #include <pwc/am.h>
 #include <pwc/offload.h>

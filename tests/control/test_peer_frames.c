@@ -82,7 +82,7 @@ static const struct row rows[] = {
     {"offer.ring_bytes", 16392, NULL, CLOSED, 0, REFUSES},
     {"offer.ring_bytes", 1u << 31, NULL, CLOSED, 0, REFUSES},
     {"offer.ring_bytes", UINT32_MAX, NULL, CLOSED, 0, REFUSES},
-    {"offer.engine", 1, NULL, CLOSED, 0, SENSELESS}, /* the engine of a greeting and an offer */
+    {"offer.engine", 1, NULL, CLOSED, 0, SENSELESS}, /* each node has only engine 0 */
     {"offer.engine", UINT32_MAX, NULL, CLOSED, 0, SENSELESS},
     {"offer.peer_engine", 1, NULL, CLOSED, 0, SENSELESS},
     {"offer.peer_engine", UINT32_MAX, NULL, CLOSED, 0, SENSELESS},

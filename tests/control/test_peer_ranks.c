@@ -136,8 +136,8 @@ static void answers_out_of_range(void)
     }
 }
 
-/* The home's answer where a rank is that a client binds: nodes and engines that cannot exist, or
- * are not there. */
+/* A client binds a rank. The home answers that the rank is at a node or an engine that cannot
+ * exist, or is not there. */
 static void places_out_of_range(void)
 {
     static const struct {
@@ -427,7 +427,7 @@ static void say(struct raw_peer *p, const char *name)
     CU_ASSERT_TRUE(raw_peer_send(p, &frame));
 }
 
-/* Asks where a rank of pair_job is, both of whose ranks were announced as ours. */
+/* Asks the daemon where this rank of pair_job is. Returns the status of the daemon's answer. */
 static int where(struct raw_peer *p, uint32_t rank)
 {
     good_frames_fill(&f, p);

@@ -1,7 +1,7 @@
 /*
  * Fuzzes letters that a team's other engine sends, beside submissions of the member here. An input
- * is a sequence of (what, number, three words of 16 bits, flags): a good letter or submission with
- * these fields, in which the flags make one place wrong. A broken link or team is made again.
+ * is a sequence of units (struct unit). Each unit is a good letter or submission with these fields;
+ * `wrong` and `at` may make one byte of the letter wrong. A broken link or team is made again.
  */
 #include <assert.h>
 #include <errno.h>
@@ -92,7 +92,7 @@ static uint32_t root(const struct unit *u)
     return u->value & 1;
 }
 
-/* Makes some bytes of a record wrong, from `from` on. */
+/* Makes one byte of a record wrong, at `from` or behind it, if the unit's flag `wrong` is odd. */
 static void spoil(const struct unit *u, void *record, size_t from, size_t size)
 {
     if (u->wrong & 1)

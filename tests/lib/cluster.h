@@ -64,7 +64,7 @@ void cluster_kill(struct cluster *cluster, unsigned node);
 /* Starts a killed daemon again, in its old place. */
 int cluster_restart(struct cluster *cluster, unsigned node);
 
-/* With --keep among its arguments: returns the daemon that the keeper has started, or 0. */
+/* For nodes that run `pwcd --keep`. Returns the daemon that the node's keeper has started, or 0. */
 pid_t cluster_kept(const struct cluster *cluster, unsigned node);
 /* Waits, for a minute at most, until the keeper has a daemon other than `before`. Returns it, or 0.
  */

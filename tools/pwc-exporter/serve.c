@@ -150,7 +150,7 @@ static void say_address(int fd, const struct exporter_address *at)
             at->host);
 }
 
-/* Opens a listening socket. Returns it, or a negative errno after a message. */
+/* Opens a listening socket. Returns it; or prints what failed, and returns a negative errno. */
 static int listen_at(const struct exporter_address *at)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,

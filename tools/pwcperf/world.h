@@ -16,7 +16,8 @@ struct world {
     uint32_t node; /* of this rank: PWC_NODE */
 };
 
-/* Attaches. 0, or a negative errno after a message; call world_close after a failure, too. */
+/* Attaches. Returns 0; or prints what failed, and returns a negative errno. Call world_close after
+ * a failure, too. */
 int world_open(struct world *world, const struct options *options);
 void world_close(struct world *world);
 

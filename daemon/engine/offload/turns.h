@@ -55,8 +55,8 @@ bool handlers_in_turns(const struct engine *e, uint32_t client);
 bool handlers_may_run(struct engine *e, uint32_t client);
 /* Takes units that handlers of the client's have used off its turn. */
 void handlers_charge(struct engine *e, uint32_t client, uint64_t units);
-/* Puts the client in line, because a message of its is refused; that comes again with the client's
- * turn. */
+/* Puts the client in line, because one of its messages is refused. The message comes again when the
+ * client has its turn. */
 void handlers_wait(struct engine *e, uint32_t client);
 static inline bool handlers_wait_for_turn(const struct engine *e, uint32_t client)
 {

@@ -212,7 +212,7 @@ struct peer_live {
     uint32_t staged_last;          /* client that has staged last */
     uint64_t shared_until;         /* ns: until then clients share the way to this peer */
     bool unlisted;                 /* notes have been pushed that are not on their turns' lists */
-    uint64_t listed[NOTES_QUEUES]; /* index up to which notes are on those lists */
+    uint64_t listed[NOTES_QUEUES]; /* index up to which notes are on their turns' lists */
     uint32_t drops;                /* ring withdrawals on their way */
     struct parting_ring parting[PARTING_RINGS];
     uint32_t latency;  /* index of latencies; 0: the entry that peers without their own share */

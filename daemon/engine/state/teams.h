@@ -205,7 +205,8 @@ struct team_live {
     bool attached;
     uint32_t listed;    /* its letters on lists of turns */
     bool blocked;       /* some instance may wait for a floor */
-    uint64_t wanted;    /* no participant waits for a lower floor; UINT64_MAX: none waits */
+    uint64_t wanted;    /* at most the lowest floor that a participant waits for; UINT64_MAX: no
+                         * participant waits */
     uint32_t data_over; /* instances with a data row that have ended since the floor was last
                          * sent */
     uint64_t said;      /* the floor when we last looked for participants to send it to */

@@ -77,8 +77,8 @@ static void ask(struct engine *e, uint32_t team, uint32_t participant, uint64_t 
     commit(e);
 }
 
-/* The letters of this round whose participants have no room for the instance: a bit for each. Asks
- * these participants for their floors. */
+/* Returns a bit for each letter of this round that goes to a participant without room for the
+ * instance. Asks these participants for their floors. */
 static uint32_t ask_floors(struct engine *e, uint32_t team, const struct instance *i,
                            const struct coll_round *now)
 {

@@ -31,8 +31,8 @@ static uint64_t offset_of(const struct transfer *t, size_t index)
     return t->offset + length_of(t->message->msg_iov, index);
 }
 
-/* Puts one piece. The last piece brings the remote event with the data, after all others: a fence
- * orders it. */
+/* Puts one piece. Only the last piece has a remote event, which carries the data of
+ * FI_REMOTE_CQ_DATA. A fence orders this piece after all others. */
 static int write_piece(struct submission *s, const void *argument, size_t index)
 {
     const struct transfer *t = argument;

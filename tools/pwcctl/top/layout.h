@@ -17,8 +17,8 @@ enum top_style {
 struct top_line {
     char text[TOP_LINE_MAX];
     enum top_style style;
-    size_t mark,
-        marked; /* where the column is that rows are sorted by, and its width; 0: nowhere */
+    /* Start and width of the column that rows are sorted by. A width of 0: no such column here. */
+    size_t mark, marked;
 };
 
 struct top_screen {

@@ -123,7 +123,7 @@ static void begin_put(struct work *m)
                             .generation = w->put.generation};
 }
 
-/* Whether the record is one of the put that the inflow holds. */
+/* Whether the record belongs to the put that the inflow holds. */
 static bool fits(const struct work *m)
 {
     const struct wire_packet *w = &m->a->w.packet;
