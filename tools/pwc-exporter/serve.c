@@ -24,7 +24,7 @@ enum {
     ACCEPTED_MAX = 64, /* connections, including those that are being shut down */
     SILENCE_S = 5,
     HEAD_MAX = 16384,
-    BACKLOG = 16,
+    BACKLOG = 128, /* a visitor that finds no room tries again only after a second */
 };
 
 struct server {
