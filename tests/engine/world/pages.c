@@ -37,12 +37,22 @@ static struct {
     uint32_t count;
 } pool;
 
+static size_t page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t whole_pages(size_t bytes)
+{
+    return (bytes + page_size() - 1) / page_size() * page_size();
+}
+
 /* Calls `each` for the pages that were touched, whether they are in memory or swapped out. Returns
  * whether the kernel says which ones. */
 static bool over_touched(uint8_t *at, size_t bytes, void (*each)(uint8_t *page, size_t bytes))
 {
     uint64_t entry[RUN]; /* the two highest bits: in memory, swapped out */
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
+    size_t page = page_size(), pages = whole_pages(bytes) / page;
     int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     bool known = map >= 0;
 
@@ -87,9 +97,10 @@ static void *drop(uint32_t index)
     return at;
 }
 
+/* The kernel may map other memory there, whose last page is used whole. */
 static void unmap(void *at, size_t bytes)
 {
-    ALLOW(at, bytes);
+    ALLOW(at, whole_pages(bytes));
     munmap(at, bytes);
 }
 
