@@ -163,6 +163,17 @@ static int take_default(struct options *o)
     return set_socket(o, access(path, F_OK) == 0 ? path : "/run/pwcd/pwcd.sock");
 }
 
+/* Refuses a word that names nothing, and says which words name a view. */
+static int refuse_view(const char *what)
+{
+    char names[256] = "";
+    for (const struct view *view = views; view->name != NULL; view++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s%s", used > 0 ? ", " : "", view->name);
+    }
+    return arguments_refuse(TOOL, "no view \"%s\": give one of %s", what, names);
+}
+
 /* Finds the command that the first word names, and checks the number of words. */
 static int choose(struct options *o, int words)
 {
@@ -180,10 +191,10 @@ static int choose(struct options *o, int words)
     if (o->disassemble && words != 2)
         return arguments_refuse(TOOL, "disassemble: give one object file or program");
     if (words < 1 || words > 1 + (o->upgrade || o->check || o->disassemble))
-        return arguments_refuse(TOOL, "give one view");
+        return arguments_refuse(TOOL, "give one view, for example status");
     if (!o->top && !o->upgrade && !o->doctor && !o->trace && !o->check && !o->disassemble &&
         view_find(what) == NULL)
-        return arguments_refuse(TOOL, "no view \"%s\"", what);
+        return refuse_view(what);
     if (o->trace && o->out == NULL)
         return arguments_refuse(TOOL, "trace needs a file: --out FILE");
     if (o->socket_count > 1 && (o->upgrade || o->check || o->disassemble))

@@ -109,11 +109,11 @@ static int measure_all(struct world *world)
     if (options->kind == KIND_MEDIUM && options->sizes_given)
         for (size_t i = 0; i < options->size_count; i++)
             if (options->sizes[i] > pwc_am_max_medium(world->client))
-                return world_error(world, -EMSGSIZE,
-                                   "--size %llu: a Medium carries up to %zu bytes here (pwcd "
-                                   "--packed-max), a Long more",
-                                   (unsigned long long)options->sizes[i],
-                                   pwc_am_max_medium(world->client));
+                return world_refuse(world,
+                                    "--size %llu: a Medium carries up to %zu bytes here (pwcd "
+                                    "--packed-max), a Long more",
+                                    (unsigned long long)options->sizes[i],
+                                    pwc_am_max_medium(world->client));
     struct samples samples;
     struct pair pair;
     int rc = samples_open(&samples);

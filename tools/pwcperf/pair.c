@@ -8,8 +8,7 @@ int pair_open(struct pair *pair, struct world *world, struct samples *samples, s
 {
     *pair = (struct pair){.world = world, .samples = samples, .half = half};
     if (world->size % 2 != 0)
-        return world_error(world, -EINVAL, "%u ranks: pairs need an even number (pwcrun -n)",
-                           world->size);
+        return world_refuse(world, "%u ranks: pairs need an even number (pwcrun -n)", world->size);
     uint32_t pairs = world->size / 2;
     pair->initiates = world->rank < pairs;
     pair->peer = pwc_peer_of(pair->initiates ? world->rank + pairs : world->rank - pairs, 0);

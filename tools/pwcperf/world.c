@@ -9,6 +9,13 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Prints a failure with its errno and its reason, which may be empty. */
+static void print_failure(const struct world *world, int rc, const char *text, const char *why)
+{
+    fprintf(stderr, "pwcperf: rank %u: %s: %s%s%s\n", world->rank, text, pwc_strerror(rc),
+            why[0] != '\0' ? "; " : "", why);
+}
+
 int world_error(const struct world *world, int rc, const char *format, ...)
 {
     char text[512];
@@ -19,9 +26,19 @@ int world_error(const struct world *world, int rc, const char *format, ...)
     char why[256] = ""; /* the daemon's reason, if a control call has failed */
     if (world->client != NULL)
         pwc_error_text(world->client, why, sizeof(why));
-    fprintf(stderr, "pwcperf: rank %u: %s: %s%s%s\n", world->rank, text, pwc_strerror(rc),
-            why[0] != '\0' ? "; " : "", why);
+    print_failure(world, rc, text, why);
     return rc;
+}
+
+int world_refuse(const struct world *world, const char *format, ...)
+{
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "pwcperf: rank %u: %s\n", world->rank, text);
+    return -EINVAL;
 }
 
 static int pin(const struct world *world)
@@ -46,9 +63,10 @@ int world_open(struct world *world, const struct options *options)
     char why[256] = "";
     struct pwc_attr attr = {.error = why, .error_size = sizeof(why)};
     rc = pwc_init(&attr, &world->client);
-    if (rc < 0)
-        return world_error(world, rc, "attaching to the daemon%s%s", why[0] != '\0' ? ": " : "",
-                           why);
+    if (rc < 0) {
+        print_failure(world, rc, "attaching to the daemon", why);
+        return rc;
+    }
     world->rank = pwc_rank(world->client);
     world->size = pwc_size(world->client);
     rc = pwc_ctx_create(world->client, NULL, &world->ctx);

@@ -106,5 +106,5 @@ const char *peer_ping_why(const struct peer_ping *b)
     if (b->stuck)
         return "it answers, but its progress thread does not";
     return "it answers, but nothing comes through the fabric: do both nodes let the fabric's "
-           "ports through?";
+           "ports through, and have the same FI_ variables?";
 }

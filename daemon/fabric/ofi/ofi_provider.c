@@ -220,7 +220,8 @@ int ofi_provider_find(const struct ofi_config *config, struct fi_info **out)
         rc = search_named(config->provider, NULL, &found); /* its addresses are not IP addresses */
     if (rc) {
         ofi_say(config,
-                "no provider %s%swith one-sided writes at %s: %s; fi_info lists what there is",
+                "no provider %s%swith one-sided writes at %s: %s; pwcd --providers lists "
+                "what there is",
                 config->provider ? config->provider : "", config->provider ? " " : "", bind_to,
                 fi_strerror(-rc));
         return rc == -FI_ENODATA ? -ENODEV : ofi_error(rc);

@@ -191,7 +191,7 @@ static struct doctor_finding judge_provider(const struct doctor_facts *f)
     if (*provider == '\0')
         return finding(DOCTOR_WRONG,
                        "install libfabric's providers, and see that address (pwcd.conf(5)) is of "
-                       "this machine; fi_info lists what there is",
+                       "this machine; pwcd --providers lists what there is",
                        "no provider will do: %s", p->providers_why);
     for (unsigned i = 0; i < p->provider_count; i++) {
         size_t used = strlen(others);

@@ -38,8 +38,8 @@ static int open_all(struct stress *stress)
         .ops = ops > 0 ? ops : 1,
     };
     if (stress->shape.ops > STRESS_OPS_MAX)
-        return world_error(world, -EINVAL, "--ops %" PRIu64 ": at most %" PRIu64 " a rank",
-                           world->options->ops, STRESS_OPS_MAX);
+        return world_refuse(world, "--ops %" PRIu64 ": at most %" PRIu64 " a rank",
+                            world->options->ops, STRESS_OPS_MAX);
     uint64_t bytes = STRESS_SLICE * (1 + (uint64_t)world->size);
     int rc = pwc_alloc(world->client, bytes, PWC_REMOTE_RW, &stress->region);
     if (rc == 0)
