@@ -5,11 +5,11 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "tests/suite.h"
 #include "tests/engine/world/paths/driver.h"
 #include "daemon/engine/peer/keepalive.h"
 #include "tests/engine/bench/still_fabric.h"
+#include "tests/engine/world/pages.h"
 #include "tests/engine/world/paths/world_path.h"
 
 /* Every operation of a test takes less than an interval, also on the slowest fabric. */
@@ -261,15 +261,6 @@ static void link_to(struct alone *a, uint32_t node)
 
 #define SESSION_BYTES (16u * 4096)
 
-/* Zeroed memory that costs nothing until it is touched: the engine touches little of its arena. */
-static void *zeroed(size_t bytes)
-{
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    CU_ASSERT_FATAL(at != MAP_FAILED);
-    return at;
-}
-
 /* Opens an engine and links it to the peers 1 to `peers`. */
 static void begin_alone(struct alone *a, uint32_t peers)
 {
@@ -284,9 +275,10 @@ static void begin_alone(struct alone *a, uint32_t peers)
     memset(a, 0, sizeof(*a));
     a->arena_bytes = engine_arena_bytes(&config);
     a->private_bytes = engine_private_bytes(&config);
-    a->arena = zeroed(a->arena_bytes);
-    a->private = zeroed(a->private_bytes);
-    a->session = zeroed(SESSION_BYTES);
+    a->arena = pages_take(a->arena_bytes);
+    a->private = pages_take(a->private_bytes);
+    a->session = pages_take(SESSION_BYTES);
+    CU_ASSERT_FATAL(a->arena && a->private && a->session);
     still_open(&a->fabric);
     a->now = 1;
     CU_ASSERT_EQUAL_FATAL(
@@ -298,9 +290,9 @@ static void begin_alone(struct alone *a, uint32_t peers)
 
 static void finish_alone(struct alone *a)
 {
-    munmap(a->arena, a->arena_bytes);
-    munmap(a->private, a->private_bytes);
-    munmap(a->session, SESSION_BYTES);
+    pages_give(a->arena, a->arena_bytes);
+    pages_give(a->private, a->private_bytes);
+    pages_give(a->session, SESSION_BYTES);
 }
 
 /* Guards that an engine which is linked to two thousand peers asks none of them, and sets no time

@@ -22,17 +22,34 @@ static int answer(enum remote_state *state, int error)
     return error;
 }
 
+/* A bind or a read was started with this result. */
+static void started(enum remote_state *state, int *error, int rc)
+{
+    if (rc == -EAGAIN) {
+        *state = REMOTE_NEW;
+    } else if (rc < 0) {
+        *error = rc;
+        *state = REMOTE_FAILED;
+    }
+}
+
+/* A bind has ended: *handle is its remote, which only a bind that succeeded keeps. */
+static void bound(enum remote_state *state, int *error, pwc_remote **handle, int status)
+{
+    *error = status;
+    *state = status < 0 ? REMOTE_FAILED : REMOTE_READY;
+    if (status < 0) {
+        pwc_unbind(*handle);
+        *handle = NULL;
+    }
+}
+
 static void peer_bound(struct endpoint *endpoint, struct pending *pending,
                        const struct pwc_event *event)
 {
     struct peer *peer = container_of(pending, struct peer, pending);
 
-    peer->error = event->status;
-    peer->state = event->status < 0 ? REMOTE_FAILED : REMOTE_READY;
-    if (event->status < 0) {
-        pwc_unbind(peer->table);
-        peer->table = NULL;
-    }
+    bound(&peer->state, &peer->error, &peer->table, event->status);
 }
 
 static void start_peer(struct endpoint *endpoint, struct peer *peer, fi_addr_t number)
@@ -48,12 +65,7 @@ static void start_peer(struct endpoint *endpoint, struct peer *peer, fi_addr_t n
         rc = pwc_bind_start(endpoint->ctx, peer->address, &address.keys, pending_id(&peer->pending),
                             &peer->table);
     }
-    if (rc == -EAGAIN)
-        peer->state = REMOTE_NEW;
-    else if (rc < 0) {
-        peer->error = rc;
-        peer->state = REMOTE_FAILED;
-    }
+    started(&peer->state, &peer->error, rc);
 }
 
 /* Returns the peer with a number; makes its entry if there is none. NULL: no memory. */
@@ -117,12 +129,7 @@ static void remote_bound(struct endpoint *endpoint, struct pending *pending,
 {
     struct remote *remote = container_of(pending, struct remote, pending);
 
-    remote->error = event->status;
-    remote->state = event->status < 0 ? REMOTE_FAILED : REMOTE_READY;
-    if (event->status < 0) {
-        pwc_unbind(remote->handle);
-        remote->handle = NULL;
-    }
+    bound(&remote->state, &remote->error, &remote->handle, event->status);
 }
 
 static void start_bind(struct endpoint *endpoint, struct remote *remote,
@@ -136,12 +143,7 @@ static void start_bind(struct endpoint *endpoint, struct remote *remote,
     remote->pending.end = remote_bound;
     rc = pwc_bind_start(endpoint->ctx, remote->peer->address, &entry->region,
                         pending_id(&remote->pending), &remote->handle);
-    if (rc == -EAGAIN)
-        remote->state = REMOTE_NEW;
-    else if (rc < 0) {
-        remote->error = rc;
-        remote->state = REMOTE_FAILED;
-    }
+    started(&remote->state, &remote->error, rc);
 }
 
 /* Runs when the window of a peer's table was read: binds the key's entry. */
@@ -170,12 +172,7 @@ static void start_read(struct endpoint *endpoint, struct remote *remote)
     rc = pwc_get(remote->peer->table, keys_home(remote->key) * sizeof(struct key_entry),
                  remote->window, sizeof(remote->window), pending_id(&remote->pending), PWC_CID_NONE,
                  PWC_NO_RCE);
-    if (rc == -EAGAIN)
-        remote->state = REMOTE_NEW;
-    else if (rc < 0) {
-        remote->error = rc;
-        remote->state = REMOTE_FAILED;
-    }
+    started(&remote->state, &remote->error, rc);
 }
 
 /* Lets a key be looked up again after its remote has failed, once no operation uses the remote. */
