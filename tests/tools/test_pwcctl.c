@@ -169,6 +169,31 @@ static void test_trace_of_an_end(void)
     unlink(socket_path);
 }
 
+/* Guards that a trace which fails leaves an earlier file as it was, and no file where there was
+ * none. */
+static void test_trace_without_a_daemon(void)
+{
+    static const char *const earlier[] = {NULL, "an earlier trace"};
+    for (size_t i = 0; i < sizeof(earlier) / sizeof(earlier[0]); i++) {
+        char path[] = "/tmp/pwcctl-trace.XXXXXX", option[64], kept[64] = "";
+        int file = mkstemp(path);
+        CU_ASSERT_FATAL(file >= 0);
+        if (earlier[i] == NULL)
+            unlink(path);
+        else if (write(file, earlier[i], strlen(earlier[i])) < 0)
+            CU_FAIL("the earlier trace is not written");
+        snprintf(option, sizeof(option), "--out=%s", path);
+        struct command *command = run("trace", option);
+        CU_ASSERT_EQUAL(command->status, 1);
+        command_free(command);
+        CU_ASSERT_EQUAL(access(path, F_OK), earlier[i] != NULL ? 0 : -1);
+        CU_ASSERT(pread(file, kept, sizeof(kept) - 1, 0) >= 0);
+        CU_ASSERT_STRING_EQUAL(kept, earlier[i] != NULL ? earlier[i] : "");
+        close(file);
+        unlink(path);
+    }
+}
+
 static void test_daemon_refuses(void)
 {
     size_t size;
@@ -438,6 +463,7 @@ int main(int argc, char **argv)
                            {"a stale socket", test_stale_socket},
                            {"a foreign daemon", test_foreign_daemon},
                            {"a trace of a daemon that ends", test_trace_of_an_end},
+                           {"a trace without a daemon", test_trace_without_a_daemon},
                            {"a daemon that refuses", test_daemon_refuses},
                            {"answers that make no sense", test_answers_that_make_no_sense},
                            {"a table", test_table},

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "proto/control.pb-c.h"
@@ -223,31 +224,67 @@ static int write_down(struct gathering *g, FILE *to)
     return rc;
 }
 
+/* Opens the file before the recording, so that a path that will not do is noticed at once. An
+ * earlier trace stays until there is a new one. */
+static FILE *open_out(const char *path)
+{
+    FILE *to = fopen(path, "ae");
+    if (to == NULL)
+        fprintf(stderr, "pwcctl: %s: %s\n", path, strerror(errno));
+    return to;
+}
+
+static int write_out(struct gathering *g, FILE *to)
+{
+    struct stat file;
+    int rc = fstat(fileno(to), &file) < 0 || (S_ISREG(file.st_mode) && ftruncate(fileno(to), 0) < 0)
+                 ? -errno
+                 : write_down(g, to);
+    if (rc == 0 && fflush(to) != 0)
+        rc = -errno;
+    if (rc < 0)
+        fprintf(stderr, "pwcctl: %s: %s\n", g->options->out, strerror(-rc));
+    return rc;
+}
+
+/* Closes the file, and removes it if nothing has come into it. */
+static void close_out(FILE *to, const char *path)
+{
+    struct stat file;
+    if (fstat(fileno(to), &file) == 0 && S_ISREG(file.st_mode) && file.st_size == 0)
+        (void)remove(path);
+    fclose(to);
+}
+
 int trace_run(const struct options *options)
 {
     struct gathering *g = calloc(1, sizeof(*g));
-    FILE *to = fopen(options->out, "we");
-    int rc = g == NULL ? -ENOMEM : to == NULL ? -errno : 0;
-    if (rc < 0) {
-        fprintf(stderr, "pwcctl: %s: %s\n", options->out, strerror(-rc));
-    } else {
-        g->options = options;
-        g->daemon_count = options->socket_count;
-        for (size_t i = 0; i < g->daemon_count; i++)
-            g->daemons[i] = (struct daemon){.socket = options->sockets[i], .connection = -1};
-        rc = gather_all(g);
-        if (rc == 0 && (rc = write_down(g, to)) < 0)
-            fprintf(stderr, "pwcctl: %s: %s\n", options->out, strerror(-rc));
+    FILE *to;
+    int rc;
+    if (g == NULL) {
+        fprintf(stderr, "pwcctl: %s\n", strerror(ENOMEM));
+        return -ENOMEM;
     }
-    for (size_t i = 0; g != NULL && i < g->daemon_count; i++) {
+    to = open_out(options->out);
+    if (to == NULL) {
+        free(g);
+        return -EIO;
+    }
+    g->options = options;
+    g->daemon_count = options->socket_count;
+    for (size_t i = 0; i < g->daemon_count; i++)
+        g->daemons[i] = (struct daemon){.socket = options->sockets[i], .connection = -1};
+    rc = gather_all(g);
+    if (rc == 0)
+        rc = write_out(g, to);
+    for (size_t i = 0; i < g->daemon_count; i++) {
         if (g->daemons[i].connection >= 0)
             close(g->daemons[i].connection);
         json_decref(g->daemons[i].clients);
         for (uint32_t e = 0; e < ENGINES_MAX; e++)
             free(g->daemons[i].engines[e].at);
     }
-    if (to != NULL && fclose(to) != 0 && rc == 0)
-        rc = -errno;
+    close_out(to, options->out);
     free(g);
     return rc;
 }
