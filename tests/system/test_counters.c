@@ -6,8 +6,9 @@
  *     test_counters PWCD PROVIDER [NODES [--KEY VALUE]...]    1: the ranks are neighbours
  *
  * Rank 1 waits in a thread of its own while rank 0 acts. The program wraps the library's sleeps
- * (__wrap_doorbell_sleep): where the bell must wake a sleeper, the wrapper makes the sleep so long
- * that only the bell can end it in time.
+ * (__wrap_doorbell_sleep): where the bell must wake rank 1, the wrapper makes its sleep so
+ * long that only the bell can end it in time. Rank 0's sleeps stay as they are: no bell rings for
+ * the end of a put without an event.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -241,8 +242,8 @@ static void test_refused(void)
 
 /* ---- sleepers -------------------------------------------------------------------------------- */
 
-/* While this is set, a sleep lasts until the bell rings, or for LONG_NS. */
-static _Atomic bool bell_only;
+/* While this is set, a sleep of this thread lasts until the bell rings, or for LONG_NS. */
+static _Thread_local bool bell_only;
 static _Atomic int timeouts; /* such sleeps that the bell did not end */
 static _Atomic int sleeps;   /* all sleeps */
 
@@ -253,7 +254,7 @@ int __wrap_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns)
     int rc;
 
     atomic_fetch_add(&sleeps, 1);
-    if (!atomic_load(&bell_only))
+    if (!bell_only)
         return __real_doorbell_sleep(at, timeout_ns);
     rc = __real_doorbell_sleep(at, LONG_NS);
     atomic_fetch_add(&timeouts, rc == -ETIMEDOUT);
@@ -263,6 +264,7 @@ int __wrap_doorbell_sleep(struct doorbell_word *at, int64_t timeout_ns)
 struct sleeper {
     uint64_t threshold;
     int timeout_ms;
+    bool bell_only;
     _Atomic pid_t thread;
     int rc;
     int64_t woken_ns, cpu_ns;
@@ -280,6 +282,7 @@ static void *sleep_until_arrived(void *argument)
 {
     struct sleeper *s = argument;
 
+    bell_only = s->bell_only;
     s->thread = (pid_t)syscall(SYS_gettid);
     s->rc = pwc_counter_wait(ranks[1].ctx, PWC_COUNT_ARRIVED, s->threshold, s->timeout_ms);
     s->woken_ns = now_ns();
@@ -302,19 +305,18 @@ static bool fell_asleep(const struct sleeper *s)
 static void wake_by(const struct act *a)
 {
     struct sleeper sleeper = {.threshold = counted(&ranks[1], PWC_COUNT_ARRIVED) + 1,
-                              .timeout_ms = RANK_WAIT_MS};
+                              .timeout_ms = RANK_WAIT_MS,
+                              .bell_only = true};
     pthread_t thread;
     int64_t before;
 
     atomic_store(&timeouts, 0);
-    atomic_store(&bell_only, true);
     CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, sleep_until_arrived, &sleeper), 0);
     CU_ASSERT(fell_asleep(&sleeper));
     before = now_ns();
     CU_ASSERT_EQUAL(submit(a), 0);
     CU_ASSERT_EQUAL(pwc_flush(ranks[0].ctx, PWC_ANY, RANK_WAIT_MS), 0);
     pthread_join(thread, NULL);
-    atomic_store(&bell_only, false);
     CU_ASSERT_EQUAL(sleeper.rc, 0);
     CU_ASSERT_EQUAL(atomic_load(&timeouts), 0);
     printf("\n    %s: %.0f us", a->name, (double)(sleeper.woken_ns - before) / 1e3);

@@ -25,7 +25,7 @@
 #endif
 
 #define RUN      2048u /* pages, of which the kernel is asked at a time */
-#define KEPT_MAX 32u
+#define KEPT_MAX 128u
 /* So many pieces of a size are kept before the first is given out again. */
 #define KEPT_MIN 2u
 
@@ -42,9 +42,14 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static size_t whole_pages(size_t bytes)
+/* Pieces have few sizes, so that one that was given back soon fits: powers of two, of a page on. */
+static size_t piece_bytes(size_t bytes)
 {
-    return (bytes + page_size() - 1) / page_size() * page_size();
+    size_t piece = page_size();
+
+    while (piece < bytes)
+        piece *= 2;
+    return piece;
 }
 
 /* Calls `each` for the pages that were touched, whether they are in memory or swapped out. Returns
@@ -52,7 +57,7 @@ static size_t whole_pages(size_t bytes)
 static bool over_touched(uint8_t *at, size_t bytes, void (*each)(uint8_t *page, size_t bytes))
 {
     uint64_t entry[RUN]; /* the two highest bits: in memory, swapped out */
-    size_t page = page_size(), pages = whole_pages(bytes) / page;
+    size_t page = page_size(), pages = bytes / page;
     int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     bool known = map >= 0;
 
@@ -97,10 +102,9 @@ static void *drop(uint32_t index)
     return at;
 }
 
-/* The kernel may map other memory there, whose last page is used whole. */
 static void unmap(void *at, size_t bytes)
 {
-    ALLOW(at, whole_pages(bytes));
+    ALLOW(at, bytes);
     munmap(at, bytes);
 }
 
@@ -109,6 +113,7 @@ void *pages_take(size_t bytes)
     uint32_t first = KEPT_MAX, same = 0;
     void *at;
 
+    bytes = piece_bytes(bytes);
     for (uint32_t i = pool.count; i-- > 0;)
         if (pool.kept[i].bytes == bytes) {
             first = i;
@@ -128,6 +133,7 @@ void pages_give(void *at, size_t bytes)
 {
     if (!at)
         return;
+    bytes = piece_bytes(bytes);
     if (!over_touched(at, bytes, clear)) {
         unmap(at, bytes);
         return;
