@@ -139,12 +139,10 @@ static void pause_until(struct pwc_ctx *ctx, const struct until *u, int64_t now,
     await_counts(ctx, u->which == PWC_COUNT_ARRIVED);
     if (wait_arm_sleep(ctx, kinds_of(ctx, u)) != 0)
         return;
-    if (holds(ctx, u)) {
-        channel_disarm(&ctx->channel);
-        teams_disarm(ctx);
-    } else {
+    if (holds(ctx, u))
+        wait_disarm(ctx);
+    else
         wait_sleep(ctx, now, look);
-    }
 }
 
 static __attribute__((noinline)) int wait_until(struct pwc_ctx *ctx, const struct until *u,

@@ -22,8 +22,7 @@ enum {
     HEALTH_NS = 1000000000, /* between two checks that the daemon lives */
     HELD_NS = 1000000, /* longest sleep while a request waits for room for its reply: no bell rings
                           then */
-    NAP_NS = 1000000,  /* longest sleep for room in a ring, or for an end without an event: no bell
-                          rings either */
+    NAP_NS = 1000000,  /* longest sleep for room in a ring, which may have come before the arm */
     WAKES_NS = 100000000,
     ALONE_NS = 1500, /* in a shorter yield no other thread has run */
     DRAINED = 64,    /* events at a time */
@@ -169,6 +168,12 @@ static int sleep_on_descriptors(struct pwc_ctx *ctx, int64_t nap)
     return ppoll(polled, sizeof(polled) / sizeof(polled[0]), &limit, NULL) == 0 ? -ETIMEDOUT : 0;
 }
 
+void wait_disarm(struct pwc_ctx *ctx)
+{
+    channel_disarm(&ctx->channel);
+    teams_disarm(ctx);
+}
+
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
 {
     int64_t longest = channel_holds_request(&ctx->channel) ? HELD_NS : HEALTH_NS;
@@ -189,8 +194,7 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
             channel_end(&ctx->channel, -ESHUTDOWN);
         ctx->health_at = now + nap + HEALTH_NS;
     }
-    channel_disarm(&ctx->channel);
-    teams_disarm(ctx);
+    wait_disarm(ctx);
 }
 
 /* Whether the daemon waits for this processor: it runs here, and has submissions to take. */
@@ -277,7 +281,19 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
     return rc;
 }
 
-int wait_pass(struct pwc_ctx *ctx, int64_t deadline)
+/* A pause of at most NAP_NS, without a sleep if `over` holds. */
+static void pass(struct pwc_ctx *ctx, bool (*over)(const struct pwc_ctx *ctx), int64_t now,
+                 int64_t deadline)
+{
+    if (wait_yield(ctx, now) || wait_arm_sleep(ctx, PWC_LOCAL) != 0)
+        return;
+    if (over && over(ctx))
+        wait_disarm(ctx);
+    else
+        wait_sleep(ctx, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
+}
+
+int wait_pass(struct pwc_ctx *ctx, bool (*over)(const struct pwc_ctx *ctx), int64_t deadline)
 {
     int64_t now = clock_now();
     bool late = now >= deadline;
@@ -286,7 +302,7 @@ int wait_pass(struct pwc_ctx *ctx, int64_t deadline)
     if (rc < 0)
         return rc;
     if (!late)
-        wait_pause(ctx, PWC_LOCAL, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
+        pass(ctx, over, now, deadline);
     rc = wait_collect(ctx, PWC_LOCAL);
     return rc == 0 && late ? -ETIMEDOUT : rc;
 }

@@ -53,6 +53,8 @@ static inline unsigned wait_spins(const struct pwc_ctx *ctx)
 
 /* Yields, if ctx->patience says so. False: the context should sleep. */
 bool wait_yield(struct pwc_ctx *ctx, int64_t now);
+/* After wait_arm_sleep gave 0, for a caller that does not sleep after all. */
+void wait_disarm(struct pwc_ctx *ctx);
 /* Called after wait_arm_sleep gave 0. Sleeps until the bell rings or the deadline passes, or
  * shorter, to check that the daemon still lives; then disarms. */
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
@@ -74,8 +76,9 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
 unsigned wait_drain(struct pwc_ctx *ctx);
 
 /* Lets time pass until the deadline or for a moment, then keeps what has arrived: 0, -ETIMEDOUT
- * when the deadline had already passed, or the error that makes waiting useless. */
-int wait_pass(struct pwc_ctx *ctx, int64_t deadline);
+ * when the deadline had already passed, or the error that makes waiting useless. Does not sleep if
+ * `over` holds once the bell is armed: what came before the arm rings no bell. NULL: never over. */
+int wait_pass(struct pwc_ctx *ctx, bool (*over)(const struct pwc_ctx *ctx), int64_t deadline);
 
 /* Submits the wake-ups that are due, for 100 ms at most, because the program may make no later call
  * that would submit them. */

@@ -72,12 +72,10 @@ static void pause_until(struct pwc_ctx *ctx, const struct until *u, int64_t now,
 
     if (wait_yield(ctx, now) || wait_arm_sleep(ctx, PWC_MESSAGE) != 0)
         return;
-    if (holds(u)) {
-        channel_disarm(&ctx->channel);
-        teams_disarm(ctx);
-    } else {
+    if (holds(u))
+        wait_disarm(ctx);
+    else
         wait_sleep(ctx, now, look);
-    }
 }
 
 static __attribute__((noinline)) int wait_until(struct pwc_ctx *ctx, const struct until *u,

@@ -1,10 +1,11 @@
 /*
  * Which waits yield and which sleep. Where the scheduler has daemon and client in different groups,
  * a yield does not let the daemon run; only a sleep gives it the processor. Also that no wait
- * sleeps although it has itself taken the awaited event from the ring.
+ * sleeps although it has itself taken the awaited event from the ring, and no flush after the last
+ * end.
  *
  * The test replaces (--wrap) the calls that ask for the processor, yield, look for a peer's end,
- * and sleep. Thread: the test's.
+ * arm the bells, and sleep. Thread: the test's.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -28,6 +29,7 @@ static struct {
     struct pwc_ctx ctx;
     enum ran runs;
     uint64_t comes_from; /* its event arrives while a wait looks for a peer's end; 0: none */
+    bool ends_before;    /* the daemon ends all operations just before a bell is armed */
     int sleeps;
 } world;
 
@@ -61,6 +63,17 @@ bool __wrap_channel_peer_is_over(struct channel *ch, uint64_t peer)
             fake_session_post(&world.daemon, EVENT_REMOTE, SUBMIT_PUT, from, 0, 8, EVENT, NULL, 0),
             0);
     return __real_channel_peer_is_over(ch, peer);
+}
+
+int __real_channel_arm(struct channel *ch, uint32_t mode, unsigned kinds);
+int __wrap_channel_arm(struct channel *ch, uint32_t mode, unsigned kinds);
+int __wrap_channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
+{
+    const struct submit_record *record;
+
+    while (world.ends_before && (record = fake_session_read(&world.daemon)))
+        fake_session_end_silent(&world.daemon, record);
+    return __real_channel_arm(ch, mode, kinds);
 }
 
 /* Does not sleep, because nobody would wake the test. */
@@ -201,12 +214,28 @@ static void test_event_before_the_sleep(void)
     }
 }
 
+/* The last end comes between a flush's look and its arm: the bell has rung for it already. */
+static void test_end_before_the_arm(void)
+{
+    for (int ends = 0; ends <= 1; ends++) {
+        world_open();
+        patience_init(&world.ctx.patience, PATIENCE_SLEEP, PATIENCE_SLICE_NS);
+        world.ends_before = ends;
+        submit();
+        CU_ASSERT_EQUAL(pwc_flush(&world.ctx, PWC_ANY, 1), ends ? 0 : -ETIMEDOUT);
+        CU_ASSERT_EQUAL(world.sleeps > 0, !ends);
+        CU_ASSERT_EQUAL(atomic_load(&world.daemon.shared->event_bell.armed), DOORBELL_AWAKE);
+        world_close();
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
         {"which waits yield", test_yields},
         {"after a sleep", test_again},
         {"an event before the sleep", test_event_before_the_sleep},
+        {"an end before the arm", test_end_before_the_arm},
         CU_TEST_INFO_NULL,
     };
 
