@@ -229,7 +229,7 @@ static int loop(struct here *here)
         add_link(here, (here->rank + 1) % here->size, here->rank, 2);
     int rc = send_some(here);
     while (rc == 0 && (here->finished < here->size || here->notified < here->size)) {
-        /* Each handler that has run may have made room in a window. */
+        /* Returns after each handler that has run. A reply makes room for the next request. */
         rc = pwc_wait(here->ctx, PWC_ANY, PWC_LOCAL | PWC_MESSAGE, &event, TIMEOUT_MS);
         if (rc == 0)
             return -ETIMEDOUT;

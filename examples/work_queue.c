@@ -66,7 +66,7 @@ int main(void)
     (void)fetch_add(ranks[0], request, offsetof(struct queue, sum), sum);
     printf("rank %u did %u of %u tasks\n", pwc_rank(client), (unsigned)done, TASKS);
 
-    CHECK(pwc_barrier(ctx)); /* all sums are there: each rank has waited for its own */
+    CHECK(pwc_barrier(ctx)); /* all sums are added: fetch_add has waited until its own was */
     if (pwc_rank(client) == 0) {
         const struct queue *all = pwc_region_addr(region);
 

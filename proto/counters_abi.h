@@ -92,10 +92,11 @@ struct counters_session {
     uint64_t replies_expected, replies_owed; /* now */
     uint64_t waits;                          /* enum session_wait, as the client reports it */
     uint64_t submit_size, local_size, remote_size, reply_size;
-    uint64_t pairs; /* now; the client counts what passes through them (pair_abi.h): */
+    uint64_t pairs; /* now */
+    /* Operations through these pairs, as the client counts them (pair_abi.h). */
     uint64_t direct_put_ops, direct_put_bytes, direct_get_ops, direct_get_bytes;
     uint64_t direct_am_ops, direct_am_bytes;
-    uint64_t atomic_ops, atomic_bytes; /* bytes of the words */
+    uint64_t atomic_ops, atomic_bytes; /* through the daemon; bytes of the words */
     /* Counted by the client: started requests and unexpected notifications now, and matched
      * notifications so far. */
     uint64_t requests_started, notices_unexpected, notices_matched;

@@ -56,8 +56,8 @@ enum patience_step {
 #define PATIENCE_SLICE_NS UINT64_C(2500000)
 /* A sleep shorter than this costs more than it saves. */
 #define PATIENCE_WAKE_NS UINT64_C(30000)
-#define PATIENCE_LOOK_NS UINT64_C(10000) /* at most so long are looks between two yields */
-#define PATIENCE_POLL_NS UINT64_C(20000) /* at most so much counts as polled between two yields */
+#define PATIENCE_LOOK_NS UINT64_C(10000) /* the longest time of looks between two yields */
+#define PATIENCE_POLL_NS UINT64_C(20000) /* the most that counts as polled between yields */
 /* Two slices: a program that computes would have taken the core from a thread that polls for so
  * long. */
 #define PATIENCE_CALM_NS       UINT64_C(8000000)

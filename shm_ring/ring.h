@@ -4,8 +4,8 @@
  * The shared part is a `struct ring_control` (two counters, each on its own line, each with one
  * writer) and a data area of a power of two. The types below are the private views: each side keeps
  * its own counter, and the last value that it read of the other side's, in memory that the other
- * side cannot reach. The counter in shared memory is only published, and values read from shared
- * memory are checked.
+ * side cannot reach. A counter in shared memory is a copy for the other side, which checks each
+ * value that it reads.
  *
  *     data area      head                      tail
  *     +--------------+-------------------------+---------------+-----+
@@ -66,11 +66,12 @@ void ring_consumer_init(struct ring_consumer *c, struct ring_control *shared, co
                         uint64_t size, uint64_t head);
 
 /*
- * Room for one record of `size` bytes (multiple of 8, at least 8, at most a quarter of the ring),
- * contiguous; padding is written where the area ends before. 0 with *out set, -EAGAIN when the ring
- * is full, -EPROTO when the consumer's head is out of range. Nothing is visible before ring_advance
- * and ring_publish; a reservation may be dropped, and the next call makes it again. -EINVAL on any
- * other size.
+ * Finds contiguous room for one record of `size` bytes (a multiple of 8, at least 8, at most a
+ * quarter of the ring). Where the record does not fit before the end of the data area, writes
+ * padding there first. 0 with *out set; -EAGAIN: the ring is full; -EPROTO: the consumer's head is
+ * out of range; -EINVAL: `size` is not allowed. The record is not visible before ring_advance and
+ * ring_publish. A reservation without ring_advance is dropped: the next call makes another in its
+ * place.
  */
 static inline int ring_reserve(struct ring_producer *p, uint32_t size, void **out);
 /* Moves the private tail past the reserved record. */
@@ -95,10 +96,10 @@ static inline void ring_publish(struct ring_producer *p)
 int64_t ring_used(struct ring_producer *p);
 
 /*
- * Copies the next record, whole, into private memory. 1 with *size_out set, 0 when there is none,
- * -EPROTO when tail or size is out of range, -EMSGSIZE when it is longer than `room`. Padding is
- * passed over. The record stays in the ring until ring_consume. The daemon reads clients' rings
- * only by this and ring_word: each shared word is read once.
+ * Copies the whole next record into private memory, and skips padding before it. 1 with *size_out
+ * set; 0: there is no record; -EPROTO: tail or size is out of range; -EMSGSIZE: the record is
+ * longer than `room`. The record stays in the ring until ring_consume. The daemon reads clients'
+ * rings only by ring_copy and ring_word, so that each shared word is read once.
  */
 int ring_copy(struct ring_consumer *c, void *to, uint32_t room, uint32_t *size_out);
 /*

@@ -108,12 +108,14 @@ void fleet_send(struct fleet *f, uint32_t from, uint32_t to, uint32_t bytes, uin
 void fleet_later(struct fleet *f, uint32_t node, uint64_t ns);
 /* Does what a control thread would do with a notice of the engine. */
 void fleet_notice(struct fleet *f, uint32_t node, const struct engine_notice *notice);
-/* An entry of the agenda, whose kind is the sender's. */
+/* `what` of an entry of the agenda, and the meaning of the entry's other fields. */
 enum fleet_entry {
-    FLEET_DUE = 1,     /* subject: a node that has a deadline */
-    FLEET_SHAKE = 2,   /* subject: the receiver, a: the sender, b: frames that are still to come */
-    FLEET_FRAME = 3,   /* subject: the receiver, a, b: as fleet_send had them */
-    FLEET_ARRIVES = 4, /* a flag of the last two: the control thread has not read it yet */
+    FLEET_DUE = 1,     /* `subject`: a node that has a deadline */
+    FLEET_SHAKE = 2,   /* a frame of a handshake. `subject`: the receiver; `a`: the sender; `b`: how
+                        * many more frames the handshake needs */
+    FLEET_FRAME = 3,   /* a frame of fleet_send. `subject`: the receiver; `a` and `b`: as in the
+                        * call. Or the end of fleet_later. `subject`: its node */
+    FLEET_ARRIVES = 4, /* flag of both kinds of frames: the control thread has not read the frame */
 };
 void fleet_link_step(struct fleet *f, const struct sim_entry *entry);
 

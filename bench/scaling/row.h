@@ -43,7 +43,7 @@ struct row {
     const char *what; /* in words */
     uint32_t most_nodes;
     row_function *run;
-    uint32_t parameter; /* this and the next two are for the function */
+    uint32_t parameter; /* for the function, like `kind` and `bytes` */
     enum team_kind kind;
     uint64_t bytes;
 };

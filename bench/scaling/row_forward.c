@@ -157,8 +157,8 @@ static int bind_children(struct passing *p, struct passer *from)
     return rc;
 }
 
-/* Makes the offload. In bench/handlers the root wants an answer, so the state has a size that shows
- * the last packet. Here this size is 0: no packet is the last, and no answer is sent. */
+/* Makes the offload. Its handler answers the root after the packet that ends at state[1], the size;
+ * bench/handlers uses this. Here the size is 0: no packet ends there, so no node answers. */
 static int forwards(struct passing *p, struct passer *here)
 {
     const uint64_t state[2] = {here->children};
@@ -174,8 +174,8 @@ static int forwards(struct passing *p, struct passer *here)
     return fleet_offload(p->fleet, &here->rank, &h, &here->offload);
 }
 
-/* Opens the nodes, the last one first: a region's offload must be there before the region is bound.
- */
+/* Opens all nodes. Then binds each node's children and makes its offload, the last node first: a
+ * region's offload must be there before the region is bound. */
 static int open_passers(struct passing *p)
 {
     int rc = 0;

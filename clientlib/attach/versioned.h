@@ -4,8 +4,8 @@
  *
  * Every entry starts with a 64-bit key, by which entries are sorted.
  *
- * Threads: any for a table, under its lock, which is held for a copy at most; its context's for a
- * view.
+ * Threads: any thread uses a table, and holds its lock for as long as a copy takes at most. Only
+ * the thread that owns a context uses the context's view.
  */
 #ifndef PWC_CLIENTLIB_VERSIONED_H
 #define PWC_CLIENTLIB_VERSIONED_H

@@ -8,8 +8,9 @@
 #include "clientlib/binds/bind_request.h"
 #include "clientlib/binds/bind_start.h"
 
-/* Sends a bind, and waits. Then takes earlier answers to binds that were started before this one's,
- * because the daemon sends a pair only with the first answer that needs it. */
+/* Sends a bind, and waits for its answer. Then takes the answers to binds that were started before:
+ * the daemon sends a pair only once, with the first answer that needs it, so an earlier answer may
+ * bring the pair that this bind needs. */
 static int ask(struct pwc_remote *remote, struct bind_answer *out)
 {
     struct bind_request r;

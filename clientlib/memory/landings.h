@@ -5,7 +5,7 @@
  * (versioned.h), without a lock. The program must not end a region while a handler works on its
  * memory.
  *
- * Threads: any for a table; its context's for a view.
+ * Threads: any thread uses a table; only the thread that owns the context uses its view.
  */
 #ifndef PWC_CLIENTLIB_LANDINGS_H
 #define PWC_CLIENTLIB_LANDINGS_H

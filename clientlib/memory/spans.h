@@ -6,7 +6,7 @@
  * a view of its own (versioned.h), so the hot path takes no lock. A lookup may still find a range
  * that another thread is withdrawing; the program must not use memory that it withdraws.
  *
- * Threads: any for a table; its context's for a view.
+ * Threads: any thread uses a table; only the thread that owns the context uses its view.
  */
 #ifndef PWC_CLIENTLIB_SPANS_H
 #define PWC_CLIENTLIB_SPANS_H

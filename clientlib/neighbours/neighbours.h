@@ -109,8 +109,8 @@ void neighbours_forget(struct neighbours *n, uint32_t i);
 /* Adds a pair of which we are the origin. neighbours_drop frees it. */
 void neighbours_add_ours(struct neighbours *n, struct direct_pair *pair);
 void neighbours_drop(struct neighbours *n, struct direct_pair *pair);
-/* True: some neighbours are quiet, or enough neighbours exist for that: then call neighbours_listen
- * in each probe. */
+/* Whether neighbours are quiet, or so many exist that the board saves time. If so, each probe calls
+ * neighbours_listen. */
 static inline bool neighbours_may_rest(const struct neighbours *n)
 {
     return n->count >= QUIET_FROM || n->active < n->count;
@@ -136,8 +136,8 @@ static inline bool neighbours_handles(const struct pair_side *other, uint32_t in
            1;
 }
 
-/* The operations of all neighbours that have changed our memory. Only grows, whatever they write.
- */
+/* How many operations of all neighbours have changed our memory. The number never shrinks, whatever
+ * the neighbours write. */
 uint64_t neighbours_arrived(struct neighbours *n);
 /* Sets whether from now on an armed bell rings also for operations without a record. */
 void neighbours_await_counts(struct neighbours *n, bool awaited);

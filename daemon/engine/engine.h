@@ -240,8 +240,7 @@ int engine_unbind(struct engine *e, uint32_t session, uint32_t remote);
 
 /* Where a bind leads, in numbers of the engine that the endpoint belongs to. */
 struct engine_way {
-    uint32_t inflow; /* that engine's number of the flow; UINT32_MAX: there is no way but through
-                      * the engines */
+    uint32_t inflow; /* the flow's inflow at that engine; UINT32_MAX: the remote is not bound */
     uint32_t has_key;
     uint32_t slot, generation; /* of the region */
 };

@@ -62,7 +62,7 @@ bool run_next_span(struct run *r)
 {
     uint64_t lacking = r->span < 0 ? 0 - (uint64_t)r->span : 0;
 
-    /* Units that were taken beyond this span are taken from those that are left. */
+    /* The run may have taken more units than this span had: `left` pays for the rest. */
     if (lacking > r->left || (lacking == r->left && r->span == 0)) {
         run_fail(r, RUN_OUT_OF_UNITS, lacking);
         return false;

@@ -34,7 +34,7 @@
 
 #include "daemon/handlers/run.h"
 
-enum { VM_REGISTERS = 16 }; /* an instruction can name so many */
+enum { VM_REGISTERS = 16 }; /* as many as an instruction can name */
 
 /* A call of a function in the program. */
 struct vm_frame {

@@ -16,7 +16,8 @@ struct cholesky {
     struct team team;
     struct tiles tiles;
     pwc_request *any;     /* waits for the next tile, whichever it is */
-    pwc_request *sent[2]; /* for each of the two copies: the puts of its tiles */
+    pwc_request *sent[2]; /* the puts of tiles from each of the two copies of the matrix, which
+                           * rounds use by turns (tiles.h) */
 };
 
 /* Sends a tile to this rank's children in the tree whose root is the tile's owner. */
@@ -67,7 +68,7 @@ static void factor(struct cholesky *c)
         receive(c);
 }
 
-/* Waits until the tiles of a copy that are under way have been placed. */
+/* Waits until all puts of tiles from this copy of the matrix are placed. */
 static void end_puts(struct cholesky *c, uint32_t copy)
 {
     struct pwc_status status;

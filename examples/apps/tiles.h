@@ -42,7 +42,7 @@ struct tiles {
  */
 uint32_t tiles_tag(const struct tiles *tiles, uint32_t m, uint32_t k);
 uint32_t tiles_tags(const struct tiles *tiles);               /* how many there are */
-uint32_t tiles_copy(const struct tiles *tiles, uint32_t tag); /* in which copy it stands, 0 or 1 */
+uint32_t tiles_copy(const struct tiles *tiles, uint32_t tag); /* 0 or 1: the copy with this tile */
 double *tiles_at(const struct tiles *tiles, uint32_t tag);
 
 static inline uint32_t tiles_owner(const struct tiles *tiles, uint32_t m)

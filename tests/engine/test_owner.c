@@ -282,8 +282,8 @@ static void test_two_owners(void)
     scene_close();
 }
 
-/* Guards that a refused draft changes nothing: neither what its owner has stored before it nor the
- * flow. */
+/* Guards that a refused draft changes nothing: the flow is as before, and the word that its owner
+ * has stored in the same transaction gets its old value back. */
 static void test_refused(void)
 {
     static const struct {

@@ -127,9 +127,9 @@ static void test_bind_under_way(void)
     bench_free(b);
 }
 
-/* Guards that an event that finds the ring full goes into the spill, whatever the bound of that.
- * Without memory for the spill, the event stays due, also over a restart, until the client makes
- * room. */
+/* Guards that an event that finds the ring full goes into the spill, whatever spill_max is.
+ * Without memory for the spill, the event waits, also over a restart, until the client makes room.
+ */
 static void test_no_room(void)
 {
     for (int row = 0; row < 3; row++) {
@@ -163,7 +163,7 @@ static void test_no_room(void)
 }
 
 /* Guards that the end of a context that the client has bound waits for room, too, and that
- * unbinding drops the event that is due. */
+ * unbinding drops the event that waits. */
 static void test_no_room_for_bound(void)
 {
     for (int unbinds = 0; unbinds < 2; unbinds++) {
@@ -184,7 +184,7 @@ static void test_no_room_for_bound(void)
     }
 }
 
-/* Checks that the last event says that an origin is back: the context as which the test binds. */
+/* Checks that the last event says that the origin, as which the test binds, is back. */
 static void expect_back(const struct bench *b)
 {
     CU_ASSERT_EQUAL(last_event(b).kind, EVENT_PEER);
@@ -234,9 +234,9 @@ static unsigned open_inflows(const struct bench *b)
     return count;
 }
 
-/* Guards that the event of an origin that is back waits while the spill is full, or while ends are
- * due, also over a restart, and comes after the end. Where the origin leaves meanwhile, no such
- * event comes. */
+/* Guards that the event PEER_BACK waits while the spill is full, or while the event of the origin's
+ * end still waits, and that a restart loses neither event. PEER_BACK comes after the end's event.
+ * Where the origin leaves again meanwhile, no PEER_BACK comes. */
 static void test_comes_back_without_room(void)
 {
     enum { SPILLS = 1, RESTARTS = 2, LEAVES = 4, EARLY = 8, ROWS = 16 };

@@ -80,8 +80,8 @@ void end_expect(struct end *end, uint32_t immediate, const uint8_t *at, uint64_t
 bool end_await_arrivals(struct end *end, uint32_t count);
 bool end_await_ended(struct end *end, uint32_t first, uint32_t count);
 bool end_await_memory(struct end *end, uint32_t count);
-/* Sleeps on the descriptor in an epoll set, as the daemon does. -ETIMEDOUT: nothing has woken
- * it. */
+/* Sleeps on the descriptor in an epoll set, as the daemon does. -ETIMEDOUT: the descriptor was not
+ * ready in time. */
 int end_sleep(int descriptor);
 /* Post an operation, and pump while the fabric returns -EAGAIN. */
 int end_write(struct end *end, const struct fabric_write *write);

@@ -67,7 +67,7 @@ bool near_rest(struct near *n, int *descriptor);
 /* Makes the token of the peer that a socket plays: of a peer that connects, or of one that the
  * fabric connects to. */
 void raw_token(uint32_t peer, bool connects, uint8_t token[STREAM_TOKEN]);
-/* Announces a peer at that port to the fabric (fabric_connect). */
+/* Gives the fabric the address of a peer, with that port (fabric_connect). */
 int raw_announce(struct near *n, uint32_t peer, bool connects, uint16_t port);
 /* Returns a nonblocking socket connected to the fabric, without a greeting yet. */
 int raw_dial(const struct near *n);
@@ -75,7 +75,7 @@ struct stream_greeting raw_greeting(const struct near *n, uint32_t peer);
 /* Connects that peer with the fabric, lets it complete one write, and returns the peer's socket. */
 int raw_peer(struct near *n, uint32_t peer);
 bool raw_send(struct near *n, int socket, const void *bytes, size_t size);
-/* Makes the frames of `count` writes of 0 bytes, which announce the numbers from 0 on. */
+/* Makes the frames of `count` announced writes of 0 bytes, with immediate data from 0 on. */
 void raw_announcements(const struct near *n, struct stream_frame *frames, uint32_t count);
 /* Receives `size` bytes, or fewer at the end of the stream. Returns their number. */
 size_t raw_take(struct near *n, int socket, void *bytes, size_t size);

@@ -173,8 +173,8 @@ static struct fabric_memory added(struct fabric *fabric, void *base, uint64_t le
     return event.memory;
 }
 
-/* Memory is dropped while more announcements wait than one poll returns: the announcements come
- * before the event of the drop. */
+/* Memory is dropped while more arrivals (FABRIC_ARRIVED) wait than one poll returns: all arrivals
+ * come before the event of the drop. */
 static void dropped_behind_arrivals(void)
 {
     enum { COUNT = 200, ROOM = 64 };

@@ -385,7 +385,7 @@ static bool is_there(int fd)
     return left == 0;
 }
 
-/* One peer keeps its socket full of announcements; a single announcement of another peer must
+/* One peer keeps its socket full of announced writes; a single announced write of another peer must
  * arrive within a bounded number of polls. */
 static void flood(void)
 {
@@ -512,8 +512,8 @@ static void send_fails(void)
     close_near();
 }
 
-/* A flood of announcements, which fills each poll completely, must not delay ends of operations and
- * memory events. */
+/* A flood of announced writes, which fills each poll completely, must not delay ends of operations
+ * and memory events. */
 static void flood_of_whole_polls(void)
 {
     enum { FRAMES = 512, BOUND = 2000 };

@@ -115,7 +115,7 @@ static int work(struct player *p, pwc_request *request)
     rc = rounds(p, p->world, request, VICTIM + FAR + NEAR);
     if (rc == 0)
         rc = work_by_node(p, request);
-    /* The far rank is not in the victim's second team, so it continues in the world. */
+    /* The far rank is not in the victim's second team, so it continues in p->world. */
     if (rc == 0 || rc == -EHOSTDOWN) {
         int last = sum(p, p->world, request, 1, p->number, VICTIM + FAR + NEAR);
 

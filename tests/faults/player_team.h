@@ -9,10 +9,11 @@
 
 #include "tests/faults/player.h"
 
-/* Makes the world and a team for each node, takes part in collectives of both, and frees the second
- * team. Returns 0, or a negative errno with an explanation in p->why. */
+/* Makes a team of all ranks (p->world) and a team of this node's ranks, takes part in collectives
+ * of both, and frees the node's team. Returns 0, or a negative errno with an explanation in p->why.
+ */
 int player_team_work(struct player *p);
-/* For a survivor, after the victim's end: shrinks the world, and makes collectives with the ranks
+/* For a survivor, after the victim's end: shrinks p->world, and makes collectives with the ranks
  * that are left. */
 int player_team_go_on(struct player *p);
 

@@ -359,9 +359,9 @@ static bool all_well(void)
     return played_well() && trial_settles(&t.trial);
 }
 
-/* A failure may have broken the link between the daemons. The link is made again by itself, its
- * connections when two ranks use them: so one or two plays may still fail, and then one must
- * succeed. */
+/* A failure may have broken the link between the daemons. The daemons make the link again without
+ * being asked, but its connections only when two ranks use them. So the first plays may still fail,
+ * and then one must succeed. */
 static bool recovers(void)
 {
     bool well = false;

@@ -112,8 +112,8 @@ static bool link_up(struct bench *b)
     return !b->broken;
 }
 
-/* Loads a program in which each handler returns the word for its stage from the start of the
- * client's memory. */
+/* Loads a program whose handlers return words of the client's memory: the handler of stage i
+ * returns word i. */
 static int load(const struct bench *b)
 {
     const struct handler_instruction code[] = {

@@ -1,6 +1,7 @@
 /*
- * An example on several ranks: each rank has a world of its own on the host (pwc/handler.h), and
- * what the handlers send is delivered in random order. Now and then there is no room to send.
+ * Runs the handlers of an example for several ranks, in this process: each rank has a struct
+ * pwc_h_world of its own (pwc/handler.h). Puts and messages of handlers are delivered in random
+ * order. Now and then a handler finds no room to send.
  *
  * Thread: one.
  */

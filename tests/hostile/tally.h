@@ -36,7 +36,7 @@ struct tally {
     } reasons[TALLY_REASONS];
 };
 
-/* The tallies of a run, in one shared mapping. */
+/* What the processes of a run share with the test; the tallies follow it in the same mapping. */
 struct board {
     _Atomic bool go, stop;
     struct pwc_key victim; /* the key of the victim's region; written before `go` */

@@ -1,4 +1,5 @@
-/* Patience by tables: events of the past, and the decision that must follow. */
+/* Tests patience.h by tables: each row says what a thread has done (worked, yielded, lost the
+ * core), and what the thread must do next. */
 #include "shm_ring/patience.h"
 #include "tests/suite.h"
 

@@ -18,7 +18,7 @@ static_assert(OPTIONS_SOCKETS_MAX == VIEW_ANSWERS_MAX, "one answer of each socke
 
 static int ask(const char *socket, const char *what, char **out)
 {
-    /* An abstract socket has no file beside it. */
+    /* The counters are in a file beside the socket; an abstract socket has no such file. */
     return strcmp(what, "counters") == 0 && socket[0] != '@' ? counters_read(socket, out)
                                                              : request_inspect(socket, what, out);
 }

@@ -67,7 +67,8 @@ static int measure(struct pair *pair, uint64_t size)
     return -EINVAL;
 }
 
-/* Bytes that each half of a region needs. */
+/* The bytes that a test with this size needs in each half of a rank's region: the half for arrivals
+ * and the half for departures (pair.h). */
 static size_t half_of(const struct options *options, uint64_t size)
 {
     switch (options->test) {

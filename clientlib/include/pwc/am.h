@@ -141,8 +141,8 @@ PWC_API int pwc_am_cancel(pwc_ctx *ctx);
  * -EALREADY: the handler has replied; -EPERM: the request wants no reply, or is a reply itself;
  * other errors as above. After an error the handler may try again. The status of the local event
  * may also be -EHOSTUNREACH: a Long to a requester of the same node whose memory could not be
- * mapped here. Where a handler does not reply, the library of the requester learns that, without an
- * event. pwc_flush waits for the ends of replies with PWC_ANY only.
+ * mapped here. Where a handler does not reply, the requester gets no event. pwc_flush waits for the
+ * ends of replies with PWC_ANY only.
  */
 PWC_API int pwc_am_reply_short(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);
 PWC_API int pwc_am_reply_medium(pwc_ctx *ctx, uint64_t token, const struct pwc_am_send *send);

@@ -54,11 +54,11 @@ struct quota_user {
                         * (request_inspect.h) */
     uint64_t views_at; /* when the views so far will be paid for */
     struct account account;
-    /* turns.h */
-    uint64_t turn;          /* the loop's turn in which `taken` was counted */
-    uint32_t taken, called; /* requests taken, and connections taken out of the line, in that
-                             * turn */
-    struct client *line, *line_last;
+    /* turns.h: `turn`: the loop's turn in which the next two are counted; `taken`: requests taken
+     * from connections; `called`: connections that have left the line. */
+    uint64_t turn;
+    uint32_t taken, called;
+    struct client *line, *line_last; /* connections that wait to be read */
 };
 
 /* Sets the limits of users. `others`: users other than our own are served. */

@@ -240,8 +240,9 @@ static void sibling_answered(struct call *call)
                     &c->control->workers[call->target->number / c->control->node_count]);
 }
 
-/* Asks the sibling engine that has the peer's context for its handles. Handles that come by another
- * way than a call to that engine may belong to another context by the time they arrive here. */
+/* Asks the sibling engine that has the peer's context for the handles of its session and segment.
+ * The control thread receives the sibling's answers and notices in order, so these handles are not
+ * in use again for another context. Our engine's answer could not promise this. */
 static bool ask_sibling(struct client *c, struct worker *sibling, uint32_t request,
                         const struct call_neighbour *bound)
 {

@@ -67,7 +67,7 @@ struct config {
     char *collective;
     uint64_t node;     /* UINT64_MAX: not given */
     uint64_t protocol; /* enum engine_protocol */
-    uint64_t rails;    /* 1 << this many */
+    uint64_t rails;    /* the logarithm to base 2 of the number of rails */
     uint64_t auth;     /* enum config_auth */
     uint64_t job_port; /* 0: from the job's number */
     uint64_t progress; /* enum patience_mode */

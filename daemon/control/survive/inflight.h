@@ -77,9 +77,10 @@ void inflight_clear(struct inflight *j);
 uint32_t inflight_take(struct inflight *j);
 void inflight_give(struct inflight *j, uint32_t slot);
 
-/* inflight_full: there is no room for one more request. For each request call begin (before it is
- * taken out of the socket), taken (after that), and done (when it is answered). */
+/* Whether there is no room for one more request. */
 bool inflight_full(const struct inflight_entry *e);
+/* For each request, the caller calls inflight_begin before the request is taken out of the socket,
+ * inflight_taken after that, and inflight_done when the request is answered. */
 void inflight_begin(struct inflight_entry *e, uint32_t request);
 void inflight_taken(struct inflight_entry *e);
 void inflight_done(struct inflight_entry *e, uint32_t request);

@@ -127,7 +127,7 @@ static void inherit_clients(struct worker *w, struct engine *e)
     }
 }
 
-/* Closes the engine's clients that have no connection, because they have left. */
+/* Closes the engine's clients that have no connection: they left while no daemon ran. */
 static void close_orphans(struct worker *w, struct engine *e)
 {
     for (uint32_t i = 0; i < w->config.clients_max; i++)

@@ -20,9 +20,9 @@
  * for together. A command takes 1 to 5 us; at least one is carried out. */
 #define COMMANDS_NS 10000u
 #define OBSERVE_NS  100000000u
-/* How often to look where the fabric has no descriptor: each LOOK_NS at first. After LOOKS_IDLE
- * looks without work, so seldom that looking takes one part in LOOK_SHARE of a core (a look costs
- * 20 to 60 us). */
+/* Where the fabric has no descriptor, an idle thread looks for work every LOOK_NS at first. After
+ * LOOKS_IDLE looks without work, it looks less often: looking then takes 1/LOOK_SHARE of a core (a
+ * look costs 20 to 60 us). */
 #define LOOK_NS         1000000u
 #define LOOK_LONGEST_NS 50000000u
 #define LOOKS_IDLE      128u
@@ -64,11 +64,11 @@ struct progress {
     int processor;        /* the processor that the thread ran on at the last step, or -1 */
     bool rested;          /* the thread has slept since the watch's base was noted */
     struct patience patience;
-    uint64_t hastened;     /* the last deadline that was too near to sleep until then: the next step
-                            * takes it as its time, and no later step has an earlier time */
-    uint32_t looks;        /* looks in a row, without a descriptor, that found nothing */
-    uint64_t look_ns;      /* time to the next look */
-    uint64_t looks_cpu_ns; /* processor time when looks were counted last */
+    uint64_t hastened; /* the last deadline that was too near to sleep until then: the next step
+                        * takes it as its time, and no later step has an earlier time */
+    uint32_t looks;    /* where the fabric has no descriptor: looks in a row that found no work */
+    uint64_t look_ns;  /* time between two of these looks */
+    uint64_t looks_cpu_ns; /* the thread's processor time when look_ns was last chosen */
     _Atomic bool stop;
     bool halted;     /* the control thread's */
     uint64_t cpu_ns; /* of the whole thread, once it is halted */
@@ -409,8 +409,9 @@ static void *progress_main(void *argument)
         }
         if (work > 0 && patience_may_yield(&p->patience, now) && engine_published(p->engine))
             yield_core(p); /* the client may share this core, and can answer now */
-        /* Commands alone do not count as work, but what they start does. A thread that would sleep
-         * as soon as it is idle looks for more work at once. */
+        /* After commands the thread does not wait: the next step may find work that they began.
+         * Where the thread does not yield before it sleeps, it may wait even after work: before the
+         * sleep it looks for more (sleep_unless_work). */
         if (commands == 0 && !p->due && (work == 0 || sleepy))
             wait_for_work(p, now, deadline);
     }

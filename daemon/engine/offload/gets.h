@@ -35,13 +35,13 @@ void gets_ended(struct engine *e, uint32_t get, uint32_t offload, int32_t status
 /* Within a transaction: frees the entry. */
 void gets_give(struct engine *e, uint32_t get);
 
-/* Takes the next context off the list of contexts with gets that have come. gets_next: takes the
- * first get off that context's list. */
+/* Takes the first context off the list of contexts with completed gets. */
 uint32_t gets_next_session(struct engine *e);
+/* Takes the first get off the context's list of completed gets. */
 uint32_t gets_next(struct engine *e, uint32_t session);
-/* Puts the get at the end of its context's list. gets_session_back: puts the context at the end of
- * the list of contexts. */
+/* Puts the get at the end of its context's list, and calls gets_session_back. */
 void gets_put_back(struct engine *e, uint32_t get);
+/* Puts the context at the end of the list of contexts, unless it is on that list. */
 void gets_session_back(struct engine *e, uint32_t session);
 static inline bool gets_has(const struct engine *e, uint32_t session)
 {

@@ -35,13 +35,13 @@ struct op_part {
 struct op_kind {
     bool message;     /* an active message: its block is checked, and may be a reply */
     bool copied;      /* its source is always copied at submission */
-    bool at_head;     /* ends only as the first of its flow, without a record */
-    bool over_remote; /* names memory of its target, a reply too */
+    bool at_head;     /* has no record, and ends when all earlier ones of its flow have left */
+    bool over_remote; /* its submission names a remote, also when it is a reply */
     bool reads;       /* its payload comes from the peer, so data that arrives shows that the peer
                        * lives */
     bool notifies;    /* its remote event may be a notification */
     bool in_vector;   /* may be one record of a vector: SUBMIT_MORE */
-    uint8_t batch;    /* kind of the record that carries several small ones; 0: there is none */
+    uint8_t batch;    /* kind of the record that carries a batch of these; 0: there is none */
     uint16_t batch_flags; /* enum submit_flags that an operation in a batch may have, besides those
                              that every kind may have there (session_batch.c) */
     enum op_counter counter; /* the session's counter in which it is counted */
@@ -75,8 +75,8 @@ struct op_kind {
     int (*record)(struct engine *e, uint32_t flow, uint64_t slot, struct op *op);
     /* All that `start` posted has ended (success only; failures break the link). */
     void (*on_fabric)(struct engine *e, uint32_t flow, struct op *op);
-    /* The record will not follow the payload now, of which `posted` bytes were posted: gives back
-     * the nonce that they share. */
+    /* `posted` bytes of the payload were posted, and the record does not follow now: gives back the
+     * nonce that payload and record share. */
     void (*abandon)(struct engine *e, uint32_t flow, struct op *op, uint64_t posted);
     /* Within a transaction: the operation leaves its flow, and gives back everything it held
      * besides the room of its local event. */
@@ -124,8 +124,8 @@ static inline const struct op_kind *op_row(const struct op *op)
     return op_kinds[op->kind];
 }
 
-/* The record of the operation does not follow now; `posted` bytes of its payload may be on their
- * way. */
+/* `posted` bytes of the operation's payload may be on their way, and its record does not follow
+ * now. */
 static inline void op_abandon(struct engine *e, uint32_t flow, struct op *op, uint64_t posted)
 {
     if (op_row(op)->abandon)
@@ -148,7 +148,7 @@ static inline uint8_t op_shown_kind(const struct op *op)
  * other than a put that writes to an offload's region. */
 int op_check_remote(const struct engine *e, const struct submit_record *r,
                     const struct remote *remote, uint32_t right);
-/* Whether this handle was given to the session, and still leads somewhere. */
+/* Whether this handle of a remote was given to the session, which has not unbound it. */
 bool op_remote_given(const struct engine *e, uint32_t session, uint32_t remote);
 /* The client's memory that a record names, or -EFAULT. */
 int op_check_local(const struct engine *e, uint32_t client, const struct submit_record *r);

@@ -50,7 +50,7 @@ static int turn_stage(struct engine *e, struct turn *turn, struct aside *aside, 
     return 0;
 }
 
-/* Notes that this client has something to stage: after another client, both share the way for a
+/* Notes that this client has something to stage: after another client, both share the link for a
  * while. */
 static void note_client(struct engine *e, struct peer_live *peer, uint32_t client)
 {

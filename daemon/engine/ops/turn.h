@@ -35,9 +35,9 @@
 
 /* Bytes of a turn. A lone message waits for at most one turn of each client before it. */
 #define TURN_BYTES 16384
-/* How long two clients that have staged something share the way. */
+/* After two clients have staged something, they share the peer's link for so long. */
 #define SHARED_NS   10000000u
-#define SHARED_PART 4u /* 1/4 of the window is for these clients */
+#define SHARED_PART 4u /* while clients share the link, the window is 1/4 of the configured one */
 /* Bytes that a fabric operation counts besides its payload, for the time that it costs both
  * sides. */
 #define TURN_POST_BYTES 512
@@ -91,8 +91,8 @@ static inline bool turn_is_empty(const struct turn *t)
            t->letters.first == NONE;
 }
 
-/* Bytes of payloads that may be on their way to this peer. One client's payloads wait behind
- * another's, so clients that share the way keep fewer bytes there. */
+/* The peer's window: how many bytes of payloads may be on their way. Where clients share the link,
+ * the window is smaller, so that one client's payloads wait behind fewer bytes of another's. */
 static inline uint64_t turn_window(const struct engine *e, const struct peer_live *peer)
 {
     return e->now < peer->shared_until ? e->config.window_bytes / SHARED_PART

@@ -281,9 +281,8 @@ static int bind_resolve(struct engine *e, uint32_t peer, uint32_t session,
     return w->has_key ? region_grant(e, w->slot, peer) : 0;
 }
 
-/* The part of all chunks that answers to one peer's BINDs may take while they wait for its
- * acknowledgement. A peer that consumes its records has far fewer, however many contexts and keys
- * it binds. */
+/* BOUND notes to one peer, which wait for its acknowledgement, take at most 1/8 of all chunks. A
+ * peer that consumes its records stays far below this bound, however many keys it binds. */
 #define BOUND_CHUNKS_PART 8u
 
 static uint32_t bound_most(const struct engine *e)

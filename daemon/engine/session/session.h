@@ -43,7 +43,7 @@ struct event_room {
  * Within a transaction, and before anything is done for a record that came by `inflow`: reserves
  * room for its `count` events of `size` bytes each. Returns 0 (where the events spill, the flow is
  * stopped); -ENOSPC: the record is to be refused; -ENOBUFS: there is no chunk for the STOP. Until
- * the events are delivered nothing has changed but the transaction, which may be rolled back.
+ * session_deliver, the caller may still roll the transaction back.
  */
 static inline int session_reserve(struct engine *e, uint32_t inflow, uint32_t size, uint32_t count,
                                   struct event_room *room);
@@ -85,11 +85,11 @@ void session_owe_flow(struct engine *e, uint32_t flow, int32_t due);
 void session_owe_inflow(struct engine *e, uint32_t inflow, int32_t due);
 /* Whether a client has a handler at this index; reads the client's word once. */
 bool session_handles(const struct engine *e, uint32_t session, uint32_t index);
-/* Called with an empty spill: posts the ends of peers that are due, and GO to the flows that were
- * stopped. A second call does no harm. */
+/* Called with an empty spill: posts the reports about peers that are due, and GO to the flows that
+ * were stopped. A second call does no harm. */
 void session_release_spill(struct engine *e, uint32_t session);
-/* Called with events in the spill: posts GO only to flows whose messages wait for room of
- * handlers. */
+/* Called with events in the spill: posts GO only to flows whose refused message waits for its
+ * handlers, not for the spill (offload_awaits), and whose client is not in line for a turn. */
 void session_release_handlers(struct engine *e, uint32_t session);
 /* Moves spilled events into the ring. Returns their number. */
 int session_drain_spill(struct engine *e, uint32_t session);

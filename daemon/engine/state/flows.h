@@ -288,8 +288,8 @@ struct flow_live {
     uint32_t turn;         /* the turn of its client towards its peer (links.h); NONE: never had
                             * one */
     uint32_t outstanding;  /* fabric operations */
-    uint32_t remotes;      /* that name it */
-    uint32_t first_remote; /* list of these remotes (remote.h); NONE: there is none */
+    uint32_t remotes;      /* how many remotes name it */
+    uint32_t first_remote; /* list of its remotes (remote.h); NONE: there is none */
     uint64_t paced_to;     /* up to this index at most `pace` operations are on their way at a
                             * time */
     uint32_t parts;        /* packets on their way, without the last one of each put */
@@ -301,7 +301,7 @@ struct flow_live {
     bool blocked;    /* on the list of its turn for flows that wait for the peer's window */
     bool unblocked;  /* has left that list, and has posted nothing since */
     bool let_go;     /* one of its remotes was unbound while operations were in flight */
-    bool used; /* this process has used the number, and these fields belong to it; else all are 0 */
+    bool used;       /* this process has used this flow's entry; else all fields here are 0 */
 };
 
 #endif

@@ -99,7 +99,7 @@ static_assert(sizeof(struct note) == 1u << NOTE_SHIFT, "note");
 #define NONCES_FOR_REPLIES 32u
 #define RAILS_MAX          4u  /* rails that one payload is spread over, at most */
 #define PIECE_LEAST        64u /* so that two pieces do not share a cache line */
-/* The longest payload, 4 GiB, is cut into no more than 1 << this pieces. */
+/* The longest payload, 4 GiB, is cut into at most 1 << PIECES_SHIFT pieces. */
 #define PIECES_SHIFT 15u
 
 /* Outbound ledger of a link. */
@@ -131,8 +131,8 @@ struct ledger_out {
     bool waits;               /* the staged records have waited for an ACK */
     uint32_t patience;        /* how often records may wait without a gain */
     uint32_t acked_in;        /* the step in which the last ACK came */
-    uint64_t operations;      /* position after the last operation staged, */
-    uint64_t operations_sent; /* and after the last one posted */
+    uint64_t operations;      /* position after the last operation that was staged */
+    uint64_t operations_sent; /* position after the last operation that was posted */
     uint32_t pass;            /* bytes of verdicts that may pass a waiting record
                                * (ledger_may_pass) */
     uint64_t
@@ -210,7 +210,7 @@ struct peer_live {
     struct ready_list blocked;     /* turns of clients with flows that wait for its window */
     uint32_t turns;                /* list of all turns towards it */
     uint32_t staged_last;          /* client that has staged last */
-    uint64_t shared_until;         /* ns: until then clients share the way to this peer */
+    uint64_t shared_until;         /* ns: until then clients share the link to this peer */
     bool unlisted;                 /* notes have been pushed that are not on their turns' lists */
     uint64_t listed[NOTES_QUEUES]; /* index up to which notes are on their turns' lists */
     uint32_t drops;                /* ring withdrawals on their way */
@@ -221,7 +221,7 @@ struct peer_live {
     uint32_t awaited;  /* instances of teams that wait for a letter, or a floor, from it */
     uint32_t pause_ns; /* ns between tries of what the fabric refuses; 0: it has refused nothing */
     uint64_t again_at; /* ns: the next try */
-    bool watched;      /* this and the next nine: keepalive.h */
+    bool watched;      /* keepalive.h, also for the fields up to `bytes_theirs` */
     uint32_t waiting_flow;  /* where peer_flow_waits looks first */
     uint32_t silence;       /* intervals in which nothing has arrived from it */
     uint32_t silence_at_up; /* intervals of `silence` before this link */

@@ -122,12 +122,12 @@ struct vm;
 /* The process's own view of an offload; it ends with the process. */
 struct offload_live {
     struct histogram runs; /* units of each run */
-    uint32_t begun;   /* targets whose binds have begun, in order, while it is OFFLOAD_BINDING */
-    uint32_t cut_to;  /* inflow + 1: puts by inflows before it are cut; 0: no inflow was looked
-                       * at */
-    bool cut;         /* all puts are cut, and none can begin */
-    bool unasked;     /* an earlier process was asked to destroy it: its asker may have gone */
-    bool disabled;    /* by its client, and nothing has begun since then */
+    uint32_t begun;        /* in OFFLOAD_BINDING: how many targets have a bind that has begun */
+    uint32_t cut_to;  /* inflow + 1: the sweep looks at this inflow next; 0: at the first one */
+    bool cut;         /* the sweep has looked at all inflows: all puts to the offload are cut */
+    bool unasked;     /* a client asked an earlier process to destroy the offload. That client may
+                       * have gone, so the engine destroys the offload without another call */
+    bool disabled;    /* the client has disabled the offload, and has not enabled it since then */
     uint32_t in_time; /* runs since the last one that used its time more than twice, up to
                        * OFFLOAD_IN_TIME */
 };

@@ -28,7 +28,7 @@ enum program_state {
 
 struct program {
     uint32_t state;      /* enum program_state */
-    uint32_t client;     /* that loaded it */
+    uint32_t client;     /* the client that loaded it */
     uint32_t generation; /* of the entry: a handle of an earlier generation is refused */
     uint32_t holds;      /* offloads that run it */
     uint32_t place;      /* of its image in `memory`, in units */

@@ -34,8 +34,8 @@ enum table {
     TABLES
 };
 
-/* A table's free entries (table.h): those on the stack were in use before, and those from `*fresh`
- * on never were. The words stand in the arena. */
+/* A table's free entries (table.h): entries on the stack were in use before, and entries from
+ * `*fresh` on never were. `count`, `fresh` and `stack` point into the arena. */
 struct free_list {
     uint32_t *count; /* on the stack */
     uint32_t *fresh;
@@ -51,7 +51,8 @@ struct leaving {
     uint32_t due; /* how many of these, from the head on, this sweep must still visit */
 };
 
-/* Flows on their way out that have lost their context, and still count for their user. */
+/* What one user still has after the contexts are gone: flows that are on their way out. They count
+ * for the user's quota. */
 struct user_gone {
     uint32_t uid;
     uint32_t flows, remotes; /* remotes that name them */
@@ -107,7 +108,7 @@ struct engine {
     struct turn *turns;     /* turns_max turns of clients, then the turn *nobody* of each peer */
     uint32_t *client_notes; /* by client: entries that its waiting notes take */
     uint32_t *flow_next, *turn_next, *turn_next_blocked;
-    struct user_gone *gone; /* one for each user with such flows */
+    struct user_gone *gone; /* one for each user with flows that have lost their context */
     uint32_t gone_count;
     uint32_t free_turns; /* list */
     uint32_t turns_used; /* turns from here on were never on the free list */
@@ -144,10 +145,11 @@ struct engine {
     bool sweeping;      /* the sweep has not looked at all entries yet: the next step continues */
     bool *withdrawn;    /* by client: its regions are on their way out */
     uint32_t asks_left; /* REVOKEs that this sweep may still send */
-    uint64_t drop_at;   /* ns: memory that the fabric did not give back is dropped again then; 0:
-                         * there is none */
-    bool rings_refused; /* some of that memory is rings */
-    bool unfenced;      /* clients rely on fences that this process cannot give */
+    uint64_t drop_at;   /* ns: when to drop again the memory that the fabric has refused to drop;
+                         * 0: there is none */
+    bool rings_refused; /* some of that memory is rings of ledgers */
+    bool unfenced;      /* clients rely on the daemon's fences (host->fence), but this process can't
+                         * fence for them: it looks at their rings every LOOK_NS */
     bool armed;         /* engine_arm has armed the bells; since then some may have rung */
     bool fabric_failed;
     bool orphans;         /* the next sweep closes sessions and segments that were not attached */
@@ -158,13 +160,12 @@ struct engine {
     uint64_t notices_max;
 
     struct trace_ring *trace; /* NULL: no trace is on */
-    uint64_t ordered_max;     /* writes up to this length keep their order, with records; 0: none
-                               * do */
-    uint32_t rails_shift;     /* large payloads travel in at least 1 << this pieces */
-    uint32_t piece_shift;     /* a piece has at most 1 << this bytes */
-    uint8_t *record;          /* room for one submission */
-    uint8_t *next_record;     /* and for the one after it, until it is clear whether they become one
-                               * batch */
+    uint64_t ordered_max; /* the fabric keeps the order of writes up to this length, so a payload
+                           * is placed before the record behind it; 0: the fabric keeps none */
+    uint32_t rails_shift; /* large payloads travel in at least 1 << this pieces */
+    uint32_t piece_shift; /* a piece has at most 1 << this bytes */
+    uint8_t *record;      /* room for one submission */
+    uint8_t *next_record; /* room for the submission after it: the two may become one batch */
     uint32_t record_max;
 
     struct engine_totals_view departed; /* sums of contexts that are gone */
@@ -222,7 +223,7 @@ static inline void commit(struct engine *e)
     arena_commit(&e->arena);
 }
 
-/* The fabric could not give back some memory: tries again later. */
+/* The fabric has failed to drop some memory: the sweep drops it again later. */
 static inline void drop_later(struct engine *e)
 {
     if (e->drop_at == 0)

@@ -30,8 +30,9 @@
  * `in` keeps letters until their round comes, `out` until they are acknowledged. A team of one
  * participant has no arrivals, letters or rooms, and none of its instances ever begins.
  *
- * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Private
- * types die with the process. Thread: the progress thread owns all of it.
+ * Arena types hold indices and offsets only and are changed through arena_set* (arena.h). Some of
+ * their fields are *private in meaning*: the next process does not use the values that it finds
+ * there. Private types die with the process. Thread: the progress thread owns all of it.
  */
 #ifndef PWC_ENGINE_TEAMS_H
 #define PWC_ENGINE_TEAMS_H
@@ -102,9 +103,9 @@ enum letter_news {
 struct letter {
     uint32_t kind; /* enum letter_kind */
     uint32_t team;
-    uint32_t to;   /* participant */
-    uint32_t next; /* the next letter of its turn's list; private in meaning, as is `listed` */
-    uint32_t listed;
+    uint32_t to;     /* participant */
+    uint32_t next;   /* the next letter of its turn's list; private in meaning */
+    uint32_t listed; /* on its turn's list; private in meaning */
     /* of a LETTER_ROUND: */
     uint32_t round;
     uint64_t sequence; /* of the instance */
@@ -145,8 +146,8 @@ struct team_member {
     uint32_t unused;
 };
 
-/* The reason why the current round of an instance waits, where members here wait for the
- * instance. */
+/* What the current round of an instance waits for. WAITS_NOT also while not all members here have
+ * called. */
 enum instance_waits {
     WAITS_NOT = 0,
     WAITS_FLOORS = 1,  /* of participants that it sends to */
@@ -177,7 +178,7 @@ struct instance {
     uint32_t unacked;   /* letters that are not acknowledged */
     uint32_t done;      /* its result is shown to the members here */
     uint32_t schedule;  /* its row in coll/table.c */
-    uint16_t waits;     /* enum instance_waits; private in meaning, as is `awaited` */
+    uint16_t waits;     /* enum instance_waits; private in meaning */
     uint16_t lacking;   /* bits of the round's letters that it waits for; private in meaning */
     uint32_t called_ms; /* e->now at its call, in ms; 0: an earlier process noted none */
     uint64_t before;    /* the instance that used its data row before, + 1; 0: none has */
@@ -205,8 +206,8 @@ struct team_live {
     bool attached;
     uint32_t listed;    /* its letters on lists of turns */
     bool blocked;       /* some instance may wait for a floor */
-    uint64_t wanted;    /* at most the lowest floor that a participant waits for; UINT64_MAX: no
-                         * participant waits */
+    uint64_t wanted;    /* no participant waits for a lower floor than this; UINT64_MAX: none
+                         * waits for any */
     uint32_t data_over; /* instances with a data row that have ended since the floor was last
                          * sent */
     uint64_t said;      /* the floor when we last looked for participants to send it to */

@@ -30,14 +30,14 @@ struct team_call letter_acknowledged(struct engine *e, uint32_t peer, uint64_t s
 /* Within a transaction: the letter is to be staged again. */
 void letter_rewind(struct engine *e, uint64_t slot);
 
-/* letters_resume: the link is up, and the turns are empty: lists the letters that wait.
- * letters_stop: the link is down. */
+/* The link is up, and the turns are empty: lists the letters that wait. */
 void letters_resume(struct engine *e, uint32_t peer);
+/* The link is down: letters that wait are on no turn's list until letters_resume. */
 void letters_stop(struct engine *e, uint32_t peer);
 /* Drops all letters of this team to this participant, also those in the ledger, whose marks go too;
  * in transactions of its own. */
 void letters_drop(struct engine *e, uint32_t team, uint32_t participant);
-/* The team has ended: drops its letters that have not left. */
+/* The team has ended: takes its letters that have not left off their peers' counts. */
 void letters_forget(struct engine *e, uint32_t team);
 /* After a restart: counts the letters that wait. */
 void letters_inherit(struct engine *e);

@@ -10,14 +10,14 @@
 /* The open team of this number, or NONE. */
 uint32_t team_by_number(const struct engine *e, uint64_t number);
 
-/* Takes memory for a team whose numbers are filled in. -EDQUOT. The table does not show the team
- * yet. */
+/* Takes memory for a team whose numbers are filled in. Returns 0, or -EDQUOT without memory. The
+ * team is not found by its number before team_enter. */
 int team_place(struct engine *e, struct team *t, const struct engine_team_participant *list);
-/* Finds the parts of the memory that a team has taken. */
+/* Finds the parts of the team's memory, and stores their places in its struct team_live. */
 void team_lay_out(struct engine *e, uint32_t team);
-/* Lets an open team be found by its number. team_leave_table: no longer, and gives its memory
- * back. */
+/* From now on, team_by_number finds this open team. */
 void team_enter(struct engine *e, uint32_t team);
+/* From now on, team_by_number does not find the team. Gives its memory back. */
 void team_leave_table(struct engine *e, uint32_t team);
 /* After a restart: lets the teams that were open be found again. */
 void team_table_inherit(struct engine *e);

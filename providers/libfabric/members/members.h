@@ -41,7 +41,8 @@ void members_clear(struct members *members);
 /* The only endpoint, or NULL where there are none or several. */
 struct endpoint *members_single(struct members *members);
 
-/* Calls `each` for all endpoints, and adds up the results and the values of retired ones. */
+/* Calls `each` for all endpoints. Returns the sum of the results and of all values that
+ * members_retire has kept. */
 uint64_t members_sum(struct members *members, uint64_t (*each)(struct endpoint *endpoint));
 
 /* A clock for time limits: milliseconds. */

@@ -16,7 +16,7 @@
 
 /* ---- every operation ------------------------------------------------------------------------- */
 
-/* One operation of `length` bytes from a to b with this local id. */
+/* Submits one operation from context a to context b with this local id. */
 typedef int operate(struct two *t, pwc_cid lid, unsigned flags);
 
 static int do_put(struct two *t, pwc_cid lid, unsigned flags)

@@ -238,8 +238,8 @@ static void test_few_left(void)
 
 /* ---- races ----------------------------------------------------------------------------------- */
 
-/* The target announces the quiet mode, fences, and looks at the ring once more. An origin that has
- * not seen the mode writes a line before that look: it must be found. */
+/* The target sets the quiet mode, fences, and looks at the ring once more. An origin that has not
+ * seen the mode writes a line before that look: the look must find the line. */
 static void test_written_meanwhile(void)
 {
     for (uint32_t i = 0; i < 10; i += 3) {

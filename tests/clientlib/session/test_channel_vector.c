@@ -132,8 +132,8 @@ static void test_long_pieces(void)
     }
 }
 
-/* Pieces in blocks: the last block ends the series, except where the remote id is longer than a
- * word. */
+/* Pieces in blocks: the last block ends the series. Where the remote id is longer than a word, a
+ * record of its own follows with the id, and ends the series. */
 static void test_blocks(void)
 {
     enum { BLOCK = sizeof(struct vector_piece) + ((PACKED_MAX + 7) & ~7) };

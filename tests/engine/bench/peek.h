@@ -107,7 +107,8 @@ uint32_t peek_target(const struct engine *e, uint32_t offload, uint32_t target);
 uint32_t peek_gets_room(const struct engine *e, uint32_t session);
 /* Team memory that a team has taken. */
 uint64_t peek_team_bytes(const struct engine *e, uint32_t team);
-/* The floor at which the team will next look for participants that wait for a floor. */
+/* The lowest floor that a participant of the team waits for. 0: some may wait for a floor that is
+ * already reached; UINT64_MAX: none waits. */
 uint64_t peek_team_wanted(const struct engine *e, uint32_t team);
 /* How many instances of teams wait for letters of this peer. */
 uint32_t peek_awaited(const struct engine *e, uint32_t peer);

@@ -136,7 +136,7 @@ static void test_block_at_the_target(void)
     close_world();
 }
 
-/* ---- messages that fail, and give their credit back ----------------------------------------- */
+/* ---- messages that fail, and give their event space back ------------------------------------ */
 
 static void expect_end(uint32_t client, int status)
 {
@@ -228,8 +228,8 @@ static void test_no_flow_for_replies(void)
     close_world();
 }
 
-/* Guards that a withdrawn region ends Longs, requests and replies alike, and that no credit is
- * lost. */
+/* Guards that the withdrawal of a region ends the Longs to it, requests and replies alike, and that
+ * no event space is lost. */
 static void test_withdrawal(void)
 {
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -258,8 +258,8 @@ static void test_withdrawal(void)
     }
 }
 
-/* Guards a Long reply to a region that has gone: its end says so, and the requester gets its credit
- * back. */
+/* Guards a Long reply to a region that has gone: its end says so, and the requester gets its event
+ * space back. */
 static void test_reply_fails_at_its_start(void)
 {
     struct message_send s;
@@ -352,7 +352,7 @@ static void test_reply_to_nobody(void)
     close_world();
 }
 
-/* Guards that a requester has all its credit back when the replier has gone. */
+/* Guards that a requester has all its event space back when the replier has gone. */
 static void test_nobody_replies(void)
 {
     struct message_send s;

@@ -24,9 +24,9 @@
 #define ALLOW(at, bytes)  ((void)0)
 #endif
 
-#define RUN      2048u /* pages, of which the kernel is asked at a time */
+#define RUN      2048u /* pages that one read of the pagemap covers */
 #define KEPT_MAX 128u
-/* So many pieces of a size are kept before the first is given out again. */
+/* The oldest piece of a size is given out again only while more than this many are kept. */
 #define KEPT_MIN 2u
 
 static struct {
@@ -42,7 +42,7 @@ static size_t page_size(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Pieces have few sizes, so that one that was given back soon fits: powers of two, of a page on. */
+/* Pieces have few sizes (powers of two, from a page on), so that a kept piece often fits. */
 static size_t piece_bytes(size_t bytes)
 {
     size_t piece = page_size();
@@ -76,7 +76,7 @@ static bool over_touched(uint8_t *at, size_t bytes, void (*each)(uint8_t *page, 
     return known;
 }
 
-/* Pages that were not touched are zero, and nobody has anything to look for there. */
+/* Zeroes a touched page, and forbids access to it. Pages that were not touched are zero already. */
 static void clear(uint8_t *page, size_t bytes)
 {
     memset(page, 0, bytes);

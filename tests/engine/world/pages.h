@@ -1,7 +1,8 @@
 /*
- * Zeroed memory for nodes that come and go. Fresh pages cost a fault each, and a world of a few
- * rounds pays more for them than for all else, so that memory that is given back is cleared and
- * given out again: the oldest first, so that a node that opens again gets other memory than it had.
+ * Zeroed memory for nodes that come and go. Fresh pages cost a fault each, and in a world of a few
+ * rounds these faults take most of the time. So memory that is given back is cleared and given out
+ * again. The oldest memory comes first, so that a node that opens again gets other memory than it
+ * had.
  * A write to memory that was given back ends the test, at the latest when the memory is taken
  * again; under the address sanitizer a read does, too.
  *

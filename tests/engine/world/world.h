@@ -127,7 +127,7 @@ struct world_context {
     size_t size;
     struct channel channel;
     bool channel_open;
-    /* The context's part of the segment, with one region over it. */
+    /* The context's part of the client's segment WORLD_MAIN, with one region over it. */
     uint8_t *memory;
     uint64_t length, offset;
     bool region_open;

@@ -100,8 +100,8 @@ static bool take(struct place at, struct holdings *out)
            out->mappings >= 0 && out->descriptors >= 0;
 }
 
-/* Whether the two are the same. Operations are left out, because they come and go with others'
- * traffic. */
+/* Whether a daemon holds the same now as then. Fewer operations, or one more, count as the same,
+ * because operations come and go with other clients' traffic. */
 static bool same(const struct holdings *now, const struct holdings *then)
 {
     return now->clients == then->clients && now->sessions == then->sessions &&
@@ -112,8 +112,8 @@ static bool same(const struct holdings *now, const struct holdings *then)
            now->ops <= then->ops + 1;
 }
 
-/* Looks until the daemon holds the same twice in a row: it closes its side of a connection, also of
- * the test's own, some time after the other end. */
+/* Looks until the daemon holds the same twice in a row, because the daemon closes its side of a
+ * connection, also of the test's own, some time after the other end. */
 static bool settle(struct place at, struct holdings *out)
 {
     struct holdings before;
@@ -129,8 +129,8 @@ static bool settle(struct place at, struct holdings *out)
     return answers;
 }
 
-/* Waits until the daemon holds this again. A daemon that has just been restarted may not answer at
- * first. */
+/* Waits until the daemon holds again what it held then. A daemon that has just been restarted may
+ * not answer at first. */
 static bool return_to(struct place at, const struct holdings *then)
 {
     struct holdings now = {0};

@@ -56,7 +56,7 @@ struct doctor_machine {
     uint64_t memory_locked, descriptors; /* hard limits of that process */
     bool of_daemon;                  /* the limits are the daemon's; false: those of this shell */
     bool memory_exempt;              /* memory_locked does not bind that process */
-    unsigned processors;             /* that the process may use */
+    unsigned processors;             /* how many processors the process may use */
     int membarrier;                  /* the kernel's commands of it, or a negative errno */
     char clock[DOCTOR_WORD_MAX];     /* the kernel's clock source */
     uint64_t shm_free;               /* bytes of /dev/shm */

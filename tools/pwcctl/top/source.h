@@ -14,7 +14,7 @@ enum { TOP_QUESTIONS = 7, TOP_NEEDED = 5 /* older daemons refuse the others */ }
 struct top_source {
     const char *socket;
     int fd;         /* -1: no look is under way */
-    uint8_t *bytes; /* that have arrived */
+    uint8_t *bytes; /* the part of an answer that has arrived */
     size_t size, room;
     json_t *documents[TOP_QUESTIONS];
     int answers;

@@ -27,7 +27,7 @@ void top_view_init(struct top_view *view)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* Finds the shown column that is needed least; the last one where several are needed as little. */
+/* Finds the shown column that is needed least; among equal ones, the last. */
 static size_t least_needed(const struct top_column *column, const bool *shown, size_t count)
 {
     size_t least = count;
@@ -37,7 +37,8 @@ static size_t least_needed(const struct top_column *column, const bool *shown, s
     return least;
 }
 
-/* Returns the greatest width that a column can use: texts and bars take what is left over. */
+/* Returns the greatest width that the column can use. Columns of texts and bars may grow, when all
+ * shown columns leave a part of the line empty. */
 static size_t widest(const struct top_column *column, const struct top_rows *rows, size_t index)
 {
     size_t width = column->width;

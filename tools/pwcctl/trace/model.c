@@ -1,10 +1,11 @@
-/* Puts records together (model.h). */
+/* Builds the model (model.h): each trace record begins a slice, or adds a moment to one. */
 #include "tools/pwcctl/trace/model.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The name of a slice in an index. */
+/* An index finds a slice by its key: an operation's origin, flow and sequence, or a run's peer and
+ * sequence. */
 struct key {
     uint64_t a, b;
 };
@@ -68,7 +69,7 @@ static int index_grow(struct index *x)
     return 0;
 }
 
-/* Names a slice; an earlier slice with this name is not found any more. */
+/* Lets the key lead to this slice; an earlier slice with the same key is not found any more. */
 static int index_set(struct index *x, struct key key, uint32_t slice)
 {
     if (2 * (x->used + 1) > x->room && index_grow(x) < 0)
@@ -392,8 +393,8 @@ static bool same_track(const struct slice *x, const struct slice *y)
            (x->kind == SLICE_RUN) == (y->kind == SLICE_RUN);
 }
 
-/* Gives each slice the first lane of its track whose last slice has ended. A lane's thread has the
- * number of its place from the top. */
+/* Gives each slice the first lane of its track whose last slice has ended. A viewer shows each lane
+ * as a thread: `thread` counts the lanes of all tracks, in the order in which they are drawn. */
 static int give_lanes(struct trace_model *m)
 {
     struct slice **order = malloc((m->count + 1) * sizeof(*order));

@@ -38,8 +38,8 @@ struct slice {
     uint16_t count;
     uint32_t source, engine;
     uint32_t track;                  /* a client's handle, or a peer's number */
-    uint32_t lane;                   /* slices of a track that overlap stand in different ones */
-    uint32_t thread;                 /* the lane's number among those of all tracks, from the top */
+    uint32_t lane;                   /* slices of a track that overlap stand in different lanes */
+    uint32_t thread;                 /* the lane's number among the lanes of all tracks */
     bool opens_lane;                 /* the first slice in its lane */
     uint32_t origin, flow, sequence; /* these three identify the operation; for a handler the last
                                         two are its offload and its units */
@@ -49,8 +49,8 @@ struct slice {
     uint64_t peer; /* for an operation: context << 32 | rank */
     uint64_t at[MOMENTS];
     uint32_t carried_by; /* for an operation: the slice of its run, or TRACE_NONE */
-    uint32_t arrived_as; /* and the slice of its event at the target */
-    uint64_t position;   /* of its record in the ledger; for an event, in its ring */
+    uint32_t arrived_as; /* for an operation: the slice of its event at the target, or TRACE_NONE */
+    uint64_t position;   /* in the ledger, of the operation's record; in its ring, of an event */
 };
 
 struct trace_source {
@@ -67,7 +67,7 @@ struct trace_model {
 /* Adds all records of one engine of a source, in their order. 0 or -ENOMEM. */
 int trace_model_add(struct trace_model *m, const struct trace_source *source, uint32_t number,
                     uint32_t engine, const struct trace_record *records, size_t count);
-/* Call it after all records: completes ends, joins operations with their events, gives lanes. */
+/* Called after all records: completes ends, joins operations with their events, gives lanes. */
 int trace_model_finish(struct trace_model *m);
 void trace_model_free(struct trace_model *m);
 

@@ -144,14 +144,15 @@ static uint64_t draw(uint64_t *state)
 
 struct updates {
     struct pair *pair;
-    uint64_t window, marks; /* operations in flight; every this many ask for a local event */
+    /* At most `window` operations are in flight. One of every `marks` has a local event: a mark. */
+    uint64_t window, marks;
     uint64_t ended;
     bool fetch;
     uint64_t state, last;
     uint64_t before[WINDOW_MAX]; /* fetched, by number */
 };
 
-/* Takes the event of the next mark: all operations up to it have ended. */
+/* Takes the event of the next mark, which says that all operations up to the mark have ended. */
 static int take_mark(struct updates *u)
 {
     uint64_t end = u->ended + u->marks;

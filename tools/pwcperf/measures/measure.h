@@ -10,7 +10,7 @@ struct plan {
     uint64_t warmup, iters;
 };
 
-/* Bytes that each half of a region needs for a size. */
+/* The bytes that a test with this size needs in each half of a rank's region (pair.h). */
 size_t latency_half(const struct options *options, uint64_t size);
 size_t stream_half(const struct options *options, uint64_t size);
 uint64_t stream_slots(const struct options *options, uint64_t size);

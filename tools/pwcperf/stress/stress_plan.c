@@ -155,7 +155,7 @@ static int decode_bytes(const struct stress_shape *shape, const struct pwc_event
 int stress_id_decode(const struct stress_shape *shape, const struct pwc_event *event,
                      struct stress_id *out)
 {
-    /* A local event's id is one of ours; the caller fills in `origin`. */
+    /* The caller has set out->origin to the rank that must have made the id. */
     uint32_t origin = out->origin;
     return event->id_size == 0 ? decode_value(shape, event->id, origin, out)
                                : decode_bytes(shape, event, origin, out);

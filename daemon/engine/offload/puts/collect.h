@@ -31,21 +31,21 @@ struct sender {
     uint32_t peer;    /* its events name this node and this context */
     uint64_t origin;
     bool may_reply;
-    uint32_t held; /* bytes of the remote ring that the message's own event may take */
+    uint32_t held; /* bytes of the remote ring that are kept for the message's own event */
 };
 
 /* One handler's list, and what it is checked against. */
 struct collected {
-    struct sender sender; /* this and the next are set by collect_begin */
+    struct sender sender; /* set by collect_begin, like `counters` */
     uint64_t counters[HANDLER_COUNTERS];
 
     bool counted; /* counters have changed */
     bool replied;
     uint32_t sends, events, flows;
-    uint32_t bytes;     /* of drafts */
-    uint32_t chunks;    /* that the sends take */
-    uint32_t gets;      /* of the sends */
-    uint32_t gets_most; /* that there is room for; NONE: not looked at yet */
+    uint32_t bytes;     /* used in `drafts` */
+    uint32_t chunks;    /* chunks of the pool that the sends take */
+    uint32_t gets;      /* how many sends are gets */
+    uint32_t gets_most; /* most gets that have room; NONE: not counted yet in this run */
     struct {
         uint32_t flow, span;
     } flow[COLLECT_SENDS]; /* entries that each flow gets */
@@ -60,8 +60,8 @@ struct collected {
     _Alignas(8) uint8_t drafts[COLLECT_BYTES]; /* struct submit_record, and what follows */
 };
 
-/* The word of a send's operation (op.lid): counter + 1, or 0, then the offload's handle, then the
- * entry of a get + 1, or 0. */
+/* The lid of a send's operation, from the lowest bit: 8 bits: counter + 1, or 0: no counter; 32
+ * bits: the offload's handle; 24 bits: the entry of a get + 1, or 0: no get. */
 #define OFFLOAD_LID_HANDLE 8u
 #define OFFLOAD_LID_GET    40u
 

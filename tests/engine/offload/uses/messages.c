@@ -20,7 +20,7 @@ static struct servers *servers_of(struct uses *u)
     return (struct servers *)u->own;
 }
 
-/* Opens some servers, which all other clients bind. */
+/* Opens the offloads of all servers, and binds the other clients to them. */
 static void open_servers(struct uses *u, uint32_t state_bytes)
 {
     struct servers *s = servers_of(u);
@@ -96,7 +96,7 @@ static void check_counts(struct uses *u)
 
 enum { VALUE_MAX = 48, KEYS = 8, KV_GET = 0, KV_INSERT = 1, KV_DELETE = 2, USED = 1 };
 
-/* An entry of the table, as in examples/handlers/key_value.c. */
+/* An entry of a server's table, as in examples/handlers/key_value.c. */
 struct slot {
     uint64_t key;
     uint32_t use, length;
@@ -107,10 +107,11 @@ struct key_value {
     uint64_t slots, used;
 };
 
-/* An entry of the plain table: for each server, for each client, its keys. */
+/* What a server's table must have for one key: an entry of the plain table, which the test keeps
+ * for each server beside the handlers' own. */
 struct known {
     bool used;
-    uint32_t length, number; /* number of the insert, and length of its value */
+    uint32_t length, number; /* length of the key's value, and number of its insert */
 };
 
 static void key_value_open(struct uses *u)

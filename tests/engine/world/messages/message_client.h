@@ -1,7 +1,7 @@
 /*
- * A client that sends active messages over the five rings of its session on its own: submissions
- * and answers as a library makes them, or as none would; and the accounts of event space that a
- * library keeps. Thread: one.
+ * A client that sends active messages through the five rings of its session, without the library:
+ * requests and replies as the library submits them, or as it never would. The client counts the
+ * event space that its operations hold, as the library does. Thread: one.
  */
 #ifndef PWC_TESTS_ENGINE_MESSAGE_CLIENT_H
 #define PWC_TESTS_ENGINE_MESSAGE_CLIENT_H
@@ -63,7 +63,7 @@ bool message_reply_room(struct message_client *c);
  * an operation of message_raw, which holds event space too. */
 bool message_room(const struct message_client *c);
 void message_submitted(struct message_client *c);
-/* Writes a record as it is (size and reserve too), without the accounts. */
+/* Writes a record unchanged (size and reserve too), and does not count its event space. */
 int message_raw(struct message_client *c, bool answer, const void *record, uint32_t size);
 /* Builds the record that message_request or message_reply would write. Returns its size. */
 uint32_t message_build(const struct message_client *c, const struct message_send *send, bool answer,

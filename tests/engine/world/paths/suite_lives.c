@@ -26,7 +26,7 @@ static void finish_all(struct driver *s)
         driver_finish_one(s, i);
 }
 
-/* Submits a notification, without a turn. Returns 0, or the error for which it is not taken now. */
+/* Submits a notification, and lets no time pass. Returns 0, or why it is not accepted now. */
 static int notify(struct driver *s, uint32_t from, uint32_t to, uint32_t rid_len)
 {
     struct model_op op = {

@@ -375,8 +375,8 @@ static void case_mixed(struct driver *s)
     driver_finish(s);
 }
 
-/* Guards a full ring: submissions without a turn are refused when there is no room, and all others
- * arrive. */
+/* Guards a full ring: while no engine makes a step, submissions are refused when the ring has no
+ * room. All that were accepted arrive. */
 static void case_full_ring(struct driver *s)
 {
     uint32_t remote = driver_remote(s, 0, 1), accepted = 0;
