@@ -5,16 +5,16 @@
 
 #include <CUnit/CUnit.h>
 #include <stdlib.h>
+#include "clientlib/attach/client.h"
 
-static int attach(struct fake_daemon *daemon, int timeout_ms, pwc_client **out)
+static int attach(struct fake_daemon *daemon, pwc_client **out)
 {
-    struct pwc_attr attr = {
-        .socket = daemon->path, .job = "test", .rank = 0, .size = 2, .timeout_ms = timeout_ms};
+    struct pwc_attr attr = {.socket = daemon->path, .job = "test", .rank = 0, .size = 2};
 
     return pwc_init(&attr, out);
 }
 
-static struct world *open_world(uint32_t ring_bytes, int timeout_ms, fake_hook *hook)
+struct world *world_new_sized(uint32_t ring_bytes, fake_hook *hook)
 {
     struct pwc_ctx_attr sizes = {
         .submit_bytes = ring_bytes,
@@ -25,7 +25,7 @@ static struct world *open_world(uint32_t ring_bytes, int timeout_ms, fake_hook *
     struct pwc_key key;
 
     CU_ASSERT_EQUAL_FATAL(fake_daemon_start(&w->daemon, hook), 0);
-    CU_ASSERT_EQUAL_FATAL(attach(&w->daemon, timeout_ms, &w->client), 0);
+    CU_ASSERT_EQUAL_FATAL(attach(&w->daemon, &w->client), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(w->client, &sizes, &w->ctx), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 1 << 20, PWC_REMOTE_RW, &w->region), 0);
     CU_ASSERT_EQUAL_FATAL(pwc_region_key(w->region, &key), 0);
@@ -34,14 +34,9 @@ static struct world *open_world(uint32_t ring_bytes, int timeout_ms, fake_hook *
     return w;
 }
 
-struct world *world_new_sized(uint32_t ring_bytes, fake_hook *hook)
+void world_limit(struct world *w, int timeout_ms)
 {
-    return open_world(ring_bytes, 0, hook);
-}
-
-struct world *world_new_patient(int timeout_ms, fake_hook *hook)
-{
-    return open_world(0, timeout_ms, hook);
+    w->client->link.timeout_ms = timeout_ms;
 }
 
 struct world *world_new(void)

@@ -28,8 +28,9 @@ struct world {
 struct world *world_new(void);
 /* A world with rings of another size (0: the default); `hook` sees each request first. */
 struct world *world_new_sized(uint32_t ring_bytes, fake_hook *hook);
-/* A world with this timeout of the library's calls (0: the default); `hook` as above. */
-struct world *world_new_patient(int timeout_ms, fake_hook *hook);
+/* From now on the library's calls give up after this time. Until then the default holds, because a
+ * busy machine may take long to open a world. */
+void world_limit(struct world *w, int timeout_ms);
 void world_free(struct world *w);
 
 /* Waits for the next event of a kind and checks it. */

@@ -112,23 +112,18 @@ static void count_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     (void)am;
 }
 
-static struct all *all_patient(int timeout_ms, bool pairs)
+static struct all *all_new(bool pairs)
 {
     struct all *a = calloc(1, sizeof(*a));
 
     memset(&script, 0, sizeof(script));
     script.other_regions = 1;
-    a->w = world_new_patient(timeout_ms, hook);
+    a->w = world_new_sized(0, hook);
     a->w->daemon.pairs = pairs;
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(a->w->client, NULL, &a->b), 0);
     CU_ASSERT_EQUAL(pwc_am_register(a->b, HANDLER, count_message, &a->handled), 0);
     script.binds = 0;
     return a;
-}
-
-static struct all *all_new(bool pairs)
-{
-    return all_patient(0, pairs);
 }
 
 static void all_free(struct all *a)
@@ -292,7 +287,7 @@ static void test_refused_bind(void)
     }
 }
 
-/* The daemon restarts meanwhile: the bind is asked again. */
+/* The daemon restarts while it is asked for a bind: the library asks again. */
 static void test_started_anew(void)
 {
     struct all *a = all_bound(false);
@@ -310,9 +305,10 @@ static void test_started_anew(void)
 /* A bind that the daemon makes after the call's time was up is given back. */
 static void test_late_answer(void)
 {
-    struct all *a = all_patient(50, false);
+    struct all *a = all_new(false);
 
     CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
+    world_limit(a->w, 50);
     script.late = true;
     CU_ASSERT_EQUAL(operation_put(a->w, a->remotes[1], 0, PWC_CID_NONE), -ETIMEDOUT);
     CU_ASSERT_EQUAL(script.unbinds, 0);
@@ -330,10 +326,11 @@ static void test_late_answer(void)
 static void test_time(void)
 {
     enum { TIMEOUT_MS = 1000, BIND_MS = 700 };
-    struct all *a = all_patient(TIMEOUT_MS, false);
+    struct all *a = all_new(false);
     int64_t begun;
 
     CU_ASSERT_EQUAL_FATAL(pwc_bind_all(a->w->ctx, a->w->region, a->remotes), 0);
+    world_limit(a->w, TIMEOUT_MS);
     a->w->daemon.hold = true;
     for (unsigned i = 0; i < 2; i++) {
         script.delay_ms = BIND_MS;

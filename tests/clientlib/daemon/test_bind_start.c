@@ -95,12 +95,12 @@ static void count_message(pwc_ctx *ctx, const struct pwc_am *am, void *argument)
     (void)am;
 }
 
-static struct stage *stage_patient(int timeout_ms, bool pairs)
+static struct stage *stage_new(bool pairs)
 {
     struct stage *s = calloc(1, sizeof(*s));
 
     memset(&script, 0, sizeof(script));
-    s->w = world_new_patient(timeout_ms, hook);
+    s->w = world_new_sized(0, hook);
     s->w->daemon.pairs = pairs;
     s->a = s->w->ctx;
     CU_ASSERT_EQUAL_FATAL(pwc_ctx_create(s->w->client, NULL, &s->b), 0);
@@ -108,11 +108,6 @@ static struct stage *stage_patient(int timeout_ms, bool pairs)
     CU_ASSERT_EQUAL(pwc_region_key(s->w->region, &s->key), 0);
     script.binds = 0;
     return s;
-}
-
-static struct stage *stage_new(void)
-{
-    return stage_patient(0, false);
 }
 
 static void stage_free(struct stage *s)
@@ -154,7 +149,7 @@ static void wait_for(const _Atomic unsigned *count, unsigned wanted)
 static void use_each(bool pairs)
 {
     for (unsigned v = 0; v < OPERATIONS; v++) {
-        struct stage *s = stage_patient(0, pairs);
+        struct stage *s = stage_new(pairs);
         struct pwc_event event;
         pwc_remote *to;
 
@@ -193,7 +188,7 @@ static void test_without_the_daemon(void)
 /* A refused bind: operations over its remote return the reason, and no unbind is sent for it. */
 static void test_refused(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     char text[128];
     pwc_remote *to;
 
@@ -218,7 +213,7 @@ static void test_wait_behind_start(void)
     static const unsigned flags = PWC_WAIT | PWC_FENCE | PWC_NO_RCE;
 
     for (unsigned pairs = 0; pairs < 2; pairs++) {
-        struct stage *s = stage_patient(0, pairs);
+        struct stage *s = stage_new(pairs);
         uint64_t here = 0;
         pwc_remote *to;
 
@@ -254,7 +249,7 @@ static void test_wait_behind_start(void)
 /* Events of binds come in the order of the answers, each with its own id. */
 static void test_order(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     pwc_remote *to[BATCH];
 
     script.batch = BATCH;
@@ -271,7 +266,7 @@ static void test_order(void)
 /* A long id is copied at the call: the program may change its bytes afterwards. */
 static void test_long_id(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     char id[] = "twenty-four bytes long!!";
     struct pwc_event event;
     pwc_remote *to;
@@ -293,7 +288,7 @@ static void test_long_id(void)
  * posted. */
 static void test_requests(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     pwc_remote *to[BATCH];
     pwc_request *r;
 
@@ -318,7 +313,7 @@ static void test_requests(void)
 /* A program starts many binds, then waits: all of them end. */
 static void test_many(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     pwc_remote *to[MANY];
     bool ended[MANY] = {false};
 
@@ -342,7 +337,7 @@ static void test_many(void)
 /* The daemon restarts meanwhile: the bind is asked again. */
 static void test_started_anew(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
 
     script.refuse = -ECONNABORTED;
     (void)start(s, 1);
@@ -354,7 +349,7 @@ static void test_started_anew(void)
 /* When the daemon dies, binds under way end. */
 static void test_daemon_gone(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     struct pwc_event event;
     pwc_remote *to, *other;
 
@@ -379,11 +374,12 @@ static void test_daemon_gone(void)
  * binds later is given back. */
 static void test_timeout(void)
 {
-    struct stage *s = stage_patient(100, false);
+    struct stage *s = stage_new(false);
     int64_t begun = clock_now();
     struct pwc_event event;
     pwc_remote *to;
 
+    world_limit(s->w, 100);
     script.shut = true;
     to = start(s, 1);
     CU_ASSERT_EQUAL_FATAL(pwc_wait(s->a, PWC_ANY, PWC_LOCAL, &event, WAIT_MS), 1);
@@ -408,11 +404,12 @@ static void test_timeout(void)
 static void test_timeouts_wake(void)
 {
     enum { ROUNDS = 6, TIMEOUT_MS = 50 };
-    struct stage *s = stage_patient(TIMEOUT_MS, false);
+    struct stage *s = stage_new(false);
     int64_t begun = clock_now();
     struct pwc_event event;
     pwc_remote *to;
 
+    world_limit(s->w, TIMEOUT_MS);
     script.shut = true;
     for (unsigned i = 0; i < ROUNDS; i++) {
         to = start(s, i);
@@ -429,7 +426,7 @@ static void test_timeouts_wake(void)
 static void test_sleepers(void)
 {
     enum { ROUNDS = 40, ANSWER_US = 5000 };
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     int64_t begun = clock_now();
     pwc_request *r;
 
@@ -469,7 +466,7 @@ static void *arrive(void *stage)
 static void test_counter_wakes(void)
 {
     enum { ROUNDS = 6 };
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     int64_t begun = clock_now();
     pthread_t thread;
 
@@ -492,7 +489,7 @@ static void test_counter_wakes(void)
 static void test_descriptor(void)
 {
     for (unsigned before = 0; before < 2; before++) {
-        struct stage *s = stage_new();
+        struct stage *s = stage_new(false);
         struct pollfd readable = {.fd = -1, .events = POLLIN};
         struct pwc_event event;
         pwc_ctx *other;
@@ -529,7 +526,7 @@ static void test_descriptor(void)
 
 static void test_unbind_under_way(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     pwc_remote *first, *second, *third;
     struct pwc_status status;
     pwc_request *r;
@@ -556,7 +553,7 @@ static void test_unbind_under_way(void)
 static void test_context_destroyed(void)
 {
     for (unsigned answered = 0; answered < 2; answered++) {
-        struct stage *s = stage_patient(0, true);
+        struct stage *s = stage_new(true);
         pwc_remote *to;
         pwc_ctx *c;
 
@@ -578,7 +575,7 @@ static void test_context_destroyed(void)
 /* pwc_finalize waits for binds, pwc_abort does not. */
 static void test_client_ends(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
 
     script.refuse = -EHOSTUNREACH;
     script.delay_us = 2000;
@@ -590,7 +587,7 @@ static void test_client_ends(void)
     free(s->w);
     free(s);
 
-    s = stage_new();
+    s = stage_new(false);
     script.batch = BATCH;
     for (unsigned i = 0; i < BATCH - 1; i++)
         (void)start(s, 1);
@@ -607,7 +604,7 @@ static void test_client_ends(void)
 
 static void test_refusals(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     struct pwc_key odd = s->key;
     pwc_remote *to = NULL;
     char id[PWC_CID_MAX + 1];
@@ -623,13 +620,16 @@ static void test_refusals(void)
 /* Where no descriptor can be opened, the start is refused; later binds work. */
 static void test_no_descriptor(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     struct rlimit limit, none;
     pwc_remote *to;
+    int free_number = dup(s->w->daemon.listen_fd);
 
+    CU_ASSERT_EQUAL_FATAL(close(free_number), 0);
+    CU_ASSERT_FATAL(free_number >= 16);
     CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &limit), 0);
     none = limit;
-    none.rlim_cur = 0;
+    none.rlim_cur = (rlim_t)free_number; /* not 0: the daemon's poll needs a limit, too */
     CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
     for (unsigned i = 0; i < 2; i++)
         CU_ASSERT_EQUAL(pwc_bind_start(s->a, pwc_ctx_peer(s->b), NULL, PWC_CID_NONE, &to), -EMFILE);
@@ -644,7 +644,7 @@ static void test_no_descriptor(void)
 /* A bind reserves the room for its event at its start. */
 static void test_room(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     struct pwc_event event;
     unsigned count = 0;
     pwc_remote *to;
@@ -674,7 +674,7 @@ static void test_pair_comes_first(void)
 
     if (doorbell_register() < 0) /* there are no pairs without it */
         return;
-    s = stage_patient(0, true);
+    s = stage_new(true);
     (void)start(s, 1);
     CU_ASSERT_EQUAL_FATAL(pwc_bind(s->a, pwc_ctx_peer(s->b), &s->key, &to), 0);
     (void)expect_bind(s, 1, 0);
@@ -703,7 +703,7 @@ static void start_in_handler(pwc_ctx *ctx, const struct pwc_am *am, void *argume
 
 static void test_inside_a_handler(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     struct in_handler h = {.s = s};
     struct pwc_event event;
 
@@ -748,7 +748,7 @@ static void *start_and_wait(void *context)
 
 static void test_threads(void)
 {
-    struct stage *s = stage_new();
+    struct stage *s = stage_new(false);
     pthread_t threads[THREADS - 1];
     void *result;
 

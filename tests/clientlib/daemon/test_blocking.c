@@ -147,11 +147,13 @@ static void test_staging_full(void)
 /* A get that has timed out does not write into the caller's memory later. */
 static void test_given_up(void)
 {
-    struct world *w = world_new_patient(SHORT_MS, NULL);
+    struct world *w = world_new();
     uint64_t here = 1;
 
     w->daemon.hold = true;
+    world_limit(w, SHORT_MS);
     CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, &here, 8, none, PWC_NO_RCE), -ETIMEDOUT);
+    world_limit(w, WAIT_MS);
     w->daemon.hold = false;
     fake_daemon_kick(&w->daemon);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);
@@ -604,10 +606,11 @@ static void test_staging_given_back(void)
 
 static void test_no_room(void)
 {
-    struct world *w = world_new_patient(SHORT_MS, NULL);
+    struct world *w = world_new();
     struct two t = {.w = w, .a = w->ctx};
     int rc;
 
+    world_limit(w, SHORT_MS);
     CU_ASSERT_EQUAL(wait_put(&t, NULL, PWC_WAIT), -EINVAL);
     CU_ASSERT_EQUAL(wait_put(&t, w->remote, PWC_WAIT | 1u << 30), -EINVAL);
     w->daemon.hold = true;
@@ -628,11 +631,12 @@ static void test_no_room(void)
  * gets its internal request back. */
 static void test_timeout(void)
 {
-    struct world *w = world_new_patient(SHORT_MS, NULL);
+    struct world *w = world_new();
     uint8_t *here = w->memory + BIG;
     int rc;
 
     w->daemon.hold = true;
+    world_limit(w, SHORT_MS);
     memcpy(w->memory, "there", 6);
     CU_ASSERT_EQUAL(pwc_put_wait(w->remote, 8, "late", 5, none, PWC_NO_RCE), -ETIMEDOUT);
     CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, here, 6, none, PWC_NO_RCE), -ETIMEDOUT);
@@ -640,6 +644,7 @@ static void test_timeout(void)
         continue;
     CU_ASSERT_EQUAL(rc, -EAGAIN);
     CU_ASSERT_EQUAL(pwc_put_wait(w->remote, 0, "never", 6, none, PWC_NO_RCE), -ETIMEDOUT);
+    world_limit(w, WAIT_MS);
     w->daemon.hold = false;
     fake_daemon_kick(&w->daemon);
     CU_ASSERT_EQUAL(pwc_flush(w->ctx, PWC_ANY, WAIT_MS), 0);

@@ -57,10 +57,11 @@ static void test_completes(void)
 /* The client's timeout bounds the wait, and pwc_abort does not wait at all. */
 static void test_gives_up(void)
 {
-    struct world *w = world_new_patient(SHORT_MS, NULL);
+    struct world *w = world_new();
 
     w->daemon.hold = true;
     put_some(w);
+    world_limit(w, SHORT_MS);
     CU_ASSERT_EQUAL(pwc_finalize(w->client), PUTS);
     close_daemon(w);
 
@@ -142,9 +143,10 @@ static bool until_given_up(struct fake_daemon *daemon, const Pwc__ClientRequest 
  * daemon's. */
 static void test_barrier_given_up(void)
 {
-    struct world *w = world_new_patient(SHORT_MS, until_given_up);
+    struct world *w = world_new_sized(0, until_given_up);
     char text[64];
 
+    world_limit(w, SHORT_MS);
     CU_ASSERT_EQUAL(pwc_barrier(w->ctx), -ETIMEDOUT);
     pwc_error_text(w->client, text, sizeof(text));
     CU_ASSERT_STRING_EQUAL(text, "not there: 1");

@@ -288,13 +288,15 @@ static void test_withdrawal_refused(void)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct world *w = world_new_patient(rows[i].status == -ETIMEDOUT ? 100 : 0, refuse_some);
+        struct world *w = world_new_sized(0, refuse_some);
         pwc_region *region, *next;
         pwc_client *client = w->client;
 
         CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, PWC_REMOTE_RW, &region), 0);
         refuse(PWC__CLIENT_REQUEST__BODY_REGION_CLOSE, rows[i].status, rows[i].times);
+        world_limit(w, rows[i].status == -ETIMEDOUT ? 100 : WAIT_MS);
         CU_ASSERT_EQUAL(pwc_region_free(region), rows[i].result);
+        world_limit(w, WAIT_MS);
         CU_ASSERT_EQUAL(refusal.seen, rows[i].asked);
         if (!rows[i].gone) {
             CU_ASSERT_EQUAL_FATAL(pwc_alloc(client, 8192, PWC_REMOTE_RW, &next), 0);
@@ -394,7 +396,8 @@ static void test_late_answers(void)
         struct world *w;
 
         slow.begin = slow.end = 0;
-        w = world_new_patient(50, answer_late);
+        w = world_new_sized(0, answer_late);
+        world_limit(w, 50);
         slow.begin = rows[i].begin;
         slow.end = rows[i].end;
         slow.ended = 0;

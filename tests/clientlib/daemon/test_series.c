@@ -462,9 +462,10 @@ static void test_failure_of_a_request(void)
 /* A get that has timed out writes nothing any more, and ends soon. */
 static void test_given_up(void)
 {
-    struct world *w = world_new_patient(SHORT_MS, NULL);
+    struct world *w = world_new();
     uint8_t *here = malloc(LONG);
 
+    world_limit(w, SHORT_MS);
     for (size_t len = PIECE; len <= LONG; len += LONG - PIECE) {
         memset(here, 0x33, len);
         w->daemon.hold = true;
@@ -476,6 +477,7 @@ static void test_given_up(void)
             CU_ASSERT_EQUAL_FATAL(here[i], 0x33);
     }
     CU_ASSERT(w->daemon.executed < PIECES);
+    world_limit(w, WAIT_MS);
     CU_ASSERT_EQUAL(pwc_get_wait(w->remote, 0, here, LONG, none, PWC_NO_RCE), 0);
     CU_ASSERT_EQUAL(here[LONG - 1], 0);
     free(here);
@@ -525,9 +527,10 @@ static void test_finalize(void)
 
     fill(here, LONG, 4);
     for (int holds = 0; holds < 2; holds++) {
-        struct world *w = world_new_patient(SHORT_MS, NULL);
+        struct world *w = world_new();
 
         w->daemon.hold = holds;
+        world_limit(w, holds ? SHORT_MS : WAIT_MS);
         CU_ASSERT_EQUAL(put(w, 0, here, LONG, 1, 0), 0);
         CU_ASSERT_EQUAL(pwc_finalize(w->client) > 0, holds);
         fake_daemon_stop(&w->daemon);

@@ -183,11 +183,13 @@ static void test_flush(void)
 /* pwc_unbind waits for operations through the remote, but no longer than the client's timeout. */
 static void test_unbind_times_out(void)
 {
-    struct world *w = world_new_patient(20, NULL);
+    struct world *w = world_new();
 
     w->daemon.hold = true;
+    world_limit(w, 20);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, PWC_NO_RCE), 0);
     CU_ASSERT_EQUAL(pwc_unbind(w->remote), -ETIMEDOUT);
+    world_limit(w, WAIT_MS);
     CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 8, PWC_NO_RCE), 0);
     w->daemon.hold = false;
     fake_daemon_kick(&w->daemon);
@@ -297,7 +299,7 @@ static void test_waits_shown(void)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool collective = rows[i].shown >= SESSION_WAITS_BARRIER;
-        struct world *w = collective ? world_new_patient(0, late_exchange) : world_new();
+        struct world *w = collective ? world_new_sized(0, late_exchange) : world_new();
         const struct session_waits *waits = waits_of(&w->daemon);
         int64_t before = clock_now();
         uint64_t waited, asleep;
