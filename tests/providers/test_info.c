@@ -4,10 +4,14 @@
  *
  *     test_info PWCD PROVIDER [NODES] [--KEY VALUE]...
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+#include "tests/count.h"
 #include "tests/providers/both.h"
 
 #define VERSION FI_VERSION(1, 14)
@@ -114,15 +118,31 @@ static void test_wrong_hints(void)
     }
 }
 
-/* fi_getinfo does not wait for a daemon: with a path without a file, a socket without a listener,
- * or an unused abstract name. The fastest of many calls counts, because the machine does other
- * work, too. */
+/* Leaves the file of a socket whose listener has ended, in a new folder. */
+static void leave_socket(char *folder, struct sockaddr_un *at)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+    at->sun_family = AF_UNIX;
+    snprintf(at->sun_path, sizeof(at->sun_path), "%s/pwcd.sock", folder);
+    CU_ASSERT_EQUAL(bind(fd, (const struct sockaddr *)at, sizeof(*at)), 0);
+    CU_ASSERT_EQUAL(listen(fd, 1), 0);
+    close(fd);
+}
+
+/* fi_getinfo does not wait for a daemon: neither where the socket's file is missing, nor where its
+ * listener has ended, nor where nobody listens at an abstract name. The fastest of many calls
+ * counts, because the machine does other work, too. */
 static void test_no_daemon(void)
 {
-    static const char *const sockets[] = {"/nonexistent/pwcd.sock", "@pwc-test-nobody"};
+    char folder[] = "/tmp/pwc-info.XXXXXX";
+    struct sockaddr_un left = {0};
+    const char *const sockets[] = {"/nonexistent/pwcd.sock", left.sun_path, "@pwc-test-nobody"};
     const struct side_options options = {.mr_mode = both_basic.mr_mode};
 
-    for (unsigned s = 0; s < 2; s++) {
+    leave_socket(folder, &left);
+    for (unsigned s = 0; s < COUNT(sockets); s++) {
         struct fi_info *hints = side_hints(&options), *info;
         int64_t best = INT64_MAX;
 
@@ -138,6 +158,8 @@ static void test_no_daemon(void)
         CU_ASSERT(best < 1000000);
         fi_freeinfo(hints);
     }
+    unlink(left.sun_path);
+    rmdir(folder);
 }
 
 /* Without hints there is an info with all capabilities. */
