@@ -19,7 +19,7 @@
 
 #define BOARD_BYTES 4096u
 #define BOARD_SLOTS 512u       /* one line of bits */
-#define BOARD_NONE  UINT32_MAX /* as a slot: the pair is never quiet */
+#define BOARD_NONE  UINT32_MAX /* slot of a pair without a bit, which is never quiet */
 
 struct board_shared {
     /* Bit i % 64 of word i / 64: the origin with slot i has written. Set by the origin, cleared by

@@ -49,22 +49,22 @@ struct counters_header {
     _Atomic uint64_t errors, delivered, spilled;
 
     _Atomic uint64_t started_day_ns;            /* by the time of day; one value for a whole run */
-    _Atomic uint64_t segments, regions, memory; /* that clients hold now */
+    _Atomic uint64_t segments, regions, memory; /* held by clients now; memory in bytes */
 
     /* The longest step of a progress thread: since the start, in which part of it (enum engine_part
      * of engine.h), and in the last second. */
     _Atomic uint64_t longest_step_ns, longest_step_part, recent_step_ns;
 
-    _Atomic uint64_t atomic_ops, atomic_bytes; /* as put_ops and put_bytes */
+    _Atomic uint64_t atomic_ops, atomic_bytes; /* of all contexts, as put_ops and put_bytes */
 
     /* Teams; collectives of teams that several engines share. */
-    _Atomic uint64_t teams;                 /* parts of teams that engines have now */
-    _Atomic uint64_t teams_broken;          /* teams that broke, so far */
-    _Atomic uint64_t collectives;           /* calls that have ended */
-    _Atomic uint64_t collective_bytes;      /* of one member in each call */
-    _Atomic uint64_t collective_errors;     /* calls under way when their team broke */
+    _Atomic uint64_t teams;             /* parts of teams that engines have now */
+    _Atomic uint64_t teams_broken;      /* teams that broke, so far */
+    _Atomic uint64_t collectives;       /* calls that have ended */
+    _Atomic uint64_t collective_bytes;  /* bytes of one member's operand, summed over the calls */
+    _Atomic uint64_t collective_errors; /* calls under way when their team broke */
     _Atomic uint64_t collectives_under_way; /* now */
-    _Atomic uint64_t collective_oldest_ns;  /* when the oldest of these began */
+    _Atomic uint64_t collective_oldest_ns;  /* when the oldest call under way began */
 
     /* Offloads now; then counts of handlers' work, which include offloads that are gone. */
     _Atomic uint64_t offloads, offloads_disabled;

@@ -144,7 +144,7 @@ enum handler_return {
     HANDLER_FAIL = 5,
     HANDLER_AGAIN = 6,
     HANDLER_RETURN_MASK = 15,
-    HANDLER_PENDING = 16, /* or-ed: no event when this message ends */
+    HANDLER_PENDING = 16, /* a bit added to a value above: no event when the message ends */
 };
 
 /* ---- helpers: numbers are never used again for something else ----------------------------------

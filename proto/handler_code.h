@@ -62,7 +62,7 @@ enum code_alu {
     CODE_NEG = 0x80,
     CODE_MOD = 0x90, /* offset 1: signed */
     CODE_XOR = 0xa0,
-    CODE_MOV = 0xb0, /* X, with offset 8, 16, 32: sign-extends this many bits */
+    CODE_MOV = 0xb0, /* with X and offset 8, 16 or 32: sign-extends as many low bits */
     CODE_ARSH = 0xc0,
     CODE_END = 0xd0, /* byte order: ALU with K to little, with X to big endian; ALU64 always
                         swaps */

@@ -51,18 +51,18 @@
 
 #define PAIR_MAGIC       UINT64_C(0x3630305250435750) /* "PWCPR006" */
 #define PAIR_DATA_OFFSET 4096u
-#define PAIR_LINES       2048u /* of each ring; a power of two; 108 records with ids of 1 KiB */
+#define PAIR_LINES       2048u /* of a ring, a power of two: for 108 records with ids of 1 KiB */
 #define PAIR_RECORD_MAX  (PAIR_LINES / 4) /* lines */
 
 #define PAIR_ID_FIRST 40u /* bytes of an id in the first line, and in each further line */
 #define PAIR_ID_MORE  56u
 
 enum pair_kind {
-    PAIR_PUT = 1,        /* of requests */
-    PAIR_GET = 2,        /* of requests */
-    PAIR_ATOMIC = 3,     /* of requests */
-    PAIR_MESSAGE = 4,    /* of requests and of answers */
-    PAIR_UNANSWERED = 5, /* of answers */
+    PAIR_PUT = 1,        /* in the ring of requests */
+    PAIR_GET = 2,        /* in the ring of requests */
+    PAIR_ATOMIC = 3,     /* in the ring of requests */
+    PAIR_MESSAGE = 4,    /* in both rings: a request, or a reply */
+    PAIR_UNANSWERED = 5, /* in the ring of answers: no reply will come */
     PAIR_MORE = 6,       /* continues the id of the line before */
 };
 

@@ -90,12 +90,12 @@ struct session_notices {
  * team. */
 enum session_wait {
     SESSION_WAITS_NOT = 0,
-    SESSION_WAITS_EVENT = 1, /* also for a request, a word or a count */
+    SESSION_WAITS_EVENT = 1, /* for an event, a request, a word or a count */
     SESSION_WAITS_FLUSH = 2,
     SESSION_WAITS_BARRIER = 3,
     SESSION_WAITS_EXCHANGE = 4,
-    SESSION_WAITS_ROOM = 5, /* room to submit: PWC_WAIT, or a call that waits for the operation's
-                               end */
+    SESSION_WAITS_ROOM = 5, /* for room to submit: in a call with PWC_WAIT, or in one that also
+                               waits for the operation's end, as pwc_put_wait */
     SESSION_WAIT_KINDS
 };
 
@@ -103,8 +103,8 @@ enum session_wait {
  * call's time counts from its first yield or sleep on, not its first looks. */
 struct session_waits {
     _Alignas(64) _Atomic uint32_t call; /* enum session_wait: the call that waits now */
-    _Atomic uint64_t waited_ns;         /* time in all such calls; only grows */
-    _Atomic uint64_t asleep_ns;         /* the part of that time asleep; only grows */
+    _Atomic uint64_t waited_ns;         /* time in all calls that waited; only grows */
+    _Atomic uint64_t asleep_ns;         /* the part of waited_ns asleep; only grows */
     _Atomic uint64_t asleep_since;      /* by the monotonic clock; 0: awake */
 };
 
@@ -486,7 +486,7 @@ enum event_kind {
     EVENT_REPLY = 4,   /* a reply: in the reply_event ring, its block as the id */
     EVENT_NOTIFY = 5,  /* a notification (SUBMIT_NOTIFY): in the remote ring, its id by value */
     EVENT_OFFLOAD = 6, /* from an offload: in the remote ring, struct offload_word as its id */
-    EVENT_PEER = 7,    /* about the context at the other end of a flow: in the remote ring, id 0 */
+    EVENT_PEER = 7,    /* a peer's context has ended, or is back: in the remote ring, id 0 */
 };
 
 /* `op` of an EVENT_PEER. */
@@ -507,9 +507,9 @@ enum offload_event {
     OFFLOAD_OWN = 1,    /* a handler has posted it: id and value are the handler's */
     OFFLOAD_ENDED = 2,  /* handlers have dealt with a message; id: its first argument, or 0; value:
                          * bytes of its payload that were not dropped */
-    OFFLOAD_FAILED = 3, /* as OFFLOAD_ENDED, but failed with the status that the origin gets: a
-                         * handler has returned FAIL, or a crash of the daemon has cut the
-                         * message */
+    OFFLOAD_FAILED = 3, /* a message has ended with a failure, and its origin gets the same status:
+                         * a handler has returned FAIL, or a crash of the daemon has cut the
+                         * message; id and value as for OFFLOAD_ENDED */
     OFFLOAD_FAULT = 4,  /* a handler has ended by a fault; value: the faulting address */
 };
 
@@ -531,7 +531,7 @@ struct offload_word {
 };
 static_assert(sizeof(struct offload_word) == 32, "offload_word");
 
-#define EVENT_SLOT 0x80u /* of a local event's op: the operation was submitted with SUBMIT_SLOT */
+#define EVENT_SLOT 0x80u /* a bit in `op` of a local event: the operation had SUBMIT_SLOT */
 
 struct event_record {
     uint32_t size;
@@ -540,7 +540,7 @@ struct event_record {
     uint16_t id_len;
     int32_t status;    /* 0 or a negative errno */
     uint32_t origin;   /* node of the origin */
-    uint64_t peer;     /* rank in the low, context in the high 32 bits: the other side */
+    uint64_t peer;     /* the other side: rank in the low, context in the high 32 bits */
     uint64_t bytes;    /* moved; for an atomic's local event see SUBMIT_ATOMIC */
     uint64_t sequence; /* of the operation at its origin */
     uint64_t id;       /* by value when id_len is 0 */

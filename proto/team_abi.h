@@ -207,7 +207,7 @@ struct team_broken {
     uint32_t unused;
     uint32_t rank[2];  /* -EHOSTDOWN: rank[0] has ended; if it is no rank of the team, a node is
                           lost. -EBADMSG: the two ranks called differently */
-    uint64_t sequence; /* -EBADMSG: the instance's; `signature`: the two ranks' calls */
+    uint64_t sequence; /* -EBADMSG: the instance; `signature`: of the two ranks' calls */
     uint64_t signature[2];
 };
 static_assert(sizeof(struct team_broken) == 64, "team_broken");

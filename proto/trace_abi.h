@@ -21,14 +21,15 @@ enum trace_kind {
     TRACE_PLACED,        /* its target has consumed its record */
     TRACE_LOCAL,         /* its local event is posted; position: the event's end in the ring, 0: no
                             event */
-    TRACE_REMOTE,        /* at the target: its event is posted; position: in that ring, 0:
-                            spilled */
-    TRACE_REPLY,         /* as TRACE_REMOTE, for a reply in its own ring */
+    TRACE_REMOTE,        /* at the target: its event is posted; position: the event's end in the
+                            remote ring, 0: spilled */
+    TRACE_REPLY,         /* at the requester: a reply's event is posted; position: the event's end
+                            in the reply_event ring */
     TRACE_DRAINED,       /* a client has read its ring `op` (enum trace_ring_name) up to
                             `position` */
     TRACE_RUN,           /* records up to `position` of the ledger to `node` left as one run;
                             sequence: its number; length: its bytes */
-    TRACE_RUN_ENDED,     /* that run's write has ended */
+    TRACE_RUN_ENDED,     /* the fabric has ended a run's write */
     TRACE_PEER_UP,
     TRACE_PEER_DOWN,
     TRACE_CLIENT_ATTACHED,
@@ -53,7 +54,7 @@ struct trace_record {
     uint32_t uid; /* the user of the operation; TRACE_NONE: of several users, or the daemon's own */
     uint32_t client; /* number of the client on this node; TRACE_NONE: no client */
     uint32_t session;
-    uint32_t node; /* number of the other side */
+    uint32_t node; /* number of the peer */
     uint32_t flow; /* at the operation's origin */
     uint16_t count;
     uint8_t kind;

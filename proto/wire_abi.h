@@ -75,8 +75,8 @@ enum wire_kind {
     WIRE_DECLINE = 21, /* sender to receiver: there is no memory for the larger ring */
     WIRE_ATOMIC = 22,  /* changes words in place: id and operands follow */
     WIRE_RESULT = 23,  /* target to origin: the values that an atomic fetched */
-    WIRE_SIGNAL = 24,  /* as PUT, with a signal */
-    WIRE_SIGNAL_PLACED = 25, /* as PLACED, with a signal; also without a payload */
+    WIRE_SIGNAL = 24,  /* a PUT with a signal */
+    WIRE_SIGNAL_PLACED = 25, /* a PLACED with a signal, or a signal without a payload */
     WIRE_VECTOR = 26,        /* short pieces of a vector, or its end */
     WIRE_ATOMICS = 27,  /* small atomics of one flow and one code into one region, like a BATCH */
     WIRE_COLL = 28,     /* a letter of a team: data of one round of a collective */
@@ -183,7 +183,7 @@ static inline uint32_t wire_fetch_pad(uint32_t values)
  *
  *     head | flow | sequence | status | done | a byte for each: its errno, or 0; padded to 8
  */
-#define WIRE_BATCH_PUTS 64u /* at most, in such a BATCH */
+#define WIRE_BATCH_PUTS 64u /* puts in a BATCH to such a region, at most */
 struct wire_batch {
     struct wire_op op;
     uint32_t slot; /* the region's */
@@ -358,7 +358,7 @@ struct wire_coll {
     uint64_t team;      /* the team's number */
     uint64_t sequence;  /* of the instance */
     uint64_t signature; /* of the call (team_abi.h) */
-    uint64_t floor;     /* as in FLOOR */
+    uint64_t floor;     /* the sender's floor, as in FLOOR */
     uint32_t from;      /* participant */
     uint32_t root;      /* participant; 0: the kind has none */
     uint32_t rank;      /* the lowest team rank of the sender's members */

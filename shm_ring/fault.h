@@ -30,7 +30,8 @@ enum fault_point {
     FAULT_REGION_OPENED,
     FAULT_EXCHANGE_PIECE, /* a part of the exchange's data is copied */
     FAULT_BIND_ANSWERED,
-    FAULT_BIND_MAPPED, /* also the neighbour's pages and ring, where there are any */
+    FAULT_BIND_MAPPED, /* the descriptors in a bind's answer are mapped: a neighbour's pages and
+                          ring */
     FAULT_UNBOUND,
     FAULT_REGION_CLOSED,
     FAULT_CONTEXT_LEFT,
@@ -138,8 +139,8 @@ enum fault_point {
 #include <stdint.h>
 
 enum fault_action {
-    FAULT_DIE = 1, /* this process, by SIGKILL */
-    FAULT_KILL,    /* the process `victim`, and this one continues when that is dead */
+    FAULT_DIE = 1, /* this process dies, by SIGKILL */
+    FAULT_KILL,    /* the process `victim` dies; this one continues once the victim is dead */
     FAULT_FAIL,    /* the call gives `error` */
     FAULT_FAIL_ON, /* the call gives `error` from here on */
 };

@@ -73,7 +73,7 @@ struct pair_reader {
 struct pair_record {
     uint8_t kind; /* enum pair_kind, except for PAIR_MORE */
     uint8_t flags;
-    uint16_t id_len; /* 0: `id` by value; else this many bytes */
+    uint16_t id_len; /* bytes of the id; 0: the id is `id`, by value */
     uint32_t lines;  /* lines that the record takes */
     uint64_t bytes;  /* moved */
     uint64_t id;
@@ -166,8 +166,8 @@ static inline void pair_write(struct pair_writer *w, const struct pair_record *r
 struct pair_id {
     struct pair_writer *to;
     uint8_t *at;       /* where the next byte goes */
-    uint32_t left;     /* in this line */
-    uint64_t position; /* of the line */
+    uint32_t left;     /* bytes left in the line that `at` points into */
+    uint64_t position; /* position of that line in the ring */
 };
 
 static inline struct pair_id pair_id_begin(struct pair_writer *w)

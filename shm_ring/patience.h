@@ -41,7 +41,7 @@ enum patience_mode {
 
 enum patience_step {
     PATIENCE_POLL,
-    PATIENCE_YIELD,  /* and poll again; call patience_yielded */
+    PATIENCE_YIELD,  /* yield the processor, call patience_yielded, then poll again */
     PATIENCE_HASTEN, /* do now what is due at the deadline: a sleep would end too late */
     PATIENCE_SLEEP_NOW,
 };

@@ -1,4 +1,4 @@
-/* Owns how a table of arguments becomes getopt's options, help and values (arguments.h). */
+/* Makes getopt's options, help and values from a table of arguments (arguments.h). */
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Owns how a tool asks the daemon: connects, asks, and reads the answer; time and size of each step
- * have bounds. */
+/* Asks the daemon for a tool: connects, sends the request, and reads the answer. The time and size
+ * of each step are bounded. */
 #include "tools/request.h"
 #include <endian.h>
 #include <errno.h>

@@ -105,7 +105,7 @@ struct pwc_ctx {
     struct context_wait wait;
     struct context_events events;
     uint64_t flushes;
-    uint32_t neighbour_changes_seen; /* of session_shared.neighbours, by neighbours_update */
+    uint32_t neighbour_changes_seen; /* session_shared.neighbours at the last neighbours_update */
     struct bound_remotes bound;
     struct pwc_remote *unbound; /* remotes that are not bound yet, or could not be (bind.h) */
     struct context_binds binds;

@@ -69,7 +69,7 @@ static int bind_late(struct pwc_remote *remote)
 
     if (rc < 0)
         return rc;
-    do /* a restarted daemon may have bound it; such a remote ends with the context */
+    do /* after a restart ask again; a remote that was bound before it ends with the context */
         rc = ask(remote, &answer);
     while (rc == -ECONNABORTED);
     if (rc < 0)

@@ -18,14 +18,14 @@ static_assert(ID_BYTES >= sizeof(struct message) + 8 * SESSION_ARGUMENTS_MAX &&
 /* An operation in the queue. */
 struct series {
     struct series *next;
-    struct submit_record record; /* as the caller asked; with `whole`, lid is the slot */
+    struct submit_record record; /* the caller's operation; if `whole`, its lid is the slot */
     uint8_t *memory;             /* source or destination */
     uint64_t done;               /* bytes in pieces that are submitted */
     pwc_peer peer;               /* the peer that is held */
     uint32_t slot;               /* slot of its end (pending.h) */
     bool whole;                  /* the operation is one record */
     bool is_short;               /* a short get, which may use the grains for short gets */
-    bool dropped;                /* its destination is not filled any more */
+    bool dropped;                /* a get whose destination is not filled any more */
     bool queued;
     uint8_t id[ID_BYTES]; /* bytes of the remote id, or the block, padded to 8 */
 };

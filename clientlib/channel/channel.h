@@ -126,7 +126,7 @@ struct channel {
     struct inbox reply_event;
     uint32_t message_max; /* bytes of the longest block, by which the daemon counts reply event
                              space */
-    uint32_t block_max;   /* the same, but at most what a record's length field can hold */
+    uint32_t block_max;   /* message_max, or the most that a record's length field can hold */
     uint32_t reply_max;   /* bytes of the longest reply in the reply_submit ring */
     uint32_t set_aside;   /* local event space that only replies may use */
     uint64_t submitted;   /* number of operations; compare with session_shared.ended */

@@ -21,9 +21,9 @@ struct inbox {
     uint8_t message_kind;
     uint8_t notify_kind;
     uint64_t unreleased; /* bytes consumed since the ring's space was last given back */
-    uint64_t unreturned; /* event space that will be returned with these bytes */
+    uint64_t unreturned; /* event space that will be returned with the unreleased bytes */
     uint64_t batch;      /* give space back when this many bytes have been consumed */
-    uint64_t limit;      /* of event space; 0: operations reserve none in this ring */
+    uint64_t limit;      /* the most event space that operations may reserve in this ring */
     uint64_t reserved;   /* reserved, returned and released only grow, except that the reservation
                             of an operation that is not submitted is undone */
     uint64_t returned;

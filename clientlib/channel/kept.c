@@ -9,7 +9,7 @@
 
 enum { TAKEN = EVENT_PAD };
 
-#define OWN UINT32_MAX /* as the origin of an event: our own node */
+#define OWN UINT32_MAX /* instead of a node, as the origin of an event: our own node */
 
 static struct event_record *record_at(struct kept *kept, uint64_t at)
 {

@@ -38,7 +38,7 @@ struct pending_slot {
     uint32_t vector; /* for a piece: the slot of its vector; else PENDING_NONE */
     uint32_t pieces; /* for a vector: how many slots of its pieces are busy */
     uint32_t left;   /* ends that have not arrived yet */
-    int32_t status;  /* the first error among those that have arrived */
+    int32_t status;  /* the first error among the ends that have arrived */
     uint16_t id_len;
     uint8_t op;            /* for a vector: the operation that its event names; else 0 */
     struct grains_run run; /* grains of staging that the operation reads or fills; or none */

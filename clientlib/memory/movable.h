@@ -10,7 +10,7 @@
 
 enum movable {
     MOVABLE_ANONYMOUS, /* anonymous memory as mmap returns it: no heap break, no file */
-    MOVABLE_PRIVATE,   /* also the heap break, and files that are mapped private: .data */
+    MOVABLE_PRIVATE,   /* any private memory: also the heap break, and files, as .data */
 };
 
 enum { MOVABLE_WHY_MAX = 160 };

@@ -33,8 +33,8 @@ struct tracts {
 
 enum tract_overlap {
     TRACT_NONE,   /* no tract has a page of the range */
-    TRACT_INSIDE, /* one tract has all of them */
-    TRACT_PARTLY, /* tracts have some of the pages */
+    TRACT_INSIDE, /* one tract has all pages of the range */
+    TRACT_PARTLY, /* tracts have some pages of the range */
 };
 
 void tracts_init(struct tracts *tracts, struct daemon_link *link, struct span_table *spans);

@@ -31,7 +31,7 @@ struct neighbour {
     struct pair_writer answers;
     uint64_t peer;
     uint32_t slot;      /* on our board, or BOARD_NONE */
-    uint64_t rested_at; /* its ring's position at the last search for silent neighbours */
+    uint64_t rested_at; /* position of `ring` at the last search for silent neighbours */
     uint64_t until;     /* position of the remote ring that must be read before the record at the
                            head */
     bool waits;         /* `until` is set */

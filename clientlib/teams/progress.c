@@ -10,7 +10,7 @@
 #include "clientlib/teams/teams.h"
 #include "shm_ring/fault.h"
 
-enum { ROUNDS_MAX = 8 }; /* one call ends up to this many windows of steps */
+enum { ROUNDS_MAX = 8 }; /* windows of steps that one call ends, at most */
 
 void team_activate(struct pwc_team *t)
 {

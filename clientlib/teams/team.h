@@ -31,12 +31,12 @@ struct team_spec {
     uint8_t code;                       /* of a fold: proto/word_abi.h */
     uint32_t root;                      /* team rank; 0: the kind has none */
     uint64_t count;                     /* elements; for kinds without a type, bytes */
-    uint64_t length;                    /* bytes of one operand or block; 0 for gatherv and others
-                                           in v */
+    uint64_t length;                    /* bytes of one operand or block; 0 for kinds whose name
+                                           ends in v, as gatherv */
     uint64_t own;                       /* for kinds in v: bytes of this member's own block */
     const void *in;                     /* the input, in place or not */
     void *out;                          /* NULL: nothing is received */
-    const size_t *in_lens, *in_offsets; /* for kinds in v: of blocks, by rank */
+    const size_t *in_lens, *in_offsets; /* for kinds in v: of the blocks, by rank */
     const size_t *out_lens, *out_offsets;
     pwc_fold *fold; /* TEAM_USER: the program's operation on elements */
     void *arg;
@@ -53,7 +53,7 @@ struct team_call {
     uint32_t request;  /* number of the request that it ends; REQUEST_NONE: it has a lid */
     uint16_t lid_size; /* bytes of the lid in pwc_team.ids */
     bool asks;         /* a step must find `whole` first */
-    bool asked;        /* that step has begun */
+    bool asked;        /* the step that finds `whole` has begun */
     bool silent;       /* the lid is shown only if the call fails */
     bool persistent;   /* the request is persistent */
 };

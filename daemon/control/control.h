@@ -128,7 +128,7 @@ struct control {
     uint64_t charged_from;     /* when this began, on the thread's CPU clock, ns */
     struct account strangers;  /* the account of processes outside this node */
     uv_check_t turn_end;
-    uint64_t turn;                           /* of the loop */
+    uint64_t turn;                           /* number of this turn of the loop */
     uint32_t in_line;                        /* connections whose user has had its turn (turns.h) */
     struct pair *pairs[CONTROL_PAIR_HASHES]; /* lists, by both sessions (pairs.h) */
     uint64_t pairs_made;
@@ -137,7 +137,7 @@ struct control {
     uint32_t segments_shared;         /* segments with descriptors kept for neighbours */
     struct pending_table pending;
     struct quarantined history[QUARANTINE_HISTORY];
-    uint32_t history_count; /* so far */
+    uint32_t history_count; /* clients put into quarantine so far */
 
     /* other nodes */
     struct peers *peers; /* NULL with one node and one engine */

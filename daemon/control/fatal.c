@@ -1,5 +1,5 @@
-/* Owns how errors of the start are logged, and the end that is not orderly (fatal.h). Thread:
- * control. */
+/* Logs errors of the start, and ends the process where no orderly end is possible (fatal.h).
+ * Thread: control. */
 #include "daemon/control/fatal.h"
 
 #include <stdlib.h>

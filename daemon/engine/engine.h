@@ -69,7 +69,8 @@ enum engine_protocol {
     ENGINE_PROTOCOL_AUTO = 0,       /* chosen by the fabric's ordering guarantee */
     ENGINE_PROTOCOL_ORDERED = 1,    /* payload and record are sent back to back on an ordered
                                      * fabric */
-    ENGINE_PROTOCOL_REASSEMBLE = 2, /* both are announced, and matched at the target by nonce */
+    ENGINE_PROTOCOL_REASSEMBLE = 2, /* payload and record are both announced, and matched at
+                                     * the target by nonce */
     ENGINE_PROTOCOL_CHAIN = 3,      /* the record leaves after the payload's completion */
 };
 
@@ -532,7 +533,7 @@ struct engine_totals_view {
 struct engine_teams_view {
     uint64_t teams;        /* open now, those of one engine included */
     uint64_t broken;       /* teams that have broken */
-    uint64_t calls, bytes; /* of calls that have ended; bytes of one member's operand, summed */
+    uint64_t calls, bytes; /* calls that have ended; bytes of one member's operand, summed */
     uint64_t failed;       /* calls that were under way when their team broke */
     uint64_t under_way, oldest_ns; /* calls now, and how long the oldest one has been */
 };

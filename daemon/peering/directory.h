@@ -58,7 +58,7 @@ struct directory_entry {
     char name[DIRECTORY_NAME_MAX];
     uint32_t kind; /* enum directory_kind */
     uint64_t instance;
-    uint32_t published; /* as many first entries hold all published names */
+    uint32_t published; /* all published names stand in the first so many entries */
     uint32_t unused;
 };
 static_assert(sizeof(struct directory_entry) == 88, "directory_entry");

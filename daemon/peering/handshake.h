@@ -101,7 +101,7 @@ struct handshake {
     uint32_t node;    /* the other node; HANDSHAKE_ANY: a responder before the greeting */
     uint32_t version; /* the highest version that both speak */
     uint32_t engines; /* how many engines the other node has */
-    uint8_t boot_id[HANDSHAKE_BOOT_BYTES];          /* theirs */
+    uint8_t boot_id[HANDSHAKE_BOOT_BYTES];          /* the other node's */
     uint8_t greeting_hash[2][HANDSHAKE_HASH_BYTES]; /* of the initiator's, of the responder's */
     uint32_t greeted;                            /* bit 0: our greeting is sent, bit 1: theirs has
                                                   * arrived */

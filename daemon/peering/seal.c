@@ -1,4 +1,4 @@
-/* Owns how frames between daemons are sealed and opened (seal.h). Thread: control. */
+/* Seals and opens frames between daemons (seal.h). Thread: control. */
 #include "daemon/peering/seal.h"
 
 #include <errno.h>

@@ -23,7 +23,8 @@ static struct good_frames f;
 
 /* ---- answers to the daemon's questions ------------------------------------------------------- */
 
-/* Reads the cookie with which the daemon asks where a rank of our job is. 0: it does not ask. */
+/* Reads frames up to the daemon's next question or note about our job. Returns its cookie, for a
+ * contribution to an exchange its sequence + 1; 0: no such frame comes. */
 static uint64_t asked(struct raw_peer *p)
 {
     Pwc__PeerFrame *frame;
@@ -45,8 +46,8 @@ static uint64_t asked(struct raw_peer *p)
     return cookie;
 }
 
-/* Closes the client's connection, and waits until the client is gone and its rank is free, however
- * many looking connections there are. */
+/* Closes the client's connection, and waits until the daemon holds no more than before. Descriptors
+ * do not count, because each look at the daemon has a connection of its own. */
 static void leave(int s, const struct holdings *before)
 {
     struct holdings then = *before;

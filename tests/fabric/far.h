@@ -11,17 +11,19 @@
 
 #define OTHER 1u /* the number of the other end, at both ends */
 
+/* The requests. A comment names the fields of struct far_request that a request uses. */
 enum far_request_kind {
-    FAR_HELLO = 1,  /* reply: address, address and key of its memory */
+    FAR_HELLO = 1,  /* reply: address of the far end; address and key of its memory */
     FAR_CONNECT,    /* address */
-    FAR_DISCONNECT, /* */
-    FAR_EXPECT,     /* immediate, offset, length, seed: the bytes there at that arrival */
+    FAR_DISCONNECT, /* none */
+    FAR_EXPECT,     /* immediate, and offset, length and seed of the pattern that memory must hold
+                       when a write with this immediate arrives */
     FAR_AWAIT,      /* count: total of arrivals; reply: violations so far */
-    FAR_FILL,       /* offset, length, seed */
-    FAR_CHECK,      /* offset, length, seed; reply: 0 or -EBADMSG */
+    FAR_FILL,       /* offset, length and seed of the pattern to write into memory */
+    FAR_CHECK,      /* offset, length and seed of the pattern in memory; reply: 0 or -EBADMSG */
     FAR_WRITE,      /* offset, length, immediate, target, key: an announced write to near */
-    FAR_SLEEP, /* count: sleeps until this many arrivals. Replies before the sleep, and at the end
-                  with the number of sleeps */
+    FAR_SLEEP, /* count: sleeps until so many writes have arrived. Replies before the sleep, and at
+                  the end with the number of sleeps */
     FAR_PAUSE, /* does not poll until the next request */
     FAR_QUIT,
 };

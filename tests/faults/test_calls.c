@@ -180,7 +180,8 @@ static bool is_chosen_call(const struct shim_site *site)
     return !t.only_call || strcmp(t.only_call, calls[shim_call_of(site->key)].name) == 0;
 }
 
-/* Makes rows for all passed sites, in an order that follows from the seed. */
+/* Makes rows for all chosen call sites that the program has reached, in an order that follows from
+ * the seed. */
 static void make_rows(void)
 {
     uint64_t state = t.seed;

@@ -1,6 +1,6 @@
 /*
- * Fuzzes how a program finds its rank in the environment. An input is a sequence of lines, one for
- * each variable of PWC, PMIx and Slurm in turn: its value; an empty line leaves it unset.
+ * Fuzzes how a program finds its rank in the environment. Each line of an input is the value of one
+ * variable, in the order of `names`; an empty line leaves the variable unset.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -39,8 +39,8 @@ enum {
     TRAINING = 24,    /* runs before the one with the secret's place */
     TRIALS = 400,
     ROUNDS_MAX = 5,
-    SHOWN = TRIALS / 4,   /* a control that shows the secret less often says nothing */
-    HIDDEN = TRIALS / 16, /* a secret that is shown less often than this is hidden */
+    SHOWN = TRIALS / 4,   /* trials in which the control must show the secret; else skip the test */
+    HIDDEN = TRIALS / 16, /* in fewer trials than this the real interpreter may show the secret */
 };
 
 void unmasked_run(struct vm *vm, struct run *r);

@@ -193,7 +193,8 @@ static uint64_t jump(const struct row *row, unsigned opcode, int imm)
     return bench_run(b, code, COUNT(code));
 }
 
-/* Tries both forms of a row, and compares the results. */
+/* Runs a row's instruction with a register as its second operand, and with an immediate one if it
+ * fits. Checks both results. */
 static void try_row(const struct row *row, uint64_t (*run)(const struct row *, unsigned, int))
 {
     uint64_t result = run(row, row->opcode | CODE_X, 0);

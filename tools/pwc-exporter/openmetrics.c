@@ -1,4 +1,4 @@
-/* Owns how metrics are written (openmetrics.h). */
+/* Writes metrics (openmetrics.h). */
 #include "tools/pwc-exporter/openmetrics.h"
 
 #include <inttypes.h>

@@ -1,4 +1,5 @@
-/* pwcperf: measures puts, gets and active messages between the ranks of a job, and stresses. */
+/* pwcperf: measures puts, gets and active messages between the ranks of a job, and runs the
+ * stress. */
 #include <errno.h>
 #include <pwc/am.h>
 #include "tools/pwcperf/heading.h"

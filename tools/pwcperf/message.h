@@ -14,8 +14,7 @@
 struct messages {
     struct pair *pair;
     uint64_t size;
-    uint64_t
-        slots; /* of each half of the region, a power of two: message i has slot i modulo them */
+    uint64_t slots; /* of each half of the region, a power of two: message i has slot i % slots */
     uint64_t handled;
     int rc; /* the first failure, which was printed */
 };

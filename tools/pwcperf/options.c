@@ -11,7 +11,7 @@
 #define TOOL "pwcperf"
 
 #define WINDOW_BYTES                                                                               \
-    (UINT64_C(8) << 20) /* of a window of puts for bandwidth; within these bounds: */
+    (UINT64_C(8) << 20) /* in a window of put_bw, which has WINDOW_LEAST to WINDOW_MOST puts */
 #define WINDOW_LEAST 8u
 #define WINDOW_MOST  512u
 

@@ -21,7 +21,7 @@ enum perf_test {
     INJECT,
     OVERLAP,
     SHARE,
-    FETCH_LAT, /* these three: atomics (pwc/atomic.h) */
+    FETCH_LAT, /* FETCH_LAT, FETCH_RATE and GUPS: atomics (pwc/atomic.h) */
     FETCH_RATE,
     GUPS,
     STRESS,

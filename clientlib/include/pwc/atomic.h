@@ -74,7 +74,7 @@ enum pwc_atomic_op {
     PWC_PROD = 2,
     PWC_MIN = 3,
     PWC_MAX = 4,
-    PWC_AND = 5, /* and, or, xor: integers only */
+    PWC_AND = 5, /* PWC_AND, PWC_OR and PWC_XOR: integers only */
     PWC_OR = 6,
     PWC_XOR = 7,
     PWC_READ = 8, /* pwc_fetch_atomic only; changes nothing, and takes no operand */

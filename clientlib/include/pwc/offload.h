@@ -178,7 +178,7 @@ struct pwc_offload_view {
     uint64_t dropped;                                /* bytes */
     uint64_t deferred, failed, faults;               /* messages (two counts); runs that ended by a
                                                         fault */
-    uint64_t units, units_p50, units_p99, units_max; /* of all runs; of one run (the rest) */
+    uint64_t units, units_p50, units_p99, units_max; /* units: of all runs; units_*: of one run */
     uint64_t sends, sends_failed, queued;            /* sends under way now, of all offloads of the
                                                         context */
     uint64_t gets;                                   /* under way now */
@@ -192,7 +192,7 @@ PWC_API int pwc_offload_view(pwc_offload *offload, struct pwc_offload_view *out)
 enum pwc_offload_what {
     PWC_OFFLOAD_OWN = 1,    /* pwc_h_event: id and value are the handler's */
     PWC_OFFLOAD_ENDED = 2,  /* handlers have dealt with a message, or a completed get */
-    PWC_OFFLOAD_FAILED = 3, /* as PWC_OFFLOAD_ENDED, but it failed with the event's status */
+    PWC_OFFLOAD_FAILED = 3, /* a message or a get has failed, with the event's status */
     PWC_OFFLOAD_FAULT = 4,  /* a handler has ended by a fault; `value` is the address */
 };
 

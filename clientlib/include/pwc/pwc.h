@@ -111,7 +111,7 @@ enum pwc_flags {
     PWC_LCE_SOURCE = 1 << 2,
     /* Starts when all earlier operations of this context to that peer have ended. */
     PWC_FENCE = 1 << 3,
-    PWC_UNORDERED = 1 << 4, /* this operation's local event may pass those of earlier ones */
+    PWC_UNORDERED = 1 << 4, /* the local event may pass local events of earlier operations */
     /* The remote event is a notification: PWC_NOTIFICATION. Its rid is by value, and PWC_NO_RCE is
      * refused. */
     PWC_NOTIFY = 1 << 8,

@@ -59,10 +59,10 @@ static inline pwc_cid pwc_cid_request(pwc_request *request)
  */
 struct pwc_status {
     int status;     /* 0, or a negative errno */
-    uint32_t count; /* of operations */
+    uint32_t count; /* how many operations have ended */
     pwc_peer peer;  /* the other side */
     uint64_t id;    /* 0 for a plain request */
-    uint64_t bytes; /* that were moved, 0 after a failure */
+    uint64_t bytes; /* how many were moved; 0 after a failure */
 };
 
 /* Makes a plain request that is not under way. It takes 64 bytes of the context's pool. -ENOMEM. */

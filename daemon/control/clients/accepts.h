@@ -13,8 +13,8 @@
 enum { ACCEPTS_A_MS = 4 };
 
 struct accepts {
-    uint64_t at_ms; /* of the loop's clock */
-    uint32_t count; /* accepted in this millisecond */
+    uint64_t at_ms; /* the loop's time, in ms, that `count` is for */
+    uint32_t count; /* connections accepted in that millisecond */
 };
 
 /* Whether one more connection may be accepted at `now_ms`; if not, one may in the next millisecond.

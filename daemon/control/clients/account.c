@@ -1,4 +1,4 @@
-/* Owns how the thread's time is charged (account.h). Thread: control. */
+/* Charges the thread's time to accounts (account.h). Thread: control. */
 #include "daemon/control/clients/account.h"
 
 #include <time.h>

@@ -26,8 +26,8 @@
 
 #define CLIENT_FRAME_MAX     65536u
 #define CLIENT_REPLY_MAX     (1u << 20)
-#define CLIENT_STRANGERS_MAX 32u   /* of one user, that have sent nothing yet */
-#define CLIENT_LOOKERS_MAX   16u   /* of one user, with Inspect but without Hello */
+#define CLIENT_STRANGERS_MAX 32u   /* one user's connections that have sent nothing yet */
+#define CLIENT_LOOKERS_MAX   16u   /* one user's connections with Inspect but without Hello */
 #define CLIENT_DEADLINE_MS   5000u /* the time to say Hello, to complete a frame, or to ask again */
 #define CLIENT_PENDING_MAX   256u  /* requests under way: with more, read nothing from the client */
 #define CLIENT_OUTPUT_PAUSE  (256u << 10) /* unsent bytes: with more, read nothing from it */
@@ -108,11 +108,10 @@ struct client_session {
     uint32_t handle; /* CLIENT_NONE: being opened */
     uint32_t context;
     struct mapping mapping;
-    bool direct;             /* takes part in pairs (pairs.h) */
-    uint32_t pairs;          /* pairs in which it is the origin */
-    struct pair *pairs_from; /* list of these pairs; pairs_to: of the pairs in which it is the
-                              * target */
-    struct pair *pairs_to;
+    bool direct;                            /* takes part in pairs (pairs.h) */
+    uint32_t pairs;                         /* pairs in which it is the origin */
+    struct pair *pairs_from;                /* list of the pairs in which it is the origin */
+    struct pair *pairs_to;                  /* list of the pairs in which it is the target */
     uint64_t board_slots[BOARD_SLOTS / 64]; /* a bit for each slot of the board that a pair uses */
     int board;                    /* descriptor of the board for neighbours that reach the context
                                    * by pairs (board_abi.h), or -1 */
@@ -133,7 +132,7 @@ struct client_segment {
     struct client_segment *next;
     struct client *client;
     uint32_t handle;
-    struct mapping mapping; /* its descriptor stays, for neighbours */
+    struct mapping mapping; /* keeps its descriptor, for neighbours and the store; or -1 */
     int reader;             /* a descriptor that can only read the segment, or -1 */
     int range;
     uint32_t request;

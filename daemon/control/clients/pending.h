@@ -25,10 +25,10 @@ enum pending_kind {
     PENDING_BIND,         /* a Bind, asked at the engine */
     PENDING_REGION_CLOSE, /* at the engine */
     PENDING_EXCHANGE,     /* at the job's home */
-    PENDING_TEAM,         /* likewise */
+    PENDING_TEAM,         /* at the job's home */
     PENDING_OFFLOAD,      /* at the engine, which binds its targets */
     PENDING_PUBLISH,      /* at the job's home */
-    PENDING_LOOKUP,       /* likewise */
+    PENDING_LOOKUP,       /* at the job's home */
 };
 
 /* The request of a PENDING_PUBLISH or of a PENDING_LOOKUP. */

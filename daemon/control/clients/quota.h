@@ -44,7 +44,7 @@ struct quota_user {
     struct quota_user *next;
     uid_t uid;
     uint32_t connections;
-    uint32_t strangers, lookers; /* how many of the connections are in these states (client.h) */
+    uint32_t strangers, lookers; /* connections in CLIENT_STRANGER, in CLIENT_LOOKING */
     uint64_t held[QUOTA_KINDS];
     uint64_t refused;
     uint64_t output;   /* bytes of replies that its connections have not read (client_stream.h) */

@@ -1,4 +1,4 @@
-/* Owns how ranks of a job are listed (job_view.h). Thread: control. */
+/* Lists the ranks of a job (job_view.h). Thread: control. */
 #include "daemon/control/nodes/job_view.h"
 
 #include <stdio.h>

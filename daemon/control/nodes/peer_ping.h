@@ -25,11 +25,11 @@ struct peer_ping {
     uint64_t generation;  /* of the link: answers that belong to an earlier link are ignored */
     bool asking;          /* the call for the other side's last question has not returned */
     uint64_t count;       /* how many questions our progress thread has answered */
-    uint64_t bytes;       /* bytes that may be ahead of its last answer in the fabric */
+    uint64_t bytes;       /* bytes that may be ahead of that thread's last answer in the fabric */
     uint32_t asked;       /* our questions since the other side's last answer */
     uint64_t their_count; /* `count` in their last answer; UINT64_MAX: none yet */
-    uint64_t answered_ns; /* when that answer came */
-    bool stuck;           /* the answer before that one had the same count */
+    uint64_t answered_ns; /* when their_count came */
+    bool stuck;           /* the count before their_count was the same */
 };
 
 void peer_ping_init(struct peer_ping *b, struct worker *worker, uint32_t number,

@@ -1,4 +1,4 @@
-/* Owns how Hello is checked, carried out and answered (request_hello.h). Thread: control. */
+/* Checks, carries out and answers Hello (request_hello.h). Thread: control. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -318,9 +318,9 @@ void request_region_open(struct client *c, uint32_t request, const Pwc__RegionOp
     call_post(c->worker->progress, call);
 }
 
-/* Closing the region was under way already, and its end will answer this request. So an earlier
- * request to close it fails now. Where there is none, an earlier process had it, and the region is
- * not counted yet in the quota. */
+/* The region was being closed already; its close will answer this request when it ends. So the
+ * earlier request to close the region fails now. If there is no earlier request, an earlier process
+ * of the daemon had received it, and the quota does not count the region yet. */
 static void ask_instead(struct client *c, const struct pending *p)
 {
     struct pending_table *table = &c->control->pending;

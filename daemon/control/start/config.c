@@ -1,4 +1,4 @@
-/* Owns how values are read from their sources, checked and shown (config.h). Thread: main. */
+/* Reads values from their sources, checks and shows them (config.h). Thread: main. */
 #include "daemon/control/start/config.h"
 
 #include <ctype.h>

@@ -95,7 +95,7 @@ struct config {
 enum config_kind {
     CONFIG_STRING = 1,
     CONFIG_NUMBER = 2, /* min to max */
-    CONFIG_BYTES = 3,  /* as a number, with K, M, G */
+    CONFIG_BYTES = 3,  /* a number, perhaps with K, M or G */
     CONFIG_CHOICE = 4, /* one of `choices`, stored as its index */
 };
 

@@ -1,4 +1,4 @@
-/* Owns how keys, values and their sources are shown (config.h). Thread: any, once they are read. */
+/* Shows keys, values and their sources (config.h). Thread: any, once they are read. */
 #include "daemon/control/start/config.h"
 
 #include <inttypes.h>

@@ -15,7 +15,7 @@
 
 struct socket_path {
     char path[SOCKET_PATH_MAX];
-    char counters[SOCKET_PATH_MAX + 16]; /* this and `lock` are empty beside an abstract socket */
+    char counters[SOCKET_PATH_MAX + 16]; /* counters and lock are empty beside an abstract socket */
     char lock[SOCKET_PATH_MAX + 16];
     int lock_fd;
     int listen_fd;

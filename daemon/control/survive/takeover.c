@@ -1,4 +1,4 @@
-/* Owns how an earlier process's state is inherited and resumed (takeover.h). Thread: control. */
+/* Inherits and resumes the state of an earlier process (takeover.h). Thread: control. */
 #include "daemon/control/survive/takeover.h"
 
 #include <errno.h>

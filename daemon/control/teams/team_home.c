@@ -1,4 +1,4 @@
-/* Owns the frames of a job's home to nodes whose members form teams (team_home.h). Thread:
+/* Sends the frames by which a job's home forms teams to the members' nodes (team_home.h). Thread:
  * control. */
 #include "daemon/control/teams/team_home.h"
 

@@ -1,4 +1,4 @@
-/* Owns how a part of a team is shown (team_view.h). Thread: control. */
+/* Shows a part of a team (team_view.h). Thread: control. */
 #include "daemon/control/teams/team_view.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Owns how calls are carried out on the progress thread (call.h). */
+/* Carries out calls on the progress thread (call.h). */
 #include "daemon/control/threads/call.h"
 
 #include <errno.h>

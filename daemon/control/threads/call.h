@@ -145,7 +145,7 @@ struct call {
     /* Called on the control thread; a call that is not embedded is freed afterwards. May be NULL.
      */
     void (*done)(struct call *call);
-    void (*then)(struct call *call); /* for the owner's `done` to call */
+    void (*then)(struct call *call); /* a callback that the owner's `done` calls */
     void *owner;
     uint64_t cookie; /* the owner's */
     union {

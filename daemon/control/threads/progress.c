@@ -31,7 +31,7 @@
  * yield for twice this time first, and accept a yield that takes as long. */
 #define LOOK_PATIENCE_NS (2 * LOOK_NS)
 #define NOTICES_MAX      64
-#define FOUND_MOST       2 /* steps before a sleep that find work; after them do not sleep */
+#define FOUND_MOST       2 /* so many steps with work, just before a sleep, prevent the sleep */
 #define BATCHES_MOST     8 /* of notices, in one round */
 
 /* A batch of notices on its way to the control thread. */
@@ -67,7 +67,7 @@ struct progress {
     uint64_t hastened; /* the last deadline that was too near to sleep until then: the next step
                         * takes it as its time, and no later step has an earlier time */
     uint32_t looks;    /* where the fabric has no descriptor: looks in a row that found no work */
-    uint64_t look_ns;  /* time between two of these looks */
+    uint64_t look_ns;  /* time between two looks at a fabric without a descriptor */
     uint64_t looks_cpu_ns; /* the thread's processor time when look_ns was last chosen */
     _Atomic bool stop;
     bool halted;     /* the control thread's */

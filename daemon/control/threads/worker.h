@@ -60,8 +60,8 @@ struct worker {
     struct tracing *tracing;           /* NULL: no connection reads the trace */
     struct fabric *fabric;             /* until the thread owns it */
     struct progress *progress;         /* NULL: the thread has ended, and calls are dropped */
-    _Atomic(struct progress *) thread; /* the same thread, for the siblings, also while threads are
-                                        * being ended */
+    _Atomic(struct progress *) thread; /* `progress` for the siblings, also while threads are being
+                                        * ended */
     void *arena;
     size_t arena_bytes;
     int arena_fd;

@@ -1,4 +1,4 @@
-/* Owns how lines are written (log.h). Thread: any, as log.h says. */
+/* Writes the log's lines (log.h). Thread: any, as log.h says. */
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "daemon/control/watch/log.h"
 

@@ -67,7 +67,7 @@ struct coll_letter {
 
 struct coll_round {
     uint32_t sends, arrivals;
-    enum coll_how how; /* of all arrivals */
+    enum coll_how how; /* how the blocks of all arrivals are put in place */
     struct coll_letter to[COLL_LETTERS], from[COLL_LETTERS];
 };
 

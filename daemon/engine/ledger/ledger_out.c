@@ -184,7 +184,7 @@ static uint64_t run_cut(const struct engine *e, const uint8_t *first, uint64_t l
  */
 #define TOGETHER_BYTES 4096u /* bytes not acknowledged, all together */
 #define PATIENCE_MOST  4u
-#define PATIENCE_RUNS  64u /* after this many runs, patience for one more wait */
+#define PATIENCE_RUNS  64u /* every so many runs, patience for one more wait is gained */
 
 bool ledger_batches_wait(const struct engine *e, uint32_t peer)
 {

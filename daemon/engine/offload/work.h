@@ -16,7 +16,7 @@ struct work {
     struct engine *e;
     struct arrival *a; /* NULL: there is no record, because the message is cut or a get has come */
     struct inflow *in; /* by which the message came; NULL for a get */
-    uint32_t inflow;   /* its number, or NONE */
+    uint32_t inflow;   /* number of `in`, or NONE */
     uint32_t session;
     uint32_t peer;         /* the origin's node; of a get, its target's */
     uint64_t origin;       /* rank and context there */
@@ -26,11 +26,11 @@ struct work {
     uint32_t event; /* bytes of the default action's event, and for an observed get of a fault's
                      * event */
     uint64_t units; /* units that its handlers have taken in this call */
-    uint64_t begun; /* ns: when the first of these runs began */
+    uint64_t begun; /* ns: when the first run of this call began */
     /* The record's part of the message: all of it, except for a message in several packets. */
     struct packet_bytes bytes;
     uint32_t header; /* bytes of the header, where one is due */
-    uint32_t offset; /* of these bytes of data in the message */
+    uint32_t offset; /* where the data of `bytes` begins in the message */
     bool last;
     struct handled h;
 };

@@ -11,7 +11,7 @@
 #include "daemon/engine/ops/turn.h"
 #include "daemon/engine/state/table.h"
 
-/* Entries of operations whose payload or read may be on its way ahead of their records. */
+/* How many entries ahead of the next record a flow may start payloads and reads. */
 #define START_AHEAD 64u
 
 /* Ends an operation that cannot be done. But a reply is still sent, without its event, because its

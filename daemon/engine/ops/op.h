@@ -12,7 +12,7 @@
 /* The values that a target has fetched, as its RESULT states them. */
 struct op_result {
     const uint8_t *values; /* a copy */
-    uint32_t bytes;        /* of these, padded to 8 */
+    uint32_t bytes;        /* bytes of the values, padded to 8 */
     uint32_t done;
     int32_t status;
 };

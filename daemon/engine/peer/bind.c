@@ -418,7 +418,7 @@ static void inflow_closes(struct engine *e, uint32_t inflow, int32_t end)
 {
     struct inflow *in = &e->inflows[inflow];
 
-    offload_cut(e, inflow); /* the put's event stands in front of the end */
+    offload_cut(e, inflow); /* first, so that a put's event comes before the end of its origin */
     if (in->session != NONE && in->due == ORIGIN_BACK)
         drop_back(e, in);
     if (in->session != NONE && end != 0 && !origin_is_back(e, inflow))

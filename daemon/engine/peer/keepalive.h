@@ -36,7 +36,7 @@
 #define KEEPALIVE_SILENT  3u         /* intervals of silence, after which the link starts over */
 #define KEEPALIVE_ASKS    512u       /* in one interval */
 #define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest fabric carries in a second */
-#define KEEPALIVE_GRANT   12u        /* at most this many deadlines are excused */
+#define KEEPALIVE_GRANT   12u        /* the most deadlines whose silence is excused */
 
 /* Sets how often keepalive_step looks, by the configuration. */
 void keepalive_open(struct engine *e);

@@ -51,7 +51,7 @@ int engine_neighbour(const struct engine *e, uint32_t origin, const struct engin
     return 0;
 }
 
-/* Whether another remote of the same context, which has ended, shares the bit of this remote. */
+/* Whether another ended remote of the same context has the same bit as this remote. */
 static bool bit_is_needed(const struct engine *e, uint32_t remote)
 {
     for (uint32_t i = remote % SESSION_REMOTES; i < table_bound(e, TABLE_REMOTES);

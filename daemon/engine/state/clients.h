@@ -29,9 +29,9 @@ struct client {
     uint32_t rank;
     uint32_t size;
     uint32_t quarantine; /* enum quarantine_reason */
-    uint32_t grants;     /* grants of its regions; held.h owns this count and the next three */
+    uint32_t grants;     /* grants of its regions; held.h counts grants, flows, remotes, inflows */
     uint32_t flows;      /* of its contexts */
-    uint32_t remotes;    /* remotes that name these flows */
+    uint32_t remotes;    /* remotes that name flows of its contexts */
     uint32_t inflows;    /* towards its contexts */
     uint32_t offloads;   /* of its contexts */
     uint32_t gets;       /* of its offloads' handlers: struct handler_get */

@@ -174,7 +174,7 @@ enum handled_flag {
 struct handled {
     uint32_t open; /* 1: there is one */
     uint32_t sequence;
-    uint32_t offload; /* its handle */
+    uint32_t offload; /* handle of the offload whose handlers work on it */
     uint32_t stage;   /* enum handler_stage of the next handler; HANDLER_STAGES: none is left */
     uint32_t flags;   /* enum handled_flag */
     int32_t status;   /* for its origin */
@@ -197,7 +197,7 @@ struct handled {
 struct batched {
     uint32_t sequence;
     uint32_t done;   /* puts that have ended; 0: there is no such batch */
-    uint32_t failed; /* how many puts of these have failed */
+    uint32_t failed; /* how many of the puts that have ended have failed */
     uint32_t unused;
     uint64_t outcomes[WIRE_BATCH_PUTS / 8]; /* where some have failed, a byte for each put: its
                                              * errno */
@@ -274,7 +274,7 @@ struct op {
     uint32_t reserve;
     uint16_t nonce; /* of the payload on its way; private in meaning */
     uint8_t ended;  /* its local event is posted, or not wanted */
-    uint8_t code;   /* of the submission */
+    uint8_t code;   /* of an atomic or a vector, as submitted */
     uint64_t submitted_at;
     uint8_t small[OP_SMALL]; /* lid bytes, rid bytes, payload: each padded to 8 */
 };
@@ -299,7 +299,7 @@ struct flow_live {
                         there */
     bool ready;      /* on one of its turn's lists */
     bool blocked;    /* on the list of its turn for flows that wait for the peer's window */
-    bool unblocked;  /* has left that list, and has posted nothing since */
+    bool unblocked;  /* was blocked, and has posted nothing since */
     bool let_go;     /* one of its remotes was unbound while operations were in flight */
     bool used;       /* this process has used this flow's entry; else all fields here are 0 */
 };

@@ -39,7 +39,7 @@ struct notes {
 
 struct peer {
     uint64_t link_id;     /* ours: new when we dropped our state for this peer */
-    uint64_t their_id;    /* theirs; 0: none */
+    uint64_t their_id;    /* state_id of the last offer from the peer; 0: none */
     uint64_t tx_tail;     /* position after the last record staged */
     uint64_t tx_acked;    /* position consumed by the peer, by its last ACK */
     uint64_t rx_consumed; /* position after the last record consumed */
@@ -159,7 +159,7 @@ struct ledger_in {
     uint64_t ack_at;
     bool rides;         /* the last ACK rode with records, or would have a step later */
     uint32_t alone_in;  /* the step in which an ACK last left alone */
-    uint64_t their_ack; /* of the record being consumed */
+    uint64_t their_ack; /* position in the last ACK that was taken */
     uint32_t runs_unacked;
     uint16_t payloads[NONCE_WINDOW]; /* pieces announced, by nonce */
     uint8_t *next_ring;              /* of a larger ring: being registered, or offered */
@@ -229,8 +229,8 @@ struct peer_live {
     uint64_t stuck_at;      /* position in the inbound ledger */
     bool heard;             /* something has arrived through this link */
     bool asked;             /* the peer has asked for a sign of life, in this interval */
-    uint64_t bytes;         /* of payloads and reads on their way: ours */
-    uint64_t bytes_theirs;  /* the peer's, as its last ping said */
+    uint64_t bytes;         /* bytes of our payloads and reads on their way */
+    uint64_t bytes_theirs;  /* the peer's bytes on their way, as its last ping said */
     struct ledger_out out;
     struct ledger_in in;
     uint64_t runs_out, runs_in, records_out, records_in, starved, grown;

@@ -48,7 +48,7 @@ struct leaving {
     uint32_t *entries;
     bool *listed;
     uint32_t size, head, count;
-    uint32_t due; /* how many of these, from the head on, this sweep must still visit */
+    uint32_t due; /* how many entries, from the head on, this sweep must still visit */
 };
 
 /* What one user still has after the contexts are gone: flows that are on their way out. They count

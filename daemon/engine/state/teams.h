@@ -150,8 +150,8 @@ struct team_member {
  * called. */
 enum instance_waits {
     WAITS_NOT = 0,
-    WAITS_FLOORS = 1,  /* of participants that it sends to */
-    WAITS_LETTERS = 2, /* from participants */
+    WAITS_FLOORS = 1,  /* for floors of the participants that the round sends to */
+    WAITS_LETTERS = 2, /* for letters from participants */
 };
 
 enum instance_state {
@@ -212,14 +212,14 @@ struct team_live {
                          * sent */
     uint64_t said;      /* the floor when we last looked for participants to send it to */
     uint32_t under_way; /* instances that were called here and are not done */
-    uint32_t oldest_ms; /* called_ms of the oldest of them */
-    uint64_t oldest;    /* its sequence */
+    uint32_t oldest_ms; /* called_ms of the oldest instance under way */
+    uint64_t oldest;    /* sequence of the oldest instance under way */
 };
 
 /* The steps that a submission or a letter causes, done after the commit of its transaction. */
 struct team_call {
     uint32_t team; /* NONE: nothing follows */
-    bool advance;  /* this instance may continue */
+    bool advance;  /* the instance `sequence` may continue */
     bool retry;    /* a floor has moved, so all instances that wait for one may continue */
     uint64_t sequence;
     struct team_reason reason; /* with a status other than 0: the team breaks */

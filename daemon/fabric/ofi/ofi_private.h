@@ -283,7 +283,7 @@ struct ofi {
                                 * else -1 */
     uint32_t full_reads;       /* reads of the queue in a row that got as many entries as they had
                                 * room for */
-    uint32_t queue_reads;      /* after so many full reads, all that a full queue had is read */
+    uint32_t queue_reads;      /* so many full reads take all that a full queue holds */
     bool armed;
     bool named_addresses; /* addresses are names of shared memory, not of nodes in a network */
 };

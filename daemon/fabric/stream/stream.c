@@ -20,7 +20,7 @@
 
 #define LOOKS              64 /* most sockets that one epoll_wait reports */
 #define ASK_EVERY          16 /* while connections are hot: polls without asking the kernel */
-#define COLD               64 /* a hot connection without data in so many reads is hot no more */
+#define COLD               64 /* after so many reads without data a connection is hot no more */
 #define RESTS              2  /* polls before the next sleep, as a rule */
 #define DEFAULT_PEERS      16384
 #define DEFAULT_OPERATIONS 4096

@@ -13,7 +13,8 @@
 #include "daemon/fabric/stream/stream_private.h"
 #include "shm_ring/clock.h"
 
-#define DIRECT_LEAST 4096u /* with so many bytes left, a payload is read directly to its place */
+/* A payload with at least so many bytes left is read directly to its place. */
+#define DIRECT_LEAST 4096u
 /* Bytes read into the buffer after a payload that is read directly: enough for the frames that
  * announce it, but so few of a next payload that to copy them costs less than a call. */
 #define BEHIND 1024u

@@ -93,7 +93,8 @@ static struct teams_member *member_of(const struct teams_gather *g, uint32_t ran
     return NULL;
 }
 
-/* A member that waits for this call gets an error where another member has ended a later call. */
+/* A member that still waits for this call, while another member has ended a later one, gets an
+ * error: that of the later call, or -EBADMSG if the later call has ended well. */
 bool teams_answer_ends(struct teams_answer last, uint32_t call, int *status)
 {
     if (last.calls <= call)

@@ -129,7 +129,7 @@ struct teams_gather {
     struct teams_member *members;
     uint8_t *nodes;            /* by node: enum node_bits of teams_private.h */
     uint32_t involved;         /* how many nodes have members that have called */
-    uint32_t ready, confirmed; /* how many of these nodes are */
+    uint32_t ready, confirmed; /* how many involved nodes are ready, and have confirmed */
     uint64_t number;           /* of the first new team; other new teams have the next numbers */
     int32_t status;
     char why[TEAMS_WHY_MAX];
@@ -157,7 +157,7 @@ struct teams {
     struct teams_gather *first[TEAMS_BUCKETS];
     struct teams_gather *look, **look_tail; /* gathers with something due, or to be forgotten */
     struct teams_refusal refusals[TEAMS_REFUSALS];
-    uint32_t refused; /* so far */
+    uint32_t refused; /* gathers refused so far; `refusals` has the latest */
 };
 
 /* Numbers of teams count from `from`, which is higher than any number of an earlier process. */

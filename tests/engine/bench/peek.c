@@ -197,8 +197,9 @@ static bool waits_right(const struct engine *e, uint32_t team, const struct inst
                                     : i->lacking == instance_missing(e, team, i, &now);
 }
 
-/* Counts instances of this team whose wait is noted wrongly, and participants whose total of
- * waiting instances is wrong. */
+/* Counts instances of this team whose wait is noted wrongly. One more if the participants' counts
+ * do not add up to what instances lack, and one more if the count of instances under way is wrong.
+ */
 static uint32_t miscounted_instances(const struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];
@@ -217,7 +218,8 @@ static uint32_t miscounted_instances(const struct engine *e, uint32_t team)
     return wrong + (awaited != 0) + (under_way != live->under_way);
 }
 
-/* Whether a peer's count of what waits for it differs from the counts of its participants. */
+/* Whether a peer's `awaited` differs from the sum of `awaited` over the participants that are this
+ * peer, in all open teams. */
 static bool miscounted_awaited(const struct engine *e, uint32_t peer)
 {
     uint32_t awaited = 0;
@@ -241,8 +243,8 @@ static bool miscounted_replies(const struct engine *e, uint32_t session)
     return e->sessions[session].replies_owed != owed;
 }
 
-/* Whether a region's count of its grants differs from the length of its list, or the list has
- * others' grants. */
+/* Whether a region's count of its grants, or the length of its list, differs from the number of its
+ * grants in the table. */
 static bool miscounted_grants(const struct engine *e, uint32_t region)
 {
     uint32_t grants = 0, listed = 0;

@@ -83,8 +83,9 @@ bool peek_grant_asked(const struct engine *e);
 struct peek_census {
     uint32_t clients, sessions, segments, regions, grants, remotes, flows, inflows;
     uint32_t notes, sent, chunks;
-    uint32_t teams, letters; /* open teams; their letters, and without any team the units of team
-                                memory in use */
+    /* `letters`: those that wait or are not acknowledged; without any team also the units of team
+     * memory in use, which must be 0. */
+    uint32_t teams, letters;
     uint32_t programs, program_units; /* units of memory that images take */
     uint32_t offloads, gets;
     uint32_t busy;       /* references by segments, remotes and flows to operations of the fabric */

@@ -460,7 +460,7 @@ struct verdict {
     uint64_t values[WIRE_RESULT_VALUES];
 };
 
-/* Guards the checks of a RESULT of two atomics that went together. */
+/* Guards which RESULTs of a batch of two atomics the origin takes, and which break the link. */
 static void results_of_a_batch(void)
 {
     static const struct {

@@ -531,8 +531,8 @@ static void submit_answer(struct bench *b)
     submit(b, &shared->reply_submit, 3, &answer, sizeof(answer));
 }
 
-/* Guards that a note of these kinds about a flow of replies is ignored: no such note is ever meant
- * for one. */
+/* Guards that a STOP, GO, GONE or REFUSE for a flow of replies is ignored: the note was meant for
+ * an earlier flow with that number, because targets of replies send none. */
 static void test_late_notes_of_replies(void)
 {
     for (size_t i = 0; i < sizeof(late_kinds); i++) {

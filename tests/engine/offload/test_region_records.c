@@ -240,7 +240,7 @@ static void packets_of_another_region(void)
     }
 }
 
-/* Guards that the bytes of a cut are placed nowhere, also where the header handler has let its put
+/* Guards that a record with WIRE_CUT places no bytes, even if the header handler has let the put
  * proceed: the origin could not read these bytes, or has named another region. */
 static void bytes_of_a_cut(void)
 {

@@ -32,10 +32,11 @@ json_t *look_at(const struct daemon *d, const char *what);
 /* Looks until two looks in a row show the same holdings. Returns false if the daemon does not
  * answer. */
 bool look_holdings(const struct daemon *d, struct holdings *out);
-/* Waits until the daemon holds what it held then; if that takes too long, prints the difference. */
+/* Waits until the daemon's holdings are `then` again; if that takes too long, prints the
+ * difference. */
 bool look_returns_to(const struct daemon *d, const struct holdings *then);
-/* These two do the same for a node of a cluster. Descriptors and mappings are those of the process
- * that was started, which is the keeper if there is one. */
+/* look_holdings and look_returns_to for a node of a cluster. Descriptors and mappings are those of
+ * the process that was started, which is the keeper if there is one. */
 bool look_node_holdings(const struct cluster_node *node, struct holdings *out);
 bool look_node_returns_to(const struct cluster_node *node, const struct holdings *then);
 

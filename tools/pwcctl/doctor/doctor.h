@@ -36,9 +36,9 @@ struct doctor_daemon {
     char lost_why[DOCTOR_TEXT_MAX]; /* why there is no link with lost_node */
     unsigned quarantined;           /* clients so far */
     char provider[DOCTOR_WORD_MAX];
-    char progress[DOCTOR_WORD_MAX]; /* its mode */
+    char progress[DOCTOR_WORD_MAX]; /* mode of the progress threads */
     unsigned threads, clients_max, rails;
-    bool serves_others; /* also users other than its own */
+    bool serves_others; /* serves also users other than its own */
 };
 
 struct doctor_programs {
@@ -67,7 +67,7 @@ struct doctor_machine {
 
 /* An operation that has not ended for over a second: the oldest one. */
 struct doctor_operation {
-    unsigned count; /* such operations; 0: the rest means nothing */
+    unsigned count; /* operations over a second old; 0: the other fields mean nothing */
     char kind[DOCTOR_WORD_MAX];
     int64_t origin;  /* rank; -1: its context has gone meanwhile */
     unsigned target; /* rank */
@@ -78,7 +78,7 @@ struct doctor_operation {
 
 /* A context that for a second has taken no event, or no record of a neighbour. */
 struct doctor_full {
-    unsigned count;    /* such contexts; 0: the rest means nothing */
+    unsigned count;    /* contexts that take nothing; 0: the other fields mean nothing */
     unsigned rank;     /* the first one's */
     uint64_t quiet_ns; /* how long, where earlier looks are known; 0: for a second */
     uint64_t used, size, spilled;
@@ -87,13 +87,13 @@ struct doctor_full {
     uid_t uid;
     char job[DOCTOR_WORD_MAX * 2];
     unsigned held;    /* operations of others towards it that have waited for over a second */
-    int64_t held_of;  /* the oldest of them belongs to this rank; -1: its context has gone */
-    uint64_t held_ns; /* how long they have waited */
+    int64_t held_of;  /* rank of the oldest held operation; -1: its context has gone */
+    uint64_t held_ns; /* how long the oldest held operation has waited */
 };
 
 /* A barrier or an exchange that has waited for ranks for over a second: the oldest one. */
 struct doctor_barrier {
-    unsigned count; /* 0: the rest means nothing */
+    unsigned count; /* barriers and exchanges that wait so; 0: the other fields mean nothing */
     char kind[DOCTOR_WORD_MAX], job[DOCTOR_WORD_MAX], missing[DOCTOR_WORD_MAX * 2];
     unsigned have, size;
     uint64_t age_ns;
@@ -101,7 +101,7 @@ struct doctor_barrier {
 
 /* A job that has lost ranks while others live: the first one. */
 struct doctor_gone {
-    unsigned count; /* 0: the rest means nothing */
+    unsigned count; /* jobs that have lost ranks; 0: the other fields mean nothing */
     char job[DOCTOR_WORD_MAX], ranks[DOCTOR_WORD_MAX * 2];
     unsigned left, live;
 };
@@ -109,7 +109,7 @@ struct doctor_gone {
 /* A job in which nothing has been submitted or has arrived for a second, though ranks wait for it:
  * the first one. */
 struct doctor_still {
-    unsigned count; /* such jobs; 0: the rest means nothing */
+    unsigned count; /* jobs that stand still; 0: the other fields mean nothing */
     char job[DOCTOR_WORD_MAX];
     unsigned waiting;                    /* ranks that wait for events, a flush or room */
     char events[DOCTOR_WORD_MAX * 2];    /* the ranks counted by `waiting`, as a list */

@@ -18,12 +18,11 @@ struct top_hints {
     json_t **queues; /* the queues of an earlier look, one for each of `daemons` */
     size_t daemons;
     double at;                          /* time of that look, in seconds */
-    struct doctor_full events, records; /* results of the last two of these looks */
+    struct doctor_full events, records; /* found when two looks were last compared */
     /* When the context in `events`, or in `records`, was first seen full. */
     double events_since, records_since;
-    struct doctor_still
-        still; /* from the last two of these looks, and when that job began to stand still */
-    double still_since;
+    struct doctor_still still;                  /* found when two looks were last compared */
+    double still_since;                         /* when the job in `still` began to stand still */
     char lines[TOP_HINTS_MAX][DOCTOR_TEXT_MAX]; /* the hints to be shown */
     size_t count;
 };

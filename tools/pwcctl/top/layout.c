@@ -1,4 +1,4 @@
-/* Owns how the model becomes lines (layout.h). */
+/* Makes lines from the model (layout.h). */
 #include "tools/pwcctl/top/layout.h"
 #include <stdarg.h>
 #include <stdint.h>

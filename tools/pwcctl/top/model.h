@@ -28,13 +28,13 @@ enum top_table {
 
 enum top_kind {
     TOP_TEXT = 1,
-    TOP_NUMBER, /* as it is now */
+    TOP_NUMBER, /* the value as it is now */
     TOP_RATE,   /* how much a counter grows in a second */
     TOP_BAR,    /* how much of a size is used, and was at most */
     TOP_SHARE,  /* by how much a counter of ns has grown, as a share of the time since the last look
                  */
     TOP_REST,   /* the rest of the time, beside the shares */
-    TOP_PART,   /* as a rate; the column shows its share of the sum of all rows */
+    TOP_PART,   /* a rate, of which the column shows the share of the sum of all rows */
 };
 
 struct top_column {

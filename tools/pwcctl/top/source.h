@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include "tools/pwcctl/top/model.h"
 
-enum { TOP_QUESTIONS = 7, TOP_NEEDED = 5 /* older daemons refuse the others */ };
+enum { TOP_QUESTIONS = 7, TOP_NEEDED = 5 /* older daemons refuse later questions */ };
 
 struct top_source {
     const char *socket;

@@ -20,7 +20,7 @@
 struct top {
     const struct options *options;
     struct top_source sources[OPTIONS_SOCKETS_MAX]; /* as many as options->sockets */
-    struct top_look come[OPTIONS_SOCKETS_MAX];      /* of the look under way, if has_come is set */
+    struct top_look come[OPTIONS_SOCKETS_MAX];      /* answers to the look under way, if has_come */
     bool has_come[OPTIONS_SOCKETS_MAX];
     char why[2 * TOP_TEXT_MAX]; /* why a daemon has not answered; "": all have answered so far */
     struct top_model model;

@@ -41,8 +41,8 @@ struct slice {
     uint32_t lane;                   /* slices of a track that overlap stand in different lanes */
     uint32_t thread;                 /* the lane's number among the lanes of all tracks */
     bool opens_lane;                 /* the first slice in its lane */
-    uint32_t origin, flow, sequence; /* these three identify the operation; for a handler the last
-                                        two are its offload and its units */
+    uint32_t origin, flow, sequence; /* identify the operation; for a handler, flow is its offload
+                                        and sequence its units */
     uint32_t towards;                /* the number of the other side */
     uint32_t length;
     int32_t status;

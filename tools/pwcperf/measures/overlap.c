@@ -18,7 +18,7 @@
 
 #define STRETCH_NS   UINT64_C(20000000)
 #define PERIOD_NS    UINT64_C(500000)
-#define PUTS         UINT64_C(38) /* of a stretch: none at its edges */
+#define PUTS         UINT64_C(38) /* puts in a stretch, none at its edges */
 #define FIRST_ROUNDS 1000u
 
 size_t overlap_half(uint64_t size)

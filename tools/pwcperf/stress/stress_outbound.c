@@ -8,7 +8,8 @@
 #define PLACE_TRIES 16
 #define SCRIBBLE    0xee
 
-/* One operation in flight. The entry is free when none of the last four flags is set. */
+/* One operation in flight. The entry becomes free when local_due, compared_due, read_due and
+ * reading are all false. */
 struct flight {
     uint64_t number;
     struct stress_op op;

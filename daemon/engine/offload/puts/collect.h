@@ -19,17 +19,17 @@
 #include "daemon/handlers/run.h"
 
 enum {
-    COLLECT_SENDS = 32, /* of one handler, events too */
+    COLLECT_SENDS = 32, /* sends and events of one run of a handler, at most */
     COLLECT_BYTES = 65536,
-    COLLECT_FLOW_ENTRIES = 1024, /* of operations that wait in one flow */
+    COLLECT_FLOW_ENTRIES = 1024, /* entries that may wait in one flow */
 };
 
 /* The message for which a handler runs, as far as the handler's sends depend on it. */
 struct sender {
     uint32_t offload; /* entry */
     uint32_t inflow;  /* by which the message has come; NONE: the handler runs on a completed get */
-    uint32_t peer;    /* its events name this node and this context */
-    uint64_t origin;
+    uint32_t peer;    /* node that the handler's events name */
+    uint64_t origin;  /* rank and context that the handler's events name */
     bool may_reply;
     uint32_t held; /* bytes of the remote ring that are kept for the message's own event */
 };

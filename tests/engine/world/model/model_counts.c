@@ -1,4 +1,4 @@
-/* Counts of operations at their ends (model_counts.h). Thread: one. */
+/* Compares the counters of each end with the model's operations (model_counts.h). Thread: one. */
 #include "tests/engine/world/model/model_counts.h"
 
 #include <errno.h>
@@ -49,8 +49,8 @@ static void count_arrival(const struct model *m, const struct model_op *op, stru
         add(arrived, op->remote_seen || (known && well), !known);
 }
 
-/* Adds an operation to the bounds of ended and failed ones. A path may refuse an operation at once
- * that the model expects to fail, which then is not counted. */
+/* Adds an operation to the bounds of ended and failed ones. An operation that the model expects to
+ * fail may be refused by its path at once; then it is not counted. */
 static void count_end(const struct model_op *op, struct range *ended, struct range *failed)
 {
     bool over = op->ended || op->past || op->local_seen;
