@@ -106,7 +106,11 @@ struct session_waits {
     _Atomic uint64_t waited_ns;         /* time in all calls that waited; only grows */
     _Atomic uint64_t asleep_ns;         /* the part of waited_ns asleep; only grows */
     _Atomic uint64_t asleep_since;      /* by the monotonic clock; 0: awake */
+    /* 1: the thread sleeps, and submits nothing before it has set 0 and fenced (letter S of
+     * shm_ring/doorbell.h). */
+    _Atomic uint32_t silent;
 };
+static_assert(offsetof(struct session_waits, silent) == 32, "session_waits.silent");
 
 /*
  * The counts of a context (pwc/counter.h); each word only grows, and has one writer. `arrived` is

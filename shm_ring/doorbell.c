@@ -37,6 +37,11 @@ static uint32_t fence_then_load(struct doorbell_word *word)
     return atomic_load_explicit(&word->armed, memory_order_relaxed);
 }
 
+void doorbell_fence(void)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+}
+
 #elif defined(THREAD_SANITIZER)
 
 /* ThreadSanitizer does not understand fences. Two read-modify-writes of one word give the same
@@ -51,6 +56,11 @@ static uint32_t fence_then_load(struct doorbell_word *word)
     return atomic_fetch_or_explicit(&word->armed, 0, memory_order_seq_cst); /* D */
 }
 
+/* Nothing here needs it: a process of this build registers no waker that may stay silent. */
+void doorbell_fence(void)
+{
+}
+
 #else
 
 static void store_then_fence(struct doorbell_word *word, uint32_t mode)
@@ -63,6 +73,11 @@ static uint32_t fence_then_load(struct doorbell_word *word)
 {
     atomic_thread_fence(memory_order_seq_cst);                       /* D */
     return atomic_load_explicit(&word->armed, memory_order_relaxed); /* D */
+}
+
+void doorbell_fence(void)
+{
+    atomic_thread_fence(memory_order_seq_cst); /* S */
 }
 
 #endif
@@ -118,6 +133,22 @@ int doorbell_register(void)
 }
 
 #endif
+
+void doorbell_fall_silent(_Atomic uint32_t *silent)
+{
+    atomic_store_explicit(silent, 1, memory_order_release); /* S */
+}
+
+void doorbell_end_silence(_Atomic uint32_t *silent)
+{
+    atomic_store_explicit(silent, 0, memory_order_relaxed); /* S */
+    doorbell_fence();                                       /* S */
+}
+
+bool doorbell_is_silent(const _Atomic uint32_t *silent)
+{
+    return atomic_load_explicit(silent, memory_order_acquire) == 1; /* S */
+}
 
 bool doorbell_stands(const struct doorbell_word *word, uint32_t mode)
 {

@@ -51,6 +51,27 @@ void doorbell_announce(struct doorbell_word *word, uint32_t mode);
 int doorbell_fence_others(void);
 /* Waker's process, once: allows sleepers to fence for this process. 0 or -errno. */
 int doorbell_register(void);
+/*
+ * A waker that sleeps itself, in its word `silent`, rings no bell before it has woken up. So a
+ * sleeper need not fence for it:
+ *
+ *     waker                                sleeper
+ *     fall silent: store silent = 1 (S)    announce: store armed = mode   (C)
+ *     sleep                                full fence                     (S)
+ *     wake: store silent = 0        (S)    load silent; if 0: doorbell_fence_others
+ *     full fence                    (S)    look again, as above
+ *     write record, publish, load armed
+ *
+ * A sleeper that loads 1 sees all records from before the waker's sleep (release and acquire). The
+ * two full fences pair: if the waker has woken up and the sleeper still loads 1, then the waker's
+ * load sees the arm.
+ */
+void doorbell_fall_silent(_Atomic uint32_t *silent);
+void doorbell_end_silence(_Atomic uint32_t *silent);
+/* Sleeper, after any number of announcements, before its first look at a silent word: the full
+ * fence. */
+void doorbell_fence(void);
+bool doorbell_is_silent(const _Atomic uint32_t *silent);
 /* Sleeper: whether its fenced arm is still there: no waker has rung since. */
 bool doorbell_stands(const struct doorbell_word *word, uint32_t mode);
 /* Sleeper: take the arm back. */

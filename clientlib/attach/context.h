@@ -12,6 +12,7 @@
 #include "clientlib/attach/client.h"
 #include "clientlib/attach/daemon_post.h"
 #include "clientlib/calls/am_handlers.h"
+#include "clientlib/calls/yields.h"
 #include "shm_ring/mapping.h"
 #include "clientlib/binds/bound.h"
 #include "shm_ring/patience.h"
@@ -89,6 +90,7 @@ struct context_wait {
                        yet */
     bool unheard;   /* the last yield has not let the daemon run, which has work to do on this
                        processor */
+    struct yields yields;
 };
 
 struct pwc_ctx {

@@ -24,8 +24,7 @@ enum {
                           then */
     NAP_NS = 1000000,  /* longest sleep for room in a ring, which may have come before the arm */
     WAKES_NS = 100000000,
-    ALONE_NS = 1500, /* in a shorter yield no other thread has run */
-    DRAINED = 64,    /* events at a time */
+    DRAINED = 64, /* events at a time */
 };
 
 static bool daemon_hung_up(struct pwc_ctx *ctx)
@@ -80,6 +79,7 @@ void wait_asleep(struct pwc_ctx *ctx, int64_t now)
     pause_begins(ctx, now);
     atomic_store_explicit(&ctx->channel.shared->waits.asleep_since, (uint64_t)now,
                           memory_order_release);
+    doorbell_fall_silent(&ctx->channel.shared->waits.silent);
 }
 
 void wait_awake(struct pwc_ctx *ctx, int64_t now)
@@ -87,6 +87,7 @@ void wait_awake(struct pwc_ctx *ctx, int64_t now)
     struct session_waits *shown = &ctx->channel.shared->waits;
     int64_t since = ctx->wait.at;
 
+    doorbell_end_silence(&shown->silent);
     /* In this order a reader that looks between the two stores may miss the nap, but never counts
      * it twice. */
     atomic_store_explicit(&shown->asleep_since, 0, memory_order_relaxed);
@@ -216,13 +217,18 @@ bool wait_yield(struct pwc_ctx *ctx, int64_t now)
         (owed && unheard))
         return false;
     pause_begins(ctx, now);
-    sched_yield();
+    /* A yield lets only threads of the same scheduler group run (patience.h). If the daemon has not
+     * run, only a sleep gives it the processor. A client that waits for an arrival yields on, also
+     * in vain: one that sleeps soon is soon owed time, so that its wake-up takes the processor from
+     * the daemon before that sleeps, and then the daemon waits for a slice while the client
+     * computes (docs/lab/daemon.md, "Waiting"). */
+    if (owed)
+        ctx->wait.unheard = yields_in_vain(&ctx->wait.yields);
+    else
+        sched_yield();
     int64_t after = clock_now();
 
     pause_ends(ctx, after);
-    /* A yield lets only threads of the same scheduler group run (patience.h). If the daemon has not
-     * run, only a sleep gives it the processor. */
-    ctx->wait.unheard = owed && after - now < ALONE_NS;
     patience_yielded(&ctx->patience, (uint64_t)now, (uint64_t)after);
     return true;
 }

@@ -83,7 +83,8 @@ int channel_init(struct channel *ch, void *base, size_t size)
     request_pool_init(&ch->requests);
     channel_notify_init(&ch->notify);
     ch->own_limit = ch->local.limit;
-    neighbours_init(&ch->neighbours, ch->event, ch->message_max);
+    neighbours_init(&ch->neighbours, pwc_peer_of(shared->rank, shared->context), ch->event,
+                    ch->message_max);
     ch->neighbours.arrived_before = &shared->client.counts.arrived;
     return 0;
 }

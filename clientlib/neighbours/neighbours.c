@@ -9,11 +9,12 @@
 #include "shm_ring/doorbell.h"
 #include "shm_ring/fault.h"
 
-void neighbours_init(struct neighbours *n, uint8_t *event, uint32_t message_max)
+void neighbours_init(struct neighbours *n, uint64_t self, uint8_t *event, uint32_t message_max)
 {
     uint32_t lines = message_max <= UINT16_MAX ? pair_lines(message_max) : PAIR_LINES;
 
     *n = (struct neighbours){
+        .self = self,
         .event = event,
         .answer_max = lines <= PAIR_RECORD_MAX ? lines : 0,
         .board = {.fd = -1},
@@ -263,12 +264,25 @@ static void set_bells(struct neighbours *n, uint32_t mode)
     }
 }
 
+/* Whether another context is at the other side of a pair. In a pair with itself a context writes
+ * nothing while it arms. */
+static bool has_others(const struct neighbours *n)
+{
+    for (uint32_t i = 0; i < n->count; i++)
+        if (n->list[i].peer != n->self)
+            return true;
+    for (const struct direct_pair *p = n->ours; p; p = p->next)
+        if (p->peer != n->self)
+            return true;
+    return false;
+}
+
 void neighbours_arm(struct neighbours *n, uint32_t mode)
 {
     neighbours_listen_to_all(n); /* activates quiet neighbours too, since all bells are set below */
     set_bells(n, mode);
     /* With a pair this process has registered, so the call cannot fail. */
-    if (n->count > 0 || n->ours)
+    if (has_others(n))
         (void)doorbell_fence_others(); /* G, H */
 }
 

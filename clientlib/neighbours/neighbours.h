@@ -67,6 +67,7 @@ struct direct_pair {
 };
 
 struct neighbours {
+    uint64_t self; /* this context as a peer */
     struct neighbour *list;
     uint32_t active, count, room; /* quiet entries are after the active ones */
     uint32_t turn, run;           /* the active entry to read next, and its records so far in this
@@ -97,7 +98,7 @@ struct neighbours {
 };
 
 /* `event` has EVENT_BYTES_MAX bytes; no block of a message is longer than `message_max`. */
-void neighbours_init(struct neighbours *n, uint8_t *event, uint32_t message_max);
+void neighbours_init(struct neighbours *n, uint64_t self, uint8_t *event, uint32_t message_max);
 void neighbours_destroy(struct neighbours *n);
 
 /* Adds a pair, and maps our board if it is not mapped yet (-1: the note has none). Owns both

@@ -1,9 +1,10 @@
 /*
  * Wake-ups of contexts that sleep: a client asks for one, of a context of its own engine or of a
  * sibling; a sibling asks for one; and records and numbers that make no sense wake nobody. Guards
- * daemon/engine/session/direct.c. One thread.
+ * daemon/engine/session/direct.c, and the fences of engine_arm. One thread.
  */
 #include <CUnit/CUnit.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tests/engine/bench/record_bench.h"
@@ -254,6 +255,43 @@ static void senseless_records(void)
     }
 }
 
+static unsigned fences;
+
+static int fence(void *context)
+{
+    (void)context;
+    fences++;
+    return 0;
+}
+
+/* Guards that the engine fences for clients before it sleeps, except where all sleep, and that it
+ * looks at their rings in both cases. */
+static void fences_for_clients(void)
+{
+    static const struct {
+        uint32_t silent; /* 2: a hostile client's */
+        unsigned fences;
+    } rows[] = {{0, 1}, {1, 0}, {2, 1}};
+    const struct submit_record wake = wake_of(0, 0);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bench *b = open_bench(true);
+
+        b->host.fence = fence;
+        engine_disarm(b->engine);
+        atomic_store(&b->session->waits.silent, rows[i].silent);
+        fences = 0;
+        CU_ASSERT_EQUAL(engine_arm(b->engine), 0);
+        CU_ASSERT_EQUAL(fences, rows[i].fences);
+        CU_ASSERT_EQUAL(engine_arm(b->engine), 0); /* the arm stands */
+        CU_ASSERT_EQUAL(fences, rows[i].fences);
+        engine_disarm(b->engine);
+        bench_submit_unseen(b, &wake);
+        CU_ASSERT_EQUAL(engine_arm(b->engine), -EAGAIN);
+        bench_free(b);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -262,6 +300,7 @@ int main(void)
         {"a context of this engine", a_context_of_this_engine},
         {"the processor is shown", the_processor_is_shown},
         {"senseless records", senseless_records},
+        {"fences for clients", fences_for_clients},
         CU_TEST_INFO_NULL,
     };
 

@@ -6,6 +6,9 @@
  *     doorbell_litmus sleeps N   N real sleeps in the futex, each of which must end
  *     doorbell_litmus races-for-both, lost-for-both, sleeps-for-both N
  *                                the same where the sleeper fences for both sides
+ *     doorbell_litmus races-after-silence, lost-after-silence N
+ *                                the same where the waker has slept until the race, and the sleeper
+ *                                fences for both sides only if it sees the waker awake
  *
  * A race is store buffering (Dekker's handshake): the sleeper arms and looks at the ring, the waker
  * publishes a record and looks at the word. When neither sees the other, the wake-up is lost. Both
@@ -49,6 +52,8 @@ struct ground {
     int cores[2];
     uint64_t wanted;
     bool for_both; /* the sleeper fences for the waker, too */
+    bool silence;  /* but not for a waker that is silent */
+    _Alignas(64) _Atomic uint32_t silent;
 };
 
 static void arm(struct ground *g)
@@ -58,6 +63,11 @@ static void arm(struct ground *g)
         return;
     }
     doorbell_announce(&g->bell, DOORBELL_FUTEX);
+    if (g->silence) {
+        doorbell_fence();
+        if (doorbell_is_silent(&g->silent))
+            return;
+    }
     (void)doorbell_fence_others();
 }
 
@@ -126,11 +136,15 @@ static void *race_as_waker(void *arg)
             cores_spin(&spins);
         memcpy(record, &head, sizeof(head));
         ring_advance(&ring, sizeof(head));
+        if (g->silence)
+            doorbell_fall_silent(&g->silent);
 
         bool saw = meet(&g->waker_turn, &g->sleeper_turn, turn, seen);
         if (turn > 1 && !saw && !rang)
             break;
         skew(turn >> 4 & 15);
+        if (g->silence)
+            doorbell_end_silence(&g->silent);
         ring_publish(&ring);
         rang = ring_bell(g) == DOORBELL_FUTEX;
         seen = remember(seen, turn, rang);
@@ -320,12 +334,14 @@ static int run_sleeps(struct ground *g)
     return 0;
 }
 
-/* Removes "-for-both" from the end of `what`, and notes it. Returns false where the kernel lacks
- * membarrier for it. */
+/* Removes "-for-both" or "-after-silence" from the end of `what`, and notes it. Returns false where
+ * the kernel lacks membarrier for it. */
 static bool choose(struct ground *g, char *what)
 {
-    char *end = strstr(what, "-for-both");
+    char *silence = strstr(what, "-after-silence");
+    char *end = silence ? silence : strstr(what, "-for-both");
 
+    g->silence = silence != NULL;
     g->for_both = end != NULL;
     if (end)
         *end = '\0';
@@ -348,6 +364,6 @@ int main(int argc, char **argv)
         return run_races(&ground, true);
     if (ground.wanted != 0 && strcmp(what, "sleeps") == 0)
         return run_sleeps(&ground);
-    fprintf(stderr, "usage: doorbell_litmus races|lost|sleeps[-for-both] COUNT\n");
+    fprintf(stderr, "usage: doorbell_litmus races|lost|sleeps[-for-both|-after-silence] COUNT\n");
     return 2;
 }

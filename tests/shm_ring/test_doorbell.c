@@ -53,6 +53,25 @@ static void test_sleep_ends(void)
     doorbell_wake(&word); /* no sleeper is there */
 }
 
+/* Only 1 means silent: a hostile waker's word may hold anything. */
+static void test_silence(void)
+{
+    static const uint32_t others[] = {0, 2, UINT32_MAX};
+    _Atomic uint32_t silent = 0;
+
+    for (int i = 0; i < 2; i++) {
+        doorbell_fall_silent(&silent);
+        doorbell_fence();
+        CU_ASSERT(doorbell_is_silent(&silent));
+        doorbell_end_silence(&silent);
+        CU_ASSERT_FALSE(doorbell_is_silent(&silent));
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        atomic_store(&silent, others[i]);
+        CU_ASSERT_FALSE(doorbell_is_silent(&silent));
+    }
+}
+
 static void on_alarm(int signal_number)
 {
 }
@@ -108,6 +127,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"ring", test_ring},
         {"sleep ends", test_sleep_ends},
+        {"silence", test_silence},
         {"interrupted", test_interrupted},
         {"between processes", test_between_processes},
         CU_TEST_INFO_NULL,

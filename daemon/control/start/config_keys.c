@@ -107,7 +107,7 @@ static const struct config_key keys[] = {
     {"client-pairs", CONFIG_NUMBER, FIELD(client_pairs), .max = 1048576, .zero = SHARE_OF_ALL,
      .help = "contexts elsewhere that one client is bound to, and as many that are bound to it"},
     {"client-queue", CONFIG_BYTES, FIELD(client_queue), .max = 64 * MIB,
-     .zero = "as much as it leaves free to others",
+     .zero = "half of what other clients leave",
      .help = "of one client's operations in flight and spilled events"},
     {"user-clients", CONFIG_NUMBER, FIELD(user_clients), .max = 4096, .zero = SHARE_OF_USER,
      .help = "clients of one user"},
@@ -134,8 +134,8 @@ static const struct config_key keys[] = {
     {"user-queue", CONFIG_BYTES, FIELD(user_queue), .max = 64 * MIB, .zero = SHARE_OF_USER,
      .help = "of one user's operations in flight and spilled events"},
     {"user-jobs", CONFIG_NUMBER, FIELD(user_jobs), .max = 1024,
-     .zero = "as many as it leaves free where others than the daemon's own user are served, else "
-             "all",
+     .zero = "half of what other users leave where others than the daemon's own user are served, "
+             "else all",
      .help = "jobs of one user whose directory this node keeps, of 1024"},
     {"progress", CONFIG_CHOICE, FIELD(progress), .choices = "adaptive|dedicated|sleep",
      .help = "with nothing to do the daemon yields for a while, polls on, or sleeps at once"},

@@ -233,7 +233,7 @@ static enum session_wait asleep_in(const struct fake_daemon *daemon)
 {
     const struct session_waits *waits = waits_of(daemon);
 
-    while (atomic_load(&waits->asleep_since) == 0)
+    while (atomic_load(&waits->asleep_since) == 0 || atomic_load(&waits->silent) == 0)
         usleep(100);
     return (enum session_wait)atomic_load(&waits->call);
 }
@@ -315,6 +315,7 @@ static void test_waits_shown(void)
         CU_ASSERT_EQUAL((uintptr_t)seen, rows[i].shown);
         CU_ASSERT_EQUAL(atomic_load(&waits->call), SESSION_WAITS_NOT);
         CU_ASSERT_EQUAL(atomic_load(&waits->asleep_since), 0);
+        CU_ASSERT_EQUAL(atomic_load(&waits->silent), 0);
         waited = atomic_load(&waits->waited_ns);
         asleep = atomic_load(&waits->asleep_ns);
         CU_ASSERT(asleep > 0 && asleep <= waited);

@@ -43,6 +43,8 @@ static struct {
     uint32_t origin;
 } during_barrier;
 
+static unsigned fences; /* of this thread for others */
+
 int __real_doorbell_fence_others(void);
 int __wrap_doorbell_fence_others(void);
 
@@ -72,6 +74,7 @@ int __wrap_doorbell_fence_others(void)
 {
     struct hall *h = during_barrier.hall;
 
+    fences++;
     during_barrier.hall = NULL;
     if (h)
         write_line(h, during_barrier.origin);
@@ -281,6 +284,21 @@ static void test_sleep(void)
     hall_free(h);
 }
 
+/* A context that sleeps fences for its neighbours, but not for itself: nothing is written to its
+ * pair with itself meanwhile. The test's context is peer 0, and so is its first origin. */
+static void test_fences(void)
+{
+    for (uint32_t origins = 0; origins <= 2; origins++) {
+        struct hall *h = hall_new(origins);
+
+        fences = 0;
+        CU_ASSERT_EQUAL(channel_arm(&h->channel, DOORBELL_FUTEX, PWC_REMOTE), 0);
+        CU_ASSERT_EQUAL(fences, origins == 2);
+        channel_disarm(&h->channel);
+        hall_free(h);
+    }
+}
+
 /* ---- a hostile board ------------------------------------------------------------------------- */
 
 /* A hostile process writes to the board: bits without a record cost only looks at rings, and a bit
@@ -389,6 +407,7 @@ int main(int argc, char **argv)
         {"few are left", test_few_left},
         {"written while it is left quiet", test_written_meanwhile},
         {"sleep", test_sleep},
+        {"fences before a sleep", test_fences},
         {"a hostile board", test_hostile},
         {"all of it, at random", test_random},
         CU_TEST_INFO_NULL,

@@ -4,21 +4,31 @@
  * sleeps although it has itself taken the awaited event from the ring, and no flush after the last
  * end.
  *
- * The test replaces (--wrap) the calls that ask for the processor, yield, look for a peer's end,
- * arm the bells, and sleep. Thread: the test's.
+ * The test replaces (--wrap) the calls that ask for the processor, yield, ask how often the thread
+ * was switched out, look for a peer's end, arm the bells, and sleep. Thread: the test's.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
 #include "tests/clientlib/session/fake_session.h"
 #include "tests/suite.h"
 
-enum { RING = 16384, HERE = 3, LONG_NS = 20000, TRIES = 1000, PEER = 4, OTHER = 5, EVENT = 77 };
+enum {
+    RING = 16384,
+    HERE = 3,
+    LONE_NS = 3000, /* a yield to nobody, on a slow machine */
+    SHARED_NS = 20000,
+    TRIES = 1000,
+    PEER = 4,
+    OTHER = 5,
+    EVENT = 77,
+};
 
 enum ran { NOBODY, ANOTHER, DAEMON }; /* during a yield */
 
@@ -28,6 +38,8 @@ static struct {
     struct pwc_client client;
     struct pwc_ctx ctx;
     enum ran runs;
+    long switches;       /* how often another thread has run in a yield */
+    unsigned questions;  /* about that */
     uint64_t comes_from; /* its event arrives while a wait looks for a peer's end; 0: none */
     bool ends_before;    /* the daemon ends all operations just before a bell is armed */
     int sleeps;
@@ -42,12 +54,22 @@ int __wrap_sched_getcpu(void)
 int __wrap_sched_yield(void);
 int __wrap_sched_yield(void)
 {
-    int64_t end = clock_now() + (world.runs == NOBODY ? 0 : LONG_NS);
+    int64_t end = clock_now() + (world.runs == NOBODY ? LONE_NS : SHARED_NS);
 
+    world.switches += world.runs != NOBODY;
     while (world.runs == DAEMON && fake_session_read(&world.daemon))
         ;
     while (clock_now() < end)
         ;
+    return 0;
+}
+
+int __wrap_getrusage(int which, struct rusage *usage);
+int __wrap_getrusage(int which, struct rusage *usage)
+{
+    CU_ASSERT_EQUAL(which, RUSAGE_THREAD);
+    *usage = (struct rusage){.ru_nvcsw = world.switches};
+    world.questions++;
     return 0;
 }
 
@@ -170,6 +192,26 @@ static void test_yields(void)
     }
 }
 
+/* The time of a yield shows whether another thread has run, whichever of both kinds was seen first.
+ * The kernel is asked seldom. */
+static void test_times(void)
+{
+    static const enum ran orders[][2] = {{NOBODY, ANOTHER}, {ANOTHER, NOBODY}};
+
+    for (int order = 0; order < 2; order++) {
+        struct yields y = {0};
+        unsigned wrong = 0;
+
+        world.questions = 0;
+        for (unsigned i = 0; i < TRIES; i++) {
+            world.runs = orders[order][i / 10 % 2];
+            wrong += yields_in_vain(&y) != (world.runs == NOBODY);
+        }
+        CU_ASSERT(wrong < TRIES / 20); /* the test loses the processor at times */
+        CU_ASSERT(world.questions < TRIES / 10);
+    }
+}
+
 /* After a sleep, which gives the daemon the processor, waits try to yield again. */
 static void test_again(void)
 {
@@ -233,6 +275,7 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"which waits yield", test_yields},
+        {"the time of a yield", test_times},
         {"after a sleep", test_again},
         {"an event before the sleep", test_event_before_the_sleep},
         {"an end before the arm", test_end_before_the_arm},
