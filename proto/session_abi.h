@@ -99,8 +99,9 @@ enum session_wait {
     SESSION_WAIT_KINDS
 };
 
-/* How a context's thread has waited, as its client reports it for pwcctl; 0 from older libraries. A
- * call's time counts from its first yield or sleep on, not its first looks. */
+/* How a context's thread has waited, as its client reports it for pwcctl, and whether the daemon
+ * must fence for it; 0 from older libraries. A call's time counts from its first yield or sleep on,
+ * not its first looks. */
 struct session_waits {
     _Alignas(64) _Atomic uint32_t call; /* enum session_wait: the call that waits now */
     _Atomic uint64_t waited_ns;         /* time in all calls that waited; only grows */

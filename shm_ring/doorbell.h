@@ -22,7 +22,9 @@
  *     look again, as above
  *
  * An arm that no waker has taken stays valid: a sleeper that sleeps again needs neither a store nor
- * a fence, because only a waker takes the arm away, and that waker wakes the sleeper.
+ * a fence, because only a waker takes the arm away, and that waker wakes the sleeper. So does an
+ * arm without a fence, made while the waker was silent (below): the waker's own fence lets it see
+ * the arm.
  *
  * During doorbell_fence_others each waker's thread passes a full fence somewhere between its
  * instructions. If the fence is before the waker's load, the load sees the arm; if it is after the
@@ -44,7 +46,8 @@ enum doorbell_mode {
 
 /* Sleeper: arm, with the full fence (C). Then look again, and only then sleep. */
 void doorbell_arm(struct doorbell_word *word, uint32_t mode);
-/* Sleeper: arm without a fence. Call doorbell_fence_others before the second look. */
+/* Sleeper: arm without a fence. Call doorbell_fence_others before the second look, unless all
+ * wakers are silent. */
 void doorbell_announce(struct doorbell_word *word, uint32_t mode);
 /* Sleeper, after any number of announcements: fences for all registered processes, by one system
  * call. 0, or -errno where the kernel cannot: then each side has to fence for itself. */
@@ -52,7 +55,7 @@ int doorbell_fence_others(void);
 /* Waker's process, once: allows sleepers to fence for this process. 0 or -errno. */
 int doorbell_register(void);
 /*
- * A waker that sleeps itself, in its word `silent`, rings no bell before it has woken up. So a
+ * A waker that sleeps says so in its word `silent`, and rings no bell before it has woken up. So a
  * sleeper need not fence for it:
  *
  *     waker                                sleeper
@@ -72,7 +75,7 @@ void doorbell_end_silence(_Atomic uint32_t *silent);
  * fence. */
 void doorbell_fence(void);
 bool doorbell_is_silent(const _Atomic uint32_t *silent);
-/* Sleeper: whether its fenced arm is still there: no waker has rung since. */
+/* Sleeper: whether its arm is still there: no waker has rung since. */
 bool doorbell_stands(const struct doorbell_word *word, uint32_t mode);
 /* Sleeper: take the arm back. */
 void doorbell_disarm(struct doorbell_word *word);

@@ -7,7 +7,7 @@
  *                 nobody has run           |     another thread has run
  *
  * How long both take differs by the machine: 0.3 and 2 us, or 1.2 and 9 us. So the context learns
- * the shortest time of each: it asks the kernel about a few yields at first, and seldom later.
+ * a short time of each: it asks the kernel about a few yields at first, and seldom later.
  *
  * Thread: the one that owns the context.
  */
@@ -19,8 +19,8 @@
 
 struct yields {
     uint32_t count;    /* yields that were judged */
-    int64_t lone_ns;   /* the shortest yield in which nobody has run; 0: none was seen */
-    int64_t shared_ns; /* the shortest yield in which another thread has run; 0: none was seen */
+    int64_t lone_ns;   /* a short yield in which nobody has run; 0: none was seen */
+    int64_t shared_ns; /* a short yield in which another thread has run; 0: none was seen */
 };
 
 /* Yields the processor. Returns whether the yield was in vain: no other thread has run. */

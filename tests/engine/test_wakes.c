@@ -264,31 +264,42 @@ static int fence(void *context)
     return 0;
 }
 
-/* Guards that the engine fences for clients before it sleeps, except where all sleep, and that it
- * looks at their rings in both cases. */
+/* Guards that the engine fences for clients before it sleeps, except where all sleep. It looks at
+ * their rings in both cases. An arm that stands needs no fence. */
 static void fences_for_clients(void)
 {
     static const struct {
-        uint32_t silent; /* 2: a hostile client's */
+        uint32_t first, second; /* silent; 2: a hostile client's */
         unsigned fences;
-    } rows[] = {{0, 1}, {1, 0}, {2, 1}};
+    } rows[] = {{1, 1, 0}, {0, 1, 1}, {1, 0, 1}, {0, 0, 1}, {2, 1, 1}, {1, UINT32_MAX, 1}};
+    const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096, .with_self = true};
     const struct submit_record wake = wake_of(0, 0);
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct bench *b = open_bench(true);
+        struct bench *b = bench_new(&shape);
+        struct session_shared *second;
 
+        CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+        second = open_second(b);
         b->host.fence = fence;
         engine_disarm(b->engine);
-        atomic_store(&b->session->waits.silent, rows[i].silent);
+        atomic_store(&b->session->waits.silent, rows[i].first);
+        atomic_store(&second->waits.silent, rows[i].second);
         fences = 0;
         CU_ASSERT_EQUAL(engine_arm(b->engine), 0);
         CU_ASSERT_EQUAL(fences, rows[i].fences);
-        CU_ASSERT_EQUAL(engine_arm(b->engine), 0); /* the arm stands */
+        atomic_store(&b->session->waits.silent, 0);
+        CU_ASSERT_EQUAL(engine_arm(b->engine), 0);
         CU_ASSERT_EQUAL(fences, rows[i].fences);
+        /* The second client has rung, so its bell is armed anew. */
+        atomic_store(&second->submit_bell.armed, 0);
+        CU_ASSERT_EQUAL(engine_arm(b->engine), 0);
+        CU_ASSERT_EQUAL(fences, rows[i].fences + 1);
         engine_disarm(b->engine);
         bench_submit_unseen(b, &wake);
         CU_ASSERT_EQUAL(engine_arm(b->engine), -EAGAIN);
         bench_free(b);
+        free(second);
     }
 }
 

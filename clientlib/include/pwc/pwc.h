@@ -10,6 +10,8 @@
  *   - a pwc_client owns its regions, and calls on both are thread-safe; a pwc_ctx and the remotes
  *     bound in it belong to one thread at a time, and a call on a remote counts as a call on its
  *     context;
+ *   - a call ends by its return: a thread that is cancelled in a call, or leaves it by longjmp, may
+ *     use the context no more, and a signal handler makes no calls;
  *   - lengths and offsets are bytes, times milliseconds;
  *   - outputs are written on success only;
  *   - set a struct to zeros before you fill it: reserved words that are not 0 are refused with

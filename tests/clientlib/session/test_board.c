@@ -284,16 +284,38 @@ static void test_sleep(void)
     hall_free(h);
 }
 
+/* Adds a pair with which the test's context writes to `peer`. */
+static void add_ours(struct hall *h, uint64_t peer)
+{
+    struct direct_pair *pair = calloc(1, sizeof(*pair));
+
+    pair->peer = peer;
+    pair->board.fd = -1;
+    CU_ASSERT_EQUAL_FATAL(mapping_create(&pair->ring, "test-ours", PAIR_BYTES), 0);
+    pair_format(pair->ring.base);
+    CU_ASSERT_EQUAL(pair_writer_init(&pair->writer, pair->ring.base, PAIR_BYTES, PAIR_REQUESTS), 0);
+    CU_ASSERT_EQUAL(pair_reader_init(&pair->answers, pair->ring.base, PAIR_BYTES, PAIR_ANSWERS), 0);
+    neighbours_add_ours(&h->channel.neighbours, pair);
+}
+
 /* A context that sleeps fences for its neighbours, but not for itself: nothing is written to its
  * pair with itself meanwhile. The test's context is peer 0, and so is its first origin. */
 static void test_fences(void)
 {
-    for (uint32_t origins = 0; origins <= 2; origins++) {
-        struct hall *h = hall_new(origins);
+    static const struct {
+        uint32_t origins;
+        int target; /* -1: none */
+        unsigned fences;
+    } rows[] = {{0, -1, 0}, {1, -1, 0}, {2, -1, 1}, {0, 0, 0}, {0, 7, 1}, {1, 0, 0}, {1, 7, 1}};
 
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct hall *h = hall_new(rows[i].origins);
+
+        if (rows[i].target >= 0)
+            add_ours(h, (uint64_t)rows[i].target);
         fences = 0;
         CU_ASSERT_EQUAL(channel_arm(&h->channel, DOORBELL_FUTEX, PWC_REMOTE), 0);
-        CU_ASSERT_EQUAL(fences, origins == 2);
+        CU_ASSERT_EQUAL(fences, rows[i].fences);
         channel_disarm(&h->channel);
         hall_free(h);
     }

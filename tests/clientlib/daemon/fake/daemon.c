@@ -122,6 +122,8 @@ static void on_context_open(struct fake_daemon *daemon, const Pwc__ClientRequest
     if (fake_session_open(&context->session, &sizes) < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
         abort();
+    context->session.shared->rank = daemon->rank;
+    context->session.shared->context = number;
     context->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     context->wake_fd = pair[0];
     context->peer = (uint64_t)number << 32 | daemon->rank;
