@@ -9,13 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Prints a failure with its errno and its reason, which may be empty. */
-static void print_failure(const struct world *world, int rc, const char *text, const char *why)
-{
-    fprintf(stderr, "pwcperf: rank %u: %s: %s%s%s\n", world->rank, text, pwc_strerror(rc),
-            why[0] != '\0' ? "; " : "", why);
-}
-
 int world_error(const struct world *world, int rc, const char *format, ...)
 {
     char text[512];
@@ -26,7 +19,8 @@ int world_error(const struct world *world, int rc, const char *format, ...)
     char why[256] = ""; /* the daemon's reason, if a control call has failed */
     if (world->client != NULL)
         pwc_error_text(world->client, why, sizeof(why));
-    print_failure(world, rc, text, why);
+    fprintf(stderr, "pwcperf: rank %u: %s: %s%s%s\n", world->rank, text, pwc_strerror(rc),
+            why[0] != '\0' ? "; " : "", why);
     return rc;
 }
 
@@ -64,7 +58,8 @@ int world_open(struct world *world, const struct options *options)
     struct pwc_attr attr = {.error = why, .error_size = sizeof(why)};
     rc = pwc_init(&attr, &world->client);
     if (rc < 0) {
-        print_failure(world, rc, "attaching to the daemon", why);
+        fprintf(stderr, "pwcperf: attaching to the daemon: %s\n",
+                why[0] != '\0' ? why : pwc_strerror(rc));
         return rc;
     }
     world->rank = pwc_rank(world->client);
