@@ -497,18 +497,21 @@ bool engine_published(const struct engine *e)
     return e->published;
 }
 
-/* Whether all clients sleep, after announcements: then nobody has to be fenced for. A system call
- * that fences costs 1 to 60 us, by the machine. */
-static bool all_silent(const struct engine *e)
+/* Whether all clients whose bells were announced just now sleep: then nobody has to be fenced for.
+ * A system call that fences costs 1 to 60 us, by the machine. */
+static bool announced_to_sleepers(struct engine *e)
 {
+    bool all = true;
+
     doorbell_fence(); /* S */
     for (uint32_t i = 0; i < e->open_count; i++) {
-        const struct session_live *live = &e->session_live[e->open_sessions[i]];
+        struct session_live *live = &e->session_live[e->open_sessions[i]];
 
-        if (live->attached && !doorbell_is_silent(&live->shared->waits.silent))
-            return false;
+        if (live->announced && !doorbell_is_silent(&live->shared->waits.silent))
+            all = false;
+        live->announced = false;
     }
-    return true;
+    return all;
 }
 
 /* Arms the doorbells that are not armed. Where the process that opened a session could not fence,
@@ -525,13 +528,14 @@ static int announce(struct engine *e)
 
         if (!live->attached || doorbell_stands(&live->shared->submit_bell, DOORBELL_FD))
             continue;
-        announced = true;
-        if (e->host->fence)
-            doorbell_announce(&live->shared->submit_bell, DOORBELL_FD);
-        else
+        if (!e->host->fence) {
             doorbell_arm(&live->shared->submit_bell, DOORBELL_FD);
+            continue;
+        }
+        doorbell_announce(&live->shared->submit_bell, DOORBELL_FD);
+        live->announced = announced = true;
     }
-    return e->host->fence && announced && !all_silent(e) ? e->host->fence(e->host->context) : 0;
+    return announced && !announced_to_sleepers(e) ? e->host->fence(e->host->context) : 0;
 }
 
 int engine_arm(struct engine *e)

@@ -144,9 +144,10 @@ struct session_live {
     struct ring_producer remote;
     struct ring_producer reply_event;
     bool attached;
-    bool dirty;   /* has something to publish */
-    bool loud;    /* there is more to publish than counts that nobody sleeps for */
-    bool stalled; /* no room to take its next submission */
+    bool dirty;     /* has something to publish */
+    bool loud;      /* there is more to publish than counts that nobody sleeps for */
+    bool announced; /* its bell is armed anew, and nothing was fenced yet (engine_arm) */
+    bool stalled;   /* no room to take its next submission */
     bool answer_stalled;
     bool sends_awaited;  /* a handler waits for room to send, and its message was refused */
     bool gets_wait;      /* handlers of completed gets wait for room */
