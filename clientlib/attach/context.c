@@ -245,7 +245,7 @@ static void end_staged(struct pwc_ctx *ctx)
         if (channel_collect(ch) < 0 || channel_state(ch) < 0)
             break;
         if (grains_in_use(&ch->pending.grains))
-            wait_pause(ctx, PWC_LOCAL, now, deadline);
+            wait_pause(ctx, PWC_LOCAL, NULL, now, deadline);
     }
     wait_end(ctx);
 }

@@ -82,7 +82,8 @@ uint64_t finish_contexts(struct pwc_client *client, int64_t deadline)
     }
     for (; look(client, &failed, &idle) && now < deadline; now = clock_now())
         if (idle)
-            wait_pause(idle, KINDS_ALL, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
+            wait_pause(idle, KINDS_ALL, flush_has_ended, now,
+                       deadline - now < NAP_NS ? deadline : now + NAP_NS);
     for (struct pwc_ctx *ctx = client->contexts; ctx; ctx = ctx->next) {
         while (drop_events(ctx, PWC_LOCAL, &failed) > 0)
             continue;

@@ -168,7 +168,7 @@ static __attribute__((noinline)) int wait_for(struct pwc_ctx *ctx, pwc_peer peer
             return rc;
         if (ctx->events.run && ctx->channel.neighbours.pieces_due)
             (void)wait_drain(ctx); /* events that a probe has kept */
-        wait_pause(ctx, kinds, now, deadline);
+        wait_pause(ctx, kinds, NULL, now, deadline);
         if (ctx->events.run)
             (void)wait_drain(ctx);
         rc = probe_awhile(ctx, peer, kinds, out);

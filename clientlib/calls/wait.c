@@ -233,9 +233,13 @@ bool wait_yield(struct pwc_ctx *ctx, int64_t now)
     return true;
 }
 
-void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline)
+void wait_pause(struct pwc_ctx *ctx, unsigned kinds, wait_over *over, int64_t now, int64_t deadline)
 {
-    if (!wait_yield(ctx, now) && now < deadline && wait_arm_sleep(ctx, kinds) == 0)
+    if (wait_yield(ctx, now) || now >= deadline || wait_arm_sleep(ctx, kinds) != 0)
+        return;
+    if (over && over(ctx))
+        wait_disarm(ctx);
+    else
         wait_sleep(ctx, now, deadline);
 }
 
@@ -287,19 +291,7 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
     return rc;
 }
 
-/* A pause of at most NAP_NS, without a sleep if `over` holds. */
-static void pass(struct pwc_ctx *ctx, bool (*over)(const struct pwc_ctx *ctx), int64_t now,
-                 int64_t deadline)
-{
-    if (wait_yield(ctx, now) || wait_arm_sleep(ctx, PWC_LOCAL) != 0)
-        return;
-    if (over && over(ctx))
-        wait_disarm(ctx);
-    else
-        wait_sleep(ctx, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
-}
-
-int wait_pass(struct pwc_ctx *ctx, bool (*over)(const struct pwc_ctx *ctx), int64_t deadline)
+int wait_pass(struct pwc_ctx *ctx, wait_over *over, int64_t deadline)
 {
     int64_t now = clock_now();
     bool late = now >= deadline;
@@ -308,7 +300,7 @@ int wait_pass(struct pwc_ctx *ctx, bool (*over)(const struct pwc_ctx *ctx), int6
     if (rc < 0)
         return rc;
     if (!late)
-        pass(ctx, over, now, deadline);
+        wait_pause(ctx, PWC_LOCAL, over, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
     rc = wait_collect(ctx, PWC_LOCAL);
     return rc == 0 && late ? -ETIMEDOUT : rc;
 }
@@ -323,6 +315,6 @@ void wait_for_due_wakes(struct pwc_ctx *ctx)
         if (channel_state(ch) < 0)
             return;
         if (ch->neighbours.wakes_due)
-            wait_pause(ctx, PWC_LOCAL, now, now + NAP_NS);
+            wait_pause(ctx, PWC_LOCAL, NULL, now, now + NAP_NS);
     }
 }

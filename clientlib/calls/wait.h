@@ -60,12 +60,17 @@ void wait_disarm(struct pwc_ctx *ctx);
  * shorter, to check that the daemon still lives; then disarms. */
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline);
 
+/* Whether a call need not wait any more. NULL in its place: never. */
+typedef bool wait_over(const struct pwc_ctx *ctx);
+
 /*
  * Yields, or sleeps, as ctx->patience says. A sleep ends when the daemon rings for an event of
  * these kinds or for another reason, when the deadline passes, or after a moment, to check that the
- * daemon still lives. May return early.
+ * daemon still lives. If `over` holds once the bell is armed, no sleep begins: what came before the
+ * arm rings no bell. May return early.
  */
-void wait_pause(struct pwc_ctx *ctx, unsigned kinds, int64_t now, int64_t deadline);
+void wait_pause(struct pwc_ctx *ctx, unsigned kinds, wait_over *over, int64_t now,
+                int64_t deadline);
 
 /* For a caller that waits for these kinds and takes no events: takes changes among neighbours,
  * keeps events that have arrived (local events only if `kinds` has PWC_LOCAL), runs handlers, and
@@ -76,10 +81,10 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
  * that a running pwc_wait asks for. Returns how many. wait_collect does this, too. */
 unsigned wait_drain(struct pwc_ctx *ctx);
 
-/* Lets time pass until the deadline or for a moment, then keeps what has arrived: 0, -ETIMEDOUT
- * when the deadline had already passed, or the error that makes waiting useless. Does not sleep if
- * `over` holds once the bell is armed: what came before the arm rings no bell. NULL: never over. */
-int wait_pass(struct pwc_ctx *ctx, bool (*over)(const struct pwc_ctx *ctx), int64_t deadline);
+/* Lets time pass until the deadline or for a moment (`over` as for wait_pause), then keeps what has
+ * arrived: 0, -ETIMEDOUT when the deadline had already passed, or the error that makes waiting
+ * useless. */
+int wait_pass(struct pwc_ctx *ctx, wait_over *over, int64_t deadline);
 
 /* Submits the wake-ups that are due, for 100 ms at most, because the program may make no later call
  * that would submit them. */

@@ -103,7 +103,7 @@ static int pause_until(struct wait *wait, uint32_t needed)
 
     patience_worked(&ctx->patience, (uint64_t)now);
     while (rc == 0 && now < wait->deadline) {
-        wait_pause(ctx, wait->ended_by, now, wait->deadline);
+        wait_pause(ctx, wait->ended_by, NULL, now, wait->deadline);
         rc = progress_awhile(wait, needed);
         now = clock_now();
     }

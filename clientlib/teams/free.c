@@ -36,7 +36,7 @@ static void settle(struct pwc_team *t)
 
     while (channel_state(&ctx->channel) == 0 && !channel_is_taken(&ctx->channel) &&
            now < deadline) {
-        wait_pause(ctx, PWC_LOCAL, now, now + LOOK_NS);
+        wait_pause(ctx, PWC_LOCAL, NULL, now, now + LOOK_NS);
         if (t->wake_due)
             team_wake(t);
         now = clock_now();

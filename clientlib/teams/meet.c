@@ -24,7 +24,7 @@ static int finish(struct pwc_team *t)
             rc = -ETIMEDOUT;
         if (rc < 0)
             break;
-        wait_pause(ctx, PWC_MESSAGE, now, deadline); /* events stay for probes */
+        wait_pause(ctx, PWC_MESSAGE, NULL, now, deadline); /* events stay for probes */
         now = clock_now();
     }
     return t->over >= all ? t->status : rc;
@@ -56,7 +56,7 @@ static int begin(struct pwc_team *t, const struct team_spec *spec)
             rc = -ETIMEDOUT;
         if (rc < 0)
             return rc;
-        wait_pause(ctx, PWC_MESSAGE, now, deadline);
+        wait_pause(ctx, PWC_MESSAGE, NULL, now, deadline);
         now = clock_now();
     }
     return rc;
