@@ -36,7 +36,8 @@ struct tally {
     } reasons[TALLY_REASONS];
 };
 
-/* What the processes of a run share with the test; the tallies follow it in the same mapping. */
+/* The memory that the processes of a run share with the test. The tallies follow the board in the
+ * same mapping. */
 struct board {
     _Atomic bool go, stop;
     struct pwc_key victim; /* the key of the victim's region; written before `go` */

@@ -51,7 +51,7 @@ struct leaving {
     uint32_t due; /* how many entries, from the head on, this sweep must still visit */
 };
 
-/* What one user still has after the contexts are gone: flows that are on their way out. They count
+/* Flows of one user that are on their way out, and whose contexts are gone. These flows still count
  * for the user's quota. */
 struct user_gone {
     uint32_t uid;

@@ -146,8 +146,8 @@ struct team_member {
     uint32_t unused;
 };
 
-/* What the current round of an instance waits for. WAITS_NOT also while not all members here have
- * called. */
+/* The reason why the current round of an instance waits. While some member here has not called, the
+ * value is WAITS_NOT, too. */
 enum instance_waits {
     WAITS_NOT = 0,
     WAITS_FLOORS = 1,  /* for floors of the participants that the round sends to */

@@ -107,8 +107,8 @@ struct key_value {
     uint64_t slots, used;
 };
 
-/* What a server's table must have for one key: an entry of the plain table, which the test keeps
- * for each server beside the handlers' own. */
+/* An entry of the test's own table of a server: one key, as the table of the server's handlers must
+ * have it. */
 struct known {
     bool used;
     uint32_t length, number; /* length of the key's value, and number of its insert */
