@@ -110,6 +110,7 @@ int ledger_arrived(struct engine *e, uint32_t immediate);
  * ones. */
 enum ledger_wait {
     LEDGER_WAIT_NONE = 0,
+    LEDGER_WAIT_LETTER,    /* memory that is set aside: the ACK may come very late */
     LEDGER_WAIT_NOTE,      /* a little memory: the ACK may come late */
     LEDGER_WAIT_OPERATION, /* an operation, whose client waits */
 };

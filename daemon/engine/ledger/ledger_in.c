@@ -75,6 +75,9 @@ static int run_begin(struct engine *e, uint32_t peer)
 /* How long the ACK of notes may wait: notes hold only a little memory, while a client may wait for
  * an operation's ACK. */
 #define NOTE_ACK_NS 1000000u
+/* The ACK of letters may wait longer: their memory is set aside in any case, and a sender that
+ * needs the ACK earlier sends FLOOR (hasten, in team/instance.c). */
+#define LETTER_ACK_NS 16000000u
 
 /* Records leave without an ACK. Where some records are unacknowledged, an ACK would have had a
  * ride; where none are, the last ACK may have left a step too early for this ride. */
@@ -93,9 +96,10 @@ static void ack_leaves(const struct engine *e, struct ledger_in *in, bool compan
 
 static void ack_wanted(const struct engine *e, struct ledger_in *in, enum ledger_wait wait)
 {
-    uint64_t at = e->now + (wait == LEDGER_WAIT_NOTE  ? NOTE_ACK_NS
-                            : in->rides && !e->hasten ? RIDE_NS
-                                                      : 0);
+    uint64_t at = e->now + (wait == LEDGER_WAIT_LETTER ? LETTER_ACK_NS
+                            : wait == LEDGER_WAIT_NOTE ? NOTE_ACK_NS
+                            : in->rides && !e->hasten  ? RIDE_NS
+                                                       : 0);
 
     if (in->ack_due && in->ack_at <= at)
         return;

@@ -256,7 +256,7 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
                      LEDGER_WAIT_OPERATION, .arrival = &arrival_packet},
     [WIRE_OBSERVED] = {sizeof(struct wire_put), true, EVENT, LEDGER_WAIT_OPERATION,
                        .arrival = &arrival_got},
-    [WIRE_COLL] = {sizeof(struct wire_coll), true, 0, LEDGER_WAIT_NOTE, .take = take_coll,
+    [WIRE_COLL] = {sizeof(struct wire_coll), true, 0, LEDGER_WAIT_LETTER, .take = take_coll,
                    .after = letter_after},
     [WIRE_FLOOR] = {sizeof(struct wire_floor), false, 0, LEDGER_WAIT_OPERATION, .take = take_floor,
                     .after = letter_after},

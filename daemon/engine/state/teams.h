@@ -211,6 +211,9 @@ struct team_live {
     uint32_t data_over; /* instances with a data row that have ended since the floor was last
                          * sent */
     uint64_t said;      /* the floor when we last looked for participants to send it to */
+    uint64_t ended;     /* highest sequence of an instance that ended while the floor was not above
+                         * it, + 1 */
+    uint64_t hastened;  /* `ended` when ACKs were last hastened */
     uint32_t under_way; /* instances that were called here and are not done */
     uint32_t oldest_ms; /* called_ms of the oldest instance under way */
     uint64_t oldest;    /* sequence of the oldest instance under way */

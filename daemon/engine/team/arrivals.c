@@ -253,7 +253,7 @@ int take_break(struct engine *e, uint32_t peer, const struct ledger_record *reco
 
 /* There are few data rows, and the next user of one waits until the letters of the last are
  * acknowledged: so these ACKs leave soon. Rows of lines are as many as the window, so ACKs of their
- * letters may be late. */
+ * letters may be late: the sender hastens them when it needs them (instance.c). */
 int letter_after(struct engine *e, uint32_t peer)
 {
     const struct team_call *call = &e->teams.call;

@@ -196,6 +196,11 @@ void instance_done(struct engine *e, uint32_t team, struct instance *i)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
+static uint64_t half_window(const struct team *t)
+{
+    return t->window > 1 ? t->window / 2 : 1;
+}
+
 /* Owes FLOOR to each participant that has asked for our floor, and to each that has sent letters
  * since our floor was last sent to it. */
 static void say_floor(struct engine *e, uint32_t team)
@@ -203,7 +208,7 @@ static void say_floor(struct engine *e, uint32_t team)
     const struct team *t = &e->teams.table[team];
     struct team_live *live = &e->teams.live[team];
     uint64_t unsaid = t->floor - live->said;
-    bool many = unsaid >= (t->window > 1 ? t->window / 2 : 1) || live->data_over >= DATA_UNSAID;
+    bool many = unsaid >= half_window(t) || live->data_over >= DATA_UNSAID;
     uint64_t wanted = UINT64_MAX;
 
     if (!many && live->wanted > t->floor)
@@ -245,15 +250,59 @@ static bool move_floor(struct engine *e, uint32_t team)
     return true;
 }
 
+/*
+ * ACKs of letters may be late, and hold our floor meanwhile. Before others must wait for this
+ * floor, owes FLOOR to all participants whose ACKs are missing: a FLOOR is acknowledged at once,
+ * and with it all that was sent before.
+ *
+ *     floor              hastened               ended           floor + window
+ *       |-------------------|--------------------|------------------|
+ *         their ACKs are      ended since then     others wait behind this
+ *         on their way
+ */
+static void hasten(struct engine *e, uint32_t team)
+{
+    const struct team *t = &e->teams.table[team];
+    struct team_live *live = &e->teams.live[team];
+
+    for (uint32_t p = 0; p < t->participants; p++) {
+        if (p == t->me || e->peer_live[live->participants[p].peer].letters == 0)
+            continue;
+        letter_owe(e, team, p, NEWS_FLOOR);
+        commit(e);
+    }
+    live->hastened = live->ended;
+}
+
+/* An instance has ended, and the floor has not passed it. */
+static void held(struct engine *e, uint32_t team, const struct instance *i)
+{
+    const struct team *t = &e->teams.table[team];
+    struct team_live *live = &e->teams.live[team];
+    uint64_t from = live->hastened > t->floor ? live->hastened : t->floor;
+    bool late = i->state == INSTANCE_OPEN && i->sequence < live->hastened;
+
+    if (i->sequence >= live->ended)
+        live->ended = i->sequence + 1;
+    if (late || live->ended >= from + half_window(t))
+        hasten(e, team);
+}
+
 bool instance_over(struct engine *e, uint32_t team, uint64_t sequence)
 {
     struct instance *i = team_instance(e, team, sequence);
+    bool moved = false;
 
-    if (i->state != INSTANCE_OPEN || !i->done || i->unacked > 0)
+    if (i->state != INSTANCE_OPEN || !i->done)
         return false;
-    set32(e, &i->state, INSTANCE_OVER);
-    commit(e);
-    return move_floor(e, team);
+    if (i->unacked == 0) {
+        set32(e, &i->state, INSTANCE_OVER);
+        commit(e);
+        moved = move_floor(e, team);
+    }
+    if (!moved)
+        held(e, team, i);
+    return moved;
 }
 
 void instances_settle(struct engine *e, uint32_t team)

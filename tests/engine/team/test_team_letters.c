@@ -480,7 +480,8 @@ static void floors_hold_letters(void)
         call(&p, s, 1);
         CU_ASSERT_TRUE(ended(&p, s, 2));
     }
-    bench_ack(p.b);
+    bench_ack(p.b); /* acknowledges the FLOORs that hasten ACKs, too, of which the second ... */
+    bench_ack(p.b); /* ... leaves after the first ACK */
     p.b->fabric.kinds = 0;
     call(&p, WINDOW, 1);
     CU_ASSERT_FALSE(p.b->quarantined);
@@ -528,14 +529,69 @@ static void what_waits_for_a_peer_is_counted(void)
     free_pair(&p);
 }
 
-/* Both engines make call `sequence`, and all letters are acknowledged: the floor moves. */
-static void end_call(struct pair *p, uint64_t sequence)
+/* Both engines make call `sequence`, and nothing is acknowledged. */
+static void end_unacknowledged(struct pair *p, uint64_t sequence)
 {
     struct letter_record l = letter(sequence, 1);
 
+    l.coll.floor = sequence;
     send_letter(p, l);
     call(p, sequence, 1);
+}
+
+/* As before, and all letters are acknowledged: the floor moves. */
+static void end_call(struct pair *p, uint64_t sequence)
+{
+    end_unacknowledged(p, sequence);
     bench_ack(p->b);
+}
+
+/* Guards that the ACK of a letter may be late, and that a FLOOR is acknowledged at once, together
+ * with the letters before it. */
+static void floors_are_acknowledged_at_once(void)
+{
+    struct pair p = new_pair();
+    struct wire_floor w = {
+        .head = {.words = sizeof(w) / 8, .kind = WIRE_FLOOR}, .team = NUMBER, .from = 1};
+
+    bench_steps(p.b, 2);
+    p.b->fabric.kinds = 0;
+    send_letter(&p, letter(0, 1));
+    p.b->now += 15000000;
+    bench_steps(p.b, 2);
+    CU_ASSERT_FALSE(has_left(&p, WIRE_ACK));
+    p.b->now += 1000000;
+    bench_steps(p.b, 2);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_ACK));
+    send_letter(&p, letter(1, 1));
+    bench_steps(p.b, 2);
+    p.b->fabric.kinds = 0;
+    bench_send(p.b, &w, sizeof(w));
+    bench_steps(p.b, 2);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_ACK));
+    free_pair(&p);
+}
+
+/* Guards that the engine asks for late ACKs by one FLOOR when half a window of calls has ended
+ * without them, and does not ask where ACKs come in time. */
+static void late_acknowledgements_are_hastened(void)
+{
+    struct pair p = new_pair();
+    uint64_t s;
+
+    p.b->fabric.kinds = 0;
+    for (s = 0; s < 2 * WINDOW; s++)
+        end_call(&p, s);
+    for (; s < 2 * WINDOW + WINDOW / 2; s++) {
+        CU_ASSERT_FALSE(has_left(&p, WIRE_FLOOR));
+        end_unacknowledged(&p, s);
+    }
+    CU_ASSERT_TRUE(has_left(&p, WIRE_FLOOR));
+    end_unacknowledged(&p, s);
+    p.b->fabric.kinds = 0;
+    bench_ack(p.b);
+    CU_ASSERT_FALSE(has_left(&p, WIRE_FLOOR));
+    free_pair(&p);
 }
 
 /* Guards that the engine looks at all participants only when the floor has reached what one of them
@@ -719,6 +775,8 @@ int main(void)
          breaks_are_passed_on_and_answered},
         {"letters for a team that is not known are answered", unknown_teams_are_answered},
         {"the other engine's floor holds letters", floors_hold_letters},
+        {"a FLOOR is acknowledged at once", floors_are_acknowledged_at_once},
+        {"late acknowledgements are hastened", late_acknowledgements_are_hastened},
         {"floors that never come cost nothing", far_floors_cost_nothing},
         {"what waits for a peer is counted", what_waits_for_a_peer_is_counted},
         {"submissions wait for acknowledgements", submissions_wait_for_acknowledgements},

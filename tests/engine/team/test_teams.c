@@ -142,6 +142,53 @@ static void test_choices(void)
     }
 }
 
+/* ---- acknowledgements that are late --------------------------------------------------------- */
+
+/* The longest time, in ns, in which nothing happened while a team of four engines made its calls,
+ * each as early as the window allows. */
+static uint64_t longest_wait(uint64_t seed, uint32_t window, const struct teams_spec *list,
+                             uint64_t count)
+{
+    struct world *w = begin(seed, 4, &by_table);
+    uint64_t longest = 0;
+    struct teams t;
+
+    for (uint32_t n = 0; n < 4; n++)
+        CU_ASSERT_FATAL(world_client_open(w, n, n, 1) >= 0);
+    teams_open(&t, w, 77, 4, window, list, count, seed);
+    for (teams_hurry(&t); !teams_over(&t) && !w->failed; teams_hurry(&t)) {
+        uint64_t began = sim_now(w->sim);
+
+        world_round(w);
+        if (sim_now(w->sim) - began > longest)
+            longest = sim_now(w->sim) - began;
+    }
+    teams_close(&t);
+    end(w);
+    return longest;
+}
+
+/* Guards that nobody waits for an engine's floor while that engine waits for ACKs that may be late.
+ * With roots that change, engines send letters to others that send none back. Each fourth seed has
+ * calls with data rows, too. */
+static void late_acknowledgements_hold_nobody(void)
+{
+    static const uint32_t windows[] = {1, 2, 4, 16, 64};
+    static struct teams_spec list[256];
+
+    for (size_t i = 0; i < COUNT(windows); i++)
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            struct sim_random random = {.state = seed};
+
+            for (size_t n = 0; n < COUNT(list); n++)
+                list[n] = (struct teams_spec){
+                    .kind = TEAM_BCAST,
+                    .root = (uint32_t)sim_random_below(&random, 4),
+                    .length = seed % 4 == 0 && sim_random_below(&random, 4) == 0 ? 1024 : 8};
+            CU_ASSERT(longest_wait(seed, windows[i], list, COUNT(list)) < 1000000);
+        }
+}
+
 /* ---- many ---------------------------------------------------------------------------------- */
 
 /* Guards that a client's 64 teams, with the default window, fit on each of two engines with the
@@ -187,6 +234,7 @@ int main(void)
         {"every small kind, root and threshold, 2 to 9 engines", test_kinds},
         {"each of them with one member an engine", test_one_each},
         {"every algorithm, by configuration", test_choices},
+        {"late acknowledgements hold nobody", late_acknowledgements_hold_nobody},
         {"as many teams as a client may have", as_many_teams_as_a_client_may_have},
         CU_TEST_INFO_NULL,
     };

@@ -60,6 +60,8 @@ void teams_open(struct teams *t, struct world *w, uint64_t number, uint32_t rank
                 const struct teams_spec *list, uint64_t count, uint64_t seed);
 /* Lets every member continue, by chance, as far as it can. Returns whether any has. */
 bool teams_turn(struct teams *t);
+/* Lets every member continue as far as it can. */
+void teams_hurry(struct teams *t);
 /* Whether every living member has taken all results, or seen the team broken. */
 bool teams_over(const struct teams *t);
 /* Makes turns and rounds until the team is over; if it does not end, the world fails. */
