@@ -145,7 +145,7 @@ static int ack_after(struct engine *e, uint32_t peer)
         if (done.flow == NONE && done.epoch == SENT_NONCE)
             commit(e); /* the record was only there to free its nonce */
         else if (done.flow == NONE && done.epoch == SENT_LETTER)
-            team_acknowledged(e, peer, done.slot); /* commits */
+            team_acknowledged(e, done.slot); /* commits */
         else if (done.flow == NONE)
             notes_acknowledged(e, peer, done.epoch, done.slot); /* commits */
         else if (done.part > 0) {

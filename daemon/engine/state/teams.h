@@ -135,7 +135,9 @@ struct participant {
     uint64_t ask;     /* its floor that we ask for in the next FLOOR to it; 0: none */
     uint32_t met;     /* something has arrived from it, or we have asked it for something */
     uint32_t awaited; /* instances that wait for something from it; private in meaning */
-    uint32_t unused[2];
+    uint32_t unacked; /* letters of rounds to it that wait or are not acknowledged; private in
+                       * meaning */
+    uint32_t unused;
 };
 static_assert(sizeof(struct participant) == 128, "participant");
 
@@ -224,6 +226,7 @@ struct team_call {
     uint32_t team; /* NONE: nothing follows */
     bool advance;  /* the instance `sequence` may continue */
     bool retry;    /* a floor has moved, so all instances that wait for one may continue */
+    bool hasten;   /* a participant has begun to wait for our floor */
     uint64_t sequence;
     struct team_reason reason; /* with a status other than 0: the team breaks */
 };

@@ -251,9 +251,9 @@ static bool move_floor(struct engine *e, uint32_t team)
 }
 
 /*
- * ACKs of letters may be late, and hold our floor meanwhile. Before others must wait for this
- * floor, owes FLOOR to all participants whose ACKs are missing: a FLOOR is acknowledged at once,
- * and with it all that was sent before.
+ * ACKs of letters may be late, and hold our floor meanwhile. Owes FLOOR to all participants whose
+ * ACKs are missing: a FLOOR is acknowledged at once, and with it all that was sent before. This
+ * happens when a participant waits for our floor, and before others would have to:
  *
  *     floor              hastened               ended           floor + window
  *       |-------------------|--------------------|------------------|
@@ -266,12 +266,20 @@ static void hasten(struct engine *e, uint32_t team)
     struct team_live *live = &e->teams.live[team];
 
     for (uint32_t p = 0; p < t->participants; p++) {
-        if (p == t->me || e->peer_live[live->participants[p].peer].letters == 0)
+        if (live->participants[p].unacked == 0)
             continue;
         letter_owe(e, team, p, NEWS_FLOOR);
         commit(e);
     }
     live->hastened = live->ended;
+}
+
+void instances_hasten(struct engine *e, uint32_t team)
+{
+    const struct instance *i = team_instance(e, team, e->teams.table[team].floor);
+
+    if (i->state == INSTANCE_OPEN && i->done)
+        hasten(e, team);
 }
 
 /* An instance has ended, and the floor has not passed it. */
@@ -280,11 +288,12 @@ static void held(struct engine *e, uint32_t team, const struct instance *i)
     const struct team *t = &e->teams.table[team];
     struct team_live *live = &e->teams.live[team];
     uint64_t from = live->hastened > t->floor ? live->hastened : t->floor;
-    bool late = i->state == INSTANCE_OPEN && i->sequence < live->hastened;
+    bool late = i->state == INSTANCE_OPEN && i->sequence < live->hastened, wanted;
 
     if (i->sequence >= live->ended)
         live->ended = i->sequence + 1;
-    if (late || live->ended >= from + half_window(t))
+    wanted = live->wanted > t->floor && live->wanted <= live->ended;
+    if (late || wanted || live->ended >= from + half_window(t))
         hasten(e, team);
 }
 
@@ -376,6 +385,8 @@ void instances_inherit(struct engine *e, uint32_t team)
         struct instance *i = &e->teams.live[team].instances[n];
 
         i->waits = i->lacking = 0;
+        if (i->state == INSTANCE_OVER && i->sequence >= e->teams.live[team].ended)
+            e->teams.live[team].ended = i->sequence + 1;
         if (is_under_way(i) && t->reason.status == 0)
             add_under_way(e, team, i);
     }

@@ -17,6 +17,15 @@ static bool has_news(const struct letter *letter)
     return (letter->owed | letter->flying) != 0;
 }
 
+/* Counts a letter, or with UINT32_MAX takes it off, at its peer. A round's letter counts at its
+ * participant, too. */
+static void count(struct engine *e, const struct letter *letter, uint32_t by)
+{
+    e->peer_live[letter_peer(e, letter)].letters += by;
+    if (letter->kind != LETTER_NEWS)
+        e->teams.live[letter->team].participants[letter->to].unacked += by;
+}
+
 /* ---- made ------------------------------------------------------------------------------------ */
 
 void letter_list(struct engine *e, struct letter *letter)
@@ -47,7 +56,7 @@ void letter_write(struct engine *e, struct letter *letter, const struct letter *
     letter->kind = LETTER_FREE;
     letter->waits = 1;
     set32(e, &letter->kind, LETTER_ROUND);
-    e->peer_live[letter_peer(e, letter)].letters++;
+    count(e, letter, 1);
 }
 
 void letter_owe(struct engine *e, uint32_t team, uint32_t participant, enum letter_news news)
@@ -58,7 +67,7 @@ void letter_owe(struct engine *e, uint32_t team, uint32_t participant, enum lett
     letter->team = team;
     letter->to = participant;
     if (!has_news(letter))
-        e->peer_live[letter_peer(e, letter)].letters++;
+        count(e, letter, 1);
     set32(e, &letter->owed, letter->owed | news);
     letter_list(e, letter);
 }
@@ -141,7 +150,7 @@ static void drop(struct engine *e, struct letter *letter)
 {
     set32(e, &letter->kind, LETTER_FREE);
     commit(e);
-    e->peer_live[letter_peer(e, letter)].letters--;
+    count(e, letter, UINT32_MAX);
 }
 
 static int stage_break(struct engine *e, struct letter *letter)
@@ -238,7 +247,7 @@ static struct letter *letter_of(struct engine *e, uint64_t slot, uint32_t *part)
     return letter_at(e, (uint32_t)slot);
 }
 
-struct team_call letter_acknowledged(struct engine *e, uint32_t peer, uint64_t slot)
+struct team_call letter_acknowledged(struct engine *e, uint64_t slot)
 {
     struct team_call call = {.team = NONE};
     uint32_t part;
@@ -254,7 +263,7 @@ struct team_call letter_acknowledged(struct engine *e, uint32_t peer, uint64_t s
         if (letter->owed != 0)
             letter_list(e, letter);
         else if (letter->flying == 0)
-            e->peer_live[peer].letters--;
+            count(e, letter, UINT32_MAX);
         return call;
     }
     set32(e, &letter->records, letter->records - 1);
@@ -263,7 +272,7 @@ struct team_call letter_acknowledged(struct engine *e, uint32_t peer, uint64_t s
     i = team_instance(e, letter->team, letter->sequence);
     set32(e, &letter->kind, LETTER_FREE);
     set32(e, &i->unacked, i->unacked - 1);
-    e->peer_live[peer].letters--;
+    count(e, letter, UINT32_MAX);
     if (i->unacked == 0)
         call = (struct team_call){.team = letter->team, .sequence = letter->sequence};
     return call;
@@ -368,7 +377,7 @@ void letters_drop(struct engine *e, uint32_t team, uint32_t participant)
     set32(e, &news->flying, 0);
     set32(e, &news->owed, 0);
     commit(e);
-    e->peer_live[letter_peer(e, news)].letters--;
+    count(e, news, UINT32_MAX);
 }
 
 void letters_forget(struct engine *e, uint32_t team)
@@ -378,13 +387,13 @@ void letters_forget(struct engine *e, uint32_t team)
 
     for (uint64_t n = 0; n < team_slots(t); n++)
         if (letters[n].kind == LETTER_ROUND)
-            e->peer_live[letter_peer(e, &letters[n])].letters--;
+            count(e, &letters[n], UINT32_MAX);
 }
 
 static void inherit(struct engine *e, struct letter *letter)
 {
     letter->listed = 0;
-    e->peer_live[letter_peer(e, letter)].letters++;
+    count(e, letter, 1);
 }
 
 void letters_inherit(struct engine *e)
@@ -395,13 +404,14 @@ void letters_inherit(struct engine *e)
 
         if (t->state != TEAM_OPEN)
             continue;
-        for (uint64_t n = 0; n < team_slots(t); n++)
-            if (live->letters[n].kind == LETTER_ROUND)
-                inherit(e, &live->letters[n]);
         for (uint32_t p = 0; p < t->participants; p++) {
+            live->participants[p].unacked = 0;
             live->participants[p].news.listed = 0;
             if (has_news(&live->participants[p].news))
                 inherit(e, &live->participants[p].news);
         }
+        for (uint64_t n = 0; n < team_slots(t); n++)
+            if (live->letters[n].kind == LETTER_ROUND)
+                inherit(e, &live->letters[n]);
     }
 }

@@ -26,7 +26,7 @@ int letters_stage(struct engine *e, struct turn *turn, int *work);
 /* Within a transaction: the record of a letter, at `slot` of `sent`, is acknowledged. Returns the
  * letter's team and instance, where no other letter of that instance is under way; else team
  * NONE. */
-struct team_call letter_acknowledged(struct engine *e, uint32_t peer, uint64_t slot);
+struct team_call letter_acknowledged(struct engine *e, uint64_t slot);
 /* Within a transaction: the letter is to be staged again. */
 void letter_rewind(struct engine *e, uint64_t slot);
 

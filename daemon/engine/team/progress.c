@@ -286,11 +286,13 @@ void team_go_on(struct engine *e)
         advance(e, call.team, call.sequence);
     if (call.retry && e->teams.live[call.team].blocked)
         retry(e, call.team);
+    if (call.hasten)
+        instances_hasten(e, call.team);
 }
 
-void team_acknowledged(struct engine *e, uint32_t peer, uint64_t slot)
+void team_acknowledged(struct engine *e, uint64_t slot)
 {
-    struct team_call ended = letter_acknowledged(e, peer, slot);
+    struct team_call ended = letter_acknowledged(e, slot);
 
     commit(e);
     if (ended.team != NONE)

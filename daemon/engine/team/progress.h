@@ -17,7 +17,7 @@ void team_go_on(struct engine *e);
  * between the two. No effect on a team that is broken already. */
 void team_condemn(struct engine *e, uint32_t team);
 /* Within a transaction, which it commits: a record of a letter is acknowledged. */
-void team_acknowledged(struct engine *e, uint32_t peer, uint64_t slot);
+void team_acknowledged(struct engine *e, uint64_t slot);
 /* Breaks a team that is not broken yet, and owes BREAK to its neighbours; no transaction may be
  * open. */
 void team_fail(struct engine *e, uint32_t team, const struct team_reason *reason);

@@ -56,6 +56,7 @@ void team_lay_out(struct engine *e, uint32_t team)
     const struct team *t = &e->teams.table[team];
 
     lay_out(t, &e->teams.live[team], e->teams.memory + t->place);
+    e->teams.live[team].wanted = UINT64_MAX; /* after a restart instances_settle finds it */
 }
 
 static uint64_t in_units(uint64_t bytes)

@@ -197,14 +197,14 @@ static bool waits_right(const struct engine *e, uint32_t team, const struct inst
                                     : i->lacking == instance_missing(e, team, i, &now);
 }
 
-/* Counts instances of this team whose wait is noted wrongly. One more if the participants' counts
- * do not add up to what instances lack, and one more if the count of instances under way is wrong.
- */
+/* Counts instances of this team whose wait is noted wrongly. One more for each of these counts that
+ * is wrong: what instances lack and letters that are not acknowledged, both summed over the
+ * participants, and instances under way. */
 static uint32_t miscounted_instances(const struct engine *e, uint32_t team)
 {
     const struct team *t = &e->teams.table[team];
     const struct team_live *live = &e->teams.live[team];
-    uint32_t wrong = 0, awaited = 0, under_way = 0;
+    uint32_t wrong = 0, awaited = 0, under_way = 0, unacked = 0;
 
     if (e->teams.resume || t->reason.status != 0)
         return 0;
@@ -212,10 +212,13 @@ static uint32_t miscounted_instances(const struct engine *e, uint32_t team)
         wrong += !waits_right(e, team, &live->instances[n]);
         awaited += (uint32_t)__builtin_popcount(live->instances[n].lacking);
         under_way += live->instances[n].waits != WAITS_NOT;
+        unacked += live->instances[n].state == INSTANCE_OPEN ? live->instances[n].unacked : 0;
     }
-    for (uint32_t p = 0; p < t->participants; p++)
+    for (uint32_t p = 0; p < t->participants; p++) {
         awaited -= live->participants[p].awaited;
-    return wrong + (awaited != 0) + (under_way != live->under_way);
+        unacked -= live->participants[p].unacked;
+    }
+    return wrong + (awaited != 0) + (unacked != 0) + (under_way != live->under_way);
 }
 
 /* Whether a peer's `awaited` differs from the sum of `awaited` over the participants that are this

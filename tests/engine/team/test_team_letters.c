@@ -480,8 +480,8 @@ static void floors_hold_letters(void)
         call(&p, s, 1);
         CU_ASSERT_TRUE(ended(&p, s, 2));
     }
-    bench_ack(p.b); /* acknowledges the FLOORs that hasten ACKs, too, of which the second ... */
-    bench_ack(p.b); /* ... leaves after the first ACK */
+    bench_ack(p.b);
+    bench_ack(p.b); /* two FLOORs hasten ACKs; the second leaves after the first is acknowledged */
     p.b->fabric.kinds = 0;
     call(&p, WINDOW, 1);
     CU_ASSERT_FALSE(p.b->quarantined);
@@ -591,6 +591,48 @@ static void late_acknowledgements_are_hastened(void)
     p.b->fabric.kinds = 0;
     bench_ack(p.b);
     CU_ASSERT_FALSE(has_left(&p, WIRE_FLOOR));
+    free_pair(&p);
+}
+
+/* Guards that the engine asks for late ACKs as soon as another engine waits for its floor, and does
+ * so, too, when the instance at the floor ends after that engine has asked. */
+static void acknowledgements_are_hastened_for_others(void)
+{
+    const struct wire_floor w = {.head = {.words = sizeof(w) / 8, .kind = WIRE_FLOOR},
+                                 .team = NUMBER,
+                                 .wanted = 1,
+                                 .from = 1};
+
+    for (int ends_first = 0; ends_first < 2; ends_first++) {
+        struct pair p = new_pair();
+
+        if (ends_first)
+            end_unacknowledged(&p, 0);
+        p.b->fabric.kinds = 0;
+        bench_send(p.b, &w, sizeof(w));
+        CU_ASSERT_EQUAL(has_left(&p, WIRE_FLOOR), ends_first);
+        if (!ends_first)
+            end_unacknowledged(&p, 0);
+        CU_ASSERT_TRUE(has_left(&p, WIRE_FLOOR));
+        free_pair(&p);
+    }
+}
+
+/* Guards that the ACKs of an instance are hastened that ends after those of later ones were. */
+static void late_ends_are_hastened(void)
+{
+    struct pair p = new_pair();
+
+    for (uint64_t s = 1; s <= 2; s++) {
+        send_letter(&p, letter(s, 1));
+        call(&p, s, 1);
+        bench_ack(p.b);
+    }
+    bench_ack(p.b);
+    p.b->fabric.kinds = 0;
+    send_letter(&p, letter(0, 1));
+    call(&p, 0, 1);
+    CU_ASSERT_TRUE(has_left(&p, WIRE_FLOOR));
     free_pair(&p);
 }
 
@@ -777,6 +819,8 @@ int main(void)
         {"the other engine's floor holds letters", floors_hold_letters},
         {"a FLOOR is acknowledged at once", floors_are_acknowledged_at_once},
         {"late acknowledgements are hastened", late_acknowledgements_are_hastened},
+        {"acknowledgements are hastened for others", acknowledgements_are_hastened_for_others},
+        {"late ends are hastened", late_ends_are_hastened},
         {"floors that never come cost nothing", far_floors_cost_nothing},
         {"what waits for a peer is counted", what_waits_for_a_peer_is_counted},
         {"submissions wait for acknowledgements", submissions_wait_for_acknowledgements},

@@ -170,7 +170,8 @@ static uint64_t longest_wait(uint64_t seed, uint32_t window, const struct teams_
 
 /* Guards that nobody waits for an engine's floor while that engine waits for ACKs that may be late.
  * With roots that change, engines send letters to others that send none back. Each fourth seed has
- * calls with data rows, too. */
+ * calls with data rows, too. In the last list barriers, whose letters go round, come before more
+ * scatters than there are data rows, in which only the root sends. */
 static void late_acknowledgements_hold_nobody(void)
 {
     static const uint32_t windows[] = {1, 2, 4, 16, 64};
@@ -186,6 +187,16 @@ static void late_acknowledgements_hold_nobody(void)
                     .root = (uint32_t)sim_random_below(&random, 4),
                     .length = seed % 4 == 0 && sim_random_below(&random, 4) == 0 ? 1024 : 8};
             CU_ASSERT(longest_wait(seed, windows[i], list, COUNT(list)) < 1000000);
+        }
+    for (uint32_t barriers = 1; barriers <= 3; barriers++)
+        for (uint64_t seed = 1; seed <= 4; seed++) {
+            for (uint32_t n = 0; n < COUNT(list); n++) {
+                bool barrier = n % (3 * TEAM_DATA_ROWS) < barriers;
+
+                list[n] = (struct teams_spec){.kind = barrier ? TEAM_BARRIER : TEAM_SCATTER,
+                                              .length = barrier ? 0 : 1024};
+            }
+            CU_ASSERT(longest_wait(seed, 64, list, COUNT(list)) < 1000000);
         }
 }
 
