@@ -99,19 +99,19 @@ enum session_wait {
     SESSION_WAIT_KINDS
 };
 
-/* How a context's thread has waited, as its client reports it for pwcctl, and whether the daemon
- * must fence for it; 0 from older libraries. A call's time counts from its first yield or sleep on,
+/* How a context's thread has waited, as its client reports it for pwcctl, and whether the client
+ * fences for itself; 0 from older libraries. A call's time counts from its first yield or sleep on,
  * not its first looks. */
 struct session_waits {
     _Alignas(64) _Atomic uint32_t call; /* enum session_wait: the call that waits now */
     _Atomic uint64_t waited_ns;         /* time in all calls that waited; only grows */
     _Atomic uint64_t asleep_ns;         /* the part of waited_ns asleep; only grows */
     _Atomic uint64_t asleep_since;      /* by the monotonic clock; 0: awake */
-    /* 1: the thread sleeps, and submits nothing before it has set 0 and fenced (letter S of
-     * shm_ring/doorbell.h). */
-    _Atomic uint32_t silent;
+    /* 1: the client fences for itself when it rings submit_bell (letter S of shm_ring/doorbell.h).
+     */
+    _Atomic uint32_t fenced;
 };
-static_assert(offsetof(struct session_waits, silent) == 32, "session_waits.silent");
+static_assert(offsetof(struct session_waits, fenced) == 32, "session_waits.fenced");
 
 /*
  * The counts of a context (pwc/counter.h); each word only grows, and has one writer. `arrived` is
@@ -141,7 +141,8 @@ struct session_shared {
     uint32_t rank;
     uint32_t message_max; /* bytes of an active message's longest block: struct message and what
                              follows it */
-    /* 1: the daemon fences for a client that rings submit_bell (shm_ring/doorbell.h). */
+    /* 1: the daemon fences for a client that rings submit_bell, unless waits.fenced is 1
+     * (shm_ring/doorbell.h). */
     uint32_t fences;
     _Alignas(64) _Atomic uint32_t state; /* enum session_state, written by the daemon */
     /* Counts the daemon's news of neighbours: pairs made or gone (pair_abi.h). When the count

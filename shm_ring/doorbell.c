@@ -56,7 +56,8 @@ static uint32_t fence_then_load(struct doorbell_word *word)
     return atomic_fetch_or_explicit(&word->armed, 0, memory_order_seq_cst); /* D */
 }
 
-/* A build with ThreadSanitizer never calls membarrier, so no sleeper leaves the call out. */
+/* A sleeper in a build with ThreadSanitizer never calls membarrier, so it does not leave the call
+ * out. */
 void doorbell_fence(void)
 {
 }
@@ -77,7 +78,7 @@ static uint32_t fence_then_load(struct doorbell_word *word)
 
 void doorbell_fence(void)
 {
-#if defined(PWC_MUTANT_NO_SILENCE_FENCE)
+#if defined(PWC_MUTANT_NO_FENCE_S)
     atomic_signal_fence(memory_order_seq_cst);
 #else
     atomic_thread_fence(memory_order_seq_cst); /* S */
@@ -138,20 +139,20 @@ int doorbell_register(void)
 
 #endif
 
-void doorbell_fall_silent(_Atomic uint32_t *silent)
+void doorbell_begin_fenced(_Atomic uint32_t *fenced)
 {
-    atomic_store_explicit(silent, 1, memory_order_release); /* S */
+    atomic_store_explicit(fenced, 1, memory_order_release); /* S */
 }
 
-void doorbell_end_silence(_Atomic uint32_t *silent)
+void doorbell_end_fenced(_Atomic uint32_t *fenced)
 {
-    atomic_store_explicit(silent, 0, memory_order_relaxed); /* S */
+    atomic_store_explicit(fenced, 0, memory_order_relaxed); /* S */
     doorbell_fence();                                       /* S */
 }
 
-bool doorbell_is_silent(const _Atomic uint32_t *silent)
+bool doorbell_is_fenced(const _Atomic uint32_t *fenced)
 {
-    return atomic_load_explicit(silent, memory_order_acquire) == 1; /* S */
+    return atomic_load_explicit(fenced, memory_order_acquire) == 1; /* S */
 }
 
 bool doorbell_stands(const struct doorbell_word *word, uint32_t mode)

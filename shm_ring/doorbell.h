@@ -23,8 +23,8 @@
  *
  * An arm that no waker has taken stays valid: a sleeper that sleeps again needs neither a store nor
  * a fence, because only a waker takes the arm away, and that waker wakes the sleeper. So does an
- * arm without a fence, made while the waker was silent (below): the waker's own fence lets it see
- * the arm.
+ * arm without a fence, made while the waker fenced for itself (below): the waker's own fences let
+ * it see the arm.
  *
  * During doorbell_fence_others each waker's thread passes a full fence somewhere between its
  * instructions. If the fence is before the waker's load, the load sees the arm; if it is after the
@@ -47,7 +47,7 @@ enum doorbell_mode {
 /* Sleeper: arm, with the full fence (C). Then look again, and only then sleep. */
 void doorbell_arm(struct doorbell_word *word, uint32_t mode);
 /* Sleeper: arm without a fence. Call doorbell_fence_others before the second look, unless all
- * wakers are silent. */
+ * wakers fence for themselves. */
 void doorbell_announce(struct doorbell_word *word, uint32_t mode);
 /* Sleeper, after any number of announcements: fences for all registered processes, by one system
  * call. 0, or -errno where the kernel cannot: then each side has to fence for itself. */
@@ -55,26 +55,29 @@ int doorbell_fence_others(void);
 /* Waker's process, once: allows sleepers to fence for this process. 0 or -errno. */
 int doorbell_register(void);
 /*
- * A waker that sleeps says so in its word `silent`, and rings no bell before it has woken up. So a
- * sleeper need not fence for it:
+ * A waker whose records wake the sleeper fences for itself for a while, and says so in its word
+ * `fenced`. So the sleeper need not fence for it. A waker that sleeps writes no records, so its
+ * word may be 1, too.
  *
  *     waker                                sleeper
- *     fall silent: store silent = 1 (S)    announce: store armed = mode   (C)
- *     sleep                                full fence                     (S)
- *     wake: store silent = 0        (S)    load silent; if 0: doorbell_fence_others
- *     full fence                    (S)    look again, as above
+ *     begin: store fenced = 1       (S)    announce: store armed = mode   (C)
+ *     write record, publish                full fence                     (S)
+ *     full fence, load armed        (D)    load fenced; if 0: doorbell_fence_others
+ *     end: store fenced = 0         (S)    look again, as above
+ *     full fence                    (S)
  *     write record, publish, load armed
  *
- * A sleeper that loads 1 sees all records from before the waker's sleep (release and acquire). The
- * two full fences pair: if the waker has woken up and the sleeper still loads 1, then the waker's
- * load sees the arm.
+ * A sleeper that loads 1 sees all records from before that begin (release and acquire). For the
+ * records up to the end, the waker's fence D pairs with the sleeper's fence, as at the top. If the
+ * waker has reached the end and the sleeper still loads 1, then the two fences S pair: the waker's
+ * loads see the arm.
  */
-void doorbell_fall_silent(_Atomic uint32_t *silent);
-void doorbell_end_silence(_Atomic uint32_t *silent);
-/* Sleeper, after any number of announcements, before its first look at a silent word: the full
+void doorbell_begin_fenced(_Atomic uint32_t *fenced);
+void doorbell_end_fenced(_Atomic uint32_t *fenced);
+/* Sleeper, after any number of announcements, before its first look at a word `fenced`: the full
  * fence. */
 void doorbell_fence(void);
-bool doorbell_is_silent(const _Atomic uint32_t *silent);
+bool doorbell_is_fenced(const _Atomic uint32_t *fenced);
 /* Sleeper: whether its arm is still there: no waker has rung since. */
 bool doorbell_stands(const struct doorbell_word *word, uint32_t mode);
 /* Sleeper: take the arm back. */

@@ -77,9 +77,9 @@ void wait_show_end(struct pwc_ctx *ctx)
 void wait_asleep(struct pwc_ctx *ctx, int64_t now)
 {
     pause_begins(ctx, now);
+    channel_begin_fenced(&ctx->channel);
     atomic_store_explicit(&ctx->channel.shared->waits.asleep_since, (uint64_t)now,
                           memory_order_release);
-    doorbell_fall_silent(&ctx->channel.shared->waits.silent);
 }
 
 void wait_awake(struct pwc_ctx *ctx, int64_t now)
@@ -87,7 +87,6 @@ void wait_awake(struct pwc_ctx *ctx, int64_t now)
     struct session_waits *shown = &ctx->channel.shared->waits;
     int64_t since = ctx->wait.at;
 
-    doorbell_end_silence(&shown->silent);
     /* In this order a reader that looks between the two stores may miss the nap, but never counts
      * it twice. */
     atomic_store_explicit(&shown->asleep_since, 0, memory_order_relaxed);

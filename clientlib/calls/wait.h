@@ -28,8 +28,7 @@ static inline void wait_end(struct pwc_ctx *ctx)
 }
 
 /* wait_asleep shows (session_waits) that the context sleeps, wait_awake that the context is awake
- * again. A caller that does not sleep by wait_sleep calls them before and after its sleep. Between
- * the two nothing is submitted: the daemon does not fence for a context that sleeps. */
+ * again. A caller that does not sleep by wait_sleep calls them before and after its sleep. */
 void wait_asleep(struct pwc_ctx *ctx, int64_t now);
 void wait_awake(struct pwc_ctx *ctx, int64_t now);
 

@@ -86,6 +86,7 @@ int channel_init(struct channel *ch, void *base, size_t size)
     neighbours_init(&ch->neighbours, pwc_peer_of(shared->rank, shared->context), ch->event,
                     ch->message_max);
     ch->neighbours.arrived_before = &shared->client.counts.arrived;
+    channel_begin_fenced(ch);
     return 0;
 }
 
@@ -167,7 +168,17 @@ static bool remote_pending(struct channel *ch)
 
 void channel_set_registered(struct channel *ch)
 {
-    ch->unfenced = ch->shared->fences == 1;
+    ch->daemon_fences = ch->shared->fences == 1;
+}
+
+/* After so many publications while the daemon was awake, the daemon fences again: its next sleep is
+ * probably far away. */
+#define FENCED_PUBLICATIONS 64u
+
+void channel_begin_fenced(struct channel *ch)
+{
+    ch->fenced = FENCED_PUBLICATIONS;
+    doorbell_begin_fenced(&ch->shared->waits.fenced);
 }
 
 int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)

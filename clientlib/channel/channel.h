@@ -131,7 +131,8 @@ struct channel {
     uint32_t set_aside;   /* local event space that only replies may use */
     uint64_t submitted;   /* number of operations; compare with session_shared.ended */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
-    bool unfenced;        /* the daemon fences for us before it sleeps */
+    bool daemon_fences;   /* the daemon can fence for us before it sleeps */
+    uint32_t fenced;      /* publications for which we still fence; 0: the daemon fences */
     int over;             /* a negative errno once the session is known to be over */
     unsigned turn;        /* which of the event rings is next */
     unsigned
@@ -160,6 +161,9 @@ void channel_destroy(struct channel *ch);
 /* Called when this process has registered (doorbell_register): then it need not fence if the daemon
  * fences for it. */
 void channel_set_registered(struct channel *ch);
+/* Makes the client fence for itself for the next publications, so that the daemon need not
+ * (doorbell_begin_fenced). Called when the daemon was asleep, and before this thread sleeps. */
+void channel_begin_fenced(struct channel *ch);
 /* Sets the bound of unexpected notifications, before the first one arrives. */
 void channel_set_unexpected(struct channel *ch, uint32_t max);
 /* From now on the channel takes messages, and sets some local event space aside for replies: 0 or

@@ -63,15 +63,30 @@ int channel_begin(struct channel *ch, struct channel_outbox *outbox,
     return 0;
 }
 
+/* Rings with a fence of our own. After the last of FENCED_PUBLICATIONS the daemon fences again. */
+static uint32_t ring_fenced(struct channel *ch)
+{
+    uint32_t mode = doorbell_ring(&ch->shared->submit_bell);
+
+    if (mode == DOORBELL_AWAKE && ch->daemon_fences && --ch->fenced == 0)
+        doorbell_end_fenced(&ch->shared->waits.fenced);
+    return mode;
+}
+
 /* Publishes the record that was written last: 1 when the daemon sleeps. */
 static inline int publish(struct channel *ch, struct channel_outbox *outbox, uint32_t size)
 {
+    uint32_t mode;
+
     FAULT(SUBMIT_WRITTEN);
     ring_advance(&outbox->ring, size);
     ring_publish(&outbox->ring);
     FAULT(SUBMIT_PUBLISHED);
-    return (ch->unfenced ? doorbell_ring_unfenced(&ch->shared->submit_bell)
-                         : doorbell_ring(&ch->shared->submit_bell)) != DOORBELL_AWAKE;
+    mode = ch->fenced == 0 ? doorbell_ring_unfenced(&ch->shared->submit_bell) : ring_fenced(ch);
+    if (mode == DOORBELL_AWAKE)
+        return 0;
+    channel_begin_fenced(ch);
+    return 1;
 }
 
 int channel_commit(struct channel *ch, struct channel_outbox *outbox)

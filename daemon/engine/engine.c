@@ -497,9 +497,10 @@ bool engine_published(const struct engine *e)
     return e->published;
 }
 
-/* Whether all clients whose bells were announced just now sleep: then nobody has to be fenced for.
- * A system call that fences costs 1 to 60 us, by the machine. */
-static bool announced_to_sleepers(struct engine *e)
+/* Whether all clients whose bells were announced just now fence for themselves. Otherwise a system
+ * call fences for them, which interrupts every processor that runs a client, and takes 1 to 60 us,
+ * by the machine. */
+static bool announced_to_fenced(struct engine *e)
 {
     bool all = true;
 
@@ -507,7 +508,7 @@ static bool announced_to_sleepers(struct engine *e)
     for (uint32_t i = 0; i < e->open_count; i++) {
         struct session_live *live = &e->session_live[e->open_sessions[i]];
 
-        if (live->announced && !doorbell_is_silent(&live->shared->waits.silent))
+        if (live->announced && !doorbell_is_fenced(&live->shared->waits.fenced))
             all = false;
         live->announced = false;
     }
@@ -535,7 +536,7 @@ static int announce(struct engine *e)
         doorbell_announce(&live->shared->submit_bell, DOORBELL_FD);
         live->announced = announced = true;
     }
-    return announced && !announced_to_sleepers(e) ? e->host->fence(e->host->context) : 0;
+    return announced && !announced_to_fenced(e) ? e->host->fence(e->host->context) : 0;
 }
 
 int engine_arm(struct engine *e)

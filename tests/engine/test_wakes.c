@@ -264,13 +264,13 @@ static int fence(void *context)
     return 0;
 }
 
-/* Guards that the engine fences before it sleeps if a client whose bell it arms is awake. An arm
- * that stands needs no fence, also if its client has woken up since. The engine looks at all rings
- * in any case. */
+/* Guards that the engine fences before it sleeps if a client whose bell it arms does not fence for
+ * itself. An arm that stands needs no fence, also if its client has ended its own fences since. The
+ * engine looks at all rings in any case. */
 static void fences_for_clients(void)
 {
     static const struct {
-        uint32_t first, second;     /* silent; 2: a hostile client's */
+        uint32_t first, second;     /* fenced; 2: a hostile client's */
         unsigned both, only_second; /* fences, by the bells that are armed */
     } rows[] = {
         {1, 1, 0, 0}, {0, 1, 1, 0}, {1, 0, 1, 1}, {0, 0, 1, 1}, {2, 1, 1, 0}, {1, UINT32_MAX, 1, 1},
@@ -286,12 +286,12 @@ static void fences_for_clients(void)
         second = open_second(b);
         b->host.fence = fence;
         engine_disarm(b->engine);
-        atomic_store(&b->session->waits.silent, rows[i].first);
-        atomic_store(&second->waits.silent, rows[i].second);
+        atomic_store(&b->session->waits.fenced, rows[i].first);
+        atomic_store(&second->waits.fenced, rows[i].second);
         fences = 0;
         CU_ASSERT_EQUAL(engine_arm(b->engine), 0);
         CU_ASSERT_EQUAL(fences, rows[i].both);
-        atomic_store(&b->session->waits.silent, 0);
+        atomic_store(&b->session->waits.fenced, 0);
         CU_ASSERT_EQUAL(engine_arm(b->engine), 0);
         CU_ASSERT_EQUAL(fences, rows[i].both);
         fences = 0;

@@ -5,8 +5,10 @@
  * doorbell_stands, doorbell_ring, doorbell_ring_unfenced, doorbell_disarm), daemon/engine/engine.c (engine_arm),
  * daemon/control/threads/progress.c (sleep_unless_work) and clientlib/channel/channel_submit.c (publish, then the
  * eventfd). Barriers C and D; with -DMEMBARRIER C for both sides, where D is the program's order.
+ * With -DMEMBARRIER -DFENCED clients also begin and end to fence for themselves at any time (S:
+ * doorbell_begin_fenced, doorbell_end_fenced, announced_to_fenced).
  *
- * Two clients write records into their rings. A third waker is the fabric, whose completion queue
+ * Two clients write records into their rings; with FENCED only the first does. A third waker is the fabric, whose completion queue
  * and descriptor are the provider's and sequentially consistent. Shown: every record and completion
  * is taken, in order, although the daemon sleeps without a limit.
  *
@@ -16,22 +18,34 @@
  * only itself, where wakers rely on a barrier for all), NO_SECOND_LOOK, LOOK_BEFORE_FENCE,
  * FABRIC_ARMED_FIRST (the fabric is polled again after its arming, which cancels that),
  * RING_BEFORE_PUBLISH, STANDS_THOUGH_RUNG (a bell that was rung is not armed again),
- * TAKE_WITHOUT_NOTICE (a waker disarms the bell and does not write to the eventfd).
+ * TAKE_WITHOUT_NOTICE (a waker disarms the bell and does not write to the eventfd); with FENCED:
+ * LOOKS_UNFENCED (the sleeper does not fence between the arm and its look at `fenced`),
+ * ENDS_UNFENCED (the client does not fence when it ends its own fences), RINGS_UNFENCED (the client
+ * does not fence although it has said so).
  */
 #define CLIENTS 2
 #define PROCESSES 3 /* the daemon is the last */
 #define DAEMON 2
 #define REGISTERED CLIENTS
+#ifdef FENCED
+#define WORDS 6
+#else
 #define WORDS 4
+#endif
 #define DEPTH 3
 #include "tso.pml"
 
-#ifndef RECORDS
-#define RECORDS 2
+/* Records of client c. With FENCED the first one has more, so that it may end its own fences, begin
+ * them again, and end them once more. */
+#ifdef FENCED
+#define RECORDS(c) (c == 0 -> 3 : 0)
+#else
+#define RECORDS(c) 2
 #endif
 #define COMPLETIONS 1
 #define TAIL(c) (c)
 #define ARMED(c) (CLIENTS + c)
+#define SAYS(c) (2 * CLIENTS + c) /* session_waits.fenced */
 
 bool eventfd;                    /* the eventfd is readable */
 byte completions;                /* in the queue of the fabric */
@@ -41,15 +55,36 @@ byte taken[CLIENTS], polled;
 proctype client(byte c)
 {
     byte me = c, n, mode;
+    bool fences = true;
 
     do
-    :: n < RECORDS ->
+    :: n < RECORDS(c) ->
         n++;
+#ifdef FENCED
+        if
+        :: fences ->
+            fences = false;
+            store(SAYS(c), 0);   /* S */
+#ifndef ENDS_UNFENCED
+            fence()              /* S */
+#endif
+        :: !fences ->
+            fences = true;
+            store(SAYS(c), 1)    /* S */
+        :: true
+        fi;
+#endif
 #ifndef RING_BEFORE_PUBLISH
         store(TAIL(c), n);
 #endif
 #if !defined(MEMBARRIER) && !defined(NO_FENCE_WAKER)
         fence();                 /* D */
+#endif
+#if defined(FENCED) && !defined(RINGS_UNFENCED)
+        if
+        :: fences -> fence()     /* D */
+        :: else
+        fi;
 #endif
         if
         :: LOAD(ARMED(c)) == 0   /* D */
@@ -127,12 +162,13 @@ inline fence_all()
 #endif
 }
 
-#define DONE (polled == COMPLETIONS && taken[0] == RECORDS && taken[1] == RECORDS)
+#define DONE (polled == COMPLETIONS && taken[0] == RECORDS(0) && taken[1] == RECORDS(1))
 
 proctype daemon()
 {
     byte me = DAEMON, i;
     bool work, ready, announced, kept;
+    bool asks[CLIENTS];
 
 awake:
     step();
@@ -160,12 +196,30 @@ awake:
         :: LOAD(ARMED(i)) == 1 -> skip /* doorbell_stands */
         :: else
 #endif
-            -> store(ARMED(i), 1); announced = true /* C */
+            -> store(ARMED(i), 1); announced = true; asks[i] = true /* C */
         fi;
         i++
     :: else -> break
     od;
     i = 0;
+#ifdef FENCED
+    if
+    :: announced ->
+        announced = false;
+#ifndef LOOKS_UNFENCED
+        fence();                 /* S */
+#endif
+        do
+        :: i < CLIENTS ->
+            announced = announced || (asks[i] && LOAD(SAYS(i)) == 0); /* S */
+            asks[i] = false;
+            i++
+        :: else -> break
+        od;
+        i = 0
+    :: else
+    fi;
+#endif
     if
     :: announced -> fence_all()
     :: else
@@ -214,6 +268,10 @@ over:
 
 init {
     atomic {
+#ifdef FENCED
+        memory[SAYS(0)] = 1;
+        memory[SAYS(1)] = 1;
+#endif
         run drain(0);
         run drain(1);
         run drain(DAEMON);

@@ -6,9 +6,10 @@
  *     doorbell_litmus sleeps N   N real sleeps in the futex, each of which must end
  *     doorbell_litmus races-for-both, lost-for-both, sleeps-for-both N
  *                                the same where the sleeper fences for both sides
- *     doorbell_litmus races-after-silence, lost-after-silence N
- *                                the same where the waker has slept until the race, and the sleeper
- *                                fences for both sides only if it sees the waker awake
+ *     doorbell_litmus races-fenced, lost-fenced N
+ *                                the same where the waker fences for itself in some of the races,
+ *                                and the sleeper fences for both sides only if it sees that the
+ *                                waker does not
  *
  * A race is store buffering (Dekker's handshake): the sleeper arms and looks at the ring, the waker
  * publishes a record and looks at the word. When neither sees the other, the wake-up is lost. Both
@@ -52,9 +53,9 @@ struct ground {
     int cores[2];
     uint64_t wanted;
     bool for_both;   /* the sleeper fences for the waker, too */
-    bool silence;    /* but not for a waker that is silent */
+    bool may_spare;  /* but not for a waker that fences for itself */
     uint64_t spared; /* fences that the sleeper has left out */
-    _Alignas(64) _Atomic uint32_t silent;
+    _Alignas(64) _Atomic uint32_t fenced;
 };
 
 static void arm(struct ground *g)
@@ -64,9 +65,9 @@ static void arm(struct ground *g)
         return;
     }
     doorbell_announce(&g->bell, DOORBELL_FUTEX);
-    if (g->silence) {
+    if (g->may_spare) {
         doorbell_fence();
-        if (doorbell_is_silent(&g->silent)) {
+        if (doorbell_is_fenced(&g->fenced)) {
             g->spared++;
             return;
         }
@@ -76,7 +77,25 @@ static void arm(struct ground *g)
 
 static uint32_t ring_bell(struct ground *g)
 {
-    return g->for_both ? doorbell_ring_unfenced(&g->bell) : doorbell_ring(&g->bell);
+    bool fenced = atomic_load_explicit(&g->fenced, memory_order_relaxed) == 1;
+
+    return g->for_both && !fenced ? doorbell_ring_unfenced(&g->bell) : doorbell_ring(&g->bell);
+}
+
+/* The waker of -fenced before and after a race. In eight races it ends its own fences twice, begins
+ * them again before a race, and begins them after a race that follows an end. */
+static void before_race(struct ground *g, uint64_t turn)
+{
+    if (g->may_spare && turn % 4 == 1)
+        doorbell_end_fenced(&g->fenced);
+    if (g->may_spare && turn % 8 == 3)
+        doorbell_begin_fenced(&g->fenced);
+}
+
+static void after_race(struct ground *g, uint64_t turn)
+{
+    if (g->may_spare && turn % 8 == 5)
+        doorbell_begin_fenced(&g->fenced);
 }
 
 /* The sleeper's counts of how the races ended. */
@@ -139,17 +158,15 @@ static void *race_as_waker(void *arg)
             cores_spin(&spins);
         memcpy(record, &head, sizeof(head));
         ring_advance(&ring, sizeof(head));
-        if (g->silence)
-            doorbell_fall_silent(&g->silent);
 
         bool saw = meet(&g->waker_turn, &g->sleeper_turn, turn, seen);
         if (turn > 1 && !saw && !rang)
             break;
         skew(turn >> 4 & 15);
-        if (g->silence)
-            doorbell_end_silence(&g->silent);
+        before_race(g, turn);
         ring_publish(&ring);
         rang = ring_bell(g) == DOORBELL_FUTEX;
+        after_race(g, turn);
         seen = remember(seen, turn, rang);
     }
     return NULL;
@@ -218,7 +235,7 @@ static int run_races(struct ground *g, bool expect_lost)
     printf("%" PRIu64 " races in %.1f s: seen by both %" PRIu64 ", by the sleeper only %" PRIu64
            ", by the waker only %" PRIu64 ", lost wake-ups %" PRIu64 "\n",
            t.races, seconds() - start, t.both, t.only_sleeper, t.only_waker, t.lost);
-    if (g->silence)
+    if (g->may_spare)
         printf("fences left out: %" PRIu64 "\n", g->spared);
     if (expect_lost)
         return t.lost != 0 ? 0 : 1;
@@ -227,8 +244,8 @@ static int run_races(struct ground *g, bool expect_lost)
         printf("no race: one side always came first\n");
         return 1;
     }
-    if (g->silence && g->spared == 0) {
-        printf("no race: the sleeper never saw the waker silent\n");
+    if (g->may_spare && (g->spared == 0 || g->spared == t.races)) {
+        printf("no race: the waker fenced for itself always, or never\n");
         return 1;
     }
     return t.lost == 0 && t.races == g->wanted ? 0 : 1;
@@ -343,14 +360,14 @@ static int run_sleeps(struct ground *g)
     return 0;
 }
 
-/* Removes "-for-both" or "-after-silence" from the end of `what`, and notes it. Returns false where
+/* Removes "-for-both" or "-fenced" from the end of `what`, and notes it. Returns false where
  * the kernel lacks membarrier for it. */
 static bool choose(struct ground *g, char *what)
 {
-    char *silence = strstr(what, "-after-silence");
-    char *end = silence ? silence : strstr(what, "-for-both");
+    char *fenced = strstr(what, "-fenced");
+    char *end = fenced ? fenced : strstr(what, "-for-both");
 
-    g->silence = silence != NULL;
+    g->may_spare = fenced != NULL;
     g->for_both = end != NULL;
     if (end)
         *end = '\0';
@@ -374,6 +391,6 @@ int main(int argc, char **argv)
     if (ground.wanted != 0 && strcmp(what, "sleeps") == 0)
         return run_sleeps(&ground);
     fprintf(stderr, "usage: doorbell_litmus races|lost|sleeps[-for-both] COUNT\n"
-                    "       doorbell_litmus races|lost-after-silence COUNT\n");
+                    "       doorbell_litmus races-fenced|lost-fenced COUNT\n");
     return 2;
 }

@@ -53,22 +53,22 @@ static void test_sleep_ends(void)
     doorbell_wake(&word); /* no sleeper is there */
 }
 
-/* Only 1 means silent: a hostile waker's word may hold anything. */
-static void test_silence(void)
+/* Only 1 means fenced: a hostile waker's word may hold anything. */
+static void test_fenced(void)
 {
     static const uint32_t others[] = {0, 2, UINT32_MAX};
-    _Atomic uint32_t silent = 0;
+    _Atomic uint32_t fenced = 0;
 
     for (int i = 0; i < 2; i++) {
-        doorbell_fall_silent(&silent);
+        doorbell_begin_fenced(&fenced);
         doorbell_fence();
-        CU_ASSERT(doorbell_is_silent(&silent));
-        doorbell_end_silence(&silent);
-        CU_ASSERT_FALSE(doorbell_is_silent(&silent));
+        CU_ASSERT(doorbell_is_fenced(&fenced));
+        doorbell_end_fenced(&fenced);
+        CU_ASSERT_FALSE(doorbell_is_fenced(&fenced));
     }
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        atomic_store(&silent, others[i]);
-        CU_ASSERT_FALSE(doorbell_is_silent(&silent));
+        atomic_store(&fenced, others[i]);
+        CU_ASSERT_FALSE(doorbell_is_fenced(&fenced));
     }
 }
 
@@ -127,7 +127,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"ring", test_ring},
         {"sleep ends", test_sleep_ends},
-        {"silence", test_silence},
+        {"fenced", test_fenced},
         {"interrupted", test_interrupted},
         {"between processes", test_between_processes},
         CU_TEST_INFO_NULL,

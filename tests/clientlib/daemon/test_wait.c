@@ -228,13 +228,15 @@ static const struct session_waits *waits_of(const struct fake_daemon *daemon)
     return &daemon->contexts[0].session.shared->waits;
 }
 
-/* Waits until the context sleeps, and returns the kind of call that it sleeps in. */
+/* Waits until the context sleeps, and has said by then that the daemon need not fence for it.
+ * Returns the kind of call that it sleeps in. */
 static enum session_wait asleep_in(const struct fake_daemon *daemon)
 {
     const struct session_waits *waits = waits_of(daemon);
 
-    while (atomic_load(&waits->asleep_since) == 0 || atomic_load(&waits->silent) == 0)
+    while (atomic_load(&waits->asleep_since) == 0)
         usleep(100);
+    CU_ASSERT_EQUAL(atomic_load(&waits->fenced), 1);
     return (enum session_wait)atomic_load(&waits->call);
 }
 
@@ -309,13 +311,13 @@ static void test_waits_shown(void)
         CU_ASSERT_EQUAL(atomic_load(&waits->waited_ns), 0);
         w->daemon.hold = true;
         CU_ASSERT_EQUAL(put(w, 0, w->memory, 8, 7, PWC_NO_RCE), 0);
+        atomic_store(&w->daemon.contexts[0].session.shared->waits.fenced, 0);
         CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, look_then_release, w), 0);
         CU_ASSERT_EQUAL(rows[i].call(w), 0);
         pthread_join(thread, &seen);
         CU_ASSERT_EQUAL((uintptr_t)seen, rows[i].shown);
         CU_ASSERT_EQUAL(atomic_load(&waits->call), SESSION_WAITS_NOT);
         CU_ASSERT_EQUAL(atomic_load(&waits->asleep_since), 0);
-        CU_ASSERT_EQUAL(atomic_load(&waits->silent), 0);
         waited = atomic_load(&waits->waited_ns);
         asleep = atomic_load(&waits->asleep_ns);
         CU_ASSERT(asleep > 0 && asleep <= waited);

@@ -628,6 +628,51 @@ static void test_bells(void)
     pair_free(p);
 }
 
+/* Submits this many puts, and ends each. Returns for how many the session has said that the client
+ * fences for itself. */
+static int puts_fenced(struct pair *p, int count)
+{
+    int fenced = 0;
+
+    for (int i = 0; i < count; i++) {
+        struct pwc_event event;
+
+        fenced += atomic_load(&p->daemon.shared->waits.fenced) == 1;
+        CU_ASSERT_EQUAL_FATAL(submit_put(p, 1), 0);
+        CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read(&p->daemon), 1, 0), 0);
+        CU_ASSERT_EQUAL(channel_probe(&p->channel, PWC_ANY, 0, &event), 1);
+    }
+    return fenced;
+}
+
+/* Guards when a client fences for itself: for 64 puts after the start, after a put that has woken
+ * the daemon, and after a sleep. The client always fences for itself where the daemon or the
+ * client's kernel cannot fence for it. */
+static void test_fenced(void)
+{
+    enum { FENCED = 64, MANY = 200 };
+
+    for (int able = 0; able < 3; able++) {
+        struct pair *p = pair_new();
+
+        p->daemon.shared->fences = able == 2;
+        if (able > 0)
+            channel_set_registered(&p->channel);
+        CU_ASSERT_EQUAL(puts_fenced(p, MANY), able == 2 ? FENCED : MANY);
+        doorbell_arm(&p->daemon.shared->submit_bell, DOORBELL_FD);
+        CU_ASSERT_EQUAL(submit_put(p, 1), 1);
+        (void)fake_session_read(&p->daemon);
+        CU_ASSERT_EQUAL(puts_fenced(p, FENCED - 1), FENCED - 1);
+        doorbell_arm(&p->daemon.shared->submit_bell, DOORBELL_FD);
+        CU_ASSERT_EQUAL(submit_put(p, 1), 1);
+        (void)fake_session_read(&p->daemon);
+        CU_ASSERT_EQUAL(puts_fenced(p, MANY), able == 2 ? FENCED : MANY);
+        channel_begin_fenced(&p->channel);
+        CU_ASSERT_EQUAL(puts_fenced(p, MANY), able == 2 ? FENCED : MANY);
+        pair_free(p);
+    }
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -648,6 +693,7 @@ int main(void)
         {"events that make no sense", test_bad_events},
         {"counters that make no sense", test_bad_counters},
         {"bells", test_bells},
+        {"fences of its own", test_fenced},
         CU_TEST_INFO_NULL,
     };
 
