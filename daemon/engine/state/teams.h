@@ -226,7 +226,7 @@ struct team_call {
     uint32_t team; /* NONE: nothing follows */
     bool advance;  /* the instance `sequence` may continue */
     bool retry;    /* a floor has moved, so all instances that wait for one may continue */
-    bool hasten;   /* a participant has begun to wait for our floor */
+    bool hasten;   /* a participant waits for our floor */
     uint64_t sequence;
     struct team_reason reason; /* with a status other than 0: the team breaks */
 };

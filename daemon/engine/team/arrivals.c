@@ -212,7 +212,7 @@ int take_floor(struct engine *e, uint32_t peer, const struct ledger_record *reco
     } else if (w.wanted <= e->teams.table[team].floor) {
         letter_owe(e, team, w.from, NEWS_FLOOR);
     } else {
-        e->teams.call.hasten = p->wanted != w.wanted;
+        e->teams.call.hasten = true;
         set64(e, &p->wanted, w.wanted);
         if (w.wanted < e->teams.live[team].wanted)
             e->teams.live[team].wanted = w.wanted;

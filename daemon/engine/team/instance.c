@@ -276,9 +276,7 @@ static void hasten(struct engine *e, uint32_t team)
 
 void instances_hasten(struct engine *e, uint32_t team)
 {
-    const struct instance *i = team_instance(e, team, e->teams.table[team].floor);
-
-    if (i->state == INSTANCE_OPEN && i->done)
+    if (e->teams.live[team].hastened < e->teams.live[team].ended)
         hasten(e, team);
 }
 
@@ -292,7 +290,7 @@ static void held(struct engine *e, uint32_t team, const struct instance *i)
 
     if (i->sequence >= live->ended)
         live->ended = i->sequence + 1;
-    wanted = live->wanted > t->floor && live->wanted <= live->ended;
+    wanted = live->wanted > from && live->wanted <= live->ended;
     if (late || wanted || live->ended >= from + half_window(t))
         hasten(e, team);
 }

@@ -42,7 +42,8 @@ void instance_done(struct engine *e, uint32_t team, struct instance *i);
 /* If the instance is over, moves the floor, and owes FLOOR to participants that wait for it; in
  * transactions of its own. Returns whether the floor has moved. */
 bool instance_over(struct engine *e, uint32_t team, uint64_t sequence);
-/* A participant waits for our floor: if that waits for ACKs, owes FLOOR to those that owe them. */
+/* A participant waits for our floor: if instances have ended since ACKs were last hastened, owes
+ * FLOOR to the participants that owe ACKs. */
 void instances_hasten(struct engine *e, uint32_t team);
 /* After a restart: moves the floor past the instances that are over, and owes FLOOR. */
 void instances_settle(struct engine *e, uint32_t team);
