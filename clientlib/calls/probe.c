@@ -198,6 +198,29 @@ int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
     return rc;
 }
 
+int pwc_yield(pwc_ctx *ctx, unsigned kinds, unsigned looks)
+{
+    int rc = client_may_block(ctx->client);
+
+    if (rc < 0)
+        return rc;
+    if (kinds & ~(unsigned)KINDS_ALL)
+        return -EINVAL;
+    /* A program that submits between its looks is at work: the daemon gets more at once later. */
+    if (ctx->wait.submitted != ctx->channel.submitted) {
+        ctx->wait.submitted = ctx->channel.submitted;
+        return 0;
+    }
+    if (looks % wait_spins(ctx) != 0)
+        return 0;
+    ctx->events.asked = kinds ? kinds : PWC_LOCAL | PWC_REMOTE;
+    wait_between_looks(ctx, ctx->events.asked);
+    if (ctx->events.run)
+        (void)wait_drain(ctx);
+    ctx->events.asked = 0;
+    return 0;
+}
+
 int pwc_set_handler(pwc_ctx *ctx, unsigned kinds, pwc_event_handler handler, void *argument)
 {
     /* Messages have handlers of their own. */

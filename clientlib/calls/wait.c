@@ -34,6 +34,16 @@ static bool daemon_hung_up(struct pwc_ctx *ctx)
     return poll(&wake, 1, 0) > 0 && (wake.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
+/* Ends the channel when the daemon is gone. Looks once a second. */
+static void check_daemon(struct pwc_ctx *ctx, int64_t now)
+{
+    if (now < ctx->health_at)
+        return;
+    if (daemon_hung_up(ctx))
+        channel_end(&ctx->channel, -ESHUTDOWN);
+    ctx->health_at = now + HEALTH_NS;
+}
+
 /* ---- shown to pwcctl -------------------------------------------------------------------- */
 
 /* Only this thread writes these words. */
@@ -187,13 +197,10 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
     int64_t awake = clock_now();
 
     wait_awake(ctx, awake);
-    if (rc != -ETIMEDOUT) {
+    if (rc != -ETIMEDOUT)
         patience_worked(&ctx->patience, (uint64_t)awake);
-    } else if (now + nap >= ctx->health_at) {
-        if (daemon_hung_up(ctx))
-            channel_end(&ctx->channel, -ESHUTDOWN);
-        ctx->health_at = now + nap + HEALTH_NS;
-    }
+    else
+        check_daemon(ctx, now + nap);
     wait_disarm(ctx);
 }
 
@@ -240,6 +247,19 @@ void wait_pause(struct pwc_ctx *ctx, unsigned kinds, wait_over *over, int64_t no
         wait_disarm(ctx);
     else
         wait_sleep(ctx, now, deadline);
+}
+
+void wait_between_looks(struct pwc_ctx *ctx, unsigned kinds)
+{
+    int64_t now = clock_now();
+
+    check_daemon(ctx, now);
+    /* A program that polls goes on with it, however long nothing comes. */
+    patience_worked(&ctx->patience, (uint64_t)now);
+    if (wait_yield(ctx, now) || ctx->descriptor >= 0 || !daemon_waits_here(ctx))
+        return;
+    if (wait_arm_sleep(ctx, kinds) == 0)
+        wait_sleep(ctx, now, now + NAP_NS);
 }
 
 unsigned wait_drain(struct pwc_ctx *ctx)

@@ -71,6 +71,12 @@ typedef bool wait_over(const struct pwc_ctx *ctx);
 void wait_pause(struct pwc_ctx *ctx, unsigned kinds, wait_over *over, int64_t now,
                 int64_t deadline);
 
+/* For a program that polls for these kinds and has found nothing: yields, as patience says; sleeps,
+ * for a moment, only where yields do not reach the daemon, which waits for this processor. With a
+ * descriptor the context does not sleep, since the arm belongs to the descriptor. Looks once a
+ * second whether the daemon lives. */
+void wait_between_looks(struct pwc_ctx *ctx, unsigned kinds);
+
 /* For a caller that waits for these kinds and takes no events: takes changes among neighbours,
  * keeps events that have arrived (local events only if `kinds` has PWC_LOCAL), runs handlers, and
  * submits wake-ups that are due. 0; -ENOBUFS: no more can be kept; -ENOMEM; -EPROTO. */

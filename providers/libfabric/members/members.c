@@ -24,6 +24,7 @@ struct members {
     struct lock lock;
     struct endpoint **list;
     unsigned count;
+    atomic_uint vain;       /* looks in a row that found nothing */
     uint64_t retired;       /* the sum of values of members_retire */
     int epoll_fd, event_fd; /* -1 until somebody sleeps here or asks for the descriptor */
     atomic_bool asleep;     /* members_wake has something to do */
@@ -128,6 +129,18 @@ int members_progress(struct members *members)
     }
     lock_give(&members->lock);
     return rc;
+}
+
+void members_looked(struct members *members, bool found)
+{
+    struct endpoint *single = members_single(members);
+    unsigned vain = found ? 0 : atomic_load_explicit(&members->vain, memory_order_relaxed) + 1;
+
+    atomic_store_explicit(&members->vain, vain, memory_order_relaxed);
+    if (vain > 0 && single)
+        endpoint_yield(single, vain);
+    else if (vain > 1)
+        sched_yield();
 }
 
 static int open_descriptors(struct members *members)

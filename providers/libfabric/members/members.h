@@ -26,6 +26,10 @@ void members_retire(struct members *members, struct endpoint *endpoint, uint64_t
 /* Takes the events of all endpoints. 0, or the error of an endpoint whose session is over. */
 int members_progress(struct members *members);
 
+/* After a look of a program that polls: `found` something, or else lets the daemon run, which may
+ * need this processor. */
+void members_looked(struct members *members, bool found);
+
 /* Sleeps until an event may have come, until members_wake, or for `ms` milliseconds (-1: no end).
  * May return early. */
 void members_sleep(struct members *members, int ms);

@@ -65,9 +65,13 @@ static uint64_t value_of(struct cntr *cntr)
 static uint64_t cntr_read(struct fid_cntr *fid)
 {
     struct cntr *cntr = cntr_of(fid);
+    uint64_t value;
 
     members_progress(cntr->members);
-    return value_of(cntr);
+    value = value_of(cntr);
+    members_looked(cntr->arrivals ? cntr->arrivals : cntr->members,
+                   atomic_exchange_explicit(&cntr->read, value, memory_order_relaxed) != value);
+    return value;
 }
 
 static uint64_t cntr_readerr(struct fid_cntr *fid)

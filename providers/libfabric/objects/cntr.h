@@ -19,6 +19,7 @@ struct cntr {
     struct members *own_targets;
     atomic_uint users; /* endpoints and memory regions that are bound to it */
     _Atomic uint64_t ended, failed;
+    _Atomic uint64_t read;           /* the value that fi_cntr_read has returned last */
     _Atomic uint64_t arrived_before; /* subtracted from the arrivals after fi_cntr_set */
 };
 

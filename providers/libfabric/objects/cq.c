@@ -137,15 +137,23 @@ static ssize_t take_entries(struct cq *cq, void *buf, size_t count, fi_addr_t *s
     return rc;
 }
 
-static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *sources)
+static ssize_t look(struct cq *cq, void *buf, size_t count, fi_addr_t *sources)
 {
-    struct cq *cq = cq_of(fid);
     int rc = members_progress(cq->members);
     ssize_t taken = take_entries(cq, buf, count, sources);
 
     if (taken == -FI_EAGAIN && count > 0 && rc < 0)
         return rc;
     return taken == -FI_EAGAIN && count == 0 ? 0 : taken;
+}
+
+static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_t *sources)
+{
+    struct cq *cq = cq_of(fid);
+    ssize_t rc = look(cq, buf, count, sources);
+
+    members_looked(cq->members, rc != -FI_EAGAIN);
+    return rc;
 }
 
 static ssize_t cq_read(struct fid_cq *fid, void *buf, size_t count)
@@ -197,7 +205,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
     if (cq->wait_object == FI_WAIT_NONE)
         return -FI_ENOSYS;
     for (;;) {
-        ssize_t rc = cq_readfrom(fid, buf, count, sources);
+        ssize_t rc = look(cq, buf, count, sources);
         int64_t left = end - members_now();
 
         if (rc != -FI_EAGAIN || left <= 0 || take_signal(cq))

@@ -34,6 +34,7 @@ struct endpoint {
     uint64_t tx_flags, rx_flags; /* flags of operations whose call gives none */
     bool enabled;
     int over; /* a negative errno once the session is over */
+    unsigned refused; /* calls in a row that gave -FI_EAGAIN */
     struct av *av;
     struct cq *tx_cq, *rx_cq;
     bool tx_selective, rx_selective; /* an entry only where FI_COMPLETION asks for it */
@@ -57,6 +58,10 @@ static inline struct endpoint *endpoint_of(struct fid_ep *fid)
 int endpoint_progress(struct endpoint *endpoint);
 /* As endpoint_progress, for a caller that holds the lock. */
 int endpoint_progress_held(struct endpoint *endpoint);
+
+/* After so many looks in a row, by a program that polls, that found nothing (pwc_yield). If threads
+ * share the endpoint, yields outside its lock. */
+void endpoint_yield(struct endpoint *endpoint, unsigned looks);
 
 /* Sleeps until an event comes, for `ms` milliseconds at most. If threads share the endpoint, does
  * not sleep in a call on the context, because this would hold the lock. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pwc/counter.h>
 #include <rdma/fi_errno.h>
+#include <sched.h>
 #include <time.h>
 #include "providers/libfabric/objects/endpoint.h"
 #include "providers/libfabric/objects/info.h"
@@ -86,6 +87,14 @@ int endpoint_progress(struct endpoint *endpoint)
     rc = endpoint_progress_held(endpoint);
     lock_give(&endpoint->lock);
     return rc;
+}
+
+void endpoint_yield(struct endpoint *endpoint, unsigned looks)
+{
+    if (!endpoint->lock.used)
+        (void)pwc_yield(endpoint->ctx, kinds_of(endpoint) | PWC_MESSAGE, looks);
+    else if (looks > 1)
+        sched_yield();
 }
 
 void endpoint_wait(struct endpoint *endpoint, int ms)

@@ -15,10 +15,15 @@ unsigned submit_flags(uint64_t flags)
 
 static ssize_t leave(struct endpoint *endpoint, ssize_t rc)
 {
+    unsigned refused = rc == -FI_EAGAIN ? endpoint->refused + 1 : 0;
+
     /* A caller may only try again, and never read a queue: so each try must make progress. */
-    if (rc == -FI_EAGAIN)
+    if (refused > 0)
         endpoint_progress_held(endpoint);
+    endpoint->refused = refused;
     lock_give(&endpoint->lock);
+    if (refused > 0)
+        endpoint_yield(endpoint, refused);
     return rc;
 }
 

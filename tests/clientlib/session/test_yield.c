@@ -2,7 +2,7 @@
  * Which waits yield and which sleep. Where the scheduler has daemon and client in different groups,
  * a yield does not let the daemon run; only a sleep gives it the processor. Also that no wait
  * sleeps although it has itself taken the awaited event from the ring, and no flush after the last
- * end.
+ * end. A program that polls yields, too (pwc_yield).
  *
  * The test replaces (--wrap) the calls that ask for the processor, yield, ask how often the thread
  * was switched out, look for a peer's end, arm the bells, and sleep. Thread: the test's.
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "clientlib/attach/deadline.h"
 #include "clientlib/calls/wait.h"
@@ -42,7 +43,7 @@ static struct {
     unsigned questions;  /* about that */
     uint64_t comes_from; /* its event arrives while a wait looks for a peer's end; 0: none */
     bool ends_before;    /* the daemon ends all operations just before a bell is armed */
-    int sleeps;
+    int yields, sleeps;
 } world;
 
 int __wrap_sched_getcpu(void);
@@ -56,6 +57,7 @@ int __wrap_sched_yield(void)
 {
     int64_t end = clock_now() + (world.runs == NOBODY ? LONE_NS : SHARED_NS);
 
+    world.yields++;
     world.switches += world.runs != NOBODY;
     while (world.runs == DAEMON && fake_session_read(&world.daemon))
         ;
@@ -271,6 +273,88 @@ static void test_end_before_the_arm(void)
     }
 }
 
+/* pwc_yield after so many looks in vain. Returns whether it has given the processor away. */
+static bool gives_way(unsigned looks)
+{
+    int before = world.yields + world.sleeps;
+
+    patience_init(&world.ctx.patience, PATIENCE_ADAPTIVE, PATIENCE_SLICE_NS);
+    CU_ASSERT_EQUAL(pwc_yield(&world.ctx, 0, looks), 0);
+    return world.yields + world.sleeps > before;
+}
+
+static bool polling_sleeps(void)
+{
+    world.sleeps = 0;
+    for (unsigned i = 1; i <= TRIES && world.sleeps == 0; i++)
+        (void)gives_way(i);
+    return world.sleeps > 0;
+}
+
+/* A program that polls gives the processor to its daemon, but not while it submits, nor as often
+ * where neighbours answer. It sleeps only where yields do not reach a daemon that has work, and
+ * never once it has a descriptor, whose arm a sleep would end. */
+static void test_polling(void)
+{
+    static const struct {
+        uint32_t processor;
+        bool submits, descriptor;
+        enum ran runs;
+        bool sleeps;
+    } rows[] = {
+        {HERE + 1, true, false, NOBODY, true}, {HERE + 1, true, true, NOBODY, false},
+        {HERE + 1, true, false, DAEMON, false}, {HERE + 1, false, false, NOBODY, false},
+        {HERE + 2, true, false, NOBODY, false},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        world_open();
+        world.ctx.health_at = INT64_MAX;
+        world.ctx.descriptor = rows[i].descriptor ? 0 : -1;
+        atomic_store(&world.daemon.shared->processor, rows[i].processor);
+        world.runs = rows[i].runs;
+        CU_ASSERT(gives_way(1));
+        if (rows[i].submits) {
+            submit();
+            CU_ASSERT_FALSE(gives_way(1)); /* there may be more to submit */
+        }
+        CU_ASSERT(gives_way(2));
+        CU_ASSERT_EQUAL(polling_sleeps(), rows[i].sleeps);
+        world.ctx.descriptor = -1;
+        world_close();
+    }
+    world_open();
+    world.ctx.health_at = INT64_MAX;
+    world.ctx.channel.neighbours.awaited = 1;
+    CU_ASSERT_FALSE(gives_way(99));
+    CU_ASSERT(gives_way(100));
+    world.ctx.channel.neighbours.awaited = 0;
+    CU_ASSERT_EQUAL(pwc_yield(&world.ctx, ~0U, 1), -EINVAL);
+    world_close();
+}
+
+/* A program that polls learns that its daemon is gone. */
+static void test_polling_daemon_gone(void)
+{
+    struct pwc_event event;
+    int ends[2];
+
+    world_open();
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    world.ctx.wake_fd = ends[0];
+    CU_ASSERT(gives_way(1));
+    CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), 0);
+    close(ends[1]);
+    CU_ASSERT(gives_way(2));
+    CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), 0); /* it looks once a second */
+    world.ctx.health_at = 0;
+    CU_ASSERT_EQUAL(pwc_yield(&world.ctx, 0, 3), 0);
+    CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), -ESHUTDOWN);
+    close(ends[0]);
+    world.ctx.wake_fd = -1;
+    world_close();
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -279,6 +363,8 @@ int main(void)
         {"after a sleep", test_again},
         {"an event before the sleep", test_event_before_the_sleep},
         {"an end before the arm", test_end_before_the_arm},
+        {"a program that polls", test_polling},
+        {"a program that polls, and its daemon is gone", test_polling_daemon_gone},
         CU_TEST_INFO_NULL,
     };
 
