@@ -33,7 +33,7 @@ struct endpoint {
     uint64_t caps;
     uint64_t tx_flags, rx_flags; /* flags of operations whose call gives none */
     bool enabled;
-    int over; /* a negative errno once the session is over */
+    int over;         /* a negative errno once the session is over */
     unsigned refused; /* calls in a row that gave -FI_EAGAIN */
     struct av *av;
     struct cq *tx_cq, *rx_cq;
