@@ -90,7 +90,6 @@ struct context_wait {
                        yet */
     bool unheard;   /* the last yield has not let the daemon run, which has work to do on this
                        processor */
-    uint64_t submitted; /* channel.submitted at the last pwc_yield */
     struct yields yields;
 };
 

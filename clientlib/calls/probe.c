@@ -206,12 +206,8 @@ int pwc_yield(pwc_ctx *ctx, unsigned kinds, unsigned looks)
         return rc;
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
-    /* A program that submits between its looks is at work: the daemon gets more at once later. */
-    if (ctx->wait.submitted != ctx->channel.submitted) {
-        ctx->wait.submitted = ctx->channel.submitted;
-        return 0;
-    }
-    if (looks % wait_spins(ctx) != 0)
+    /* After its first look the program may have more to submit, which the daemon takes at once. */
+    if (looks <= 1 || looks % wait_spins(ctx) != 0)
         return 0;
     ctx->events.asked = kinds ? kinds : PWC_LOCAL | PWC_REMOTE;
     wait_between_looks(ctx, ctx->events.asked);

@@ -587,12 +587,12 @@ PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_eve
 /*
  * For a program that polls, with pwc_probe, pwc_test or by looks of its own: call it when a look
  * has found nothing and there is nothing else to do. `looks`: how many looks in a row have found
- * nothing. The daemon, or other threads, may need this processor, so the call yields the processor.
- * Where yields do not reach the daemon, which is in another scheduler group and has submissions of
- * this context to take, the call sleeps until an event of `kinds` (as of pwc_probe) arrives, for 1
- * ms at most; never after pwc_fd. The call returns at once where the context has submitted since
- * the last call, and with neighbours at all but each hundredth look, because they answer in less
- * time than a yield takes. Events of other kinds go to the function of pwc_set_handler.
+ * nothing, since the last event or submission. The daemon, or other threads, may need this
+ * processor, so from the second look on the call yields the processor; with neighbours only at each
+ * hundredth look, because they answer in less time than a yield takes. Where yields do not reach
+ * the daemon, which is in another scheduler group and has submissions of this context to take, the
+ * call sleeps until an event of `kinds` (as of pwc_probe) arrives, for 1 ms at most; never after
+ * pwc_fd. Events of other kinds go to the function of pwc_set_handler.
  *
  * To the daemon a program that polls without this call is a program that computes: a daemon on the
  * same processor runs only when it interrupts the program. The call also looks once a second

@@ -33,8 +33,9 @@ struct endpoint {
     uint64_t caps;
     uint64_t tx_flags, rx_flags; /* flags of operations whose call gives none */
     bool enabled;
-    int over;         /* a negative errno once the session is over */
-    unsigned refused; /* calls in a row that gave -FI_EAGAIN */
+    int over;              /* a negative errno once the session is over */
+    atomic_bool submitted; /* since the last endpoint_yield */
+    unsigned refused;      /* calls in a row that gave -FI_EAGAIN */
     struct av *av;
     struct cq *tx_cq, *rx_cq;
     bool tx_selective, rx_selective; /* an entry only where FI_COMPLETION asks for it */

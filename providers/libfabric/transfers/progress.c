@@ -91,7 +91,11 @@ int endpoint_progress(struct endpoint *endpoint)
 
 void endpoint_yield(struct endpoint *endpoint, unsigned looks)
 {
-    if (!endpoint->lock.used)
+    /* A program that submits between its looks keeps the processor: its daemon gets more at once.
+     */
+    if (atomic_load_explicit(&endpoint->submitted, memory_order_relaxed))
+        atomic_store_explicit(&endpoint->submitted, false, memory_order_relaxed);
+    else if (!endpoint->lock.used)
         (void)pwc_yield(endpoint->ctx, kinds_of(endpoint) | PWC_MESSAGE, looks);
     else if (looks > 1)
         sched_yield();

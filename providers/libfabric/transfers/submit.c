@@ -21,6 +21,8 @@ static ssize_t leave(struct endpoint *endpoint, ssize_t rc)
     if (refused > 0)
         endpoint_progress_held(endpoint);
     endpoint->refused = refused;
+    if (rc == 0)
+        atomic_store_explicit(&endpoint->submitted, true, memory_order_relaxed);
     lock_give(&endpoint->lock);
     if (refused > 0)
         endpoint_yield(endpoint, refused);

@@ -1,0 +1,107 @@
+/*
+ * Programs that poll: reads of a queue or a counter that find nothing yield the processor, which
+ * the daemon may need, but not the first look after a submission. This program's sched_yield stands
+ * before the C library's, so it counts all yields of the process.
+ *
+ *     test_polling PWCD PROVIDER [NODES] [--KEY VALUE]...
+ */
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "tests/providers/both.h"
+
+static unsigned yields;
+
+int sched_yield(void)
+{
+    yields++;
+    return (int)syscall(SYS_sched_yield);
+}
+
+static struct side_options polling_as(enum fi_threading threading)
+{
+    return (struct side_options){.mr_mode = both_basic.mr_mode,
+                                 .format = FI_CQ_FORMAT_CONTEXT,
+                                 .threading = threading,
+                                 .counters = true};
+}
+
+static void look_at_queue(struct side *side)
+{
+    struct fi_cq_entry entry;
+
+    CU_ASSERT_EQUAL(fi_cq_read(side->cq, &entry, 1), -FI_EAGAIN);
+}
+
+static void look_at_ends(struct side *side)
+{
+    CU_ASSERT_EQUAL(fi_cntr_read(side->writes), 0);
+}
+
+static void look_at_arrivals(struct side *side)
+{
+    CU_ASSERT_EQUAL(fi_cntr_read(side->arrived), 0);
+}
+
+/* Whether looks yield. Where a program computes on this processor, yields pause for up to a
+ * second. */
+static bool ever_yields(struct side *side, void (*look)(struct side *side))
+{
+    int64_t end = side_now() + SIDE_WAIT_MS;
+    unsigned before = yields;
+
+    while (yields == before && side_now() < end)
+        look(side);
+    return yields > before;
+}
+
+static void test_looks(void)
+{
+    static const enum fi_threading threadings[] = {FI_THREAD_DOMAIN, FI_THREAD_SAFE};
+
+    for (int i = 0; i < 2; i++) {
+        const struct side_options options = polling_as(threadings[i]);
+        struct side sides[2];
+
+        both_open(sides, &options);
+        CU_ASSERT(ever_yields(&sides[0], look_at_queue));
+        CU_ASSERT(ever_yields(&sides[0], look_at_ends));
+        CU_ASSERT(ever_yields(&sides[1], look_at_arrivals));
+        both_close(sides);
+    }
+}
+
+/* A program that looks once after each submission keeps the processor, so that its daemon gets many
+ * submissions at once. */
+static void test_submissions(void)
+{
+    const struct side_options options = polling_as(FI_THREAD_DOMAIN);
+    struct side sides[2];
+    struct fi_cq_entry entry;
+    unsigned before;
+
+    both_open(sides, &options);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    before = yields;
+    for (int i = 0; i < 8; i++) {
+        CU_ASSERT_EQUAL_FATAL(fi_inject_write(sides[0].ep, "y", 1, sides[0].peer,
+                                              side_address(&sides[1], 0), side_key(&sides[1])),
+                              0);
+        CU_ASSERT(fi_cq_read(sides[0].cq, &entry, 1) != -FI_EAVAIL);
+    }
+    CU_ASSERT_EQUAL(yields, before);
+    CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].writes, 9, SIDE_WAIT_MS), 0);
+    both_close(sides);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {
+        {"looks in vain", test_looks},
+        {"looks between submissions", test_submissions},
+        CU_TEST_INFO_NULL,
+    };
+
+    return both_main(argc, argv, "provider, polling", tests);
+}
