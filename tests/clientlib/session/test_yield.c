@@ -344,7 +344,8 @@ static void test_polling_daemon_gone(void)
     CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), 0);
     close(ends[1]);
     CU_ASSERT(gives_way(3));
-    CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), 0); /* it looks once a second */
+    CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event),
+                    0); /* the call looks once a second */
     world.ctx.health_at = 0;
     CU_ASSERT_EQUAL(pwc_yield(&world.ctx, 0, 4), 0);
     CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), -ESHUTDOWN);
