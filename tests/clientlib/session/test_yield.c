@@ -25,6 +25,8 @@ enum {
     HERE = 3,
     LONE_NS = 3000, /* a yield to nobody, on a slow machine */
     SHARED_NS = 20000,
+    SLICE_NS = 4000000,
+    SLICE_EVERY = 128, /* every second yield that the kernel is asked about */
     TRIES = 1000,
     PEER = 4,
     OTHER = 5,
@@ -39,6 +41,7 @@ static struct {
     struct pwc_client client;
     struct pwc_ctx ctx;
     enum ran runs;
+    int64_t longer_ns;   /* added to the next yield: a thread that computes has a slice */
     long switches;       /* how often another thread has run in a yield */
     unsigned questions;  /* about that */
     uint64_t comes_from; /* its event arrives while a wait looks for a peer's end; 0: none */
@@ -55,8 +58,9 @@ int __wrap_sched_getcpu(void)
 int __wrap_sched_yield(void);
 int __wrap_sched_yield(void)
 {
-    int64_t end = clock_now() + (world.runs == NOBODY ? LONE_NS : SHARED_NS);
+    int64_t end = clock_now() + world.longer_ns + (world.runs == NOBODY ? LONE_NS : SHARED_NS);
 
+    world.longer_ns = 0;
     world.yields++;
     world.switches += world.runs != NOBODY;
     while (world.runs == DAEMON && fake_session_read(&world.daemon))
@@ -195,18 +199,23 @@ static void test_yields(void)
 }
 
 /* The time of a yield shows whether another thread has run, whichever of both kinds was seen first.
- * The kernel is asked seldom. */
+ * The kernel is asked seldom. This also holds where a thread that computes has a whole slice, now
+ * and then in a yield that the kernel is asked about. */
 static void test_times(void)
 {
     static const enum ran orders[][2] = {{NOBODY, ANOTHER}, {ANOTHER, NOBODY}};
 
-    for (int order = 0; order < 2; order++) {
+    for (int row = 0; row < 4; row++) {
+        const enum ran *order = orders[row % 2];
         struct yields y = {0};
         unsigned wrong = 0;
 
         world.questions = 0;
         for (unsigned i = 0; i < TRIES; i++) {
-            world.runs = orders[order][i / 10 % 2];
+            bool slice = row >= 2 && i % SLICE_EVERY == SLICE_EVERY / 2;
+
+            world.runs = slice ? ANOTHER : order[i / 10 % 2];
+            world.longer_ns = slice ? SLICE_NS : 0;
             wrong += yields_in_vain(&y) != (world.runs == NOBODY);
         }
         CU_ASSERT(wrong < TRIES / 20); /* the test loses the processor at times */
@@ -331,9 +340,10 @@ static void test_polling(void)
     world_close();
 }
 
-/* A program that polls learns that its daemon is gone. */
+/* A program that polls learns that its daemon is gone, by a look that is not made each time. */
 static void test_polling_daemon_gone(void)
 {
+    int64_t begun = clock_now();
     struct pwc_event event;
     int ends[2];
 
@@ -341,11 +351,12 @@ static void test_polling_daemon_gone(void)
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     world.ctx.wake_fd = ends[0];
     CU_ASSERT(gives_way(2));
+    CU_ASSERT(world.ctx.health_at > begun);
     CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), 0);
     close(ends[1]);
+    world.ctx.health_at = INT64_MAX;
     CU_ASSERT(gives_way(3));
-    CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event),
-                    0); /* the call looks once a second */
+    CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), 0);
     world.ctx.health_at = 0;
     CU_ASSERT_EQUAL(pwc_yield(&world.ctx, 0, 4), 0);
     CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), -ESHUTDOWN);
