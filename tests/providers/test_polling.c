@@ -22,6 +22,7 @@ static struct side_options polling_as(enum fi_threading threading)
 {
     return (struct side_options){.mr_mode = both_basic.mr_mode,
                                  .format = FI_CQ_FORMAT_CONTEXT,
+                                 .cq_flags = FI_SELECTIVE_COMPLETION,
                                  .threading = threading,
                                  .counters = true};
 }
@@ -31,6 +32,11 @@ static void look_at_queue(struct side *side)
     struct fi_cq_entry entry;
 
     CU_ASSERT_EQUAL(fi_cq_read(side->cq, &entry, 1), -FI_EAGAIN);
+}
+
+static void ask_for_progress(struct side *side)
+{
+    CU_ASSERT_EQUAL(fi_cq_read(side->cq, NULL, 0), 0);
 }
 
 static void look_at_ends(struct side *side)
@@ -65,6 +71,7 @@ static void test_looks(void)
 
         both_open(sides, &options);
         CU_ASSERT(ever_yields(&sides[0], look_at_queue));
+        CU_ASSERT(ever_yields(&sides[0], ask_for_progress));
         CU_ASSERT(ever_yields(&sides[0], look_at_ends));
         CU_ASSERT(ever_yields(&sides[1], look_at_arrivals));
         both_close(sides);
@@ -75,24 +82,28 @@ static void test_looks(void)
  * submissions at once. */
 static void test_submissions(void)
 {
-    const struct side_options options = polling_as(FI_THREAD_DOMAIN);
-    struct side sides[2];
-    struct fi_cq_entry entry;
-    unsigned before;
+    static const enum fi_threading threadings[] = {FI_THREAD_DOMAIN, FI_THREAD_SAFE};
 
-    both_open(sides, &options);
-    CU_ASSERT_EQUAL_FATAL(
-        both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
-    before = yields;
-    for (int i = 0; i < 8; i++) {
-        CU_ASSERT_EQUAL_FATAL(fi_inject_write(sides[0].ep, "y", 1, sides[0].peer,
-                                              side_address(&sides[1], 0), side_key(&sides[1])),
-                              0);
-        CU_ASSERT(fi_cq_read(sides[0].cq, &entry, 1) != -FI_EAVAIL);
+    for (int i = 0; i < 2; i++) {
+        const struct side_options options = polling_as(threadings[i]);
+        struct side sides[2];
+        struct fi_cq_entry entry;
+        unsigned before;
+
+        both_open(sides, &options);
+        CU_ASSERT_EQUAL_FATAL(
+            both_write(sides, "x", 1, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+        before = yields;
+        for (int write = 0; write < 8; write++) {
+            CU_ASSERT_EQUAL_FATAL(fi_inject_write(sides[0].ep, "y", 1, sides[0].peer,
+                                                  side_address(&sides[1], 0), side_key(&sides[1])),
+                                  0);
+            CU_ASSERT_EQUAL(fi_cq_read(sides[0].cq, &entry, 1), -FI_EAGAIN);
+        }
+        CU_ASSERT_EQUAL(yields, before);
+        CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].writes, 9, SIDE_WAIT_MS), 0);
+        both_close(sides);
     }
-    CU_ASSERT_EQUAL(yields, before);
-    CU_ASSERT_EQUAL(fi_cntr_wait(sides[0].writes, 9, SIDE_WAIT_MS), 0);
-    both_close(sides);
 }
 
 int main(int argc, char **argv)

@@ -24,7 +24,8 @@ struct members {
     struct lock lock;
     struct endpoint **list;
     unsigned count;
-    atomic_uint vain;       /* looks in a row that found nothing */
+    atomic_uint vain;       /* looks in a row, since the last event or submission, that found
+                               nothing */
     uint64_t retired;       /* the sum of values of members_retire */
     int epoll_fd, event_fd; /* -1 until somebody sleeps here or asks for the descriptor */
     atomic_bool asleep;     /* members_wake has something to do */
@@ -131,13 +132,33 @@ int members_progress(struct members *members)
     return rc;
 }
 
-void members_looked(struct members *members, bool found)
+void members_found(struct members *members)
 {
-    struct endpoint *single = members_single(members);
-    unsigned vain = found ? 0 : atomic_load_explicit(&members->vain, memory_order_relaxed) + 1;
+    atomic_store_explicit(&members->vain, 0, memory_order_relaxed);
+}
 
+/* Whether an endpoint has submitted since the last call. */
+static bool have_submitted(struct members *members)
+{
+    bool submitted = false;
+
+    lock_take(&members->lock);
+    for (unsigned i = 0; i < members->count; i++)
+        submitted |= endpoint_take_submitted(members->list[i]);
+    lock_give(&members->lock);
+    return submitted;
+}
+
+void members_yield(struct members *members)
+{
+    /* With locks another thread may close the endpoint meanwhile. */
+    struct endpoint *single = members->lock.used ? NULL : members_single(members);
+    unsigned vain = 1;
+
+    if (!have_submitted(members))
+        vain += atomic_load_explicit(&members->vain, memory_order_relaxed);
     atomic_store_explicit(&members->vain, vain, memory_order_relaxed);
-    if (vain > 0 && single)
+    if (single)
         endpoint_yield(single, vain);
     else if (vain > 1)
         sched_yield();

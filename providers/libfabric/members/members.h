@@ -26,9 +26,11 @@ void members_retire(struct members *members, struct endpoint *endpoint, uint64_t
 /* Takes the events of all endpoints. 0, or the error of an endpoint whose session is over. */
 int members_progress(struct members *members);
 
-/* After a look of a program that polls: `found` something, or else lets the daemon run, which may
- * need this processor. */
-void members_looked(struct members *members, bool found);
+/* After each look of a program that polls: the look has found something; or nothing, and then the
+ * daemon may run, which may need this processor, if the program has not submitted since its last
+ * look. */
+void members_found(struct members *members);
+void members_yield(struct members *members);
 
 /* Sleeps until an event may have come, until members_wake, or for `ms` milliseconds (-1: no end).
  * May return early. */

@@ -65,12 +65,15 @@ static uint64_t value_of(struct cntr *cntr)
 static uint64_t cntr_read(struct fid_cntr *fid)
 {
     struct cntr *cntr = cntr_of(fid);
+    struct members *members = cntr->arrivals ? cntr->arrivals : cntr->members;
     uint64_t value;
 
     members_progress(cntr->members);
     value = value_of(cntr);
-    members_looked(cntr->arrivals ? cntr->arrivals : cntr->members,
-                   atomic_exchange_explicit(&cntr->read, value, memory_order_relaxed) != value);
+    if (atomic_exchange_explicit(&cntr->read, value, memory_order_relaxed) == value)
+        members_yield(members);
+    else
+        members_found(members);
     return value;
 }
 

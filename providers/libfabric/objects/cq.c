@@ -152,7 +152,11 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
     struct cq *cq = cq_of(fid);
     ssize_t rc = look(cq, buf, count, sources);
 
-    members_looked(cq->members, rc != -FI_EAGAIN);
+    /* A read of no entries only asks for progress. */
+    if (rc == -FI_EAGAIN || rc == 0)
+        members_yield(cq->members);
+    else
+        members_found(cq->members);
     return rc;
 }
 

@@ -34,7 +34,7 @@ struct endpoint {
     uint64_t tx_flags, rx_flags; /* flags of operations whose call gives none */
     bool enabled;
     int over;              /* a negative errno once the session is over */
-    atomic_bool submitted; /* since the last endpoint_yield */
+    atomic_bool submitted; /* since the last endpoint_take_submitted */
     unsigned refused;      /* calls in a row that gave -FI_EAGAIN */
     struct av *av;
     struct cq *tx_cq, *rx_cq;
@@ -60,8 +60,11 @@ int endpoint_progress(struct endpoint *endpoint);
 /* As endpoint_progress, for a caller that holds the lock. */
 int endpoint_progress_held(struct endpoint *endpoint);
 
-/* After so many looks in a row, by a program that polls, that found nothing (pwc_yield). If threads
- * share the endpoint, yields outside its lock. */
+/* Whether the endpoint has submitted since the last call. Any thread. */
+bool endpoint_take_submitted(struct endpoint *endpoint);
+
+/* After so many looks or refused calls in a row: yields the processor (pwc_yield). If threads share
+ * the endpoint, yields outside its lock. */
 void endpoint_yield(struct endpoint *endpoint, unsigned looks);
 
 /* Sleeps until an event comes, for `ms` milliseconds at most. If threads share the endpoint, does

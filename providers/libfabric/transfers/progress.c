@@ -89,13 +89,15 @@ int endpoint_progress(struct endpoint *endpoint)
     return rc;
 }
 
+bool endpoint_take_submitted(struct endpoint *endpoint)
+{
+    return atomic_load_explicit(&endpoint->submitted, memory_order_relaxed) &&
+           atomic_exchange_explicit(&endpoint->submitted, false, memory_order_relaxed);
+}
+
 void endpoint_yield(struct endpoint *endpoint, unsigned looks)
 {
-    /* A program that submits between its looks keeps the processor: its daemon gets more at once.
-     */
-    if (atomic_load_explicit(&endpoint->submitted, memory_order_relaxed))
-        atomic_store_explicit(&endpoint->submitted, false, memory_order_relaxed);
-    else if (!endpoint->lock.used)
+    if (!endpoint->lock.used)
         (void)pwc_yield(endpoint->ctx, kinds_of(endpoint) | PWC_MESSAGE, looks);
     else if (looks > 1)
         sched_yield();
