@@ -9,10 +9,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define FIRST_LENGTH (UINT64_C(4) << 20)
 #define LENGTH_MAX   (UINT64_C(64) << 20) /* a longer segment is for one region only */
+#define POPULATE_MIN (UINT64_C(64) << 10) /* fewer new pages are not worth a system call */
 
 enum { CACHE_LINE = 64 };
 
@@ -161,17 +163,70 @@ release_memory:
     return rc;
 }
 
+/*
+ * Puts new pages into memory, zeroed: all in one call, which takes less than a fault a page. So the
+ * caller pays for them, and no put waits for them later. -ENOMEM: there is no memory left.
+ */
+static int populate(uint8_t *from, uint64_t length)
+{
+    uint64_t before = (uintptr_t)from % page_bytes();
+
+    if (length >= POPULATE_MIN) {
+        if (madvise(from - before, before + length, MADV_POPULATE_WRITE) == 0)
+            return 0;
+        if (errno == ENOMEM || errno == EFAULT || errno == EHWPOISON)
+            return -ENOMEM;
+    }
+    memset(from, 0, length); /* a few pages, or Linux before 5.14 */
+    return 0;
+}
+
+/* Zeroes a range: bytes that were given out before, and pages that are new. */
+static int clear(const struct segment_range *range)
+{
+    struct client_segment *segment = range->segment;
+    uint64_t end = range->offset + range->length, used = 0;
+    int rc = 0;
+
+    if (range->offset < segment->used)
+        used = (end < segment->used ? end : segment->used) - range->offset;
+    memset(segment_range_base(range), 0, used);
+    if (used < range->length)
+        rc = populate(segment_range_base(range) + used, range->length - used);
+    if (rc == 0 && segment->used < end)
+        segment->used = end;
+    return rc;
+}
+
 static int take_from(struct client_segment *segment, uint64_t length, uint64_t align,
                      struct segment_range *out)
 {
     int rc = extents_take(&segment->extents, length, align, &out->offset);
 
-    if (rc == 0) {
-        out->segment = segment;
-        out->length = length;
-        memset(segment_range_base(out), 0, length);
-    }
+    if (rc < 0)
+        return rc;
+    out->segment = segment;
+    out->length = length;
+    rc = clear(out);
+    if (rc < 0)
+        extents_give(&segment->extents, out->offset, length);
     return rc;
+}
+
+/* Gives an empty segment back to the daemon, unless it is the only one left. */
+static void release_if_empty(struct segments *segments, struct client_segment *segment)
+{
+    struct client_segment **at = &segments->list;
+    bool only = segments->list == segment && !segment->next;
+
+    if (segment->extents.taken > 0 || only)
+        return;
+    while (*at != segment)
+        at = &(*at)->next;
+    *at = segment->next;
+    span_table_remove(segments->spans, (uintptr_t)segment->mapping.base);
+    (void)segment_release(segments->link, segment->id);
+    free_segment(segment);
 }
 
 int segments_take(struct segments *segments, uint64_t length, struct segment_range *out)
@@ -199,22 +254,16 @@ int segments_take(struct segments *segments, uint64_t length, struct segment_ran
     } else {
         rc = open_segment(segments, open_length);
     }
-    return rc < 0 ? rc : take_from(segments->list, rounded, align, out);
+    if (rc < 0)
+        return rc;
+    rc = take_from(segments->list, rounded, align, out);
+    if (rc < 0)
+        release_if_empty(segments, segments->list);
+    return rc;
 }
 
 void segments_give(struct segments *segments, const struct segment_range *range)
 {
-    struct client_segment *segment = range->segment;
-    struct client_segment **at = &segments->list;
-    bool only = segments->list == segment && !segment->next;
-
-    extents_give(&segment->extents, range->offset, range->length);
-    if (segment->extents.taken > 0 || only)
-        return;
-    while (*at != segment)
-        at = &(*at)->next;
-    *at = segment->next;
-    span_table_remove(segments->spans, (uintptr_t)segment->mapping.base);
-    (void)segment_release(segments->link, segment->id);
-    free_segment(segment);
+    extents_give(&range->segment->extents, range->offset, range->length);
+    release_if_empty(segments, range->segment);
 }

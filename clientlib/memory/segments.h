@@ -22,6 +22,7 @@ struct client_segment {
     struct client_segment *next;
     struct mapping mapping;
     struct extents extents;
+    uint64_t used; /* bytes from here on were never given out: they are zero */
     uint32_t id;
 };
 

@@ -316,10 +316,11 @@ PWC_API int pwc_fd(pwc_ctx *ctx);
 /*
  * Memory that daemon and card reach without a copy: zeroed, aligned to 64 bytes, to a page where
  * `len` is a page or more. `rights` say what peers may do with it (enum pwc_rights, or-ed); 0 keeps
- * the memory local: only the caller's own puts and gets use it, and it has no key. The memory
- * belongs to the region and is freed with it; a daemon that serves several users lets nobody give
- * single pages back (madvise MADV_REMOVE: EPERM). Blocks. -EINVAL: no length, unknown rights;
- * -ENOMEM; -EDQUOT: over the client's quota; -ENOSPC: too many regions.
+ * the memory local: only the caller's own puts and gets use it, and it has no key. Its pages are in
+ * memory when the call returns. The memory belongs to the region and is freed with it; a daemon
+ * that serves several users lets nobody give single pages back (madvise MADV_REMOVE: EPERM).
+ * Blocks. -EINVAL: no length, unknown rights; -ENOMEM; -EDQUOT: over the client's quota; -ENOSPC:
+ * too many regions.
  */
 PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_region **out);
 

@@ -4,9 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "tests/clientlib/daemon/client_world.h"
+#include "tests/count.h"
 #include "tests/suite.h"
+
+/* The error that the kernel gives where the library has pages put into memory; 0: none. */
+static int populate_error;
+
+/* In place of the C library's, for the library's calls too. */
+int madvise(void *at, size_t length, int advice)
+{
+    if (advice == MADV_POPULATE_WRITE && populate_error) {
+        errno = populate_error;
+        return -1;
+    }
+    return (int)syscall(SYS_madvise, at, length, advice);
+}
 
 static void test_alloc(void)
 {
@@ -19,6 +34,7 @@ static void test_alloc(void)
         {0, 0, -EINVAL, 0},           {1, PWC_REMOTE_RW, 0, 64},
         {65, PWC_REMOTE_READ, 0, 64}, {4095, PWC_REMOTE_WRITE, 0, 64},
         {4096, 0, 0, 4096},           {5000, PWC_REMOTE_RW, 0, 4096},
+        {200000, 0, 0, 4096}, /* partly in pages that were given out before */
         {9u << 20, 0, 0, 64},         {8, PWC_MOVE, -EINVAL, 0},
         {SIZE_MAX, 0, -EINVAL, 0},
     };
@@ -42,6 +58,49 @@ static void test_alloc(void)
     /* The large region had a segment of its own, which was closed with it. */
     CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
     CU_ASSERT_EQUAL(w->daemon.regions_open, 1);
+    world_free(w);
+}
+
+/* Guards that a region's pages are in memory before it is used: no put waits for one, and the
+ * control group of the caller pays. */
+static void test_pages_are_there(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (9u << 20) / page;
+    static unsigned char there[(9u << 20) / 4096];
+    static const int errors[] = {0, EINVAL};
+    struct world *w = world_new();
+
+    for (size_t i = 0; i < COUNT(errors); i++) { /* EINVAL: as Linux before 5.14 */
+        pwc_region *region;
+        size_t count = 0;
+
+        populate_error = errors[i];
+        CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 9u << 20, 0, &region), 0);
+        populate_error = 0;
+        CU_ASSERT_EQUAL(mincore(pwc_region_addr(region), 9u << 20, there), 0);
+        for (size_t n = 0; n < pages; n++)
+            count += there[n] & 1;
+        CU_ASSERT_EQUAL(count, pages);
+        CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    }
+    world_free(w);
+}
+
+/* Guards that a region for which there is no memory is refused, and leaves nothing. */
+static void test_no_memory(void)
+{
+    static const int errors[] = {ENOMEM, EFAULT, EHWPOISON};
+    struct world *w = world_new();
+    pwc_region *region;
+
+    for (size_t i = 0; i < COUNT(errors); i++) {
+        populate_error = errors[i];
+        CU_ASSERT_EQUAL(pwc_alloc(w->client, 9u << 20, 0, &region), -ENOMEM);
+        populate_error = 0;
+        CU_ASSERT_EQUAL(w->daemon.segments_open, 1);
+        CU_ASSERT_EQUAL_FATAL(pwc_alloc(w->client, 1u << 20, 0, &region), 0);
+        CU_ASSERT_EQUAL(pwc_region_free(region), 0);
+    }
     world_free(w);
 }
 
@@ -422,6 +481,8 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"alloc", test_alloc},
+        {"a region's pages are there", test_pages_are_there},
+        {"a region without memory", test_no_memory},
         {"a region without rights is local only", test_local_only},
         {"a segment that the quota refuses", test_quota},
         {"memory that goes through a copy", test_copied_region},
