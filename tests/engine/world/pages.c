@@ -35,6 +35,7 @@ static struct {
         size_t bytes;
     } kept[KEPT_MAX]; /* the oldest first */
     uint32_t count;
+    pid_t process; /* that was the first to take memory */
 } pool;
 
 static size_t page_size(void)
@@ -113,6 +114,8 @@ void *pages_take(size_t bytes)
     uint32_t first = KEPT_MAX, same = 0;
     void *at;
 
+    if (pool.process == 0)
+        pool.process = getpid();
     bytes = piece_bytes(bytes);
     for (uint32_t i = pool.count; i-- > 0;)
         if (pool.kept[i].bytes == bytes) {
@@ -134,6 +137,10 @@ void pages_give(void *at, size_t bytes)
     if (!at)
         return;
     bytes = piece_bytes(bytes);
+    /* A child shares its pages with its parent, and to clear one is to copy it first. The child
+     * ends soon. */
+    if (pool.process != getpid())
+        return;
     if (!over_touched(at, bytes, clear)) {
         unmap(at, bytes);
         return;
