@@ -141,6 +141,16 @@ static int speak_and_finalize(struct rank *r)
     return pwc_finalize(r->client) == 0 ? 0 : 2;
 }
 
+static int speak_and_wait(struct rank *r)
+{
+    uint64_t word = 1;
+
+    if (pwc_put(r->remote, 0, &word, 8, PWC_CID_NONE, pwc_cid_u64(0), PWC_NO_LCE) != 0)
+        return 1;
+    pause();
+    return 2;
+}
+
 static int speak_and_unbind(struct rank *r)
 {
     uint64_t word = 1;
@@ -438,14 +448,17 @@ static void be_impatient(void)
 /* The other node's daemon is killed: its ranks have ended when the node is given up. */
 static void test_node_is_lost(void)
 {
+    struct pwc_event event = {0};
     struct rank r;
     pid_t child;
 
     if (cluster.options.nodes == 1)
         return;
     be_impatient();
-    child = start_child(wait_to_be_killed, "lost");
+    child = start_child(speak_and_wait, "lost");
     CU_ASSERT_EQUAL_FATAL(attach_to_speaker(&r, "lost", false), 0);
+    /* The child has left the barrier: it needs its daemon no longer. */
+    CU_ASSERT_EQUAL_FATAL(pwc_wait(r.ctx, PWC_ANY, all_kinds, &event, RANK_WAIT_MS), 1);
     cluster_kill(&cluster, 0);
     expect_end(&r, 0, -EHOSTDOWN);
     rank_detach(&r);
