@@ -141,6 +141,7 @@ static void room(void)
     int fds[2], descriptor;
 
     open_two(fds);
+    until_listener_rests();
     for (uint32_t i = 0; i < WRITES; i++)
         CU_ASSERT_EQUAL(
             fabric_post_write(near.fabric,
