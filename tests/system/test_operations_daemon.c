@@ -31,9 +31,13 @@ static bool run(size_t number)
     static struct daemon_path path;
     const struct suite_case *c = &suite_cases[number];
     const char *failure = NULL;
-    bool left_out;
+    bool left_out = c->needs & DAEMON_PATH_LACKS;
     char job[32], room[400];
 
+    if (left_out) {
+        printf("%s: left out\n", c->name);
+        return true;
+    }
     snprintf(job, sizeof(job), "case-%zu", number);
     if (daemon_path_open(&path, &cluster, job, room) != 0) {
         printf("%s: %s\n", c->name, room);

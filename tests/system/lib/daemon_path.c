@@ -363,8 +363,7 @@ int daemon_path_open(struct daemon_path *p, struct cluster *cluster, const char 
         .calls = &calls,
         .context = p,
         .ends = DAEMON_PATH_ENDS,
-        .lacks = PATH_CUTS_LINKS | PATH_HAS_CONTEXTS | PATH_FLUSHES | PATH_UNBINDS | PATH_CLOSES |
-                 PATH_ORDERS_KINDS,
+        .lacks = DAEMON_PATH_LACKS,
     };
     for (uint32_t i = 0; rc == 0 && i < DAEMON_PATH_ENDS; i++)
         rc = open_end(p, i, job, failure);

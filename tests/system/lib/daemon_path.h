@@ -24,6 +24,10 @@
 #define DAEMON_PATH_ENDS    4u
 #define DAEMON_PATH_REMOTES 64u
 #define DAEMON_PATH_FETCHES 1024u /* more than are under way at a time */
+/* Abilities that this path never has (enum path_ability). */
+#define DAEMON_PATH_LACKS                                                                          \
+    (PATH_CUTS_LINKS | PATH_HAS_CONTEXTS | PATH_FLUSHES | PATH_UNBINDS | PATH_CLOSES |             \
+     PATH_ORDERS_KINDS)
 
 /* The word that an atomic fetches, with the operation's id. */
 struct daemon_fetch {
