@@ -72,8 +72,11 @@ def run_suite(build, suite, only, seconds, options=(), quiet=False):
     log = os.path.join(build, "meson-logs", base + ".json")
     if os.path.exists(log):
         os.remove(log)
+    # A test waits now and then, so one more than there are processors.
+    processes = str(len(os.sched_getaffinity(0)) + 1)
     command = ["timeout", "--signal=INT", "--kill-after=20", str(seconds), "meson", "test", "-C",
-               build, "--no-rebuild", "--suite", suite, "--logbase", base, *options, *only]
+               build, "--no-rebuild", "--num-processes", processes, "--suite", suite,
+               "--logbase", base, *options, *only]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None) as running:
         try:
             running.wait()
