@@ -6,7 +6,7 @@
  * A write to memory that was given back ends the test, at the latest when the memory is taken
  * again; under the address sanitizer a read does, too.
  *
- * Thread: one in each process; a child has its own copy.
+ * Thread: one in each process. A child shares the pages of its parent; it gives none back.
  */
 #ifndef PWC_TESTS_ENGINE_PAGES_H
 #define PWC_TESTS_ENGINE_PAGES_H
