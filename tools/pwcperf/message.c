@@ -107,6 +107,9 @@ static void handle(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
         rc = reply(m, message->token, m->handled);
         if (rc < 0)
             (void)world_error(m->pair->world, rc, "replying with %zu bytes", (size_t)m->size);
+        /* The next request may be handled before the wait for this one returns. */
+        else if (m->pair->world->options->check)
+            messages_fill(m, m->handled + 1);
     }
     m->rc = rc;
     m->handled++;
