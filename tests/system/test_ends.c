@@ -132,20 +132,23 @@ static int speak_and_die(struct rank *r)
     return raise(SIGKILL);
 }
 
-static int speak_and_finalize(struct rank *r)
+static int speak(struct rank *r)
 {
     uint64_t word = 1;
 
-    if (pwc_put(r->remote, 0, &word, 8, PWC_CID_NONE, pwc_cid_u64(0), PWC_NO_LCE) != 0)
+    return pwc_put(r->remote, 0, &word, 8, PWC_CID_NONE, pwc_cid_u64(0), PWC_NO_LCE);
+}
+
+static int speak_and_finalize(struct rank *r)
+{
+    if (speak(r) != 0)
         return 1;
     return pwc_finalize(r->client) == 0 ? 0 : 2;
 }
 
 static int speak_and_wait(struct rank *r)
 {
-    uint64_t word = 1;
-
-    if (pwc_put(r->remote, 0, &word, 8, PWC_CID_NONE, pwc_cid_u64(0), PWC_NO_LCE) != 0)
+    if (speak(r) != 0)
         return 1;
     pause();
     return 2;
@@ -153,10 +156,7 @@ static int speak_and_wait(struct rank *r)
 
 static int speak_and_unbind(struct rank *r)
 {
-    uint64_t word = 1;
-
-    if (pwc_put(r->remote, 0, &word, 8, PWC_CID_NONE, pwc_cid_u64(0), PWC_NO_LCE) != 0 ||
-        pwc_unbind(r->remote) != 0)
+    if (speak(r) != 0 || pwc_unbind(r->remote) != 0)
         return 1;
     pause();
     return 2;
