@@ -66,8 +66,9 @@ def results_of(log):
     return results
 
 
-def run_suite(build, suite, only, seconds, options=(), quiet=False):
-    """Runs a suite, or the tests `only` of it; all of it has to end within so many seconds."""
+def run_suite(build, suite, only, seconds, options=(), quiet=False, environment={}):
+    """Runs a suite, or the tests `only` of it; all of it has to end within so many seconds. Variables of
+    the caller go before those of `environment`."""
     base = "testlog-" + suite
     log = os.path.join(build, "meson-logs", base + ".json")
     if os.path.exists(log):
@@ -77,7 +78,8 @@ def run_suite(build, suite, only, seconds, options=(), quiet=False):
     command = ["timeout", "--signal=INT", "--kill-after=20", str(seconds), "meson", "test", "-C",
                build, "--no-rebuild", "--num-processes", processes, "--suite", suite,
                "--logbase", base, *options, *only]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None) as running:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None,
+                          env={**environment, **os.environ}) as running:
         try:
             running.wait()
         except BaseException: # interrupted: the tests end before we do
