@@ -83,16 +83,15 @@ static int check(const struct messages *m, const struct pwc_am *message)
 {
     const struct world *world = m->pair->world;
     if (message->count != 1 || message->arguments[0] != m->handled || message->length != m->size)
-        return world_error(world, -EBADMSG,
-                           "%u arguments and %zu bytes came where message %llu was due",
+        return world_wrong(world, "%u arguments and %zu bytes came where message %llu was due",
                            message->count, message->length, (unsigned long long)m->handled);
     if (!world->options->check)
         return 0;
     size_t same =
         pattern_check(message->payload, m->size, seed_of(m, m->handled, !m->pair->initiates), 0);
     if (same != m->size)
-        return world_error(world, -EBADMSG, "byte %zu of %zu of message %llu is wrong", same,
-                           (size_t)m->size, (unsigned long long)m->handled);
+        return world_wrong(world, "byte %zu of %zu of message %llu is wrong", same, (size_t)m->size,
+                           (unsigned long long)m->handled);
     return 0;
 }
 

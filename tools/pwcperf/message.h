@@ -20,6 +20,7 @@ struct messages {
 };
 
 /* Uses up to `slots` slots. Registers the handler, and with --check fills the bytes of message 0.
+ * With --check a handler that has replied fills the bytes of its next reply.
  * Collective: no rank sends before all have registered. */
 int messages_open(struct messages *messages, struct pair *pair, uint64_t size, uint64_t slots);
 

@@ -69,7 +69,7 @@ int pair_expect(struct pair *pair, unsigned kind, uint64_t id)
     struct pwc_event event;
     int rc = world_wait(pair->world, pair->peer, kind, &event);
     if (rc == 0 && (event.id != id || event.id_size != 0))
-        rc = world_error(pair->world, -EBADMSG, "event %llu came where %llu was due",
+        rc = world_wrong(pair->world, "event %llu came where %llu was due",
                          (unsigned long long)event.id, (unsigned long long)id);
     return rc;
 }
@@ -80,6 +80,6 @@ int pair_check(const struct pair *pair, size_t at, size_t size, uint64_t seed, u
     size_t same = pattern_check(pair->arrivals + at, size, seed, position);
     if (same == size)
         return 0;
-    return world_error(pair->world, -EBADMSG, "byte %zu of %zu is wrong in iteration %llu", same,
-                       size, (unsigned long long)iteration);
+    return world_wrong(pair->world, "byte %zu of %zu is wrong in iteration %llu", same, size,
+                       (unsigned long long)iteration);
 }

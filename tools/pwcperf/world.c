@@ -24,14 +24,29 @@ int world_error(const struct world *world, int rc, const char *format, ...)
     return rc;
 }
 
-int world_refuse(const struct world *world, const char *format, ...)
+__attribute__((format(printf, 2, 0))) static void say(const struct world *world, const char *format,
+                                                      va_list arguments)
 {
     char text[512];
+    vsnprintf(text, sizeof(text), format, arguments);
+    fprintf(stderr, "pwcperf: rank %u: %s\n", world->rank, text);
+}
+
+int world_wrong(const struct world *world, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
+    say(world, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "pwcperf: rank %u: %s\n", world->rank, text);
+    return -EBADMSG;
+}
+
+int world_refuse(const struct world *world, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    say(world, format, arguments);
+    va_end(arguments);
     return -EINVAL;
 }
 

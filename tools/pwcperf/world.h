@@ -25,6 +25,10 @@ void world_close(struct world *world);
 __attribute__((format(printf, 3, 4))) int world_error(const struct world *world, int rc,
                                                       const char *format, ...);
 
+/* Prints which bytes or events are not those that were due; returns -EBADMSG. */
+__attribute__((format(printf, 2, 3))) int world_wrong(const struct world *world, const char *format,
+                                                      ...);
+
 /* Prints which argument will not do, and what will; returns -EINVAL. */
 __attribute__((format(printf, 2, 3))) int world_refuse(const struct world *world,
                                                        const char *format, ...);

@@ -41,13 +41,12 @@ static int round_trip(struct pair *pair, const struct plan *plan, void *context,
                       uint64_t *ns)
 {
     struct messages *m = context;
-    int rc = 0;
     if (!m->pair->initiates)
         return messages_await(m, i + 1); /* the handler replies, and fills the next reply */
     if (m->pair->world->options->check)
         messages_fill(m, i);
     uint64_t start = now_ns();
-    rc = send(m, i);
+    int rc = send(m, i);
     if (rc == 0)
         rc = messages_await(m, i + 1);
     *ns = now_ns() - start;

@@ -66,7 +66,7 @@ static int take(struct flood *f, const struct pwc_event *event)
     }
     uint64_t mark = f->ended + f->marks - 1;
     if (event->kind != PWC_LOCAL || event->id != mark)
-        return world_error(f->pair->world, -EBADMSG, "event %llu came where mark %llu was due",
+        return world_wrong(f->pair->world, "event %llu came where mark %llu was due",
                            (unsigned long long)event->id, (unsigned long long)mark);
     if (mark >= f->plan->warmup)
         samples_add(f->pair->samples, now_ns() - f->posted_ns[mark % f->window]);

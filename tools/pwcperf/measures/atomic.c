@@ -49,7 +49,7 @@ static int check_counter(struct pair *pair)
     struct pwc_event event;
     int rc = world_wait(pair->world, pair->peer, PWC_REMOTE, &event);
     if (rc == 0 && atomic_load(counter) != added + event.id)
-        rc = world_error(pair->world, -EBADMSG, "the counter is %llu, and should be %llu",
+        rc = world_wrong(pair->world, "the counter is %llu, and should be %llu",
                          (unsigned long long)atomic_load(counter),
                          (unsigned long long)(added + event.id));
     return rc;
@@ -78,8 +78,8 @@ static int check_fetched(struct pair *pair, uint64_t value, uint64_t *last)
     bool right =
         pair->world->options->contend ? *last == UINT64_MAX || value > *last : value == *last + 1;
     if (!right)
-        return world_error(pair->world, -EBADMSG, "%llu was fetched behind %llu",
-                           (unsigned long long)value, (unsigned long long)*last);
+        return world_wrong(pair->world, "%llu was fetched behind %llu", (unsigned long long)value,
+                           (unsigned long long)*last);
     *last = value;
     return 0;
 }
@@ -231,8 +231,7 @@ static int check_table(struct pair *pair)
     int rc = pair_expect(pair, PWC_REMOTE, TABLE_WORDS);
     for (uint64_t i = 0; rc == 0 && i < TABLE_WORDS; i++)
         if (table[i] != 0)
-            rc = world_error(pair->world, -EBADMSG, "word %llu is not what it was",
-                             (unsigned long long)i);
+            rc = world_wrong(pair->world, "word %llu is not what it was", (unsigned long long)i);
     return rc;
 }
 

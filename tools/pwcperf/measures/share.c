@@ -63,7 +63,7 @@ static int target(struct pair *pair, const struct interval *when, double *rate)
         rc = world_wait(pair->world, pair->peer, PWC_REMOTE, &event);
         id = event.id;
         if (rc == 0 && id != number && id != END)
-            rc = world_error(pair->world, -EBADMSG, "event %llu came where %llu was due",
+            rc = world_wrong(pair->world, "event %llu came where %llu was due",
                              (unsigned long long)id, (unsigned long long)number);
         if (number % LOOK != 0 && id != END)
             continue;

@@ -83,17 +83,17 @@ static int take_event(struct stress *stress, const struct pwc_event *event)
     if (event->status < 0)
         return world_error(world, event->status, "an operation with rank %u failed", peer);
     if (peer >= world->size)
-        return world_error(world, -EBADMSG, "an event of rank %u: there is none", peer);
+        return world_wrong(world, "an event of rank %u: there is none", peer);
     struct stress_id id = {.origin = local ? world->rank : peer};
     if (stress_id_decode(&stress->shape, event, &id) < 0)
-        return world_error(world, -EBADMSG, "the id of an event of rank %u is broken", peer);
+        return world_wrong(world, "the id of an event of rank %u is broken", peer);
     if (local)
         return stress_outbound_event(stress, event, &id);
     if (id.kind == STRESS_COMPARED)
         return stress_outbound_compared(stress, peer, id.number);
     if (id.kind == STRESS_OPERATION)
         return stress_inbound_event(stress, event, &id);
-    return world_error(world, -EBADMSG, "a remote event of kind %u from rank %u", id.kind, peer);
+    return world_wrong(world, "a remote event of kind %u from rank %u was not due", id.kind, peer);
 }
 
 /* Takes up to a round of events. Returns how many, or an error. Waits for the first one when asked
@@ -172,8 +172,7 @@ static int expect_silence(struct stress *stress)
         return world_error(world, rc, "waiting for all ranks");
     rc = pwc_wait(world->ctx, PWC_ANY, 0, &event, WAIT_MS);
     if (rc > 0)
-        return world_error(world, -EBADMSG, "an event of rank %u after the end",
-                           pwc_peer_rank(event.peer));
+        return world_wrong(world, "an event of rank %u after the end", pwc_peer_rank(event.peer));
     return rc < 0 ? world_error(world, rc, "waiting for events") : 0;
 }
 

@@ -63,7 +63,7 @@ bool stress_inbound_done(const struct stress *stress)
 static int check_put(struct stress *stress, const struct stress_id *id, uint64_t size)
 {
     if (id->offset > STRESS_SLICE || size > STRESS_SLICE - id->offset)
-        return world_error(stress->world, -EBADMSG, "offset %llu of rank %u's operation %llu",
+        return world_wrong(stress->world, "offset %llu of rank %u's operation %llu is wrong",
                            (unsigned long long)id->offset, id->origin,
                            (unsigned long long)id->number);
     const char *at = (const char *)pwc_region_addr(stress->region) +
@@ -73,7 +73,7 @@ static int check_put(struct stress *stress, const struct stress_id *id, uint64_t
     stress->totals.compared_bytes += size;
     if (same == size)
         return 0;
-    return world_error(stress->world, -EBADMSG,
+    return world_wrong(stress->world,
                        "rank %u's operation %llu (offset %llu): byte %zu of %llu is wrong",
                        id->origin, (unsigned long long)id->number, (unsigned long long)id->offset,
                        same, (unsigned long long)size);
@@ -85,7 +85,7 @@ int stress_inbound_event(struct stress *stress, const struct pwc_event *event,
     struct source *source = &stress->inbound->sources[id->origin];
     struct stress_op op;
     if (id->number != source->due)
-        return world_error(stress->world, -EBADMSG,
+        return world_wrong(stress->world,
                            "rank %u's operation %llu came where %llu was due: lost, doubled or "
                            "out of order",
                            id->origin, (unsigned long long)id->number,
@@ -93,8 +93,8 @@ int stress_inbound_event(struct stress *stress, const struct pwc_event *event,
     stress_plan(&stress->shape, id->origin, id->number, &op);
     if (event->length != op.size || event->id_size != op.rid_size ||
         event->op != (op.get ? PWC_OP_GET : PWC_OP_PUT))
-        return world_error(
-            stress->world, -EBADMSG,
+        return world_wrong(
+            stress->world,
             "rank %u's operation %llu: %llu bytes, an id of %u, operation %d; planned "
             "were %llu and %u",
             id->origin, (unsigned long long)id->number, (unsigned long long)event->length,

@@ -284,7 +284,7 @@ static int check_bytes(struct stress *stress, const struct flight *flight, uint6
     stress->totals.compared_bytes += flight->op.size;
     if (same == flight->op.size)
         return 0;
-    return world_error(stress->world, -EBADMSG,
+    return world_wrong(stress->world,
                        "operation %llu (%s, rank %u, offset %llu): byte %zu of %llu is wrong",
                        (unsigned long long)flight->number, flight->op.get ? "get" : "put read back",
                        flight->op.target, (unsigned long long)flight->offset, same,
@@ -298,21 +298,21 @@ static int operation_ended(struct stress *stress, struct flight *flight,
     const struct stress_op *op = &flight->op;
     uint64_t *last = &o->last_local[op->target];
     if (!flight->local_due)
-        return world_error(stress->world, -EBADMSG, "operation %llu has ended twice, or unasked",
+        return world_wrong(stress->world, "operation %llu has ended twice, or unasked",
                            (unsigned long long)flight->number);
     if (event->id_size != op->lid_size || event->length != op->size ||
         pwc_peer_rank(event->peer) != op->target ||
         event->op != (op->get ? PWC_OP_GET : PWC_OP_PUT))
-        return world_error(stress->world, -EBADMSG,
+        return world_wrong(stress->world,
                            "operation %llu: local event says %llu bytes with rank %u, id of %u, "
                            "operation %d",
                            (unsigned long long)flight->number, (unsigned long long)event->length,
                            pwc_peer_rank(event->peer), event->id_size, (int)event->op);
     if ((op->flags & PWC_UNORDERED) == 0) {
         if (flight->number < *last)
-            return world_error(
-                stress->world, -EBADMSG, "operation %llu with rank %u has ended after %llu",
-                (unsigned long long)flight->number, op->target, (unsigned long long)*last - 1);
+            return world_wrong(stress->world, "operation %llu with rank %u has ended after %llu",
+                               (unsigned long long)flight->number, op->target,
+                               (unsigned long long)*last - 1);
         *last = flight->number + 1;
     }
     flight->local_due = false;
@@ -335,8 +335,7 @@ int stress_outbound_event(struct stress *stress, const struct pwc_event *event,
     struct stress_outbound *o = stress->outbound;
     struct flight *flight = flight_of(o, id->number);
     if (flight == NULL)
-        return world_error(stress->world, -EBADMSG,
-                           "a local event of operation %llu: not in flight",
+        return world_wrong(stress->world, "a local event of operation %llu: not in flight",
                            (unsigned long long)id->number);
     stress->totals.local_events++;
     int rc;
@@ -347,8 +346,8 @@ int stress_outbound_event(struct stress *stress, const struct pwc_event *event,
         rc = check_bytes(stress, flight,
                          stress_put_seed(&stress->shape, stress->world->rank, flight->number), 0);
     } else {
-        return world_error(stress->world, -EBADMSG, "a local event of kind %u for operation %llu",
-                           id->kind, (unsigned long long)id->number);
+        return world_wrong(stress->world, "a local event of kind %u for operation %llu", id->kind,
+                           (unsigned long long)id->number);
     }
     end_if_complete(o, flight);
     return rc;
@@ -358,7 +357,7 @@ int stress_outbound_compared(struct stress *stress, uint32_t target, uint64_t be
 {
     struct stress_outbound *o = stress->outbound;
     if (below <= o->last_compared[target] || below > o->next)
-        return world_error(stress->world, -EBADMSG,
+        return world_wrong(stress->world,
                            "rank %u has compared up to %llu: before %llu, submitted %llu", target,
                            (unsigned long long)below, (unsigned long long)o->last_compared[target],
                            (unsigned long long)o->next);
