@@ -94,9 +94,14 @@ static void end(struct control *control, const char *why)
     uv_stop(&control->loop);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void take_signal(void *context, int number)
 {
-    end(handle->data, number == SIGTERM ? "signal 15" : "signal 2");
+    struct control *control = context;
+
+    if (number == SIGUSR2)
+        handover_ask(control);
+    else
+        end(control, number == SIGTERM ? "signal 15" : "signal 2");
 }
 
 /* ---- opening, one thing a function ----------------------------------------------------------- */
@@ -398,8 +403,6 @@ static int open_peers(struct control *control)
 static void open_loop(struct control *control)
 {
     uv_loop_init(&control->loop);
-    uv_signal_init(&control->loop, &control->terminate);
-    uv_signal_init(&control->loop, &control->interrupt);
     uv_async_init(&control->loop, &control->resume, clients_resume);
     uv_timer_init(&control->loop, &control->again);
     control->again.data = control;
@@ -409,10 +412,8 @@ static void open_loop(struct control *control)
     uv_check_init(&control->loop, &control->turn_end);
     control->turn_end.data = control;
     uv_check_start(&control->turn_end, clients_next_turn);
-    control->terminate.data = control->interrupt.data = control->resume.data = control;
+    control->resume.data = control;
     control->pause.data = control;
-    uv_signal_start(&control->terminate, on_signal, SIGTERM);
-    uv_signal_start(&control->interrupt, on_signal, SIGINT);
     handover_open(control);
     own_frames_open(control, take_frame);
 }
@@ -500,6 +501,7 @@ static void control_close(struct control *control)
     directory_client_close(control);
     own_frames_close(control);
     (void)uv_loop_close(&control->loop);
+    signals_close(&control->signals);
     pending_destroy(&control->pending);
     tracing_close(control);
     workers_close(control);
@@ -563,6 +565,12 @@ static void report_unmarked(struct control *control)
                  strerror(-rc));
 }
 
+static int open_signals(struct control *control)
+{
+    return control_explain(
+        control, signals_open(&control->signals, &control->loop, take_signal, control), "");
+}
+
 static int control_open(struct control *control)
 {
     static int (*const steps[])(struct control * control) = {
@@ -570,8 +578,10 @@ static int control_open(struct control *control)
         check_entry_of_ours, workers_open,  handover_await,      open_lifeline,
         open_socket,         open_inflight, workers_open_arenas, inherit_identity,
         open_tables,         start_workers, open_peers,          open_listener};
-    int rc = control_explain(control, store_open(&control->store), "");
+    int rc = open_signals(control);
 
+    if (rc == 0)
+        rc = control_explain(control, store_open(&control->store), "");
     /* Where several users are served, their processes must not read our memory. Do this before
      * there is a secret in it. */
     if (serves_others(control->config)) {
@@ -656,7 +666,7 @@ int control_run(const struct control_options *options)
     control->started_ns = clock_ns();
     control->started_day_ns = clock_of(CLOCK_REALTIME);
     control->socket.lock_fd = control->socket.listen_fd = -1;
-    control->inflight.descriptor = control->lifeline = -1;
+    control->inflight.descriptor = control->lifeline = control->signals.descriptor = -1;
     control->argv = options->argv;
     (void)!readlink("/proc/self/exe", control->program, sizeof(control->program) - 1);
     log_open(&control->log, STDERR_FILENO, (enum log_level)options->config->log);

@@ -28,6 +28,7 @@
 #include "daemon/control/nodes/nodes.h"
 #include "daemon/control/nodes/own_frames.h"
 #include "daemon/control/clients/pending.h"
+#include "daemon/control/signals.h"
 #include "daemon/control/start/socket_path.h"
 #include "daemon/control/clients/quota.h"
 #include "daemon/control/watch/service.h"
@@ -71,7 +72,6 @@ struct handover {
     struct client *client; /* the client that asked for it, or NULL */
     uint32_t request;
     bool again; /* a signal has asked for another hand-over meanwhile */
-    uv_signal_t signal;
     uv_poll_t poll;
     uv_timer_t timer;
     const char *failure; /* the answer when the next process is gone */
@@ -151,7 +151,7 @@ struct control {
     uint8_t *sent; /* by node: whether the piece that is being sent to all nodes was sent to this
                     * node */
 
-    uv_signal_t terminate, interrupt;
+    struct signals signals;
     bool stopping;
 };
 

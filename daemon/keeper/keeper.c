@@ -207,6 +207,18 @@ static int hold_lifeline(struct keeper *k)
     return copy < 0 ? -errno : holdings_add(&k->holdings, "keeper", copy);
 }
 
+/* The keeper's exit status, where the daemon was to end. */
+static int ended(int status)
+{
+    if (!WIFSIGNALED(status))
+        return WEXITSTATUS(status);
+    if (WTERMSIG(status) == SIGTERM)
+        return EXIT_SUCCESS; /* the signal came before the daemon took signals */
+    fprintf(stderr, "pwcd: error: signal %d has ended the daemon while it ended\n",
+            WTERMSIG(status));
+    return EXIT_FAILURE;
+}
+
 /* Decides what follows after the daemon has ended. -EAGAIN: start it again; else the keeper's exit
  * status. */
 static int judge(struct keeper *k, int status)
@@ -214,7 +226,9 @@ static int judge(struct keeper *k, int status)
     bool killed = WIFSIGNALED(status);
     int code = killed ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 
-    if (k->ending || code == 0 || (!k->ready && k->holdings.count <= 1))
+    if (k->ending)
+        return ended(status);
+    if (code == 0 || (!k->ready && k->holdings.count <= 1))
         return killed ? EXIT_FAILURE : code;
     k->attempts = k->ready ? 0 : k->attempts + 1;
     if (k->attempts == ATTEMPTS_MAX) {

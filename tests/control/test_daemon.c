@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -496,9 +497,34 @@ static void wrong_starts(void)
     }
 }
 
+/* Guards: signals that arrive while the daemon ends do not kill it. A signal to a group of
+ * processes reaches the daemon twice: directly, and through its keeper. */
+static void signalled_while_it_ends(void)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGUSR2};
+
+    for (int i = 0; i < 5; i++) {
+        struct daemon second;
+        struct pollfd end = {.events = POLLIN};
+        bool ready = false;
+
+        CU_ASSERT_EQUAL_FATAL(
+            daemon_start_beside(&second, &d, "second.sock", program, NULL, &ready), 0);
+        CU_ASSERT_TRUE(ready);
+        end.fd = (int)syscall(SYS_pidfd_open, second.pid, 0);
+        kill(second.pid, SIGTERM);
+        for (int n = 0; poll(&end, 1, 0) == 0; n++)
+            kill(second.pid, signals[n % 3]);
+        close(end.fd);
+        CU_ASSERT_EQUAL(daemon_stop(&second), 0);
+        CU_ASSERT_EQUAL(access(second.socket, F_OK), -1);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {{"modes", modes},
+                           {"signalled while it ends", signalled_while_it_ends},
                            {"one daemon a socket", one_daemon_a_socket},
                            {"stale socket", stale_socket},
                            {"wrong starts", wrong_starts},

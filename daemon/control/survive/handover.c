@@ -296,12 +296,8 @@ void handover_forget(struct control *control, const struct client *client)
         control->handover.client = NULL;
 }
 
-/* Where a hand-over is under way, notes that another one must follow, because the next process may
- * have read the configuration already. */
-static void asked_by_signal(uv_signal_t *handle, int number)
+void handover_ask(struct control *control)
 {
-    struct control *control = handle->data;
-
     if (control->handover.state == HANDOVER_NONE)
         begin_by_signal(control);
     else
@@ -312,10 +308,8 @@ void handover_open(struct control *control)
 {
     struct handover *h = &control->handover;
 
-    uv_signal_init(&control->loop, &h->signal);
     uv_timer_init(&control->loop, &h->timer);
-    h->signal.data = h->timer.data = control;
-    uv_signal_start(&h->signal, asked_by_signal, SIGUSR2);
+    h->timer.data = control;
 }
 
 /* ---- handing over ---------------------------------------------------------------------------- */

@@ -37,6 +37,10 @@ void handover_open(struct control *control);
  * process is ready, or has failed. */
 int handover_begin(struct control *control, const char *program, struct client *client,
                    uint32_t request, char *why, size_t why_size);
+/* Starts our own program as the next process, as a signal asks for. Where a hand-over is under way,
+ * notes that another one must follow, because the next process may have read the configuration
+ * already. */
+void handover_ask(struct control *control);
 /* Forgets a client that ends, so that it is not answered. */
 void handover_forget(struct control *control, const struct client *client);
 /* After the loop has ended in the state HANDOVER_GOES, hands over and ends this process. */
