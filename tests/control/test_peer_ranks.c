@@ -137,6 +137,31 @@ static void answers_out_of_range(void)
     }
 }
 
+/* The client's context asks for a bind; the answer has not come yet. */
+static void begin_bind(int s, const struct answer *context)
+{
+    Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
+    Pwc__Bind bind = PWC__BIND__INIT;
+
+    bind.session = context->handle;
+    request.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
+    request.bind = &bind;
+    CU_ASSERT_TRUE(raw_request(s, 5, &request));
+}
+
+/* The home answers where a rank is. */
+static void place_rank(struct raw_peer *p, uint64_t cookie, uint32_t node, uint32_t engine)
+{
+    Pwc__PeerFrame frame;
+
+    good_frames_fill(&f, p);
+    f.rank_is.cookie = cookie;
+    f.rank_is.node = node;
+    f.rank_is.engine = engine;
+    frame = good_frames_of(&f, "rank_is");
+    CU_ASSERT_TRUE(raw_peer_send(p, &frame));
+}
+
 /* A client binds a rank. The home answers that the rank is at a node or an engine that cannot
  * exist, or is not there. */
 static void places_out_of_range(void)
@@ -155,30 +180,41 @@ static void places_out_of_range(void)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         struct raw_peer p;
         struct answer context, a;
-        Pwc__ClientRequest request = PWC__CLIENT_REQUEST__INIT;
-        Pwc__Bind bind = PWC__BIND__INIT;
-        Pwc__PeerFrame frame;
         int s;
 
         CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
         s = attach(&p);
         CU_ASSERT_EQUAL_FATAL(ask_context(s, 4096, &context), 0);
-        bind.session = context.handle;
-        request.body_case = PWC__CLIENT_REQUEST__BODY_BIND;
-        request.bind = &bind;
-        CU_ASSERT_TRUE(raw_request(s, 5, &request));
-        good_frames_fill(&f, &p);
-        f.rank_is.cookie = asked(&p);
-        f.rank_is.node = places[i].node;
-        f.rank_is.engine = places[i].engine;
-        frame = good_frames_of(&f, "rank_is");
-        CU_ASSERT_TRUE(raw_peer_send(&p, &frame));
+        begin_bind(s, &context);
+        place_rank(&p, asked(&p), places[i].node, places[i].engine);
         CU_ASSERT_EQUAL(ask_nothing(s, &a), places[i].expected);
         answer_close(&context);
         leave(s, &before);
         CU_ASSERT_TRUE(good_frames_alive(&f, &p));
         raw_peer_close(&p);
     }
+}
+
+/* A node links, and its engine never offers a link: the bind ends after the deadline, and the log
+ * says which side is missing. */
+static void offers_no_link(void)
+{
+    struct holdings before;
+    struct raw_peer p;
+    struct answer context, a;
+    int s;
+
+    CU_ASSERT_TRUE_FATAL(look_holdings(&d, &before));
+    CU_ASSERT_TRUE_FATAL(raw_peer_link(&p, &plan, WE));
+    s = attach(&p);
+    CU_ASSERT_EQUAL_FATAL(ask_context(s, 4096, &context), 0);
+    begin_bind(s, &context);
+    place_rank(&p, asked(&p), WE, 0);
+    CU_ASSERT_EQUAL(ask_nothing(s, &a), -EHOSTDOWN);
+    CU_ASSERT_TRUE(daemon_says(&d, "its engine offers no link"));
+    answer_close(&context);
+    leave(s, &before);
+    raw_peer_close(&p);
 }
 
 /* The result of an exchange, in which the other node may claim anything. */
@@ -514,6 +550,7 @@ int main(int argc, char **argv)
                            {"ranks not announced again are gone", not_announced_again},
                            {"announces its ranks on a new link", announces_its_ranks},
                            {"ranks given", ranks_given},
+                           {"offers no link", offers_no_link},
                            {"a home that is older", home_is_older},
                            {"announces its names on a new link", announces_its_names},
                            {"names out of range", names_out_of_range},

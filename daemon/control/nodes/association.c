@@ -409,6 +409,16 @@ int associations_offer(struct peer *p, const Pwc__Offer *o)
     return 0;
 }
 
+/* Why nothing has come through the fabric until the deadline, in words. */
+static const char *why_silent(const struct association *a)
+{
+    if (a->up)
+        return peer_ping_why(&a->ping);
+    return a->offer_sent
+               ? "its daemon is linked, but its engine offers no link"
+               : "its daemon is linked, but our engine has not let go of the earlier link";
+}
+
 /* Why the engine reported the link as broken, in words. */
 static const char *why_broken(const struct association *a, int status)
 {
@@ -454,7 +464,7 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
         if (is_sibling(a))
             end_twins(a, lose);
         else
-            peer_give_up(p, peer_ping_why(&a->ping));
+            peer_give_up(p, why_silent(a));
         break;
     case ENGINE_PEER_BROKEN:
         if (is_sibling(a)) {
