@@ -75,14 +75,13 @@ static int place_descriptors(const struct holdings *h)
 
 static void become_daemon(struct keeper *k, pid_t parent)
 {
-    sigset_t none;
+    sigset_t blocked;
     char lifeline[24];
 
-    sigemptyset(&none);
-    /* Ignore SIGUSR2 until the daemon handles it: a daemon that starts reads its configuration
-     * anyway. */
-    (void)signal(SIGUSR2, SIG_IGN);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    /* SIGUSR2 waits until the daemon takes it. Before, it would kill the new process. */
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR2);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
     snprintf(lifeline, sizeof(lifeline), "%d", (int)parent);
     setenv("PWCD_KEEPER", lifeline, 1);
     setenv("NOTIFY_SOCKET", k->address, 1);
