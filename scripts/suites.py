@@ -9,6 +9,7 @@ import subprocess
 
 PASSED = {"OK", "EXPECTEDFAIL"}
 SKIPPED = {"SKIP"}
+WAITING = {"control", "metrics"}
 
 
 def introspect(build, what):
@@ -73,8 +74,9 @@ def run_suite(build, suite, only, seconds, options=(), quiet=False, environment=
     log = os.path.join(build, "meson-logs", base + ".json")
     if os.path.exists(log):
         os.remove(log)
-    # A test waits now and then, so one more than there are processors.
-    processes = str(len(os.sched_getaffinity(0)) + 1)
+    # Tests wait now and then, those of WAITING for half of their time.
+    processors = len(os.sched_getaffinity(0))
+    processes = str(2 * processors + 3 if suite in WAITING else processors + 2)
     command = ["timeout", "--signal=INT", "--kill-after=20", str(seconds), "meson", "test", "-C",
                build, "--no-rebuild", "--num-processes", processes, "--suite", suite,
                "--logbase", base, *options, *only]
