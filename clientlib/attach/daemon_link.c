@@ -17,6 +17,7 @@
 #include "shm_ring/fault.h"
 
 enum {
+    AGAIN_MOST = 16, /* most times that a request is sent to daemons that are restarted */
     CLOSE_WAIT_MS = 1000,
     ERRNO_MAX = 4095,
     REQUEST_MAX = 8192, /* the longest has PWC_EXCHANGE_MAX bytes of data */
@@ -323,6 +324,16 @@ int daemon_call(struct daemon_link *link, Pwc__ClientRequest *request,
 {
     return call_by(link, request, expected, accept, context, NULL,
                    deadline_after_ms(link->timeout_ms));
+}
+
+int daemon_call_again(struct daemon_link *link, Pwc__ClientRequest *request,
+                      Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context)
+{
+    int rc = -ECONNABORTED;
+
+    for (int sent = 0; rc == -ECONNABORTED && sent < AGAIN_MOST; sent++)
+        rc = daemon_call(link, request, expected, accept, context);
+    return rc;
 }
 
 int daemon_call_until(struct daemon_link *link, Pwc__ClientRequest *request,

@@ -104,6 +104,16 @@ int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
 int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request);
 
 /*
+ * As daemon_call, for a request that may be carried out twice: where a daemon was restarted
+ * meanwhile
+ * (-ECONNABORTED) and may or may not have carried it out, the request is sent again. What a first
+ * one has made stays until the client ends. A request that ends each daemon that takes it is not
+ * sent for ever: the last result is -ECONNABORTED then.
+ */
+int daemon_call_again(struct daemon_link *link, Pwc__ClientRequest *request,
+                      Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context);
+
+/*
  * As daemon_call, for a request that ends something: a context, a segment, a region, a remote. A
  * daemon that was restarted meanwhile (-ECONNABORTED) may or may not have ended the thing, so the
  * request is sent again. 0: the thing has ended, also where the daemon does not know it (-EINVAL)

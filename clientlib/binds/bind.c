@@ -17,8 +17,8 @@ static int ask(struct pwc_remote *remote, struct bind_answer *out)
     int rc;
 
     bind_request_fill(&r, remote);
-    rc = daemon_call(&remote->ctx->client->link, &r.request, PWC__CLIENT_REPLY__BODY_BOUND,
-                     bind_accept, out);
+    rc = daemon_call_again(&remote->ctx->client->link, &r.request, PWC__CLIENT_REPLY__BODY_BOUND,
+                           bind_accept, out);
     if (rc == 0)
         binds_progress(remote->ctx);
     return rc;
@@ -69,9 +69,7 @@ static int bind_late(struct pwc_remote *remote)
 
     if (rc < 0)
         return rc;
-    do /* after a restart ask again; a remote that was bound before it ends with the context */
-        rc = ask(remote, &answer);
-    while (rc == -ECONNABORTED);
+    rc = ask(remote, &answer);
     if (rc < 0)
         return rc;
     /* The operation was checked against the length and rights of the late remote. */

@@ -49,10 +49,7 @@ int pwc_publish(pwc_client *client, const char *name, const void *data, size_t l
     publish.data.len = len;
     request.body_case = PWC__CLIENT_REQUEST__BODY_PUBLISH;
     request.publish = &publish;
-    do /* a restarted daemon may or may not have published it; publishing again is harmless */
-        rc = daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
-    while (rc == -ECONNABORTED);
-    return rc;
+    return daemon_call_again(&client->link, &request, PWC__CLIENT_REPLY__BODY_DONE, NULL, NULL);
 }
 
 int pwc_unpublish(pwc_client *client, const char *name)

@@ -53,8 +53,8 @@ int region_publish(struct pwc_region *region, uint32_t segment, uint64_t offset)
     request.region_open = &open;
     if (region->rights == 0)
         return 0;
-    rc = daemon_call(&client->link, &request, PWC__CLIENT_REPLY__BODY_REGION_OPENED, accept_key,
-                     &region->key);
+    rc = daemon_call_again(&client->link, &request, PWC__CLIENT_REPLY__BODY_REGION_OPENED,
+                           accept_key, &region->key);
     if (rc < 0)
         return rc;
     FAULT(REGION_OPENED);

@@ -62,8 +62,8 @@ int segment_request(struct daemon_link *link, uint64_t *length, uint32_t *id, in
     open.length = *length;
     request.body_case = PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN;
     request.segment_open = &open;
-    rc =
-        daemon_call(link, &request, PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED, accept_opened, &opened);
+    rc = daemon_call_again(link, &request, PWC__CLIENT_REPLY__BODY_SEGMENT_OPENED, accept_opened,
+                           &opened);
     if (rc < 0)
         return rc;
     if (opened.fd < 0) { /* this process can open no more descriptors */

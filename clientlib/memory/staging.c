@@ -1,7 +1,6 @@
 /* Owns the staging of a context (staging.h). Thread: the one that owns the context. */
 #include "clientlib/memory/staging.h"
 
-#include <errno.h>
 #include "clientlib/attach/client.h"
 
 int staging_take(struct staging *staging, struct pwc_client *client)
@@ -11,9 +10,7 @@ int staging_take(struct staging *staging, struct pwc_client *client)
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&client->lock);
-    do /* again, if the daemon was restarted */
-        rc = segments_take(&client->segments, (uint64_t)GRAINS * GRAIN_BYTES, &staging->range);
-    while (rc == -ECONNABORTED);
+    rc = segments_take(&client->segments, (uint64_t)GRAINS * GRAIN_BYTES, &staging->range);
     pthread_mutex_unlock(&client->lock);
     staging->taken = rc == 0;
     return rc;

@@ -112,12 +112,8 @@ static int ask(const struct join *join, struct formed *formed)
     message.window = join->window;
     request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_JOIN;
     request.team_join = &message;
-    /* A restarted daemon may not know the request. Sending it again is harmless. */
-    do {
-        rc =
-            daemon_call(link, &request, PWC__CLIENT_REPLY__BODY_TEAM_FORMED, accept_formed, formed);
-    } while (rc == -ECONNABORTED);
-    return rc;
+    return daemon_call_again(link, &request, PWC__CLIENT_REPLY__BODY_TEAM_FORMED, accept_formed,
+                             formed);
 }
 
 /* Maps the area, and closes the descriptor. */

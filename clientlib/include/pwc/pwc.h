@@ -319,8 +319,8 @@ PWC_API int pwc_fd(pwc_ctx *ctx);
  * the memory local: only the caller's own puts and gets use it, and it has no key. Its pages are in
  * memory when the call returns. The memory belongs to the region and is freed with it; a daemon
  * that serves several users lets nobody give single pages back (madvise MADV_REMOVE: EPERM).
- * Blocks. -EINVAL: no length, unknown rights; -ENOMEM; -EDQUOT: over the client's quota; -ENOSPC:
- * too many regions.
+ * Blocks, and asks a daemon that is restarted meanwhile again. -EINVAL: no length, unknown rights;
+ * -ENOMEM; -EDQUOT: over the client's quota; -ENOSPC: too many regions.
  */
 PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_region **out);
 
@@ -418,7 +418,8 @@ PWC_API int pwc_barrier(pwc_ctx *ctx);
  * for notifications (length 0). The remote belongs to this context. Blocks. -EINVAL: the key's
  * reserved word is not 0; -EHOSTUNREACH: no such peer; -EKEYREJECTED: the key is unknown, stale, of
  * another job, or of another rank; -EHOSTDOWN: the peer's node is gone; -ENOSPC: too many remotes;
- * -EDQUOT: too many binds or pairs of this client or its user, on this node or on the peer's.
+ * -EDQUOT: too many binds or pairs of this client or its user, on this node or on the peer's. If
+ * the daemon is restarted meanwhile, the library asks it again.
  */
 PWC_API int pwc_bind(pwc_ctx *ctx, pwc_peer peer, const struct pwc_key *key, pwc_remote **out);
 

@@ -395,6 +395,39 @@ static void test_ends_are_asked_for_again(void)
     world_free(w);
 }
 
+#define ALONE (65u << 20) /* bytes of a region that gets a segment of its own */
+
+/* The library repeats a request that makes a segment, a region or a bind, where the daemon was
+ * restarted, but not for ever. */
+static void test_makes_are_asked_for_again(void)
+{
+    static const Pwc__ClientRequest__BodyCase bodies[] = {PWC__CLIENT_REQUEST__BODY_SEGMENT_OPEN,
+                                                          PWC__CLIENT_REQUEST__BODY_REGION_OPEN,
+                                                          PWC__CLIENT_REQUEST__BODY_BIND};
+
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct world *w = world_new_sized(0, refuse_some);
+        pwc_region *region = w->region;
+        pwc_remote *remote;
+        struct pwc_key key;
+        int rc;
+
+        CU_ASSERT_EQUAL_FATAL(pwc_region_key(w->region, &key), 0);
+        for (unsigned times = 2; times <= 1000; times += 998) {
+            refuse(bodies[i], -ECONNABORTED, times);
+            rc = bodies[i] == PWC__CLIENT_REQUEST__BODY_BIND
+                     ? pwc_bind(w->ctx, pwc_ctx_peer(w->ctx), &key, &remote)
+                     : pwc_alloc(w->client, ALONE, PWC_REMOTE_RW, &region);
+            CU_ASSERT_EQUAL(rc, times == 2 ? 0 : -ECONNABORTED);
+            CU_ASSERT_EQUAL(refusal.seen, times == 2 ? 3 : 16);
+            if (rc == 0 && bodies[i] == PWC__CLIENT_REQUEST__BODY_BIND)
+                CU_ASSERT_EQUAL(pwc_unbind(remote), 0);
+        }
+        refuse(0, 0, 0);
+        world_free(w);
+    }
+}
+
 /* ---- answers that come too late -------------------------------------------------------------- */
 
 /* Requests of the kind `begin` wait until `held` is false; requests of the kind `end`, which undo
@@ -490,6 +523,7 @@ int main(void)
         {"regions that fail half way", test_region_unwinding},
         {"a withdrawal that is refused", test_withdrawal_refused},
         {"ends that are asked for again", test_ends_are_asked_for_again},
+        {"makes that are asked for again", test_makes_are_asked_for_again},
         {"answers that come too late", test_late_answers},
         CU_TEST_INFO_NULL,
     };

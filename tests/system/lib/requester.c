@@ -5,12 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns whether the request succeeded; prints an unexpected error. */
+/* Returns whether the request succeeded; prints an error. */
 static bool judge(struct requester *r, const char *what, int rc)
 {
-    if (rc == -ECONNABORTED && r->may_abort) {
-        r->aborted++;
-    } else if (rc < 0) {
+    if (rc < 0) {
         char why[200] = "";
 
         pwc_error_text(r->rank.client, why, sizeof(why));
@@ -24,8 +22,11 @@ static bool judge(struct requester *r, const char *what, int rc)
 static void try_context(struct requester *r)
 {
     pwc_ctx *ctx;
+    int rc = pwc_ctx_create(r->rank.client, NULL, &ctx);
 
-    if (judge(r, "pwc_ctx_create", pwc_ctx_create(r->rank.client, NULL, &ctx)))
+    if (rc == -ECONNABORTED && r->may_abort)
+        r->aborted++;
+    else if (judge(r, "pwc_ctx_create", rc))
         judge(r, "pwc_ctx_destroy", pwc_ctx_destroy(ctx));
 }
 

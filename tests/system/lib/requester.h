@@ -1,7 +1,7 @@
 /*
  * A rank that opens and closes contexts, memory and binds again and again. Its requests must
- * succeed; where its daemon may be killed, they may also end with an unknown outcome
- * (-ECONNABORTED).
+ * succeed; where its daemon may be killed, a context may also end with an unknown outcome
+ * (-ECONNABORTED): the library repeats the other requests.
  *
  * Thread: one of its own, from start to stop.
  */
