@@ -497,6 +497,40 @@ static void wrong_starts(void)
     }
 }
 
+/* Guards: a rank that is started again at once waits until the engine has released the earlier one,
+ * in a job of a fixed size, and in an open job, whose home gives the same rank again. The daemon
+ * stands still until both the hang-up and the new Hello wait for it. */
+static void comes_back_at_once(void)
+{
+    static const uint32_t sizes[] = {1, UINT32_MAX};
+    static const char *const jobs[] = {"again", "again-open"};
+
+    for (int i = 0; i < 20; i++) {
+        int before = connected(), after = connected(), fds[3], count;
+        Pwc__ClientReply *reply;
+
+        CU_ASSERT_EQUAL_FATAL(raw_hello(before, jobs[i % 2], 0, sizes[i % 2]), 0);
+        for (int k = 0; k < 4; k++) {
+            struct answer context, segment;
+
+            CU_ASSERT_EQUAL_FATAL(ask_context(before, 4096, &context), 0);
+            CU_ASSERT_EQUAL_FATAL(ask_segment(before, 65536, &segment), 0);
+            answer_close(&context);
+            answer_close(&segment);
+        }
+        kill(d.pid, SIGSTOP);
+        close(before);
+        CU_ASSERT_TRUE(raw_ask_hello(after, jobs[i % 2], 0, sizes[i % 2]));
+        kill(d.pid, SIGCONT);
+        reply = raw_reply(after, fds, &count);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(reply);
+        CU_ASSERT_EQUAL(reply->body_case, PWC__CLIENT_REPLY__BODY_WELCOME);
+        pwc__client_reply__free_unpacked(reply, NULL);
+        close(after);
+    }
+    CU_ASSERT_TRUE(settles());
+}
+
 /* Guards: signals that arrive while the daemon ends do not kill it. A signal to a group of
  * processes reaches the daemon twice: directly, and through its keeper. */
 static void signalled_while_it_ends(void)
@@ -538,6 +572,7 @@ int main(int argc, char **argv)
                            {"hellos", hellos},
                            {"contexts and their quota", contexts_and_their_quota},
                            {"killed client", killed_client},
+                           {"comes back at once", comes_back_at_once},
                            {"stalled", stalled},
                            CU_TEST_INFO_NULL};
     int failed, rc;

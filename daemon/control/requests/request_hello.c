@@ -304,7 +304,7 @@ static void open_in_engine(struct client *c)
 void request_hello_rank_left(const struct client *left)
 {
     for (struct client *c = left->control->clients; c; c = c->next)
-        if (c->awaits_rank && c->state == CLIENT_OPENING && is_same_rank(c, left)) {
+        if (c->awaits_rank && c->state != CLIENT_ENDING && is_same_rank(c, left)) {
             c->awaits_rank = false;
             open_in_engine(c);
         }
