@@ -104,11 +104,10 @@ int daemon_call_meanwhile(struct daemon_link *link, Pwc__ClientRequest *request,
 int daemon_send(struct daemon_link *link, Pwc__ClientRequest *request);
 
 /*
- * As daemon_call, for a request that may be carried out twice: where a daemon was restarted
- * meanwhile
- * (-ECONNABORTED) and may or may not have carried it out, the request is sent again. What a first
- * one has made stays until the client ends. A request that ends each daemon that takes it is not
- * sent for ever: the last result is -ECONNABORTED then.
+ * As daemon_call, for a request that may be carried out twice. A daemon that was restarted
+ * meanwhile (-ECONNABORTED) may or may not have carried it out, so the request is sent again. What
+ * the first one has made stays until the client ends. -ECONNABORTED: daemons were restarted again
+ * and again; perhaps the request itself ends them.
  */
 int daemon_call_again(struct daemon_link *link, Pwc__ClientRequest *request,
                       Pwc__ClientReply__BodyCase expected, daemon_accept *accept, void *context);

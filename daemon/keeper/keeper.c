@@ -78,7 +78,7 @@ static void become_daemon(struct keeper *k, pid_t parent)
     sigset_t blocked;
     char lifeline[24];
 
-    /* SIGUSR2 waits until the daemon takes it. Before, it would kill the new process. */
+    /* SIGUSR2 waits until the daemon takes it; otherwise it would kill a process that starts. */
     sigemptyset(&blocked);
     sigaddset(&blocked, SIGUSR2);
     sigprocmask(SIG_SETMASK, &blocked, NULL);

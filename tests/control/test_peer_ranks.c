@@ -80,7 +80,9 @@ static int begin_hello(void)
     return begin_hello_of(1);
 }
 
-static void answer_rank(struct raw_peer *p, uint64_t cookie, int32_t status, uint32_t node)
+/* The home answers where a rank is, or why there is none. */
+static void place_rank(struct raw_peer *p, uint64_t cookie, int32_t status, uint32_t node,
+                       uint32_t engine)
 {
     Pwc__PeerFrame frame;
 
@@ -88,8 +90,14 @@ static void answer_rank(struct raw_peer *p, uint64_t cookie, int32_t status, uin
     f.rank_is.cookie = cookie;
     f.rank_is.status = status;
     f.rank_is.node = node;
+    f.rank_is.engine = engine;
     frame = good_frames_of(&f, "rank_is");
     CU_ASSERT_TRUE(raw_peer_send(p, &frame));
+}
+
+static void answer_rank(struct raw_peer *p, uint64_t cookie, int32_t status, uint32_t node)
+{
+    place_rank(p, cookie, status, node, 0);
 }
 
 /* Attaches a client of that job: the test, as the job's home, confirms its rank. */
@@ -149,19 +157,6 @@ static void begin_bind(int s, const struct answer *context)
     CU_ASSERT_TRUE(raw_request(s, 5, &request));
 }
 
-/* The home answers where a rank is. */
-static void place_rank(struct raw_peer *p, uint64_t cookie, uint32_t node, uint32_t engine)
-{
-    Pwc__PeerFrame frame;
-
-    good_frames_fill(&f, p);
-    f.rank_is.cookie = cookie;
-    f.rank_is.node = node;
-    f.rank_is.engine = engine;
-    frame = good_frames_of(&f, "rank_is");
-    CU_ASSERT_TRUE(raw_peer_send(p, &frame));
-}
-
 /* A client binds a rank. The home answers that the rank is at a node or an engine that cannot
  * exist, or is not there. */
 static void places_out_of_range(void)
@@ -186,7 +181,7 @@ static void places_out_of_range(void)
         s = attach(&p);
         CU_ASSERT_EQUAL_FATAL(ask_context(s, 4096, &context), 0);
         begin_bind(s, &context);
-        place_rank(&p, asked(&p), places[i].node, places[i].engine);
+        place_rank(&p, asked(&p), 0, places[i].node, places[i].engine);
         CU_ASSERT_EQUAL(ask_nothing(s, &a), places[i].expected);
         answer_close(&context);
         leave(s, &before);
@@ -209,7 +204,7 @@ static void offers_no_link(void)
     s = attach(&p);
     CU_ASSERT_EQUAL_FATAL(ask_context(s, 4096, &context), 0);
     begin_bind(s, &context);
-    place_rank(&p, asked(&p), WE, 0);
+    answer_rank(&p, asked(&p), 0, WE);
     CU_ASSERT_EQUAL(ask_nothing(s, &a), -EHOSTDOWN);
     CU_ASSERT_TRUE(daemon_says(&d, "its engine offers no link"));
     answer_close(&context);

@@ -326,12 +326,12 @@ PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_regio
 
 /*
  * Makes a region of memory that the caller has. A second call with the same range, rights and flags
- * gives the same region, and is counted. Blocks. `flags`: 0, PWC_MOVE or PWC_SHARE (enum
- * pwc_register_flags). -EEXIST: the range overlaps memory of another region, or is registered with
- * other rights or flags; -EINVAL: no memory, unknown rights or flags, memory that cannot be moved,
- * or a copy above the daemon's bounce_max (4 MiB); -ENOTSUP: rights without PWC_MOVE or PWC_SHARE;
- * -EDQUOT: more memory, segments or regions than the client or its user may have. pwc_error_text
- * says why memory cannot be moved.
+ * gives the same region, and is counted. Blocks, and asks a daemon that is restarted meanwhile
+ * again. `flags`: 0, PWC_MOVE or PWC_SHARE (enum pwc_register_flags). -EEXIST: the range overlaps
+ * memory of another region, or is registered with other rights or flags; -EINVAL: no memory,
+ * unknown rights or flags, memory that cannot be moved, or a copy above the daemon's bounce_max (4
+ * MiB); -ENOTSUP: rights without PWC_MOVE or PWC_SHARE; -EDQUOT: more memory, segments or regions
+ * than the client or its user may have. pwc_error_text says why memory cannot be moved.
  *
  * Without flags the region is local only: `rights` must be 0. The daemon does not reach the memory
  * itself, but a single copy of it, which all puts and gets of the region share:
