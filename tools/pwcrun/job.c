@@ -19,7 +19,8 @@
 #include "proto/clock.h"
 
 #define START_MS INT64_C(60000) /* for all daemons to serve */
-#define TERM_MS  INT64_C(3000)  /* from SIGTERM to SIGKILL */
+#define TERM_MS  INT64_C(3000)  /* from SIGTERM to SIGKILL, for ranks */
+#define STOP_MS  INT64_C(10000) /* the same for daemons, which give back first what they hold */
 #define NEVER    INT64_MAX
 
 enum phase {
@@ -104,7 +105,7 @@ static void stop_nodes(struct job *job)
 {
     hold_logs(job);
     signal_nodes(job, SIGTERM);
-    enter(job, STOPPING, TERM_MS);
+    enter(job, STOPPING, STOP_MS);
 }
 
 /* Notes a failure: keeps the first status, and lets the run end. Writes the message by one call, so
@@ -315,7 +316,7 @@ static void deadline_passed(struct job *job)
         break;
     case STOPPING:
         fprintf(stderr, "pwcrun: %u daemons have not ended within %lld s of SIGTERM: killed\n",
-                job->nodes_alive, (long long)(TERM_MS / 1000));
+                job->nodes_alive, (long long)(STOP_MS / 1000));
         if (job->status == 0)
             job->status = PWCRUN_FAILED;
         signal_nodes(job, SIGKILL);
