@@ -128,7 +128,7 @@ static void unwatched(void)
 
 static void others_go_on(void)
 {
-    CU_ASSERT_TRUE(bystanders_go_on(&others, 100));
+    CU_ASSERT_TRUE(bystanders_go_on(&others));
 }
 
 static bool start(void)

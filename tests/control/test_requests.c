@@ -581,7 +581,7 @@ static void lookups_of_the_gone(void)
 
 static void others_go_on(void)
 {
-    CU_ASSERT_TRUE(bystanders_go_on(&others, 100));
+    CU_ASSERT_TRUE(bystanders_go_on(&others));
 }
 
 static bool start(const char *program)

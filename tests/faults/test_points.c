@@ -32,7 +32,6 @@ enum {
     PASSINGS = 2,
     PASSINGS_MAX = 64,
     FAILURES = 6, /* passings at which a call fails */
-    OTHERS_ROUNDS = 12,
     ROWS_MAX = FAULT_POINTS * ROLES * PASSINGS_MAX,
 };
 
@@ -241,7 +240,7 @@ static void by_own_hand(void)
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &t.trial->cluster, "bystanders"), 0);
     CU_ASSERT_FATAL(trial_note_quiet(t.trial));
     die_everywhere((enum fault_point)0, FIRST_OF_DAEMON);
-    CU_ASSERT(bystanders_go_on(&others, OTHERS_ROUNDS));
+    CU_ASSERT(bystanders_go_on(&others));
     CU_ASSERT(bystanders_stop(&others));
     CU_ASSERT_FATAL(trial_note_quiet(t.trial));
 }

@@ -11,10 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    LIMIT_MS = 20000,
-    BYSTANDER_ROUNDS = 12,
-};
+enum { LIMIT_MS = 20000 };
 
 struct survivor {
     struct player player;
@@ -159,6 +156,6 @@ bool trial_serves(struct trial *t)
 
     if (bystanders_start(&others, &t->cluster, "bystanders") < 0)
         return false;
-    bystanders_go_on(&others, BYSTANDER_ROUNDS);
+    bystanders_go_on(&others);
     return bystanders_stop(&others);
 }

@@ -7,6 +7,9 @@
 
 #define REGION_BYTES (1u << 20)
 
+static const size_t lengths[] = {8, 4096, 4097, 65536, REGION_BYTES / 2, 0};
+enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]) };
+
 static bool event_is(const struct rank *r, int kind, uint64_t id, size_t bytes)
 {
     struct pwc_event event = {0};
@@ -25,9 +28,9 @@ static bool event_is(const struct rank *r, int kind, uint64_t id, size_t bytes)
  * and bytes. */
 static bool round_of(struct bystanders *b, uint64_t number)
 {
-    static const size_t lengths[] = {8, 4096, 4097, 65536, REGION_BYTES / 2, 0};
-    const struct rank *from = &b->ranks[number % 2], *to = &b->ranks[1 - number % 2];
-    size_t length = lengths[number % (sizeof(lengths) / sizeof(lengths[0]))];
+    const struct rank *from = &b->ranks[number / LENGTHS % 2];
+    const struct rank *to = &b->ranks[1 - number / LENGTHS % 2];
+    size_t length = lengths[number % LENGTHS];
     uint8_t *source = from->memory + REGION_BYTES / 2;
     int rc;
 
@@ -79,10 +82,10 @@ int bystanders_start_on(struct bystanders *b, const char *socket, const char *jo
     return start(b, (const char *const[]){socket, socket}, job);
 }
 
-bool bystanders_go_on(const struct bystanders *b, uint64_t rounds)
+bool bystanders_go_on(const struct bystanders *b)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
-    uint64_t until = b->rounds + rounds;
+    uint64_t until = b->rounds + 2 * LENGTHS;
 
     /* The thread sets `failed` by itself when nothing moves any more. */
     while (!b->failed && b->rounds < until)

@@ -27,8 +27,9 @@ struct bystanders {
 int bystanders_start(struct bystanders *b, const struct cluster *cluster, const char *job);
 /* Starts both ranks of a job on one node. */
 int bystanders_start_on(struct bystanders *b, const char *socket, const char *job);
-/* Waits until this many more rounds have succeeded; returns false when one has failed. */
-bool bystanders_go_on(const struct bystanders *b, uint64_t rounds);
+/* Waits until puts of each length, in each direction, have succeeded once more; returns false when
+ * one has failed. */
+bool bystanders_go_on(const struct bystanders *b);
 /* Ends both ranks. Returns whether all went well. */
 bool bystanders_stop(struct bystanders *b);
 

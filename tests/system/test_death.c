@@ -219,7 +219,7 @@ static void test_client_dies(void)
     struct holdings before[2];
 
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
-    CU_ASSERT_FATAL(bystanders_go_on(&others, 100));
+    CU_ASSERT_FATAL(bystanders_go_on(&others));
     link_engines();
     for (int n = 0; n < 2; n++)
         CU_ASSERT_TRUE_FATAL(look_node_holdings(&cluster.nodes[n], &before[n]));
@@ -233,7 +233,7 @@ static void test_client_dies(void)
         if (victim == 0)
             be_victim(&rows[i]);
         survive(&survivor, victim, &rows[i]);
-        CU_ASSERT(bystanders_go_on(&others, 100));
+        CU_ASSERT(bystanders_go_on(&others));
         CU_ASSERT(look_node_returns_to(&cluster.nodes[VICTIM], &before[VICTIM]));
         check_rest(&survivor, &rows[i]);
         rank_detach(&survivor);
@@ -280,7 +280,7 @@ static void test_daemon_dies(void)
 
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 1), 0);
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
-    CU_ASSERT(bystanders_go_on(&others, 100));
+    CU_ASSERT(bystanders_go_on(&others));
     CU_ASSERT(bystanders_stop(&others));
     rank_detach(&neighbour);
     rank_detach(&survivor);
@@ -328,7 +328,7 @@ static void test_daemon_takes_other_along(void)
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 0), 0);
     CU_ASSERT_EQUAL_FATAL(cluster_restart(&cluster, 1), 0);
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
-    CU_ASSERT(bystanders_go_on(&others, 100));
+    CU_ASSERT(bystanders_go_on(&others));
     CU_ASSERT(bystanders_stop(&others));
 }
 

@@ -93,7 +93,7 @@ static void beside(const char *job, bool stopped)
     pid_t bad[2];
 
     CU_ASSERT_EQUAL_FATAL(bystanders_start(&others, &cluster, "bystanders"), 0);
-    CU_ASSERT_FATAL(bystanders_go_on(&others, 100));
+    CU_ASSERT_FATAL(bystanders_go_on(&others));
     alone = rounds_in_a_while();
     CU_ASSERT_FATAL(alone > SLOWER);
     *counts = (struct counts){0};
@@ -124,7 +124,7 @@ static void beside(const char *job, bool stopped)
     for (int i = 1; i >= 0; i--) {
         CU_ASSERT_EQUAL(kill(bad[i], SIGKILL), 0);
         CU_ASSERT_EQUAL(waitpid(bad[i], NULL, 0), bad[i]);
-        CU_ASSERT(bystanders_go_on(&others, 100));
+        CU_ASSERT(bystanders_go_on(&others));
     }
     CU_ASSERT(bystanders_stop(&others));
     CU_ASSERT(cluster_runs(&cluster));

@@ -71,7 +71,7 @@ bool hostile_others_served(void)
 void hostile_others_go_on(void)
 {
     hostile_served(&neighbour);
-    CU_ASSERT_TRUE(bystanders_go_on(&others, 100));
+    CU_ASSERT_TRUE(bystanders_go_on(&others));
 }
 
 static bool start(const char *program)

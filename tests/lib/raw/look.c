@@ -50,10 +50,10 @@ json_t *look_on(int s, const char *what)
     return document;
 }
 
-static json_t *look_there(const char *socket, const char *what)
+json_t *look_at(const struct daemon *d, const char *what)
 {
     json_t *document = NULL;
-    int s = raw_connect_to(socket);
+    int s = raw_connect_to(d->socket);
 
     if (s >= 0) {
         document = look_on(s, what);
@@ -62,42 +62,57 @@ static json_t *look_there(const char *socket, const char *what)
     return document;
 }
 
-json_t *look_at(const struct daemon *d, const char *what)
+/* The views that holdings are counted in. */
+enum view { CLIENTS, QUEUES, REGIONS, PROGRAMS, OFFLOADS, OPS, VIEWS };
+static const char *const view_names[VIEWS] = {"clients",  "queues",   "regions",
+                                              "programs", "offloads", "ops"};
+
+/* Asks for all views over one connection: an answer waits for the daemon's processor. A view
+ * without an answer is NULL. */
+static void look_at_all(const char *socket, json_t *views[VIEWS])
 {
-    return look_there(d->socket, what);
+    int s = raw_connect_to(socket);
+
+    for (enum view v = 0; v < VIEWS; v++)
+        views[v] = s >= 0 ? look_on(s, view_names[v]) : NULL;
+    if (s >= 0)
+        close(s);
 }
 
 /* Counts the rows of a view, or sums one of their fields. Returns -1 without an answer. */
-static int rows(struct place at, const char *view, const char *field)
+static int rows(json_t *const views[VIEWS], enum view view, const char *field)
 {
-    json_t *document = look_there(at.socket, view), *row;
-    const json_t *array = json_object_get(document, view);
+    const json_t *array = json_object_get(views[view], view_names[view]);
     int n = json_is_array(array) ? 0 : -1;
+    json_t *row;
     size_t i;
 
     json_array_foreach(array, i, row) n +=
         field ? (int)json_integer_value(json_object_get(row, field)) : 1;
-    json_decref(document);
     return n;
 }
 
 static bool take(struct place at, struct holdings *out)
 {
+    json_t *views[VIEWS];
+
+    look_at_all(at.socket, views);
     *out = (struct holdings){
-        .clients = rows(at, "clients", NULL),
-        .sessions = rows(at, "queues", NULL),
-        .segments = rows(at, "clients", "segments"),
-        .regions = rows(at, "regions", NULL),
-        .grants = rows(at, "regions", "grants"),
-        .programs = rows(at, "programs", NULL),
-        .offloads = rows(at, "offloads", NULL),
-        .ops = rows(at, "ops", NULL),
+        .clients = rows(views, CLIENTS, NULL),
+        .sessions = rows(views, QUEUES, NULL),
+        .segments = rows(views, CLIENTS, "segments"),
+        .regions = rows(views, REGIONS, NULL),
+        .grants = rows(views, REGIONS, "grants"),
+        .programs = rows(views, PROGRAMS, NULL),
+        .offloads = rows(views, OFFLOADS, NULL),
+        .ops = rows(views, OPS, NULL),
         .mappings = process_mappings(at.pid, "memfd:pwc-"),
         .descriptors = process_descriptors(at.pid),
     };
-    return out->clients >= 0 && out->sessions >= 0 && out->segments >= 0 && out->regions >= 0 &&
-           out->programs >= 0 && out->offloads >= 0 && out->grants >= 0 && out->ops >= 0 &&
-           out->mappings >= 0 && out->descriptors >= 0;
+    for (enum view v = 0; v < VIEWS; v++)
+        json_decref(views[v]);
+    return out->clients >= 0 && out->sessions >= 0 && out->regions >= 0 && out->programs >= 0 &&
+           out->offloads >= 0 && out->ops >= 0 && out->mappings >= 0 && out->descriptors >= 0;
 }
 
 /* Whether a daemon holds the same now as then. Fewer operations, or one more, count as the same,
