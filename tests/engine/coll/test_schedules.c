@@ -332,6 +332,24 @@ static void run_one(const struct subject *of, struct coll_shape shape)
     scene_end(&s);
 }
 
+/* With a sanitizer only some of the large numbers are run, with some of their roots, because the
+ * release build runs them all. */
+#ifdef __SANITIZE_ADDRESS__
+enum { SOME_NUMBERS = 19, SOME_ROOTS = 7 };
+#else
+enum { SOME_NUMBERS = 1, SOME_ROOTS = 1 };
+#endif
+
+static uint32_t next_number(uint32_t p)
+{
+    return p + (p < 34 || p >= MOST - 3 ? 1 : SOME_NUMBERS);
+}
+
+static uint32_t next_root(uint32_t root, uint32_t p, bool smallest)
+{
+    return root + (p < 20 ? 1 : smallest ? SOME_ROOTS : 7);
+}
+
 /* Runs the subject with each root, and with each number of blocks that the algorithm can have. */
 static void run_subject(const struct subject *of, uint32_t p)
 {
@@ -339,19 +357,8 @@ static void run_subject(const struct subject *of, uint32_t p)
     uint32_t sizes = of->algorithm->cut == COLL_BY_SLICE ? 5 : 1;
 
     for (uint32_t i = 0; i < sizes; i++)
-        for (uint32_t root = 0; root < (of->rooted ? p : 1); root += i == 0 || p < 20 ? 1 : 7)
+        for (uint32_t root = 0; root < (of->rooted ? p : 1); root = next_root(root, p, i == 0))
             run_one(of, (struct coll_shape){p, root, coll_blocks(of->algorithm, p, bytes[i])});
-}
-
-/* With a sanitizer only some of the large numbers are run, because the release build runs them all.
- */
-static uint32_t next_number(uint32_t p)
-{
-#ifdef __SANITIZE_ADDRESS__
-    return p < 34 || p >= MOST - 3 ? p + 1 : p + 19;
-#else
-    return p + 1;
-#endif
 }
 
 static void test_subjects(void)

@@ -136,7 +136,7 @@ static void test_choices(void)
         struct coll_choices choices = {{0}};
 
         choices.by_kind[coll_row(row)->kind] = (uint8_t)(row + 1);
-        for (uint32_t nodes = 3; nodes <= 9; nodes += 2)
+        for (uint32_t nodes = 3; nodes <= 9; nodes += 2 * ENGINES_STEP)
             run_shape(row * 16 + nodes, &(struct shape){nodes, 1 + row % 3, 4}, &choices,
                       coll_row(row)->kind);
     }
