@@ -108,6 +108,28 @@ static void first_ring_is_freed(void)
     }
 }
 
+/* Guards that the lack of a ring is reported where the link was asked for while the last one
+ * drained, and that a later try succeeds. */
+static void lack_behind_a_drained_link_is_reported(void)
+{
+    struct bench *b = linked_bench();
+    struct engine_offer offer;
+
+    engine_peer_down(b->engine, 1);
+    CU_ASSERT_EQUAL(engine_offer(b->engine, 1, &offer), -EAGAIN);
+    refuse_memory(b, true);
+    bench_steps(b, 4);
+    CU_ASSERT_TRUE(b->broken);
+    b->broken = false;
+    bench_steps(b, 4);
+    CU_ASSERT_FALSE(b->broken);
+    b->fabric.add_refused = 0;
+    CU_ASSERT_EQUAL(engine_offer(b->engine, 1, &offer), -EAGAIN);
+    bench_steps(b, 4);
+    CU_ASSERT_EQUAL(engine_offer(b->engine, 1, &offer), 0);
+    bench_free(b);
+}
+
 /* Guards memory that the fabric cannot let go of: a peer, or the card, may still write to it, so it
  * is used for nothing else until the fabric has let go. The fabric is asked again after a while,
  * and not before, whatever else ends meanwhile. */
@@ -344,6 +366,8 @@ int main(void)
         {"a declined ring is freed", declined_ring_is_freed},
         {"an unregistered ring is freed", unregistered_ring_is_freed},
         {"the first ring is freed", first_ring_is_freed},
+        {"the lack of a ring behind a drained link is reported",
+         lack_behind_a_drained_link_is_reported},
         {"memory that was not dropped stays", memory_not_dropped_stays},
         {"a dead fabric is reported", dead_fabric_is_reported},
         {"last words end", last_words_end},

@@ -314,6 +314,17 @@ static void self_link(struct engine *e)
         engine_peer_up(e, e->config.self, &offer);
 }
 
+/* Offers the link that was asked for while the last one drained. No caller is left to get an error.
+ */
+static void offer_late(struct engine *e, uint32_t peer)
+{
+    struct engine_offer unused;
+    int r = engine_offer(e, peer, &unused);
+
+    if (r < 0 && r != -EAGAIN)
+        ring_lacks(e, peer, r);
+}
+
 /* A letter takes 1 of the budget for this many bytes that collectives copy or combine for it,
  * besides what its own bytes take. */
 #define COLLECTIVE_BYTES 64u
@@ -396,7 +407,6 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
 {
     struct peer *p = &e->peers[peer];
     struct peer_live *live = &e->peer_live[peer];
-    struct engine_offer unused;
     int work = 0, r, flows = 0;
     bool left = live->link == LINK_UP && live->out.sent < p->tx_tail && !live->out.waits;
     bool resting, again;
@@ -410,7 +420,7 @@ int peer_step(struct engine *e, uint32_t peer, int budget, uint64_t *deadline)
         if (peer == e->config.self && live->wanted && live->link != LINK_DRAINING)
             self_link(e);
         else if (live->offer_asked && live->link == LINK_NONE)
-            engine_offer(e, peer, &unused);
+            offer_late(e, peer);
         if (live->link != LINK_UP)
             return 0;
     }

@@ -97,6 +97,15 @@ int ring_prepare(struct engine *e, uint32_t peer)
     return 0;
 }
 
+void ring_lacks(struct engine *e, uint32_t peer, int status)
+{
+    struct peer_live *live = &e->peer_live[peer];
+
+    live->wanted = live->offer_asked = false;
+    notice_push(
+        e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .peer = peer});
+}
+
 void ring_added(struct engine *e, uint32_t peer, bool next, int status,
                 const struct fabric_memory *memory)
 {
@@ -125,9 +134,7 @@ void ring_added(struct engine *e, uint32_t peer, bool next, int status,
         heap_give(&e->heap, in->ring, in->size);
         in->ring = NULL;
         live->link = LINK_NONE;
-        live->wanted = live->offer_asked = false;
-        notice_push(
-            e, &(struct engine_notice){.kind = ENGINE_PEER_BROKEN, .status = status, .peer = peer});
+        ring_lacks(e, peer, status);
         return;
     }
     in->memory = *memory;
