@@ -55,6 +55,8 @@ static void reply_to(struct two *t, pwc_ctx *ctx, const struct pwc_am *m, uint64
 
     if (kind == 0)
         return;
+    if (kind == PWC_AM_LONG && number - t->back >= REPLY_SLOTS) /* its slot may be in use */
+        kind = PWC_AM_MEDIUM;
     rank_fill(payload, sizeof(payload), number);
     reply.src = payload;
     reply.len = number % sizeof(payload);
