@@ -5,7 +5,9 @@
  * that adds work is noticed. Prints times, too; these are of one thread whose caches hold
  * everything.
  *
- *     path_cost [--size N] [--batch N] [--ops N]
+ *     path_cost [--size N] [--batch N] [--ops N] [--atomic]
+ *
+ * With --atomic the operations are exclusive ors of a word, else puts.
  *
  * Thread: one.
  */
@@ -17,6 +19,7 @@
 #include <string.h>
 #include <time.h>
 #include "daemon/engine/state/state.h"
+#include "proto/word_abi.h"
 #include "tests/engine/world/world.h"
 
 enum { MARKS = 64 }; /* puts, of which one asks for a local event */
@@ -24,6 +27,7 @@ enum { MARKS = 64 }; /* puts, of which one asks for a local event */
 struct options {
     uint32_t size, batch;
     uint64_t ops;
+    bool atomic;
 };
 
 /* One run, and the time of each part of the way. */
@@ -87,6 +91,17 @@ static struct channel *channel_of(struct run *run, uint32_t client)
     return &run->world->clients[client].contexts[0].channel;
 }
 
+static int submit_one(struct run *run, uint16_t flags)
+{
+    struct channel *ch = channel_of(run, 0);
+
+    if (run->options->atomic)
+        return channel_atomic(ch, WORD_XOR | WORD_U64 << 4, run->remote, 0, run->payload,
+                              sizeof(uint64_t), run->submitted, run->submitted, flags);
+    return channel_put(ch, run->remote, 0, run->payload, run->options->size, run->submitted,
+                       run->submitted, flags);
+}
+
 /* Submits a batch, or as much of it as there is room for. 0, or a negative errno. */
 __attribute__((noinline)) int path_submit(struct run *run)
 {
@@ -94,8 +109,7 @@ __attribute__((noinline)) int path_submit(struct run *run)
         bool mark = (run->submitted + 1) % MARKS == 0 || run->submitted + 1 == run->options->ops;
         int rc;
 
-        rc = channel_put(channel_of(run, 0), run->remote, 0, run->payload, run->options->size,
-                         run->submitted, run->submitted, mark ? 0 : SUBMIT_NO_LCE);
+        rc = submit_one(run, mark ? 0 : SUBMIT_NO_LCE);
         if (rc == -EAGAIN)
             return 0;
         if (rc < 0)
@@ -190,6 +204,7 @@ static int parse(int argc, char **argv, struct options *options)
     static const struct option flags[] = {{"size", required_argument, NULL, 's'},
                                           {"batch", required_argument, NULL, 'b'},
                                           {"ops", required_argument, NULL, 'n'},
+                                          {"atomic", no_argument, NULL, 'a'},
                                           {0}};
     uint64_t value = 0;
     int flag, rc = 0;
@@ -202,6 +217,8 @@ static int parse(int argc, char **argv, struct options *options)
             rc = number(optarg, 1, 4096, &value), options->batch = (uint32_t)value;
         else if (flag == 'n')
             rc = number(optarg, 1, UINT32_MAX, &options->ops);
+        else if (flag == 'a')
+            options->atomic = true;
         else
             rc = -EINVAL;
     }

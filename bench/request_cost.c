@@ -1,16 +1,19 @@
 /*
  * The cost of the library's calls for a program that waits for the local end of each put: by
- * events, or by a request. There is one context, and a daemon on a thread, which is held back while
- * the program submits; so instructions can be counted by part (bench/instructions).
+ * events, or by a request; or for the ends of atomics, by events. There is one context, and a
+ * daemon on a thread, which is held back while the program submits; so instructions can be counted
+ * by part (bench/instructions).
  *
- *     request_cost events|requests ROUNDS
+ *     request_cost events|requests|atomics ROUNDS
  *
  * Thread: the daemon has one of its own.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "pwc/atomic.h"
 #include "pwc/request.h"
 #include "tests/clientlib/daemon/fake/daemon.h"
 
@@ -21,6 +24,7 @@ struct world {
     pwc_client *client;
     pwc_ctx *ctx;
     pwc_remote *remote;
+    bool atomics;
 };
 
 /* These are separate functions, so that instructions can be counted for each. */
@@ -32,7 +36,9 @@ __attribute__((noinline)) int cost_submit(struct world *w, pwc_cid lid)
     static const uint64_t payload;
     int rc = 0;
 
-    for (int i = 0; i < BATCH && rc == 0; i++)
+    for (int i = 0; i < BATCH && rc == 0 && w->atomics; i++)
+        rc = pwc_atomic(w->remote, 0, PWC_XOR, PWC_U64, &payload, 1, lid, PWC_CID_NONE, PWC_NO_RCE);
+    for (int i = 0; i < BATCH && rc == 0 && !w->atomics; i++)
         rc = pwc_put(w->remote, 0, &payload, sizeof(payload), lid, PWC_CID_NONE, PWC_NO_RCE);
     return rc;
 }
@@ -76,10 +82,11 @@ int main(int argc, char **argv)
     static struct world world, *w = &world;
     int rc;
 
-    if (rounds == 0 || (strcmp(argv[1], "events") != 0 && strcmp(argv[1], "requests") != 0)) {
-        fprintf(stderr, "usage: request_cost events|requests ROUNDS\n");
+    if (rounds == 0 || !strstr("events requests atomics", argv[1])) {
+        fprintf(stderr, "usage: request_cost events|requests|atomics ROUNDS\n");
         return 2;
     }
+    w->atomics = argv[1][0] == 'a';
     rc = world_open(w);
     if (rc == 0 && argv[1][0] == 'r') {
         rc = pwc_request_create(w->ctx, &request);

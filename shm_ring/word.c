@@ -310,33 +310,52 @@ static uint64_t compare_swap(void *at, const void *operands, uint32_t width)
     return seen;
 }
 
+/* AND, OR or XOR that fetches nothing. */
+static void combine(void *at, uint32_t width, enum word_op op, uint64_t operand)
+{
+    if (op == WORD_AND)
+        word_and(at, width, operand);
+    else if (op == WORD_OR)
+        word_or(at, width, operand);
+    else
+        word_xor(at, width, operand);
+}
+
 int word_apply(void *at, uint8_t code, const void *operands, void *fetched)
 {
     uint32_t width = word_bytes(code);
     enum word_op op = word_op(code);
-    bool bitwise = op == WORD_AND || op == WORD_OR || op == WORD_XOR;
     uint64_t old = 0;
     int rc = 0;
 
-    if (op == WORD_ADD && word_type(code) < WORD_F32)
-        old = word_fetch_add(at, width, bits_load(operands, width));
-    else if (op == WORD_READ)
+    switch (op) {
+    case WORD_READ:
         old = word_load(at, width);
-    else if (op == WORD_SET)
+        break;
+    case WORD_SET:
         old = word_exchange(at, width, bits_load(operands, width));
-    else if (op == WORD_COMPARE_SWAP)
+        break;
+    case WORD_COMPARE_SWAP:
         old = compare_swap(at, operands, width);
-    else if (op == WORD_MASKED_SWAP)
+        break;
+    case WORD_MASKED_SWAP:
         rc = apply_by_swap(at, code, second_operand(operands, width), bits_load(operands, width),
                            &old);
-    else if (fetched || !bitwise)
-        rc = apply_by_swap(at, code, bits_load(operands, width), 0, &old);
-    else if (op == WORD_AND)
-        word_and(at, width, bits_load(operands, width));
-    else if (op == WORD_OR)
-        word_or(at, width, bits_load(operands, width));
-    else
-        word_xor(at, width, bits_load(operands, width));
+        break;
+    case WORD_AND:
+    case WORD_OR:
+    case WORD_XOR:
+        if (fetched)
+            rc = apply_by_swap(at, code, bits_load(operands, width), 0, &old);
+        else
+            combine(at, width, op, bits_load(operands, width));
+        break;
+    default: /* ADD, PROD, MIN, MAX */
+        if (op == WORD_ADD && word_type(code) < WORD_F32)
+            old = word_fetch_add(at, width, bits_load(operands, width));
+        else
+            rc = apply_by_swap(at, code, bits_load(operands, width), 0, &old);
+    }
     if (rc == 0 && fetched)
         bits_store(fetched, width, old);
     return rc;

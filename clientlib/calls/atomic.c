@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "clientlib/attach/wake.h"
 #include "clientlib/calls/atomic.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/room.h"
@@ -41,7 +42,7 @@ static unsigned rights_needed(const struct atomic_call *a)
     return a->result ? PWC_REMOTE_RW : PWC_REMOTE_WRITE;
 }
 
-static int check(struct pwc_ctx *ctx, const struct atomic_call *a)
+static inline int check(struct pwc_ctx *ctx, const struct atomic_call *a)
 {
     uint32_t width = word_bytes(a->code);
     int rc = operation_check(ctx, a->lid, a->flags, ATOMIC_FLAGS);
@@ -50,7 +51,7 @@ static int check(struct pwc_ctx *ctx, const struct atomic_call *a)
         return rc;
     if (a->flags & PWC_NOTIFY && (a->rid->size > 0 || a->flags & PWC_NO_RCE))
         return -EINVAL;
-    if (a->rid->size > PWC_CID_MAX || a->count == 0 || !word_aligned(a->off, a->code) ||
+    if (a->rid->size > PWC_CID_MAX || a->count == 0 || (a->off & (width - 1)) != 0 ||
         (a->result ? a->count > PWC_FETCH_MAX : word_op(a->code) == WORD_READ))
         return -EINVAL;
     if (a->count > ctx->client->packed_max || a->count * width > ctx->client->packed_max)
@@ -99,7 +100,35 @@ static struct operation make(struct pwc_ctx *ctx, const struct atomic_call *a)
     return op;
 }
 
-static int fetch_by_daemon(struct pwc_ctx *ctx, const struct atomic_call *a)
+/* Most atomics have one element and ids by value: these skip the steps that others need. */
+static int one_by_daemon(struct pwc_ctx *ctx, const struct atomic_call *a)
+{
+    bool reads = word_op(a->code) == WORD_READ;
+    uint32_t width = word_bytes(a->code);
+    unsigned flags = a->flags;
+    uint64_t lid = a->lid->value;
+    int64_t slot = 0;
+    int rc;
+
+    if (a->result) {
+        slot = pending_begin(&ctx->channel.pending, a->lid, a->flags, a->result, NULL, width);
+        if (slot < 0)
+            return (int)slot;
+        lid = (uint64_t)slot;
+        flags = (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_FETCH | SUBMIT_SLOT;
+    }
+    rc = channel_atomic(
+        &ctx->channel, a->code, a->dst->handle, a->off, reads ? no_operands : a->operands,
+        reads ? width : word_operand_bytes(a->code), lid, a->rid->value, (uint16_t)flags);
+    if (rc < 0 && a->result)
+        pending_cancel(&ctx->channel.pending, (uint32_t)slot);
+    if (rc == 1)
+        wake_daemon(ctx);
+    return rc < 0 ? rc : 0;
+}
+
+static __attribute__((noinline)) int fetch_by_daemon(struct pwc_ctx *ctx,
+                                                     const struct atomic_call *a)
 {
     struct operation op = make(ctx, a);
     int64_t slot = begin_fetch(ctx, a, &op.record);
@@ -116,7 +145,8 @@ static int fetch_by_daemon(struct pwc_ctx *ctx, const struct atomic_call *a)
     return rc;
 }
 
-static int change_by_daemon(struct pwc_ctx *ctx, const struct atomic_call *a)
+static __attribute__((noinline)) int change_by_daemon(struct pwc_ctx *ctx,
+                                                      const struct atomic_call *a)
 {
     struct operation op = make(ctx, a);
 
@@ -130,13 +160,17 @@ static int by_daemon(struct pwc_ctx *ctx, struct atomic_call *a)
 
     if (a->request)
         a->flags = operation_request_flags(a->flags);
-    rc = a->result ? fetch_by_daemon(ctx, a) : change_by_daemon(ctx, a);
+    if (a->count == 1 && a->lid->size == 0 && a->rid->size == 0)
+        rc = one_by_daemon(ctx, a);
+    else
+        rc = a->result ? fetch_by_daemon(ctx, a) : change_by_daemon(ctx, a);
     if (rc == 0 && a->request)
         request_begin(a->request);
     return rc;
 }
 
-static int run(struct atomic_call *a)
+/* Compiled into each caller, so that most of the call stays in registers. */
+static inline __attribute__((always_inline)) int run(struct atomic_call *a)
 {
     struct pwc_ctx *ctx;
     pwc_cid id;
@@ -161,7 +195,7 @@ static int run(struct atomic_call *a)
     return rc < 0 ? rc : by_daemon(ctx, a);
 }
 
-static int run_waiting(struct atomic_call *a)
+static __attribute__((noinline, cold)) int run_waiting(struct atomic_call *a)
 {
     struct room room;
     int rc = a->dst ? room_begin(&room, a->dst, a->lid, a->flags) : -EINVAL;
@@ -178,7 +212,7 @@ static int run_waiting(struct atomic_call *a)
     return rc;
 }
 
-static int run_or_wait(struct atomic_call *a)
+static inline __attribute__((always_inline)) int run_or_wait(struct atomic_call *a)
 {
     return a->flags & PWC_WAIT ? run_waiting(a) : run(a);
 }

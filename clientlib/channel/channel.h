@@ -187,6 +187,10 @@ int channel_submit(struct channel *ch, const struct submit_record *record, const
  */
 int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,
                 uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags);
+/* As channel_put, for an atomic of one element, whose operands have `length` bytes. */
+int channel_atomic(struct channel *ch, uint8_t code, uint32_t remote, uint64_t offset,
+                   const void *operands, uint32_t length, uint64_t lid, uint64_t rid,
+                   uint16_t flags);
 
 /*
  * A submission in two steps, into either ring: the caller writes ids and payload from *at on, after

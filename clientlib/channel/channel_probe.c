@@ -104,19 +104,30 @@ static int take_until_shown(struct channel *ch, struct inbox *inbox, const struc
     return rc > ROUTE_SHOWN ? 0 : rc;
 }
 
-/* The first word of the most frequent event: a put's, with an id by value. */
+/* The first word of a plain event, with an id by value, but for its operation. */
 static inline uint64_t plain_head(uint8_t event_kind)
 {
     const struct ring_record_head head = {
         .size = sizeof(struct event_record),
         .kind = event_kind,
-        .byte5 = SUBMIT_PUT,
+        .byte5 = 0, /* op */
         .half6 = 0, /* id_len */
     };
     uint64_t word;
 
     memcpy(&word, &head, sizeof(word));
     return word;
+}
+
+/* Whether an event with this first word is for the program as it is. *op becomes its operation,
+ * whose bits are those of a put, a get or an atomic: so there is no EVENT_SLOT. */
+static inline bool is_plain(uint64_t head, uint8_t event_kind, uint8_t *op)
+{
+    enum { OP_SHIFT = 8 * offsetof(struct event_record, op) };
+    const uint64_t bits = SUBMIT_PUT | SUBMIT_GET | SUBMIT_ATOMIC;
+
+    *op = (uint8_t)(head >> OP_SHIFT);
+    return (head & ~(bits << OP_SHIFT)) == plain_head(event_kind) && *op != SUBMIT_FLUSH;
 }
 
 /*
@@ -129,15 +140,16 @@ static inline bool take_plain(const struct channel_ends *ends, struct inbox *inb
 {
     const _Atomic uint64_t *there;
     struct event_record event;
+    uint8_t op;
 
     if (inbox->ring.tail_seen == inbox->ring.head)
         (void)inbox_pending(inbox);
     if (ring_piece(&inbox->ring, &there) < sizeof(event) ||
-        ring_word(there, 0) != plain_head(inbox->event_kind))
+        !is_plain(ring_word(there, 0), inbox->event_kind, &op))
         return false;
     event = (struct event_record){
         .kind = inbox->event_kind,
-        .op = SUBMIT_PUT,
+        .op = op,
         .status = (int32_t)ring_word(there, offsetof(struct event_record, status) / 8),
         .peer = ring_word(there, offsetof(struct event_record, peer) / 8),
         .bytes = ring_word(there, offsetof(struct event_record, bytes) / 8),

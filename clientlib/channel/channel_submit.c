@@ -150,8 +150,11 @@ int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer)
     return channel_note(ch, &record);
 }
 
-int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,
-                uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags)
+/* Submits an operation whose ids are by value, and whose `length` bytes are packed. Compiled into
+ * each caller, so that the record is written straight into the ring. */
+static inline __attribute__((always_inline)) int
+submit_packed(struct channel *ch, uint8_t kind, uint8_t code, uint32_t remote, uint64_t offset,
+              const void *payload, uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags)
 {
     uint32_t size = (uint32_t)sizeof(struct submit_record) + abi_pad8(length);
     struct submit_record *record;
@@ -173,7 +176,8 @@ int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void
     record = room;
     *record = (struct submit_record){
         .size = size,
-        .kind = SUBMIT_PUT,
+        .kind = kind,
+        .code = code,
         .flags = flags | SUBMIT_INLINE,
         .remote = remote,
         .reserve = event_bytes(0),
@@ -182,12 +186,26 @@ int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void
         .lid = lid,
         .rid = rid,
     };
-    if (length == sizeof(uint64_t)) /* the length of most small puts */
+    if (length == sizeof(uint64_t)) /* the length of most small payloads */
         memcpy(record + 1, payload, sizeof(uint64_t));
     else
         (void)channel_append((uint8_t *)(record + 1), payload, length);
     ch->submitted++;
     return publish(ch, &ch->submit, size);
+}
+
+int channel_put(struct channel *ch, uint32_t remote, uint64_t offset, const void *payload,
+                uint32_t length, uint64_t lid, uint64_t rid, uint16_t flags)
+{
+    return submit_packed(ch, SUBMIT_PUT, 0, remote, offset, payload, length, lid, rid, flags);
+}
+
+int channel_atomic(struct channel *ch, uint8_t code, uint32_t remote, uint64_t offset,
+                   const void *operands, uint32_t length, uint64_t lid, uint64_t rid,
+                   uint16_t flags)
+{
+    return submit_packed(ch, SUBMIT_ATOMIC, code, remote, offset, operands, length, lid, rid,
+                         flags);
 }
 
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox)

@@ -145,34 +145,43 @@ const struct arrival_kind arrival_atomic = {
 
 /* ---- a batch of atomics, of one element each ------------------------------------------------- */
 
+/* The words of a batch are alike, so one pass over it finds all that admission needs. */
 static int64_t atomics_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
-    int64_t bytes =
-        code_parse(a) && !word_is_swap_if(code_of(a)) ? batch_parse(e, a, left) : -EPROTO;
-    uint32_t at = 0, length;
-    uint64_t rid, offset;
+    uint64_t width, bytes, rid, offset, furthest = 0, places = 0;
+    uint32_t at = 0, length, others = 0;
 
-    if (bytes < 0 || a->w.op.count > WIRE_RESULT_VALUES)
+    if (!code_parse(a) || word_is_swap_if(code_of(a)) || a->w.op.rid_len != 0 ||
+        a->w.op.count == 0 || a->w.op.count > WIRE_RESULT_VALUES)
         return -EPROTO;
-    for (uint64_t i = 0; i < a->w.op.count; i++) {
+    width = word_bytes(code_of(a));
+    bytes = a->w.op.count * (sizeof(struct wire_batch_put) + abi_pad8((uint32_t)width));
+    if (left != bytes || left > e->record_max)
+        return -EPROTO;
+    memcpy(e->record, a->id, bytes);
+    a->block = e->record;
+    while (at < bytes && others == 0) {
         at = batch_step(a->block, at, &rid, &offset, &length);
-        if (length != word_bytes(code_of(a)))
-            return -EPROTO;
+        others |= length ^ (uint32_t)width;
+        places |= offset;
+        furthest = offset > furthest ? offset : furthest;
     }
-    return bytes;
+    a->places = places;
+    a->block_end = furthest + width;
+    return others == 0 ? (int64_t)bytes : -EPROTO;
 }
 
 static int atomics_admit(struct engine *e, uint32_t session, struct arrival *a)
 {
-    int status = batch_admit_for(e, session, a, rights_of(a));
-    uint64_t rid, offset, places = (uintptr_t)a->base;
-    uint32_t at = 0, length;
+    uint64_t room;
+    int status = region_memory(e, session, a->w.batch.slot, a->w.batch.generation, rights_of(a),
+                               &a->base, &room);
 
-    for (uint64_t i = 0; i < a->w.op.count && status == 0; i++) {
-        at = batch_step(a->block, at, &rid, &offset, &length);
-        places |= offset;
-    }
-    return status < 0 || word_aligned(places, code_of(a)) ? status : -EINVAL;
+    if (status < 0)
+        return status;
+    if (a->block_end > room)
+        return -ERANGE;
+    return word_aligned((uintptr_t)a->base | a->places, code_of(a)) ? 0 : -EINVAL;
 }
 
 static int atomics_act(struct engine *e, struct arrival *a)

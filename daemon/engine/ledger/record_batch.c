@@ -7,7 +7,7 @@
 #include "daemon/engine/peer/region.h"
 #include "shm_ring/word.h"
 
-int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left)
+static int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left)
 {
     uint32_t bytes = (uint32_t)left, at = 0, puts = 0;
     uint64_t rid, offset;
@@ -24,12 +24,12 @@ int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left)
     return bytes;
 }
 
-int batch_admit_for(struct engine *e, uint32_t session, struct arrival *a, unsigned rights)
+static int batch_admit(struct engine *e, uint32_t session, struct arrival *a)
 {
     uint64_t rid, offset, room;
     uint32_t at = 0, length;
-    int status =
-        region_memory(e, session, a->w.batch.slot, a->w.batch.generation, rights, &a->base, &room);
+    int status = region_memory(e, session, a->w.batch.slot, a->w.batch.generation,
+                               ENGINE_REMOTE_WRITE, &a->base, &room);
 
     if (status < 0)
         return status;
@@ -39,11 +39,6 @@ int batch_admit_for(struct engine *e, uint32_t session, struct arrival *a, unsig
             return -ERANGE;
     }
     return 0;
-}
-
-static int batch_admit(struct engine *e, uint32_t session, struct arrival *a)
-{
-    return batch_admit_for(e, session, a, ENGINE_REMOTE_WRITE);
 }
 
 static int batch_act(struct engine *e, struct arrival *a)

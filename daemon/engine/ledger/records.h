@@ -52,7 +52,8 @@ struct arrival {
     const uint8_t *id;      /* in the ring: the id or the block, then the payload or the puts */
     const uint8_t *block;   /* for a batch its puts, for a vector its pieces: a copy */
     uint32_t block_bytes;   /* bytes of `block`, of a vector */
-    uint64_t block_end;     /* offset after the furthest of its pieces */
+    uint64_t block_end;     /* offset after the furthest of its pieces, or words */
+    uint64_t places;        /* of a batch of atomics: the bits of all offsets */
     uint8_t *base;          /* memory that the record writes to, once it is admitted */
     uint8_t *word;          /* the word that a signal changes, once it is admitted */
     uint32_t pieces;        /* with WIRE_NONCE: how many pieces its payload has */
@@ -133,11 +134,6 @@ static inline int64_t pieces_parse(struct engine *e, struct arrival *a, uint64_t
     a->pieces = pieces.count;
     return sizeof(pieces);
 }
-
-/* Hooks for operations that travel as batches do (record_batch.c); the region must have these
- * rights. */
-int64_t batch_parse(struct engine *e, struct arrival *a, uint64_t left);
-int batch_admit_for(struct engine *e, uint32_t session, struct arrival *a, unsigned rights);
 
 /* Takes the record of an operation, or a VOID; results as those of record_kind.take. */
 int record_take_op(struct engine *e, uint32_t peer, const struct record_kind *kind,

@@ -389,19 +389,20 @@ static void test_full(void)
 static void test_slots(void)
 {
     struct world *w = world_new_sized(16384, NULL);
-    uint64_t one = 1, before = 0;
+    const uint64_t ones[2] = {1, 1};
+    void *before = w->memory + 64; /* several values need a region */
 
     w->daemon.hold = true;
     while (put(w, 0, NULL, 0, 1, PWC_NO_LCE | PWC_NO_RCE) == 0)
         ;
-    for (int i = 0; i < 5000; i++) /* more often than there are slots */
-        CU_ASSERT_EQUAL(pwc_fetch_atomic(w->remote, 0, PWC_ADD, PWC_U64, &one, 1, &before,
+    for (unsigned i = 0; i < 10000; i++) /* more often than there are slots */
+        CU_ASSERT_EQUAL(pwc_fetch_atomic(w->remote, 0, PWC_ADD, PWC_U64, ones, 1 + i % 2, before,
                                          PWC_CID_NONE, PWC_CID_NONE, PWC_NO_RCE),
                         -EAGAIN);
     w->daemon.hold = false;
     fake_daemon_kick(&w->daemon);
     expect_silence(w);
-    CU_ASSERT_EQUAL(pwc_fetch_atomic(w->remote, 0, PWC_ADD, PWC_U64, &one, 1, &before,
+    CU_ASSERT_EQUAL(pwc_fetch_atomic(w->remote, 0, PWC_ADD, PWC_U64, ones, 1, before,
                                      pwc_cid_u64(9), PWC_CID_NONE, PWC_NO_RCE),
                     0);
     (void)expect(w, PWC_LOCAL, 9, 0);
