@@ -7,7 +7,7 @@
  *
  *     path_cost [--size N] [--batch N] [--ops N] [--atomic]
  *
- * With --atomic the operations are exclusive ors of a word, else puts.
+ * With --atomic the operations are exclusive ors of 8 bytes, else puts of `size` bytes.
  *
  * Thread: one.
  */
@@ -22,7 +22,7 @@
 #include "proto/word_abi.h"
 #include "tests/engine/world/world.h"
 
-enum { MARKS = 64 }; /* puts, of which one asks for a local event */
+enum { MARKS = 64 }; /* operations, of which one asks for a local event */
 
 struct options {
     uint32_t size, batch;
@@ -96,7 +96,7 @@ static int submit_one(struct run *run, uint16_t flags)
     struct channel *ch = channel_of(run, 0);
 
     if (run->options->atomic)
-        return channel_atomic(ch, WORD_XOR | WORD_U64 << 4, run->remote, 0, run->payload,
+        return channel_atomic(ch, word_code(WORD_XOR, WORD_U64), run->remote, 0, run->payload,
                               sizeof(uint64_t), run->submitted, run->submitted, flags);
     return channel_put(ch, run->remote, 0, run->payload, run->options->size, run->submitted,
                        run->submitted, flags);

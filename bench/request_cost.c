@@ -82,7 +82,8 @@ int main(int argc, char **argv)
     static struct world world, *w = &world;
     int rc;
 
-    if (rounds == 0 || !strstr("events requests atomics", argv[1])) {
+    if (rounds == 0 || (strcmp(argv[1], "events") != 0 && strcmp(argv[1], "requests") != 0 &&
+                        strcmp(argv[1], "atomics") != 0)) {
         fprintf(stderr, "usage: request_cost events|requests|atomics ROUNDS\n");
         return 2;
     }

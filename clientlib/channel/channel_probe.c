@@ -104,7 +104,7 @@ static int take_until_shown(struct channel *ch, struct inbox *inbox, const struc
     return rc > ROUTE_SHOWN ? 0 : rc;
 }
 
-/* The first word of a plain event, with an id by value, but for its operation. */
+/* The first word of a plain event, whose id is by value, with 0 in place of its operation. */
 static inline uint64_t plain_head(uint8_t event_kind)
 {
     const struct ring_record_head head = {
@@ -119,19 +119,19 @@ static inline uint64_t plain_head(uint8_t event_kind)
     return word;
 }
 
-/* Whether an event with this first word is for the program as it is. *op becomes its operation,
- * whose bits are those of a put, a get or an atomic: so there is no EVENT_SLOT. */
+/* Whether an event with this first word is for the program as it is: neither EVENT_SLOT nor the end
+ * of a flush. *op becomes its operation. */
 static inline bool is_plain(uint64_t head, uint8_t event_kind, uint8_t *op)
 {
     enum { OP_SHIFT = 8 * offsetof(struct event_record, op) };
-    const uint64_t bits = SUBMIT_PUT | SUBMIT_GET | SUBMIT_ATOMIC;
+    const uint64_t bits = UINT8_MAX & ~EVENT_SLOT;
 
     *op = (uint8_t)(head >> OP_SHIFT);
     return (head & ~(bits << OP_SHIFT)) == plain_head(event_kind) && *op != SUBMIT_FLUSH;
 }
 
 /*
- * Takes the most frequent kind of event from the head of a ring without the steps that others need,
+ * Takes a plain event from the head of a ring without the steps that others need,
  * if it is from the peer that the caller asks for. Loads each of its words once. False: the ring is
  * empty, or the event is another one, or its peer may have ended before.
  */

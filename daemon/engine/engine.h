@@ -420,7 +420,8 @@ struct engine_offer {
 };
 
 /* Makes our offer for the handshake that ENGINE_WANT_PEER has asked for. -EAGAIN: the ring is being
- * registered; call again after ENGINE_OFFER_READY. */
+ * registered; call again after ENGINE_OFFER_READY, or ask anew after ENGINE_PEER_BROKEN, where
+ * there is no ring. -ENOMEM, or the fabric's error: there is no ring now. */
 int engine_offer(struct engine *e, uint32_t peer, struct engine_offer *out);
 /* The handshake has succeeded. -EPROTO, -EINVAL: the peer's offer makes no sense. */
 int engine_peer_up(struct engine *e, uint32_t peer, const struct engine_offer *theirs);

@@ -130,6 +130,25 @@ static void lack_behind_a_drained_link_is_reported(void)
     bench_free(b);
 }
 
+/* Guards that a caller of engine_offer that has got the error gets no notice of it, when the peer
+ * has its next step: that would end a later handshake. */
+static void lack_is_reported_once(void)
+{
+    struct bench *b = linked_bench();
+    struct engine_offer offer;
+
+    bench_remote(b);
+    engine_peer_down(b->engine, 1);
+    bench_steps(b, 4);
+    b->broken = false;
+    refuse_memory(b, true);
+    CU_ASSERT_EQUAL(engine_offer(b->engine, 1, &offer), -ENOSPC);
+    CU_ASSERT_EQUAL(engine_bind(b->engine, 0, 1, 1, NULL, 1), 0); /* the peer has a step */
+    bench_steps(b, 4);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
 /* Guards memory that the fabric cannot let go of: a peer, or the card, may still write to it, so it
  * is used for nothing else until the fabric has let go. The fabric is asked again after a while,
  * and not before, whatever else ends meanwhile. */
@@ -368,6 +387,7 @@ int main(void)
         {"the first ring is freed", first_ring_is_freed},
         {"the lack of a ring behind a drained link is reported",
          lack_behind_a_drained_link_is_reported},
+        {"the lack of a ring is reported once", lack_is_reported_once},
         {"memory that was not dropped stays", memory_not_dropped_stays},
         {"a dead fabric is reported", dead_fabric_is_reported},
         {"last words end", last_words_end},

@@ -72,8 +72,8 @@ int rank_bind_other(struct rank *r)
     return rc < 0 ? rc : bind_key(r, 1 - r->number, &all[1 - r->number]);
 }
 
-/* Eight bytes of a round. Tests write and compare megabytes, so this is not done byte by byte; and
- * with sanitizers, a memcpy or memcmp of another length than 8 is a call. */
+/* Eight bytes of a round. Tests write and compare megabytes, so they do it in words. The loops
+ * below copy a fixed length, because with sanitizers any other memcpy is a slow call. */
 static uint64_t word_of(size_t at, uint64_t seed)
 {
     return (seed * 31 + at / 8 + 1) * UINT64_C(0x9e3779b97f4a7c15);

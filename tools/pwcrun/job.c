@@ -20,7 +20,7 @@
 
 #define START_MS INT64_C(60000) /* for all daemons to serve */
 #define TERM_MS  INT64_C(3000)  /* from SIGTERM to SIGKILL, for ranks */
-#define STOP_MS  INT64_C(10000) /* the same for daemons, which give back first what they hold */
+#define STOP_MS  INT64_C(10000) /* from SIGTERM to SIGKILL, for daemons */
 #define NEVER    INT64_MAX
 
 enum phase {

@@ -1,5 +1,5 @@
-/* The format of a batch of small puts, in its operation (op_batch.c) and on the wire
- * (record_batch.c). Thread: the progress thread. */
+/* The format of a batch of small puts, or of atomics, in its operation (op_batch.c) and on the wire
+ * (record_batch.c, record_atomic.c). Thread: the progress thread. */
 #ifndef PWC_ENGINE_BATCH_FORMAT_H
 #define PWC_ENGINE_BATCH_FORMAT_H
 

@@ -156,8 +156,10 @@ static int64_t atomics_parse(struct engine *e, struct arrival *a, uint64_t left)
         return -EPROTO;
     width = word_bytes(code_of(a));
     bytes = a->w.op.count * (sizeof(struct wire_batch_put) + abi_pad8((uint32_t)width));
-    if (left != bytes || left > e->record_max)
+    if (left != bytes)
         return -EPROTO;
+    static_assert(WIRE_RESULT_VALUES * (sizeof(struct wire_batch_put) + 8) <= BATCH_BYTES_MAX,
+                  "the batch fits e->record");
     memcpy(e->record, a->id, bytes);
     a->block = e->record;
     while (at < bytes && others == 0) {

@@ -53,7 +53,7 @@ struct arrival {
     const uint8_t *block;   /* for a batch its puts, for a vector its pieces: a copy */
     uint32_t block_bytes;   /* bytes of `block`, of a vector */
     uint64_t block_end;     /* offset after the furthest of its pieces, or words */
-    uint64_t places;        /* of a batch of atomics: the bits of all offsets */
+    uint64_t places;        /* of a batch of atomics: all offsets, combined by OR */
     uint8_t *base;          /* memory that the record writes to, once it is admitted */
     uint8_t *word;          /* the word that a signal changes, once it is admitted */
     uint32_t pieces;        /* with WIRE_NONCE: how many pieces its payload has */

@@ -81,8 +81,10 @@ int engine_offer(struct engine *e, uint32_t peer, struct engine_offer *out)
     /* The new ring needs a free place in `parting` for its own way out. */
     if (live->link == LINK_NONE && rings_parting(live) < PARTING_RINGS) {
         r = e->heap_registered ? ring_prepare(e, peer) : 0;
-        if (r < 0)
+        if (r < 0) {
+            live->offer_asked = false; /* the caller knows, and asks again */
             return r;
+        }
     }
     if (live->link != LINK_OFFERED) {
         peer_activate(e, peer);

@@ -14,7 +14,8 @@
 /* Takes an inbound ring for the next link, of the preferred size or less, and begins its
  * registration. -ENOMEM. */
 int ring_prepare(struct engine *e, uint32_t peer);
-/* Reports that there is no ring for a link that was asked for: ENGINE_PEER_BROKEN. */
+/* Reports that there is no ring for a link that was asked for (ENGINE_PEER_BROKEN). The link is
+ * not wanted any more, until somebody asks for it anew. */
 void ring_lacks(struct engine *e, uint32_t peer, int status);
 /* Withdraws a registered ring; its memory is free after the fabric has dropped the registration. */
 void ring_part(struct engine *e, uint32_t peer, uint8_t *ring, uint32_t size,

@@ -332,8 +332,8 @@ static void run_one(const struct subject *of, struct coll_shape shape)
     scene_end(&s);
 }
 
-/* With a sanitizer only some of the large numbers are run, with some of their roots, because the
- * release build runs them all. */
+/* With a sanitizer only some of the large numbers are run, with some of their roots. The release
+ * build runs all numbers, and all roots with the smallest size. */
 #ifdef __SANITIZE_ADDRESS__
 enum { SOME_NUMBERS = 19, SOME_ROOTS = 7 };
 #else

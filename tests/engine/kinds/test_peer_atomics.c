@@ -120,15 +120,18 @@ static void peer_batches(void)
         uint64_t offset;
         bool breaks;
         int32_t status;
+        uint16_t rid_len;
     } rows[] = {
-        {"two", ADD | WIRE_FETCH, 2, 8, 8, false, 0},
-        {"three of two", ADD | WIRE_FETCH, 3, 8, 8, true, 0},
-        {"none", ADD | WIRE_FETCH, 0, 8, 8, true, 0},
-        {"no operation", CODE(WORD_OPS, WORD_U64), 2, 8, 8, true, 0},
-        {"two operands", CODE(WORD_COMPARE_SWAP, WORD_U64), 2, 8, 8, true, 0},
-        {"half a word", ADD, 2, 4, 8, true, 0},
-        {"not aligned", ADD, 2, 8, 12, false, -EINVAL},
-        {"past the end", ADD | WIRE_FETCH, 2, 8, 4096, false, -ERANGE},
+        {"two", ADD | WIRE_FETCH, 2, 8, 8, false, 0, 0},
+        {"three of two", ADD | WIRE_FETCH, 3, 8, 8, true, 0, 0},
+        {"none", ADD | WIRE_FETCH, 0, 8, 8, true, 0, 0},
+        {"no operation", CODE(WORD_OPS, WORD_U64), 2, 8, 8, true, 0, 0},
+        {"two operands", CODE(WORD_COMPARE_SWAP, WORD_U64), 2, 8, 8, true, 0, 0},
+        {"half a word", ADD, 2, 4, 8, true, 0, 0},
+        {"a word as long as can be said", ADD, 2, 65535, 8, true, 0, 0},
+        {"an id", ADD, 2, 8, 8, true, 0, 8},
+        {"not aligned", ADD, 2, 8, 12, false, -EINVAL, 0},
+        {"past the end", ADD | WIRE_FETCH, 2, 8, 4096, false, -ERANGE, 0},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -144,6 +147,7 @@ static void peer_batches(void)
                          .flow = bench_inflow(b),
                          .count = rows[i].count,
                          .atomic = rows[i].atomic,
+                         .rid_len = rows[i].rid_len,
                          .length = 16},
                   .slot = b->key.slot,
                   .generation = b->key.generation},

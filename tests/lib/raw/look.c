@@ -67,8 +67,8 @@ enum view { CLIENTS, QUEUES, REGIONS, PROGRAMS, OFFLOADS, OPS, VIEWS };
 static const char *const view_names[VIEWS] = {"clients",  "queues",   "regions",
                                               "programs", "offloads", "ops"};
 
-/* Asks for all views over one connection: an answer waits for the daemon's processor. A view
- * without an answer is NULL. */
+/* Asks for all views over one connection: the daemon would accept each further one only when its
+ * thread runs again. A view without an answer is NULL. */
 static void look_at_all(const char *socket, json_t *views[VIEWS])
 {
     int s = raw_connect_to(socket);
