@@ -222,6 +222,11 @@ static int parse(int argc, char **argv, struct options *options)
         else
             rc = -EINVAL;
     }
+    if (rc == 0 && options->atomic && options->size != sizeof(uint64_t)) {
+        fprintf(stderr, "path_cost: --atomic has words of 8 bytes, so --size %u is refused\n",
+                options->size);
+        rc = -EINVAL;
+    }
     return rc;
 }
 

@@ -31,15 +31,22 @@ struct world {
 int cost_submit(struct world *w, pwc_cid lid);
 int cost_ends(struct world *w, pwc_request *request);
 
-__attribute__((noinline)) int cost_submit(struct world *w, pwc_cid lid)
+static int submit_one(struct world *w, pwc_cid lid)
 {
     static const uint64_t payload;
+
+    if (w->atomics)
+        return pwc_atomic(w->remote, 0, PWC_XOR, PWC_U64, &payload, 1, lid, PWC_CID_NONE,
+                          PWC_NO_RCE);
+    return pwc_put(w->remote, 0, &payload, sizeof(payload), lid, PWC_CID_NONE, PWC_NO_RCE);
+}
+
+__attribute__((noinline)) int cost_submit(struct world *w, pwc_cid lid)
+{
     int rc = 0;
 
-    for (int i = 0; i < BATCH && rc == 0 && w->atomics; i++)
-        rc = pwc_atomic(w->remote, 0, PWC_XOR, PWC_U64, &payload, 1, lid, PWC_CID_NONE, PWC_NO_RCE);
-    for (int i = 0; i < BATCH && rc == 0 && !w->atomics; i++)
-        rc = pwc_put(w->remote, 0, &payload, sizeof(payload), lid, PWC_CID_NONE, PWC_NO_RCE);
+    for (int i = 0; i < BATCH && rc == 0; i++)
+        rc = submit_one(w, lid);
     return rc;
 }
 

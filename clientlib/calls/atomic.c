@@ -35,6 +35,18 @@ enum { ATOMIC_FLAGS = PWC_NO_LCE | PWC_NO_RCE | PWC_FENCE | PWC_UNORDERED | PWC_
 /* The operands of a READ, which have no meaning. */
 static const uint8_t no_operands[8 * SUBMIT_FETCH_MAX];
 
+/* What is submitted as the operands of each element; a READ has some, too. */
+static const void *operands_of(const struct atomic_call *a)
+{
+    return word_op(a->code) == WORD_READ ? no_operands : a->operands;
+}
+
+/* The bytes of these for one element. */
+static uint32_t operand_bytes(const struct atomic_call *a)
+{
+    return word_bytes(a->code) << word_is_swap_if(a->code);
+}
+
 static unsigned rights_needed(const struct atomic_call *a)
 {
     if (word_op(a->code) == WORD_READ)
@@ -51,7 +63,7 @@ static inline int check(struct pwc_ctx *ctx, const struct atomic_call *a)
         return rc;
     if (a->flags & PWC_NOTIFY && (a->rid->size > 0 || a->flags & PWC_NO_RCE))
         return -EINVAL;
-    if (a->rid->size > PWC_CID_MAX || a->count == 0 || (a->off & (width - 1)) != 0 ||
+    if (a->rid->size > PWC_CID_MAX || a->count == 0 || !word_aligned(a->off, a->code) ||
         (a->result ? a->count > PWC_FETCH_MAX : word_op(a->code) == WORD_READ))
         return -EINVAL;
     if (a->count > ctx->client->packed_max || a->count * width > ctx->client->packed_max)
@@ -80,7 +92,6 @@ static int64_t begin_fetch(struct pwc_ctx *ctx, const struct atomic_call *a,
 
 static struct operation make(struct pwc_ctx *ctx, const struct atomic_call *a)
 {
-    bool reads = word_op(a->code) == WORD_READ;
     struct operation op = {
         .outbox = &ctx->channel.submit,
         .record =
@@ -90,10 +101,9 @@ static struct operation make(struct pwc_ctx *ctx, const struct atomic_call *a)
                 .flags = (uint16_t)(a->flags | SUBMIT_INLINE),
                 .remote = a->dst->handle,
                 .offset = a->off,
-                .length = (uint64_t)a->count *
-                          (reads ? word_bytes(a->code) : word_operand_bytes(a->code)),
+                .length = (uint64_t)a->count * operand_bytes(a),
             },
-        .payload = reads ? no_operands : a->operands,
+        .payload = operands_of(a),
     };
 
     operation_set_rid(&op, a->rid);
@@ -103,23 +113,21 @@ static struct operation make(struct pwc_ctx *ctx, const struct atomic_call *a)
 /* Most atomics have one element and ids by value: these skip the steps that others need. */
 static int one_by_daemon(struct pwc_ctx *ctx, const struct atomic_call *a)
 {
-    bool reads = word_op(a->code) == WORD_READ;
-    uint32_t width = word_bytes(a->code);
     unsigned flags = a->flags;
     uint64_t lid = a->lid->value;
     int64_t slot = 0;
     int rc;
 
     if (a->result) {
-        slot = pending_begin(&ctx->channel.pending, a->lid, a->flags, a->result, NULL, width);
+        slot = pending_begin(&ctx->channel.pending, a->lid, a->flags, a->result, NULL,
+                             word_bytes(a->code));
         if (slot < 0)
             return (int)slot;
         lid = (uint64_t)slot;
         flags = (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_FETCH | SUBMIT_SLOT;
     }
-    rc = channel_atomic(
-        &ctx->channel, a->code, a->dst->handle, a->off, reads ? no_operands : a->operands,
-        reads ? width : word_operand_bytes(a->code), lid, a->rid->value, (uint16_t)flags);
+    rc = channel_atomic(&ctx->channel, a->code, a->dst->handle, a->off, operands_of(a),
+                        operand_bytes(a), lid, a->rid->value, (uint16_t)flags);
     if (rc < 0 && a->result)
         pending_cancel(&ctx->channel.pending, (uint32_t)slot);
     if (rc == 1)

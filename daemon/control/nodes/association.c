@@ -307,6 +307,10 @@ static void go_up(struct association *a)
 
 static void ask_for_offer(struct association *a);
 
+/* Our engine has no memory for a ring: the reason in our log, and in that of the other node. */
+static const char no_ledger[] = "this node's engine has no ledger for it: raise ledger-bytes";
+static const char no_ledger_there[] = "no ledger for this link";
+
 static void take_offer(struct association *a, const struct engine_offer *theirs)
 {
     a->theirs = *theirs;
@@ -349,8 +353,7 @@ static void offered(struct call *call)
         return;
     }
     if (call->result < 0) {
-        fail(a, call->result, "this node's engine has no ledger for it: raise ledger-bytes",
-             "no ledger for this link");
+        fail(a, call->result, no_ledger, no_ledger_there);
         return;
     }
     a->offer_sent = true;
@@ -420,6 +423,12 @@ static const char *why_silent(const struct association *a)
 }
 
 /* Why the engine reported the link as broken, in words. */
+/* The reason that goes to the other node when the link breaks. */
+static const char *why_broken_there(int status)
+{
+    return status == -ENOMEM ? no_ledger_there : "the fabric lost the peer";
+}
+
 static const char *why_broken(const struct association *a, int status)
 {
     switch (status) {
@@ -427,6 +436,8 @@ static const char *why_broken(const struct association *a, int status)
         return "its fabric failed";
     case -ETIMEDOUT:
         return peer_ping_why(&a->ping);
+    case -ENOMEM:
+        return no_ledger;
     case -ENODATA:
         return "the fabric has lost a part of what it sent";
     default:
@@ -473,7 +484,7 @@ void association_notice(struct peer *p, struct worker *worker, uint32_t engine,
         }
         peer_note_reason(p, notice->status, why_broken(a, notice->status));
         if (p->link)
-            link_close(p->link, notice->status, "the fabric lost the peer");
+            link_close(p->link, notice->status, why_broken_there(notice->status));
         break;
     default:
         break;
