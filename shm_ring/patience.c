@@ -12,7 +12,8 @@ static void block(struct patience *p, uint64_t now)
     p->calm_ns = 0;
 }
 
-/* After a short yield. Since the last yield the thread has polled, or slept in between. */
+/* After a short yield. Since the last yield the thread has polled, or slept in between. When it has
+ * polled for long, the next block is shorter. */
 static void grow_calm(struct patience *p, uint64_t after)
 {
     uint64_t since = after - p->yielded_at;
@@ -20,8 +21,10 @@ static void grow_calm(struct patience *p, uint64_t after)
     if (p->block_ns == 0)
         return;
     p->calm_ns += since < PATIENCE_POLL_NS ? since : PATIENCE_POLL_NS;
-    if (p->calm_ns >= PATIENCE_CALM_NS && after - p->blocked_until >= p->block_ns)
-        p->block_ns = 0;
+    if (p->calm_ns < PATIENCE_CALM_NS)
+        return;
+    p->calm_ns = 0;
+    p->block_ns = p->block_ns > PATIENCE_BLOCK_NS ? p->block_ns / 4 : 0;
 }
 
 void patience_yielded(struct patience *p, uint64_t before, uint64_t after)

@@ -12,13 +12,16 @@
  * Polling with a yield is the fastest way to wait where all others on the core yield or sleep soon,
  * and the slowest where one of them computes: a computing thread keeps the core for a scheduler's
  * slice, while a sleeper would be woken at once. A long yield is the sign of such a thread. Each
- * new try costs another long yield, so tries become rarer.
+ * new try costs another long yield, so tries become rarer. But a thread that runs now and then (an
+ * agent that monitors the node, a worker of the kernel) also makes a yield long, once or twice a
+ * second.
  *
  * A short yield does not show that nobody computes. Since Linux 6.6 a thread yields only to threads
  * of its own scheduler group (a control group, or a session where autogroups are on), and the
  * threads of a daemon and of its clients are often in different ones. A thread of another group
  * takes the core in the middle of work instead (patience_lost). So the waiting thread trusts yields
- * again only when it has polled for the time of two slices and kept the core.
+ * a step more only when it has polled for the time of two slices and kept the core: the next block
+ * is then a quarter as long.
  *
  * A yield takes longer than a look. When a yield has brought no work, the other threads on the core
  * wait, too, perhaps for this thread. So a thread that others wait for (a daemon's) polls alone for
@@ -70,8 +73,8 @@ struct patience {
     uint64_t long_ns;       /* a longer yield means that a program that computes has run */
     uint64_t worked;        /* when there was work last */
     uint64_t blocked_until; /* do not yield before */
-    uint64_t block_ns;      /* length of the last block of yields; 0: none, or trusted again */
-    uint64_t calm_ns;       /* polled since `blocked_until` without losing the core */
+    uint64_t block_ns;      /* length of the last block of yields, shorter after calm; 0: none */
+    uint64_t calm_ns;       /* polled without losing the core, since the last change of block_ns */
     uint64_t yielded_at;    /* when the last yield ended */
     uint64_t look_until;    /* look without yields until then; set by a yield that brought no
                                work */

@@ -214,28 +214,39 @@ static void test_long_yields(void)
         check(&rows[i]);
 }
 
-/* A thread that has lost its core polls for `polls` ns, with short yields 10 us apart. Returns
- * whether it has forgotten the loss: that shows in how long the next loss keeps it from
- * yielding. */
-static bool forgets(uint64_t polls)
+/* A thread has lost its core `losses` times in a row. Then it polls for `polls` ns, with short
+ * yields 10 us apart. Returns how long the next loss keeps it from yielding, in ns. */
+static uint64_t block_after(unsigned losses, uint64_t polls)
 {
     struct patience p;
-    uint64_t now = T + 5 * MS;
+    uint64_t now = T;
 
     patience_init(&p, PATIENCE_ADAPTIVE, LONG);
-    patience_yielded(&p, T, T + 4 * MS);
+    for (unsigned i = 0; i < losses; i++) {
+        patience_yielded(&p, now, now + 4 * MS);
+        now = p.blocked_until;
+    }
     patience_yielded(&p, now, now);
     for (uint64_t end = now + polls; now < end; now += 10 * US)
         patience_yielded(&p, now + 9 * US, now + 10 * US);
     patience_lost(&p, 4 * MS, now);
-    return p.block_ns == PATIENCE_BLOCK_NS;
+    return p.block_ns;
 }
 
-/* Short yields count only once the thread has kept its core for two slices. */
+/* Each time that the thread has polled for two slices and kept its core, the next block is a
+ * quarter as long. */
 static void test_calm(void)
 {
-    CU_ASSERT_FALSE(forgets(PATIENCE_CALM_NS - 100 * US));
-    CU_ASSERT(forgets(PATIENCE_CALM_NS + 100 * US));
+    static const uint64_t calm = PATIENCE_CALM_NS;
+
+    CU_ASSERT_EQUAL(block_after(1, calm - 100 * US), 4 * PATIENCE_BLOCK_NS);
+    CU_ASSERT_EQUAL(block_after(1, calm + 100 * US), PATIENCE_BLOCK_NS);
+    CU_ASSERT_EQUAL(block_after(3, calm - 100 * US), 64 * PATIENCE_BLOCK_NS);
+    CU_ASSERT_EQUAL(block_after(3, calm + 100 * US), 16 * PATIENCE_BLOCK_NS);
+    CU_ASSERT_EQUAL(block_after(3, 2 * calm + 200 * US), 4 * PATIENCE_BLOCK_NS);
+    CU_ASSERT_EQUAL(block_after(3, 3 * calm + 300 * US), PATIENCE_BLOCK_NS);
+    CU_ASSERT_EQUAL(block_after(9, calm + 100 * US), PATIENCE_BLOCK_MOST_NS);
+    CU_ASSERT_EQUAL(block_after(9, 5 * calm + 500 * US), 4 * PATIENCE_BLOCK_NS);
 }
 
 /* After a yield without work the thread looks for as long as the yield took, up to a bound. */
