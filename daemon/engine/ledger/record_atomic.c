@@ -186,17 +186,36 @@ static int atomics_admit(struct engine *e, uint32_t session, struct arrival *a)
     return word_aligned((uintptr_t)a->base | a->places, code_of(a)) ? 0 : -EINVAL;
 }
 
+enum { WORDS_AHEAD = 16 }; /* 8 and 32 were no faster */
+
+/* Begins to fetch the word of the operation at `at` into the cache. Returns where the next operation
+ * begins. */
+static uint32_t word_ahead(const struct arrival *a, uint32_t at)
+{
+    uint64_t rid, offset;
+    uint32_t length, next = batch_step(a->block, at, &rid, &offset, &length);
+
+    __builtin_prefetch(a->base + offset, 1);
+    return next;
+}
+
+/* Words are anywhere in the region, and each locked instruction waits for its cache line. So lines
+ * are fetched ahead, several at a time. */
 static int atomics_act(struct engine *e, struct arrival *a)
 {
     uint8_t code = code_of(a), *values = values_of(e);
-    uint32_t at = 0, length;
+    uint32_t at = 0, ahead = 0, length;
     uint64_t rid, offset;
 
     if (fetches(a))
         memset(values, 0, 8 * a->w.op.count);
+    for (uint32_t i = 0; i < a->w.op.count && i < WORDS_AHEAD; i++)
+        ahead = word_ahead(a, ahead);
     for (a->done = 0; a->done < a->w.op.count; a->done++) {
         const uint8_t *operand = a->block + at + sizeof(struct wire_batch_put);
 
+        if (a->done + WORDS_AHEAD < a->w.op.count)
+            ahead = word_ahead(a, ahead);
         at = batch_step(a->block, at, &rid, &offset, &length);
         if (word_apply(a->base + offset, code, operand,
                        fetches(a) ? values + UINT64_C(8) * a->done : NULL) < 0)
