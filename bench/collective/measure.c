@@ -2,30 +2,35 @@
  * Collectives: how long they take, how far they continue while the program computes, and how much
  * longer the program computes because of them.
  *
- *     collective latency|overlap|added KIND BYTES ITERATIONS [RANKS_A_PROCESSOR]
+ *     collective FIGURE KIND BYTES ITERATIONS [RANKS_A_PROCESSOR]
  *
- * KIND is barrier, bcast or allreduce. Ranks are pinned to the processors 0 and 1 in turn,
- * RANKS_A_PROCESSOR at a time. Rank 0 prints one JSON line, with means over all ranks:
+ * KIND is barrier, bcast or allreduce, FIGURE one of the list below. Ranks are pinned to the
+ * processors 0 and 1 in turn, RANKS_A_PROCESSOR at a time. Rank 0 prints one JSON line, with means
+ * over all ranks:
  *
  *     latency   us            begin and wait, one after the other
- *     overlap   percent       OSU's formula: the part of a collective's own time that is not added
- *                             when the program computes for as long between begin and wait.
- *                             Computing is a fixed amount of work here, measured without
- *                             collectives. (OSU's programs compute for a fixed time, and so do not
- *                             notice processor time that others take.)
+ *     overlap   percent       as OSU's programs have it: the rank computes between begin and wait
+ *                             for the time that a collective takes alone. The figure is the part of
+ *                             this time that the call and its wait do not take in addition.
+ *     overlap_of_work  percent   the same for a fixed amount of computing, whose time is measured
+ *                             without collectives. So the processor time that a daemon takes from
+ *                             the computing counts, too.
+ *     at_once   us            begin and wait of rank 0, while the others compute for 300 us between
+ *                             begin and wait: a rank that computes must not delay others
  *     added     us            the time that a collective adds to 1 ms of computing between begin
  *                             and wait
  */
 #include "bench/collective/calls.h"
 
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { WARM_UP = 10 /* a tenth */, TRIES = 5, ADDED_US = 1000, PROCESSORS = 2 };
+enum { WARM_UP = 10 /* a tenth */, TRIES = 5, ADDED_US = 1000, OTHERS_US = 300, PROCESSORS = 2 };
 
 static double time_us(clockid_t clock)
 {
@@ -149,8 +154,21 @@ static double work_alone(const struct bench *b, double wanted_us, long units)
     return took;
 }
 
+/* Computes for this time, whatever the processor does meanwhile. Returns how long that took. */
+static double compute_for(double wanted_us)
+{
+    const long units = 100; /* a fraction of a microsecond */
+    double start = now_us(), took;
+
+    do {
+        compute(units);
+        took = now_us() - start;
+    } while (took < wanted_us);
+    return took;
+}
+
 /* As in_a_row, but each collective starts when all ranks are there, after a barrier that is not in
- * the time. */
+ * the time. Returns this rank's mean time of one. */
 static double each_alone(const struct bench *b, long units)
 {
     double sum = 0;
@@ -163,7 +181,7 @@ static double each_alone(const struct bench *b, long units)
         one(b, units);
         sum += now_us() - start;
     }
-    return mean(b, sum / (double)b->iterations);
+    return sum / (double)b->iterations;
 }
 
 static double latency(const struct bench *b)
@@ -176,18 +194,70 @@ static double latency(const struct bench *b)
     return middle(blocks);
 }
 
+static double percent(double blocks[BLOCKS])
+{
+    double hidden = middle(blocks);
+
+    return hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
+}
+
+/* Returns the mean time that a call and its wait take in addition to computing for `wanted_us`. */
+static double beside_computing(const struct bench *b, double wanted_us)
+{
+    double sum = 0;
+
+    for (long i = 0; i < b->iterations; i++) {
+        double start, computed;
+
+        together(b);
+        start = now_us();
+        calls_begin(b->calls, b->kind, b->bytes);
+        computed = compute_for(wanted_us);
+        calls_wait(b->calls);
+        sum += now_us() - start - computed;
+    }
+    return mean(b, sum / (double)b->iterations);
+}
+
 static double overlap(const struct bench *b)
 {
-    double first = each_alone(b, 0), blocks[BLOCKS], hidden;
+    double blocks[BLOCKS];
+
+    (void)each_alone(b, 0);
+    for (int i = 0; i < BLOCKS; i++) {
+        double alone = mean(b, each_alone(b, 0));
+
+        blocks[i] = 100 - beside_computing(b, alone) / alone * 100;
+    }
+    return percent(blocks);
+}
+
+static double overlap_of_work(const struct bench *b)
+{
+    double first = mean(b, each_alone(b, 0)), blocks[BLOCKS];
     long units = (long)(first * units_a_us());
 
     for (int i = 0; i < BLOCKS; i++) {
-        double alone = each_alone(b, 0), work = work_alone(b, first, units);
+        double alone = mean(b, each_alone(b, 0)), work = work_alone(b, first, units);
 
-        blocks[i] = 100 - (each_alone(b, units) - work) / alone * 100;
+        blocks[i] = 100 - (mean(b, each_alone(b, units)) - work) / alone * 100;
     }
-    hidden = middle(blocks);
-    return hidden < 0 ? 0 : hidden > 100 ? 100 : hidden;
+    return percent(blocks);
+}
+
+/* The time of rank 0, which waits at once, while the others compute between begin and wait. */
+static double at_once(const struct bench *b)
+{
+    bool waits = calls_rank(b->calls) == 0;
+    long units = waits ? 0 : (long)(OTHERS_US * units_a_us());
+    double blocks[BLOCKS];
+
+    for (int i = 0; i < BLOCKS; i++) {
+        double own = each_alone(b, units);
+
+        blocks[i] = calls_sum(b->calls, waits ? own : 0);
+    }
+    return middle(blocks);
 }
 
 static double added(const struct bench *b)
@@ -230,18 +300,38 @@ static int kind_of(const char *name)
 
 static int usage(void)
 {
-    (void)fprintf(stderr, "usage: collective latency|overlap|added barrier|bcast|allreduce BYTES "
-                          "ITERATIONS [RANKS_A_PROCESSOR]\n");
+    (void)fprintf(stderr, "usage: collective latency|overlap|overlap_of_work|at_once|added "
+                          "barrier|bcast|allreduce BYTES ITERATIONS [RANKS_A_PROCESSOR]\n");
     return 2;
+}
+
+static const struct figure {
+    const char *name, *unit;
+    double (*measure)(const struct bench *b);
+} figures[] = {
+    {"latency", "us", latency},
+    {"overlap", "percent", overlap},
+    {"overlap_of_work", "percent", overlap_of_work},
+    {"at_once", "us", at_once},
+    {"added", "us", added},
+};
+
+static const struct figure *figure_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+        if (strcmp(name, figures[i].name) == 0)
+            return &figures[i];
+    return NULL;
 }
 
 int main(int argc, char **argv)
 {
     struct bench b = {.calls = calls_start(&argc, &argv)};
+    const struct figure *figure;
     double value;
     int kind;
 
-    if (argc < 5 || argc > 6 || (kind = kind_of(argv[2])) < 0)
+    if (argc < 5 || argc > 6 || !(figure = figure_of(argv[1])) || (kind = kind_of(argv[2])) < 0)
         return usage();
     b.kind = (enum kind)kind;
     b.bytes = strtoull(argv[3], NULL, 10);
@@ -250,17 +340,11 @@ int main(int argc, char **argv)
     calls_memory(b.calls, b.bytes);
     if (b.iterations <= 0)
         return usage();
-    if (strcmp(argv[1], "latency") == 0)
-        value = latency(&b);
-    else if (strcmp(argv[1], "overlap") == 0)
-        value = overlap(&b);
-    else if (strcmp(argv[1], "added") == 0)
-        value = added(&b);
-    else
-        return usage();
+    value = figure->measure(&b);
     if (calls_rank(b.calls) == 0)
         (void)printf("{\"test\":\"%s\",\"kind\":\"%s\",\"bytes\":%zu,\"%s\":%.4f}\n", argv[1],
-                     argv[2], b.bytes, strcmp(argv[1], "overlap") == 0 ? "percent" : "us", value);
+                     argv[2], b.bytes, strncmp(argv[1], "overlap", 7) == 0 ? "percent" : "us",
+                     value);
     (void)fflush(stdout);
     calls_end(b.calls);
     return 0;

@@ -214,6 +214,19 @@ static bool daemon_waits_here(struct pwc_ctx *ctx)
            !channel_is_taken(&ctx->channel);
 }
 
+void wait_hand_over(struct pwc_ctx *ctx)
+{
+    uint64_t before;
+
+    if (!daemon_waits_here(ctx))
+        return;
+    before = (uint64_t)clock_now();
+    if (!patience_may_yield(&ctx->patience, before))
+        return;
+    sched_yield();
+    patience_yielded(&ctx->patience, before, (uint64_t)clock_now());
+}
+
 bool wait_yield(struct pwc_ctx *ctx, int64_t now)
 {
     bool owed = daemon_waits_here(ctx), unheard = ctx->wait.unheard;
