@@ -22,7 +22,7 @@ static bool submit_wake(struct pwc_ctx *ctx, uint32_t remote, uint64_t peer)
     int rc = channel_wake(&ctx->channel, remote, peer);
     bool due = rc == -EAGAIN || rc == -EBUSY;
 
-    if (rc == 1)
+    if (rc == CHANNEL_WAKES)
         wake_daemon(ctx);
     ctx->channel.neighbours.wakes_due |= due;
     return due;

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include "clientlib/attach/wake.h"
 #include "clientlib/calls/atomic.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/room.h"
@@ -130,8 +129,8 @@ static int one_by_daemon(struct pwc_ctx *ctx, const struct atomic_call *a)
                         operand_bytes(a), lid, a->rid->value, (uint16_t)flags);
     if (rc < 0 && a->result)
         pending_cancel(&ctx->channel.pending, (uint32_t)slot);
-    if (rc == 1)
-        wake_daemon(ctx);
+    if (rc > 0)
+        operation_submitted(ctx, rc);
     return rc < 0 ? rc : 0;
 }
 

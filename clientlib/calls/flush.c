@@ -69,7 +69,7 @@ static int begin_flush(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t d
     }
     if (rc < 0)
         return rc;
-    if (rc == 1)
+    if (rc == CHANNEL_WAKES)
         wake_daemon(ctx);
     remote->flush = record.lid;
     remote->flush_at = ch->submitted;

@@ -90,6 +90,8 @@ int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length
 int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src);
 /* Submits an operation as it is: 0, or as channel_submit. */
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
+/* Does what a submission asks for that has returned CHANNEL_WAKES or CHANNEL_ENDS_ROW. */
+void operation_submitted(struct pwc_ctx *ctx, int rc);
 /* Publishes the submission that was begun in this ring. */
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox);
 /*

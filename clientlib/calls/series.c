@@ -110,7 +110,7 @@ static void commit(struct pwc_ctx *ctx, const struct series *s, const struct sub
                    uint8_t *at)
 {
     (void)channel_append(at, s->id, record->rid_len);
-    if (channel_commit(&ctx->channel, &ctx->channel.submit) == 1)
+    if (channel_commit(&ctx->channel, &ctx->channel.submit) == CHANNEL_WAKES)
         wake_daemon(ctx);
 }
 

@@ -5,7 +5,6 @@
  * lock (except a copy of the span table when a region was added or removed).
  */
 #include <errno.h>
-#include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/room.h"
 #include "clientlib/calls/series.h"
@@ -59,8 +58,8 @@ static inline int put_packed(struct pwc_ctx *ctx, const struct pwc_remote *dst, 
     int rc =
         channel_put(&ctx->channel, dst->handle, off, src, (uint32_t)len, lid, rid, (uint16_t)flags);
 
-    if (rc == 1)
-        wake_daemon(ctx);
+    if (rc > 0)
+        operation_submitted(ctx, rc);
     return rc < 0 ? rc : 0;
 }
 

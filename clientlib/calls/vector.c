@@ -6,7 +6,6 @@
  * lock (except a copy of the span table when a region was added or removed).
  */
 #include <errno.h>
-#include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/pieces.h"
 #include "clientlib/calls/room.h"
@@ -253,8 +252,8 @@ static int by_daemon(struct vector *v, uint8_t kind,
         pending_cancel(&ch->pending, (uint32_t)slot);
         return rc;
     }
-    if (rc == 1)
-        wake_daemon(v->ctx);
+    if (rc > 0)
+        operation_submitted(v->ctx, rc);
     return 0;
 }
 

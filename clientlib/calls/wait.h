@@ -51,11 +51,6 @@ static inline unsigned wait_spins(const struct pwc_ctx *ctx)
     return n->count > 0 || n->awaited > 0 || teams_await_members(ctx) ? 100 : 1;
 }
 
-/* Called after a submission that others wait for, when the program may compute next: yields once,
- * if the daemon waits for this processor and yields have not been long. A daemon that polls is
- * woken by nothing, and would run only when the program's slice ends. */
-void wait_hand_over(struct pwc_ctx *ctx);
-
 /* Yields, if ctx->patience says so. False: the context should sleep. */
 bool wait_yield(struct pwc_ctx *ctx, int64_t now);
 /* After wait_arm_sleep gave 0, for a caller that does not sleep after all. */

@@ -130,6 +130,7 @@ struct channel {
     uint32_t reply_max;   /* bytes of the longest reply in the reply_submit ring */
     uint32_t set_aside;   /* local event space that only replies may use */
     uint64_t submitted;   /* number of operations; compare with session_shared.ended */
+    uint64_t row_end;     /* the operation of this number ends a row (calls/hand_over.h); 0: none */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
     bool daemon_fences;   /* the daemon can fence for us before it sleeps */
     uint32_t fenced;      /* publications for which we still fence; 0: the daemon fences */
@@ -172,11 +173,16 @@ int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *cont
 
 /* ---- submission ------------------------------------------------------------------------------ */
 
+enum channel_submitted {
+    CHANNEL_WAKES = 1,    /* the daemon sleeps: its descriptor must be written to */
+    CHANNEL_ENDS_ROW = 2, /* the operation was the one of the number row_end */
+};
+
 /*
  * Submits one operation. The caller fills in `record` except size and reserve; `lid` and `rid` are
- * read where their lengths are not 0, `payload` with SUBMIT_INLINE. 0; 1 when the daemon sleeps and
- * its descriptor must be written to; -EAGAIN: no room now, probe and try again; -EMSGSIZE: longer
- * than record_max; -EBUSY: another submission was begun; -ESHUTDOWN, -EPROTO: the session is over.
+ * read where their lengths are not 0, `payload` with SUBMIT_INLINE. 0; CHANNEL_WAKES;
+ * CHANNEL_ENDS_ROW; -EAGAIN: no room now, probe and try again; -EMSGSIZE: longer than record_max;
+ * -EBUSY: another submission was begun; -ESHUTDOWN, -EPROTO: the session is over.
  */
 int channel_submit(struct channel *ch, const struct submit_record *record, const void *lid,
                    const void *rid, const void *payload);

@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "clientlib/calls/hand_over.h"
 #include "clientlib/calls/operation.h"
-#include "clientlib/calls/wait.h"
 #include "clientlib/teams/team.h"
 
 /* The most bytes of all members together for an operation of the program's own. */
@@ -123,7 +123,7 @@ static void take(struct pwc_team *t, const struct team_call *call)
     team_progress(t);
     /* The letters of the first call of a row leave before the program computes. */
     if (t->called - t->over == 1)
-        wait_hand_over(t->ctx);
+        hand_over(t->ctx);
 }
 
 int team_call(struct pwc_team *t, struct team_spec spec, pwc_cid lid, unsigned flags)

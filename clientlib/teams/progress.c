@@ -32,7 +32,7 @@ void team_wake(struct pwc_team *t)
     const struct submit_record record = {.kind = SUBMIT_TEAM_WAKE, .remote = t->handle};
     int rc = channel_note(&t->ctx->channel, &record);
 
-    if (rc == 1)
+    if (rc == CHANNEL_WAKES)
         wake_daemon(t->ctx);
     t->wake_due = rc == -EAGAIN || rc == -EBUSY;
     if (t->wake_due)

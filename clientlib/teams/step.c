@@ -111,7 +111,7 @@ bool team_can_begin(const struct pwc_team *t)
 /* Submits a record to the daemon. The caller has checked that there is room for it. */
 static void submit(struct pwc_team *t, const struct submit_record *record)
 {
-    if (channel_note(&t->ctx->channel, record) == 1)
+    if (channel_note(&t->ctx->channel, record) == CHANNEL_WAKES)
         wake_daemon(t->ctx);
 }
 

@@ -188,8 +188,8 @@ static int atomics_admit(struct engine *e, uint32_t session, struct arrival *a)
 
 enum { WORDS_AHEAD = 16 }; /* 8 and 32 were no faster */
 
-/* Begins to fetch the word of the operation at `at` into the cache. Returns where the next operation
- * begins. */
+/* Begins to fetch the word of the operation at `at` into the cache. Returns where the next
+ * operation begins. */
 static uint32_t word_ahead(const struct arrival *a, uint32_t at)
 {
     uint64_t rid, offset;

@@ -198,49 +198,6 @@ static void test_yields(void)
     }
 }
 
-/* A call that others wait for gives the processor to a daemon that needs it, once. */
-static void test_hand_over(void)
-{
-    static const struct {
-        uint32_t processor; /* the daemon's processor, plus 1 */
-        bool submits, is_long;
-        int yields;
-    } rows[] = {
-        {HERE + 1, true, false, 1}, {HERE + 1, false, false, 0}, {HERE + 2, true, false, 0},
-        {0, true, false, 0},        {HERE + 1, true, true, 0}, /* a program computes on this
-                                                                  processor */
-    };
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        uint64_t now = (uint64_t)clock_now();
-
-        world_open();
-        patience_init(&world.ctx.patience, PATIENCE_ADAPTIVE, PATIENCE_SLICE_NS);
-        for (int blocks = 0; rows[i].is_long && blocks < 5; blocks++)
-            patience_yielded(&world.ctx.patience, now - SLICE_NS, now);
-        world.runs = DAEMON;
-        atomic_store(&world.daemon.shared->processor, rows[i].processor);
-        if (rows[i].submits)
-            submit();
-        wait_hand_over(&world.ctx);
-        CU_ASSERT_EQUAL(world.yields, rows[i].yields);
-        wait_hand_over(&world.ctx); /* the daemon has taken all */
-        CU_ASSERT_EQUAL(world.yields, rows[i].yields);
-        world_close();
-    }
-
-    /* A long yield is learned from. */
-    world_open();
-    patience_init(&world.ctx.patience, PATIENCE_ADAPTIVE, PATIENCE_SLICE_NS);
-    world.runs = ANOTHER;
-    world.longer_ns = SLICE_NS;
-    atomic_store(&world.daemon.shared->processor, HERE + 1);
-    submit();
-    wait_hand_over(&world.ctx);
-    CU_ASSERT_FALSE(patience_may_yield(&world.ctx.patience, (uint64_t)clock_now()));
-    world_close();
-}
-
 /* The time of a yield shows whether another thread has run, whichever of both kinds was seen first.
  * The kernel is asked seldom. This also holds where a thread that computes has a whole slice, now
  * and then in a yield that the kernel is asked about. */
@@ -413,7 +370,6 @@ int main(void)
     CU_TestInfo tests[] = {
         {"which waits yield", test_yields},
         {"the time of a yield", test_times},
-        {"hand over", test_hand_over},
         {"after a sleep", test_again},
         {"an event before the sleep", test_event_before_the_sleep},
         {"an end before the arm", test_end_before_the_arm},

@@ -14,12 +14,12 @@ enum { WINDOW = 16 };
 
 static unsigned handed_over; /* how often a call gave the processor to the daemon */
 
-void __real_wait_hand_over(struct pwc_ctx *ctx);
-void __wrap_wait_hand_over(struct pwc_ctx *ctx);
-void __wrap_wait_hand_over(struct pwc_ctx *ctx)
+void __real_hand_over(struct pwc_ctx *ctx);
+void __wrap_hand_over(struct pwc_ctx *ctx);
+void __wrap_hand_over(struct pwc_ctx *ctx)
 {
     handed_over++;
-    __real_wait_hand_over(ctx);
+    __real_hand_over(ctx);
 }
 
 static int sum(struct hall *h, uint32_t rank, const uint64_t *in, uint64_t *out, size_t n,

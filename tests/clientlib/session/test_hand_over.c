@@ -1,0 +1,230 @@
+/*
+ * When a program that submits gives its processor to the daemon: after a call that others wait for,
+ * and after the last of a row of submissions, if it has computed after such a row before
+ * (hand_over.h).
+ *
+ * The test replaces (--wrap) the calls that ask for the processor, the time and the switches of
+ * this thread, and that yield: the time is the test's. Thread: the test's.
+ */
+#include <CUnit/CUnit.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+#include "clientlib/calls/operation.h"
+#include "clientlib/calls/wait.h"
+#include "tests/clientlib/session/fake_session.h"
+#include "tests/suite.h"
+
+enum {
+    RING = 16384,
+    HERE = 3,
+    CALL_NS = 100,      /* a submission, or a yield to nobody */
+    COMPUTE_NS = 60000, /* between submissions */
+    SLICE_NS = 4000000, /* of a program that computes on this processor */
+};
+
+static struct {
+    struct fake_session daemon;
+    struct mapping mapping;
+    struct pwc_client client;
+    struct pwc_ctx ctx;
+    int64_t now;
+    int64_t slice_ns; /* how long another program has the processor at a yield */
+    unsigned yields;
+} world;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+    CU_ASSERT_EQUAL(clock, CLOCK_MONOTONIC);
+    *now = (struct timespec){.tv_sec = world.now / 1000000000, .tv_nsec = world.now % 1000000000};
+    return 0;
+}
+
+int __wrap_sched_getcpu(void);
+int __wrap_sched_getcpu(void)
+{
+    return HERE;
+}
+
+/* In each yield another thread has run. */
+int __wrap_getrusage(int which, struct rusage *usage);
+int __wrap_getrusage(int which, struct rusage *usage)
+{
+    CU_ASSERT_EQUAL(which, RUSAGE_THREAD);
+    *usage = (struct rusage){.ru_nvcsw = world.yields};
+    return 0;
+}
+
+static void daemon_takes_all(void)
+{
+    while (fake_session_read(&world.daemon))
+        ;
+}
+
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void)
+{
+    world.yields++;
+    world.now += CALL_NS + world.slice_ns;
+    daemon_takes_all();
+    return 0;
+}
+
+static void world_open(uint32_t processor)
+{
+    static const struct session_sizes rings = {RING, RING, RING, RING, RING};
+
+    memset(&world, 0, sizeof(world));
+    world.now = INT64_C(3600) * 1000000000;
+    CU_ASSERT_EQUAL_FATAL(fake_session_open(&world.daemon, &rings), 0);
+    CU_ASSERT_EQUAL_FATAL(
+        mapping_adopt(&world.mapping, dup(world.daemon.mapping.fd), world.daemon.mapping.size), 0);
+    world.ctx.client = &world.client;
+    world.ctx.wake_fd = world.ctx.doorbell_fd = world.ctx.descriptor = -1;
+    CU_ASSERT_EQUAL_FATAL(channel_init(&world.ctx.channel, world.mapping.base, world.mapping.size),
+                          0);
+    patience_init(&world.ctx.patience, PATIENCE_ADAPTIVE, PATIENCE_SLICE_NS);
+    atomic_store(&world.daemon.shared->processor, processor);
+}
+
+static void world_close(void)
+{
+    channel_destroy(&world.ctx.channel);
+    mapping_destroy(&world.mapping);
+    fake_session_close(&world.daemon);
+}
+
+static void submit(void)
+{
+    const uint64_t payload = 5;
+    struct submit_record record = {
+        .kind = SUBMIT_PUT, .flags = SUBMIT_INLINE, .length = sizeof(payload)};
+    int rc = channel_submit(&world.ctx.channel, &record, NULL, NULL, &payload);
+
+    CU_ASSERT(rc >= 0);
+    world.now += CALL_NS;
+    if (rc > 0)
+        operation_submitted(&world.ctx, rc);
+}
+
+/* The first pause of a call that waits; its yield lets the daemon take all. */
+static void pause_once(void)
+{
+    patience_worked(&world.ctx.patience, (uint64_t)world.now);
+    CU_ASSERT(wait_yield(&world.ctx, world.now));
+}
+
+static void test_call(void)
+{
+    static const struct {
+        uint32_t processor; /* the daemon's processor, plus 1 */
+        bool submits, is_long;
+        unsigned yields;
+    } rows[] = {
+        {HERE + 1, true, false, 1}, {HERE + 1, false, false, 0}, /* no work of ours */
+        {HERE + 2, true, false, 0}, {0, true, false, 0},
+        {HERE + 1, true, true, 0}, /* a program computes on this processor */
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        world_open(rows[i].processor);
+        if (rows[i].is_long)
+            patience_yielded(&world.ctx.patience, (uint64_t)(world.now - SLICE_NS),
+                             (uint64_t)world.now);
+        if (rows[i].submits)
+            submit();
+        hand_over(&world.ctx);
+        CU_ASSERT_EQUAL(world.yields, rows[i].yields);
+        world_close();
+    }
+}
+
+/* A program that computes on this processor is learned from, here, too. */
+static void test_long_yield(void)
+{
+    world_open(HERE + 1);
+    world.slice_ns = SLICE_NS;
+    submit();
+    hand_over(&world.ctx);
+    CU_ASSERT_EQUAL(world.yields, 1);
+    submit();
+    hand_over(&world.ctx);
+    CU_ASSERT_EQUAL(world.yields, 1);
+    world_close();
+}
+
+/* Runs a program. `s`: it submits, `c`: computes, `p`: pauses in a call that waits, `d`: the daemon
+ * takes all, on its own. Returns how many submissions yielded. */
+static unsigned yields_of(const char *program)
+{
+    unsigned yields = 0;
+
+    world_open(HERE + 1);
+    for (; *program; program++) {
+        unsigned before = world.yields;
+
+        switch (*program) {
+        case 's':
+            submit();
+            yields += world.yields - before;
+            break;
+        case 'c':
+            world.now += COMPUTE_NS;
+            break;
+        case 'd':
+            daemon_takes_all();
+            break;
+        case 'p':
+            pause_once();
+            break;
+        }
+    }
+    world_close();
+    return yields;
+}
+
+static void test_rows(void)
+{
+    static const struct {
+        const char *program;
+        unsigned yields;
+    } rows[] = {
+        {"psp sp sp", 0},     /* waits for each answer */
+        {"psssp sssp", 0},    /* streams */
+        {"pscp s", 1},        /* has computed: yields the next time */
+        {"pscp sc sc sc", 3}, /* and each time, also where no call has to pause */
+        {"psscp s", 0},       /* a row of two */
+        {"psscp ss", 1},
+        {"psscp sscss", 2},
+        {"pscdp s", 0},            /* the daemon needed no help: it runs elsewhere, or was woken */
+        {"pcsp s", 1},             /* computed before it submitted: taken for the same, */
+        {"pcsp csp s", 1},         /* and forgotten where it waits at once */
+        {"pscp sp s", 1},          /* waits at once after a row: forgotten */
+        {"pscp ss s", 1},          /* a row follows at once: forgotten */
+        {"pscp scp sp sc p s", 3}, /* and learned again */
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned yields = yields_of(rows[i].program);
+
+        if (yields != rows[i].yields)
+            printf("\n    %s: %u\n", rows[i].program, yields);
+        CU_ASSERT_EQUAL(yields, rows[i].yields);
+    }
+}
+
+int main(void)
+{
+    CU_TestInfo tests[] = {
+        {"a call that others wait for", test_call},
+        {"a long yield", test_long_yield},
+        {"rows", test_rows},
+        CU_TEST_INFO_NULL,
+    };
+
+    return suite_run("hand over", tests);
+}
