@@ -10,7 +10,7 @@
  *
  *     arrival_us   from the call to the remote event, with computing
  *     alone_us     from the call to the local event, without computing
- *     more_us      the same with computing between call and wait, less the time of computing
+ *     more_us      from the call to the local event, with computing in between, less that time
  */
 #include <pwc/pwc.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 struct bench {
     pwc_client *client;
     pwc_ctx *ctx;
-    pwc_region *region; /* the lower half is the other rank's to read and write */
+    pwc_region *region; /* the other rank puts into the lower half */
     pwc_remote *remote;
     size_t size;
     double *samples;

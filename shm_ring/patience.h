@@ -13,8 +13,8 @@
  * and the slowest where one of them computes: a computing thread keeps the core for a scheduler's
  * slice, while a sleeper would be woken at once. A long yield is the sign of such a thread. Each
  * new try costs another long yield, so tries become rarer. But a thread that runs now and then (an
- * agent that monitors the node, a worker of the kernel) also makes a yield long, once or twice a
- * second.
+ * agent that monitors the node, a worker of the kernel) also makes a yield long. So a time without
+ * a long yield shortens the next block, by steps.
  *
  * A short yield does not show that nobody computes. Since Linux 6.6 a thread yields only to threads
  * of its own scheduler group (a control group, or a session where autogroups are on), and the

@@ -5,8 +5,8 @@
  *     collective FIGURE KIND BYTES ITERATIONS [RANKS_A_PROCESSOR]
  *
  * KIND is barrier, bcast or allreduce, FIGURE one of the list below. Ranks are pinned to the
- * processors 0 and 1 in turn, RANKS_A_PROCESSOR at a time. Rank 0 prints one JSON line, with means
- * over all ranks:
+ * processors 0 and 1 in turn, RANKS_A_PROCESSOR at a time. Rank 0 prints one JSON line, with a mean
+ * over all ranks, and for at_once its own:
  *
  *     latency   us            begin and wait, one after the other
  *     overlap   percent       as OSU's programs have it: the rank computes between begin and wait
@@ -342,9 +342,8 @@ int main(int argc, char **argv)
         return usage();
     value = figure->measure(&b);
     if (calls_rank(b.calls) == 0)
-        (void)printf("{\"test\":\"%s\",\"kind\":\"%s\",\"bytes\":%zu,\"%s\":%.4f}\n", argv[1],
-                     argv[2], b.bytes, strncmp(argv[1], "overlap", 7) == 0 ? "percent" : "us",
-                     value);
+        (void)printf("{\"test\":\"%s\",\"kind\":\"%s\",\"bytes\":%zu,\"%s\":%.4f}\n", figure->name,
+                     argv[2], b.bytes, figure->unit, value);
     (void)fflush(stdout);
     calls_end(b.calls);
     return 0;

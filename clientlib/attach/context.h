@@ -12,7 +12,7 @@
 #include "clientlib/attach/client.h"
 #include "clientlib/attach/daemon_post.h"
 #include "clientlib/calls/am_handlers.h"
-#include "clientlib/calls/hand_over.h"
+#include "clientlib/calls/give_way.h"
 #include "clientlib/calls/yields.h"
 #include "shm_ring/mapping.h"
 #include "clientlib/binds/bound.h"
@@ -106,7 +106,7 @@ struct pwc_ctx {
     int64_t health_at; /* when to check next whether the daemon still lives */
     struct patience patience;
     struct context_wait wait;
-    struct hand_over hand_over;
+    struct give_way give_way;
     struct context_events events;
     uint64_t flushes;
     uint32_t neighbour_changes_seen; /* session_shared.neighbours at the last neighbours_update */

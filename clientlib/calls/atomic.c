@@ -1,13 +1,15 @@
 /*
  * Remote atomics: checks what can be checked here, submits.
  *
- * Thread: the one that owns the context. No system call unless the daemon or the target sleeps, no
- * allocation, no lock (except a copy of the span table when a region was added or removed).
+ * Thread: the one that owns the context. No system call unless the daemon or the target sleeps, or
+ * the daemon waits for this processor (give_way.h), no allocation, no lock (except a copy of the
+ * span table when a region was added or removed).
  */
 #include "pwc/atomic.h"
 
 #include <errno.h>
 #include <string.h>
+#include "clientlib/calls/give_way.h"
 #include "clientlib/calls/atomic.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/room.h"
@@ -130,7 +132,7 @@ static int one_by_daemon(struct pwc_ctx *ctx, const struct atomic_call *a)
     if (rc < 0 && a->result)
         pending_cancel(&ctx->channel.pending, (uint32_t)slot);
     if (rc > 0)
-        operation_submitted(ctx, rc);
+        give_way_or_wake(ctx, rc);
     return rc < 0 ? rc : 0;
 }
 

@@ -6,8 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
-#include "clientlib/attach/wake.h"
-#include "clientlib/calls/hand_over.h"
+#include "clientlib/calls/give_way.h"
 #include "clientlib/calls/series.h"
 #include "pwc/tuning.h"
 
@@ -27,20 +26,12 @@ static_assert((int)PWC_OP_PUT == (int)SUBMIT_PUT && (int)PWC_OP_GET == (int)SUBM
                   (int)PWC_OP_LONG == (int)SUBMIT_LONG && (int)PWC_OP_SIGNAL == (int)SUBMIT_SIGNAL,
               "events name an operation as the daemon does");
 
-void operation_submitted(struct pwc_ctx *ctx, int rc)
-{
-    if (rc == CHANNEL_WAKES)
-        wake_daemon(ctx);
-    else
-        hand_over_row(ctx);
-}
-
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox)
 {
     int rc = channel_commit(&ctx->channel, outbox);
 
     if (rc > 0)
-        operation_submitted(ctx, rc);
+        give_way_or_wake(ctx, rc);
 }
 
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op)

@@ -1,8 +1,9 @@
 /*
  * One operation before its submission: the common part of puts, gets and active messages.
  *
- * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (except a copy of the span table when a region was added or removed).
+ * Thread: the one that owns the context. No system call unless the daemon sleeps or waits for this
+ * processor (give_way.h), no allocation, no lock (except a copy of the span table when a region was
+ * added or removed).
  */
 #ifndef PWC_CLIENTLIB_OPERATION_H
 #define PWC_CLIENTLIB_OPERATION_H
@@ -90,8 +91,6 @@ int operation_check_memory(struct pwc_ctx *ctx, const void *start, size_t length
 int operation_place_source(struct pwc_ctx *ctx, struct submit_record *record, const void *src);
 /* Submits an operation as it is: 0, or as channel_submit. */
 int operation_submit(struct pwc_ctx *ctx, const struct operation *op);
-/* Does what a submission asks for that has returned CHANNEL_WAKES or CHANNEL_ENDS_ROW. */
-void operation_submitted(struct pwc_ctx *ctx, int rc);
 /* Publishes the submission that was begun in this ring. */
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox);
 /*

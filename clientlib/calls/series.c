@@ -3,7 +3,7 @@
 #include "clientlib/calls/series.h"
 
 #include <stdlib.h>
-#include "clientlib/attach/wake.h"
+#include "clientlib/calls/give_way.h"
 
 enum {
     SERIES_MAX = 64, /* operations in the queue of a context */
@@ -109,9 +109,12 @@ static int begin(struct pwc_ctx *ctx, const struct submit_record *record, uint8_
 static void commit(struct pwc_ctx *ctx, const struct series *s, const struct submit_record *record,
                    uint8_t *at)
 {
+    int rc;
+
     (void)channel_append(at, s->id, record->rid_len);
-    if (channel_commit(&ctx->channel, &ctx->channel.submit) == CHANNEL_WAKES)
-        wake_daemon(ctx);
+    rc = channel_commit(&ctx->channel, &ctx->channel.submit);
+    if (rc > 0)
+        give_way_or_wake(ctx, rc);
 }
 
 /* Submits a record whose payload of record->length bytes passes through staging, from or to

@@ -1,8 +1,9 @@
 /*
  * Put with signal: checks the arguments, finds the memory, submits. Owns nothing.
  *
- * Thread: the one that owns the context. No system call unless the daemon or the target sleeps, no
- * allocation, no lock (except a copy of the span table when a region was added or removed).
+ * Thread: the one that owns the context. No system call unless the daemon or the target sleeps, or
+ * the daemon waits for this processor (give_way.h), no allocation, no lock (except a copy of the
+ * span table when a region was added or removed).
  */
 #include "pwc/signal.h"
 

@@ -1,10 +1,12 @@
 /*
  * Put and get: check the arguments, find the memory, submit. Owns nothing.
  *
- * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (except a copy of the span table when a region was added or removed).
+ * Thread: the one that owns the context. No system call unless the daemon sleeps or waits for this
+ * processor (give_way.h), no allocation, no lock (except a copy of the span table when a region was
+ * added or removed).
  */
 #include <errno.h>
+#include "clientlib/calls/give_way.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/room.h"
 #include "clientlib/calls/series.h"
@@ -59,7 +61,7 @@ static inline int put_packed(struct pwc_ctx *ctx, const struct pwc_remote *dst, 
         channel_put(&ctx->channel, dst->handle, off, src, (uint32_t)len, lid, rid, (uint16_t)flags);
 
     if (rc > 0)
-        operation_submitted(ctx, rc);
+        give_way_or_wake(ctx, rc);
     return rc < 0 ? rc : 0;
 }
 

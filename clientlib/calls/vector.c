@@ -2,10 +2,12 @@
  * Vectors and shapes: their pieces are checked and counted, then copied to a neighbour, or
  * submitted as one series (channel_vector.h). Each of these steps goes over the pieces again.
  *
- * Thread: the one that owns the context. No system call unless the daemon sleeps, no allocation, no
- * lock (except a copy of the span table when a region was added or removed).
+ * Thread: the one that owns the context. No system call unless the daemon sleeps or waits for this
+ * processor (give_way.h), no allocation, no lock (except a copy of the span table when a region was
+ * added or removed).
  */
 #include <errno.h>
+#include "clientlib/calls/give_way.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/pieces.h"
 #include "clientlib/calls/room.h"
@@ -253,7 +255,7 @@ static int by_daemon(struct vector *v, uint8_t kind,
         return rc;
     }
     if (rc > 0)
-        operation_submitted(v->ctx, rc);
+        give_way_or_wake(v->ctx, rc);
     return 0;
 }
 

@@ -13,7 +13,7 @@
 #include "clientlib/attach/guard.h"
 #include "clientlib/attach/wake.h"
 #include "clientlib/attach/wake_socket.h"
-#include "clientlib/calls/hand_over.h"
+#include "clientlib/calls/give_way.h"
 #include "clientlib/calls/series.h"
 #include "clientlib/binds/bind_start.h"
 #include "clientlib/teams/teams.h"
@@ -75,7 +75,7 @@ static void pause_ends(struct pwc_ctx *ctx, int64_t now)
 {
     grow(&ctx->channel.shared->waits.waited_ns, now - ctx->wait.at);
     ctx->wait.at = ctx->wait.call != SESSION_WAITS_NOT ? now : 0;
-    hand_over_resumes(ctx, now);
+    give_way_resumes(ctx, now);
 }
 
 void wait_show_end(struct pwc_ctx *ctx)
@@ -208,10 +208,10 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
 
 bool wait_yield(struct pwc_ctx *ctx, int64_t now)
 {
-    bool owed = hand_over_is_due(ctx), unheard = ctx->wait.unheard;
+    bool owed = give_way_is_due(ctx), unheard = ctx->wait.unheard;
 
     ctx->wait.unheard = false;
-    hand_over_pauses(ctx, now, owed);
+    give_way_pauses(ctx, now, owed);
     if (patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) != PATIENCE_YIELD ||
         (owed && unheard))
         return false;
@@ -249,7 +249,7 @@ void wait_between_looks(struct pwc_ctx *ctx, unsigned kinds)
     check_daemon(ctx, now);
     /* A program that polls goes on with it, however long nothing comes. */
     patience_worked(&ctx->patience, (uint64_t)now);
-    if (wait_yield(ctx, now) || ctx->descriptor >= 0 || !hand_over_is_due(ctx))
+    if (wait_yield(ctx, now) || ctx->descriptor >= 0 || !give_way_is_due(ctx))
         return;
     if (wait_arm_sleep(ctx, kinds) == 0)
         wait_sleep(ctx, now, now + NAP_NS);

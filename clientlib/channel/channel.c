@@ -58,6 +58,7 @@ int channel_init(struct channel *ch, void *base, size_t size)
         return -EPROTO;
 
     memset(ch, 0, sizeof(*ch));
+    ch->burst_end = CHANNEL_NO_BURST;
     ch->shared = shared;
     ch->message_max = shared->message_max;
     ch->block_max = ch->message_max < UINT16_MAX ? ch->message_max : UINT16_MAX;

@@ -3,8 +3,8 @@
  * messages.
  *
  * A channel uses no socket and makes no system call: where the daemon sleeps, channel_submit
- * returns 1 and the caller rings. So a channel works over any mapping, in tests also over a mapping
- * that an engine in the same process serves.
+ * returns CHANNEL_WAKES and the caller rings. So a channel works over any mapping, in tests also
+ * over a mapping that an engine in the same process serves.
  *
  *     channel_submit.c    into the submit and the reply_submit ring
  *     channel_vector.c    the same for the records of a vector, all at once
@@ -130,7 +130,7 @@ struct channel {
     uint32_t reply_max;   /* bytes of the longest reply in the reply_submit ring */
     uint32_t set_aside;   /* local event space that only replies may use */
     uint64_t submitted;   /* number of operations; compare with session_shared.ended */
-    uint64_t row_end;     /* the operation of this number ends a row (calls/hand_over.h); 0: none */
+    uint64_t burst_end;   /* how many operations end a burst (calls/give_way.h) */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
     bool daemon_fences;   /* the daemon can fence for us before it sleeps */
     uint32_t fenced;      /* publications for which we still fence; 0: the daemon fences */
@@ -173,15 +173,17 @@ int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *cont
 
 /* ---- submission ------------------------------------------------------------------------------ */
 
+/* What follows a submission. */
 enum channel_submitted {
-    CHANNEL_WAKES = 1,    /* the daemon sleeps: its descriptor must be written to */
-    CHANNEL_ENDS_ROW = 2, /* the operation was the one of the number row_end */
+    CHANNEL_WAKES = 1,      /* the daemon sleeps: its descriptor must be written to */
+    CHANNEL_ENDS_BURST = 2, /* burst_end operations, or more, are submitted */
 };
+#define CHANNEL_NO_BURST UINT64_MAX
 
 /*
  * Submits one operation. The caller fills in `record` except size and reserve; `lid` and `rid` are
  * read where their lengths are not 0, `payload` with SUBMIT_INLINE. 0; CHANNEL_WAKES;
- * CHANNEL_ENDS_ROW; -EAGAIN: no room now, probe and try again; -EMSGSIZE: longer than record_max;
+ * CHANNEL_ENDS_BURST; -EAGAIN: no room now, probe and try again; -EMSGSIZE: longer than record_max;
  * -EBUSY: another submission was begun; -ESHUTDOWN, -EPROTO: the session is over.
  */
 int channel_submit(struct channel *ch, const struct submit_record *record, const void *lid,
@@ -205,12 +207,12 @@ int channel_atomic(struct channel *ch, uint8_t code, uint32_t remote, uint64_t o
  */
 int channel_begin(struct channel *ch, struct channel_outbox *outbox,
                   const struct submit_record *record, uint8_t **at);
-/* Makes the submission visible: 0 or 1 as channel_submit. */
+/* Makes the submission visible: 0, or what follows, as channel_submit. */
 int channel_commit(struct channel *ch, struct channel_outbox *outbox);
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox);
 
-/* Publishes the records of this many operations that were written to the submit ring: 0 or 1 as
- * above. */
+/* Publishes the records of this many operations that were written to the submit ring: as
+ * channel_commit. */
 int channel_publish(struct channel *ch, uint32_t records);
 
 /* Copies `length` bytes, and pads them. Returns where the next bytes go. */

@@ -73,7 +73,7 @@ static uint32_t ring_fenced(struct channel *ch)
     return mode;
 }
 
-/* Publishes the record that was written last: 0, CHANNEL_WAKES, CHANNEL_ENDS_ROW. */
+/* Publishes the record that was written last: 0, CHANNEL_WAKES, CHANNEL_ENDS_BURST. */
 static inline int publish(struct channel *ch, struct channel_outbox *outbox, uint32_t size)
 {
     uint32_t mode;
@@ -84,7 +84,7 @@ static inline int publish(struct channel *ch, struct channel_outbox *outbox, uin
     FAULT(SUBMIT_PUBLISHED);
     mode = ch->fenced == 0 ? doorbell_ring_unfenced(&ch->shared->submit_bell) : ring_fenced(ch);
     if (mode == DOORBELL_AWAKE)
-        return ch->submitted == ch->row_end ? CHANNEL_ENDS_ROW : 0;
+        return ch->submitted >= ch->burst_end ? CHANNEL_ENDS_BURST : 0;
     channel_begin_fenced(ch);
     return CHANNEL_WAKES;
 }

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "clientlib/calls/hand_over.h"
+#include "clientlib/calls/give_way.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/teams/team.h"
 
@@ -121,9 +121,9 @@ static void take(struct pwc_team *t, const struct team_call *call)
     team_activate(t);
     team_begin_steps(t);
     team_progress(t);
-    /* The letters of the first call of a row leave before the program computes. */
+    /* The letters of the first of many calls leave before the program computes. */
     if (t->called - t->over == 1)
-        hand_over(t->ctx);
+        give_way(t->ctx);
 }
 
 int team_call(struct pwc_team *t, struct team_spec spec, pwc_cid lid, unsigned flags)

@@ -634,7 +634,7 @@ static void test_bells(void)
     uint8_t *at;
 
     CU_ASSERT_EQUAL(channel_begin(ch, &ch->reply_submit, &record, &at), 0);
-    CU_ASSERT_EQUAL(channel_commit(ch, &ch->reply_submit), 1);
+    CU_ASSERT_EQUAL(channel_commit(ch, &ch->reply_submit), CHANNEL_WAKES);
     CU_ASSERT_FALSE(channel_idle(ch));
     CU_ASSERT_EQUAL(fake_session_end(&p->daemon, fake_session_read_answer(&p->daemon), 1, 0), 0);
     CU_ASSERT_TRUE(channel_idle(ch));

@@ -12,14 +12,14 @@
 
 enum { WINDOW = 16 };
 
-static unsigned handed_over; /* how often a call gave the processor to the daemon */
+static unsigned gave_way; /* how often a call gave the processor to the daemon */
 
-void __real_hand_over(struct pwc_ctx *ctx);
-void __wrap_hand_over(struct pwc_ctx *ctx);
-void __wrap_hand_over(struct pwc_ctx *ctx)
+void __real_give_way(struct pwc_ctx *ctx);
+void __wrap_give_way(struct pwc_ctx *ctx);
+void __wrap_give_way(struct pwc_ctx *ctx)
 {
-    handed_over++;
-    __real_hand_over(ctx);
+    gave_way++;
+    __real_give_way(ctx);
 }
 
 static int sum(struct hall *h, uint32_t rank, const uint64_t *in, uint64_t *out, size_t n,
@@ -36,19 +36,19 @@ static bool text_has(struct hall *h, uint32_t rank, const char *words)
     return strstr(text, words) != NULL;
 }
 
-/* The first call of a row gives the processor to the daemon, so that its letters leave before the
+/* The first of many calls gives the processor to the daemon, so that its letters leave before the
  * program computes. The calls behind it wait for it anyway. */
-static void first_of_a_row(void)
+static void first_of_many(void)
 {
     struct hall *h = hall_new(2, 2, HALL_BLOCKS, WINDOW);
     struct pwc_event event;
 
     for (unsigned lap = 1; lap <= 2; lap++) {
-        handed_over = 0;
+        gave_way = 0;
         CU_ASSERT_EQUAL(pwc_team_barrier(hall_team(h, 0), PWC_CID_NONE, 0), 0);
-        CU_ASSERT_EQUAL(handed_over, 1);
+        CU_ASSERT_EQUAL(gave_way, 1);
         CU_ASSERT_EQUAL(pwc_team_barrier(hall_team(h, 0), PWC_CID_NONE, 0), 0);
-        CU_ASSERT_EQUAL(handed_over, 1);
+        CU_ASSERT_EQUAL(gave_way, 1);
         for (int i = 0; i < 2; i++)
             CU_ASSERT_EQUAL(pwc_team_barrier(hall_team(h, 1), PWC_CID_NONE, 0), 0);
         hall_run(h);
@@ -670,7 +670,7 @@ static void hostile_words(void)
 int main(void)
 {
     CU_TestInfo tests[] = {{"windows", windows},
-                           {"the first of a row", first_of_a_row},
+                           {"the first of many", first_of_many},
                            {"data rows in turn", data_rows_in_turn},
                            {"givers wait for the engine", givers_wait_for_the_engine},
                            {"ends", ends},

@@ -251,7 +251,7 @@ static void submit(struct submit_record *record, const void *payload)
     uint64_t one = 1;
     int r = channel_submit(&world.channel, record, NULL, NULL, payload);
 
-    if (r == 1)
+    if (r == CHANNEL_WAKES)
         r = write(world.doorbell, &one, sizeof(one)) == sizeof(one) ? 0 : -errno;
     CU_ASSERT_EQUAL_FATAL(r, 0);
 }

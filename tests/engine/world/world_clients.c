@@ -375,9 +375,9 @@ int world_submitted(struct world *w, uint32_t client, int rc)
     struct world_client *c = &w->clients[client];
     struct world_node *n = &w->nodes[c->node];
 
-    if (n->alive && n->armed && !n->rung && rc != 1)
+    if (n->alive && n->armed && !n->rung && rc != CHANNEL_WAKES)
         world_fail(w, "node %u sleeps and client %u was not asked to ring", c->node, client);
-    n->rung |= rc == 1;
+    n->rung |= rc == CHANNEL_WAKES;
     w->idle = 0;
     return 0;
 }

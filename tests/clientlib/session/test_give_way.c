@@ -1,7 +1,7 @@
 /*
  * When a program that submits gives its processor to the daemon: after a call that others wait for,
- * and after the last of a row of submissions, if it has computed after such a row before
- * (hand_over.h).
+ * and after the last of a burst of submissions, if it has computed after such a burst before
+ * (give_way.h).
  *
  * The test replaces (--wrap) the calls that ask for the processor, the time and the switches of
  * this thread, and that yield: the time is the test's. Thread: the test's.
@@ -16,6 +16,7 @@
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/wait.h"
 #include "tests/clientlib/session/fake_session.h"
+#include "shm_ring/doorbell.h"
 #include "tests/suite.h"
 
 enum {
@@ -23,6 +24,7 @@ enum {
     HERE = 3,
     CALL_NS = 100,      /* a submission, or a yield to nobody */
     COMPUTE_NS = 60000, /* between submissions */
+    WAIT_NS = 100000000,
     SLICE_NS = 4000000, /* of a program that computes on this processor */
 };
 
@@ -33,6 +35,7 @@ static struct {
     struct pwc_ctx ctx;
     int64_t now;
     int64_t slice_ns; /* how long another program has the processor at a yield */
+    bool elsewhere;   /* the daemon is in another scheduler group */
     unsigned yields;
 } world;
 
@@ -70,7 +73,8 @@ int __wrap_sched_yield(void)
 {
     world.yields++;
     world.now += CALL_NS + world.slice_ns;
-    daemon_takes_all();
+    if (!world.elsewhere)
+        daemon_takes_all();
     return 0;
 }
 
@@ -98,17 +102,21 @@ static void world_close(void)
     fake_session_close(&world.daemon);
 }
 
+static void follow(int rc)
+{
+    CU_ASSERT(rc >= 0);
+    world.now += CALL_NS;
+    if (rc > 0)
+        give_way_or_wake(&world.ctx, rc);
+}
+
 static void submit(void)
 {
     const uint64_t payload = 5;
     struct submit_record record = {
         .kind = SUBMIT_PUT, .flags = SUBMIT_INLINE, .length = sizeof(payload)};
-    int rc = channel_submit(&world.ctx.channel, &record, NULL, NULL, &payload);
 
-    CU_ASSERT(rc >= 0);
-    world.now += CALL_NS;
-    if (rc > 0)
-        operation_submitted(&world.ctx, rc);
+    follow(channel_submit(&world.ctx.channel, &record, NULL, NULL, &payload));
 }
 
 /* The first pause of a call that waits; its yield lets the daemon take all. */
@@ -137,28 +145,36 @@ static void test_call(void)
                              (uint64_t)world.now);
         if (rows[i].submits)
             submit();
-        hand_over(&world.ctx);
+        give_way(&world.ctx);
         CU_ASSERT_EQUAL(world.yields, rows[i].yields);
         world_close();
     }
 }
 
-/* A program that computes on this processor is learned from, here, too. */
+/* After a long yield, the next call does not yield. */
 static void test_long_yield(void)
 {
     world_open(HERE + 1);
     world.slice_ns = SLICE_NS;
     submit();
-    hand_over(&world.ctx);
+    give_way(&world.ctx);
     CU_ASSERT_EQUAL(world.yields, 1);
     submit();
-    hand_over(&world.ctx);
+    give_way(&world.ctx);
     CU_ASSERT_EQUAL(world.yields, 1);
     world_close();
 }
 
-/* Runs a program. `s`: it submits, `c`: computes, `p`: pauses in a call that waits, `d`: the daemon
- * takes all, on its own. Returns how many submissions yielded. */
+/*
+ * Runs a program, and returns how many of its submissions yielded.
+ *
+ *     s, v     it submits one operation, three at once
+ *     c        it computes
+ *     p        it pauses in a call that waits
+ *     d, D     the daemon takes all on its own; and then sleeps, so that a submission wakes it
+ *     g, h     from now on the daemon is in another scheduler group, here: yields do not reach it
+ *     w        100 ms pass, in a call that waits
+ */
 static unsigned yields_of(const char *program)
 {
     unsigned yields = 0;
@@ -170,7 +186,13 @@ static unsigned yields_of(const char *program)
         switch (*program) {
         case 's':
             submit();
-            yields += world.yields - before;
+            break;
+        case 'v':
+            follow(channel_publish(&world.ctx.channel, 3));
+            break;
+        case 'D':
+            daemon_takes_all();
+            doorbell_arm(&world.daemon.shared->submit_bell, DOORBELL_FD);
             break;
         case 'c':
             world.now += COMPUTE_NS;
@@ -178,16 +200,28 @@ static unsigned yields_of(const char *program)
         case 'd':
             daemon_takes_all();
             break;
+        case 'g':
+        case 'h':
+            world.elsewhere = *program == 'g';
+            break;
+        case 'w':
+            daemon_takes_all();
+            pause_once();
+            world.now += WAIT_NS;
+            give_way_resumes(&world.ctx, world.now);
+            break;
         case 'p':
             pause_once();
             break;
         }
+        if (*program != 'p' && *program != 'w')
+            yields += world.yields - before;
     }
     world_close();
     return yields;
 }
 
-static void test_rows(void)
+static void test_bursts(void)
 {
     static const struct {
         const char *program;
@@ -206,6 +240,12 @@ static void test_rows(void)
         {"pscp sp s", 1},          /* waits at once after a row: forgotten */
         {"pscp ss s", 1},          /* a row follows at once: forgotten */
         {"pscp scp sp sc p s", 3}, /* and learned again */
+        {"pscscscp scscsc", 1}, /* computes between: only the last of as many is followed by one */
+        {"pscp Dsc dsc", 1},    /* the first wakes the daemon, the second finds it awake */
+        {"pscp gsc hsc sc", 3}, /* one yield in vain may be by chance */
+        {"pscp gscsc hp scp sc", 2},   /* but not two */
+        {"pscp gscsc hp w scp sc", 3}, /* learned again when 100 ms have passed */
+        {"psscp sv s", 1},             /* three at once pass the end of the burst */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -217,14 +257,25 @@ static void test_rows(void)
     }
 }
 
+/* What is no operation ends no burst. */
+static void test_note(void)
+{
+    const struct submit_record record = {.kind = SUBMIT_FLUSH};
+
+    world_open(HERE + 1);
+    CU_ASSERT_EQUAL(channel_note(&world.ctx.channel, &record), 0);
+    world_close();
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
         {"a call that others wait for", test_call},
         {"a long yield", test_long_yield},
-        {"rows", test_rows},
+        {"bursts", test_bursts},
+        {"a note", test_note},
         CU_TEST_INFO_NULL,
     };
 
-    return suite_run("hand over", tests);
+    return suite_run("give way", tests);
 }

@@ -1,0 +1,53 @@
+/*
+ * Giving way: a program submits, and then computes on the processor of its daemon. A daemon that
+ * polls there has yielded, and nothing wakes it: what was submitted would leave only when the
+ * program waits, or when its slice ends. So the program yields once before it computes. The library
+ * cannot know that the program will compute, and learns from what the program did:
+ *
+ *     pause | submit, submit           | computes | pause: the daemon has taken nothing
+ *     pause | submit, submit and yield | computes | ..     a burst of two, from now on
+ *     pause | submit, submit and yield | pause             forgotten: the program waits at once
+ *
+ * Times of single submissions are not known. So a program that computes before it submits is taken
+ * for the same; such a program waits soon after the yield, so the yield costs nothing. And where a
+ * program computes between several submissions without a pause, only the last of them is followed
+ * by a yield. Replies are submitted by handlers, in calls that wait, and need no yield.
+ *
+ * A yield reaches only threads of the same scheduler group (shm_ring/patience.h). A daemon of
+ * another group shares the processor with the program anyway, and would poll in the time that it
+ * gets. So after two yields in vain there is none for a while; nor after a long one, which shows
+ * that another program computes on this processor.
+ *
+ * Thread: the one that owns the context.
+ */
+#ifndef PWC_CLIENTLIB_GIVE_WAY_H
+#define PWC_CLIENTLIB_GIVE_WAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pwc_ctx;
+
+struct give_way {
+    uint64_t burst;          /* submissions before the program computes; 0: it does not */
+    uint64_t submitted_then; /* submissions when the last pause ended */
+    int64_t resumed;         /* when the last pause ended */
+    int64_t gave;            /* when the last yield of a burst since then ended; 0: none */
+    bool vain;               /* that yield has not let the daemon run */
+    int64_t learns_at;       /* when bursts may be learned again */
+};
+
+/* Whether the daemon waits for this processor: it runs here, and has submissions to take. */
+bool give_way_is_due(struct pwc_ctx *ctx);
+/* Called after a submission that others wait for: yields once, if the daemon waits for this
+ * processor and yields have not been long. */
+void give_way(struct pwc_ctx *ctx);
+/* Called after a submission that has returned CHANNEL_WAKES or CHANNEL_ENDS_BURST: wakes the
+ * daemon, or yields. */
+void give_way_or_wake(struct pwc_ctx *ctx, int rc);
+
+/* A pause of a call that waits begins and ends. `owed`: the daemon waits for this processor. */
+void give_way_pauses(struct pwc_ctx *ctx, int64_t now, bool owed);
+void give_way_resumes(struct pwc_ctx *ctx, int64_t now);
+
+#endif
