@@ -120,6 +120,10 @@ static void open_bench(struct bench *b)
     uint32_t other;
 
     CHECK(pwc_init(NULL, &b->client));
+    if (pwc_size(b->client) != 2) {
+        (void)fprintf(stderr, "departure: %u ranks; start two (-n 2)\n", pwc_size(b->client));
+        exit(2);
+    }
     CHECK(pwc_ctx_create(b->client, NULL, &b->ctx));
     CHECK(pwc_alloc(b->client, 2 * b->size, PWC_REMOTE_RW, &b->region));
     memset(pwc_region_addr(b->region), 0, 2 * b->size);

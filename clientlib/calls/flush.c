@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include "clientlib/attach/deadline.h"
+#include "clientlib/attach/wake.h"
 #include "clientlib/calls/give_way.h"
 #include "clientlib/calls/flush.h"
 #include "clientlib/calls/series.h"
@@ -69,8 +70,9 @@ static int begin_flush(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t d
     }
     if (rc < 0)
         return rc;
-    if (rc > 0)
-        give_way_or_wake(ctx, rc);
+    give_way_passes_over(ctx);
+    if (rc == CHANNEL_WAKES)
+        wake_daemon(ctx);
     remote->flush = record.lid;
     remote->flush_at = ch->submitted;
     return 0;

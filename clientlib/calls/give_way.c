@@ -8,9 +8,9 @@
 #include "clientlib/attach/wake.h"
 
 enum {
-    COMPUTES_NS = 20000,   /* less is not worth a yield */
-    SUBMIT_NS = 1000,      /* the most that a submission takes; most take a tenth */
-    LEARNS_NS = 100000000, /* after two yields in vain */
+    COMPUTES_NS = 20000,  /* less is not worth a yield */
+    SUBMIT_NS = 1000,     /* more than most submissions take; a long copy counts as computing */
+    AGAIN_NS = 100000000, /* without yields, after two in vain */
 };
 
 /* Whether the program has computed since `since`, besides this many submissions. */
@@ -35,27 +35,32 @@ bool give_way_is_due(struct pwc_ctx *ctx)
            !channel_is_taken(&ctx->channel);
 }
 
+/* Notes whether a yield was in vain: the daemon has not run. One may be by chance. */
+static void note_vain(struct give_way *g, bool vain, int64_t now)
+{
+    bool again = vain && g->vain;
+
+    if (again) {
+        g->burst = 0;
+        g->again_at = now + AGAIN_NS;
+    }
+    g->vain = vain && !again;
+}
+
 void give_way(struct pwc_ctx *ctx)
 {
-    uint64_t before;
+    struct give_way *g = &ctx->give_way;
+    int64_t before, after;
 
     if (!give_way_is_due(ctx))
         return;
-    before = (uint64_t)clock_now();
-    if (!patience_may_yield(&ctx->patience, before))
+    before = clock_now();
+    if (before < g->again_at || !patience_may_yield(&ctx->patience, (uint64_t)before))
         return;
     sched_yield();
-    patience_yielded(&ctx->patience, before, (uint64_t)clock_now());
-}
-
-/* Notes whether a yield was in vain: the daemon has not run. One may be by chance. */
-static void note_vain(struct give_way *g, bool vain)
-{
-    if (vain && g->vain) {
-        g->burst = 0;
-        g->learns_at = g->gave + LEARNS_NS;
-    }
-    g->vain = vain;
+    after = clock_now();
+    patience_yielded(&ctx->patience, (uint64_t)before, (uint64_t)after);
+    note_vain(g, give_way_is_due(ctx), after);
 }
 
 /* A burst has ended. If it follows the last one at once, the program does not compute. */
@@ -68,9 +73,15 @@ static void end_burst(struct pwc_ctx *ctx)
     } else {
         give_way(ctx);
         g->gave = clock_now();
-        note_vain(g, give_way_is_due(ctx));
     }
     expect_burst(ctx);
+}
+
+void give_way_passes_over(struct pwc_ctx *ctx)
+{
+    ctx->give_way.submitted_then++;
+    if (ctx->channel.burst_end != CHANNEL_NO_BURST)
+        ctx->channel.burst_end++;
 }
 
 void give_way_or_wake(struct pwc_ctx *ctx, int rc)
@@ -89,7 +100,7 @@ void give_way_pauses(struct pwc_ctx *ctx, int64_t now, bool owed)
 
     if (burst == 0)
         return;
-    if (owed && now >= g->learns_at && has_computed(since, now, burst))
+    if (owed && now >= g->again_at && has_computed(since, now, burst))
         g->burst = burst;
     else if (g->gave != 0 && !has_computed(g->gave, now, 0))
         g->burst = 0;

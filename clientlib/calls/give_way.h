@@ -8,15 +8,16 @@
  *     pause | submit, submit and yield | computes | ..     a burst of two, from now on
  *     pause | submit, submit and yield | pause             forgotten: the program waits at once
  *
- * Times of single submissions are not known. So a program that computes before it submits is taken
- * for the same; such a program waits soon after the yield, so the yield costs nothing. And where a
- * program computes between several submissions without a pause, only the last of them is followed
- * by a yield. Replies are submitted by handlers, in calls that wait, and need no yield.
+ * Times of single submissions are not known. So a program that computes before it submits looks the
+ * same to the library. Such a program waits soon after the yield, so the yield costs nothing. And
+ * where a program computes between several submissions without a pause, the library yields only
+ * after the last of them.
  *
  * A yield reaches only threads of the same scheduler group (shm_ring/patience.h). A daemon of
- * another group shares the processor with the program anyway, and would poll in the time that it
- * gets. So after two yields in vain there is none for a while; nor after a long one, which shows
- * that another program computes on this processor.
+ * another group gets its share of the processor without yields, and after a yield in vain it would
+ * poll in that share. So after two yields in vain the library does not yield for 100 ms. After a
+ * long yield, which shows that another program computes on this processor, the library does not
+ * yield for as long as patience says.
  *
  * Thread: the one that owns the context.
  */
@@ -32,9 +33,9 @@ struct give_way {
     uint64_t burst;          /* submissions before the program computes; 0: it does not */
     uint64_t submitted_then; /* submissions when the last pause ended */
     int64_t resumed;         /* when the last pause ended */
-    int64_t gave;            /* when the last yield of a burst since then ended; 0: none */
-    bool vain;               /* that yield has not let the daemon run */
-    int64_t learns_at;       /* when bursts may be learned again */
+    int64_t gave;            /* when the last burst since then ended; 0: none has */
+    bool vain;               /* the last yield has not let the daemon run */
+    int64_t again_at;        /* no yields before, because two were in vain */
 };
 
 /* Whether the daemon waits for this processor: it runs here, and has submissions to take. */
@@ -45,6 +46,10 @@ void give_way(struct pwc_ctx *ctx);
 /* Called after a submission that has returned CHANNEL_WAKES or CHANNEL_ENDS_BURST: wakes the
  * daemon, or yields. */
 void give_way_or_wake(struct pwc_ctx *ctx, int rc);
+
+/* Called after a submission that belongs to no burst: a reply, a piece of a longer payload
+ * (series.h), the record of a flush. */
+void give_way_passes_over(struct pwc_ctx *ctx);
 
 /* A pause of a call that waits begins and ends. `owed`: the daemon waits for this processor. */
 void give_way_pauses(struct pwc_ctx *ctx, int64_t now, bool owed);

@@ -2,6 +2,7 @@
  * Owns nothing: checks an operation, finds its memory, writes it into a ring. Thread: the one that
  * owns the context.
  */
+#include "clientlib/attach/wake.h"
 #include "clientlib/calls/operation.h"
 
 #include <errno.h>
@@ -28,9 +29,12 @@ static_assert((int)PWC_OP_PUT == (int)SUBMIT_PUT && (int)PWC_OP_GET == (int)SUBM
 
 void operation_commit(struct pwc_ctx *ctx, struct channel_outbox *outbox)
 {
+    bool replies = outbox != &ctx->channel.submit;
     int rc = channel_commit(&ctx->channel, outbox);
 
-    if (rc > 0)
+    if (replies)
+        give_way_passes_over(ctx);
+    if (rc == CHANNEL_WAKES || (rc > 0 && !replies))
         give_way_or_wake(ctx, rc);
 }
 

@@ -1,5 +1,6 @@
 /* Owns the queue of operations over loose memory that are not wholly submitted (series.h). Thread:
  * the one that owns the context. */
+#include "clientlib/attach/wake.h"
 #include "clientlib/calls/series.h"
 
 #include <stdlib.h>
@@ -113,8 +114,9 @@ static void commit(struct pwc_ctx *ctx, const struct series *s, const struct sub
 
     (void)channel_append(at, s->id, record->rid_len);
     rc = channel_commit(&ctx->channel, &ctx->channel.submit);
-    if (rc > 0)
-        give_way_or_wake(ctx, rc);
+    give_way_passes_over(ctx);
+    if (rc == CHANNEL_WAKES)
+        wake_daemon(ctx);
 }
 
 /* Submits a record whose payload of record->length bytes passes through staging, from or to

@@ -130,7 +130,8 @@ struct channel {
     uint32_t reply_max;   /* bytes of the longest reply in the reply_submit ring */
     uint32_t set_aside;   /* local event space that only replies may use */
     uint64_t submitted;   /* number of operations; compare with session_shared.ended */
-    uint64_t burst_end;   /* how many operations end a burst (calls/give_way.h) */
+    uint64_t burst_end;   /* the number of operations at which a burst ends (calls/give_way.h), or
+                             CHANNEL_NO_BURST */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
     bool daemon_fences;   /* the daemon can fence for us before it sleeps */
     uint32_t fenced;      /* publications for which we still fence; 0: the daemon fences */
@@ -176,7 +177,7 @@ int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *cont
 /* What follows a submission. */
 enum channel_submitted {
     CHANNEL_WAKES = 1,      /* the daemon sleeps: its descriptor must be written to */
-    CHANNEL_ENDS_BURST = 2, /* burst_end operations, or more, are submitted */
+    CHANNEL_ENDS_BURST = 2, /* the daemon is awake, and burst_end is reached */
 };
 #define CHANNEL_NO_BURST UINT64_MAX
 
@@ -234,8 +235,8 @@ static inline uint8_t *channel_append(uint8_t *at, const void *bytes, uint32_t l
 int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer);
 
 /* channel_note submits a record that is no operation and has no end, and fills in its size. Results
- * as channel_submit. channel_note_room checks that there is room for two such records, so that
- * these do not fail. */
+ * as channel_submit, but never CHANNEL_ENDS_BURST. channel_note_room checks that there is room for
+ * two such records, so that these do not fail. */
 int channel_note(struct channel *ch, const struct submit_record *record);
 int channel_note_room(struct channel *ch);
 

@@ -136,7 +136,8 @@ int channel_note(struct channel *ch, const struct submit_record *record)
     there = room;
     *there = *record;
     there->size = sizeof(*there);
-    return publish(ch, &ch->submit, sizeof(*there));
+    rc = publish(ch, &ch->submit, sizeof(*there));
+    return rc == CHANNEL_ENDS_BURST ? 0 : rc;
 }
 
 int channel_wake(struct channel *ch, uint32_t remote, uint64_t peer)

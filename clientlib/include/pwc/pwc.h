@@ -5,8 +5,9 @@
  *   - int results are 0 or more, or a negative errno; a call's comment names its own errors, and
  *     libpwc(3) lists under ERRORS the errors that any call may return;
  *   - calls whose comment says "blocks" ask the daemon and wait for its answer, up to the client's
- *     timeout; all others return at once. One that submits may yield first, where the daemon waits
- *     for this processor and the program computes after its submissions;
+ *     timeout; all others return at once. A call that submits may yield the processor once before
+ *     it returns, where the daemon waits for this processor: after the first of several
+ *     collectives, and after operations if the program has computed after as many before;
  *   - handles are opaque, never NULL, and belong to the caller until the matching destroy call;
  *   - a pwc_client owns its regions, and calls on both are thread-safe; a pwc_ctx and the remotes
  *     bound in it belong to one thread at a time, and a call on a remote counts as a call on its

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+#include "clientlib/calls/flush.h"
 #include "clientlib/calls/operation.h"
 #include "clientlib/calls/wait.h"
 #include "tests/clientlib/session/fake_session.h"
@@ -33,6 +34,7 @@ static struct {
     struct mapping mapping;
     struct pwc_client client;
     struct pwc_ctx ctx;
+    struct pwc_remote remote;
     int64_t now;
     int64_t slice_ns; /* how long another program has the processor at a yield */
     bool elsewhere;   /* the daemon is in another scheduler group */
@@ -110,6 +112,16 @@ static void follow(int rc)
         give_way_or_wake(&world.ctx, rc);
 }
 
+static void reply(void)
+{
+    struct submit_record record = {.kind = SUBMIT_SHORT};
+    uint8_t *at;
+
+    CU_ASSERT_EQUAL(
+        channel_begin(&world.ctx.channel, &world.ctx.channel.reply_submit, &record, &at), 0);
+    operation_commit(&world.ctx, &world.ctx.channel.reply_submit);
+}
+
 static void submit(void)
 {
     const uint64_t payload = 5;
@@ -165,14 +177,35 @@ static void test_long_yield(void)
     world_close();
 }
 
+/* In another scheduler group the calls that others wait for stop yielding, too. */
+static void test_calls_in_vain(void)
+{
+    world_open(HERE + 1);
+    world.elsewhere = true;
+    for (int i = 0; i < 3; i++) {
+        submit();
+        give_way(&world.ctx);
+    }
+    CU_ASSERT_EQUAL(world.yields, 2);
+    world.now += WAIT_NS;
+    give_way(&world.ctx);
+    CU_ASSERT_EQUAL(world.yields, 3);
+    world_close();
+}
+
 /*
  * Runs a program, and returns how many of its submissions yielded.
  *
  *     s, v     it submits one operation, three at once
  *     c        it computes
  *     p        it pauses in a call that waits
- *     d, D     the daemon takes all on its own; and then sleeps, so that a submission wakes it
- *     g, h     from now on the daemon is in another scheduler group, here: yields do not reach it
+ *     d        the daemon takes all on its own
+ *     D        the daemon takes all and sleeps, so that the next submission wakes it
+ *     g        from now on yields do not reach the daemon, which is in another scheduler group
+ *     h        from now on yields reach the daemon again
+ *     l, n     from now on another program computes for a slice in each yield; no longer
+ *     r        it replies
+ *     f        it flushes, which pauses
  *     w        100 ms pass, in a call that waits
  */
 static unsigned yields_of(const char *program)
@@ -204,6 +237,17 @@ static unsigned yields_of(const char *program)
         case 'h':
             world.elsewhere = *program == 'g';
             break;
+        case 'l':
+        case 'n':
+            world.slice_ns = *program == 'l' ? SLICE_NS : 0;
+            break;
+        case 'r':
+            reply();
+            break;
+        case 'f':
+            CU_ASSERT_EQUAL(flush_peer(&world.ctx, &world.remote, world.now), -ETIMEDOUT);
+            pause_once();
+            break;
         case 'w':
             daemon_takes_all();
             pause_once();
@@ -214,7 +258,7 @@ static unsigned yields_of(const char *program)
             pause_once();
             break;
         }
-        if (*program != 'p' && *program != 'w')
+        if (!strchr("pwf", *program))
             yields += world.yields - before;
     }
     world_close();
@@ -231,21 +275,26 @@ static void test_bursts(void)
         {"psssp sssp", 0},    /* streams */
         {"pscp s", 1},        /* has computed: yields the next time */
         {"pscp sc sc sc", 3}, /* and each time, also where no call has to pause */
-        {"psscp s", 0},       /* a row of two */
+        {"psscp s", 0},       /* a burst of two */
         {"psscp ss", 1},
         {"psscp sscss", 2},
         {"pscdp s", 0},            /* the daemon needed no help: it runs elsewhere, or was woken */
         {"pcsp s", 1},             /* computed before it submitted: taken for the same, */
         {"pcsp csp s", 1},         /* and forgotten where it waits at once */
-        {"pscp sp s", 1},          /* waits at once after a row: forgotten */
-        {"pscp ss s", 1},          /* a row follows at once: forgotten */
+        {"pscp sp s", 1},          /* waits at once after a burst: forgotten */
+        {"pscp ss s", 1},          /* a burst follows at once: forgotten */
         {"pscp scp sp sc p s", 3}, /* and learned again */
-        {"pscscscp scscsc", 1}, /* computes between: only the last of as many is followed by one */
-        {"pscp Dsc dsc", 1},    /* the first wakes the daemon, the second finds it awake */
-        {"pscp gsc hsc sc", 3}, /* one yield in vain may be by chance */
-        {"pscp gscsc hp scp sc", 2},   /* but not two */
-        {"pscp gscsc hp w scp sc", 3}, /* learned again when 100 ms have passed */
-        {"psscp sv s", 1},             /* three at once pass the end of the burst */
+        {"pscscscp scscsc", 1},    /* computes after each of three: only each third yields */
+        {"pscp Dsc dsc", 1},       /* the first wakes the daemon, the second finds it awake */
+        {"pscp gsc hsc sc", 3},    /* one yield in vain may be by chance */
+        {"pscp gscsc hp scp sc", 2},        /* but not two */
+        {"pscp gscsc hp w scp sc", 3},      /* learned again when 100 ms have passed */
+        {"pscp gscsc hp w scp gsc hsc", 4}, /* and two are needed again */
+        {"pscp glsc hnscsc cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc sc",
+         2},                 /* a long yield is not two */
+        {"pscp rsc rsc", 2}, /* replies belong to no burst */
+        {"pscf sc f", 1},    /* nor does the record of a flush */
+        {"psscp sv s", 1},   /* three at once pass the end of the burst */
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -257,12 +306,15 @@ static void test_bursts(void)
     }
 }
 
-/* What is no operation ends no burst. */
+/* A record that is no operation ends no burst. */
 static void test_note(void)
 {
-    const struct submit_record record = {.kind = SUBMIT_FLUSH};
+    const struct submit_record record = {.kind = SUBMIT_TEAM_WAKE};
 
     world_open(HERE + 1);
+    CU_ASSERT_EQUAL(channel_note(&world.ctx.channel, &record), 0);
+    submit();
+    world.ctx.channel.burst_end = world.ctx.channel.submitted;
     CU_ASSERT_EQUAL(channel_note(&world.ctx.channel, &record), 0);
     world_close();
 }
@@ -272,6 +324,7 @@ int main(void)
     CU_TestInfo tests[] = {
         {"a call that others wait for", test_call},
         {"a long yield", test_long_yield},
+        {"calls in vain", test_calls_in_vain},
         {"bursts", test_bursts},
         {"a note", test_note},
         CU_TEST_INFO_NULL,
