@@ -100,7 +100,7 @@ void give_way_pauses(struct pwc_ctx *ctx, int64_t now, bool owed)
 
     if (burst == 0)
         return;
-    if (owed && now >= g->again_at && has_computed(since, now, burst))
+    if (owed && has_computed(since, now, burst))
         g->burst = burst;
     else if (g->gave != 0 && !has_computed(g->gave, now, 0))
         g->burst = 0;

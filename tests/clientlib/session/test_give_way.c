@@ -291,7 +291,9 @@ static void test_bursts(void)
         {"pscp gscsc hp w scp sc", 3},      /* learned again when 100 ms have passed */
         {"pscp gscsc hp w scp gsc hsc", 4}, /* and two are needed again */
         {"pscp glsc hnscsc cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc sc",
-         2},                 /* a long yield is not two */
+         2}, /* a long yield is not two */
+        {"psscp rs", 0},
+        {"psscp rss", 1},
         {"pscp rsc rsc", 2}, /* replies belong to no burst */
         {"pscf sc f", 1},    /* nor does the record of a flush */
         {"psscp sv s", 1},   /* three at once pass the end of the burst */
