@@ -12,11 +12,10 @@
  *     alone_us     from the call to the local event, without computing
  *     more_us      from the call to the local event, with computing in between, less that time
  */
-#include <pwc/pwc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "bench/rank.h"
 
 struct bench {
     pwc_client *client;
@@ -26,37 +25,6 @@ struct bench {
     size_t size;
     double *samples;
 };
-
-static int checked(const char *call, int rc)
-{
-    if (rc < 0) {
-        (void)fprintf(stderr, "%s: %s\n", call, pwc_strerror(rc));
-        exit(1);
-    }
-    return rc;
-}
-#define CHECK(call) checked(#call, call)
-
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1000;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, unsigned count)
-{
-    qsort(values, count, sizeof(values[0]), by_value);
-    return values[count / 2];
-}
 
 static void compute(double us)
 {

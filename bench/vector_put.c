@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <pwc/vector.h>
+#include "bench/rank.h"
 
 #define ROW        64u
 #define ROWS       1024u
@@ -39,14 +39,6 @@ static void check(const char *what, int rc)
         return;
     fprintf(stderr, "vector_put: %s: %s\n", what, pwc_strerror(rc));
     exit(1);
-}
-
-static double now_us(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
 /* Waits for a local event, which says that a block is placed. */
@@ -111,13 +103,6 @@ static double run_window(struct bench *b, int (*put)(struct bench *b))
     return (now_us() - start) / b->window;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void origin(struct bench *b, const char *how)
 {
     int (*put)(struct bench * b) = strcmp(how, "shape") == 0 ? put_shape : put_rows;
@@ -128,8 +113,8 @@ static void origin(struct bench *b, const char *how)
         check("memory", -ENOMEM);
     for (uint32_t i = 0; i < windows; i++)
         times[i] = run_window(b, put);
-    qsort(times, windows, sizeof(*times), by_value);
-    printf("{\"test\":\"%s\",\"window\":%u,\"p50_us\":%.3f}\n", how, b->window, times[windows / 2]);
+    printf("{\"test\":\"%s\",\"window\":%u,\"p50_us\":%.3f}\n", how, b->window,
+           median(times, windows));
     free(times);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "bench/rank.h"
 
 struct calls {
     pwc_client *client;
@@ -15,16 +16,6 @@ struct calls {
     pwc_region *region; /* the input, then the output */
     double *in, *out;
 };
-
-static int checked(const char *call, int rc)
-{
-    if (rc < 0) {
-        (void)fprintf(stderr, "%s: %s\n", call, pwc_strerror(rc));
-        exit(1);
-    }
-    return rc;
-}
-#define CHECK(call) checked(#call, call)
 
 struct calls *calls_start(int *argc, char ***argv)
 {

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "bench/rank.h"
 
 enum { TAG = 1, OTHER_TAGS = 1000, WARM_UP = 10 /* a tenth */ };
 
@@ -33,31 +33,6 @@ struct bench {
     uint32_t me, other;
     size_t size;
 };
-
-static int checked(const char *call, int rc)
-{
-    if (rc < 0) {
-        (void)fprintf(stderr, "%s: %s\n", call, pwc_strerror(rc));
-        exit(1);
-    }
-    return rc;
-}
-#define CHECK(call) checked(#call, call)
-
-static double now_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1000;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
 
 static uint8_t *own_half(const struct bench *b)
 {
@@ -182,7 +157,7 @@ static void add_unexpected(struct bench *b, uint32_t depth)
 static double run(struct bench *b, const struct way *way, int measured)
 {
     int warm = measured / WARM_UP;
-    double *samples = calloc((size_t)measured, sizeof(*samples)), median;
+    double *samples = calloc((size_t)measured, sizeof(*samples)), half_us;
 
     for (int i = 0; samples && i < warm + measured; i++) {
         double start = now_us();
@@ -197,10 +172,9 @@ static double run(struct bench *b, const struct way *way, int measured)
     }
     if (!samples)
         exit(1);
-    qsort(samples, (size_t)measured, sizeof(*samples), by_value);
-    median = samples[measured / 2];
+    half_us = median(samples, (size_t)measured);
     free(samples);
-    return median;
+    return half_us;
 }
 
 static void attach(struct bench *b)
@@ -220,7 +194,7 @@ static void attach(struct bench *b)
 int main(int argc, char **argv)
 {
     struct bench b = {0};
-    double median = -1;
+    double half_us = -1;
     int iterations = argc > 3 ? atoi(argv[3]) : 0;
 
     b.size = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
@@ -235,10 +209,10 @@ int main(int argc, char **argv)
         add_unexpected(&b, (uint32_t)atoi(argv[5]));
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
         if (strcmp(argv[1], ways[i].name) == 0)
-            median = run(&b, &ways[i], iterations);
+            half_us = run(&b, &ways[i], iterations);
     CHECK(pwc_barrier(b.ctx));
     if (b.me == 0)
-        (void)printf("{\"way\":\"%s\",\"size\":%zu,\"p50_us\":%.4f}\n", argv[1], b.size, median);
+        (void)printf("{\"way\":\"%s\",\"size\":%zu,\"p50_us\":%.4f}\n", argv[1], b.size, half_us);
     CHECK(pwc_finalize(b.client));
-    return median < 0;
+    return half_us < 0;
 }

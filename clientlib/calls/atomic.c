@@ -36,13 +36,13 @@ enum { ATOMIC_FLAGS = PWC_NO_LCE | PWC_NO_RCE | PWC_FENCE | PWC_UNORDERED | PWC_
 /* The operands of a READ, which have no meaning. */
 static const uint8_t no_operands[8 * SUBMIT_FETCH_MAX];
 
-/* What is submitted as the operands of each element; a READ has some, too. */
+/* The operands to submit. A READ ignores its operands, but its record has room for them. */
 static const void *operands_of(const struct atomic_call *a)
 {
     return word_op(a->code) == WORD_READ ? no_operands : a->operands;
 }
 
-/* The bytes of these for one element. */
+/* The bytes of the operands of one element. */
 static uint32_t operand_bytes(const struct atomic_call *a)
 {
     return word_bytes(a->code) << word_is_swap_if(a->code);

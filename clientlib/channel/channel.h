@@ -174,7 +174,7 @@ int channel_set_deliver(struct channel *ch, channel_deliver *deliver, void *cont
 
 /* ---- submission ------------------------------------------------------------------------------ */
 
-/* What follows a submission. */
+/* Results of a submission, besides 0: the caller acts on them. */
 enum channel_submitted {
     CHANNEL_WAKES = 1,      /* the daemon sleeps: its descriptor must be written to */
     CHANNEL_ENDS_BURST = 2, /* the daemon is awake, and burst_end is reached */
@@ -208,7 +208,7 @@ int channel_atomic(struct channel *ch, uint8_t code, uint32_t remote, uint64_t o
  */
 int channel_begin(struct channel *ch, struct channel_outbox *outbox,
                   const struct submit_record *record, uint8_t **at);
-/* Makes the submission visible: 0, or what follows, as channel_submit. */
+/* Makes the submission visible: 0, or another result of channel_submit. */
 int channel_commit(struct channel *ch, struct channel_outbox *outbox);
 void channel_cancel(struct channel *ch, struct channel_outbox *outbox);
 

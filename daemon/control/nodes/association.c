@@ -422,13 +422,13 @@ static const char *why_silent(const struct association *a)
                : "its daemon is linked, but our engine has not let go of the earlier link";
 }
 
-/* Why the engine reported the link as broken, in words. */
 /* The reason that goes to the other node when the link breaks. */
 static const char *why_broken_there(int status)
 {
     return status == -ENOMEM ? no_ledger_there : "the fabric lost the peer";
 }
 
+/* Why the engine reported the link as broken, in words. */
 static const char *why_broken(const struct association *a, int status)
 {
     switch (status) {
