@@ -112,6 +112,7 @@ enum ledger_wait {
     LEDGER_WAIT_NONE = 0,
     LEDGER_WAIT_LETTER,    /* memory that is set aside: the ACK may come very late */
     LEDGER_WAIT_NOTE,      /* a little memory: the ACK may come late */
+    LEDGER_WAIT_PART,      /* a part of an operation, whose client waits for the last one */
     LEDGER_WAIT_OPERATION, /* an operation, whose client waits */
 };
 

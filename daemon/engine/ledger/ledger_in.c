@@ -96,10 +96,10 @@ static void ack_leaves(const struct engine *e, struct ledger_in *in, bool compan
 
 static void ack_wanted(const struct engine *e, struct ledger_in *in, enum ledger_wait wait)
 {
-    uint64_t at = e->now + (wait == LEDGER_WAIT_LETTER ? LETTER_ACK_NS
-                            : wait == LEDGER_WAIT_NOTE ? NOTE_ACK_NS
-                            : in->rides && !e->hasten  ? RIDE_NS
-                                                       : 0);
+    uint64_t at = e->now + (wait == LEDGER_WAIT_LETTER      ? LETTER_ACK_NS
+                            : wait != LEDGER_WAIT_OPERATION ? NOTE_ACK_NS
+                            : in->rides && !e->hasten       ? RIDE_NS
+                                                            : 0);
 
     if (in->ack_due && in->ack_at <= at)
         return;
@@ -142,6 +142,7 @@ int ledger_consumed(struct engine *e, uint32_t peer, const struct ledger_record 
     set64(e, &p->rx_consumed, p->rx_consumed + record->size);
     commit(e);
     in->part = 0;
+    in->more_follow = wait == LEDGER_WAIT_PART;
     e->peer_live[peer].records_in++;
     if (p->rx_consumed == in->run_end) {
         in->run_end = 0;
@@ -229,7 +230,7 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
     struct peer_live *live = &e->peer_live[peer];
     struct ledger_in *in = &live->in;
     uint64_t unacked = p->rx_consumed - in->acked;
-    bool much = room_to_give(in, unacked, 4);
+    bool much = room_to_give(in, unacked, in->more_follow ? 2 : 4);
     bool company = live->out.sent != p->tx_tail && !ledger_waits(e, peer);
     uint64_t upto;
 

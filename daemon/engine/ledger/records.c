@@ -251,7 +251,7 @@ const struct record_kind record_kinds[WIRE_KINDS] = {
     [WIRE_ATOMICS] = {sizeof(struct wire_batch), true, EVENT, LEDGER_WAIT_OPERATION,
                       .arrival = &arrival_atomics},
     [WIRE_VECTOR] = {sizeof(struct wire_vector), true, EVENT | WIRE_PART, LEDGER_WAIT_OPERATION,
-                     .arrival = &arrival_vector},
+                     .part = LEDGER_WAIT_PART, .arrival = &arrival_vector},
     [WIRE_PACKET] = {sizeof(struct wire_packet), true, EVENT | WIRE_CUT | WIRE_STORED | WIRE_NONCE,
                      LEDGER_WAIT_OPERATION, .arrival = &arrival_packet},
     [WIRE_OBSERVED] = {sizeof(struct wire_put), true, EVENT, LEDGER_WAIT_OPERATION,

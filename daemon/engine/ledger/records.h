@@ -18,6 +18,7 @@ struct record_kind {
     bool longer;           /* more may follow the fixed part */
     uint8_t flags;         /* flags that it may have */
     enum ledger_wait wait; /* the sender's state until the ACK */
+    enum ledger_wait part; /* instead of `wait`, with WIRE_PART; NONE: the same as `wait` */
     /* The record's effects, left uncommitted, so that the caller commits them together with its
      * consumption; effects that the hook commits on its own may happen twice. Returns 0; -EAGAIN:
      * it cannot be taken now (the transaction is rolled back, the record stays); -EPROTO. */
@@ -133,6 +134,15 @@ static inline int64_t pieces_parse(struct engine *e, struct arrival *a, uint64_t
     memcpy(&pieces, a->id + id_bytes, sizeof(pieces));
     a->pieces = pieces.count;
     return sizeof(pieces);
+}
+
+/* The sender's state until the ACK of this record. */
+static inline enum ledger_wait record_wait(const struct record_kind *kind,
+                                           const struct ledger_record *record)
+{
+    bool part = kind->part != LEDGER_WAIT_NONE && record->head.flags & WIRE_PART;
+
+    return part ? kind->part : kind->wait;
 }
 
 /* Takes the record of an operation, or a VOID; results as those of record_kind.take. */

@@ -353,7 +353,7 @@ static int consume(struct engine *e, uint32_t peer, int budget)
             break;
         if (r < 0)
             return r;
-        consumed += ledger_consumed(e, peer, &record, kind->wait);
+        consumed += ledger_consumed(e, peer, &record, record_wait(kind, &record));
         r = kind->after ? kind->after(e, peer) : 0;
         if (r < 0)
             return r;

@@ -151,7 +151,8 @@ struct ledger_in {
     bool adding;
     bool dirty; /* something has arrived */
     bool ack_due;
-    bool blocked; /* waits for a payload */
+    bool blocked;     /* waits for a payload */
+    bool more_follow; /* the last record was a part of a vector, and not its last part */
     uint64_t base;
     uint64_t run_end; /* end of the run being consumed; 0: none */
     uint64_t arrived; /* a bit for each announced run, from `run` on */

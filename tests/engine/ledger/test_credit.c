@@ -398,6 +398,56 @@ static void test_acks_of_acks(void)
     bench_free(b);
 }
 
+/* Sends a record, and makes a step at the same time as before. Returns whether an ACK leaves. */
+static bool record_is_acked(struct bench *b, const void *record, uint32_t size)
+{
+    uint64_t deadline;
+
+    b->fabric.kinds = 0;
+    CU_ASSERT_TRUE_FATAL(bench_send_unseen(b, record, size));
+    engine_step(b->engine, b->now, 64, &deadline);
+    return (b->fabric.kinds & 1u << WIRE_ACK) != 0;
+}
+
+static bool block_is_acked(struct bench *b, uint8_t flags)
+{
+    const struct wire_vector block = {
+        .op = {.head = {.words = sizeof(block) / 8, .kind = WIRE_VECTOR, .flags = flags},
+               .flow = bench_inflow(b)},
+        .slot = b->key.slot,
+        .generation = b->key.generation};
+
+    return record_is_acked(b, &block, sizeof(block));
+}
+
+/* Guards that the blocks of a vector are acknowledged together with the last one, or when they take
+ * half of the window: a client waits only for the last one. Notes are acknowledged when they take a
+ * quarter. */
+static void test_acks_of_blocks(void)
+{
+    const uint8_t part = WIRE_NO_EVENT | WIRE_PART;
+    const struct wire_flow go = {.head = {.words = sizeof(go) / 8, .kind = WIRE_GO}, .flow = 7};
+    struct bench *b = linked_bench();
+    uint32_t parts = 0, notes = 0;
+
+    engine_hasten(b->engine, true); /* no ACK waits for a ride */
+    bench_steps(b, 110);            /* longer than any ACK waits */
+    CU_ASSERT_TRUE(block_is_acked(b, WIRE_NO_EVENT));
+    CU_ASSERT_FALSE(block_is_acked(b, part));
+    CU_ASSERT_TRUE(block_is_acked(b, WIRE_NO_EVENT));
+    while (parts < RUN_WINDOW && !block_is_acked(b, part))
+        parts++;
+    CU_ASSERT_EQUAL(parts, RUN_WINDOW / 2 - 1);
+    while (notes < RUN_WINDOW && !record_is_acked(b, &go, sizeof(go)))
+        notes++;
+    CU_ASSERT_EQUAL(notes, RUN_WINDOW / 4 - 1);
+    CU_ASSERT_FALSE(block_is_acked(b, part));
+    bench_steps(b, 110);
+    CU_ASSERT((b->fabric.kinds & 1u << WIRE_ACK) != 0);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
 /* Guards that a step does not look at a peer whose ACK only waits for its time, and that the caller
  * is given that time. */
 static void test_rests(void)
@@ -481,6 +531,7 @@ int main(void)
         {"an ACK behind cut runs", test_ack_behind_cut_runs},
         {"rides", test_rides},
         {"ACKs of ACKs", test_acks_of_acks},
+        {"ACKs of blocks of a vector", test_acks_of_blocks},
         {"a peer whose acknowledgement waits rests", test_rests},
         {"announcements", test_announcements},
         {"announcements in another name", test_other_names},
