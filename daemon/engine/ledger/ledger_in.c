@@ -232,6 +232,7 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
     uint64_t unacked = p->rx_consumed - in->acked;
     bool much = room_to_give(in, unacked, in->more_follow ? 2 : 4);
     bool company = live->out.sent != p->tx_tail && !ledger_waits(e, peer);
+    bool due;
     uint64_t upto;
 
     /* Records that are ACKs themselves need no ACK until their room is needed. */
@@ -250,12 +251,19 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
     }
     /* The ACK leaves when it is due, or rides when other records leave. An ACK must not pass a
      * verdict: a FAIL is about a record that the ACK would cover. */
-    if (!(in->ack_due && in->ack_at <= e->now) && !company)
+    due = in->ack_due && in->ack_at <= e->now;
+    if (!due && !company)
         return;
+    /* The next step has records to consume: one ACK of both steps costs half as much as two. */
+    if (in->left && !in->waited && !much && !company) {
+        in->waited = true;
+        return;
+    }
     upto = notes_unanswered(e, peer);
     if (upto <= in->acked || !stage_ack(e, peer, upto))
         return;
     ack_leaves(e, in, company);
+    in->waited = false;
     in->acked = upto;
     in->ack_due = upto != p->rx_consumed;
     if (!in->ack_due)

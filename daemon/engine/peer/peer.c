@@ -335,7 +335,7 @@ static void offer_late(struct engine *e, uint32_t peer)
 static int consume(struct engine *e, uint32_t peer, int budget)
 {
     struct ledger_record record;
-    const struct ledger_in *in = &e->peer_live[peer].in;
+    struct ledger_in *in = &e->peer_live[peer].in;
     uint64_t spent = e->offloads.spent, begun = e->peers[peer].rx_consumed + in->part;
     int consumed = 0, r = 0;
     bool stays = false;
@@ -359,6 +359,7 @@ static int consume(struct engine *e, uint32_t peer, int budget)
             return r;
         consumed += (int)((e->teams.moved - moved) / COLLECTIVE_BYTES);
     }
+    in->left = consumed >= budget && ledger_announced(in);
     if (stays && e->offloads.spent == spent)
         return consumed;
     if (stays && in->part == 0)

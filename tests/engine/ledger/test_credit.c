@@ -2,6 +2,7 @@
  * acknowledgement, room in a client's ring; and what it may acknowledge or announce. One engine
  * over a fabric that only remembers; the test is the peer. One thread. */
 #include "shm_ring/doorbell.h"
+#include "tests/count.h"
 #include "tests/suite.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/ledger/ledger.h"
@@ -448,6 +449,31 @@ static void test_acks_of_blocks(void)
     bench_free(b);
 }
 
+/* Guards that an ACK waits for the records that the engine has left to its next look at the peer,
+ * and only for those of one look: of five looks at a run, which take four records each, the second,
+ * the fourth and the last one acknowledge. */
+static void test_acks_of_long_runs(void)
+{
+    struct wire_op notes[17];
+    struct bench *b = linked_bench();
+    uint64_t deadline;
+    uint32_t runs;
+
+    for (uint32_t i = 0; i < COUNT(notes); i++)
+        notes[i] = (struct wire_op){.head = {.words = sizeof(notes[0]) / 8, .kind = WIRE_NOTE},
+                                    .flow = bench_inflow(b),
+                                    .sequence = i};
+    engine_hasten(b->engine, true); /* no ACK waits for a ride */
+    bench_steps(b, 110);            /* longer than any ACK waits */
+    CU_ASSERT_TRUE_FATAL(bench_send_unseen(b, notes, sizeof(notes)));
+    runs = b->fabric.runs;
+    for (int step = 0; step < 6; step++)
+        engine_step(b->engine, b->now, 4, &deadline);
+    CU_ASSERT_EQUAL(b->fabric.runs - runs, 3);
+    CU_ASSERT_FALSE(b->broken);
+    bench_free(b);
+}
+
 /* Guards that a step does not look at a peer whose ACK only waits for its time, and that the caller
  * is given that time. */
 static void test_rests(void)
@@ -532,6 +558,7 @@ int main(void)
         {"rides", test_rides},
         {"ACKs of ACKs", test_acks_of_acks},
         {"ACKs of blocks of a vector", test_acks_of_blocks},
+        {"ACKs of long runs", test_acks_of_long_runs},
         {"a peer whose acknowledgement waits rests", test_rests},
         {"announcements", test_announcements},
         {"announcements in another name", test_other_names},
