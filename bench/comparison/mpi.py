@@ -21,6 +21,7 @@ LAUNCHER = {
     "mpich": ["mpirun.mpich", "-bind-to", "none", "-n", "2"],
 }
 NAMES = {"openmpi": "Open MPI", "mpich": "MPICH"}
+MEDIUM = ["--size", "16384", "--window", "64"]
 LARGE = ["--size", "1048576", "--window", "8"]
 
 # row, program, arguments, name, what it does, key, scale, iterations, places
@@ -36,6 +37,10 @@ TESTS = [
     ("rate", "two_sided", ["rate"], "send", "windows of 64", "rate_mps", 1, 100000, (NODE, TCP)),
     ("rate", "one_sided", ["rate"], "put", "windows of 64 and a flush; the target learns nothing",
      "rate_mps", 1, 200000, (NODE, TCP)),
+    ("medium", "two_sided", ["bandwidth", *MEDIUM], "send", "windows of 64", "bw_mbps", 0.001, 16000,
+     (TCP,)),
+    ("medium", "one_sided", ["bandwidth", *MEDIUM], "put",
+     "windows of 64 and a flush; the target learns nothing", "bw_mbps", 0.001, 8000, (TCP,)),
     ("bandwidth", "two_sided", ["bandwidth", *LARGE], "send", "windows of 8", "bw_mbps", 0.001, 800,
      (NODE, TCP)),
     ("bandwidth", "one_sided", ["bandwidth", *LARGE], "put",

@@ -9,6 +9,7 @@ from .setting import NODE, TCP
 PROVIDER = "stream"
 LAYERED = "tcp;ofi_rxm"
 RATE = ["put_rate", "--size", "8", "--window"]
+MEDIUM = ["--size", "16384", "--window", "64", "--slots", "1"]
 LARGE = ["--size", "1048576", "--window", "8", "--slots", "1"]
 
 # row, pwcperf's arguments, name, what it does, key, scale, iterations, places; a name that ends in
@@ -26,6 +27,8 @@ TESTS = [
      "the target learns nothing; 2048 in flight", "rate_mps", 1, 4000000, (NODE, TCP)),
     ("rate", [*RATE, "64"], "pwcd put, 64 in flight",
      "each with an event at the target", "rate_mps", 1, 500000, (NODE, TCP)),
+    ("medium", ["put_bw", *MEDIUM], "pwcd put", "each with an event at the target", "bw_mbps", 0.001,
+     60000, (TCP,)),
     ("bandwidth", ["put_bw", *LARGE], "pwcd put", "each with an event at the target", "bw_mbps", 0.001,
      1000, (NODE, TCP)),
     ("latency", ["put_lat", "--size", "8"], "pwcd put, rxm", "the same over libfabric's rxm", "p50_us",

@@ -27,6 +27,7 @@ ROWS = [
     Row("tcp.completion", "Two nodes, TCP: 8 bytes put, until the origin knows that they are placed",
         "us", True),
     Row("tcp.rate", "Two nodes, TCP: 8 bytes, one way, 64 in flight or as named", "M/s", False),
+    Row("tcp.medium", "Two nodes, TCP: 16 KiB, one way, 64 in flight", "GB/s", False),
     Row("tcp.bandwidth", "Two nodes, TCP: 1 MiB, one way, 8 in flight, one buffer", "GB/s", False),
     Row("tcp.inject", "Two nodes, TCP: submitting 8 bytes, batches of 64", "ns", True),
     Row("tcp.overlap", "Two nodes, TCP: 8 bytes put and placed while the target computes 20 ms "

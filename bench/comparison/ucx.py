@@ -8,7 +8,7 @@ from .row import Side
 from .setting import CPUS, NODE, TCP
 
 TRANSPORTS = {NODE: "posix", TCP: "tcp"}
-MEBI = 1 << 20
+MEDIUM, MEBI = 1 << 14, 1 << 20
 
 # ucx_perftest -v: iterations, percentile, average and overall latency, bandwidths, message rates.
 LATENCY, BANDWIDTH, RATE = 1, 5, 7
@@ -23,6 +23,10 @@ TESTS = [
     ("rate", "ucp_am_bw", 8, "UCX am", "am_bw", RATE, 1e-6, 500000, False),
     ("rate", "ucp_put_bw", 8, "UCX put", "put_bw: the target learns nothing", RATE, 1e-6, 500000,
      True),
+    ("medium", "tag_bw", MEDIUM, "UCX tag", "tag_bw", BANDWIDTH, MEBI / 1e9, 20000, False),
+    ("medium", "ucp_am_bw", MEDIUM, "UCX am", "am_bw", BANDWIDTH, MEBI / 1e9, 20000, False),
+    ("medium", "ucp_put_bw", MEDIUM, "UCX put", "put_bw: the target learns nothing", BANDWIDTH,
+     MEBI / 1e9, 20000, False),
     ("bandwidth", "tag_bw", MEBI, "UCX tag", "tag_bw", BANDWIDTH, MEBI / 1e9, 1000, False),
     ("bandwidth", "ucp_am_bw", MEBI, "UCX am", "am_bw", BANDWIDTH, MEBI / 1e9, 1000, False),
     ("bandwidth", "ucp_put_bw", MEBI, "UCX put", "put_bw: the target learns nothing", BANDWIDTH,
@@ -37,6 +41,8 @@ PROGRAMS = [
     ("completion", ["completion"], "UCX put, flush", "the target progresses", 10000),
     ("overlap", ["overlap"], "UCX put, flush", "the target's process computes", 20),
 ]
+ROWS_OF_TESTS = {"node.latency", "node.rate", "node.bandwidth", "tcp.latency", "tcp.rate", "tcp.medium",
+                 "tcp.bandwidth"}
 ROWS_OF_PROGRAMS = {"node.latency", "tcp.latency", "tcp.completion", "tcp.overlap"}
 
 
@@ -74,6 +80,8 @@ def sides(setting):
     for place in TRANSPORTS:
         env = environment(place)
         for row, test, size, name, how, number, scale, count, mapped in TESTS:
+            if f"{place}.{row}" not in ROWS_OF_TESTS:
+                continue
             if place == TCP and (test, size) in (("ucp_am_bw", 8), ("ucp_put_bw", MEBI)):
                 count //= 5
             client = ["-t", test, "-s", str(size), "-n", setting.count(count), "-f", "-v"]
