@@ -245,7 +245,9 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
      * acknowledged, the ACK waits: a peer whose window is full as well has sent more than that. */
     if (!much && !ledger_runs_free(e, peer))
         return;
-    if (much) {
+    /* The ACK of notes does not wait where it gives much back. An ACK may still wait for a ride,
+     * which takes only one step. */
+    if (much && !(in->ack_due && in->ack_at <= e->now + RIDE_NS)) {
         in->ack_due = true;
         in->ack_at = 0;
     }

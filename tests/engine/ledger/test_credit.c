@@ -308,25 +308,41 @@ static void test_ack_behind_cut_runs(void)
     bench_free(b);
 }
 
-/* A note arrives, and the client answers in some later step, or not at all. */
+/* A note or a put arrives, and the client answers in some later step, or not at all. */
 struct ride {
     bool hasten;
-    uint32_t answered; /* the step that takes the answer; the first consumes the note; 0: none */
+    uint32_t answered; /* the step that takes the answer; the first consumes the record; 0: none */
     uint32_t acked;    /* the step in which the ACK leaves */
+    bool put;          /* of 4096 bytes, so that its record takes over a quarter of the ring */
 };
+
+/* Sends a note, or a put, which is longer. */
+static void send_answered(struct bench *b, bool put, uint32_t number)
+{
+    const struct wire_op op = {.head = {.words = sizeof(op) / 8, .kind = WIRE_NOTE},
+                               .flow = bench_inflow(b),
+                               .sequence = number};
+    struct {
+        struct wire_put put;
+        uint8_t bytes[4096];
+    } record = {.put = {.op = op, .slot = b->key.slot, .generation = b->key.generation}};
+
+    record.put.op.head.words = sizeof(record) / 8;
+    record.put.op.head.kind = WIRE_PUT;
+    record.put.op.length = sizeof(record.bytes);
+    CU_ASSERT_TRUE_FATAL(put ? bench_send_unseen(b, &record, sizeof(record))
+                             : bench_send_unseen(b, &op, sizeof(op)));
+}
 
 static void check_ride(struct bench *b, const struct ride *ride, uint32_t number)
 {
-    const struct wire_op note = {.head = {.words = sizeof(note) / 8, .kind = WIRE_NOTE},
-                                 .flow = bench_inflow(b),
-                                 .sequence = number};
     const struct submit_record answer = {
         .size = sizeof(answer), .kind = SUBMIT_PUT, .reserve = event_bytes(0)};
     uint32_t acked = 0;
 
     engine_hasten(b->engine, ride->hasten);
     b->fabric.kinds = 0;
-    bench_send_unseen(b, &note, sizeof(note));
+    send_answered(b, ride->put, number);
     for (uint32_t step = 1; step <= 4; step++) {
         uint32_t runs = b->fabric.runs;
 
@@ -346,8 +362,10 @@ static void check_ride(struct bench *b, const struct ride *ride, uint32_t number
 static void test_rides(void)
 {
     static const struct ride rides[] = {
-        {false, 0, 1}, {false, 0, 1}, {false, 2, 1}, {false, 2, 2}, {false, 2, 2}, {false, 0, 2},
-        {false, 3, 1}, {false, 2, 1}, {true, 2, 1},  {false, 2, 2}, {true, 0, 1},  {false, 0, 1},
+        {false, 0, 1, false}, {false, 0, 1, false}, {false, 2, 1, false}, {false, 2, 2, false},
+        {false, 2, 2, true},  {false, 2, 2, false}, {false, 0, 2, false}, {false, 3, 1, false},
+        {false, 2, 1, false}, {true, 2, 1, false},  {false, 2, 2, false}, {true, 0, 1, true},
+        {false, 0, 1, false},
     };
     struct bench *b = linked_bench();
 
