@@ -320,6 +320,7 @@ static void arrived(struct engine *e, const struct fabric_event *event)
 static int fabric_step(struct engine *e)
 {
     struct fabric_event events[FABRIC_BATCH];
+    uint64_t received = e->fabric->received;
     int n = fabric_poll(e->fabric, events, FABRIC_BATCH);
 
     if (n > 0)
@@ -336,8 +337,11 @@ static int fabric_step(struct engine *e)
             completed(e, event);
         }
     }
-    if (n >= 0)
+    if (n > 0)
         return n;
+    /* To serve a peer's read is work, too, though it brings no event: the next read may follow. */
+    if (n == 0)
+        return e->fabric->received != received;
     if (!e->fabric_failed)
         notice_push(e, &(struct engine_notice){.kind = ENGINE_FABRIC_FAILED, .status = n});
     e->fabric_failed = true;

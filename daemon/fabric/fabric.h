@@ -126,6 +126,9 @@ struct fabric_ops {
 struct fabric {
     const struct fabric_ops *ops;
     struct fabric_traits traits;
+    /* Grows with each poll that has received something from a peer, also a read or a part of a
+     * write, which bring no event. 0: the fabric does not know. */
+    uint64_t received;
 };
 
 static inline void fabric_close(struct fabric *f)

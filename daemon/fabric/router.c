@@ -153,6 +153,7 @@ static int router_poll(struct fabric *fabric, struct fabric_event *events, int r
         else
             n += side == 0 ? sift(r, events + n, got) : got;
     }
+    fabric->received = r->net->received;
     return n > 0 ? n : status;
 }
 

@@ -1,7 +1,8 @@
 /*
  * Wake-ups of contexts that sleep: a client asks for one, of a context of its own engine or of a
  * sibling; a sibling asks for one; and records and numbers that make no sense wake nobody. Guards
- * daemon/engine/session/direct.c, and the fences of engine_arm. One thread.
+ * daemon/engine/session/direct.c, the fences of engine_arm, and what keeps the thread awake. One
+ * thread.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -306,6 +307,24 @@ static void fences_for_clients(void)
     }
 }
 
+/* Guards that a step has worked where the fabric has served reads of peers, so that the thread does
+ * not sleep between them. */
+static void served_reads_are_work(void)
+{
+    const struct bench_shape shape = {.ring_bytes = RING, .region_bytes = 4096};
+    struct bench *b = bench_new(&shape);
+    uint64_t deadline;
+
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    bench_steps(b, 110); /* the engine has nothing to do any more */
+    CU_ASSERT_EQUAL(engine_step(b->engine, b->now, 64, &deadline), 0);
+    b->fabric.serves = true;
+    CU_ASSERT_EQUAL(engine_step(b->engine, b->now, 64, &deadline), 1);
+    b->fabric.serves = false;
+    CU_ASSERT_EQUAL(engine_step(b->engine, b->now, 64, &deadline), 0);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -315,6 +334,7 @@ int main(void)
         {"the processor is shown", the_processor_is_shown},
         {"senseless records", senseless_records},
         {"fences for clients", fences_for_clients},
+        {"served reads are work", served_reads_are_work},
         CU_TEST_INFO_NULL,
     };
 

@@ -216,6 +216,7 @@ static ssize_t receive_once(struct stream *s, struct stream_connection *c)
         return -errno;
     if (n == 0)
         return -ECONNRESET;
+    s->fabric.received++;
     /* Only a short read into the buffer shows that the socket is empty: a read into client memory
      * may also stop at a page that faults. */
     if ((size_t)n < asked && !direct && !c->hung)

@@ -389,6 +389,21 @@ static void refused(void)
     }
 }
 
+/* What the network fabric has received is the router's, too. */
+static void received(void)
+{
+    struct fabric_event event;
+    struct pair p;
+
+    pair_open(&p, true);
+    CU_ASSERT_EQUAL(fabric_poll(p.router, &event, 1), 0);
+    CU_ASSERT_EQUAL(p.router->received, 0);
+    p.net->base.received = 7;
+    CU_ASSERT_EQUAL(fabric_poll(p.router, &event, 1), 0);
+    CU_ASSERT_EQUAL(p.router->received, 7);
+    pair_close(&p);
+}
+
 /* ---- events ---------------------------------------------------------------------------------- */
 
 static int count(const struct fabric_event *events, int n, uint32_t immediate)
@@ -491,15 +506,11 @@ static void sleeping(void)
 
 int main(void)
 {
-    CU_TestInfo tests[] = {{"peers", peers},
-                           {"to others", to_others},
-                           {"to ourselves", to_ourselves},
-                           {"dropped", dropped},
-                           {"refused", refused},
-                           {"fairness", fairness},
-                           {"failing side", failing_side},
-                           {"sleeping", sleeping},
-                           CU_TEST_INFO_NULL};
+    CU_TestInfo tests[] = {
+        {"peers", peers},       {"to others", to_others},       {"to ourselves", to_ourselves},
+        {"dropped", dropped},   {"refused", refused},           {"received", received},
+        {"fairness", fairness}, {"failing side", failing_side}, {"sleeping", sleeping},
+        CU_TEST_INFO_NULL};
 
     return suite_run("router", tests);
 }

@@ -141,6 +141,7 @@ static int still_poll(struct fabric *fabric, struct fabric_event *events, int ro
 
     if (f->poll_status < 0)
         return f->poll_status;
+    f->base.received += f->serves;
     while (n < room && f->head != f->tail)
         events[n++] = f->events[f->head++ % STILL_EVENTS];
     if (f->self && n < room) {

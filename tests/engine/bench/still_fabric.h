@@ -25,6 +25,7 @@ struct still_fabric {
     struct fabric_event held[8];
     uint32_t held_count;
     int poll_status;     /* the result of poll, when less than 0 */
+    bool serves;         /* each poll serves a read of a peer */
     uint64_t kinds;      /* kinds of the records that were written: 1 << enum wire_kind */
     uint32_t runs;       /* runs that were written */
     uint32_t payloads;   /* payloads and reads that were posted */
