@@ -110,8 +110,13 @@ struct session_waits {
     /* 1: the client fences for itself when it rings submit_bell (letter S of shm_ring/doorbell.h).
      */
     _Atomic uint32_t fenced;
+    /* 1: submit and reply_submit have much room, so a sleeper need not be woken when the daemon has
+     * only taken records from there. Written before event_bell is armed. Libraries before 0.7 leave
+     * 0. */
+    _Atomic uint32_t spacious;
 };
 static_assert(offsetof(struct session_waits, fenced) == 32, "session_waits.fenced");
+static_assert(offsetof(struct session_waits, spacious) == 36, "session_waits.spacious");
 
 /*
  * The counts of a context (pwc/counter.h); each word only grows, and has one writer. `arrived` is
@@ -171,9 +176,8 @@ struct session_shared {
     struct ring_control reply_event;
     struct doorbell_word submit_bell; /* the daemon sleeps, the client rings (its eventfd) */
     /* The client sleeps, the daemon rings (futex or socket): when it has shown events, and when it
-     * has made room without an event, by taking submissions or replies or by giving event space
-     * back.
-     */
+     * has made room without an event, by taking submissions or replies (unless waits.spacious) or
+     * by giving event space back. */
     struct doorbell_word event_bell;
     /* Bit i % 64 of word i / 64: operations over the remotes whose handle modulo SESSION_REMOTES is
      * i must go through the daemon, because one of these remotes has lost its region or its peer.

@@ -251,8 +251,10 @@ void wait_between_looks(struct pwc_ctx *ctx, unsigned kinds)
     patience_worked(&ctx->patience, (uint64_t)now);
     if (wait_yield(ctx, now) || ctx->descriptor >= 0 || !give_way_is_due(ctx))
         return;
+    ctx->channel.awaits_taken = true; /* the sleep only gives the daemon the processor */
     if (wait_arm_sleep(ctx, kinds) == 0)
         wait_sleep(ctx, now, now + NAP_NS);
+    ctx->channel.awaits_taken = false;
 }
 
 unsigned wait_drain(struct pwc_ctx *ctx)

@@ -182,9 +182,29 @@ void channel_begin_fenced(struct channel *ch)
     doorbell_begin_fenced(&ch->shared->waits.fenced);
 }
 
+/* Whether the ring has so little in it that no caller can wait for room there: a vector takes up to
+ * half of the ring, and the end that it may not use up to a quarter. */
+static bool is_spacious(struct channel_outbox *outbox)
+{
+    int64_t used = ring_used(&outbox->ring);
+
+    return used >= 0 && (uint64_t)used <= outbox->ring.size / 8;
+}
+
+/* Shows the daemon whether it need not wake this client when it has only taken submissions. */
+static void show_room(struct channel *ch)
+{
+    uint32_t spacious =
+        !ch->awaits_taken && is_spacious(&ch->submit) && is_spacious(&ch->reply_submit);
+
+    atomic_store_explicit(&ch->shared->waits.spacious, spacious, memory_order_relaxed);
+}
+
 int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
 {
     bool pending;
+
+    show_room(ch);
 
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;

@@ -134,6 +134,7 @@ struct channel {
                              CHANNEL_NO_BURST */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
     bool daemon_fences;   /* the daemon can fence for us before it sleeps */
+    bool awaits_taken;    /* a sleep ends when the daemon has taken what is submitted */
     uint32_t fenced;      /* publications for which we still fence; 0: the daemon fences */
     int over;             /* a negative errno once the session is known to be over */
     unsigned turn;        /* which of the event rings is next */

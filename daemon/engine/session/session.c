@@ -56,24 +56,27 @@ void sessions_show(struct engine *e)
         session_show(e, e->dirty[i]);
 }
 
-/* Rings if the client sleeps for counts, where nothing but counts has changed. Returns the
- * sleeper's mode, or DOORBELL_AWAKE. The fence (D) stands before both looks. */
-static uint32_t ring_for_counts(struct session_shared *shared)
+/* Rings if the client sleeps for counts, or may sleep for room, where nothing else has changed.
+ * Returns the sleeper's mode, or DOORBELL_AWAKE. The fence (D) stands before all looks. */
+static uint32_t ring_for_little(struct session_shared *shared, bool taken)
 {
+    bool wanted;
+
     atomic_thread_fence(memory_order_seq_cst); /* D */
-    if (atomic_load_explicit(&shared->client.awaited, memory_order_relaxed) == 0)
-        return DOORBELL_AWAKE;
-    return doorbell_ring_unfenced(&shared->event_bell);
+    wanted = atomic_load_explicit(&shared->client.awaited, memory_order_relaxed) != 0;
+    if (taken)
+        wanted |= atomic_load_explicit(&shared->waits.spacious, memory_order_relaxed) == 0;
+    return wanted ? doorbell_ring_unfenced(&shared->event_bell) : DOORBELL_AWAKE;
 }
 
 void session_publish(struct engine *e, uint32_t session)
 {
     struct session *s = &e->sessions[session];
     struct session_live *live = &e->session_live[session];
-    bool loud = live->loud;
+    bool loud = live->loud, taken = live->taken;
     uint32_t mode;
 
-    live->dirty = live->loud = false;
+    live->dirty = live->loud = live->taken = false;
     if (!live->attached)
         return;
     atomic_store_explicit(&live->shared->released, s->released, memory_order_relaxed);
@@ -81,7 +84,7 @@ void session_publish(struct engine *e, uint32_t session)
     atomic_store_explicit(&live->shared->ended, s->ended, memory_order_release);
     count_show(&live->shared->counts.failed, s->failed);
     count_show(&live->shared->counts.ended, s->ended - s->uncounted);
-    mode = loud ? doorbell_ring(&live->shared->event_bell) : ring_for_counts(live->shared);
+    mode = loud ? doorbell_ring(&live->shared->event_bell) : ring_for_little(live->shared, taken);
     if (mode != DOORBELL_AWAKE)
         e->host->wake(e->host->context, session, mode);
 }

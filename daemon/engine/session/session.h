@@ -103,6 +103,12 @@ static inline void session_counted(struct engine *e, uint32_t session)
     live->dirty = true;
     e->dirty[e->dirty_count++] = session;
 }
+/* Records of the session were taken; its client is woken only if it may wait for room. */
+static inline void session_took(struct engine *e, uint32_t session)
+{
+    e->session_live[session].taken = true;
+    session_counted(e, session);
+}
 /* The session has something to publish, for which a client may sleep. */
 static inline void session_dirty(struct engine *e, uint32_t session)
 {

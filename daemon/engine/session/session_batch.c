@@ -203,7 +203,7 @@ static void batch_push(struct engine *e, uint32_t session, uint32_t flow,
     live->ops[kind->counter] += g->count;
     live->bytes[kind->counter] += g->payload;
     flow_ready(e, flow);
-    session_dirty(e, session);
+    session_took(e, session);
 }
 
 int batch_take(struct engine *e, uint32_t session, const struct submit_record *first,

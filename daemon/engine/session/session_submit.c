@@ -146,7 +146,7 @@ static int session_submit(struct engine *e, uint32_t session, const struct intak
     set64(e, &s->submitted, s->submitted + 1);
     op_enqueue(e, flow, r, span, status);
     count_submitted(&e->session_live[session], kind, r);
-    session_dirty(e, session);
+    session_took(e, session);
     return 1;
 }
 
@@ -210,7 +210,7 @@ static int submit_at_once(struct engine *e, uint32_t session, const struct intak
     commit(e);
     if (kind->behind)
         kind->behind(e);
-    session_dirty(e, session);
+    session_took(e, session);
     return 1 + (int)((e->teams.moved - moved) / COLLECTIVE_BYTES);
 }
 

@@ -145,7 +145,8 @@ struct session_live {
     struct ring_producer reply_event;
     bool attached;
     bool dirty;     /* has something to publish */
-    bool loud;      /* there is more to publish than counts that nobody sleeps for */
+    bool loud;      /* there is more to publish than counts and room that nobody sleeps for */
+    bool taken;     /* room of records that were taken is to be published */
     bool announced; /* its bell is armed anew, and nothing was fenced yet (engine_arm) */
     bool stalled;   /* no room to take its next submission */
     bool answer_stalled;

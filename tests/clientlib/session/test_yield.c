@@ -46,6 +46,7 @@ static struct {
     unsigned questions;  /* about that */
     uint64_t comes_from; /* its event arrives while a wait looks for a peer's end; 0: none */
     bool ends_before;    /* the daemon ends all operations just before a bell is armed */
+    uint32_t spacious;   /* shown by the last sleeper */
     int yields, sleeps;
 } world;
 
@@ -109,6 +110,7 @@ int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns);
 int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)
 {
     world.sleeps++;
+    world.spacious = atomic_load(&world.daemon.shared->waits.spacious);
     return -ETIMEDOUT;
 }
 
@@ -282,6 +284,35 @@ static void test_end_before_the_arm(void)
     }
 }
 
+/* What a wait that sleeps shows about room in its rings. */
+static uint32_t room_shown(void)
+{
+    struct pwc_event event;
+
+    patience_init(&world.ctx.patience, PATIENCE_SLEEP, PATIENCE_SLICE_NS);
+    CU_ASSERT_EQUAL(pwc_wait(&world.ctx, PWC_ANY, 0, &event, 1), 0);
+    return world.spacious;
+}
+
+/* A sleeper shows much room while an eighth of each ring is in use: then the daemon does not wake
+ * it when it has only taken submissions. */
+static void test_shows_room(void)
+{
+    struct ring_producer *replies = &world.ctx.channel.reply_submit.ring;
+    int64_t used = 0;
+
+    world_open();
+    CU_ASSERT_EQUAL(room_shown(), 1);
+    replies->tail += RING / 4;
+    CU_ASSERT_EQUAL(room_shown(), 0);
+    replies->tail -= RING / 4;
+    for (; used < RING / 4; used = ring_used(&world.ctx.channel.submit.ring)) {
+        CU_ASSERT_EQUAL(room_shown(), used <= RING / 8);
+        submit();
+    }
+    world_close();
+}
+
 /* pwc_yield after so many looks in vain. Returns whether it has given the processor away. */
 static bool gives_way(unsigned looks)
 {
@@ -327,6 +358,7 @@ static void test_polling(void)
         CU_ASSERT_FALSE(gives_way(1)); /* there may be more to submit */
         CU_ASSERT(gives_way(2));
         CU_ASSERT_EQUAL(polling_sleeps(), rows[i].sleeps);
+        CU_ASSERT_EQUAL(world.spacious, 0); /* the daemon wakes it when it has taken the work */
         world.ctx.descriptor = -1;
         world_close();
     }
@@ -373,6 +405,7 @@ int main(void)
         {"after a sleep", test_again},
         {"an event before the sleep", test_event_before_the_sleep},
         {"an end before the arm", test_end_before_the_arm},
+        {"what a sleeper shows about room", test_shows_room},
         {"a program that polls", test_polling},
         {"a program that polls, and its daemon is gone", test_polling_daemon_gone},
         CU_TEST_INFO_NULL,

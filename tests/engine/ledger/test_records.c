@@ -551,25 +551,40 @@ static void test_late_notes_of_replies(void)
     }
 }
 
-/* Guards that a client which sleeps until its reply_submit ring has room is woken when a reply is
- * taken from there, although no event comes. */
+/* Guards that a client which may sleep until its rings have room is woken when a reply or a put is
+ * taken from there, although no event comes; and that a client with much room is not, until the put
+ * has ended. */
 static void test_bell_for_room(void)
 {
-    struct bench *b = linked_bench();
-    struct session_shared *shared = b->session;
-    struct message_record request = good_message(b);
+    const struct submit_record put = {
+        .size = sizeof(put), .kind = SUBMIT_PUT, .reserve = event_bytes(0)};
 
-    handlers_everywhere(b);
-    bench_send(b, &request, sizeof(request));
-    atomic_store(&shared->event_bell.armed, DOORBELL_FD);
-    bench_steps(b, 2);
-    CU_ASSERT_EQUAL(b->woken, 0);
-    submit_answer(b);
-    CU_ASSERT_EQUAL(b->woken, 1);
-    CU_ASSERT_EQUAL(atomic_load(&shared->reply_submit.head),
-                    atomic_load(&shared->reply_submit.tail));
-    CU_ASSERT_EQUAL(atomic_load(&shared->local.tail), 0);
-    bench_free(b);
+    for (uint32_t spacious = 0; spacious < 2; spacious++) {
+        struct bench *b = linked_bench();
+        struct session_shared *shared = b->session;
+        struct message_record request = good_message(b);
+
+        handlers_everywhere(b);
+        bench_send(b, &request, sizeof(request));
+        atomic_store(&shared->waits.spacious, spacious);
+        atomic_store(&shared->event_bell.armed, DOORBELL_FD);
+        bench_steps(b, 2);
+        CU_ASSERT_EQUAL(b->woken, 0);
+        submit_answer(b);
+        CU_ASSERT_EQUAL(b->woken, !spacious);
+        CU_ASSERT_EQUAL(atomic_load(&shared->reply_submit.head),
+                        atomic_load(&shared->reply_submit.tail));
+        CU_ASSERT_EQUAL(atomic_load(&shared->local.tail), 0);
+        bench_remote(b);
+        atomic_store(&shared->event_bell.armed, DOORBELL_FD);
+        bench_submit(b, &put);
+        CU_ASSERT_EQUAL(atomic_load(&shared->submit.head), atomic_load(&shared->submit.tail));
+        CU_ASSERT_EQUAL(b->woken, 2 * !spacious);
+        atomic_store(&shared->event_bell.armed, DOORBELL_FD);
+        bench_ack(b);
+        CU_ASSERT_EQUAL(b->woken, 2 * !spacious + 1);
+        bench_free(b);
+    }
 }
 
 /* Guards that a flow of replies counts as a pair of the replier's user. */
