@@ -26,7 +26,8 @@ static const char *value_of(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* The first of `names` that is set, as a number: 0, or -EINVAL with the reason. */
+/* The first of `names` that is set, as a number: 0; -ENODATA: none is set; -EINVAL; with the
+ * reason. */
 static int number_from(const char *const *names, size_t count, uint32_t *out, char *why,
                        size_t why_size)
 {
@@ -50,7 +51,7 @@ static int number_from(const char *const *names, size_t count, uint32_t *out, ch
              "%s is not set: start the program with pwcrun, srun or mpirun, "
              "or set it",
              names[0]);
-    return -EINVAL;
+    return -ENODATA;
 }
 
 static int fits(int length, size_t room, const char *what, char *why, size_t why_size)
@@ -109,7 +110,7 @@ static int resolve_job(const struct pwc_attr *attr, struct environment *out, cha
         snprintf(why, why_size,
                  "PWC_JOB is not set: start the program with pwcrun, srun or "
                  "mpirun, or set it to a name that all ranks share");
-        return -EINVAL;
+        return -ENODATA;
     }
     return fits(length, sizeof(out->job), "job's name", why, why_size);
 }

@@ -37,6 +37,9 @@ static const struct meaning meanings[] = {
     {ENOBUFS,
      "too many events kept by filters: probe for those first; of a call that asks the daemon: "
      "too many requests wait there, try again later"},
+    {ENODATA,
+     "nothing names the job, the rank or the number of ranks: start the program with pwcrun, "
+     "srun or mpirun"},
     {ENOENT, "no daemon's socket at that path: is pwcd running?"},
     {ENOEXEC, "no program of handlers that can be run: pwc_error_text says where and why"},
     {ENOMEM, "out of memory"},

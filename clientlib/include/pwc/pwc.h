@@ -244,12 +244,13 @@ struct pwc_ctx_attr {
 /*
  * Attach to the node's daemon. A NULL attr means one with all fields 0. Blocks. -ECONNREFUSED or
  * -ENOENT: no daemon at the socket; -ETIMEDOUT: the daemon does not answer; -EACCES: the daemon
- * does not serve this user; -EADDRINUSE: the rank is live already; -EINVAL: rank, size or job is
- * missing or wrong, or some processes ask for an open job and others for a job of fixed size by the
- * same name; -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user, or too
- * many connections during the whole timeout; -ENOSPC: too many clients of this daemon, or the open
- * job has given all its 2,097,152 ranks; -ESTALE: the open job's home has lost its state since the
- * job began, and gives no ranks; -ENOTSUP: the daemon of the open job's home is older than 0.6.
+ * does not serve this user; -EADDRINUSE: the rank is live already; -ENODATA: nothing names the job,
+ * the rank or the number of ranks, as without a launcher; -EINVAL: one of them is wrong, or some
+ * processes ask for an open job and others for a job of fixed size by the same name;
+ * -EPROTONOSUPPORT: no common version; -EDQUOT: too many clients of this user, or too many
+ * connections during the whole timeout; -ENOSPC: too many clients of this daemon, or the open job
+ * has given all its 2,097,152 ranks; -ESTALE: the open job's home has lost its state since the job
+ * began, and gives no ranks; -ENOTSUP: the daemon of the open job's home is older than 0.6.
  */
 PWC_API int pwc_init(const struct pwc_attr *attr, pwc_client **out);
 

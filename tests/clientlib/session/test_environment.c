@@ -54,7 +54,7 @@ static void test_environment(void)
     } rows[] = {
         {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=3", "PWC_SIZE=4"}, {0}, 0, "/s", "j", 3, 4},
         {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=4", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
-        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=", "PWC_SIZE=4"}, {0}, -ENODATA, 0, 0, 0, 0},
         {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=-1", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
         {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK= 1", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
         {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=1x", "PWC_SIZE=4"}, {0}, -EINVAL, 0, 0, 0, 0},
@@ -72,8 +72,8 @@ static void test_environment(void)
          0,
          0,
          0},
-        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=1"}, {0}, -EINVAL, 0, 0, 0, 0},
-        {{"PWC_SOCKET=/s", "PWC_RANK=1", "PWC_SIZE=2"}, {0}, -EINVAL, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_JOB=j", "PWC_RANK=1"}, {0}, -ENODATA, 0, 0, 0, 0},
+        {{"PWC_SOCKET=/s", "PWC_RANK=1", "PWC_SIZE=2"}, {0}, -ENODATA, 0, 0, 0, 0},
         {{"PWC_SOCKET=/s", "PWC_JOB=" LONG_60, "PWC_RANK=1", "PWC_SIZE=2"},
          {0},
          -EINVAL,
@@ -275,7 +275,7 @@ static void test_strerror(void)
         0,         EACCES,    EADDRINUSE, EAGAIN,          ECONNABORTED, ECONNREFUSED, EDQUOT,
         EEXIST,    EFAULT,    EHOSTDOWN,  EINVAL,          EHOSTUNREACH, EKEYREJECTED, EMSGSIZE,
         ENOBUFS,   ENOENT,    ENOMEM,     ENOTSUP,         EOWNERDEAD,   EPROTO,       ERANGE,
-        ESHUTDOWN, ETIMEDOUT, ENOSPC,     EPROTONOSUPPORT, EBADMSG,
+        ESHUTDOWN, ETIMEDOUT, ENOSPC,     EPROTONOSUPPORT, EBADMSG,      ENODATA,
     };
     size_t count = sizeof(named) / sizeof(named[0]);
 
