@@ -110,9 +110,9 @@ struct session_waits {
     /* 1: the client fences for itself when it rings submit_bell (letter S of shm_ring/doorbell.h).
      */
     _Atomic uint32_t fenced;
-    /* 1: submit and reply_submit have much room, so a sleeper need not be woken when the daemon has
-     * only taken records from there. Written before event_bell is armed. Libraries before 0.7 leave
-     * 0. */
+    /* 1: submit and reply_submit are nearly empty, and the sleeper does not wait for room, so it
+     * need not be woken when the daemon has only taken records from there. Written before
+     * event_bell is armed. Libraries before 0.7 leave 0. */
     _Atomic uint32_t spacious;
 };
 static_assert(offsetof(struct session_waits, fenced) == 32, "session_waits.fenced");

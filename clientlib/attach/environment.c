@@ -26,8 +26,8 @@ static const char *value_of(const char *name)
     return value && *value ? value : NULL;
 }
 
-/* The first of `names` that is set, as a number: 0; -ENODATA: none is set; -EINVAL; with the
- * reason. */
+/* Sets *out to the first of `names` that is set: 0; -ENODATA: none is set; -EINVAL: it is no
+ * number. After an error `why` has the reason. */
 static int number_from(const char *const *names, size_t count, uint32_t *out, char *why,
                        size_t why_size)
 {
@@ -129,7 +129,7 @@ static int check_open(const struct pwc_attr *attr, char *why, size_t why_size)
         snprintf(why, why_size,
                  "an open job needs a name that its processes share: give one in struct pwc_attr, "
                  "or set PWC_JOB");
-        return -EINVAL;
+        return -ENODATA;
     }
     return 0;
 }

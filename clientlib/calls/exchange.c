@@ -79,7 +79,7 @@ static void sleep_beside(struct pwc_ctx *ctx, int fd, int bell, int64_t deadline
     int ms = deadline_poll_ms(deadline);
 
     wake_socket_read(ctx);
-    if (wait_arm_drained(ctx, DOORBELL_FD, PWC_MESSAGE) != 0)
+    if (wait_arm_drained(ctx, DOORBELL_FD, wait_taken_too(PWC_MESSAGE)) != 0)
         return;
     /* No bell rings when a reply gets room. */
     if ((bell < 0 || channel_holds_request(&ctx->channel)) && (ms < 0 || ms > NAP_MS))

@@ -36,7 +36,7 @@ static int flush_all(struct pwc_ctx *ctx, int64_t deadline)
 
     begin_waiting(ctx);
     while (rc == 0 && !flush_has_ended(ctx))
-        rc = wait_pass(ctx, flush_has_ended, deadline);
+        rc = wait_pass(ctx, PWC_LOCAL, flush_has_ended, deadline);
     if (ctx->channel.neighbours.wakes_due)
         wait_for_due_wakes(ctx);
     if (rc == -ETIMEDOUT && flush_has_ended(ctx))
@@ -57,14 +57,14 @@ static int begin_flush(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t d
     int rc = 0;
 
     while (rc == 0 && series_holds(ctx, remote->peer))
-        rc = wait_pass(ctx, NULL, deadline);
+        rc = wait_pass(ctx, wait_taken_too(PWC_LOCAL), NULL, deadline);
     if (rc < 0)
         return rc;
     if (remote->flush > ch->flushed && remote->flush_at == ch->submitted)
         return 0;
     record.lid = ++ctx->flushes;
     while ((rc = channel_submit(ch, &record, NULL, NULL, NULL)) == -EAGAIN) {
-        rc = wait_pass(ctx, NULL, deadline);
+        rc = wait_pass(ctx, wait_taken_too(PWC_LOCAL), NULL, deadline);
         if (rc < 0)
             return rc;
     }
@@ -92,7 +92,7 @@ int flush_peer(struct pwc_ctx *ctx, struct pwc_remote *remote, int64_t deadline)
     if (rc < 0)
         return rc; /* no SUBMIT_FLUSH was submitted */
     while (rc == 0 && ctx->channel.flushed < remote->flush)
-        rc = wait_pass(ctx, NULL, deadline);
+        rc = wait_pass(ctx, PWC_LOCAL, NULL, deadline);
     return rc == -ETIMEDOUT && ctx->channel.flushed >= remote->flush ? 0 : rc;
 }
 
@@ -105,7 +105,7 @@ static int flush_one(struct pwc_ctx *ctx, pwc_peer peer, int64_t deadline)
     if (binds_await(ctx, peer))
         begin_waiting(ctx);
     while (rc == 0 && binds_await(ctx, peer))
-        rc = wait_pass(ctx, NULL, deadline);
+        rc = wait_pass(ctx, PWC_LOCAL, NULL, deadline);
     if (rc < 0 && !(rc == -ETIMEDOUT && !binds_await(ctx, peer)))
         return rc;
     remote = bound_of_peer(&ctx->bound, peer);

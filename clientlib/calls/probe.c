@@ -75,14 +75,14 @@ static inline int probe_once(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds,
 }
 
 /* After an empty probe: arms the bell, so that the descriptor becomes readable when something
- * arrives. */
+ * arrives, or when there is room for what the program submits after this call. */
 static int arm_descriptor(struct pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out)
 {
     int rc = 0;
 
     while (rc == 0) {
         wake_socket_read(ctx);
-        if (wait_arm(ctx, DOORBELL_FD, kinds) == 0)
+        if (wait_arm(ctx, DOORBELL_FD, wait_taken_too(kinds)) == 0)
             break;
         rc = probe_once(ctx, peer, kinds, out);
     }

@@ -52,7 +52,7 @@ static int pass(struct pwc_ctx *ctx, int64_t deadline)
 
     memcpy(shown.session, ch->event, sizeof(shown.session));
     memcpy(shown.neighbour, ch->neighbours.event, sizeof(shown.neighbour));
-    rc = wait_pass(ctx, NULL, deadline);
+    rc = wait_pass(ctx, wait_taken_too(PWC_LOCAL), NULL, deadline);
     memcpy(ch->event, shown.session, sizeof(shown.session));
     memcpy(ch->neighbours.event, shown.neighbour, sizeof(shown.neighbour));
     return rc;

@@ -125,6 +125,8 @@ int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds)
     /* The end of a piece allows the next one, so wake for local events, too. */
     if (pieces && channel_can_collect(&ctx->channel))
         kinds = PWC_LOCAL | (kinds ? kinds : PWC_LOCAL | PWC_REMOTE);
+    if (ctx->channel.neighbours.wakes_due)
+        kinds = wait_taken_too(kinds);
     rc = channel_arm(&ctx->channel, mode, kinds);
     if (rc == 0 && pieces && series_go_on(ctx) > 0) {
         channel_disarm(&ctx->channel);
@@ -251,10 +253,9 @@ void wait_between_looks(struct pwc_ctx *ctx, unsigned kinds)
     patience_worked(&ctx->patience, (uint64_t)now);
     if (wait_yield(ctx, now) || ctx->descriptor >= 0 || !give_way_is_due(ctx))
         return;
-    ctx->channel.awaits_taken = true; /* the sleep only gives the daemon the processor */
-    if (wait_arm_sleep(ctx, kinds) == 0)
+    /* The sleep only gives the daemon the processor. */
+    if (wait_arm_sleep(ctx, wait_taken_too(kinds)) == 0)
         wait_sleep(ctx, now, now + NAP_NS);
-    ctx->channel.awaits_taken = false;
 }
 
 unsigned wait_drain(struct pwc_ctx *ctx)
@@ -305,7 +306,7 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds)
     return rc;
 }
 
-int wait_pass(struct pwc_ctx *ctx, wait_over *over, int64_t deadline)
+int wait_pass(struct pwc_ctx *ctx, unsigned kinds, wait_over *over, int64_t deadline)
 {
     int64_t now = clock_now();
     bool late = now >= deadline;
@@ -314,7 +315,7 @@ int wait_pass(struct pwc_ctx *ctx, wait_over *over, int64_t deadline)
     if (rc < 0)
         return rc;
     if (!late)
-        wait_pause(ctx, PWC_LOCAL, over, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
+        wait_pause(ctx, kinds, over, now, deadline - now < NAP_NS ? deadline : now + NAP_NS);
     rc = wait_collect(ctx, PWC_LOCAL);
     return rc == 0 && late ? -ETIMEDOUT : rc;
 }
@@ -329,6 +330,6 @@ void wait_for_due_wakes(struct pwc_ctx *ctx)
         if (channel_state(ch) < 0)
             return;
         if (ch->neighbours.wakes_due)
-            wait_pause(ctx, PWC_LOCAL, NULL, now, now + NAP_NS);
+            wait_pause(ctx, wait_taken_too(PWC_LOCAL), NULL, now, now + NAP_NS);
     }
 }

@@ -32,6 +32,13 @@ static inline void wait_end(struct pwc_ctx *ctx)
 void wait_asleep(struct pwc_ctx *ctx, int64_t now);
 void wait_awake(struct pwc_ctx *ctx, int64_t now);
 
+/* These kinds of events (0: local and remote ones), or the daemon has taken submissions: for a
+ * caller that waits for room, or for the daemon. */
+static inline unsigned wait_taken_too(unsigned kinds)
+{
+    return (kinds ? kinds : PWC_LOCAL | PWC_REMOTE) | CHANNEL_TAKEN;
+}
+
 /* As channel_arm. A change among the neighbours also counts as something to probe: if it happened
  * before the arm, no bell rings for it. */
 int wait_arm(struct pwc_ctx *ctx, uint32_t mode, unsigned kinds);
@@ -86,10 +93,10 @@ int wait_collect(struct pwc_ctx *ctx, unsigned kinds);
  * that a running pwc_wait asks for. Returns how many. wait_collect does this, too. */
 unsigned wait_drain(struct pwc_ctx *ctx);
 
-/* Lets time pass until the deadline or for a moment (`over` as for wait_pause), then keeps what has
- * arrived: 0, -ETIMEDOUT when the deadline had already passed, or the error that makes waiting
- * useless. */
-int wait_pass(struct pwc_ctx *ctx, wait_over *over, int64_t deadline);
+/* Lets time pass until the deadline or for a moment (`kinds` and `over` as for wait_pause), then
+ * keeps what has arrived: 0, -ETIMEDOUT when the deadline had already passed, or the error that
+ * makes waiting useless. */
+int wait_pass(struct pwc_ctx *ctx, unsigned kinds, wait_over *over, int64_t deadline);
 
 /* Submits the wake-ups that are due, for 100 ms at most, because the program may make no later call
  * that would submit them. */

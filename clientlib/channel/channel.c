@@ -182,8 +182,8 @@ void channel_begin_fenced(struct channel *ch)
     doorbell_begin_fenced(&ch->shared->waits.fenced);
 }
 
-/* Whether the ring has so little in it that no caller can wait for room there: a vector takes up to
- * half of the ring, and the end that it may not use up to a quarter. */
+/* Whether the ring is nearly empty. Else work that goes on in the background (collectives, pieces
+ * of loose memory, wake-ups) may wait for room, too. */
 static bool is_spacious(struct channel_outbox *outbox)
 {
     int64_t used = ring_used(&outbox->ring);
@@ -192,20 +192,20 @@ static bool is_spacious(struct channel_outbox *outbox)
 }
 
 /* Shows the daemon whether it need not wake this client when it has only taken submissions. */
-static void show_room(struct channel *ch)
+static void show_room(struct channel *ch, unsigned kinds)
 {
     uint32_t spacious =
-        !ch->awaits_taken && is_spacious(&ch->submit) && is_spacious(&ch->reply_submit);
+        !(kinds & CHANNEL_TAKEN) && is_spacious(&ch->submit) && is_spacious(&ch->reply_submit);
 
-    atomic_store_explicit(&ch->shared->waits.spacious, spacious, memory_order_relaxed);
+    atomic_store_explicit(&ch->shared->waits.spacious, spacious, memory_order_relaxed); /* C */
 }
 
 int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
 {
     bool pending;
 
-    show_room(ch);
-
+    show_room(ch, kinds);
+    kinds &= ~CHANNEL_TAKEN;
     if (kinds == 0)
         kinds = PWC_LOCAL | PWC_REMOTE;
     doorbell_arm(&ch->shared->event_bell, mode);

@@ -48,6 +48,9 @@
 /* The kinds whose events may be in the remote ring and in the rings of neighbours. */
 #define CHANNEL_REMOTE_KINDS ((unsigned)PWC_REMOTE | (unsigned)PWC_NOTIFICATION)
 /* The kinds above, and the kinds that are in the remote ring only. */
+/* Beside kinds of events, for a caller that waits for room in the submission rings: the daemon has
+ * taken submissions. */
+#define CHANNEL_TAKEN      (1u << 31)
 #define CHANNEL_RING_KINDS (CHANNEL_REMOTE_KINDS | (unsigned)PWC_OFFLOAD | (unsigned)PWC_PEER)
 
 /*
@@ -134,7 +137,6 @@ struct channel {
                              CHANNEL_NO_BURST */
     uint64_t flushed;     /* highest lid of a SUBMIT_FLUSH that has ended */
     bool daemon_fences;   /* the daemon can fence for us before it sleeps */
-    bool awaits_taken;    /* a sleep ends when the daemon has taken what is submitted */
     uint32_t fenced;      /* publications for which we still fence; 0: the daemon fences */
     int over;             /* a negative errno once the session is known to be over */
     unsigned turn;        /* which of the event rings is next */
@@ -300,10 +302,10 @@ int channel_break(struct channel *ch);
 void channel_end(struct channel *ch, int status);
 
 /*
- * Arms the event bell (enum doorbell_mode) and looks again into the rings of these kinds, and for
- * messages. 0: it is safe to sleep, and channel_disarm must follow; 1: there is something to probe,
- * and the bell is disarmed. While a request is held (channel_holds_request), sleep only for
- * moments.
+ * Arms the event bell (enum doorbell_mode) for these kinds (0: local and remote events), and looks
+ * again into their rings, and for messages. 0: it is safe to sleep, and channel_disarm must follow;
+ * 1: there is something to probe, and the bell is disarmed. While a request is held
+ * (channel_holds_request), sleep only for moments.
  */
 int channel_arm(struct channel *ch, uint32_t mode, unsigned kinds);
 void channel_disarm(struct channel *ch);

@@ -8,7 +8,7 @@
 #include "clientlib/teams/team.h"
 #include "shm_ring/fault.h"
 
-enum { LOOK_NS = 1000000 }; /* no bell rings when the daemon has taken a record */
+enum { LOOK_NS = 1000000 }; /* the daemon may have taken the records before the arm */
 
 /* Waits by a barrier until all members have called pwc_team_free: 0, or an error, after which the
  * team stays. A member that calls again after a timeout waits for the same barrier. */
@@ -36,7 +36,7 @@ static void settle(struct pwc_team *t)
 
     while (channel_state(&ctx->channel) == 0 && !channel_is_taken(&ctx->channel) &&
            now < deadline) {
-        wait_pause(ctx, PWC_LOCAL, NULL, now, now + LOOK_NS);
+        wait_pause(ctx, wait_taken_too(PWC_LOCAL), NULL, now, now + LOOK_NS);
         if (t->wake_due)
             team_wake(t);
         now = clock_now();

@@ -320,7 +320,6 @@ static void arrived(struct engine *e, const struct fabric_event *event)
 static int fabric_step(struct engine *e)
 {
     struct fabric_event events[FABRIC_BATCH];
-    uint64_t received = e->fabric->received;
     int n = fabric_poll(e->fabric, events, FABRIC_BATCH);
 
     if (n > 0)
@@ -337,11 +336,8 @@ static int fabric_step(struct engine *e)
             completed(e, event);
         }
     }
-    if (n > 0)
+    if (n >= 0)
         return n;
-    /* To serve a peer's read is work, too, though it brings no event: the next read may follow. */
-    if (n == 0)
-        return e->fabric->received != received;
     if (!e->fabric_failed)
         notice_push(e, &(struct engine_notice){.kind = ENGINE_FABRIC_FAILED, .status = n});
     e->fabric_failed = true;
@@ -430,6 +426,7 @@ static void peers_wake(struct engine *e)
 
 int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
 {
+    uint64_t received = e->fabric->received;
     int work, n;
 
     e->now = e->part_at = now;
@@ -456,6 +453,8 @@ int engine_step(struct engine *e, uint64_t now, int budget, uint64_t *deadline)
         work += n;
         if (e->active_count > 0)
             work += peers_step(e, budget, deadline);
+    } else if (e->fabric->received != received) {
+        work++; /* a peer's read was served, which brings no event: the next one may follow */
     }
     if (due_next(&e->resting) < *deadline)
         *deadline = due_next(&e->resting);

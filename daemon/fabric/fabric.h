@@ -126,8 +126,8 @@ struct fabric_ops {
 struct fabric {
     const struct fabric_ops *ops;
     struct fabric_traits traits;
-    /* Grows with each poll that has received something from a peer, also a read or a part of a
-     * write, which bring no event. 0: the fabric does not know. */
+    /* Grows when a poll receives something from a peer, also a read or a part of a write, which
+     * bring no event. 0: the fabric does not know. */
     uint64_t received;
 };
 

@@ -223,7 +223,7 @@ static void refusals(void)
     attr.rank = 0;
     attr.job = NULL;
     unsetenv("PWC_JOB");
-    CU_ASSERT_EQUAL(pwc_init(&attr, &client), -EINVAL);
+    CU_ASSERT_EQUAL(pwc_init(&attr, &client), -ENODATA);
 }
 
 /* Bytes that are no address, and addresses of ended jobs, contexts and ranks, are refused. */

@@ -145,8 +145,8 @@ struct session_live {
     struct ring_producer reply_event;
     bool attached;
     bool dirty;     /* has something to publish */
-    bool loud;      /* there is more to publish than counts and room that nobody sleeps for */
-    bool taken;     /* room of records that were taken is to be published */
+    bool loud;      /* a change for which a client may sleep, besides counts and room */
+    bool taken;     /* the session's submissions were taken, so their rings have room */
     bool announced; /* its bell is armed anew, and nothing was fenced yet (engine_arm) */
     bool stalled;   /* no room to take its next submission */
     bool answer_stalled;

@@ -153,8 +153,8 @@ struct ledger_in {
     bool ack_due;
     bool blocked;     /* waits for a payload */
     bool more_follow; /* the last record was a part of a vector, and not its last part */
-    bool left;        /* the last step has left records that have arrived to the next step */
-    bool waited;      /* an ACK that was due has waited for such records */
+    bool left;        /* more records have arrived than the last step has consumed */
+    bool waited;      /* an ACK that was due has waited for those */
     uint64_t base;
     uint64_t run_end; /* end of the run being consumed; 0: none */
     uint64_t arrived; /* a bit for each announced run, from `run` on */

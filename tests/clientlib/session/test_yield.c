@@ -313,6 +313,36 @@ static void test_shows_room(void)
     world_close();
 }
 
+/* A sleeper that may wait for room never shows much: one that owes a wake-up, and a descriptor,
+ * after whose arm the program may submit until there is no room. */
+static void test_waits_for_room(void)
+{
+    const struct session_shared *shared;
+    struct pwc_event event;
+    int ends[2];
+
+    world_open();
+    shared = world.daemon.shared;
+    CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+    world.ctx.wake_fd = ends[0];
+    for (int owes = 0; owes < 2; owes++) {
+        world.ctx.channel.neighbours.wakes_due = owes;
+        CU_ASSERT_EQUAL(wait_arm(&world.ctx, DOORBELL_FUTEX, 0), 0);
+        CU_ASSERT_EQUAL(atomic_load(&shared->waits.spacious), !owes);
+        wait_disarm(&world.ctx);
+    }
+    world.ctx.channel.neighbours.wakes_due = false;
+    CU_ASSERT_EQUAL(room_shown(), 1);
+    world.ctx.descriptor = 0;
+    CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, 0, &event), 0);
+    CU_ASSERT_EQUAL(atomic_load(&shared->event_bell.armed), DOORBELL_FD);
+    CU_ASSERT_EQUAL(atomic_load(&shared->waits.spacious), 0);
+    world.ctx.descriptor = world.ctx.wake_fd = -1;
+    close(ends[0]);
+    close(ends[1]);
+    world_close();
+}
+
 /* pwc_yield after so many looks in vain. Returns whether it has given the processor away. */
 static bool gives_way(unsigned looks)
 {
@@ -406,6 +436,7 @@ int main(void)
         {"an event before the sleep", test_event_before_the_sleep},
         {"an end before the arm", test_end_before_the_arm},
         {"what a sleeper shows about room", test_shows_room},
+        {"sleepers that may wait for room", test_waits_for_room},
         {"a program that polls", test_polling},
         {"a program that polls, and its daemon is gone", test_polling_daemon_gone},
         CU_TEST_INFO_NULL,
