@@ -1,6 +1,6 @@
 /*
- * What the ranks of our measuring programs share: calls that end the program when they fail, the
- * time, and a median. Each program has one thread a rank.
+ * The ranks of the measuring programs share these functions: a check that ends the program when a
+ * call has failed, the time, and a median. Each program has one thread a rank.
  */
 #ifndef PWC_BENCH_RANK_H
 #define PWC_BENCH_RANK_H

@@ -182,8 +182,8 @@ void channel_begin_fenced(struct channel *ch)
     doorbell_begin_fenced(&ch->shared->waits.fenced);
 }
 
-/* Whether the ring is nearly empty. Else work that goes on in the background (collectives, pieces
- * of loose memory, wake-ups) may wait for room, too. */
+/* Whether the ring is nearly empty. Where it is not, work that goes on in the background
+ * (collectives, pieces of loose memory, wake-ups) may wait for room. */
 static bool is_spacious(struct channel_outbox *outbox)
 {
     int64_t used = ring_used(&outbox->ring);

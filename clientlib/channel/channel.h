@@ -48,10 +48,10 @@
 /* The kinds whose events may be in the remote ring and in the rings of neighbours. */
 #define CHANNEL_REMOTE_KINDS ((unsigned)PWC_REMOTE | (unsigned)PWC_NOTIFICATION)
 /* The kinds above, and the kinds that are in the remote ring only. */
-/* Beside kinds of events, for a caller that waits for room in the submission rings: the daemon has
- * taken submissions. */
-#define CHANNEL_TAKEN      (1u << 31)
 #define CHANNEL_RING_KINDS (CHANNEL_REMOTE_KINDS | (unsigned)PWC_OFFLOAD | (unsigned)PWC_PEER)
+/* A further kind, of no event: the daemon has taken submissions. For a caller that waits for room
+ * in their rings. */
+#define CHANNEL_TAKEN (1u << 31)
 
 /*
  * Runs the handler of an active message, which has been checked and whose block follows the event,

@@ -284,7 +284,7 @@ static void test_end_before_the_arm(void)
     }
 }
 
-/* What a wait that sleeps shows about room in its rings. */
+/* Lets a wait sleep. Returns the word by which it has shown whether its rings have much room. */
 static uint32_t room_shown(void)
 {
     struct pwc_event event;
@@ -435,7 +435,7 @@ int main(void)
         {"after a sleep", test_again},
         {"an event before the sleep", test_event_before_the_sleep},
         {"an end before the arm", test_end_before_the_arm},
-        {"what a sleeper shows about room", test_shows_room},
+        {"a sleeper shows whether it has room", test_shows_room},
         {"sleepers that may wait for room", test_waits_for_room},
         {"a program that polls", test_polling},
         {"a program that polls, and its daemon is gone", test_polling_daemon_gone},

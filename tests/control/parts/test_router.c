@@ -389,7 +389,7 @@ static void refused(void)
     }
 }
 
-/* What the network fabric has received is the router's, too. */
+/* The router shows the network fabric's count of what it has received. */
 static void received(void)
 {
     struct fabric_event event;
