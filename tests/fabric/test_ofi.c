@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "tests/fabric/end.h"
 #include "daemon/fabric/ofi/ofi.h"
+#include "tests/count.h"
 #include "tests/suite.h"
 
 static void refused(void)
@@ -291,14 +292,20 @@ static void on_signal(int number)
 /* Guards that what the user says to libfabric by the environment stands. */
 static void prepared(void)
 {
-    static const char variable[] = "FI_OFI_RXM_BUFFER_SIZE";
+    static const char *const variables[][2] = {{"FI_OFI_RXM_BUFFER_SIZE", "512"},
+                                               {"FI_OFI_RXM_RX_SIZE", "64"},
+                                               {"FI_OFI_RXM_MSG_RX_SIZE", "128"}};
 
-    CU_ASSERT_EQUAL(setenv(variable, "4096", 1), 0);
-    ofi_prepare();
-    CU_ASSERT_STRING_EQUAL(getenv(variable), "4096");
-    CU_ASSERT_EQUAL(unsetenv(variable), 0);
-    ofi_prepare();
-    CU_ASSERT_STRING_EQUAL(getenv(variable), "512");
+    for (size_t i = 0; i < COUNT(variables); i++) {
+        const char *name = variables[i][0];
+
+        CU_ASSERT_EQUAL(setenv(name, "4096", 1), 0);
+        ofi_prepare();
+        CU_ASSERT_STRING_EQUAL(getenv(name), "4096");
+        CU_ASSERT_EQUAL(unsetenv(name), 0);
+        ofi_prepare();
+        CU_ASSERT_STRING_EQUAL(getenv(name), variables[i][1]);
+    }
 }
 
 /* Providers install signal handlers; ours must stay in place. */

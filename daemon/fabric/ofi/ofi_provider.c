@@ -199,8 +199,17 @@ void ofi_prepare(void)
 {
     /* The layer for reliable datagrams keeps thousands of buffers for messages, of 16 KiB by
      * default, and writes to all of them as it opens. We send no messages over it. Nodes with
-     * another value are refused by the layer. */
-    setenv("FI_OFI_RXM_BUFFER_SIZE", "512", 0);
+     * another size of buffers are refused by the layer. */
+    static const struct {
+        const char *name, *value;
+    } variables[] = {
+        {"FI_OFI_RXM_BUFFER_SIZE", "512"},
+        {"FI_OFI_RXM_RX_SIZE", "64"},      /* receives of ours */
+        {"FI_OFI_RXM_MSG_RX_SIZE", "128"}, /* receives below the layer: its default, but over tcp */
+    };
+
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+        setenv(variables[i].name, variables[i].value, 0);
 }
 
 int ofi_provider_find(const struct ofi_config *config, struct fi_info **out)
