@@ -36,6 +36,8 @@ static struct {
     } kept[KEPT_MAX]; /* the oldest first */
     uint32_t count;
     pid_t process; /* that was the first to take memory */
+    int pagemap;   /* /proc/self/pagemap of `reader`, which stays open */
+    pid_t reader;
 } pool;
 
 static size_t page_size(void)
@@ -53,13 +55,23 @@ static size_t piece_bytes(size_t bytes)
     return piece;
 }
 
+/* A child has the descriptor of its parent, which shows the parent's pages: it opens its own. */
+static int pagemap(void)
+{
+    if (pool.reader != getpid()) {
+        pool.pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+        pool.reader = getpid();
+    }
+    return pool.pagemap;
+}
+
 /* Calls `each` for the pages that were touched, whether they are in memory or swapped out. Returns
  * whether the kernel says which ones. */
 static bool over_touched(uint8_t *at, size_t bytes, void (*each)(uint8_t *page, size_t bytes))
 {
     uint64_t entry[RUN]; /* the two highest bits: in memory, swapped out */
     size_t page = page_size(), pages = bytes / page;
-    int map = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    int map = pagemap();
     bool known = map >= 0;
 
     for (size_t from = 0; known && from < pages; from += RUN) {
@@ -72,8 +84,6 @@ static bool over_touched(uint8_t *at, size_t bytes, void (*each)(uint8_t *page, 
             if (entry[i] >> 62 != 0)
                 each(at + (from + i) * page, page);
     }
-    if (map >= 0)
-        close(map);
     return known;
 }
 

@@ -118,9 +118,12 @@ bool model_signal_is_there(struct model *m, uint32_t number)
 
 bool model_signals_look(struct model *m)
 {
-    for (uint32_t i = 0; i < m->count * m->count && !m->failed; i++)
-        if (!m->ends[i % m->count].dead && m->pairs[i].count > 0)
-            look(m, i / m->count, i % m->count);
+    const struct model_pair *p = m->pairs;
+
+    for (uint32_t from = 0; from < m->count; from++)
+        for (uint32_t to = 0; to < m->count && !m->failed; to++, p++)
+            if (p->count > 0 && !m->ends[to].dead)
+                look(m, from, to);
     return !m->failed;
 }
 
