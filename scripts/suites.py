@@ -51,7 +51,7 @@ def reason_of(text):
 
 
 def results_of(log):
-    """(name, passed or failed or skipped, why, text) of each test in meson's log that has ended."""
+    """(suite, name, passed or failed or skipped, why, text) of each test in meson's log that has ended."""
     if not os.path.exists(log):
         return []
     with open(log, encoding="utf-8", errors="replace") as lines:
@@ -62,23 +62,24 @@ def results_of(log):
         word = ("passed" if test["result"] in PASSED else
                 "skipped" if test["result"] in SKIPPED else "failed")
         why = reason_of(text) if word == "skipped" else test["result"]
-        # Names are "suite / name" in the log.
-        results.append((test["name"].split(" / ")[-1], word, why, text))
+        suite, name = test["name"].split(" / ") # "pwcd:suite / name"
+        results.append((suite.split(":")[-1], name, word, why, text))
     return results
 
 
-def run_suite(build, suite, only, seconds, options=(), quiet=False, environment={}):
-    """Runs a suite, or the tests `only` of it; all of it has to end within so many seconds. Variables of
+def run_suites(build, names, only, seconds, options=(), quiet=False, environment={}):
+    """Runs suites together, or the tests `only` of one; all has to end within so many seconds. Variables of
     the caller go before those of `environment`."""
-    base = "testlog-" + suite
+    base = "testlog-" + "-".join(names)
     log = os.path.join(build, "meson-logs", base + ".json")
     if os.path.exists(log):
         os.remove(log)
     # Tests wait now and then, those of WAITING for half of their time.
     processors = len(os.sched_getaffinity(0))
-    processes = str(2 * processors + 3 if suite in WAITING else processors + 2)
+    processes = str(2 * processors + 3 if WAITING.intersection(names) else processors + 2)
     command = ["timeout", "--signal=INT", "--kill-after=20", str(seconds), "meson", "test", "-C",
-               build, "--no-rebuild", "--num-processes", processes, "--suite", suite,
+               build, "--no-rebuild", "--num-processes", processes,
+               *(word for name in names for word in ("--suite", name)),
                "--logbase", base, *options, *only]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL if quiet else None,
                           env={**environment, **os.environ}) as running:

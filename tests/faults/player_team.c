@@ -38,7 +38,7 @@ static int finish(pwc_request *request, int rc)
 static int sum(struct player *p, pwc_team *team, pwc_request *request, uint32_t words, int64_t mine,
                int64_t expected)
 {
-    int64_t in[WORDS], out[WORDS] = {0};
+    int64_t in[WORDS] = {0}, out[WORDS] = {0};
     int rc;
 
     for (uint32_t i = 0; i < words; i++)
