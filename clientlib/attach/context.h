@@ -89,8 +89,9 @@ struct context_wait {
     uint32_t shown; /* the value in session_waits */
     int64_t at;     /* time up to which the call's wait is counted; 0: the call has not paused
                        yet */
-    bool unheard;   /* the last yield has not let the daemon run, which has work to do on this
-                       processor */
+    bool unheard;   /* the last yield was beside the daemon, and has let nobody run */
+    uint32_t apart; /* not 0: the daemon is in another scheduler group; yields that must let it run
+                       until that counts as over */
     struct yields yields;
 };
 

@@ -26,13 +26,17 @@ static void expect_burst(struct pwc_ctx *ctx)
     ctx->channel.burst_end = burst == 0 ? CHANNEL_NO_BURST : ctx->channel.submitted + burst;
 }
 
-bool give_way_is_due(struct pwc_ctx *ctx)
+bool give_way_is_here(const struct pwc_ctx *ctx)
 {
     uint32_t processor =
         atomic_load_explicit(&ctx->channel.shared->processor, memory_order_relaxed);
 
-    return processor != 0 && processor == (uint32_t)sched_getcpu() + 1 &&
-           !channel_is_taken(&ctx->channel);
+    return processor != 0 && processor == (uint32_t)sched_getcpu() + 1;
+}
+
+bool give_way_is_due(struct pwc_ctx *ctx)
+{
+    return give_way_is_here(ctx) && !channel_is_taken(&ctx->channel);
 }
 
 /* Notes whether a yield was in vain: the daemon has not run. One may be by chance. */

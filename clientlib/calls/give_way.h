@@ -38,6 +38,8 @@ struct give_way {
     int64_t again_at;        /* no yields before, because two were in vain */
 };
 
+/* Whether the daemon's progress thread runs on this processor. False where that is not known. */
+bool give_way_is_here(const struct pwc_ctx *ctx);
 /* Whether the daemon waits for this processor: it runs here, and has submissions to take. */
 bool give_way_is_due(struct pwc_ctx *ctx);
 /* Called after a submission that others wait for: yields once, if the daemon waits for this

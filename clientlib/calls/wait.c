@@ -25,7 +25,8 @@ enum {
                           then */
     NAP_NS = 1000000,  /* longest sleep for room in a ring, which may have come before the arm */
     WAKES_NS = 100000000,
-    DRAINED = 64, /* events at a time */
+    DRAINED = 64,     /* events at a time */
+    APART_YIELDS = 8, /* that must let the daemon run, after one that did not */
 };
 
 static bool daemon_hung_up(struct pwc_ctx *ctx)
@@ -188,16 +189,40 @@ void wait_disarm(struct pwc_ctx *ctx)
     teams_disarm(ctx);
 }
 
+/* A thread of the batch policy takes the processor from nobody when it wakes up. So a daemon that
+ * wakes a sleeper on its own processor ends its step and sleeps, and what arrives wakes it while
+ * the program computes. Otherwise it would lose the processor to the sleeper, and get it back only
+ * at the end of a slice. Returns whether this thread has changed its policy: not if the program has
+ * chosen one, and not if the daemon is elsewhere. */
+static bool become_batch(const struct pwc_ctx *ctx)
+{
+    static const struct sched_param none;
+
+    return give_way_is_here(ctx) && sched_getscheduler(0) == SCHED_OTHER &&
+           sched_setscheduler(0, SCHED_BATCH, &none) == 0;
+}
+
+static void become_other(void)
+{
+    static const struct sched_param none;
+
+    (void)sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
 {
     int64_t longest = channel_holds_request(&ctx->channel) ? HELD_NS : HEALTH_NS;
     int64_t end = binds_deadline(ctx) < deadline ? binds_deadline(ctx) : deadline;
     int64_t left = end > now ? end - now : 0;
     int64_t nap = left < longest ? left : longest;
+    bool batch;
 
     wait_asleep(ctx, now);
+    batch = become_batch(ctx);
     int rc = sleeps_on_descriptors(ctx) ? sleep_on_descriptors(ctx, nap)
                                         : doorbell_sleep(&ctx->channel.shared->event_bell, nap);
+    if (batch)
+        become_other();
     int64_t awake = clock_now();
 
     wait_awake(ctx, awake);
@@ -208,23 +233,43 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
     wait_disarm(ctx);
 }
 
+/* Yields, and notes what it has brought. A yield lets only threads of the same scheduler group run
+ * (patience.h). Where the daemon is awake on this processor and nobody has run, the daemon is in
+ * another group. */
+static void yield_beside_daemon(struct pwc_ctx *ctx)
+{
+    struct context_wait *w = &ctx->wait;
+    /* A hint: relaxed, and old by a moment. */
+    bool awake = atomic_load_explicit(&ctx->channel.shared->submit_bell.armed,
+                                      memory_order_relaxed) == DOORBELL_AWAKE;
+
+    w->unheard = yields_in_vain(&w->yields);
+    if (awake && w->unheard)
+        w->apart = APART_YIELDS;
+    else if (awake && w->apart > 0)
+        w->apart--;
+}
+
+/* Whether the daemon gets this processor only from a client that sleeps: it is here, and in another
+ * group. Beside a client that yields again and again it gets no more than its share
+ * (docs/lab/daemon.md, "Waiting"). Neighbours answer sooner than a sleeper wakes up. */
+static bool daemon_is_apart(const struct pwc_ctx *ctx, bool here)
+{
+    return here && ctx->wait.apart > 0 && wait_spins(ctx) == 1;
+}
+
 bool wait_yield(struct pwc_ctx *ctx, int64_t now)
 {
-    bool owed = give_way_is_due(ctx), unheard = ctx->wait.unheard;
+    bool here = give_way_is_here(ctx), owed = here && !channel_is_taken(&ctx->channel);
+    bool unheard = ctx->wait.unheard && (owed || daemon_is_apart(ctx, here));
 
     ctx->wait.unheard = false;
     give_way_pauses(ctx, now, owed);
-    if (patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) != PATIENCE_YIELD ||
-        (owed && unheard))
+    if (unheard || patience_next(&ctx->patience, (uint64_t)now, UINT64_MAX) != PATIENCE_YIELD)
         return false;
     pause_begins(ctx, now);
-    /* A yield lets only threads of the same scheduler group run (patience.h). If the daemon has not
-     * run, only a sleep gives it the processor. A client that waits for an arrival yields on, also
-     * in vain: one that sleeps soon is soon owed time, so that its wake-up takes the processor from
-     * the daemon before that sleeps, and then the daemon waits for a slice while the client
-     * computes (docs/lab/daemon.md, "Waiting"). */
-    if (owed)
-        ctx->wait.unheard = yields_in_vain(&ctx->wait.yields);
+    if (here)
+        yield_beside_daemon(ctx);
     else
         sched_yield();
     int64_t after = clock_now();

@@ -47,6 +47,7 @@ static struct {
     uint64_t comes_from; /* its event arrives while a wait looks for a peer's end; 0: none */
     bool ends_before;    /* the daemon ends all operations just before a bell is armed */
     uint32_t spacious;   /* shown by the last sleeper */
+    int policy;          /* of the last sleeper */
     int yields, sleeps;
 } world;
 
@@ -110,6 +111,7 @@ int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns);
 int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)
 {
     world.sleeps++;
+    world.policy = sched_getscheduler(0);
     world.spacious = atomic_load(&world.daemon.shared->waits.spacious);
     return -ETIMEDOUT;
 }
@@ -146,6 +148,11 @@ static void submit(void)
     CU_ASSERT(channel_submit(&world.ctx.channel, &record, NULL, NULL, &payload) >= 0);
 }
 
+static void daemon_sleeps(bool asleep)
+{
+    atomic_store(&world.daemon.shared->submit_bell.armed, asleep ? DOORBELL_FD : DOORBELL_AWAKE);
+}
+
 /* One pause of a wait. Returns whether the wait yields in it, however long earlier yields took. */
 static bool yields(enum ran runs)
 {
@@ -172,16 +179,20 @@ static void test_yields(void)
     static const struct {
         const char *name;
         uint32_t processor; /* the daemon's processor, plus 1 */
-        bool submits;
+        bool submits, asleep, neighbour;
         enum ran runs;
         bool sleeps;
     } rows[] = {
-        {"the daemon has work and does not run", HERE + 1, true, NOBODY, true},
-        {"it has taken the work in the yield", HERE + 1, true, DAEMON, false},
-        {"another has run, so the daemon's turn comes", HERE + 1, true, ANOTHER, false},
-        {"it has no work of ours", HERE + 1, false, NOBODY, false},
-        {"it runs elsewhere", HERE + 2, true, NOBODY, false},
-        {"it does not say where it runs", 0, true, NOBODY, false},
+        {"the daemon has work and does not run", HERE + 1, true, false, false, NOBODY, true},
+        {"it has taken the work in the yield", HERE + 1, true, false, false, DAEMON, false},
+        {"another has run, so its turn comes", HERE + 1, true, false, false, ANOTHER, false},
+        {"it is awake without work, and does not run", HERE + 1, false, false, false, NOBODY, true},
+        {"it is awake, and runs", HERE + 1, false, false, false, DAEMON, false},
+        {"it sleeps", HERE + 1, false, true, false, NOBODY, false},
+        {"a neighbour may answer", HERE + 1, false, false, true, NOBODY, false},
+        {"a neighbour may answer, and it has work", HERE + 1, true, false, true, NOBODY, true},
+        {"it runs elsewhere", HERE + 2, true, false, false, NOBODY, false},
+        {"it does not say where it runs", 0, true, false, false, NOBODY, false},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -189,6 +200,8 @@ static void test_yields(void)
 
         world_open();
         atomic_store(&world.daemon.shared->processor, rows[i].processor);
+        daemon_sleeps(rows[i].asleep);
+        world.ctx.channel.neighbours.count = rows[i].neighbour;
         if (rows[i].submits)
             submit();
         CU_ASSERT(yields(rows[i].runs)); /* the first pause always yields */
@@ -196,8 +209,31 @@ static void test_yields(void)
         if (sleeps != rows[i].sleeps)
             printf("\n    %s: %s\n", rows[i].name, sleeps ? "sleeps" : "yields");
         CU_ASSERT_EQUAL(sleeps, rows[i].sleeps);
+        world.ctx.channel.neighbours.count = 0;
         world_close();
     }
+}
+
+/* A daemon that did not run beside yields, although awake, is in another scheduler group. So waits
+ * sleep soon also where it sleeps, until yields have let it run. */
+static void test_apart(void)
+{
+    world_open();
+    atomic_store(&world.daemon.shared->processor, HERE + 1);
+    daemon_sleeps(true);
+    CU_ASSERT_FALSE(ever_sleeps(NOBODY));
+    daemon_sleeps(false);
+    CU_ASSERT(ever_sleeps(NOBODY));
+    daemon_sleeps(true);
+    CU_ASSERT(ever_sleeps(NOBODY));
+    CU_ASSERT(ever_sleeps(NOBODY));
+    CU_ASSERT_FALSE(ever_sleeps(DAEMON));
+    CU_ASSERT(ever_sleeps(NOBODY)); /* the daemon was asleep in these yields */
+    daemon_sleeps(false);
+    CU_ASSERT_FALSE(ever_sleeps(DAEMON));
+    daemon_sleeps(true);
+    CU_ASSERT_FALSE(ever_sleeps(NOBODY));
+    world_close();
 }
 
 /* The time of a yield shows whether another thread has run, whichever of both kinds was seen first.
@@ -234,12 +270,45 @@ static void test_again(void)
     CU_ASSERT(ever_sleeps(NOBODY));
     CU_ASSERT(yields(NOBODY));
     CU_ASSERT(ever_sleeps(NOBODY));
-    while (fake_session_read(&world.daemon))
-        ;
-    CU_ASSERT(yields(NOBODY));
-    submit();
-    CU_ASSERT(yields(NOBODY));
     world_close();
+}
+
+/* Lets a wait sleep. Returns the word by which it has shown whether its rings have much room. */
+static uint32_t room_shown(void)
+{
+    struct pwc_event event;
+
+    patience_init(&world.ctx.patience, PATIENCE_SLEEP, PATIENCE_SLICE_NS);
+    CU_ASSERT_EQUAL(pwc_wait(&world.ctx, PWC_ANY, 0, &event, 1), 0);
+    return world.spacious;
+}
+
+/* A sleeper beside the daemon wakes up without taking the processor from it, and keeps a policy
+ * that the program has chosen. */
+static void test_policy(void)
+{
+    static const struct sched_param none;
+    static const struct {
+        uint32_t processor;
+        int before, asleep;
+    } rows[] = {
+        {HERE + 1, SCHED_OTHER, SCHED_BATCH},
+        {HERE + 2, SCHED_OTHER, SCHED_OTHER},
+        {HERE + 1, SCHED_BATCH, SCHED_BATCH},
+    };
+    int policy = sched_getscheduler(0);
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        world_open();
+        atomic_store(&world.daemon.shared->processor, rows[i].processor);
+        CU_ASSERT_EQUAL(sched_setscheduler(0, rows[i].before, &none), 0);
+        (void)room_shown();
+        CU_ASSERT(world.sleeps > 0);
+        CU_ASSERT_EQUAL(world.policy, rows[i].asleep);
+        CU_ASSERT_EQUAL(sched_getscheduler(0), rows[i].before);
+        world_close();
+    }
+    CU_ASSERT_EQUAL(sched_setscheduler(0, policy, &none), 0);
 }
 
 /* An event arrives between a wait's probe and its look for the peer's end. That look takes the
@@ -282,16 +351,6 @@ static void test_end_before_the_arm(void)
         CU_ASSERT_EQUAL(atomic_load(&world.daemon.shared->event_bell.armed), DOORBELL_AWAKE);
         world_close();
     }
-}
-
-/* Lets a wait sleep. Returns the word by which it has shown whether its rings have much room. */
-static uint32_t room_shown(void)
-{
-    struct pwc_event event;
-
-    patience_init(&world.ctx.patience, PATIENCE_SLEEP, PATIENCE_SLICE_NS);
-    CU_ASSERT_EQUAL(pwc_wait(&world.ctx, PWC_ANY, 0, &event, 1), 0);
-    return world.spacious;
 }
 
 /* A sleeper shows much room while an eighth of each ring is in use: then the daemon does not wake
@@ -431,8 +490,10 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"which waits yield", test_yields},
+        {"a daemon of another group", test_apart},
         {"the time of a yield", test_times},
         {"after a sleep", test_again},
+        {"the policy of a sleeper", test_policy},
         {"an event before the sleep", test_event_before_the_sleep},
         {"an end before the arm", test_end_before_the_arm},
         {"a sleeper shows whether it has room", test_shows_room},
