@@ -50,8 +50,9 @@ def reason_of(text):
     return reasons[-1] if reasons else "no reason given"
 
 
-def results_of(log):
-    """(suite, name, passed or failed or skipped, why, text) of each test in meson's log that has ended."""
+def results_of(log, names):
+    """(suite, name, passed or failed or skipped, why, text) of each test of these suites that has ended, by
+    meson's log."""
     if not os.path.exists(log):
         return []
     with open(log, encoding="utf-8", errors="replace") as lines:
@@ -62,8 +63,10 @@ def results_of(log):
         word = ("passed" if test["result"] in PASSED else
                 "skipped" if test["result"] in SKIPPED else "failed")
         why = reason_of(text) if word == "skipped" else test["result"]
-        suite, name = test["name"].split(" / ") # "pwcd:suite / name"
-        results.append((suite.split(":")[-1], name, word, why, text))
+        # "pwcd:suite / name", or "name" where the folder has one suite.
+        *where, name = test["name"].split(" / ")
+        suite = where[0].split(":")[-1] if where else names[0]
+        results.append((suite, name, word, why, text))
     return results
 
 
@@ -89,4 +92,4 @@ def run_suites(build, names, only, seconds, options=(), quiet=False, environment
             running.send_signal(signal.SIGINT)
             running.wait()
             raise
-    return results_of(log)
+    return results_of(log, names)
