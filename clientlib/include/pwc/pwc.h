@@ -580,11 +580,12 @@ PWC_API int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_
 
 /*
  * As pwc_probe, but waits for an event: polls for about 200 us, yielding the processor, then
- * sleeps. 0 after timeout_ms without an event, or an error as pwc_probe; timeout_ms < 0 waits for
- * ever. A daemon that dies is noticed within a second. Signals do not end the wait. -EHOSTDOWN:
- * `peer` has ended, whatever its status (PWC_PEER), and no event of these kinds is left or can
- * come; not for PWC_ANY. A `peer` that has not bound this context, and is not bound by it, may
- * still appear: the wait continues.
+ * sleeps; sooner where the daemon needs this processor. On the daemon's processor a thread of the
+ * policy SCHED_OTHER has SCHED_BATCH while it sleeps. 0 after timeout_ms without an event, or an
+ * error as pwc_probe; timeout_ms < 0 waits for ever. A daemon that dies is noticed within a second.
+ * Signals do not end the wait. -EHOSTDOWN: `peer` has ended, whatever its status (PWC_PEER), and no
+ * event of these kinds is left or can come; not for PWC_ANY. A `peer` that has not bound this
+ * context, and is not bound by it, may still appear: the wait continues.
  */
 PWC_API int pwc_wait(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out,
                      int timeout_ms);
