@@ -161,6 +161,10 @@ struct session_shared {
     /* The processor on which the daemon's progress thread runs: its number plus 1; 0: unknown
      * (daemons before 0.7). Written by the daemon. */
     _Atomic uint32_t processor;
+    /* 1: the daemon's progress thread sleeps when it has nothing to do, and is in another scheduler
+     * group than the client, so a yield hardly reaches it. 0: otherwise, or unknown (daemons before
+     * 0.7). Written by the daemon. */
+    _Atomic uint32_t apart;
     _Alignas(64) _Atomic uint64_t ended; /* operations of this context that have ended */
     _Atomic uint64_t released;       /* bytes of local event space given back without an event */
     _Atomic uint64_t reply_released; /* bytes of reply event space given back without an event */
@@ -190,6 +194,7 @@ struct session_shared {
 static_assert(offsetof(struct session_shared, state) == 64, "session.state");
 static_assert(offsetof(struct session_shared, world_answer) == 80, "session.world_answer");
 static_assert(offsetof(struct session_shared, processor) == 88, "session.processor");
+static_assert(offsetof(struct session_shared, apart) == 92, "session.apart");
 static_assert(offsetof(struct session_shared, ended) == 128, "session.ended");
 static_assert(offsetof(struct session_shared, submit) == 256, "session.submit");
 static_assert(offsetof(struct session_shared, local) == 512, "session.local");

@@ -90,8 +90,8 @@ struct context_wait {
     int64_t at;     /* time up to which the call's wait is counted; 0: the call has not paused
                        yet */
     bool unheard;   /* the last yield was beside the daemon, and has let nobody run */
-    uint32_t apart; /* not 0: the daemon is in another scheduler group; yields that must let it run
-                       until that counts as over */
+    bool batch;     /* asleep under the batch policy, instead of the system's */
+    bool unbatched; /* the system does not let this process change its policy */
     struct yields yields;
 };
 

@@ -86,7 +86,7 @@ static void sleep_beside(struct pwc_ctx *ctx, int fd, int bell, int64_t deadline
         ms = NAP_MS;
     wait_asleep(ctx, clock_now());
     (void)poll(polled, sizeof(polled) / sizeof(polled[0]), ms);
-    wait_awake(ctx, clock_now());
+    (void)wait_awake(ctx);
     channel_disarm(&ctx->channel);
     teams_disarm(ctx);
 }

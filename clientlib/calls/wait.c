@@ -25,8 +25,7 @@ enum {
                           then */
     NAP_NS = 1000000,  /* longest sleep for room in a ring, which may have come before the arm */
     WAKES_NS = 100000000,
-    DRAINED = 64,     /* events at a time */
-    APART_YIELDS = 8, /* that must let the daemon run, after one that did not */
+    DRAINED = 64, /* events at a time */
 };
 
 static bool daemon_hung_up(struct pwc_ctx *ctx)
@@ -87,19 +86,56 @@ void wait_show_end(struct pwc_ctx *ctx)
                           memory_order_relaxed);
 }
 
+/* Whether the daemon gets this processor only from a client that sleeps: it is here, and in another
+ * scheduler group (shm_ring/patience.h). */
+static bool daemon_is_apart(const struct pwc_ctx *ctx)
+{
+    return atomic_load_explicit(&ctx->channel.shared->apart, memory_order_relaxed) == 1 &&
+           give_way_is_here(ctx);
+}
+
+/* A thread of the batch policy takes the processor from nobody when it wakes up. So a daemon that
+ * wakes a sleeper on its own processor ends its step and sleeps, and what arrives wakes it while
+ * the program computes. Otherwise it would lose the processor to the sleeper, and get it back only
+ * at the end of a slice. A policy that the program has chosen stays. */
+static void become_batch(struct context_wait *w)
+{
+    static const struct sched_param none;
+
+    if (w->unbatched || sched_getscheduler(0) != SCHED_OTHER)
+        return;
+    w->batch = sched_setscheduler(0, SCHED_BATCH, &none) == 0;
+    w->unbatched = !w->batch;
+}
+
+/* Another thread may have chosen another policy for this one meanwhile. */
+static void become_other(struct context_wait *w)
+{
+    static const struct sched_param none;
+
+    w->batch = false;
+    if (sched_getscheduler(0) == SCHED_BATCH)
+        (void)sched_setscheduler(0, SCHED_OTHER, &none);
+}
+
 void wait_asleep(struct pwc_ctx *ctx, int64_t now)
 {
     pause_begins(ctx, now);
     channel_begin_fenced(&ctx->channel);
     atomic_store_explicit(&ctx->channel.shared->waits.asleep_since, (uint64_t)now,
                           memory_order_release);
+    if (daemon_is_apart(ctx))
+        become_batch(&ctx->wait);
 }
 
-void wait_awake(struct pwc_ctx *ctx, int64_t now)
+int64_t wait_awake(struct pwc_ctx *ctx)
 {
     struct session_waits *shown = &ctx->channel.shared->waits;
-    int64_t since = ctx->wait.at;
+    int64_t now, since = ctx->wait.at;
 
+    if (ctx->wait.batch)
+        become_other(&ctx->wait);
+    now = clock_now();
     /* In this order a reader that looks between the two stores may miss the nap, but never counts
      * it twice. */
     atomic_store_explicit(&shown->asleep_since, 0, memory_order_relaxed);
@@ -108,6 +144,7 @@ void wait_awake(struct pwc_ctx *ctx, int64_t now)
                               (uint64_t)(now - since),
                           memory_order_release);
     pause_ends(ctx, now);
+    return now;
 }
 
 /* ---- pauses --------------------------------------------------------------------------------- */
@@ -189,43 +226,18 @@ void wait_disarm(struct pwc_ctx *ctx)
     teams_disarm(ctx);
 }
 
-/* A thread of the batch policy takes the processor from nobody when it wakes up. So a daemon that
- * wakes a sleeper on its own processor ends its step and sleeps, and what arrives wakes it while
- * the program computes. Otherwise it would lose the processor to the sleeper, and get it back only
- * at the end of a slice. Returns whether this thread has changed its policy: not if the program has
- * chosen one, and not if the daemon is elsewhere. */
-static bool become_batch(const struct pwc_ctx *ctx)
-{
-    static const struct sched_param none;
-
-    return give_way_is_here(ctx) && sched_getscheduler(0) == SCHED_OTHER &&
-           sched_setscheduler(0, SCHED_BATCH, &none) == 0;
-}
-
-static void become_other(void)
-{
-    static const struct sched_param none;
-
-    (void)sched_setscheduler(0, SCHED_OTHER, &none);
-}
-
 void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
 {
     int64_t longest = channel_holds_request(&ctx->channel) ? HELD_NS : HEALTH_NS;
     int64_t end = binds_deadline(ctx) < deadline ? binds_deadline(ctx) : deadline;
     int64_t left = end > now ? end - now : 0;
     int64_t nap = left < longest ? left : longest;
-    bool batch;
 
     wait_asleep(ctx, now);
-    batch = become_batch(ctx);
     int rc = sleeps_on_descriptors(ctx) ? sleep_on_descriptors(ctx, nap)
                                         : doorbell_sleep(&ctx->channel.shared->event_bell, nap);
-    if (batch)
-        become_other();
-    int64_t awake = clock_now();
+    int64_t awake = wait_awake(ctx);
 
-    wait_awake(ctx, awake);
     if (rc != -ETIMEDOUT)
         patience_worked(&ctx->patience, (uint64_t)awake);
     else
@@ -233,35 +245,12 @@ void wait_sleep(struct pwc_ctx *ctx, int64_t now, int64_t deadline)
     wait_disarm(ctx);
 }
 
-/* Yields, and notes what it has brought. A yield lets only threads of the same scheduler group run
- * (patience.h). Where the daemon is awake on this processor and nobody has run, the daemon is in
- * another group. */
-static void yield_beside_daemon(struct pwc_ctx *ctx)
-{
-    struct context_wait *w = &ctx->wait;
-    /* A hint: relaxed, and old by a moment. */
-    bool awake = atomic_load_explicit(&ctx->channel.shared->submit_bell.armed,
-                                      memory_order_relaxed) == DOORBELL_AWAKE;
-
-    w->unheard = yields_in_vain(&w->yields);
-    if (awake && w->unheard)
-        w->apart = APART_YIELDS;
-    else if (awake && w->apart > 0)
-        w->apart--;
-}
-
-/* Whether the daemon gets this processor only from a client that sleeps: it is here, and in another
- * group. Beside a client that yields again and again it gets no more than its share
- * (docs/lab/daemon.md, "Waiting"). Neighbours answer sooner than a sleeper wakes up. */
-static bool daemon_is_apart(const struct pwc_ctx *ctx, bool here)
-{
-    return here && ctx->wait.apart > 0 && wait_spins(ctx) == 1;
-}
-
 bool wait_yield(struct pwc_ctx *ctx, int64_t now)
 {
     bool here = give_way_is_here(ctx), owed = here && !channel_is_taken(&ctx->channel);
-    bool unheard = ctx->wait.unheard && (owed || daemon_is_apart(ctx, here));
+    /* Beside a client that yields again and again a daemon that is apart gets no more than its
+     * share (give_way.h). Neighbours answer sooner than a sleeper wakes up. */
+    bool unheard = ctx->wait.unheard && (owed || (daemon_is_apart(ctx) && wait_spins(ctx) == 1));
 
     ctx->wait.unheard = false;
     give_way_pauses(ctx, now, owed);
@@ -269,7 +258,7 @@ bool wait_yield(struct pwc_ctx *ctx, int64_t now)
         return false;
     pause_begins(ctx, now);
     if (here)
-        yield_beside_daemon(ctx);
+        ctx->wait.unheard = yields_in_vain(&ctx->wait.yields);
     else
         sched_yield();
     int64_t after = clock_now();
@@ -292,11 +281,14 @@ void wait_pause(struct pwc_ctx *ctx, unsigned kinds, wait_over *over, int64_t no
 void wait_between_looks(struct pwc_ctx *ctx, unsigned kinds)
 {
     int64_t now = clock_now();
+    bool may_sleep = ctx->descriptor < 0 && give_way_is_due(ctx);
 
     check_daemon(ctx, now);
     /* A program that polls goes on with it, however long nothing comes. */
     patience_worked(&ctx->patience, (uint64_t)now);
-    if (wait_yield(ctx, now) || ctx->descriptor >= 0 || !give_way_is_due(ctx))
+    if (!may_sleep)
+        ctx->wait.unheard = false; /* yield again, although the last yield was in vain */
+    if (wait_yield(ctx, now) || !may_sleep)
         return;
     /* The sleep only gives the daemon the processor. */
     if (wait_arm_sleep(ctx, wait_taken_too(kinds)) == 0)

@@ -28,9 +28,11 @@ static inline void wait_end(struct pwc_ctx *ctx)
 }
 
 /* wait_asleep shows (session_waits) that the context sleeps, wait_awake that the context is awake
- * again. A caller that does not sleep by wait_sleep calls them before and after its sleep. */
+ * again. Beside a daemon of another scheduler group the thread has the batch policy in between. A
+ * caller that does not sleep by wait_sleep calls both, before and after its sleep. wait_awake
+ * returns the time. */
 void wait_asleep(struct pwc_ctx *ctx, int64_t now);
-void wait_awake(struct pwc_ctx *ctx, int64_t now);
+int64_t wait_awake(struct pwc_ctx *ctx);
 
 /* These kinds of events (0: local and remote ones), or the daemon has taken submissions: for a
  * caller that waits for room, or for the daemon. */

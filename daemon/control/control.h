@@ -31,6 +31,7 @@
 #include "daemon/control/signals.h"
 #include "daemon/control/start/socket_path.h"
 #include "daemon/control/clients/quota.h"
+#include "daemon/control/clients/sched_group.h"
 #include "daemon/control/watch/service.h"
 #include "daemon/control/survive/store.h"
 #include "daemon/control/threads/worker.h"
@@ -126,6 +127,7 @@ struct control {
     uv_timer_t paying;         /* a line waits until its user has paid (turns.h) */
     struct account *charged;   /* the account that the thread's time is charged to; NULL: none */
     uint64_t charged_from;     /* when this began, on the thread's CPU clock, ns */
+    struct sched_group group;  /* of this daemon */
     struct account strangers;  /* the account of processes outside this node */
     uv_check_t turn_end;
     uint64_t turn;                           /* number of this turn of the loop */

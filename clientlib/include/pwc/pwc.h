@@ -18,7 +18,9 @@
  *   - outputs are written on success only;
  *   - set a struct to zeros before you fill it: reserved words that are not 0 are refused with
  *     -EINVAL; in a struct that the library fills, reserved words are 0;
- *   - the library starts no thread, installs no signal handler, never exits, never prints.
+ *   - the library starts no thread, installs no signal handler, never exits, never prints. Beside a
+ *     daemon that is on the same processor, but in another scheduler group, a thread of the policy
+ *     SCHED_OTHER has SCHED_BATCH while it sleeps in a call.
  *
  * Terms: PWC, GWC, local and remote completion id (lid, rid), ledger, packed and two-put are those
  * of Kissel and Swany, "Photon: Remote Memory Access Middleware for High-Performance Runtime
@@ -580,8 +582,7 @@ PWC_API int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_
 
 /*
  * As pwc_probe, but waits for an event: polls for about 200 us, yielding the processor, then
- * sleeps; sooner where the daemon needs this processor. On the daemon's processor a thread of the
- * policy SCHED_OTHER has SCHED_BATCH while it sleeps. 0 after timeout_ms without an event, or an
+ * sleeps; sooner where the daemon needs this processor. 0 after timeout_ms without an event, or an
  * error as pwc_probe; timeout_ms < 0 waits for ever. A daemon that dies is noticed within a second.
  * Signals do not end the wait. -EHOSTDOWN: `peer` has ended, whatever its status (PWC_PEER), and no
  * event of these kinds is left or can come; not for PWC_ANY. A `peer` that has not bound this

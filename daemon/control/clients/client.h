@@ -160,6 +160,7 @@ struct client {
     uid_t uid;
     bool may_serve; /* the client is a rank of a job; otherwise it only looks */
     bool sees_all;  /* is shown other users' clients, too */
+    bool apart;     /* session_shared.apart of its sessions */
     uv_poll_t socket, process;
     client_on_request on_request;
     client_on_end on_end;

@@ -43,6 +43,13 @@ struct log_subject client_subject(const struct client *c)
     return subject;
 }
 
+void client_find_apart(struct client *c)
+{
+    /* A thread that never sleeps is not to be waited for asleep. */
+    c->apart = c->control->config->progress != PATIENCE_DEDICATED &&
+               sched_group_is_other("", c->pid, &c->control->group);
+}
+
 void client_await_question(struct client *c)
 {
     uv_timer_start(&c->deadline, c->deadline.timer_cb, CLIENT_DEADLINE_MS, 0);

@@ -262,7 +262,8 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                                           .sizes = sizes,
                                           .mark = s->direct,
                                           .wake = s->wake,
-                                          .range = s->range};
+                                          .range = s->range,
+                                          .apart = c->apart};
     call_post(c->worker->progress, call);
     return;
 fail:

@@ -71,6 +71,7 @@ static void restore_rank(struct worker *w, struct client *c, struct engine *e, u
         !view_client(e, number, &view) || view.uid != c->uid)
         return;
     client_becomes(c, CLIENT_SERVED);
+    client_find_apart(c);
     c->worker = w;
     w->clients++;
     uv_timer_stop(&c->deadline);
@@ -192,7 +193,8 @@ static bool inherit_session(struct worker *w, struct engine *e, uint32_t handle,
                            &(struct host_session){.shared = s->mapping.base,
                                                   .client = found->client,
                                                   .wake = s->wake,
-                                                  .range = s->range});
+                                                  .range = s->range,
+                                                  .apart = c->apart});
     engine_session_inherit(e, handle, s->mapping.base);
     return true;
 }

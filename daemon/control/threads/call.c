@@ -18,8 +18,11 @@ static int client_open(struct call *c, struct engine *e)
 static int session_open(struct call *c, struct engine *e)
 {
     const struct call_session *s = &c->session;
-    struct host_session attached = {
-        .shared = s->base, .client = s->client, .wake = s->wake, .range = s->range};
+    struct host_session attached = {.shared = s->base,
+                                    .client = s->client,
+                                    .wake = s->wake,
+                                    .range = s->range,
+                                    .apart = s->apart};
     int rc = engine_session_open(e, s->client, s->context, s->base, &s->sizes, s->mark);
 
     if (rc >= 0)

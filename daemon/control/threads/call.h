@@ -56,6 +56,7 @@ struct call_session {
     uint32_t mark;
     int wake;  /* our end of the socket that wakes the client */
     int range; /* of sigbus.h, or -1 */
+    bool apart;
 };
 
 struct call_segment {

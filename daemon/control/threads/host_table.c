@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <sodium.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include "proto/session_abi.h"
 #include "shm_ring/clock.h"
 #include "shm_ring/doorbell.h"
 #include "shm_ring/sigbus.h"
@@ -34,9 +36,22 @@ void host_table_close(struct host_table *a)
     *a = (struct host_table){0};
 }
 
+static void forget_session(struct host_table *a, uint32_t session)
+{
+    struct host_session *s = &a->sessions[session];
+
+    a->sessions_used -= s->shared != NULL;
+    a->sessions_apart -= s->shared && s->apart;
+    *s = (struct host_session){.wake = -1, .range = -1};
+}
+
 void host_table_add_session(struct host_table *a, uint32_t session, const struct host_session *s)
 {
+    forget_session(a, session); /* the handle's earlier mapping may still be there */
     a->sessions[session] = *s;
+    a->sessions_used++;
+    a->sessions_apart += s->apart;
+    atomic_store_explicit(&s->shared->apart, s->apart, memory_order_relaxed);
 }
 
 void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s)
@@ -47,7 +62,12 @@ void host_table_add_segment(struct host_table *a, uint32_t segment, const struct
 void host_table_drop_session(struct host_table *a, uint32_t session, const void *base)
 {
     if (a->sessions[session].shared == base)
-        a->sessions[session] = (struct host_session){.wake = -1, .range = -1};
+        forget_session(a, session);
+}
+
+bool host_table_is_apart(const struct host_table *a)
+{
+    return a->sessions_used > 0 && a->sessions_apart == a->sessions_used;
 }
 
 void host_table_drop_segment(struct host_table *a, uint32_t segment, const void *base)

@@ -1,6 +1,7 @@
 /*
  * The progress thread's table of clients' mappings beside the engine: how to wake the client of a
- * session, and which clients' memory has faulted. The engine uses it through `struct engine_host`.
+ * session, which clients' memory has faulted, and how many sessions are apart, in another scheduler
+ * group than this daemon (clients/sched_group.h). The engine uses it through `struct engine_host`.
  *
  * Thread: the progress thread owns all of it. Mappings and descriptors belong to the control
  * thread, which keeps them until they have left this table, after the engine's CLOSED notice.
@@ -19,6 +20,7 @@ struct host_session {
     uint32_t client;
     int wake;  /* our end of the socket that wakes the client */
     int range; /* number of sigbus.h; -1: none, or its fault is reported */
+    bool apart;
 };
 
 struct host_segment {
@@ -34,11 +36,13 @@ struct host_table {
     bool *faulted; /* by client: its memory has faulted, and the engine has not asked yet */
     uint32_t faulted_count;
     uint64_t faults_seen;
+    uint32_t sessions_used, sessions_apart;
 };
 
 int host_table_open(struct host_table *a, const struct engine_config *config);
 void host_table_close(struct host_table *a);
 
+/* Shows the client whether it is apart. */
 void host_table_add_session(struct host_table *a, uint32_t session, const struct host_session *s);
 void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s);
 /* Drops the entry, except where another mapping has the handle by now. */
@@ -46,6 +50,9 @@ void host_table_drop_session(struct host_table *a, uint32_t session, const void 
 void host_table_drop_segment(struct host_table *a, uint32_t segment, const void *base);
 /* Forgets the faults of an earlier client, because a new client has this handle. */
 void host_table_drop_client(struct host_table *a, uint32_t client);
+
+/* Whether there are sessions, and all of them are apart. */
+bool host_table_is_apart(const struct host_table *a);
 
 /* Fills in the functions that the engine calls. */
 void host_table_host(struct host_table *a, struct engine_host *out);

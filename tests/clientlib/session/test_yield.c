@@ -1,11 +1,13 @@
 /*
  * Which waits yield and which sleep. Where the scheduler has daemon and client in different groups,
- * a yield does not let the daemon run; only a sleep gives it the processor. Also that no wait
+ * a yield does not let the daemon run; only a sleep gives it the processor. Also the policy of a
+ * sleeper, that no wait
  * sleeps although it has itself taken the awaited event from the ring, and no flush after the last
  * end. A program that polls yields, too (pwc_yield).
  *
  * The test replaces (--wrap) the calls that ask for the processor, yield, ask how often the thread
- * was switched out, look for a peer's end, arm the bells, and sleep. Thread: the test's.
+ * was switched out, ask for and change the policy, look for a peer's end, arm the bells, and sleep.
+ * Thread: the test's.
  */
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -47,7 +49,11 @@ static struct {
     uint64_t comes_from; /* its event arrives while a wait looks for a peer's end; 0: none */
     bool ends_before;    /* the daemon ends all operations just before a bell is armed */
     uint32_t spacious;   /* shown by the last sleeper */
-    int policy;          /* of the last sleeper */
+    int policy;          /* of the thread */
+    int policy_asleep;   /* at the first sleep */
+    int policy_then;     /* not 0: another thread gives the sleeper this policy */
+    bool policy_refused; /* as by seccomp(2) */
+    int policy_calls;    /* to change it */
     int yields, sleeps;
 } world;
 
@@ -69,6 +75,27 @@ int __wrap_sched_yield(void)
         ;
     while (clock_now() < end)
         ;
+    return 0;
+}
+
+int __wrap_sched_getscheduler(pid_t pid);
+int __wrap_sched_getscheduler(pid_t pid)
+{
+    CU_ASSERT_EQUAL(pid, 0);
+    return world.policy;
+}
+
+int __wrap_sched_setscheduler(pid_t pid, int policy, const struct sched_param *parameters);
+int __wrap_sched_setscheduler(pid_t pid, int policy, const struct sched_param *parameters)
+{
+    CU_ASSERT_EQUAL(pid, 0);
+    CU_ASSERT_EQUAL(parameters->sched_priority, 0);
+    world.policy_calls++;
+    if (world.policy_refused) {
+        errno = EPERM;
+        return -1;
+    }
+    world.policy = policy;
     return 0;
 }
 
@@ -110,8 +137,10 @@ int __wrap_channel_arm(struct channel *ch, uint32_t mode, unsigned kinds)
 int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns);
 int __wrap_doorbell_sleep(struct doorbell_word *word, int64_t timeout_ns)
 {
-    world.sleeps++;
-    world.policy = sched_getscheduler(0);
+    if (world.sleeps++ == 0)
+        world.policy_asleep = world.policy;
+    if (world.policy_then != 0)
+        world.policy = world.policy_then;
     world.spacious = atomic_load(&world.daemon.shared->waits.spacious);
     return -ETIMEDOUT;
 }
@@ -148,9 +177,11 @@ static void submit(void)
     CU_ASSERT(channel_submit(&world.ctx.channel, &record, NULL, NULL, &payload) >= 0);
 }
 
-static void daemon_sleeps(bool asleep)
+/* Places the daemon: on this processor or elsewhere, in the client's scheduler group or apart. */
+static void daemon_runs(uint32_t processor, bool apart)
 {
-    atomic_store(&world.daemon.shared->submit_bell.armed, asleep ? DOORBELL_FD : DOORBELL_AWAKE);
+    atomic_store(&world.daemon.shared->processor, processor);
+    atomic_store(&world.daemon.shared->apart, apart);
 }
 
 /* One pause of a wait. Returns whether the wait yields in it, however long earlier yields took. */
@@ -179,28 +210,27 @@ static void test_yields(void)
     static const struct {
         const char *name;
         uint32_t processor; /* the daemon's processor, plus 1 */
-        bool submits, asleep, neighbour;
+        bool submits, apart, neighbour;
         enum ran runs;
         bool sleeps;
     } rows[] = {
         {"the daemon has work and does not run", HERE + 1, true, false, false, NOBODY, true},
         {"it has taken the work in the yield", HERE + 1, true, false, false, DAEMON, false},
         {"another has run, so its turn comes", HERE + 1, true, false, false, ANOTHER, false},
-        {"it is awake without work, and does not run", HERE + 1, false, false, false, NOBODY, true},
-        {"it is awake, and runs", HERE + 1, false, false, false, DAEMON, false},
-        {"it sleeps", HERE + 1, false, true, false, NOBODY, false},
-        {"a neighbour may answer", HERE + 1, false, false, true, NOBODY, false},
-        {"a neighbour may answer, and it has work", HERE + 1, true, false, true, NOBODY, true},
-        {"it runs elsewhere", HERE + 2, true, false, false, NOBODY, false},
-        {"it does not say where it runs", 0, true, false, false, NOBODY, false},
+        {"it has no work", HERE + 1, false, false, false, NOBODY, false},
+        {"it has no work, and is apart", HERE + 1, false, true, false, NOBODY, true},
+        {"it is apart, but has run", HERE + 1, false, true, false, DAEMON, false},
+        {"it is apart, and a neighbour may answer", HERE + 1, false, true, true, NOBODY, false},
+        {"a neighbour may answer, and it has work", HERE + 1, true, true, true, NOBODY, true},
+        {"it runs elsewhere", HERE + 2, true, true, false, NOBODY, false},
+        {"it does not say where it runs", 0, true, true, false, NOBODY, false},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool sleeps;
 
         world_open();
-        atomic_store(&world.daemon.shared->processor, rows[i].processor);
-        daemon_sleeps(rows[i].asleep);
+        daemon_runs(rows[i].processor, rows[i].apart);
         world.ctx.channel.neighbours.count = rows[i].neighbour;
         if (rows[i].submits)
             submit();
@@ -214,25 +244,15 @@ static void test_yields(void)
     }
 }
 
-/* A daemon that did not run beside yields, although awake, is in another scheduler group. So waits
- * sleep soon also where it sleeps, until yields have let it run. */
-static void test_apart(void)
+/* A yield on another processor says nothing about the daemon, which may move here. */
+static void test_moves(void)
 {
     world_open();
-    atomic_store(&world.daemon.shared->processor, HERE + 1);
-    daemon_sleeps(true);
-    CU_ASSERT_FALSE(ever_sleeps(NOBODY));
-    daemon_sleeps(false);
+    daemon_runs(HERE + 2, true);
+    CU_ASSERT(yields(NOBODY));
+    daemon_runs(HERE + 1, true);
+    CU_ASSERT(yields(NOBODY));
     CU_ASSERT(ever_sleeps(NOBODY));
-    daemon_sleeps(true);
-    CU_ASSERT(ever_sleeps(NOBODY));
-    CU_ASSERT(ever_sleeps(NOBODY));
-    CU_ASSERT_FALSE(ever_sleeps(DAEMON));
-    CU_ASSERT(ever_sleeps(NOBODY)); /* the daemon was asleep in these yields */
-    daemon_sleeps(false);
-    CU_ASSERT_FALSE(ever_sleeps(DAEMON));
-    daemon_sleeps(true);
-    CU_ASSERT_FALSE(ever_sleeps(NOBODY));
     world_close();
 }
 
@@ -265,7 +285,7 @@ static void test_times(void)
 static void test_again(void)
 {
     world_open();
-    atomic_store(&world.daemon.shared->processor, HERE + 1);
+    daemon_runs(HERE + 1, false);
     submit();
     CU_ASSERT(ever_sleeps(NOBODY));
     CU_ASSERT(yields(NOBODY));
@@ -283,32 +303,63 @@ static uint32_t room_shown(void)
     return world.spacious;
 }
 
-/* A sleeper beside the daemon wakes up without taking the processor from it, and keeps a policy
- * that the program has chosen. */
+/* A sleeper beside a daemon that is apart wakes up without taking the processor from it, and keeps
+ * a policy that somebody has chosen, before or during the sleep. */
 static void test_policy(void)
 {
-    static const struct sched_param none;
     static const struct {
+        const char *name;
         uint32_t processor;
-        int before, asleep;
+        bool apart;
+        int before, then, asleep, after;
     } rows[] = {
-        {HERE + 1, SCHED_OTHER, SCHED_BATCH},
-        {HERE + 2, SCHED_OTHER, SCHED_OTHER},
-        {HERE + 1, SCHED_BATCH, SCHED_BATCH},
+        {"apart", HERE + 1, true, SCHED_OTHER, 0, SCHED_BATCH, SCHED_OTHER},
+        {"in one group", HERE + 1, false, SCHED_OTHER, 0, SCHED_OTHER, SCHED_OTHER},
+        {"elsewhere", HERE + 2, true, SCHED_OTHER, 0, SCHED_OTHER, SCHED_OTHER},
+        {"chosen before", HERE + 1, true, SCHED_BATCH, 0, SCHED_BATCH, SCHED_BATCH},
+        {"real time", HERE + 1, true, SCHED_FIFO, 0, SCHED_FIFO, SCHED_FIFO},
+        {"chosen meanwhile", HERE + 1, true, SCHED_OTHER, SCHED_IDLE, SCHED_BATCH, SCHED_IDLE},
     };
-    int policy = sched_getscheduler(0);
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         world_open();
-        atomic_store(&world.daemon.shared->processor, rows[i].processor);
-        CU_ASSERT_EQUAL(sched_setscheduler(0, rows[i].before, &none), 0);
+        daemon_runs(rows[i].processor, rows[i].apart);
+        world.policy = rows[i].before;
+        world.policy_then = rows[i].then;
         (void)room_shown();
         CU_ASSERT(world.sleeps > 0);
-        CU_ASSERT_EQUAL(world.policy, rows[i].asleep);
-        CU_ASSERT_EQUAL(sched_getscheduler(0), rows[i].before);
+        if (world.policy_asleep != rows[i].asleep || world.policy != rows[i].after)
+            printf("\n    %s: %d, then %d\n", rows[i].name, world.policy_asleep, world.policy);
+        CU_ASSERT_EQUAL(world.policy_asleep, rows[i].asleep);
+        CU_ASSERT_EQUAL(world.policy, rows[i].after);
         world_close();
     }
-    CU_ASSERT_EQUAL(sched_setscheduler(0, policy, &none), 0);
+}
+
+/* Where the system refuses the policy, the context asks once, and sleeps. */
+static void test_policy_refused(void)
+{
+    world_open();
+    daemon_runs(HERE + 1, true);
+    world.policy_refused = true;
+    for (int i = 0; i < 3; i++)
+        (void)room_shown();
+    CU_ASSERT(world.sleeps >= 3);
+    CU_ASSERT_EQUAL(world.policy_asleep, SCHED_OTHER);
+    CU_ASSERT_EQUAL(world.policy_calls, 1);
+    world_close();
+}
+
+/* A sleep on descriptors, as while a bind is under way or in an exchange, has the policy, too. */
+static void test_policy_elsewhere(void)
+{
+    world_open();
+    daemon_runs(HERE + 1, true);
+    wait_asleep(&world.ctx, clock_now());
+    CU_ASSERT_EQUAL(world.policy, SCHED_BATCH);
+    (void)wait_awake(&world.ctx);
+    CU_ASSERT_EQUAL(world.policy, SCHED_OTHER);
+    world_close();
 }
 
 /* An event arrives between a wait's probe and its look for the peer's end. That look takes the
@@ -427,25 +478,27 @@ static void test_polling(void)
 {
     static const struct {
         uint32_t processor;
-        bool submits, descriptor;
+        bool apart, submits, descriptor;
         enum ran runs;
         bool sleeps;
     } rows[] = {
-        {HERE + 1, true, false, NOBODY, true},  {HERE + 1, true, true, NOBODY, false},
-        {HERE + 1, true, false, DAEMON, false}, {HERE + 1, false, false, NOBODY, false},
-        {HERE + 2, true, false, NOBODY, false},
+        {HERE + 1, false, true, false, NOBODY, true}, {HERE + 1, true, true, true, NOBODY, false},
+        {HERE + 1, true, true, false, DAEMON, false}, {HERE + 1, true, false, false, NOBODY, false},
+        {HERE + 2, true, true, false, NOBODY, false},
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         world_open();
         world.ctx.health_at = INT64_MAX;
         world.ctx.descriptor = rows[i].descriptor ? 0 : -1;
-        atomic_store(&world.daemon.shared->processor, rows[i].processor);
+        daemon_runs(rows[i].processor, rows[i].apart);
         world.runs = rows[i].runs;
         if (rows[i].submits)
             submit();
         CU_ASSERT_FALSE(gives_way(1)); /* there may be more to submit */
         CU_ASSERT(gives_way(2));
+        CU_ASSERT(gives_way(3)); /* also after a yield in vain */
+        CU_ASSERT(gives_way(4));
         CU_ASSERT_EQUAL(polling_sleeps(), rows[i].sleeps);
         CU_ASSERT_EQUAL(world.spacious, 0); /* the daemon wakes it when it has taken the work */
         world.ctx.descriptor = -1;
@@ -490,10 +543,12 @@ int main(void)
 {
     CU_TestInfo tests[] = {
         {"which waits yield", test_yields},
-        {"a daemon of another group", test_apart},
+        {"a daemon that moves", test_moves},
         {"the time of a yield", test_times},
         {"after a sleep", test_again},
         {"the policy of a sleeper", test_policy},
+        {"a policy that is refused", test_policy_refused},
+        {"the policy of other sleeps", test_policy_elsewhere},
         {"an event before the sleep", test_event_before_the_sleep},
         {"an end before the arm", test_end_before_the_arm},
         {"a sleeper shows whether it has room", test_shows_room},
