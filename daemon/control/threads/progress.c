@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "shm_ring/clock.h"
+#include "daemon/control/threads/slice.h"
 #include "daemon/control/threads/step_watch.h"
 
 #define STEP_BUDGET 256
@@ -64,6 +65,7 @@ struct progress {
     int processor;        /* the processor that the thread ran on at the last step, or -1 */
     bool rested;          /* the thread has slept since the watch's base was noted */
     struct patience patience;
+    struct slice slice;
     uint64_t hastened; /* the last deadline that was too near to sleep until then: the next step
                         * takes it as its time, and no later step has an earlier time */
     uint32_t looks;    /* where the fabric has no descriptor: looks in a row that found no work */
@@ -307,6 +309,8 @@ static void sleep_unless_work(struct progress *p)
 
     if (engine_arm(p->engine) < 0)
         return;
+    if (p->config.apart)
+        slice_choose(&p->slice, p->config.apart(p->config.context));
     while (ready == 0) {
         uint64_t now = clock_ns(), limit = UINT64_MAX, deadline;
         int r;

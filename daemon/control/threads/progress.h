@@ -40,9 +40,11 @@ struct progress_config {
     void (*opened)(void *context, struct engine *engine); /* before the engine's first step; may be
                                                            * NULL */
     progress_notice notice;
-    progress_observe observe; /* may be NULL */
-    progress_observe errand;  /* called on the progress thread, each round and after a kick; may be
-                               * NULL */
+    progress_observe observe;     /* may be NULL */
+    bool (*apart)(void *context); /* called on the progress thread before it sleeps: whether all
+                                   * clients are in other scheduler groups; may be NULL */
+    progress_observe errand; /* called on the progress thread, each round and after a kick; may be
+                              * NULL */
 };
 
 /* Counters that other threads may read while the thread runs; relaxed atomics. */

@@ -43,6 +43,13 @@ struct client_segment *worker_segment(const struct worker *w, uint32_t handle)
     return handle < w->config.segments_max ? w->segments[handle] : NULL;
 }
 
+static bool is_apart(void *context)
+{
+    const struct worker *w = context;
+
+    return host_table_is_apart(&w->host_table);
+}
+
 /* ---- wakes between siblings: on the progress threads ------------------------------------------
  */
 
@@ -278,6 +285,7 @@ static int worker_start(struct worker *w, const struct worker_hooks *hooks)
         .opened = hooks->opened,
         .notice = hooks->notice,
         .observe = hooks->observe,
+        .apart = is_apart,
         .errand = w->wakes.flows ? wake_asked : NULL,
     };
     sigset_t blocked, before;
