@@ -86,9 +86,9 @@ void wait_show_end(struct pwc_ctx *ctx)
                           memory_order_relaxed);
 }
 
-/* Whether the daemon gets this processor only from a client that sleeps: it is here, and in another
- * scheduler group (shm_ring/patience.h). */
-static bool daemon_is_apart(const struct pwc_ctx *ctx)
+/* Whether the daemon is on this processor, but in another scheduler group, so that a yield hardly
+ * reaches it (shm_ring/patience.h). */
+static bool daemon_is_apart_here(const struct pwc_ctx *ctx)
 {
     return atomic_load_explicit(&ctx->channel.shared->apart, memory_order_relaxed) == 1 &&
            give_way_is_here(ctx);
@@ -124,7 +124,7 @@ void wait_asleep(struct pwc_ctx *ctx, int64_t now)
     channel_begin_fenced(&ctx->channel);
     atomic_store_explicit(&ctx->channel.shared->waits.asleep_since, (uint64_t)now,
                           memory_order_release);
-    if (daemon_is_apart(ctx))
+    if (daemon_is_apart_here(ctx))
         become_batch(&ctx->wait);
 }
 
@@ -250,7 +250,8 @@ bool wait_yield(struct pwc_ctx *ctx, int64_t now)
     bool here = give_way_is_here(ctx), owed = here && !channel_is_taken(&ctx->channel);
     /* Beside a client that yields again and again a daemon that is apart gets no more than its
      * share (give_way.h). Neighbours answer sooner than a sleeper wakes up. */
-    bool unheard = ctx->wait.unheard && (owed || (daemon_is_apart(ctx) && wait_spins(ctx) == 1));
+    bool unheard =
+        ctx->wait.unheard && (owed || (daemon_is_apart_here(ctx) && wait_spins(ctx) == 1));
 
     ctx->wait.unheard = false;
     give_way_pauses(ctx, now, owed);

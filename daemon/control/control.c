@@ -668,7 +668,6 @@ int control_run(const struct control_options *options)
     control->socket.lock_fd = control->socket.listen_fd = -1;
     control->inflight.descriptor = control->lifeline = control->signals.descriptor = -1;
     control->argv = options->argv;
-    (void)sched_group_find("", getpid(), &control->group);
     (void)!readlink("/proc/self/exe", control->program, sizeof(control->program) - 1);
     log_open(&control->log, STDERR_FILENO, (enum log_level)options->config->log);
     signal(SIGPIPE, SIG_IGN);

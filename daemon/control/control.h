@@ -127,8 +127,9 @@ struct control {
     uv_timer_t paying;         /* a line waits until its user has paid (turns.h) */
     struct account *charged;   /* the account that the thread's time is charged to; NULL: none */
     uint64_t charged_from;     /* when this began, on the thread's CPU clock, ns */
-    struct sched_group group;  /* of this daemon */
-    struct account strangers;  /* the account of processes outside this node */
+    struct sched_group group;  /* of this daemon, found at the time below; 0: never */
+    uint64_t group_found_ns;
+    struct account strangers; /* the account of processes outside this node */
     uv_check_t turn_end;
     uint64_t turn;                           /* number of this turn of the loop */
     uint32_t in_line;                        /* connections whose user has had its turn (turns.h) */

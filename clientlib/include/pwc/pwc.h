@@ -20,7 +20,8 @@
  *     -EINVAL; in a struct that the library fills, reserved words are 0;
  *   - the library starts no thread, installs no signal handler, never exits, never prints. Beside a
  *     daemon that is on the same processor, but in another scheduler group, a thread of the policy
- *     SCHED_OTHER has SCHED_BATCH while it sleeps in a call.
+ *     SCHED_OTHER has SCHED_BATCH while it sleeps in a call, as has a process that a signal's
+ *     handler forks meanwhile.
  *
  * Terms: PWC, GWC, local and remote completion id (lid, rid), ledger, packed and two-put are those
  * of Kissel and Swany, "Photon: Remote Memory Access Middleware for High-Performance Runtime

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 #include <uv.h>
 #include "daemon/control/clients/quota.h"
+#include "daemon/control/clients/sched_group.h"
 #include "daemon/control/control.h"
 #include "proto/board_abi.h"
 #include "proto/control.pb-c.h"
@@ -158,9 +159,9 @@ struct client {
     uint32_t slot; /* in the table of requests under way (inflight.h) */
     pid_t pid;
     uid_t uid;
-    bool may_serve; /* the client is a rank of a job; otherwise it only looks */
-    bool sees_all;  /* is shown other users' clients, too */
-    bool apart;     /* session_shared.apart of its sessions */
+    bool may_serve;               /* the client is a rank of a job; otherwise it only looks */
+    bool sees_all;                /* is shown other users' clients, too */
+    enum sched_relation relation; /* to this daemon, when it said Hello */
     uv_poll_t socket, process;
     client_on_request on_request;
     client_on_end on_end;

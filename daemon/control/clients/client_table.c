@@ -1,6 +1,11 @@
 /* Owns the look-ups of what belongs to a client (client_table.h). Thread: control. */
 #include "daemon/control/clients/client_table.h"
 
+#include <unistd.h>
+#include "shm_ring/clock.h"
+
+#define GROUP_FRESH_NS UINT64_C(1000000000)
+
 void client_becomes(struct client *c, enum client_state state)
 {
     struct quota_user *u = c->user;
@@ -43,11 +48,21 @@ struct log_subject client_subject(const struct client *c)
     return subject;
 }
 
-void client_find_apart(struct client *c)
+/* Our own group, which changes when the system's administrator changes control groups. */
+static const struct sched_group *our_group(struct control *control)
 {
-    /* A thread that never sleeps is not to be waited for asleep. */
-    c->apart = c->control->config->progress != PATIENCE_DEDICATED &&
-               sched_group_is_other("", c->pid, &c->control->group);
+    uint64_t now = clock_ns();
+
+    if (now - control->group_found_ns > GROUP_FRESH_NS) {
+        (void)sched_group_find("", getpid(), &control->group);
+        control->group_found_ns = now;
+    }
+    return &control->group;
+}
+
+void client_find_relation(struct client *c)
+{
+    c->relation = sched_group_relation("", c->pid, our_group(c->control));
 }
 
 void client_await_question(struct client *c)

@@ -19,8 +19,8 @@ bool client_is_in_engine(const struct client *c);
 struct inflight_entry *client_inflight(const struct client *c);
 /* How lines of the log name the client. */
 struct log_subject client_subject(const struct client *c);
-/* Finds whether the client is apart (session_shared.apart), before its first session. */
-void client_find_apart(struct client *c);
+/* Finds the client's relation to this daemon, before its first session. */
+void client_find_relation(struct client *c);
 /* Starts the client's deadline: a connection that only looks has to ask again in time. */
 void client_await_question(struct client *c);
 

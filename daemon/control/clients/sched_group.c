@@ -59,23 +59,25 @@ static bool has_word(char *list, const char *between, const char *word)
 
 /* Shortens the path of a control group (version 2) to that of the nearest group above it with the
  * cpu controller. Returns 1 if that is the root of the machine, else 0. */
-static int climb(const char *root, char *path)
+static int climb(const char *root, struct sched_group *g)
 {
     char text[TEXT_MAX];
     int rc;
 
-    while ((rc = read_text(text, "%s/sys/fs/cgroup%s/cgroup.controllers", root, path)) == 0 &&
-           !has_word(text, " \n", "cpu") && path[0] != '\0')
-        *strrchr(path, '/') = '\0';
+    while ((rc = read_text(text, "%s/sys/fs/cgroup%s/cgroup.controllers", root, g->path)) == 0 &&
+           !has_word(text, " \n", "cpu") && g->path[0] != '\0') {
+        *strrchr(g->path, '/') = '\0';
+        g->own = false;
+    }
     if (rc < 0)
         return rc;
     /* A container may see its own group as the root. Only the machine's root has no such file. */
-    return path[0] == '\0' && !there_is(root, "", "cgroup.events");
+    return g->path[0] == '\0' && !there_is(root, "", "cgroup.events");
 }
 
 /* Finds the control group with the cpu controller: 1 if that is the root of the machine, else 0.
  * A line of `groups` is NUMBER:CONTROLLERS:PATH, in version 2 without a controller. */
-static int find_control_group(const char *root, char *groups, char path[PATH_MAX])
+static int find_control_group(const char *root, char *groups, struct sched_group *g)
 {
     bool cpu = false, found = false;
     char *rest;
@@ -84,21 +86,22 @@ static int find_control_group(const char *root, char *groups, char path[PATH_MAX
          line = strtok_r(NULL, "\n", &rest)) {
         char *controllers = strchr(line, ':');
         char *name = controllers ? strchr(controllers + 1, ':') : NULL;
-        bool version_2 = name == controllers + 1;
+        bool version_2;
 
         if (!name || name[1] != '/' || strlen(name) > PATH_MAX)
             return -EBADMSG;
+        version_2 = name == controllers + 1;
         *name++ = '\0';
         cpu = has_word(controllers + 1, ",", "cpu");
         if (!cpu && !version_2)
             continue;
         found = true;
-        strcpy(path, name[1] == '\0' ? "" : name);
+        strcpy(g->path, name[1] == '\0' ? "" : name);
     }
     /* This process does not see a group above the root of its own view. */
-    if (!found || strncmp(path, "/..", 3) == 0)
+    if (!found || strncmp(g->path, "/..", 3) == 0)
         return -ENOENT;
-    return cpu ? path[0] == '\0' && there_is(root, "/cpu", "release_agent") : climb(root, path);
+    return cpu ? g->path[0] == '\0' && there_is(root, "/cpu", "release_agent") : climb(root, g);
 }
 
 /* The number of the group of the process's session; 0: sessions have no groups of their own. */
@@ -122,9 +125,9 @@ int sched_group_find(const char *root, pid_t pid, struct sched_group *out)
     char text[TEXT_MAX];
     int rc = read_text(text, "%s/proc/%d/cgroup", root, (int)pid);
 
-    *out = (struct sched_group){.known = false};
+    *out = (struct sched_group){.known = false, .own = true};
     if (rc == 0)
-        rc = find_control_group(root, text, out->path);
+        rc = find_control_group(root, text, out);
     if (rc == 1)
         rc = find_session(root, pid, &out->session);
     out->known = rc == 0;
@@ -139,14 +142,18 @@ static bool is_hidden(const char *root, pid_t pid)
     return n < (int)sizeof(name) && access(name, F_OK) < 0 && errno == ENOENT;
 }
 
-bool sched_group_is_other(const char *root, pid_t pid, const struct sched_group *ours)
+enum sched_relation sched_group_relation(const char *root, pid_t pid,
+                                         const struct sched_group *ours)
 {
     struct sched_group theirs;
 
     if (!ours->known || pid <= 0)
-        return false;
+        return SCHED_UNKNOWN;
     if (is_hidden(root, pid))
-        return ours->path[0] != '\0' || ours->session != 0;
-    return sched_group_find(root, pid, &theirs) == 0 &&
-           (theirs.session != ours->session || strcmp(theirs.path, ours->path) != 0);
+        return ours->session != 0 || (ours->own && ours->path[0] != '\0') ? SCHED_APART
+                                                                          : SCHED_UNKNOWN;
+    if (sched_group_find(root, pid, &theirs) < 0)
+        return SCHED_UNKNOWN;
+    return theirs.session == ours->session && strcmp(theirs.path, ours->path) == 0 ? SCHED_BESIDE
+                                                                                   : SCHED_APART;
 }

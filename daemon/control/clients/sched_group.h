@@ -16,16 +16,21 @@
 
 struct sched_group {
     bool known;
+    bool own;            /* the process is in the control group of `path`, not in one below it */
     char path[PATH_MAX]; /* of the control group with the cpu controller */
     uint64_t session;    /* number of the session's group; 0: none */
 };
 
+/* A process and we: in one group, or apart. */
+enum sched_relation { SCHED_UNKNOWN, SCHED_BESIDE, SCHED_APART };
+
 /* Finds the group of a process. `root` stands before all names of files: "", except in tests.
  * Returns 0, or -errno: the group is not known, because a file cannot be read or understood. */
 int sched_group_find(const char *root, pid_t pid, struct sched_group *out);
-/* Whether a process is in another group than `ours`; false where that is not known. A process that
- * /proc hides is another user's, and so in none of our sessions and control groups. A process of
- * which not even the number is known has pid 0. */
-bool sched_group_is_other(const char *root, pid_t pid, const struct sched_group *ours);
+/* How a process is related to this one, whose group is `ours`. A process that /proc hides is
+ * another user's, so it is in no session of ours; nor in a control group of our own, but perhaps in
+ * one that we share with others. A process of which not even the number is known has pid 0. */
+enum sched_relation sched_group_relation(const char *root, pid_t pid,
+                                         const struct sched_group *ours);
 
 #endif

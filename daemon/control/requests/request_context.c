@@ -263,7 +263,7 @@ void request_context_open(struct client *c, uint32_t request, const Pwc__Context
                                           .mark = s->direct,
                                           .wake = s->wake,
                                           .range = s->range,
-                                          .apart = c->apart};
+                                          .relation = c->relation};
     call_post(c->worker->progress, call);
     return;
 fail:

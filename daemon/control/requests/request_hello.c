@@ -294,7 +294,7 @@ static void open_in_engine(struct client *c)
         refuse(c, -ENOMEM, "this daemon is out of memory");
         return;
     }
-    client_find_apart(c);
+    client_find_relation(c);
     c->worker->clients++;
     call->client = (struct engine_client_info){
         .uid = c->uid, .pid = (uint32_t)c->pid, .rank = c->rank, .size = c->size};

@@ -71,7 +71,7 @@ static void restore_rank(struct worker *w, struct client *c, struct engine *e, u
         !view_client(e, number, &view) || view.uid != c->uid)
         return;
     client_becomes(c, CLIENT_SERVED);
-    client_find_apart(c);
+    client_find_relation(c);
     c->worker = w;
     w->clients++;
     uv_timer_stop(&c->deadline);
@@ -194,7 +194,7 @@ static bool inherit_session(struct worker *w, struct engine *e, uint32_t handle,
                                                   .client = found->client,
                                                   .wake = s->wake,
                                                   .range = s->range,
-                                                  .apart = c->apart});
+                                                  .relation = c->relation});
     engine_session_inherit(e, handle, s->mapping.base);
     return true;
 }

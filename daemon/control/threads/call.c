@@ -22,7 +22,7 @@ static int session_open(struct call *c, struct engine *e)
                                     .client = s->client,
                                     .wake = s->wake,
                                     .range = s->range,
-                                    .apart = s->apart};
+                                    .relation = s->relation};
     int rc = engine_session_open(e, s->client, s->context, s->base, &s->sizes, s->mark);
 
     if (rc >= 0)

@@ -54,9 +54,9 @@ struct call_session {
     void *base;
     struct session_sizes sizes;
     uint32_t mark;
-    int wake;  /* our end of the socket that wakes the client */
-    int range; /* of sigbus.h, or -1 */
-    bool apart;
+    int wake;                     /* our end of the socket that wakes the client */
+    int range;                    /* of sigbus.h, or -1 */
+    enum sched_relation relation; /* of the client */
 };
 
 struct call_segment {

@@ -12,12 +12,13 @@
 #include "shm_ring/doorbell.h"
 #include "shm_ring/sigbus.h"
 
-int host_table_open(struct host_table *a, const struct engine_config *config)
+int host_table_open(struct host_table *a, const struct engine_config *config, bool sleeps)
 {
     *a = (struct host_table){
         .sessions_max = config->sessions_max,
         .segments_max = config->segments_max,
         .clients_max = config->clients_max,
+        .sleeps = sleeps,
         .sessions = calloc(config->sessions_max, sizeof(*a->sessions)),
         .segments = calloc(config->segments_max, sizeof(*a->segments)),
         .faulted = calloc(config->clients_max, sizeof(*a->faulted)),
@@ -40,8 +41,8 @@ static void forget_session(struct host_table *a, uint32_t session)
 {
     struct host_session *s = &a->sessions[session];
 
-    a->sessions_used -= s->shared != NULL;
-    a->sessions_apart -= s->shared && s->apart;
+    a->sessions_beside -= s->shared && s->relation == SCHED_BESIDE;
+    a->sessions_apart -= s->shared && s->relation == SCHED_APART;
     *s = (struct host_session){.wake = -1, .range = -1};
 }
 
@@ -49,9 +50,11 @@ void host_table_add_session(struct host_table *a, uint32_t session, const struct
 {
     forget_session(a, session); /* the handle's earlier mapping may still be there */
     a->sessions[session] = *s;
-    a->sessions_used++;
-    a->sessions_apart += s->apart;
-    atomic_store_explicit(&s->shared->apart, s->apart, memory_order_relaxed);
+    a->sessions_beside += s->relation == SCHED_BESIDE;
+    a->sessions_apart += s->relation == SCHED_APART;
+    /* Not beside a thread that never sleeps: a client is not to wait for it asleep. */
+    atomic_store_explicit(&s->shared->apart, a->sleeps && s->relation == SCHED_APART,
+                          memory_order_relaxed);
 }
 
 void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s)
@@ -67,7 +70,7 @@ void host_table_drop_session(struct host_table *a, uint32_t session, const void 
 
 bool host_table_is_apart(const struct host_table *a)
 {
-    return a->sessions_used > 0 && a->sessions_apart == a->sessions_used;
+    return a->sessions_apart > 0 && a->sessions_beside == 0;
 }
 
 void host_table_drop_segment(struct host_table *a, uint32_t segment, const void *base)

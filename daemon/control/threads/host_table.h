@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "daemon/control/clients/sched_group.h"
 #include "daemon/engine/engine.h"
 
 struct session_shared;
@@ -18,9 +19,9 @@ struct session_shared;
 struct host_session {
     struct session_shared *shared; /* NULL: free */
     uint32_t client;
-    int wake;  /* our end of the socket that wakes the client */
-    int range; /* number of sigbus.h; -1: none, or its fault is reported */
-    bool apart;
+    int wake;                     /* our end of the socket that wakes the client */
+    int range;                    /* number of sigbus.h; -1: none, or its fault is reported */
+    enum sched_relation relation; /* of its client to this daemon */
 };
 
 struct host_segment {
@@ -36,13 +37,14 @@ struct host_table {
     bool *faulted; /* by client: its memory has faulted, and the engine has not asked yet */
     uint32_t faulted_count;
     uint64_t faults_seen;
-    uint32_t sessions_used, sessions_apart;
+    uint32_t sessions_beside, sessions_apart;
+    bool sleeps; /* the progress thread sleeps when it has nothing to do */
 };
 
-int host_table_open(struct host_table *a, const struct engine_config *config);
+int host_table_open(struct host_table *a, const struct engine_config *config, bool sleeps);
 void host_table_close(struct host_table *a);
 
-/* Shows the client whether it is apart. */
+/* Shows the client whether it is apart (session_shared.apart). */
 void host_table_add_session(struct host_table *a, uint32_t session, const struct host_session *s);
 void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s);
 /* Drops the entry, except where another mapping has the handle by now. */
@@ -51,7 +53,7 @@ void host_table_drop_segment(struct host_table *a, uint32_t segment, const void 
 /* Forgets the faults of an earlier client, because a new client has this handle. */
 void host_table_drop_client(struct host_table *a, uint32_t client);
 
-/* Whether there are sessions, and all of them are apart. */
+/* Whether sessions are apart, and none is known to be beside the daemon, in its group. */
 bool host_table_is_apart(const struct host_table *a);
 
 /* Fills in the functions that the engine calls. */

@@ -224,6 +224,13 @@ static int forward_notices(struct progress *p)
     return sum;
 }
 
+/* Chooses the slice again: sessions may have come and gone. */
+static void fit_slice(struct progress *p)
+{
+    if (p->config.apart)
+        slice_choose(&p->slice, p->config.apart(p->config.context));
+}
+
 /* Runs the commands that have arrived, but only after all notices have left the engine. A command
  * may reuse a handle whose CLOSED notice is still in the engine, and the notice would then seem to
  * be about the new owner. */
@@ -235,8 +242,10 @@ static int take_commands(struct progress *p, uint64_t now)
     if (engine_notice_pending(p->engine))
         return 0;
     commands = run_commands(p, COMMANDS_NS);
-    if (commands > 0)
+    if (commands > 0) {
+        fit_slice(p);
         p->commands_ns = clock_ns() - now;
+    }
     return commands;
 }
 
@@ -309,8 +318,7 @@ static void sleep_unless_work(struct progress *p)
 
     if (engine_arm(p->engine) < 0)
         return;
-    if (p->config.apart)
-        slice_choose(&p->slice, p->config.apart(p->config.context));
+    fit_slice(p);
     while (ready == 0) {
         uint64_t now = clock_ns(), limit = UINT64_MAX, deadline;
         int r;

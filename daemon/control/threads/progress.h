@@ -41,8 +41,9 @@ struct progress_config {
                                                            * NULL */
     progress_notice notice;
     progress_observe observe;     /* may be NULL */
-    bool (*apart)(void *context); /* called on the progress thread before it sleeps: whether all
-                                   * clients are in other scheduler groups; may be NULL */
+    bool (*apart)(void *context); /* called on the progress thread after commands and before it
+                                   * sleeps: whether clients are apart, and none is in the thread's
+                                   * scheduler group; may be NULL */
     progress_observe errand; /* called on the progress thread, each round and after a kick; may be
                               * NULL */
 };

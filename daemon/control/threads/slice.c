@@ -17,21 +17,16 @@ struct attributes {
 };
 static_assert(sizeof(struct attributes) == 48, "SCHED_ATTR_SIZE_VER0");
 
-/* Whether the thread has the slice now. */
-static bool ask(uint64_t slice_ns)
+void slice_choose(struct slice *s, bool is_short)
 {
     struct attributes a = {.size = sizeof(a)};
 
-    if (syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) != 0 || a.policy != SCHED_OTHER)
-        return false;
-    a.runtime_ns = slice_ns;
-    return syscall(SYS_sched_setattr, 0, &a, 0) == 0;
-}
-
-void slice_choose(struct slice *s, bool is_short)
-{
     if (s->is_short == is_short || s->refused)
         return;
-    s->is_short = is_short;
-    s->refused = !ask(is_short ? SLICE_SHORT_NS : 0);
+    s->refused = syscall(SYS_sched_getattr, 0, &a, sizeof(a), 0) != 0;
+    if (s->refused || a.policy != SCHED_OTHER)
+        return;
+    a.runtime_ns = is_short ? SLICE_SHORT_NS : 0;
+    s->refused = syscall(SYS_sched_setattr, 0, &a, 0) != 0;
+    s->is_short = is_short && !s->refused;
 }

@@ -17,11 +17,11 @@
 
 struct slice {
     bool is_short;
-    bool refused; /* the system does not let the thread ask */
+    bool refused; /* the system does not let the thread ask for a slice */
 };
 
-/* Gives the thread a short slice, or the system's. Does nothing where the thread has it, or has
- * another policy than that of ordinary programs. */
+/* Gives the thread a short slice, or the system's. Does nothing where the thread has it, or while
+ * it has another policy than that of ordinary programs. */
 void slice_choose(struct slice *s, bool is_short);
 
 #endif

@@ -1,9 +1,8 @@
 /*
  * Which waits yield and which sleep. Where the scheduler has daemon and client in different groups,
- * a yield does not let the daemon run; only a sleep gives it the processor. Also the policy of a
- * sleeper, that no wait
- * sleeps although it has itself taken the awaited event from the ring, and no flush after the last
- * end. A program that polls yields, too (pwc_yield).
+ * a yield does not let the daemon run; only a sleep gives it the processor. Also that a sleeper has
+ * the right policy, that no wait sleeps although it has itself taken the awaited event from the
+ * ring, and no flush after the last end. A program that polls yields, too (pwc_yield).
  *
  * The test replaces (--wrap) the calls that ask for the processor, yield, ask how often the thread
  * was switched out, ask for and change the policy, look for a peer's end, arm the bells, and sleep.

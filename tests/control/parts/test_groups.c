@@ -60,8 +60,8 @@ struct machine {
     struct {
         const char *name, *text;
     } files[6];
-    int found;  /* of process 7: 0, or why its group is not known */
-    bool other; /* process 8 is in another group */
+    int found;                    /* of process 7: 0, or why its group is not known */
+    enum sched_relation relation; /* of process 8 to process 7 */
 };
 
 static const struct machine machines[] = {
@@ -70,55 +70,55 @@ static const struct machine machines[] = {
      {0},
      {{0}},
      0,
-     false},
+     SCHED_BESIDE},
     {"version 1, two groups",
      {"3:cpuset:/\n2:cpuacct,cpu:/a\n", "2:cpu:/b\n"},
      {0},
      {{0}},
      0,
-     true},
+     SCHED_APART},
     {"version 1, the root, two sessions",
      {"2:cpu:/\n", "2:cpu:/\n"},
      {"/autogroup-5 nice 0\n", "/autogroup-6 nice 0\n"},
      {{V1_ROOT, ""}, {SESSIONS, "1\n"}},
      0,
-     true},
+     SCHED_APART},
     {"one session",
      {"2:cpu:/\n", "2:cpu:/\n"},
      {"/autogroup-5 nice 0\n", "/autogroup-5 nice 0\n"},
      {{V1_ROOT, ""}, {SESSIONS, "1\n"}},
      0,
-     false},
+     SCHED_BESIDE},
     {"sessions have no groups",
      {"2:cpu:/\n", "2:cpu:/\n"},
      {"/autogroup-5 nice 0\n", "/autogroup-6 nice 0\n"},
      {{V1_ROOT, ""}, {SESSIONS, "0\n"}},
      0,
-     false},
+     SCHED_BESIDE},
     {"a kernel without groups of sessions",
      {"2:cpu:/\n", "2:cpu:/\n"},
      {0},
      {{V1_ROOT, ""}},
      0,
-     false},
+     SCHED_BESIDE},
     {"a session without a group",
      {"2:cpu:/\n", "2:cpu:/\n"},
      {"", "/autogroup-6 nice 0\n"},
      {{V1_ROOT, ""}, {SESSIONS, "1\n"}},
      0,
-     true},
+     SCHED_APART},
     {"the root of a container, not of the machine",
      {"2:cpu:/\n", "2:cpu:/\n"},
      {"/autogroup-5 nice 0\n", "/autogroup-6 nice 0\n"},
      {{SESSIONS, "1\n"}},
      0,
-     false},
+     SCHED_BESIDE},
     {"version 2, two groups with cpu",
      {"0::/a/b\n", "0::/a/c\n"},
      {0},
      {{V2 "/a/b" LIST, WITH_CPU}, {V2 "/a/c" LIST, WITH_CPU}, {V2 LIST, WITH_CPU}},
      0,
-     true},
+     SCHED_APART},
     {"version 2, cpu only above both",
      {"0::/a/b\n", "0::/a/c\n"},
      {0},
@@ -127,45 +127,62 @@ static const struct machine machines[] = {
       {V2 "/a" LIST, WITH_CPU},
       {V2 LIST, WITH_CPU}},
      0,
-     false},
+     SCHED_BESIDE},
     {"version 2, cpu only at the root, two sessions",
      {"0::/a\n", "0::/b\n"},
      {"/autogroup-5 nice 0\n", "/autogroup-6 nice 0\n"},
      {{V2 "/a" LIST, ""}, {V2 "/b" LIST, ""}, {V2 LIST, WITH_CPU}, {SESSIONS, "1\n"}},
      0,
-     true},
+     SCHED_APART},
     {"the same in a container",
      {"0::/a\n", "0::/b\n"},
      {"/autogroup-5 nice 0\n", "/autogroup-6 nice 0\n"},
      {{V2 "/a" LIST, ""}, {V2 "/b" LIST, ""}, {V2 LIST, WITH_CPU}, {EVENTS, ""}, {SESSIONS, "1\n"}},
      0,
-     false},
-    {"version 2, unseen", {"0::/a\n", "0::/b\n"}, {0}, {{0}}, -ENOENT, false},
-    {"above what is seen", {"2:cpu:/../a\n", "2:cpu:/\n"}, {0}, {{V1_ROOT, ""}}, -ENOENT, false},
-    {"no file of groups", {NULL, "0::/\n"}, {0}, {{V2 LIST, WITH_CPU}}, -ENOENT, false},
-    {"hidden, in a group", {"2:cpu:/a\n", NULL}, {0}, {{0}}, 0, true},
+     SCHED_BESIDE},
+    {"version 2, unseen", {"0::/a\n", "0::/b\n"}, {0}, {{0}}, -ENOENT, SCHED_UNKNOWN},
+    {"above what is seen",
+     {"2:cpu:/../a\n", "2:cpu:/\n"},
+     {0},
+     {{V1_ROOT, ""}},
+     -ENOENT,
+     SCHED_UNKNOWN},
+    {"no file of groups", {NULL, "0::/\n"}, {0}, {{V2 LIST, WITH_CPU}}, -ENOENT, SCHED_UNKNOWN},
+    {"hidden, in a group", {"2:cpu:/a\n", NULL}, {0}, {{0}}, 0, SCHED_APART},
     {"hidden, and a session",
      {"2:cpu:/\n", NULL},
      {"/autogroup-5 nice 0\n", NULL},
      {{V1_ROOT, ""}, {SESSIONS, "1\n"}},
      0,
-     true},
-    {"hidden, and no groups", {"2:cpu:/\n", NULL}, {0}, {{V1_ROOT, ""}}, 0, false},
-    {"not hidden, and not known", {"2:cpu:/a\n", "cpu\n"}, {0}, {{0}}, 0, false},
+     SCHED_APART},
+    {"hidden, and no groups", {"2:cpu:/\n", NULL}, {0}, {{V1_ROOT, ""}}, 0, SCHED_UNKNOWN},
+    {"hidden, in a group of our own (version 2)",
+     {"0::/a\n", NULL},
+     {0},
+     {{V2 "/a" LIST, WITH_CPU}},
+     0,
+     SCHED_APART},
+    {"hidden, perhaps in the group that we share",
+     {"0::/a/b\n", NULL},
+     {0},
+     {{V2 "/a/b" LIST, ""}, {V2 "/a" LIST, WITH_CPU}},
+     0,
+     SCHED_UNKNOWN},
+    {"not hidden, and not known", {"2:cpu:/a\n", "cpu\n"}, {0}, {{0}}, 0, SCHED_UNKNOWN},
     {"no line about cpu",
      {"5:memory:/a\n", "5:memory:/b\n"},
      {0},
      {{V2 LIST, WITH_CPU}},
      -ENOENT,
-     false},
-    {"not a file of groups", {"cpu\n", "2:cpu:/b\n"}, {0}, {{0}}, -EBADMSG, false},
-    {"no path", {"2:cpu\n", "2:cpu:/b\n"}, {0}, {{0}}, -EBADMSG, false},
+     SCHED_UNKNOWN},
+    {"not a file of groups", {"cpu\n", "2:cpu:/b\n"}, {0}, {{0}}, -EBADMSG, SCHED_UNKNOWN},
+    {"no path", {"2:cpu\n", "2:cpu:/b\n"}, {0}, {{0}}, -EBADMSG, SCHED_UNKNOWN},
     {"not a number of a session",
      {"2:cpu:/\n", "2:cpu:/\n"},
      {"autogroup\n", "/autogroup-6 nice 0\n"},
      {{V1_ROOT, ""}, {SESSIONS, "1\n"}},
      -EBADMSG,
-     false},
+     SCHED_UNKNOWN},
 };
 
 static void test_machines(void)
@@ -174,8 +191,8 @@ static void test_machines(void)
         const struct machine *m = &machines[i];
         struct sched_group group;
         char name[64];
+        enum sched_relation relation;
         int found;
-        bool other;
 
         CU_ASSERT_TRUE_FATAL(remove_files());
         for (size_t f = 0; f < sizeof(m->files) / sizeof(m->files[0]) && m->files[f].name; f++)
@@ -189,13 +206,13 @@ static void test_machines(void)
                 put_file(name, m->session[p]);
         }
         found = sched_group_find(folder, 7, &group);
-        other = sched_group_is_other(folder, 8, &group);
-        if (found != m->found || other != m->other)
-            printf("\n    %s: %d, %d\n", m->name, found, other);
+        relation = sched_group_relation(folder, 8, &group);
+        if (found != m->found || relation != m->relation)
+            printf("\n    %s: %d, %d\n", m->name, found, relation);
         CU_ASSERT_EQUAL(found, m->found);
         CU_ASSERT_EQUAL(group.known, m->found == 0);
-        CU_ASSERT_EQUAL(other, m->other);
-        CU_ASSERT_FALSE(sched_group_is_other(folder, 0, &group));
+        CU_ASSERT_EQUAL(relation, m->relation);
+        CU_ASSERT_EQUAL(sched_group_relation(folder, 0, &group), SCHED_UNKNOWN);
     }
 }
 
@@ -223,19 +240,21 @@ static void test_too_long(void)
 
 /* ---- the table of sessions ------------------------------------------------------------------- */
 
-/* All sessions are apart, or not: also where a handle is used again before its earlier mapping has
- * left the table. */
+/* Some sessions are apart, and none is beside the daemon: also where a handle is used again before
+ * its earlier mapping has left the table. */
 static void test_table(void)
 {
-    static struct session_shared pages[3];
+    static struct session_shared pages[3], page;
     const struct engine_config config = {.sessions_max = 2, .segments_max = 1, .clients_max = 1};
-    struct host_session sessions[3];
+    struct host_session sessions[3], unknown = {.shared = &page, .wake = -1, .range = -1};
     struct host_table table;
 
     for (int i = 0; i < 3; i++)
-        sessions[i] =
-            (struct host_session){.shared = &pages[i], .wake = -1, .range = -1, .apart = i != 1};
-    CU_ASSERT_EQUAL_FATAL(host_table_open(&table, &config), 0);
+        sessions[i] = (struct host_session){.shared = &pages[i],
+                                            .wake = -1,
+                                            .range = -1,
+                                            .relation = i == 1 ? SCHED_BESIDE : SCHED_APART};
+    CU_ASSERT_EQUAL_FATAL(host_table_open(&table, &config, true), 0);
     CU_ASSERT_FALSE(host_table_is_apart(&table));
     host_table_add_session(&table, 0, &sessions[0]);
     CU_ASSERT_TRUE(host_table_is_apart(&table));
@@ -256,6 +275,16 @@ static void test_table(void)
     host_table_add_session(&table, 1, &sessions[2]);
     host_table_drop_session(&table, 0, &pages[0]);
     CU_ASSERT_FALSE(host_table_is_apart(&table));
+    host_table_add_session(&table, 0, &unknown);
+    CU_ASSERT_TRUE(host_table_is_apart(&table)); /* with the other one */
+    CU_ASSERT_EQUAL(atomic_load(&page.apart), 0);
+    host_table_drop_session(&table, 1, &pages[2]);
+    CU_ASSERT_FALSE(host_table_is_apart(&table));
+    host_table_close(&table);
+
+    CU_ASSERT_EQUAL_FATAL(host_table_open(&table, &config, false), 0);
+    host_table_add_session(&table, 0, &sessions[0]);
+    CU_ASSERT_EQUAL(atomic_load(&pages[0].apart), 0); /* the thread never sleeps */
     host_table_close(&table);
 }
 
