@@ -17,11 +17,11 @@
  * a long yield shortens the next block, by steps.
  *
  * A short yield does not show that nobody computes. Since Linux 6.6 a thread yields only to threads
- * of its own scheduler group (daemon/control/clients/sched_group.h), and the
- * threads of a daemon and of its clients are often in different ones. A thread of another group
- * takes the core in the middle of work instead (patience_lost). So the waiting thread trusts yields
- * a step more only when it has polled for the time of two slices and kept the core: the next block
- * is then a quarter as long.
+ * of its own scheduler group (daemon/control/clients/sched_group.h), and the threads of a daemon
+ * and of its clients are often in different ones. A thread of another group takes the core in the
+ * middle of work instead (patience_lost). So the waiting thread trusts yields a step more only when
+ * it has polled for the time of two slices and kept the core: the next block is then a quarter as
+ * long.
  *
  * A yield takes longer than a look. When a yield has brought no work, the other threads on the core
  * wait, too, perhaps for this thread. So a thread that others wait for (a daemon's) polls alone for

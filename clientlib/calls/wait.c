@@ -279,17 +279,23 @@ void wait_pause(struct pwc_ctx *ctx, unsigned kinds, wait_over *over, int64_t no
         wait_sleep(ctx, now, deadline);
 }
 
+/* Whether a program that polls may be put to sleep: only to let the daemon run, and never after
+ * pwc_fd, whose arm the sleep would end. */
+static bool may_sleep(struct pwc_ctx *ctx)
+{
+    return ctx->descriptor < 0 && give_way_is_due(ctx);
+}
+
 void wait_between_looks(struct pwc_ctx *ctx, unsigned kinds)
 {
     int64_t now = clock_now();
-    bool may_sleep = ctx->descriptor < 0 && give_way_is_due(ctx);
 
     check_daemon(ctx, now);
     /* A program that polls goes on with it, however long nothing comes. */
     patience_worked(&ctx->patience, (uint64_t)now);
-    if (!may_sleep)
+    if (ctx->wait.unheard && !may_sleep(ctx))
         ctx->wait.unheard = false; /* yield again, although the last yield was in vain */
-    if (wait_yield(ctx, now) || !may_sleep)
+    if (wait_yield(ctx, now) || !may_sleep(ctx))
         return;
     /* The sleep only gives the daemon the processor. */
     if (wait_arm_sleep(ctx, wait_taken_too(kinds)) == 0)

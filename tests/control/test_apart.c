@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,6 +19,7 @@
 #include "daemon/control/threads/slice.h"
 #include "tests/control/lib/thread.h"
 #include "tests/lib/daemon.h"
+#include "tests/lib/process.h"
 #include "tests/lib/raw/session.h"
 #include "tests/suite.h"
 
@@ -27,7 +29,7 @@ static const char *pwcd;
 
 /* ---- a daemon and its clients ---------------------------------------------------------------- */
 
-/* A client in a child process. It sends what it is shown at first, then what the daemon's next
+/* A client in a child process, which sends what it is shown at first, then what the daemon's next
  * process shows. */
 struct client {
     pid_t pid;
@@ -67,6 +69,7 @@ static struct client client_start(const struct daemon *d, uint32_t rank, bool ow
     c.pid = fork();
     CU_ASSERT_FATAL(c.pid >= 0);
     if (c.pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(ends[0]);
         run_client(d, rank, own_session, ends[1]);
     }
@@ -104,29 +107,13 @@ static uint64_t slice_of(pid_t thread)
     return syscall(SYS_sched_getattr, thread, &a, sizeof(a), 0) == 0 ? a.runtime : 0;
 }
 
-/* The daemon that serves, a child of its keeper; 0: there is none now. */
-static pid_t serving(const struct daemon *d)
-{
-    char path[64];
-    FILE *file;
-    int pid = 0;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)d->pid, (int)d->pid);
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    (void)!fscanf(file, "%d", &pid);
-    fclose(file);
-    return pid;
-}
-
 /* Waits until the daemon's progress thread has this slice. */
 static bool await_slice(const struct daemon *d, uint64_t slice)
 {
     const struct timespec nap = {.tv_nsec = 1000000};
 
     for (int i = 0; i < LIMIT_MS; i++) {
-        pid_t daemon = serving(d), thread = daemon > 0 ? thread_find(daemon) : 0;
+        pid_t daemon = process_child(d->pid), thread = daemon > 0 ? thread_find(daemon) : 0;
 
         if (thread != 0 && slice_of(thread) == slice)
             return true;
@@ -164,7 +151,7 @@ static void test_clients(void)
     client_end(&near);
     CU_ASSERT_TRUE(usual == 0 || await_slice(&d, apart ? SLICE_SHORT_NS : usual));
 
-    daemon = serving(&d);
+    daemon = process_child(d.pid);
     CU_ASSERT_FATAL(daemon > 0);
     CU_ASSERT_EQUAL(kill(daemon, SIGKILL), 0);
     CU_ASSERT_EQUAL(client_sees(&far), apart);

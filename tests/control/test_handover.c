@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/daemon.h"
+#include "tests/lib/process.h"
 #include "tests/suite.h"
 
 enum { LIMIT_MS = 20000, HAND_OVERS = 3, LEFT_UNREAD = 300 };
@@ -30,21 +31,6 @@ static int rank; /* connection of the client that must survive */
 static void nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
-
-/* Returns the first child of a process, also a zombie; 0: there is none. */
-static pid_t child_of(pid_t parent)
-{
-    char path[64], text[32] = "";
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    (void)!fgets(text, sizeof(text), file);
-    fclose(file);
-    return (pid_t)strtol(text, NULL, 10);
 }
 
 /* Reads the first thread's state from /proc ('R', 'S', 'T', 'Z') and how often the thread has
@@ -119,7 +105,7 @@ static pid_t next_daemon(pid_t than)
 {
     pid_t pid = than;
 
-    for (int i = 0; i < LIMIT_MS && ((pid = child_of(d.pid)) == than || pid == 0); i++)
+    for (int i = 0; i < LIMIT_MS && ((pid = process_child(d.pid)) == than || pid == 0); i++)
         nap();
     CU_ASSERT_FATAL(pid != than && pid != 0);
     CU_ASSERT_TRUE(raw_is_served(&d));
@@ -189,7 +175,7 @@ static void again_and_again(void)
     pid_t daemon;
 
     start(program, NULL);
-    daemon = child_of(d.pid);
+    daemon = process_child(d.pid);
     for (int i = 0; i < HAND_OVERS; i++) {
         int s = raw_connect(&d), other = raw_connect(&d);
 
@@ -216,7 +202,7 @@ static void does_not_come_up(void)
     pid_t daemon, next;
 
     start(program, NULL);
-    daemon = child_of(d.pid);
+    daemon = process_child(d.pid);
     first = raw_connect(&d);
     second = raw_connect(&d);
     /* The daemon is stopped meanwhile, so that one turn of its loop sees both events: the first
@@ -263,7 +249,7 @@ static void asked_meanwhile(void)
         pid_t daemon, next;
 
         start(program, NULL);
-        daemon = child_of(d.pid);
+        daemon = process_child(d.pid);
         s = raw_connect(&d);
         if (comes_up[i])
             snprintf(words, sizeof(words), "exec '%s' \"$@\"", program);
@@ -301,7 +287,7 @@ static void wrongly_configured(void)
 
     setenv("PWCD_SECRET", "a secret that has 32 characters or more", 1);
     start(program, NULL);
-    daemon = child_of(d.pid);
+    daemon = process_child(d.pid);
     s = raw_connect(&d);
     snprintf(path, sizeof(path), "%s/program", d.directory);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -313,7 +299,7 @@ static void wrongly_configured(void)
         fclose(file);
         CU_ASSERT_TRUE(ask_upgrade(s, path));
         CU_ASSERT_EQUAL(upgraded(s), -EPIPE);
-        CU_ASSERT_EQUAL(child_of(d.pid), daemon);
+        CU_ASSERT_EQUAL(process_child(d.pid), daemon);
     }
     unlink(path);
     unsetenv("PWCD_SECRET");
@@ -334,7 +320,7 @@ static void stands_still(void)
     fifo = open(go_on, O_RDWR | O_CLOEXEC);
     CU_ASSERT_TRUE(ask_upgrade(s, path));
     CU_ASSERT_EQUAL(upgraded(s), -EPIPE);
-    CU_ASSERT_EQUAL(beside(child_of(d.pid)), 0);
+    CU_ASSERT_EQUAL(beside(process_child(d.pid)), 0);
     close(fifo);
     close(s);
     unlink(path);
@@ -353,7 +339,7 @@ static void hung_up_meanwhile(void)
     pid_t daemon;
 
     start(program, NULL);
-    daemon = child_of(d.pid);
+    daemon = process_child(d.pid);
     end.fd = pidfd_open(daemon, 0);
     unread = raw_connect(&d);
     inspect.what = "config";
@@ -389,7 +375,7 @@ static void fails_at_first(const char *odd)
     file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     CU_ASSERT_FATAL(file >= 0);
     close(file);
-    daemon = child_of(d.pid);
+    daemon = process_child(d.pid);
     kill(daemon, SIGKILL);
     (void)next_daemon(daemon);
     stop();

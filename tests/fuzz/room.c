@@ -127,7 +127,7 @@ static bool open_engine(struct room *room)
                                      .ledger_max = 32768};
     if (engine_config_check(engine) < 0 ||
         loop_open(&(struct loop_config){256, 64}, &room->fabric) < 0 ||
-        host_table_open(&w->host_table, engine, true) < 0)
+        host_table_open(&w->host_table, engine) < 0)
         return false;
     host_table_host(&w->host_table, &w->host);
     w->arena = calloc(1, engine_arena_bytes(engine) + 4096);

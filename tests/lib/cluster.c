@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/lib/program.h"
+#include "tests/lib/process.h"
 
 #define END_MS         10000
 #define NEXT_S         60
@@ -285,18 +286,7 @@ int cluster_restart(struct cluster *cluster, unsigned node)
 
 pid_t cluster_kept(const struct cluster *cluster, unsigned node)
 {
-    char path[64], text[32] = "";
-    pid_t keeper = cluster->nodes[node].pid;
-    FILE *file;
-
-    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)keeper, (int)keeper);
-    file = fopen(path, "re");
-    if (!file)
-        return 0;
-    if (!fgets(text, sizeof(text), file))
-        text[0] = '\0';
-    fclose(file);
-    return (pid_t)strtol(text, NULL, 10);
+    return process_child(cluster->nodes[node].pid);
 }
 
 pid_t cluster_next(const struct cluster *cluster, unsigned node, pid_t before)

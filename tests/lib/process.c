@@ -44,6 +44,20 @@ int64_t process_cpu_ns(pid_t pid)
     return sum;
 }
 
+pid_t process_child(pid_t parent)
+{
+    char path[64], text[32] = "";
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)parent, (int)parent);
+    file = fopen(path, "re");
+    if (!file)
+        return 0;
+    (void)!fgets(text, sizeof(text), file);
+    fclose(file);
+    return (pid_t)strtol(text, NULL, 10);
+}
+
 int process_descriptors(pid_t pid)
 {
     char path[32];

@@ -13,6 +13,9 @@
 /* Returns the processor time of all threads in nanoseconds, or a negative errno. */
 int64_t process_cpu_ns(pid_t pid);
 
+/* Returns the first child of a process's first thread, also a zombie; 0: there is none. */
+pid_t process_child(pid_t parent);
+
 /* Counts open descriptors; a negative errno on failure. */
 int process_descriptors(pid_t pid);
 

@@ -161,7 +161,8 @@ struct client {
     uid_t uid;
     bool may_serve;               /* the client is a rank of a job; otherwise it only looks */
     bool sees_all;                /* is shown other users' clients, too */
-    enum sched_relation relation; /* to this daemon, when it said Hello */
+    enum sched_relation relation; /* to this daemon, when it said Hello; not looked for, and
+                                   * unknown, where the progress thread never sleeps */
     uv_poll_t socket, process;
     client_on_request on_request;
     client_on_end on_end;

@@ -62,7 +62,11 @@ static const struct sched_group *our_group(struct control *control)
 
 void client_find_relation(struct client *c)
 {
-    c->relation = sched_group_relation("", c->pid, our_group(c->control));
+    /* A client is not to wait asleep for a thread that never sleeps. */
+    if (c->control->config->progress == PATIENCE_DEDICATED)
+        c->relation = SCHED_UNKNOWN;
+    else
+        c->relation = sched_group_relation("", c->pid, our_group(c->control));
 }
 
 void client_await_question(struct client *c)

@@ -4,7 +4,7 @@
  * group with the `cpu` controller. In the root control group each session (setsid) has a group of
  * its own where kernel.sched_autogroup_enabled is 1.
  *
- * Thread: any. Reads files of /proc and /sys/fs/cgroup, 0.1 ms.
+ * Thread: any. Reads files of /proc and /sys/fs/cgroup.
  */
 #ifndef PWC_CONTROL_SCHED_GROUP_H
 #define PWC_CONTROL_SCHED_GROUP_H

@@ -12,13 +12,12 @@
 #include "shm_ring/doorbell.h"
 #include "shm_ring/sigbus.h"
 
-int host_table_open(struct host_table *a, const struct engine_config *config, bool sleeps)
+int host_table_open(struct host_table *a, const struct engine_config *config)
 {
     *a = (struct host_table){
         .sessions_max = config->sessions_max,
         .segments_max = config->segments_max,
         .clients_max = config->clients_max,
-        .sleeps = sleeps,
         .sessions = calloc(config->sessions_max, sizeof(*a->sessions)),
         .segments = calloc(config->segments_max, sizeof(*a->segments)),
         .faulted = calloc(config->clients_max, sizeof(*a->faulted)),
@@ -52,9 +51,7 @@ void host_table_add_session(struct host_table *a, uint32_t session, const struct
     a->sessions[session] = *s;
     a->sessions_beside += s->relation == SCHED_BESIDE;
     a->sessions_apart += s->relation == SCHED_APART;
-    /* Not beside a thread that never sleeps: a client is not to wait for it asleep. */
-    atomic_store_explicit(&s->shared->apart, a->sleeps && s->relation == SCHED_APART,
-                          memory_order_relaxed);
+    atomic_store_explicit(&s->shared->apart, s->relation == SCHED_APART, memory_order_relaxed);
 }
 
 void host_table_add_segment(struct host_table *a, uint32_t segment, const struct host_segment *s)

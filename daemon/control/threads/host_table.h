@@ -38,10 +38,9 @@ struct host_table {
     uint32_t faulted_count;
     uint64_t faults_seen;
     uint32_t sessions_beside, sessions_apart;
-    bool sleeps; /* the progress thread sleeps when it has nothing to do */
 };
 
-int host_table_open(struct host_table *a, const struct engine_config *config, bool sleeps);
+int host_table_open(struct host_table *a, const struct engine_config *config);
 void host_table_close(struct host_table *a);
 
 /* Shows the client whether it is apart (session_shared.apart). */

@@ -6,8 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The first version of the kernel's struct sched_attr, which <sched.h> has only since glibc 2.41.
- */
+/* The first version of the kernel's struct sched_attr; <sched.h> has it since glibc 2.41. */
 struct attributes {
     uint32_t size, policy;
     uint64_t flags;

@@ -260,8 +260,7 @@ static int worker_prepare(struct worker *w)
         rc = open_fabric(w);
     if (rc < 0)
         return rc;
-    rc = host_table_open(&w->host_table, &w->config,
-                         w->control->config->progress != PATIENCE_DEDICATED);
+    rc = host_table_open(&w->host_table, &w->config);
     host_table_host(&w->host_table, &w->host);
     if (w->wakes.flows)
         w->host.wake_sibling = wake_sibling;

@@ -254,7 +254,7 @@ static void test_table(void)
                                             .wake = -1,
                                             .range = -1,
                                             .relation = i == 1 ? SCHED_BESIDE : SCHED_APART};
-    CU_ASSERT_EQUAL_FATAL(host_table_open(&table, &config, true), 0);
+    CU_ASSERT_EQUAL_FATAL(host_table_open(&table, &config), 0);
     CU_ASSERT_FALSE(host_table_is_apart(&table));
     host_table_add_session(&table, 0, &sessions[0]);
     CU_ASSERT_TRUE(host_table_is_apart(&table));
@@ -280,11 +280,6 @@ static void test_table(void)
     CU_ASSERT_EQUAL(atomic_load(&page.apart), 0);
     host_table_drop_session(&table, 1, &pages[2]);
     CU_ASSERT_FALSE(host_table_is_apart(&table));
-    host_table_close(&table);
-
-    CU_ASSERT_EQUAL_FATAL(host_table_open(&table, &config, false), 0);
-    host_table_add_session(&table, 0, &sessions[0]);
-    CU_ASSERT_EQUAL(atomic_load(&pages[0].apart), 0); /* the thread never sleeps */
     host_table_close(&table);
 }
 
