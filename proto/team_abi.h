@@ -17,7 +17,7 @@
  *            +--------+--------+------+----------+----------+- -
  *
  *     data:  +---------------------------------------+------------------+
- *            | inputs, 64 KiB: member m's at         | result, 64 KiB   |   8 times
+ *            | inputs, 124 KiB: member m's at        | result, 124 KiB  |   8 times
  *            | m * (its length, rounded up to 64)    |                  |
  *            +---------------------------------------+------------------+
  *
@@ -82,14 +82,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TEAM_MAGIC        UINT64_C(0x313030544d435750) /* "PWCMT001" */
-#define TEAM_MEMBERS_MAX  1024u                        /* of one area */
-#define TEAM_SIZE_MAX     (1u << 24)
-#define TEAM_WINDOW       64u /* by default; a power of two */
-#define TEAM_WINDOW_MAX   4096u
-#define TEAM_LINE_BYTES   40u /* of data in a line */
-#define TEAM_DATA_ROWS    8u
-#define TEAM_DATA_BYTES   (64u << 10)          /* of a data row's inputs, and of its result */
+#define TEAM_MAGIC          UINT64_C(0x323030544d435750) /* "PWCMT002" */
+#define TEAM_VERSION        2u
+#define TEAM_VERSION_UNSENT 1u    /* of libraries and daemons that send none, to 0.6 */
+#define TEAM_MEMBERS_MAX    1024u /* of one area */
+#define TEAM_SIZE_MAX       (1u << 24)
+#define TEAM_WINDOW         64u /* by default; a power of two */
+#define TEAM_WINDOW_MAX     4096u
+#define TEAM_LINE_BYTES     40u /* of data in a line */
+#define TEAM_DATA_ROWS      8u
+/* Bytes of a data row's inputs, and of its result: pages, and no more than a letter carries in two
+ * packets of 64 KiB. */
+#define TEAM_DATA_BYTES   (124u << 10)
 #define TEAM_INPUT_MAX    TEAM_DATA_BYTES      /* bytes of one operand or block of a member */
 #define TEAM_SCAN_MAX     (TEAM_INPUT_MAX / 2) /* for scans, of which engines hold two operands */
 #define TEAM_LINES        UINT64_MAX           /* as number of a data row: the call uses lines */

@@ -29,7 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION 12u
+#define WIRE_VERSION 13u
 #define WIRE_NONE    UINT32_MAX
 
 enum wire_immediate_kind {

@@ -433,6 +433,7 @@ const struct field fields_collective[] = {
     {COLLECTIVE(kind), FIELD_TEXT, .title = "kind", .names = true},
     {COLLECTIVE(algorithm), FIELD_TEXT, .title = "algorithm", .names = true},
     {COLLECTIVE(from), .title = "from bytes"},
+    {COLLECTIVE(least), .title = "from engines"},
     {COLLECTIVE(most), .title = "most engines"},
     {COLLECTIVE(calls), FIELD_COUNT, UNIT_COUNT, "calls"},
     {COLLECTIVE(bytes), FIELD_COUNT, UNIT_BYTES, "bytes"},

@@ -88,7 +88,7 @@ struct view_team {
 struct view_collective {
     const char *kind, *algorithm;
     uint64_t from;                  /* bytes of data that a node gives or gets, at least */
-    uint64_t most;                  /* engines, at most; 0: any number */
+    uint64_t least, most;           /* engines, at least and at most; 0: any number */
     uint64_t calls, bytes;          /* ended calls; the sum of one member's bytes in each */
     uint64_t letters, letter_bytes; /* sent to other engines; bytes of their data */
 };

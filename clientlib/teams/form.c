@@ -3,6 +3,7 @@
  * Thread: the one that owns the context.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "clientlib/teams/team.h"
@@ -20,7 +21,7 @@ struct join {
 /* The contents of a TeamFormed. */
 struct formed {
     uint64_t number;
-    uint32_t handle, rank, member, window;
+    uint32_t handle, rank, member, window, area;
     struct roster_run *runs;
     uint32_t run_count;
     int fd;
@@ -38,6 +39,7 @@ static int accept_formed(void *context, const Pwc__ClientReply *reply, int *fds,
         .rank = message->rank,
         .member = message->member,
         .window = message->window,
+        .area = message->area ? message->area : TEAM_VERSION_UNSENT,
         .run_count = (uint32_t)message->n_runs,
         .fd = -1,
     };
@@ -110,6 +112,7 @@ static int ask(const struct join *join, struct formed *formed)
     message.color = join->color;
     message.key = join->key;
     message.window = join->window;
+    message.area = TEAM_VERSION;
     request.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_JOIN;
     request.team_join = &message;
     return daemon_call_again(link, &request, PWC__CLIENT_REPLY__BODY_TEAM_FORMED, accept_formed,
@@ -123,6 +126,8 @@ static int map_area(struct pwc_team *t, struct formed *formed)
     uint64_t bytes = team_area_bytes(t->roster.here, t->window);
     int rc;
 
+    if (formed->area != TEAM_VERSION)
+        return -EPROTONOSUPPORT;
     if (bytes == 0 || t->me >= t->roster.here)
         return -EPROTO;
     if (formed->fd < 0)
@@ -173,6 +178,18 @@ static int build(struct pwc_ctx *ctx, struct formed *formed, struct pwc_team **o
     return 0;
 }
 
+/* Daemons to 0.6 do not look at the version that TeamJoin names. */
+static int refuse_area(struct pwc_client *client, uint32_t version)
+{
+    char why[DAEMON_TEXT_MAX];
+
+    snprintf(
+        why, sizeof(why), "the daemon's team areas have version %u, the library's %u: upgrade %s",
+        version, TEAM_VERSION,
+        version < TEAM_VERSION ? "the daemon, pwcd" : "the library, and build the program anew");
+    return daemon_link_refuse(&client->link, -EPROTONOSUPPORT, why);
+}
+
 /* Joins a team; *out is NULL where this member joins none. */
 static int join_team(const struct join *join, struct pwc_team **out)
 {
@@ -194,7 +211,7 @@ static int join_team(const struct join *join, struct pwc_team **out)
         close(formed.fd);
     if (rc < 0) /* leave, so that the others need not wait for this member */
         team_leave(join->ctx, formed.number);
-    return rc;
+    return rc == -EPROTONOSUPPORT ? refuse_area(join->ctx->client, formed.area) : rc;
 }
 
 /* Gets the window that an attr asks for: 0, or -EINVAL with its text. */

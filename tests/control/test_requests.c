@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "proto/session_abi.h"
+#include "proto/team_abi.h"
 #include "tests/lib/bystanders.h"
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/daemon.h"
@@ -519,6 +520,7 @@ static void open_jobs(void)
     check(c.socket, &r, &(struct row){"exchange", 0, NULL, -ENOTSUP, "no fixed number of ranks"});
     team.session = team.member = c.session.handle;
     team.window = 64;
+    team.area = TEAM_VERSION;
     r.body_case = PWC__CLIENT_REQUEST__BODY_TEAM_JOIN;
     r.team_join = &team;
     check(c.socket, &r, &(struct row){"team", 0, NULL, -ENOTSUP, "a team in open job open"});

@@ -212,6 +212,24 @@ static void unlike_calls(void)
     close_job();
 }
 
+/* A library whose team areas have another version than the daemon's gets no area, and no member
+ * waits for it. */
+static void an_older_library(void)
+{
+    open_job();
+    for (uint32_t i = 0; i < SIZE; i++) {
+        Pwc__TeamJoin join = raw_team_call(ranks[i].session, 0, 0);
+
+        join.area = i == 1 ? 0 : TEAM_VERSION; /* 0.6 sends none */
+        CU_ASSERT_TRUE(raw_team_join(ranks[i].socket, &join));
+    }
+    for (uint32_t i = 0; i < SIZE; i++)
+        (void)raw_team_formed(ranks[i].socket, &ranks[i].team);
+    expect_all(-EPROTONOSUPPORT, "the library has team areas of version 1");
+    CU_ASSERT_NOT_EQUAL(make_world(1), 0);
+    close_job();
+}
+
 static void a_member_dies(void)
 {
     uint64_t world;
@@ -287,6 +305,8 @@ static void fields_out_of_range(void)
         {"window", 8192, -EINVAL, "powers of two to 4096"},
         {"window", UINT32_MAX, -EINVAL, "a window of 4294967295"},
         {"call", UINT32_MAX, -EINVAL, "and call 4294967295 is below"},
+        /* The last, for this ends the call at all ranks. */
+        {"area", TEAM_VERSION + 1, -EPROTONOSUPPORT, "upgrade the daemon, pwcd"},
     };
     static const char *const unbounded[] = {"call", "color", "key"};
     struct raw_team t;
@@ -383,6 +403,7 @@ int main(int argc, char **argv)
                            {"splits", splits},
                            {"another context", another_context},
                            {"unlike calls", unlike_calls},
+                           {"a library with team areas of another version", an_older_library},
                            {"a member dies", a_member_dies},
                            {"a context is closed", a_context_is_closed},
                            {"fields out of range", fields_out_of_range},

@@ -66,31 +66,31 @@ static void ways(void)
         {TEAM_BARRIER, 0, 1000000, 1024, TEAM_BY_LINES},
         {TEAM_BCAST, 40, 9, 9, TEAM_BY_LINES},
         {TEAM_BCAST, 41, 9, 9, TEAM_BY_DATA},
-        {TEAM_BCAST, 65536, 9, 1024, TEAM_BY_DATA},
-        {TEAM_BCAST, 65537, 9, 1, TEAM_LARGE},
-        {TEAM_SCAN, 32768, 9, 1, TEAM_BY_DATA},
-        {TEAM_SCAN, 32769, 9, 1, TEAM_LARGE},
-        {TEAM_EXSCAN, 32769, 9, 1, TEAM_LARGE},
-        {TEAM_ALLREDUCE, 65536, 2, 1, TEAM_BY_DATA},
-        {TEAM_ALLREDUCE, 65537, 2, 1, TEAM_LARGE},
+        {TEAM_BCAST, 126976, 9, 1024, TEAM_BY_DATA},
+        {TEAM_BCAST, 126977, 9, 1, TEAM_LARGE},
+        {TEAM_SCAN, 63488, 9, 1, TEAM_BY_DATA},
+        {TEAM_SCAN, 63489, 9, 1, TEAM_LARGE},
+        {TEAM_EXSCAN, 63489, 9, 1, TEAM_LARGE},
+        {TEAM_ALLREDUCE, 126976, 2, 1, TEAM_BY_DATA},
+        {TEAM_ALLREDUCE, 126977, 2, 1, TEAM_LARGE},
         {TEAM_ALLREDUCE, 40, 1000, 1000, TEAM_BY_LINES},
-        {TEAM_ALLREDUCE, 4096, 16, 16, TEAM_BY_DATA},
-        {TEAM_ALLREDUCE, 4096, 17, 17, TEAM_LARGE},
+        {TEAM_ALLREDUCE, 7936, 16, 16, TEAM_BY_DATA},
+        {TEAM_ALLREDUCE, 7936, 17, 17, TEAM_LARGE},
         {TEAM_ALLREDUCE, 64, 1024, 1024, TEAM_BY_DATA},
         {TEAM_ALLREDUCE, 65, 1024, 1024, TEAM_LARGE},
         {TEAM_ALLGATHER, 8, 5, 1, TEAM_BY_LINES},
         {TEAM_ALLGATHER, 8, 6, 1, TEAM_BY_DATA},
-        {TEAM_ALLGATHER, 4096, 16, 1, TEAM_BY_DATA},
-        {TEAM_ALLGATHER, 4096, 17, 1, TEAM_LARGE},
+        {TEAM_ALLGATHER, 4096, 31, 1, TEAM_BY_DATA},
+        {TEAM_ALLGATHER, 4096, 32, 1, TEAM_LARGE},
         {TEAM_GATHER, 0, 100, 10, TEAM_BY_LINES},
         {TEAM_ALLTOALL, 8, 2, 2, TEAM_BY_LINES},
         {TEAM_ALLTOALL, 8, 3, 2, TEAM_BY_DATA},
-        {TEAM_ALLTOALL, 1024, 8, 8, TEAM_BY_DATA},
-        {TEAM_ALLTOALL, 1025, 8, 8, TEAM_LARGE},
+        {TEAM_ALLTOALL, 1984, 8, 8, TEAM_BY_DATA},
+        {TEAM_ALLTOALL, 1985, 8, 8, TEAM_LARGE},
         {TEAM_REDUCE_SCATTER, 8, 5, 5, TEAM_BY_LINES},
         {TEAM_REDUCE_SCATTER, 8, 6, 5, TEAM_BY_DATA},
-        {TEAM_SCATTER, 2048, 32, 32, TEAM_BY_DATA},
-        {TEAM_SCATTER, 2049, 32, 32, TEAM_LARGE},
+        {TEAM_SCATTER, 3968, 32, 32, TEAM_BY_DATA},
+        {TEAM_SCATTER, 3969, 32, 32, TEAM_LARGE},
         {TEAM_SCATTER, UINT64_MAX, 2, 1, TEAM_LARGE},
         {TEAM_ALLTOALLV, 0, 2, 1, TEAM_LARGE},
         {TEAM_GATHERV, 8, 2, 1, TEAM_LARGE},
@@ -100,9 +100,9 @@ static void ways(void)
         CU_ASSERT_EQUAL(team_way((enum team_kind)table[i].kind, table[i].length, table[i].size,
                                  table[i].fullest),
                         table[i].way);
-    CU_ASSERT_EQUAL(team_small_max(1), 65536);
-    CU_ASSERT_EQUAL(team_small_max(16), 4096);
-    CU_ASSERT_EQUAL(team_small_max(17), 3840);
+    CU_ASSERT_EQUAL(team_small_max(1), 126976);
+    CU_ASSERT_EQUAL(team_small_max(16), 7936);
+    CU_ASSERT_EQUAL(team_small_max(17), 7424);
     CU_ASSERT_EQUAL(team_small_max(1024), 64);
 }
 

@@ -32,7 +32,7 @@
  *
  * Sizes: a call is *small* where no member gives more than pwc_team_small_max bytes to one operand
  * or block, and neither the input of all members of the fullest node together nor the output of one
- * of its members is more than 64 KiB (32 KiB for a scan). A longer call is cut into slices of that
+ * of its members is more than 124 KiB (62 KiB for a scan). A longer call is cut into slices of that
  * size, of which up to 8 are on their way at once. Later slices, and calls after such a call, begin
  * only when this member probes, tests or waits, so they do not overlap with computing. For gatherv,
  * scatterv and alltoallv the members find the longest block first, and all blocks travel as slices
@@ -43,7 +43,7 @@
  *     -EAGAIN      too many are under way, or there is no room for the call's local event or in the
  *                  submission ring: probe, try again
  *     -EINVAL      unknown flags, no such root, type or operation, an id over PWC_CID_MAX
- *     -ENOTSUP     the team has so many members that 64 KiB have no room for a byte of each pair
+ *     -ENOTSUP     the team has so many members that 124 KiB have no room for a byte of each pair
  *     -EMSGSIZE    the counts are too large: nothing of that size can be moved
  *     -EHOSTDOWN, -EBADMSG   the team is broken
  *     -EBUSY       an active message has been prepared
@@ -144,7 +144,7 @@ typedef void pwc_fold(void *into, const void *from, size_t count, void *arg);
 
 /* Allreduce of `count` elements of `element` bytes by an operation of the program's own. -EMSGSIZE:
  * the input of all members together is more than 1 MiB, or one element of each member together more
- * than 64 KiB. */
+ * than 124 KiB. */
 PWC_API int pwc_team_allreduce_user(pwc_team *team, const void *in, void *out, size_t count,
                                     size_t element, pwc_fold *fold, void *arg, pwc_cid lid,
                                     unsigned flags);

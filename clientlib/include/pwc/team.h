@@ -47,9 +47,10 @@ struct pwc_team_attr {
  * A team of all ranks of the job, in their order, each with its context of the number that `ctx`
  * has. Blocks. -EINVAL: a window that is no power of two up to 4096, or not the same at all
  * members; -EDQUOT, -ENOSPC: too many teams, or too much memory for them, of some member's client,
- * user or daemon; -ENOTSUP: the job is open (pwc/open.h); -EHOSTDOWN: a member has ended;
- * -ETIMEDOUT: a member did not make the call within the client's timeout; pwc_error_text says why.
- * An error of one member, except -ETIMEDOUT, is the result at all members.
+ * user or daemon; -ENOTSUP: the job is open (pwc/open.h); -EPROTONOSUPPORT: library and daemon have
+ * team memory of different versions; -EHOSTDOWN: a member has ended; -ETIMEDOUT: a member did not
+ * make the call within the client's timeout; pwc_error_text says why. An error of one member,
+ * except -ETIMEDOUT, is the result at all members.
  */
 PWC_API int pwc_team_world(pwc_ctx *ctx, const struct pwc_team_attr *attr, pwc_team **out);
 
@@ -97,8 +98,8 @@ PWC_API uint32_t pwc_team_size(const pwc_team *team);
 /* The context that is member `rank`. -EINVAL: no such rank. */
 PWC_API int pwc_team_peer(const pwc_team *team, uint32_t rank, pwc_peer *out);
 
-/* The longest operand that travels in one piece through memory that the members of a node share: 64
- * KiB divided by the number of members of the fullest node. See "Sizes" in pwc/collective.h. */
+/* The longest operand that travels in one piece through memory that the members of a node share:
+ * 124 KiB divided by the number of members of the fullest node. See "Sizes" in pwc/collective.h. */
 PWC_API size_t pwc_team_small_max(const pwc_team *team);
 
 /* Why the team is broken, or why its last call failed: which member ended, or which calls of which

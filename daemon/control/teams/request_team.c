@@ -2,6 +2,7 @@
 #include "daemon/control/teams/request_team.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include "daemon/control/clients/client_table.h"
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/teams/team_client.h"
@@ -52,6 +53,22 @@ static bool is_sane(const Pwc__TeamJoin *join)
            join->call < UINT32_MAX;
 }
 
+/* Returns 0, or an error with its text in `why`. */
+static int check_area(const Pwc__TeamJoin *join, char *why, size_t size)
+{
+    uint32_t version = join->area ? join->area : TEAM_VERSION_UNSENT;
+
+    if (version == TEAM_VERSION)
+        return 0;
+    snprintf(why, size,
+             "the library has team areas of version %u, daemon %s has version %u: "
+             "upgrade %s",
+             version, PWC_VERSION, TEAM_VERSION,
+             version < TEAM_VERSION ? "the library, and build the program anew"
+                                    : "the daemon, pwcd");
+    return -EPROTONOSUPPORT;
+}
+
 void request_team_join(struct client *c, uint32_t request, const Pwc__TeamJoin *asked)
 {
     struct control *control = c->control;
@@ -97,7 +114,9 @@ void request_team_join(struct client *c, uint32_t request, const Pwc__TeamJoin *
     p->node = directory_home(&key.id, control->node_count);
     /* Send a refusal to the home, too: it ends the call at all members, which would otherwise wait
      * for this one. */
-    join.call.status = quota_take(c, QUOTA_TEAMS, 1, why, sizeof(why));
+    join.call.status = check_area(asked, why, sizeof(why));
+    if (join.call.status == 0)
+        join.call.status = quota_take(c, QUOTA_TEAMS, 1, why, sizeof(why));
     join.call.why = why;
     join.counted = join.call.status == 0;
     rc = team_client_call(control, &key, &join);

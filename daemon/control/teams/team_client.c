@@ -331,6 +331,7 @@ static void reply_team(struct client *c, uint32_t request, const struct team *t,
         formed.member = (uint32_t)(m - part->members);
         formed.window = t->window;
         formed.small_max = team_small_max(t->fullest);
+        formed.area = TEAM_VERSION;
         formed.n_runs = t->run_count;
         formed.runs = list;
         reply.id = request;

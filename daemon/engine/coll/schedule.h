@@ -77,7 +77,7 @@ enum coll_cut {
     COLL_BY_PARTICIPANT, /* P: block b is that of participant coll_owner() */
     COLL_BY_SLICE        /* as many as slices of COLL_SLICE bytes, the last may be shorter */
 };
-enum { COLL_SLICE_SHIFT = 13, COLL_SLICE = 1 << COLL_SLICE_SHIFT };
+enum { COLL_SLICE_SHIFT = 15, COLL_SLICE = 1 << COLL_SLICE_SHIFT };
 
 /*
  * The contents of the blocks at the start and at the end (`own`: the participant's contribution):

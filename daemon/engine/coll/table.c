@@ -8,37 +8,39 @@
 #define MANY COLL_PARTICIPANTS
 
 /*
- * An instance has up to 64 KiB of data (TEAM_DATA_BYTES). The rounds of trees, doubling, halving
+ * An instance has up to 124 KiB of data (TEAM_DATA_BYTES). The rounds of trees, doubling, halving
  * and Bruck's schedules grow with the logarithm of the participants. Pairwise exchanges, and direct
  * ones with the root, take a round for every eight participants and move each byte once; a ring and
  * a chain take a round for every participant. So these are for few participants, or much data.
  * Halving takes two more rounds, of all data, if the number of participants is no power of two; a
- * ring takes no more. docs/collectives.md has the times.
+ * ring takes no more. Two or three participants gain nothing from a cut: the longest way is one or
+ * two letters of all data, and pieces have as many bytes in more letters. docs/collectives.md has
+ * the times.
  */
 static const struct coll_row rows[] = {
-    {TEAM_BARRIER, 0, MANY, false, &coll_barrier_dissemination},
-    {TEAM_BCAST, 16 * KIB, MANY, false, &coll_bcast_tree},
-    {TEAM_BCAST, 0, MANY, false, &coll_bcast_binomial},
-    {TEAM_REDUCE, 32 * KIB, MANY, false, &coll_reduce_halving},
-    {TEAM_REDUCE, 0, MANY, false, &coll_reduce_binomial},
-    {TEAM_ALLREDUCE, 32 * KIB, 9, true, &coll_allreduce_ring},
-    {TEAM_ALLREDUCE, 16 * KIB, MANY, false, &coll_allreduce_halving},
-    {TEAM_ALLREDUCE, 0, MANY, false, &coll_allreduce_doubling},
-    {TEAM_SCAN, 32 * KIB, 4, false, &coll_scan_chain},
-    {TEAM_SCAN, 0, MANY, false, &coll_scan_doubling},
-    {TEAM_EXSCAN, 32 * KIB, 4, false, &coll_scan_chain},
-    {TEAM_EXSCAN, 0, MANY, false, &coll_scan_doubling},
-    {TEAM_REDUCE_SCATTER, 32 * KIB, 32, false, &coll_reduce_scatter_pairwise},
-    {TEAM_REDUCE_SCATTER, KIB, 16, false, &coll_reduce_scatter_pairwise},
-    {TEAM_REDUCE_SCATTER, 0, MANY, false, &coll_reduce_scatter_halving},
-    {TEAM_GATHER, KIB, 64, false, &coll_gather_direct},
-    {TEAM_GATHER, 0, MANY, false, &coll_gather_binomial},
-    {TEAM_SCATTER, KIB, 64, false, &coll_scatter_direct},
-    {TEAM_SCATTER, 0, MANY, false, &coll_scatter_binomial},
-    {TEAM_ALLGATHER, 0, MANY, false, &coll_allgather_bruck},
-    {TEAM_ALLTOALL, 32 * KIB, 48, false, &coll_alltoall_pairwise},
-    {TEAM_ALLTOALL, KIB, 24, false, &coll_alltoall_pairwise},
-    {TEAM_ALLTOALL, 0, MANY, false, &coll_alltoall_bruck},
+    {TEAM_BARRIER, 0, 1, MANY, false, &coll_barrier_dissemination},
+    {TEAM_BCAST, 16 * KIB, 4, MANY, false, &coll_bcast_tree},
+    {TEAM_BCAST, 0, 1, MANY, false, &coll_bcast_binomial},
+    {TEAM_REDUCE, 32 * KIB, 4, MANY, false, &coll_reduce_halving},
+    {TEAM_REDUCE, 0, 1, MANY, false, &coll_reduce_binomial},
+    {TEAM_ALLREDUCE, 32 * KIB, 3, 9, true, &coll_allreduce_ring},
+    {TEAM_ALLREDUCE, 16 * KIB, 4, MANY, false, &coll_allreduce_halving},
+    {TEAM_ALLREDUCE, 0, 1, MANY, false, &coll_allreduce_doubling},
+    {TEAM_SCAN, 32 * KIB, 3, 4, false, &coll_scan_chain},
+    {TEAM_SCAN, 0, 1, MANY, false, &coll_scan_doubling},
+    {TEAM_EXSCAN, 32 * KIB, 3, 4, false, &coll_scan_chain},
+    {TEAM_EXSCAN, 0, 1, MANY, false, &coll_scan_doubling},
+    {TEAM_REDUCE_SCATTER, 32 * KIB, 1, 32, false, &coll_reduce_scatter_pairwise},
+    {TEAM_REDUCE_SCATTER, KIB, 1, 16, false, &coll_reduce_scatter_pairwise},
+    {TEAM_REDUCE_SCATTER, 0, 1, MANY, false, &coll_reduce_scatter_halving},
+    {TEAM_GATHER, KIB, 1, 64, false, &coll_gather_direct},
+    {TEAM_GATHER, 0, 1, MANY, false, &coll_gather_binomial},
+    {TEAM_SCATTER, KIB, 1, 64, false, &coll_scatter_direct},
+    {TEAM_SCATTER, 0, 1, MANY, false, &coll_scatter_binomial},
+    {TEAM_ALLGATHER, 0, 1, MANY, false, &coll_allgather_bruck},
+    {TEAM_ALLTOALL, 32 * KIB, 1, 48, false, &coll_alltoall_pairwise},
+    {TEAM_ALLTOALL, KIB, 1, 24, false, &coll_alltoall_pairwise},
+    {TEAM_ALLTOALL, 0, 1, MANY, false, &coll_alltoall_bruck},
 };
 static_assert(sizeof(rows) / sizeof(rows[0]) == COLL_ROWS, "as many rows as the table has");
 static_assert(COLL_ROWS < UINT8_MAX, "a choice is a byte");
@@ -69,7 +71,7 @@ bool coll_choices_valid(const struct coll_choices *choices)
 
 static bool is_for(const struct coll_row *row, uint32_t participants)
 {
-    return participants <= row->participants_most &&
+    return participants >= row->participants_least && participants <= row->participants_most &&
            !(row->uneven && (participants & (participants - 1)) == 0);
 }
 

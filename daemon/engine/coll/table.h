@@ -18,7 +18,7 @@ enum { COLL_ROWS = 23 };
 struct coll_row {
     enum team_kind kind;
     uint64_t bytes_least; /* the larger of what a participant gives and gets: blocks_bytes */
-    uint32_t participants_most;
+    uint32_t participants_least, participants_most;
     bool uneven; /* only for numbers of participants that are no power of two */
     const struct coll_algorithm *algorithm;
 };

@@ -351,6 +351,7 @@ int engine_view_collectives(const struct engine *e, uint32_t *from, struct view_
             .kind = team_kind_name(row->kind),
             .algorithm = row->algorithm->name,
             .from = chosen ? 0 : row->bytes_least,
+            .least = chosen || row->participants_least == 1 ? 0 : row->participants_least,
             .most =
                 chosen || row->participants_most == COLL_PARTICIPANTS ? 0 : row->participants_most,
             .calls = PEEK(sums->calls),

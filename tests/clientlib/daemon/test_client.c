@@ -16,8 +16,10 @@
 #include "pwc/am.h"
 #include "pwc/atomic.h"
 #include "pwc/signal.h"
+#include "pwc/team.h"
 #include "pwc/vector.h"
 #include "proto/job_socket.h"
+#include "proto/team_abi.h"
 #include "tests/suite.h"
 
 static bool refuse_hello(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
@@ -220,6 +222,51 @@ static void test_reserved_words(void)
     CU_ASSERT_EQUAL(pwc_bind(w->ctx, 0, &key, &remote), -EINVAL);
     CU_ASSERT_TRUE(pwc_error_text(w->client, why, sizeof(why)) > 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(why, "pwc_key"));
+    world_free(w);
+}
+
+/* A daemon, as those to 0.6, that sends no version of its team areas. */
+static bool form_unversioned(struct fake_daemon *daemon, const Pwc__ClientRequest *request)
+{
+    Pwc__ClientReply reply = PWC__CLIENT_REPLY__INIT;
+    Pwc__TeamFormed formed = PWC__TEAM_FORMED__INIT;
+    Pwc__TeamRun run = PWC__TEAM_RUN__INIT, *runs = &run;
+    Pwc__Done done = PWC__DONE__INIT;
+
+    reply.id = request->id;
+    if (request->body_case == PWC__CLIENT_REQUEST__BODY_TEAM_JOIN) {
+        CU_ASSERT_EQUAL(request->team_join->area, TEAM_VERSION);
+        run.count = 1;
+        formed.number = 7;
+        formed.window = TEAM_WINDOW;
+        formed.n_runs = 1;
+        formed.runs = &runs;
+        reply.body_case = PWC__CLIENT_REPLY__BODY_TEAM_FORMED;
+        reply.team_formed = &formed;
+    } else if (request->body_case == PWC__CLIENT_REQUEST__BODY_TEAM_LEAVE) {
+        CU_ASSERT_EQUAL(request->team_leave->number, 7);
+        reply.body_case = PWC__CLIENT_REPLY__BODY_DONE;
+        reply.done = &done;
+    } else {
+        return false;
+    }
+    fake_daemon_reply(daemon, &reply, NULL, 0);
+    return true;
+}
+
+/* The layout of a team area is not that of another version: the library says which side is older,
+ * and leaves the team. */
+static void test_area_of_another_version(void)
+{
+    struct world *w = world_new();
+    char why[128] = "";
+    pwc_team *team;
+
+    w->daemon.hook = form_unversioned;
+    CU_ASSERT_EQUAL(pwc_team_world(w->ctx, NULL, &team), -EPROTONOSUPPORT);
+    CU_ASSERT_TRUE(pwc_error_text(w->client, why, sizeof(why)) > 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(why, "have version 1, the library's 2: upgrade the daemon"));
+    w->daemon.hook = NULL;
     world_free(w);
 }
 
@@ -634,6 +681,7 @@ int main(void)
         {"attach: a socket for others", test_socket_of_others},
         {"attach, contexts, the daemon's words", test_attach},
         {"reserved words", test_reserved_words},
+        {"a team area of another version", test_area_of_another_version},
         {"the text is about the last call", test_text_of_the_last_call},
         {"calls on no remote", test_no_remote},
         {"exchange and barrier", test_exchange},

@@ -558,8 +558,8 @@ static void test_reach(void)
 }
 
 /* Guards that an algorithm whose rounds grow with the participants is chosen only where each
- * participant has at least that much data. */
-static void test_many_participants(void)
+ * participant has at least that much data, and that few participants do not cut it. */
+static void test_participants(void)
 {
     static const struct {
         enum team_kind kind;
@@ -580,11 +580,29 @@ static void test_many_participants(void)
         {TEAM_ALLTOALL, 32 << 10, 48, &coll_alltoall_pairwise, &coll_alltoall_bruck},
     };
 
+    static const struct {
+        enum team_kind kind;
+        uint32_t least; /* participants from which `algorithm` is chosen */
+        const struct coll_algorithm *algorithm, *algorithm_of_fewer;
+    } few[] = {
+        {TEAM_BCAST, 4, &coll_bcast_tree, &coll_bcast_binomial},
+        {TEAM_REDUCE, 4, &coll_reduce_halving, &coll_reduce_binomial},
+        {TEAM_ALLREDUCE, 3, &coll_allreduce_ring, &coll_allreduce_doubling},
+        {TEAM_SCAN, 3, &coll_scan_chain, &coll_scan_doubling},
+        {TEAM_EXSCAN, 3, &coll_scan_chain, &coll_scan_doubling},
+    };
+
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         CU_ASSERT_PTR_EQUAL(chosen(&none, cases[i].kind, cases[i].bytes, cases[i].most),
                             cases[i].algorithm);
         CU_ASSERT_PTR_EQUAL(chosen(&none, cases[i].kind, cases[i].bytes, cases[i].most + 1),
                             cases[i].beyond);
+    }
+    /* So few participants that pieces would only make more letters. */
+    for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
+        CU_ASSERT_PTR_EQUAL(chosen(&none, few[i].kind, 64 << 10, few[i].least), few[i].algorithm);
+        CU_ASSERT_PTR_EQUAL(chosen(&none, few[i].kind, 64 << 10, few[i].least - 1),
+                            few[i].algorithm_of_fewer);
     }
     /* For a power of two the ring is not chosen. */
     CU_ASSERT_PTR_EQUAL(chosen(&none, TEAM_ALLREDUCE, 32 << 10, 7), &coll_allreduce_ring);
@@ -652,7 +670,7 @@ int main(void)
         {"2^24 participants", test_most_participants},
         {"the table", test_table},
         {"lengths at which the algorithm changes", test_thresholds},
-        {"participants at which it changes", test_many_participants},
+        {"participants at which it changes", test_participants},
         {"configuration replaces rows", test_replacement},
         {"which calls come to a row", test_reach},
         CU_TEST_INFO_NULL,

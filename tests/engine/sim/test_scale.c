@@ -126,8 +126,8 @@ static void test_teams(void)
         {"team-barrier-64", 32, "messages_a_node", 5 + 1.25},
         {"team-allreduce-64", 32, "messages_a_node", 5 + 1.25},
         {"team-allreduce-1", 24, "messages_a_node", 4},
-        /* Two rounds with half the data each, and sometimes an ACK. */
-        {"team-allreduce-64k", 2, "messages_a_node", 6.25},
+        /* One round with all data, and sometimes an ACK. */
+        {"team-allreduce-64k", 2, "messages_a_node", 4.25},
     };
     static const uint32_t nodes[] = {2, 3, 4, 8};
     struct figures engines = run("team-allreduce-64", 32), schedule = run("allreduce-8-1", 32);
@@ -135,12 +135,13 @@ static void test_teams(void)
 
     CHECK(rows);
     CU_ASSERT_DOUBLE_EQUAL(figure_of(&engines, "us"), figure_of(&schedule, "us_by_rank"), 0.01);
-    /* Slices wait for data rows of earlier slices. These rows are free as soon as acknowledgements
-     * say so, and no acknowledgement waits for its time here. */
+    /* The bytes of two nodes take 42 us. Slices wait for data rows of earlier slices. These rows
+     * are free as soon as acknowledgements say so, and no acknowledgement waits for its time here.
+     */
     for (uint32_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
         struct figures slices = run("team-allreduce-1m", nodes[i]);
 
-        CU_ASSERT(figure_of(&slices, "us") > 50 && figure_of(&slices, "us") < 100);
+        CU_ASSERT(figure_of(&slices, "us") > 42 && figure_of(&slices, "us") < 80);
     }
     /* Four links more cost memory, the 96 participants more of the team cost little. */
     CU_ASSERT(figure_of(&many, "kib_a_node") - figure_of(&few, "kib_a_node") < 4 * 50);

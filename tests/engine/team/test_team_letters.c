@@ -45,11 +45,12 @@ static void calls_and_letters_are_counted(void)
     CU_ASSERT_EQUAL_FATAL(engine_view_collectives(p.b->engine, &from, rows, COLL_ROWS), COLL_ROWS);
     CU_ASSERT_STRING_EQUAL(rows[row].kind, "allreduce");
     CU_ASSERT_STRING_EQUAL(rows[row].algorithm, "doubling");
-    CU_ASSERT(rows[row].from == 0 && rows[row].most == 0);
+    CU_ASSERT(rows[row].from == 0 && rows[row].least == 0 && rows[row].most == 0);
     CU_ASSERT(rows[row].calls == 1 && rows[row].bytes == 8);
     CU_ASSERT(rows[row].letters == 2 && rows[row].letter_bytes == 16);
     CU_ASSERT_STRING_EQUAL(rows[row - 2].algorithm, "ring");
-    CU_ASSERT(rows[row - 2].from == 32768 && rows[row - 2].most == 9);
+    CU_ASSERT(rows[row - 2].from == 32768);
+    CU_ASSERT(rows[row - 2].least == 3 && rows[row - 2].most == 9);
     CU_ASSERT(rows[row - 2].calls == 0 && rows[row - 2].letters == 0);
     free_pair(&p);
 }

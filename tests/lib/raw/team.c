@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "proto/team_abi.h"
 #include "tests/lib/daemon.h"
 #include "tests/lib/raw/ask.h"
 
@@ -15,6 +16,7 @@ Pwc__TeamJoin raw_team_call(uint32_t session, uint64_t parent, uint32_t call)
     join.parent = parent;
     join.call = call;
     join.window = 64;
+    join.area = TEAM_VERSION;
     return join;
 }
 
