@@ -27,8 +27,8 @@
 #define LIMIT_S  50 /* time for a script, or for one of its rounds: a rank that hangs fails */
 #define MORE_MAX 10
 #define QUOTA    16       /* teams that a client may have, the world among them */
-#define MEMORY   33554432 /* bytes that a client may have */
-#define PIECE    131072   /* bytes allocated at a time */
+#define MEMORY   67108864 /* bytes that a client may have */
+#define PIECE    262144   /* bytes allocated at a time */
 #define STR(x)   STR_(x)
 #define STR_(x)  #x
 
