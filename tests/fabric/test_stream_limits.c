@@ -9,9 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "daemon/fabric/stream/stream_private.h"
 #include "tests/fabric/end.h"
 #include "tests/fabric/near.h"
 #include "shm_ring/sigbus.h"
@@ -709,6 +712,26 @@ static void endless_payload(void)
     munmap(base, size);
 }
 
+static void algorithm_of(int fd, char name[16])
+{
+    socklen_t size = 16;
+
+    name[0] = '\0';
+    CU_ASSERT_FATAL(fd >= 0);
+    CU_ASSERT_EQUAL(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+    close(fd);
+}
+
+/* A socket has the system's congestion control, except where that is BBR, which paces. */
+static void congestion_control(void)
+{
+    char system[16], ours[16];
+
+    algorithm_of(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), system);
+    algorithm_of(stream_socket(AF_INET), ours);
+    CU_ASSERT_STRING_EQUAL(ours, strncmp(system, "bbr", 3) == 0 ? "reno" : system);
+}
+
 int main(void)
 {
     static CU_TestInfo tests[] = {
@@ -725,6 +748,7 @@ int main(void)
         {"a write beside a long answer", write_beside_an_answer},
         {"pieces in a row", pieces_in_a_row},
         {"a payload as fast as it is taken", endless_payload},
+        {"the system's congestion control", congestion_control},
         CU_TEST_INFO_NULL,
     };
 

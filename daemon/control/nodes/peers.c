@@ -403,8 +403,9 @@ static void link_closed(struct link *link, int status, const char *text)
         attempt_later(p);
     } else {
         stranger_remove(control->peers, link);
-        if (status == UV_EOF && link->state != LINK_PROVING && !link->handshake.text[0])
-            log_hostile(&control->log, LOG_SOURCE_NODE, NULL,
+        if ((status == UV_EOF || status == UV_ECONNRESET) && link->state != LINK_PROVING &&
+            !link->handshake.text[0])
+            log_hostile(&control->log, LOG_SOURCE_SILENT, NULL,
                         "a connection from elsewhere said nothing");
         else if (status != -EALREADY)
             log_hostile(&control->log, LOG_SOURCE_NODE, NULL, "a connection from elsewhere: %s",

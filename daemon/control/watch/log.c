@@ -178,14 +178,21 @@ void log_about(const struct log *log, enum log_level level, const struct log_sub
     va_end(arguments);
 }
 
+static enum log_level level_of(enum log_source source)
+{
+    return source == LOG_SOURCE_SILENT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
+}
+
 static void write_left_out(const struct log *log, enum log_source source, struct log_limit *limit)
 {
     static const char *const sources[LOG_SOURCES] = {[LOG_SOURCE_CONNECTION] = "connections",
                                                      [LOG_SOURCE_CLIENT] = "clients",
-                                                     [LOG_SOURCE_NODE] = "other nodes"};
+                                                     [LOG_SOURCE_NODE] = "other nodes",
+                                                     [LOG_SOURCE_SILENT] =
+                                                         "connections that said nothing"};
 
     if (limit->left_out > 0)
-        log_line(log, LOG_LEVEL_WARNING, "%" PRIu32 " more lines about %s were left out",
+        log_line(log, level_of(source), "%" PRIu32 " more lines about %s were left out",
                  limit->left_out, sources[source]);
     limit->left_out = 0;
 }
@@ -244,11 +251,11 @@ void log_hostile_at(struct log *log, enum log_source source, const struct log_su
     struct log_repeat *repeat = NULL;
     char times[TIMES_BYTES] = "";
 
-    if (log->level < LOG_LEVEL_WARNING)
+    if (log->level < level_of(source))
         return;
     /* Only lines about nodes are held back here. Each end of a client is written, or counted as
      * left out. */
-    if (source == LOG_SOURCE_NODE) {
+    if (source == LOG_SOURCE_NODE || source == LOG_SOURCE_SILENT) {
         repeat = repeat_of(log, hash_of(text), now);
         if (!repeat_comes(repeat, now))
             return;
@@ -265,7 +272,7 @@ void log_hostile_at(struct log *log, enum log_source source, const struct log_su
     if (repeat)
         repeat_written(repeat, times, now);
     write_left_out(log, source, limit);
-    log_about(log, LOG_LEVEL_WARNING, about, "%s%s", text, times);
+    log_about(log, level_of(source), about, "%s%s", text, times);
 }
 
 void log_hostile(struct log *log, enum log_source source, const struct log_subject *about,

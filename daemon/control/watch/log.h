@@ -28,6 +28,8 @@ enum log_source {
                             * anybody */
     LOG_SOURCE_CLIENT,     /* a client that is attached, or is being attached */
     LOG_SOURCE_NODE,       /* another node, or a stranger at the port for nodes */
+    LOG_SOURCE_SILENT, /* a connection to that port that closed before it said anything: a probe,
+                        * or the second one where two nodes have dialled each other */
     LOG_SOURCES
 };
 
@@ -83,10 +85,10 @@ __attribute__((format(printf, 3, 4))) void log_start(const struct log *log, enum
 __attribute__((format(printf, 4, 5))) void log_about(const struct log *log, enum log_level level,
                                                      const struct log_subject *about,
                                                      const char *format, ...);
-/* As log_about at level warning, but at most LOG_LINES_PER_SECOND of each source. The other lines
- * are counted, and the count is written before the source's next line, or by log_end. A repeated
- * line about other nodes is written again after LOG_PAUSE_FIRST_S at the earliest, and then after
- * longer pauses. */
+/* As log_about at level warning, or info for LOG_SOURCE_SILENT, but at most LOG_LINES_PER_SECOND of
+ * each source. The other lines are counted, and the count is written before the source's next line,
+ * or by log_end. A repeated line about other nodes is written again after LOG_PAUSE_FIRST_S at the
+ * earliest, and then after longer pauses. */
 __attribute__((format(printf, 4, 5))) void log_hostile(struct log *log, enum log_source source,
                                                        const struct log_subject *about,
                                                        const char *format, ...);

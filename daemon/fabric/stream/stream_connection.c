@@ -24,6 +24,31 @@
 #define NEAR_SEND    (256 << 10)
 #define NEAR_RECEIVE (1 << 20)
 
+/* ---- sockets --------------------------------------------------------------------------------- */
+
+/* Replaces the congestion control BBR, which paces by a model of a long way: between the nodes of a
+ * cluster it holds large payloads back to a third (docs/lab/fabric.md). Each kernel has Reno, and
+ * lets every user choose it. A connection that has begun with BBR goes on pacing. */
+static void avoid_pacing(int fd)
+{
+    static const char bbr[] = "bbr", reno[] = "reno"; /* BBR's versions have names that begin so */
+    char name[16] = "";                               /* the kernel's TCP_CA_NAME_MAX */
+    socklen_t size = sizeof(name);
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size) == 0 &&
+        strncmp(name, bbr, sizeof(bbr) - 1) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, sizeof(reno) - 1);
+}
+
+int stream_socket(int family)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0)
+        avoid_pacing(fd);
+    return fd;
+}
+
 /* ---- the chain of connections to look at ----------------------------------------------------- */
 
 void stream_connection_due(struct stream *s, struct stream_connection *c)

@@ -263,7 +263,7 @@ int stream_listener_open(struct stream *s, const struct stream_config *config)
     if (rc < 0)
         return refuse(config, rc);
     l->address_size = source_size(&l->address);
-    l->socket = socket(l->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    l->socket = stream_socket(l->address.ss_family);
     if (l->socket < 0 || bind(l->socket, (struct sockaddr *)&l->address, l->address_size) < 0 ||
         listen(l->socket, SOMAXCONN) < 0 ||
         getsockname(l->socket, (struct sockaddr *)&l->address, &l->address_size) < 0 ||

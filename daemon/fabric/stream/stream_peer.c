@@ -62,7 +62,7 @@ static int start(struct stream *s, uint32_t number, const struct sockaddr_storag
 {
     struct stream_peer *peer = &s->peers.table[number];
     struct stream_connection *c;
-    int fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = stream_socket(to->ss_family);
     int rc;
 
     if (fd < 0)

@@ -188,6 +188,10 @@ struct stream_connection {
     uint32_t greeted; /* bytes of the greeting that have come */
 };
 
+/* As socket(2): a TCP socket that does not block, and whose connections do not pace what they send.
+ * Accepted connections inherit this from their listening socket. */
+int stream_socket(int family);
+
 /* Takes the socket over, also where it fails. */
 int stream_connection_open(struct stream *s, int socket, bool connecting,
                            struct stream_connection **out);
