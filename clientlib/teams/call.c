@@ -74,21 +74,19 @@ static int hold_end(struct pwc_team *t, struct team_call *call, const pwc_cid *l
     return 0;
 }
 
-/* Whether there is a place for the call, and, if it is next, room to begin: 0, or an error. */
-static int find_place(struct pwc_team *t, const struct team_call *call)
+/* Whether there is a place for one more call: 0, or an error. The call begins when its turn comes,
+ * and when there is room for its first step. */
+static int find_place(const struct pwc_team *t)
 {
     int rc;
 
-    if (t->called - t->over > t->area.row_mask)
+    if (t->called - t->over > t->area.row_mask) {
+        /* The program may try again at once, and needs its daemon to make room. */
+        give_way(t->ctx);
         return -EAGAIN;
-    if (t->whole < t->called)
-        return 0; /* the call begins when its turn comes */
-    rc = team_first_room(t, call);
-    if (rc == -EAGAIN)
-        team_activate(t);
-    if (rc == -EPROTO)
-        team_fail(t, rc);
-    return rc;
+    }
+    rc = channel_note_room(&t->ctx->channel);
+    return rc == -EAGAIN ? 0 : rc;
 }
 
 /* The common first part of team_call and team_call_again: checks, and fills in all but the call's
@@ -112,7 +110,7 @@ static int prepare(struct pwc_team *t, const struct team_spec *spec, struct team
     };
     if (is_varying(spec->kind))
         call->whole = call->asks ? UINT64_MAX : spec_longest(t, spec);
-    return find_place(t, call);
+    return find_place(t);
 }
 
 static void take(struct pwc_team *t, const struct team_call *call)

@@ -147,7 +147,7 @@ void team_progress(struct pwc_team *t)
 
 static bool is_idle(const struct pwc_team *t)
 {
-    return t->over == t->called && !t->lacks_room && !t->wake_due;
+    return t->over == t->called && !t->wake_due;
 }
 
 void teams_progress_active(struct pwc_ctx *ctx)
@@ -183,21 +183,11 @@ bool teams_await_members(const struct pwc_ctx *ctx)
 
 /* ---- sleeping -------------------------------------------------------------------------------- */
 
-/* Whether there is something that the member has not seen yet. New room counts only once, so that a
- * caller that waits for something else may sleep then. */
-static bool has_news(struct pwc_team *t)
+/* Whether there is something that the member has not seen yet. */
+static bool has_news(const struct pwc_team *t)
 {
-    if (t->ended < t->begun && oldest_has_ended(t) != 0)
-        return true;
-    if (team_can_begin(t))
-        return true;
-    if (t->status == 0 && team_is_broken(&t->area))
-        return true;
-    if (t->lacks_room && team_has_room(t, t->lacking_way) == 0) {
-        t->lacks_room = false;
-        return true;
-    }
-    return false;
+    return (t->ended < t->begun && oldest_has_ended(t) != 0) || team_can_begin(t) ||
+           (t->status == 0 && team_is_broken(&t->area));
 }
 
 int teams_arm(struct pwc_ctx *ctx)

@@ -61,32 +61,16 @@ static struct team_step cut(const struct pwc_team *t, const struct team_call *ca
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-int team_has_room(const struct pwc_team *t, uint8_t way)
+/* Whether the next step has a row, a data row if it needs one, and room for its records: 0,
+ * -EAGAIN, -EBUSY, -EPROTO, -ESHUTDOWN. */
+static int step_room(const struct pwc_team *t, const struct team_step *step)
 {
     const struct team_area *a = &t->area;
     int rc = t->begun - t->ended > a->row_mask ? -EAGAIN : team_row_room(a, t->begun);
 
-    if (rc == 0 && way == TEAM_BY_DATA)
+    if (rc == 0 && step->way == TEAM_BY_DATA)
         rc = team_data_room(a, t->turns, t->used_by[t->turns % TEAM_DATA_ROWS]);
-    return rc;
-}
-
-/* team_has_room, and room for a step's records. */
-static int step_room(const struct pwc_team *t, const struct team_step *step)
-{
-    int rc = team_has_room(t, step->way);
-
     return rc == 0 ? channel_note_room(&t->ctx->channel) : rc;
-}
-
-int team_first_room(struct pwc_team *t, const struct team_call *call)
-{
-    struct team_step step = cut(t, call);
-    int rc = step_room(t, &step);
-
-    t->lacks_room = rc == -EAGAIN;
-    t->lacking_way = step.way;
-    return rc;
 }
 
 /* Whether the step that finds the call's length is under way. */

@@ -95,12 +95,10 @@ struct pwc_team {
     uint64_t used_by[TEAM_DATA_ROWS]; /* by data row: the last instance that used it */
     int status;                       /* 0, or why the team is broken */
     bool active;
-    bool lacks_room;     /* the last call has found no room */
-    uint8_t lacking_way; /* enum team_way of that call */
-    bool wake_due;       /* the wake-up of sleepers could not be submitted yet */
-    bool ending;         /* calls are being ended, and the program's fold may be running */
-    bool leaving;        /* the barrier of pwc_team_free is under way */
-    uint8_t *ids;        /* PWC_CID_MAX bytes for each call, once a lid is not by value */
+    bool wake_due; /* the wake-up of sleepers could not be submitted yet */
+    bool ending;   /* calls are being ended, and the program's fold may be running */
+    bool leaving;  /* the barrier of pwc_team_free is under way */
+    uint8_t *ids;  /* PWC_CID_MAX bytes for each call, once a lid is not by value */
     struct team_call *calls;
     struct team_step *steps;     /* by instance, in the order of rows */
     struct pwc_i64_at vote[2];   /* on the last window over the team: this member's vote, and the
@@ -178,15 +176,10 @@ static inline uint64_t spec_within(uint64_t block, const struct team_step *step)
 void team_find_slices(struct pwc_team *t);
 /* The longest slice of a call, in whole elements; 0: none fits. */
 uint64_t team_slice_max(const struct pwc_team *t, const struct team_spec *spec);
-/* Whether a new call, with no other before it, has a row, a data row, and room for the records of
- * its first step: 0, -EAGAIN, -EBUSY, -EPROTO, -ESHUTDOWN. */
-int team_first_room(struct pwc_team *t, const struct team_call *call);
 /* Whether the next step can begin. */
 bool team_can_begin(const struct pwc_team *t);
 /* Begins all steps that can begin, in the order of calls. */
 void team_begin_steps(struct pwc_team *t);
-/* Whether there is a row, and a data row where this way needs one: 0, -EAGAIN, -EPROTO. */
-int team_has_room(const struct pwc_team *t, uint8_t way);
 
 /* ---- call.c, progress.c, reason.c ------------------------------------------------------------ */
 
