@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include "clientlib/calls/am_send.h"
+#include "clientlib/calls/give_way.h"
 #include "clientlib/calls/room.h"
 #include "clientlib/neighbours/direct.h"
 
@@ -93,7 +94,7 @@ int pwc_am_prepare(pwc_remote *dst, size_t len, unsigned count, pwc_cid lid, uns
     if (rc < 0)
         return rc;
     op = am_operation(&ctx->channel.submit, &m, &block);
-    rc = channel_begin(&ctx->channel, op.outbox, &op.record, &at);
+    rc = give_way_refused(&ctx->give_way, channel_begin(&ctx->channel, op.outbox, &op.record, &at));
     if (rc < 0)
         return rc;
     ctx->prepared.block = block;

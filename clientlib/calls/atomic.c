@@ -133,7 +133,7 @@ static int one_by_daemon(struct pwc_ctx *ctx, const struct atomic_call *a)
         pending_cancel(&ctx->channel.pending, (uint32_t)slot);
     if (rc > 0)
         give_way_or_wake(ctx, rc);
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? give_way_refused(&ctx->give_way, rc) : 0;
 }
 
 static __attribute__((noinline)) int fetch_by_daemon(struct pwc_ctx *ctx,

@@ -96,6 +96,17 @@ void give_way_or_wake(struct pwc_ctx *ctx, int rc)
         end_burst(ctx);
 }
 
+void give_way_for_room(struct pwc_ctx *ctx)
+{
+    int64_t before = clock_now();
+
+    ctx->give_way.refused = false;
+    if (give_way_is_here(ctx) && patience_may_yield(&ctx->patience, (uint64_t)before)) {
+        sched_yield();
+        patience_yielded(&ctx->patience, (uint64_t)before, (uint64_t)clock_now());
+    }
+}
+
 void give_way_pauses(struct pwc_ctx *ctx, int64_t now, bool owed)
 {
     struct give_way *g = &ctx->give_way;

@@ -24,6 +24,7 @@
 #ifndef PWC_CLIENTLIB_GIVE_WAY_H
 #define PWC_CLIENTLIB_GIVE_WAY_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -35,6 +36,7 @@ struct give_way {
     int64_t resumed;         /* when the last pause ended */
     int64_t gave;            /* when the last burst since then ended; 0: none has */
     bool vain;               /* the last yield has not let the daemon run */
+    bool refused;            /* a call has been refused for lack of room */
     int64_t again_at;        /* no yields before, because two were in vain */
 };
 
@@ -48,6 +50,18 @@ void give_way(struct pwc_ctx *ctx);
 /* Called after a submission that has returned CHANNEL_WAKES or CHANNEL_ENDS_BURST: wakes the
  * daemon, or yields. */
 void give_way_or_wake(struct pwc_ctx *ctx, int rc);
+
+/* Called when a call is refused with `rc`, and returns `rc`. With -EAGAIN, no room, the program
+ * probes and tries again, and only its daemon can make room. */
+static inline int give_way_refused(struct give_way *g, int rc)
+{
+    g->refused = rc == -EAGAIN;
+    return rc;
+}
+
+/* Called when a probe after such a call has found nothing, so that room is not there yet: yields
+ * once, if the daemon runs on this processor and yields have not been long. */
+void give_way_for_room(struct pwc_ctx *ctx);
 
 /* Called after a submission that belongs to no burst: a reply, a piece of a longer payload
  * (series.h), the record of a flush. */

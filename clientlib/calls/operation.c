@@ -45,7 +45,7 @@ int operation_submit(struct pwc_ctx *ctx, const struct operation *op)
     int rc = channel_begin(&ctx->channel, op->outbox, record, &at);
 
     if (rc < 0)
-        return rc;
+        return give_way_refused(&ctx->give_way, rc);
     at = channel_append(at, op->lid, record->lid_len);
     if (op->block) {
         at = channel_append(at, op->block, sizeof(*op->block));

@@ -98,6 +98,8 @@ int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out
     if (kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
     rc = probe_once(ctx, peer, kinds, out);
+    if (rc == 0 && ctx->give_way.refused)
+        give_way_for_room(ctx);
     if (rc == 0 && ctx->descriptor >= 0)
         rc = arm_descriptor(ctx, peer, kinds, out);
     return rc;
@@ -112,6 +114,8 @@ int pwc_probe_n(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *e
     if (n == 0 || n > INT_MAX || kinds & ~(unsigned)KINDS_ALL)
         return -EINVAL;
     rc = probe_batch(ctx, peer, kinds, events, n);
+    if (rc == 0 && ctx->give_way.refused)
+        give_way_for_room(ctx);
     if (rc == 0 && ctx->descriptor >= 0)
         rc = arm_descriptor(ctx, peer, kinds, events);
     return rc;

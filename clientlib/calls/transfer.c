@@ -62,7 +62,7 @@ static inline int put_packed(struct pwc_ctx *ctx, const struct pwc_remote *dst, 
 
     if (rc > 0)
         give_way_or_wake(ctx, rc);
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? give_way_refused(&ctx->give_way, rc) : 0;
 }
 
 static __attribute__((noinline)) int put_any(pwc_ctx *ctx, pwc_remote *dst, uint64_t off,

@@ -252,7 +252,7 @@ static int by_daemon(struct vector *v, uint8_t kind,
     if (rc < 0) {
         channel_vector_cancel(&out);
         pending_cancel(&ch->pending, (uint32_t)slot);
-        return rc;
+        return give_way_refused(&v->ctx->give_way, rc);
     }
     if (rc > 0)
         give_way_or_wake(v->ctx, rc);

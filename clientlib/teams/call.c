@@ -80,11 +80,8 @@ static int find_place(const struct pwc_team *t)
 {
     int rc;
 
-    if (t->called - t->over > t->area.row_mask) {
-        /* The program may try again at once, and needs its daemon to make room. */
-        give_way(t->ctx);
-        return -EAGAIN;
-    }
+    if (t->called - t->over > t->area.row_mask)
+        return give_way_refused(&t->ctx->give_way, -EAGAIN);
     rc = channel_note_room(&t->ctx->channel);
     return rc == -EAGAIN ? 0 : rc;
 }

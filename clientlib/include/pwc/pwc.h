@@ -567,7 +567,9 @@ PWC_API int pwc_get_wait(pwc_remote *src, uint64_t off, void *dst, size_t len, p
  * handlers of active messages that have arrived, some at a time. When the session is over, the
  * events that had arrived before are returned first; then -ESHUTDOWN: the daemon ended the session
  * or is gone; or -EPROTO: the daemon quarantined this client, and pwcctl shows why. -EINVAL:
- * unknown kinds. -ENOMEM: no memory to keep an event, or to find the region of a message.
+ * unknown kinds. -ENOMEM: no memory to keep an event, or to find the region of a message. The first
+ * probe that finds nothing after a call for which there was no room yields the processor, if the
+ * daemon runs on it, so that the daemon can make room.
  */
 PWC_API int pwc_probe(pwc_ctx *ctx, pwc_peer peer, unsigned kinds, struct pwc_event *out);
 

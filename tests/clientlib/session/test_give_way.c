@@ -7,6 +7,7 @@
  * this thread, and that yield: the time is the test's. Thread: the test's.
  */
 #include <CUnit/CUnit.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -308,6 +309,53 @@ static void test_bursts(void)
     }
 }
 
+static int submit_if_room(void)
+{
+    static const uint64_t payload = 5;
+    const struct operation op = {.outbox = &world.ctx.channel.submit,
+                                 .payload = &payload,
+                                 .record = {.kind = SUBMIT_PUT,
+                                            .flags = SUBMIT_INLINE | PWC_NO_LCE,
+                                            .length = sizeof(payload)}};
+
+    return operation_submit(&world.ctx, &op);
+}
+
+/* A program whose call is refused for lack of room probes and tries again: its first probe that
+ * finds nothing yields, so that the daemon makes room. */
+static void test_refused(void)
+{
+    static const struct {
+        uint32_t processor; /* the daemon's processor, plus 1 */
+        bool is_long;       /* a program computes on this processor */
+        unsigned yields;
+    } rows[] = {{HERE + 1, false, 1}, {HERE + 1, true, 0}, {HERE + 2, false, 0}, {0, false, 0}};
+    struct pwc_event event;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned yields;
+
+        world_open(rows[i].processor);
+        CU_ASSERT_EQUAL_FATAL(fork_guard_open(&world.client.guard), 0);
+        while (submit_if_room() == 0)
+            ;
+        CU_ASSERT_EQUAL(submit_if_room(), -EAGAIN);
+        if (rows[i].is_long)
+            patience_yielded(&world.ctx.patience, (uint64_t)(world.now - SLICE_NS),
+                             (uint64_t)world.now);
+        yields = world.yields;
+        CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, PWC_LOCAL, &event), 0);
+        CU_ASSERT_EQUAL(world.yields - yields, rows[i].yields);
+        CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, PWC_LOCAL, &event), 0); /* only once */
+        CU_ASSERT_EQUAL(world.yields - yields, rows[i].yields);
+        CU_ASSERT_EQUAL(submit_if_room(), rows[i].yields == 1 ? 0 : -EAGAIN);
+        CU_ASSERT_EQUAL(pwc_probe_n(&world.ctx, PWC_ANY, PWC_LOCAL, &event, 1), 0);
+        CU_ASSERT_EQUAL(world.yields - yields, rows[i].yields);
+        fork_guard_close(&world.client.guard);
+        world_close();
+    }
+}
+
 /* A record that is no operation ends no burst. */
 static void test_note(void)
 {
@@ -329,6 +377,7 @@ int main(void)
         {"calls in vain", test_calls_in_vain},
         {"bursts", test_bursts},
         {"a note", test_note},
+        {"a call that is refused", test_refused},
         CU_TEST_INFO_NULL,
     };
 
