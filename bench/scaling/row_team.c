@@ -5,7 +5,8 @@
  * one.
  *
  * A call of more data than a line is an allreduce with one member on each node. As in the library,
- * slices of 64 KiB are instances of their own, and up to 8 slices of a call are under way at once.
+ * slices of up to TEAM_DATA_BYTES are instances of their own, and up to 8 slices of a call are
+ * under way at once.
  *
  * The members' work in the area takes no virtual time.
  *
@@ -40,7 +41,6 @@ struct assembly {
     const struct row *row;
     struct hall *halls;
     uint32_t nodes, members; /* of each */
-    uint64_t bytes;          /* of an instance */
     uint64_t slices;         /* instances of a call */
     uint64_t until;          /* the instance up to which all halls work */
     uint32_t ended;          /* halls that have reached it */
@@ -48,7 +48,15 @@ struct assembly {
 
 static bool by_lines(const struct assembly *a)
 {
-    return a->bytes <= TEAM_LINE_BYTES;
+    return a->row->bytes <= TEAM_LINE_BYTES;
+}
+
+/* The bytes of an instance: only the last slice of a call is shorter than the others. */
+static uint64_t bytes_of(const struct assembly *a, uint64_t instance)
+{
+    uint64_t before = instance % a->slices * TEAM_DATA_BYTES, left = a->row->bytes - before;
+
+    return left < TEAM_DATA_BYTES ? left : TEAM_DATA_BYTES;
 }
 
 /* gift_of returns a member's operand; the function after it, the sum over all members. */
@@ -69,9 +77,10 @@ static void give(struct assembly *a, struct hall *h, uint64_t sum)
 {
     struct team_node *node = &team_row(&h->area, h->called)->node;
     uint8_t *to = by_lines(a) ? node->data : team_data(&h->area, h->called)->inputs;
+    uint64_t bytes = bytes_of(a, h->called);
 
-    node->length = (uint32_t)a->bytes;
-    for (uint64_t i = 0; i < a->bytes / sizeof sum; i++, sum++)
+    node->length = (uint32_t)bytes;
+    for (uint64_t i = 0; i < bytes / sizeof sum; i++, sum++)
         memcpy(to + i * sizeof sum, &sum, sizeof sum);
 }
 
@@ -84,7 +93,7 @@ static void hand_over(struct assembly *a, struct hall *h, uint64_t signature, ui
                                          .code = (uint8_t)a->row->kind,
                                          .remote = h->handle,
                                          .instance = h->called,
-                                         .length = a->bytes,
+                                         .length = bytes_of(a, h->called),
                                          .signature = signature,
                                          .data_row = by_lines(a) ? TEAM_LINES : turn};
     int rc;
@@ -100,7 +109,7 @@ static void call(struct assembly *a, struct hall *h)
 {
     bool folds = a->row->kind == TEAM_ALLREDUCE;
     uint64_t signature = team_signature(a->row->kind, folds ? WORD_ADD : 0, folds ? WORD_U64 : 0, 0,
-                                        a->bytes / sizeof(uint64_t));
+                                        bytes_of(a, h->called) / sizeof(uint64_t));
     uint64_t sum = 0;
     int last = team_row_room(&h->area, h->called);
 
@@ -109,7 +118,7 @@ static void call(struct assembly *a, struct hall *h)
 
         sum += gift;
         team_line_write(&h->area, h->called, m, signature, &gift,
-                        by_lines(a) ? (uint32_t)a->bytes : 0);
+                        by_lines(a) ? (uint32_t)a->row->bytes : 0);
         last = team_arrive(&h->area, h->called);
     }
     if (last == 1)
@@ -138,7 +147,7 @@ static void check_result(struct assembly *a, const struct hall *h)
 {
     const struct team_result *result = &team_row(&h->area, h->instance)->result;
     const uint8_t *data = by_lines(a) ? result->data : team_data(&h->area, h->instance)->result;
-    uint64_t sum = 0, last = a->bytes / sizeof sum - 1;
+    uint64_t sum = 0, last = bytes_of(a, h->instance) / sizeof sum - 1;
     bool right;
 
     if (result->status != 0) {
@@ -310,12 +319,10 @@ static int measure(struct assembly *a, struct figures *out)
 
 int row_team(const struct row_run *run, struct figures *out)
 {
-    uint64_t bytes = run->row->bytes, slice = bytes < TEAM_DATA_BYTES ? bytes : TEAM_DATA_BYTES;
-    struct assembly a = {.row = run->row,
-                         .nodes = run->nodes,
-                         .members = run->row->parameter,
-                         .bytes = slice,
-                         .slices = slice > 0 ? bytes / slice : 1};
+    uint64_t bytes = run->row->bytes;
+    uint64_t slices = bytes > 0 ? (bytes + TEAM_DATA_BYTES - 1) / TEAM_DATA_BYTES : 1;
+    struct assembly a = {
+        .row = run->row, .nodes = run->nodes, .members = run->row->parameter, .slices = slices};
     struct fleet_options options = {
         .nodes = run->nodes, .loggp = run->loggp, .hooks = {.context = &a, .look = look}};
     int rc = -ENOMEM;

@@ -123,7 +123,7 @@ static int one_by_daemon(struct pwc_ctx *ctx, const struct atomic_call *a)
         slot = pending_begin(&ctx->channel.pending, a->lid, a->flags, a->result, NULL,
                              word_bytes(a->code));
         if (slot < 0)
-            return (int)slot;
+            return give_way_refused(&ctx->give_way, (int)slot);
         lid = (uint64_t)slot;
         flags = (flags & ~(unsigned)PWC_NO_LCE) | SUBMIT_FETCH | SUBMIT_SLOT;
     }
@@ -144,7 +144,7 @@ static __attribute__((noinline)) int fetch_by_daemon(struct pwc_ctx *ctx,
     int rc;
 
     if (slot < 0)
-        return (int)slot;
+        return give_way_refused(&ctx->give_way, (int)slot);
     op.record.lid = (uint64_t)slot;
     op.record.flags =
         (uint16_t)((op.record.flags & ~(unsigned)SUBMIT_NO_LCE) | SUBMIT_FETCH | SUBMIT_SLOT);

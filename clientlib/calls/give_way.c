@@ -127,6 +127,7 @@ void give_way_resumes(struct pwc_ctx *ctx, int64_t now)
 
     g->submitted_then = ctx->channel.submitted;
     g->resumed = now;
+    g->refused = false; /* the daemon has had the processor */
     g->gave = 0;
     expect_burst(ctx);
 }

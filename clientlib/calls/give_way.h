@@ -60,7 +60,8 @@ static inline int give_way_refused(struct give_way *g, int rc)
 }
 
 /* Called when a probe after such a call has found nothing, so that room is not there yet: yields
- * once, if the daemon runs on this processor and yields have not been long. */
+ * once, if the daemon runs on this processor and yields have not been long. A yield for room is
+ * made also where yields were in vain, because the program has nothing else to do. */
 void give_way_for_room(struct pwc_ctx *ctx);
 
 /* Called after a submission that belongs to no burst: a reply, a piece of a longer payload

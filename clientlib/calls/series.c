@@ -415,7 +415,7 @@ static int submit_short(struct pwc_ctx *ctx, struct series *s)
     }
     pending_cancel(&ctx->channel.pending, s->slot);
     leave(ctx, s);
-    return -EAGAIN;
+    return give_way_refused(&ctx->give_way, -EAGAIN);
 }
 
 static int accept(struct pwc_ctx *ctx, const struct operation *op, const pwc_cid *lid,
@@ -432,7 +432,7 @@ static int accept(struct pwc_ctx *ctx, const struct operation *op, const pwc_cid
     if (rc < 0)
         return rc;
     if (!q->free)
-        return -EAGAIN;
+        return give_way_refused(&ctx->give_way, -EAGAIN);
     s = q->free;
     s->record = op->record;
     s->record.lid_len = 0;

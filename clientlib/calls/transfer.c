@@ -203,7 +203,7 @@ static __attribute__((noinline)) int get_by_daemon(pwc_ctx *ctx, pwc_remote *src
     }
     slot = pending_begin(&ctx->channel.pending, lid, flags, shadow ? dst : NULL, shadow, len);
     if (slot < 0)
-        return (int)slot;
+        return give_way_refused(&ctx->give_way, (int)slot);
     op.record.lid = (uint64_t)slot;
     rc = operation_submit(ctx, &op);
     if (rc < 0)

@@ -240,10 +240,10 @@ static int by_daemon(struct vector *v, uint8_t kind,
     int rc = check_room(v);
 
     if (rc < 0)
-        return rc;
+        return give_way_refused(&v->ctx->give_way, rc);
     slot = pending_begin_vector(&ch->pending, v->lid, v->flags, kind, v->total);
     if (slot < 0)
-        return (int)slot;
+        return give_way_refused(&v->ctx->give_way, (int)slot);
     rc = channel_vector_begin(&out, ch, &record, (uint32_t)slot, v->ctx->client->packed_max);
     if (rc == 0)
         rc = add(v, &out);

@@ -66,7 +66,7 @@ static int hold_end(struct pwc_team *t, struct team_call *call, const pwc_cid *l
     if (rc == 0)
         rc = channel_own_hold(&t->ctx->channel, (uint32_t)lid->size);
     if (rc < 0)
-        return rc;
+        return give_way_refused(&t->ctx->give_way, rc);
     call->lid_size = (uint16_t)lid->size;
     call->lid = lid->size == 0 ? lid->value : 0;
     if (lid->size > 0)

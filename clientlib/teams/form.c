@@ -178,7 +178,8 @@ static int build(struct pwc_ctx *ctx, struct formed *formed, struct pwc_team **o
     return 0;
 }
 
-/* Daemons to 0.6 do not look at the version that TeamJoin names. */
+/* Returns -EPROTONOSUPPORT, with a text that says which side to upgrade. Daemons to 0.6 do not look
+ * at the version in TeamJoin, so the library has to refuse. */
 static int refuse_area(struct pwc_client *client, uint32_t version)
 {
     char why[DAEMON_TEXT_MAX];

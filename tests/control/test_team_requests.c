@@ -305,7 +305,7 @@ static void fields_out_of_range(void)
         {"window", 8192, -EINVAL, "powers of two to 4096"},
         {"window", UINT32_MAX, -EINVAL, "a window of 4294967295"},
         {"call", UINT32_MAX, -EINVAL, "and call 4294967295 is below"},
-        /* The last, for this ends the call at all ranks. */
+        /* This row is the last, because it ends the call at all ranks. */
         {"area", TEAM_VERSION + 1, -EPROTONOSUPPORT, "upgrade the daemon, pwcd"},
     };
     static const char *const unbounded[] = {"call", "color", "key"};

@@ -236,12 +236,13 @@ static void *attach(void *argument)
     return NULL;
 }
 
-/* All kinds, with lengths also around the longest slice (32 KiB for scans, 64 KiB for others), and
- * around eight slices, the most that are under way at once. */
+/* All kinds, with lengths also around the longest slice (62 KiB for scans, 124 KiB for others where
+ * a node has one member), and for scans around eight slices, the most that are under way at once.
+ */
 static void *all_kinds(void *argument)
 {
-    static const uint64_t counts[] = {0,    1,    5,    6,    100,   513,   3000,     4095,
-                                      4096, 4097, 8192, 8193, 32769, 65536, WORDS_MAX};
+    static const uint64_t counts[] = {0,    1,    5,     6,     100,   513,   3000,     4095,
+                                      7936, 7937, 15872, 15873, 63488, 63489, WORDS_MAX};
     struct member *m = argument;
     pwc_request *request = NULL;
 

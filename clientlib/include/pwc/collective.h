@@ -19,9 +19,9 @@
  *     has called it. At members that only send, as the root of a bcast does, a call may end before
  *     others have called.
  *   - As many collectives of a team may be under way as its window says (64 by default); a further
- *     call gives -EAGAIN. Up to 8 of them travel at once that have more than 40 bytes. A call waits
- *     for its turn while 8 travel, or while members have still to take earlier results: it begins
- *     when this member probes, tests or waits.
+ *     call gives -EAGAIN. At most 8 calls with more than 40 bytes travel at once. A further one
+ *     waits for its turn, and a call also waits while members have still to take earlier results:
+ *     the call begins when this member probes, tests or waits.
  *   - In place: `in` NULL says that the input is in `out`, where the output will be; for gather,
  *     that this member's block is already at its place in `out`. For scatter, `out` NULL at the
  *     root leaves the root's block where it is. Alltoall and alltoallv cannot be in place
@@ -34,11 +34,11 @@
  * Sizes: a call is *small* where no member gives more than pwc_team_small_max bytes to one operand
  * or block, and neither the input of all members of the fullest node together nor the output of one
  * of its members is more than 124 KiB (62 KiB for a scan). A longer call is cut into slices of that
- * size, of which up to 8 are on their way at once. Later slices, and calls after them, wait for
- * their turn, so they do not overlap with computing that does not probe. For gatherv, scatterv and
- * alltoallv the members find the longest block first, and all blocks travel as slices of that
- * length. `in` and `out` may be any memory. They are read and written until the end, so do not
- * change the input, not even of a small call.
+ * size, of which up to 8 are on their way at once. Later slices, and calls after them, begin only
+ * when this member probes, tests or waits. For gatherv, scatterv and alltoallv the members find the
+ * longest block first, and all blocks travel as slices of that length. `in` and `out` may be any
+ * memory. They are read and written until the end, so do not change the input, not even of a small
+ * call.
  *
  * Results of every call, after which nothing has begun:
  *     -EAGAIN      as many are under way as the window says, or there is no room for the call's

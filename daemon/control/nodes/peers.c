@@ -403,8 +403,7 @@ static void link_closed(struct link *link, int status, const char *text)
         attempt_later(p);
     } else {
         stranger_remove(control->peers, link);
-        if ((status == UV_EOF || status == UV_ECONNRESET) && link->state != LINK_PROVING &&
-            !link->handshake.text[0])
+        if ((status == UV_EOF || status == UV_ECONNRESET) && link_is_silent(link))
             log_hostile(&control->log, LOG_SOURCE_SILENT, NULL,
                         "a connection from elsewhere said nothing");
         else if (status != -EALREADY)

@@ -29,7 +29,8 @@ enum log_source {
     LOG_SOURCE_CLIENT,     /* a client that is attached, or is being attached */
     LOG_SOURCE_NODE,       /* another node, or a stranger at the port for nodes */
     LOG_SOURCE_SILENT, /* a connection to that port that closed before it said anything: a probe,
-                        * or the second one where two nodes have dialled each other */
+                        * or the second connection of two nodes that have dialled each
+                        * other */
     LOG_SOURCES
 };
 

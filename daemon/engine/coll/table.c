@@ -13,9 +13,9 @@
  * ones with the root, take a round for every eight participants and move each byte once; a ring and
  * a chain take a round for every participant. So these are for few participants, or much data.
  * Halving takes two more rounds, of all data, if the number of participants is no power of two; a
- * ring takes no more. Two or three participants gain nothing from a cut: the longest way is one or
- * two letters of all data, and pieces have as many bytes in more letters. docs/collectives.md has
- * the times.
+ * ring takes no more. Two participants never cut their data, and three only for the ring and the
+ * chain: without a cut all data travel in one or two letters after each other, and pieces are the
+ * same bytes in more letters. docs/collectives.md has the times.
  */
 static const struct coll_row rows[] = {
     {TEAM_BARRIER, 0, 1, MANY, false, &coll_barrier_dissemination},

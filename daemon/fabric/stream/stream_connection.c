@@ -28,7 +28,7 @@
 
 /* Replaces the congestion control BBR, which paces by a model of a long way: between the nodes of a
  * cluster it holds large payloads back to a third (docs/lab/fabric.md). Each kernel has Reno, and
- * lets every user choose it. A connection that has begun with BBR goes on pacing. */
+ * by default lets every user choose it. A connection that has begun with BBR goes on pacing. */
 static void avoid_pacing(int fd)
 {
     static const char bbr[] = "bbr", reno[] = "reno"; /* BBR's versions have names that begin so */

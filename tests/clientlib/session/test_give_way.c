@@ -356,6 +356,24 @@ static void test_refused(void)
     }
 }
 
+/* After a pause of a call that waits the daemon has had the processor, so no probe yields. */
+static void test_refused_before_a_pause(void)
+{
+    struct pwc_event event;
+    unsigned yields;
+
+    world_open(HERE + 1);
+    CU_ASSERT_EQUAL_FATAL(fork_guard_open(&world.client.guard), 0);
+    while (submit_if_room() == 0)
+        ;
+    yields = world.yields;
+    give_way_resumes(&world.ctx, world.now);
+    CU_ASSERT_EQUAL(pwc_probe(&world.ctx, PWC_ANY, PWC_LOCAL, &event), 0);
+    CU_ASSERT_EQUAL(world.yields, yields);
+    fork_guard_close(&world.client.guard);
+    world_close();
+}
+
 /* A record that is no operation ends no burst. */
 static void test_note(void)
 {
@@ -378,6 +396,7 @@ int main(void)
         {"bursts", test_bursts},
         {"a note", test_note},
         {"a call that is refused", test_refused},
+        {"refused before a pause", test_refused_before_a_pause},
         CU_TEST_INFO_NULL,
     };
 

@@ -598,7 +598,7 @@ static void test_participants(void)
         CU_ASSERT_PTR_EQUAL(chosen(&none, cases[i].kind, cases[i].bytes, cases[i].most + 1),
                             cases[i].beyond);
     }
-    /* So few participants that pieces would only make more letters. */
+    /* Fewer participants do not cut: pieces would only be more letters. */
     for (size_t i = 0; i < sizeof(few) / sizeof(few[0]); i++) {
         CU_ASSERT_PTR_EQUAL(chosen(&none, few[i].kind, 64 << 10, few[i].least), few[i].algorithm);
         CU_ASSERT_PTR_EQUAL(chosen(&none, few[i].kind, 64 << 10, few[i].least - 1),
