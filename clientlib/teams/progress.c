@@ -167,10 +167,12 @@ void teams_progress_active(struct pwc_ctx *ctx)
     }
 }
 
-/* Whether all members of this engine have arrived, so that only the daemon is awaited. */
+/* Whether only the daemon is awaited: all members of this engine have arrived, or a call waits for
+ * room that no other member here can make. */
 static bool awaits_daemon(const struct pwc_team *t)
 {
-    return !team_is_alone(t) && t->ended < t->begun && team_have_come(&t->area, t->ended);
+    return !team_is_alone(t) &&
+           (t->ended < t->begun ? team_have_come(&t->area, t->ended) : t->area.members == 1);
 }
 
 bool teams_await_members(const struct pwc_ctx *ctx)

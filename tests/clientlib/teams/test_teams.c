@@ -164,6 +164,7 @@ static void givers_wait_for_the_engine(void)
         CU_ASSERT_EQUAL(
             pwc_team_reduce(giver, in, NULL, 1, PWC_U64, PWC_ADD, 0, PWC_CID_NONE, PWC_NO_LCE), 0);
     CU_ASSERT_EQUAL(giver->begun, TEAM_DATA_ROWS);
+    CU_ASSERT_FALSE(teams_await_members(giver->ctx)); /* only the engine makes room */
     CU_ASSERT_EQUAL(
         pwc_team_reduce(giver, in, NULL, 1, PWC_U64, PWC_ADD, 0, PWC_CID_NONE, PWC_NO_LCE),
         -EAGAIN);
