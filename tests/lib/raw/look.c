@@ -67,18 +67,6 @@ enum view { CLIENTS, QUEUES, REGIONS, PROGRAMS, OFFLOADS, OPS, VIEWS };
 static const char *const view_names[VIEWS] = {"clients",  "queues",   "regions",
                                               "programs", "offloads", "ops"};
 
-/* Asks for all views over one connection: the daemon would accept each further one only when its
- * thread runs again. A view without an answer is NULL. */
-static void look_at_all(const char *socket, json_t *views[VIEWS])
-{
-    int s = raw_connect_to(socket);
-
-    for (enum view v = 0; v < VIEWS; v++)
-        views[v] = s >= 0 ? look_on(s, view_names[v]) : NULL;
-    if (s >= 0)
-        close(s);
-}
-
 /* Counts the rows of a view, or sums one of their fields. Returns -1 without an answer. */
 static int rows(json_t *const views[VIEWS], enum view view, const char *field)
 {
@@ -92,11 +80,16 @@ static int rows(json_t *const views[VIEWS], enum view view, const char *field)
     return n;
 }
 
+/* Asks for all views over one connection: the daemon would accept each further one only when its
+ * thread runs again. The connection stays open until all is counted, so the daemon's end of it is
+ * among the descriptors each time; when the daemon closes that end is not known. */
 static bool take(struct place at, struct holdings *out)
 {
-    json_t *views[VIEWS];
+    int s = raw_connect_to(at.socket);
+    json_t *views[VIEWS]; /* NULL without an answer */
 
-    look_at_all(at.socket, views);
+    for (enum view v = 0; v < VIEWS; v++)
+        views[v] = s >= 0 ? look_on(s, view_names[v]) : NULL;
     *out = (struct holdings){
         .clients = rows(views, CLIENTS, NULL),
         .sessions = rows(views, QUEUES, NULL),
@@ -111,6 +104,8 @@ static bool take(struct place at, struct holdings *out)
     };
     for (enum view v = 0; v < VIEWS; v++)
         json_decref(views[v]);
+    if (s >= 0)
+        close(s);
     return out->clients >= 0 && out->sessions >= 0 && out->regions >= 0 && out->programs >= 0 &&
            out->offloads >= 0 && out->ops >= 0 && out->mappings >= 0 && out->descriptors >= 0;
 }
