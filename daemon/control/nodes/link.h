@@ -88,11 +88,6 @@ int link_accept(struct control *control, uv_stream_t *server, const struct link_
 void link_send(struct link *link, const Pwc__PeerFrame *frame);
 /* Sends the reason to the other side, then closes. */
 void link_refuse(struct link *link, int status, const char *text);
-/* Whether the other end of an accepted connection has sent nothing. */
-static inline bool link_is_silent(const struct link *link)
-{
-    return link->state != LINK_PROVING && !link->handshake.text[0] && link->frames.have == 0;
-}
 /* Closes the link; calls `closed` at once, unless it was called already. */
 void link_close(struct link *link, int status, const char *text);
 

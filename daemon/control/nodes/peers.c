@@ -391,6 +391,7 @@ static void linked_closed(struct peer *p, int status, const char *text)
 static void link_closed(struct link *link, int status, const char *text)
 {
     struct control *control = link->control;
+    enum log_source source = LOG_SOURCE_NODE;
     struct peer *p = link->owner;
 
     if (p && p->link == link) {
@@ -403,12 +404,10 @@ static void link_closed(struct link *link, int status, const char *text)
         attempt_later(p);
     } else {
         stranger_remove(control->peers, link);
-        if ((status == UV_EOF || status == UV_ECONNRESET) && link_is_silent(link))
-            log_hostile(&control->log, LOG_SOURCE_SILENT, NULL,
-                        "a connection from elsewhere said nothing");
-        else if (status != -EALREADY)
-            log_hostile(&control->log, LOG_SOURCE_NODE, NULL, "a connection from elsewhere: %s",
-                        text);
+        if (status == UV_EOF || status == UV_ECONNRESET)
+            source = LOG_SOURCE_LEFT;
+        if (status != -EALREADY)
+            log_hostile(&control->log, source, NULL, "a connection from elsewhere: %s", text);
     }
 }
 

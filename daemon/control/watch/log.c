@@ -180,7 +180,7 @@ void log_about(const struct log *log, enum log_level level, const struct log_sub
 
 static enum log_level level_of(enum log_source source)
 {
-    return source == LOG_SOURCE_SILENT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
+    return source == LOG_SOURCE_LEFT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
 }
 
 static void write_left_out(const struct log *log, enum log_source source, struct log_limit *limit)
@@ -188,8 +188,8 @@ static void write_left_out(const struct log *log, enum log_source source, struct
     static const char *const sources[LOG_SOURCES] = {[LOG_SOURCE_CONNECTION] = "connections",
                                                      [LOG_SOURCE_CLIENT] = "clients",
                                                      [LOG_SOURCE_NODE] = "other nodes",
-                                                     [LOG_SOURCE_SILENT] =
-                                                         "connections that said nothing"};
+                                                     [LOG_SOURCE_LEFT] =
+                                                         "connections that ended unproven"};
 
     if (limit->left_out > 0)
         log_line(log, level_of(source), "%" PRIu32 " more lines about %s were left out",
@@ -255,7 +255,7 @@ void log_hostile_at(struct log *log, enum log_source source, const struct log_su
         return;
     /* Only lines about nodes are held back here. Each end of a client is written, or counted as
      * left out. */
-    if (source == LOG_SOURCE_NODE || source == LOG_SOURCE_SILENT) {
+    if (source == LOG_SOURCE_NODE || source == LOG_SOURCE_LEFT) {
         repeat = repeat_of(log, hash_of(text), now);
         if (!repeat_comes(repeat, now))
             return;

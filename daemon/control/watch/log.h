@@ -28,9 +28,8 @@ enum log_source {
                             * anybody */
     LOG_SOURCE_CLIENT,     /* a client that is attached, or is being attached */
     LOG_SOURCE_NODE,       /* another node, or a stranger at the port for nodes */
-    LOG_SOURCE_SILENT, /* a connection to that port that closed before it said anything: a probe,
-                        * or the second connection of two nodes that have dialled each
-                        * other */
+    LOG_SOURCE_LEFT,       /* a connection to that port that its other end has closed unproven and
+                            * without a reason, as two nodes that dial each other do with one */
     LOG_SOURCES
 };
 
@@ -86,7 +85,7 @@ __attribute__((format(printf, 3, 4))) void log_start(const struct log *log, enum
 __attribute__((format(printf, 4, 5))) void log_about(const struct log *log, enum log_level level,
                                                      const struct log_subject *about,
                                                      const char *format, ...);
-/* As log_about at level warning, or info for LOG_SOURCE_SILENT, but at most LOG_LINES_PER_SECOND of
+/* As log_about at level warning, or info for LOG_SOURCE_LEFT, but at most LOG_LINES_PER_SECOND of
  * each source. The other lines are counted, and the count is written before the source's next line,
  * or by log_end. A repeated line about other nodes is written again after LOG_PAUSE_FIRST_S at the
  * earliest, and then after longer pauses. */

@@ -178,14 +178,14 @@ static void test_repeats(void)
         log_hostile_at(&log, LOG_SOURCE_NODE, NULL, text, now + 1);
     }
     CU_ASSERT_EQUAL(r->count, 1);
-    log.level = LOG_LEVEL_INFO; /* at level warning, silent connections are no line */
-    log_hostile_at(&log, LOG_SOURCE_SILENT, NULL, "silence", now);
+    log.level = LOG_LEVEL_INFO; /* at level warning, those that left are no line */
+    log_hostile_at(&log, LOG_SOURCE_LEFT, NULL, "left", now);
     log.level = LOG_LEVEL_WARNING;
-    log_hostile_at(&log, LOG_SOURCE_SILENT, NULL, "more silence", now);
+    log_hostile_at(&log, LOG_SOURCE_LEFT, NULL, "left again", now);
     memset(text, 0, sizeof(text));
     CU_ASSERT_FATAL(read(ends[0], text, sizeof(text) - 1) > 0);
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "pwcd: info: silence\n"));
-    CU_ASSERT_PTR_NULL(strstr(text, "more silence"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "pwcd: info: left\n"));
+    CU_ASSERT_PTR_NULL(strstr(text, "left again"));
     close(ends[0]);
     close(ends[1]);
 }
