@@ -98,13 +98,16 @@ void give_way_or_wake(struct pwc_ctx *ctx, int rc)
 
 void give_way_for_room(struct pwc_ctx *ctx)
 {
-    int64_t before = clock_now();
+    int64_t before;
 
     ctx->give_way.refused = false;
-    if (give_way_is_here(ctx) && patience_may_yield(&ctx->patience, (uint64_t)before)) {
-        sched_yield();
-        patience_yielded(&ctx->patience, (uint64_t)before, (uint64_t)clock_now());
-    }
+    if (!give_way_is_here(ctx))
+        return;
+    before = clock_now();
+    if (!patience_may_yield(&ctx->patience, (uint64_t)before))
+        return;
+    sched_yield();
+    patience_yielded(&ctx->patience, (uint64_t)before, (uint64_t)clock_now());
 }
 
 void give_way_pauses(struct pwc_ctx *ctx, int64_t now, bool owed)

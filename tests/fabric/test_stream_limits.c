@@ -722,14 +722,25 @@ static void algorithm_of(int fd, char name[16])
     close(fd);
 }
 
-/* A socket has the system's congestion control, except where that is BBR, which paces. */
+/* A socket has the system's congestion control, except where that is BBR, which paces; and so has
+ * a connection that it accepts. */
 static void congestion_control(void)
 {
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int other = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), listener = stream_socket(AF_INET);
+    const char *expected;
+    socklen_t size = sizeof(at);
     char system[16], ours[16];
 
-    algorithm_of(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), system);
-    algorithm_of(stream_socket(AF_INET), ours);
-    CU_ASSERT_STRING_EQUAL(ours, strncmp(system, "bbr", 3) == 0 ? "reno" : system);
+    CU_ASSERT_FATAL(bind(listener, (struct sockaddr *)&at, size) == 0 && listen(listener, 1) == 0 &&
+                    getsockname(listener, (struct sockaddr *)&at, &size) == 0);
+    CU_ASSERT_EQUAL_FATAL(connect(other, (struct sockaddr *)&at, size), 0);
+    algorithm_of(accept4(listener, NULL, NULL, SOCK_CLOEXEC), ours);
+    algorithm_of(other, system);
+    expected = strncmp(system, "bbr", 3) == 0 ? "reno" : system;
+    CU_ASSERT_STRING_EQUAL(ours, expected);
+    algorithm_of(listener, ours);
+    CU_ASSERT_STRING_EQUAL(ours, expected);
     if (strncmp(system, "bbr", 3) != 0)
         printf("(not seen: a system with BBR; this one has %s) ", system);
 }

@@ -270,9 +270,7 @@ static void large_calls_take_turns(void)
 {
     static const struct {
         uint32_t length, in_a_step;
-    } rows[] = {
-        {0, WINDOW},         {8, WINDOW}, {40, WINDOW}, {512, WINDOW}, {TEAM_DATA_BYTES - 8, 1},
-        {TEAM_DATA_BYTES, 1}};
+    } rows[] = {{0, WINDOW}, {8, WINDOW}, {40, WINDOW}, {512, WINDOW}, {126968, 1}, {126976, 1}};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct pair p = new_pair();

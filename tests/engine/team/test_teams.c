@@ -63,25 +63,10 @@ static void end(struct world *w)
 /* ---- every kind ---------------------------------------------------------------------------- */
 
 /* Lengths up to the longest slice, around those at which schedules or letters change. */
-static const uint32_t lengths[] = {0,
-                                   1,
-                                   8,
-                                   40,
-                                   41,
-                                   320,
-                                   1023,
-                                   1024,
-                                   1025,
-                                   4096,
-                                   8192,
-                                   8193,
-                                   16383,
-                                   16384,
-                                   32767,
-                                   32768,
-                                   65536,
-                                   TEAM_DATA_BYTES - 1,
-                                   TEAM_DATA_BYTES};
+static const uint32_t lengths[] = {0,     1,     8,     40,    41,     320,   1023,
+                                   1024,  1025,  4096,  8192,  8193,   16383, 16384,
+                                   32767, 32768, 65535, 65536, 126975, 126976};
+static_assert(TEAM_DATA_BYTES == 126976, "the last of these lengths");
 static const struct coll_choices by_table;
 
 /* How many numbers of engines a loop skips. With a sanitizer it skips some, because the release

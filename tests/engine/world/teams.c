@@ -574,25 +574,9 @@ void teams_close(struct teams *t)
 
 struct teams_spec teams_random_spec(struct sim_random *random, uint32_t ranks, uint32_t fullest)
 {
-    static const uint32_t lengths[] = {0,
-                                       1,
-                                       2,
-                                       7,
-                                       8,
-                                       13,
-                                       39,
-                                       40,
-                                       41,
-                                       64,
-                                       100,
-                                       500,
-                                       1023,
-                                       1024,
-                                       1025,
-                                       4096,
-                                       40000,
-                                       65536,
-                                       TEAM_DATA_BYTES};
+    static const uint32_t lengths[] = {0,    1,    2,    7,     8,     13,    39,
+                                       40,   41,   64,   100,   500,   1023,  1024,
+                                       1025, 4095, 4096, 40000, 65536, 126976};
     struct teams_spec spec;
 
     do {
