@@ -167,12 +167,8 @@ void op_bytes_behind(struct engine *e, struct flow *f, uint64_t slot, uint32_t f
     while (n > 0) {
         uint64_t entry = slot + 1 + from / sizeof(struct op);
         uint32_t in_entry = from % sizeof(struct op);
-        /* Entries of one chunk stand side by side. */
-        uint64_t left =
-            (CHUNK_BYTES / sizeof(struct op) - entry % (CHUNK_BYTES / sizeof(struct op))) *
-                sizeof(struct op) -
-            in_entry;
-        uint32_t take = n < left ? n : (uint32_t)left;
+        uint32_t left = queue_side_by_side(&f->ops, entry) * (uint32_t)sizeof(struct op) - in_entry;
+        uint32_t take = n < left ? n : left;
 
         memcpy(out, (const uint8_t *)queue_at(&e->pool, &f->ops, entry) + in_entry, take);
         out += take;

@@ -41,10 +41,12 @@ static struct op *op_fill(struct engine *e, struct flow *f, uint64_t slot,
         memcpy(op->small, bytes, left);
         return op;
     }
-    for (uint32_t i = 1; i < span; i++) {
-        uint32_t n = left < sizeof(*op) ? left : (uint32_t)sizeof(*op);
+    for (uint64_t entry = slot + 1; left > 0;) {
+        uint32_t entries = queue_side_by_side(&f->ops, entry);
+        uint32_t n = left < entries * sizeof(*op) ? left : entries * (uint32_t)sizeof(*op);
 
-        memcpy(flow_op(e, f, slot + i), bytes, n);
+        memcpy(flow_op(e, f, entry), bytes, n);
+        entry += entries;
         bytes += n;
         left -= n;
     }

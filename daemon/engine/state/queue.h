@@ -90,6 +90,14 @@ static inline void *queue_at(const struct chunk_pool *pool, const struct queue *
     return queue_entry(pool, q, q->shift, index);
 }
 
+/* How many entries stand side by side from this one on: those of its chunk. */
+static inline uint32_t queue_side_by_side(const struct queue *q, uint64_t index)
+{
+    uint32_t per_chunk = CHUNK_BYTES >> q->shift;
+
+    return per_chunk - ((uint32_t)index & (per_chunk - 1));
+}
+
 /* The parts of queue_push and queue_pop that take chunks, or give them back. */
 int queue_push_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n, uint32_t keep);
 void queue_pop_chunks(struct chunk_pool *pool, struct queue *q, uint32_t n);
