@@ -10,7 +10,7 @@
  *
  * The two full fences pair: either the sleeper's second look sees the record, or the waker's load
  * sees the arm. One sleeper, any number of wakers. The daemon never sleeps on anything that a
- * client can block, and never reads it.
+ * client can block, and never reads a bell's descriptor.
  *
  * A waker rings after every record, but a sleeper sleeps seldom. So where the kernel can fence for
  * other processes (membarrier), the sleeper fences for both sides, and the wakers only keep the
@@ -22,9 +22,9 @@
  *     look again, as above
  *
  * An arm that no waker has taken stays valid: a sleeper that sleeps again needs neither a store nor
- * a fence, because only a waker takes the arm away, and that waker wakes the sleeper. So does an
- * arm without a fence, made while the waker fenced for itself (below): the waker's own fences let
- * it see the arm.
+ * a fence, because only a waker takes the arm away, and that waker wakes the sleeper. An arm that
+ * was made without a fence, while the waker fenced for itself (below), stays valid, too: the waker
+ * sees the arm by its own fences.
  *
  * During doorbell_fence_others each waker's thread passes a full fence somewhere between its
  * instructions. If the fence is before the waker's load, the load sees the arm; if it is after the

@@ -60,10 +60,11 @@ double figure_of(const struct figures *figures, const char *name);
 
 row_function row_exchange; /* parameter: peers of each rank; 0: all */
 row_function row_hub;      /* no parameter */
-row_function row_pairs;    /* ranks a node */
-row_function row_attach;   /* ranks a node */
-row_function row_memory;   /* peers that the node's tables have room for */
-/* Ranks a node; `kind` is the collective; `bytes` are each rank's, in an alltoall for each rank. */
+row_function row_pairs;    /* parameter: ranks a node */
+row_function row_attach;   /* parameter: ranks a node */
+row_function row_memory;   /* parameter: peers that the node's tables have room for */
+/* Parameter: ranks a node. `kind` is the collective, `bytes` the length of each rank's data, in an
+ * alltoall of each block. */
 row_function row_collective, row_team;
 row_function row_forward; /* `bytes`: of a broadcast */
 row_function row_outlive; /* `bytes`: of a broadcast */

@@ -65,8 +65,8 @@ static void finish(struct daemon_link *link, struct daemon_call *call, int resul
         daemon_post_answered(link, call->post);
 }
 
-/* Ends the connection and every call, now and later. The daemon then frees what this client has,
- * and hangs up. */
+/* Ends the connection and all calls under way; later calls fail. The daemon then frees what this
+ * client has, and hangs up. */
 static void give_up(struct daemon_link *link, int status)
 {
     (void)shutdown(link->frames.fd, SHUT_WR);

@@ -3,8 +3,8 @@
  *
  * All threads block these signals, from the opening to the end of the process, and the control
  * thread reads them from a descriptor. So no such signal kills the daemon while it ends, when no
- * loop is there any more: a second SIGTERM is usual, because a keeper passes on what its process
- * group has got already. Open them before any other thread is started.
+ * loop is there any more: a second SIGTERM is usual, because a keeper passes on a signal that the
+ * whole process group has already received. Call signals_open before any other thread is started.
  *
  * Thread: control.
  */

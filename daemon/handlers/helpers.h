@@ -2,9 +2,9 @@
  * Helpers: the functions that programs call by number. The host never gets an address of a program:
  * a helper first turns it into bytes of a window, or the run fails.
  *
- * Each helper takes its units before it works, and copies the description of a vector once before
- * it checks it. A wrong length or index is first made 0 without a branch, and only then does the
- * helper branch on it (window.h has the reason).
+ * Each helper takes its units before it works. The description of a vector is copied once, and then
+ * the copy is checked. A wrong length or index is first made 0 without a branch, and only then does
+ * the helper branch on it (window.h has the reason).
  *
  * Thread: the thread that runs the handler.
  */

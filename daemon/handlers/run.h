@@ -18,8 +18,8 @@
 #include "daemon/handlers/window.h"
 
 enum {
-    RUN_BEGIN = 16,   /* units that the begin of a run costs */
-    RUN_HELPER = 8,   /* units that a call of a helper costs, besides its own work */
+    RUN_BEGIN = 16,   /* units that the start of a run costs */
+    RUN_HELPER = 8,   /* units that a call of a helper costs, besides the helper's work */
     RUN_SPAN = 256,   /* units between two looks at the clock */
     RUN_CHUNK = 4096, /* bytes between two looks at the clock in a helper */
     RUN_TARGETS = 16, /* targets that a search looks at for one unit */

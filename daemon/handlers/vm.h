@@ -20,11 +20,11 @@
  * helpers take units of their own. The count is exact: a program is stopped before the instruction
  * that exceeds its units, or after it where it has 16 bytes and only its second half exceeds them.
  *
- * Speculation: with no prediction does the processor reach more than the program may (window.h).
- * The code for each opcode is safe for any 8 bytes: there are 16 registers, places in the program
- * are kept between the stops without a branch, and numbers of helpers and frames are masked. So a
- * wrong prediction of the next opcode does no harm either. Between runs of two clients there is a
- * barrier.
+ * Speculation: no prediction lets the processor reach more than the program may (window.h). The
+ * code for each opcode is safe for any 8 bytes: there are 16 registers, as many as an instruction
+ * can name, places in the program are kept between the stops without a branch, and numbers of
+ * helpers and frames are masked. So a wrong prediction of the next opcode does no harm either.
+ * Between runs of two clients there is a barrier.
  *
  * Thread: one at a time for each struct vm. No function here allocates, blocks, or reads a clock
  * other than the host's.

@@ -99,7 +99,7 @@ static void test_limits(void)
             CU_ASSERT_EQUAL(rc, 0);
         }
         CU_ASSERT_EQUAL(bind(clients - 1, 5, 1, &more), -EDQUOT);
-        /* Another client of the same user has a limit of its own. */
+        /* A client's limit does not bind another client of the same user; a user's limit does. */
         CU_ASSERT_EQUAL(bind(clients % 2, 5, 1, &more), clients == 1 ? 0 : -EDQUOT);
         CU_ASSERT_EQUAL(world_unbind(world, 0, 0, remotes[0]), 0);
         (void)census(0); /* the other end of a user's flow must close first */

@@ -1,7 +1,7 @@
 /*
- * The far end of a fabric under test: a process of its own that carries out requests of the near
- * end, which come over a socket, and polls its fabric meanwhile. For the loop the far end is in
- * this process.
+ * The far end of a fabric under test: a process of its own. The near end sends requests over a
+ * socket; the far end carries them out, and polls its fabric meanwhile. For the fabric `loop`, the
+ * far end is in the test's own process.
  */
 #ifndef PWC_TESTS_FABRIC_FAR_H
 #define PWC_TESTS_FABRIC_FAR_H

@@ -45,7 +45,8 @@ bool trial_close(struct trial *t);
 /* Runs the job, and stores the victim's wait status in *status. Returns false if a check of a
  * survivor has failed, or a process does not end; the reason was printed. */
 bool trial_run(struct trial *t, const struct trial_plan *plan, int *status);
-/* Waits until the daemons, which must be alive, hold again what they held; prints a difference. */
+/* Waits until the daemons, which must be alive, hold what trial_note_quiet noted; prints a
+ * difference. Returns whether they do. */
 bool trial_settles(struct trial *t);
 /* Notes what the daemons hold now, as the value for trial_settles. */
 bool trial_note_quiet(struct trial *t);

@@ -11,9 +11,10 @@
 
 extern struct cluster both_cluster;
 
+/* The socket of a node's daemon; numbers past the last node begin again with the first. */
+const char *both_socket(unsigned node);
 /* Opens side 0 at the first node, and side 1 at the next node, or at the same one where there is
  * only one. */
-const char *both_socket(unsigned node);
 void both_open(struct side sides[2], const struct side_options *options);
 void both_close(struct side sides[2]);
 

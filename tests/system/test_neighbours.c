@@ -149,9 +149,9 @@ static void settle(struct rank *r, struct seen *seen, uint64_t submitted)
 }
 
 /*
- * Sends messages while the target takes none, the last of them in a burst; then a put, which is
- * direct if all messages have ended. An origin holds its flow once it knows of a spill, so only the
- * messages of a burst can all spill.
+ * Sends `messages` messages with waits in between, then `burst` messages without a wait, then a
+ * put, which is direct if all messages have ended. Until then the target takes no events. An origin
+ * that knows of a spill holds its flow, so only messages of a burst can all spill.
  */
 static void behind(uint64_t messages, uint64_t burst)
 {

@@ -89,7 +89,8 @@ static int wrong(const char *name, const char *text, const char *right)
     return arguments_refuse(TOOL, "%s \"%s\": give %s", name, text, right);
 }
 
-/* Parses numbers from `min` to `max` with commas between, up to `room` of them. */
+/* Parses up to `room` numbers from `min` to `max`, separated by commas; each may end in k (2^10) or
+ * m (2^20). */
 static int parse_list(const char *name, const char *list, const char *right, uint64_t min,
                       uint64_t max, uint64_t *out, size_t room, size_t *count)
 {

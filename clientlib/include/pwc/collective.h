@@ -4,7 +4,7 @@
  * No call here blocks. Each ends by a local event (lid, op PWC_OP_COLLECTIVE) or by a request
  * (pwc/request.h), as operations do, and continues while no member makes a call: the last member of
  * a node to call combines the input of that node's members, within its call; between nodes the
- * daemons carry it. To block, give the call a request and wait for it.
+ * daemons carry the data. To block, give the call a request and wait for it.
  *
  *     pwc_team_allreduce(team, &mine, &sum, 1, PWC_F64, PWC_ADD, pwc_cid_request(r), 0);
  *     compute();
@@ -96,8 +96,8 @@ PWC_API int pwc_team_scan(pwc_team *team, const void *in, void *out, size_t coun
 PWC_API int pwc_team_exscan(pwc_team *team, const void *in, void *out, size_t count,
                             enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid, unsigned flags);
 
-/* Reduces size times `count` elements; block r, of `count` elements, goes to rank r. In place: the
- * input is in `out`, which then has room for all blocks, and the result is the first block
+/* Reduces a block of `count` elements for each member; rank r gets block r of the result. In place:
+ * the input is in `out`, which then has room for all blocks, and the result is the first block
  * there. */
 PWC_API int pwc_team_reduce_scatter(pwc_team *team, const void *in, void *out, size_t count,
                                     enum pwc_type type, enum pwc_atomic_op op, pwc_cid lid,

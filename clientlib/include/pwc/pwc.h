@@ -7,7 +7,7 @@
  *   - calls whose comment says "blocks" ask the daemon and wait for its answer, up to the client's
  *     timeout; all others return at once. A call that submits may yield the processor once before
  *     it returns, where the daemon waits for this processor: after the first of several
- *     collectives, and after operations if the program has computed after as many before;
+ *     collectives, and after as many operations as the program last submitted before it computed;
  *   - handles are opaque, never NULL, and belong to the caller until the matching destroy call;
  *   - a pwc_client owns its regions, and calls on both are thread-safe; a pwc_ctx and the remotes
  *     bound in it belong to one thread at a time, and a call on a remote counts as a call on its
@@ -20,7 +20,7 @@
  *     -EINVAL; in a struct that the library fills, reserved words are 0;
  *   - the library starts no thread, installs no signal handler, never exits, never prints. Beside a
  *     daemon that is on the same processor, but in another scheduler group, a thread of the policy
- *     SCHED_OTHER has SCHED_BATCH while it sleeps in a call, as has a process that a signal's
+ *     SCHED_OTHER has SCHED_BATCH while it sleeps in a call, and so has a process that a signal
  *     handler forks meanwhile.
  *
  * Terms: PWC, GWC, local and remote completion id (lid, rid), ledger, packed and two-put are those
@@ -152,7 +152,7 @@ enum pwc_kinds {
     PWC_MESSAGE = 1 << 2,      /* a handler has run (pwc/am.h); only where a probe asks for it */
     PWC_NOTIFICATION = 1 << 3, /* a notification; only where a probe asks for it */
     PWC_OFFLOAD = 1 << 4,      /* from an offload (pwc/offload.h); only where a probe asks for it */
-    /* A peer's context has ended which this context has bound, or which has bound this one: one
+    /* The end of a peer's context that this context has bound, or that has bound this one: one
      * event for each such context, after all its other events; only where a probe asks for it.
      * Status -EHOSTDOWN: the process was killed or has called pwc_abort, or its daemon or node is
      * gone; 0: the process has destroyed the context, or finalized. A new context may have the rank
@@ -320,24 +320,25 @@ PWC_API pwc_peer pwc_ctx_peer(const pwc_ctx *ctx); /* the context itself, as its
 PWC_API int pwc_fd(pwc_ctx *ctx);
 
 /*
- * Memory that daemon and card reach without a copy: zeroed, aligned to 64 bytes, to a page where
- * `len` is a page or more. `rights` say what peers may do with it (enum pwc_rights, or-ed); 0 keeps
- * the memory local: only the caller's own puts and gets use it, and it has no key. Its pages are in
- * memory when the call returns. The memory belongs to the region and is freed with it; a daemon
- * that serves several users lets nobody give single pages back (madvise MADV_REMOVE: EPERM).
- * Blocks, and asks a daemon that is restarted meanwhile again. -EINVAL: no length, unknown rights;
- * -ENOMEM; -EDQUOT: over the client's quota; -ENOSPC: too many regions.
+ * Allocates memory that daemon and card reach without a copy. The memory is zeroed, and aligned to
+ * 64 bytes, or to a page where `len` is a page or more; its pages are present when the call
+ * returns. `rights` say what peers may do with the memory (enum pwc_rights, or-ed); 0 keeps the
+ * memory local: only the caller's own puts and gets use it, and it has no key. The memory belongs
+ * to the region and is freed with it; where the daemon serves several users, nobody can give single
+ * pages back (madvise MADV_REMOVE: EPERM). Blocks; if the daemon is restarted meanwhile, asks
+ * again. -EINVAL: no length, unknown rights; -ENOMEM; -EDQUOT: over the client's quota; -ENOSPC:
+ * too many regions.
  */
 PWC_API int pwc_alloc(pwc_client *client, size_t len, unsigned rights, pwc_region **out);
 
 /*
  * Makes a region of memory that the caller has. A second call with the same range, rights and flags
- * gives the same region, and is counted. Blocks, and asks a daemon that is restarted meanwhile
- * again. `flags`: 0, PWC_MOVE or PWC_SHARE (enum pwc_register_flags). -EEXIST: the range overlaps
- * memory of another region, or is registered with other rights or flags; -EINVAL: no memory,
- * unknown rights or flags, memory that cannot be moved, or a copy above the daemon's bounce_max (4
- * MiB); -ENOTSUP: rights without PWC_MOVE or PWC_SHARE; -EDQUOT: more memory, segments or regions
- * than the client or its user may have. pwc_error_text says why memory cannot be moved.
+ * gives the same region, and is counted. Blocks; if the daemon is restarted meanwhile, asks again.
+ * `flags`: 0, PWC_MOVE or PWC_SHARE (enum pwc_register_flags). -EEXIST: the range overlaps memory
+ * of another region, or is registered with other rights or flags; -EINVAL: no memory, unknown
+ * rights or flags, memory that cannot be moved, or a copy above the daemon's bounce_max (4 MiB);
+ * -ENOTSUP: rights without PWC_MOVE or PWC_SHARE; -EDQUOT: more memory, segments or regions than
+ * the client or its user may have. pwc_error_text says why memory cannot be moved.
  *
  * Without flags the region is local only: `rights` must be 0. The daemon does not reach the memory
  * itself, but a single copy of it, which all puts and gets of the region share:
@@ -551,9 +552,10 @@ PWC_API int pwc_get(pwc_remote *src, uint64_t off, void *dst, size_t len, pwc_ci
  * room. Blocks, up to the client's timeout. Meanwhile handlers of active messages run, and events
  * stay for later probes, as in pwc_flush.
  *
- * -ETIMEDOUT, and -ENOBUFS: too many events are kept, probe first: the operation may have been
- * submitted. Then it continues, and its memory must stay untouched until the end of a pwc_flush;
- * but a destination that is in no region is not filled any more. -EDEADLK: inside a handler.
+ * After -ETIMEDOUT, or -ENOBUFS (too many events are kept: probe first), the operation may have
+ * been submitted. Then it continues, and its memory must stay untouched until the end of a
+ * pwc_flush; but a destination that is in no region is not filled any more. -EDEADLK: inside a
+ * handler.
  */
 PWC_API int pwc_put_wait(pwc_remote *dst, uint64_t off, const void *src, size_t len, pwc_cid rid,
                          unsigned flags);

@@ -200,7 +200,7 @@ static void refuse(struct control *control, int descriptor, int status, const ch
     close(descriptor);
 }
 
-/* Takes both descriptors over, unless it returns NULL. The returned client may have ended
+/* Takes over both descriptors, unless the result is NULL. The returned client may have ended
  * already. */
 static struct client *client_new(struct control *control, uint32_t slot, int descriptor,
                                  int process, const struct ucred *peer, struct quota_user *user,

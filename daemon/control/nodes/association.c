@@ -412,7 +412,7 @@ int associations_offer(struct peer *p, const Pwc__Offer *o)
     return 0;
 }
 
-/* Why nothing has come through the fabric until the deadline, in words. */
+/* Why nothing has arrived through the fabric before the deadline, in words. */
 static const char *why_silent(const struct association *a)
 {
     if (a->up)

@@ -26,7 +26,7 @@
  */
 int launch_configure(struct config *config, bool alone, char *why, size_t why_size);
 
-/* The control port for the job with this number (SLURM_JOB_ID). -EINVAL: it is no number. */
+/* The control port for the job with this number (SLURM_JOB_ID). -EINVAL: `id` is no number. */
 int launch_port(const char *id, uint32_t *out);
 
 /* Reserves a free control port and returns the socket that holds it, or a negative errno. Until the

@@ -8,12 +8,12 @@
  *     begins no request any more; when none is under way:
  *     stops the engine, closes the fabric and the links
  *     reports the daemon's new pid (MAINPID)
- *     sends all descriptors (store.h)    --->    takes over (takeover.h), serves on
+ *     sends all descriptors (store.h)    --->    takes over (takeover.h), and serves
  *     is gone
  *
  * Until the engine stops, a failure does no harm: a program that is not ready within 60 s is
- * killed, and this process serves on. A hand-over needs systemd or the keeper, which hold the store
- * and watch the daemon while its process changes.
+ * killed, and this process goes on serving. A hand-over needs systemd or the keeper, which hold the
+ * store and watch the daemon while its process changes.
  *
  * Thread: control.
  */

@@ -113,7 +113,7 @@ static void inherit_client(struct worker *w, struct engine *e, uint32_t slot)
     drop(process);
 }
 
-/* Inherits the connections of this engine's ranks. Engine 0 also inherits the connections that are
+/* Inherits the connections of this engine's ranks. Engine 0 also inherits the connections that have
  * no rank yet, and those whose engine is gone. */
 static void inherit_clients(struct worker *w, struct engine *e)
 {

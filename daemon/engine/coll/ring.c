@@ -2,8 +2,8 @@
  * An allreduce in a ring: each participant sends to the next one only, and all links carry at once.
  * Owns nothing. Thread: any.
  *
- * The blocks go around twice: first block b starts at participant b + 1 and is combined at each
- * participant on its way, b last; then the results go around.
+ * The blocks go around twice. At first block b starts at participant b + 1, and is combined at each
+ * participant on its way, at participant b last. Then the results go around.
  */
 #include "daemon/engine/coll/schedule.h"
 

@@ -42,7 +42,7 @@ static bool is_put_batch(const struct engine *e, const struct wire_batch *w)
            e->regions[w->slot].packet > 0;
 }
 
-/* Notes the client that the record is for, and returns it; or NONE. */
+/* Notes the client that the record is for, and returns this client; or NONE. */
 static uint32_t note(struct engine *e, uint32_t peer, const struct wire_batch *w)
 {
     const struct wire_op *op = &w->op;

@@ -241,12 +241,13 @@ void ledger_stage_ack(struct engine *e, uint32_t peer)
             ride_missed(e, in, unacked);
         return;
     }
-    /* The runs that are kept for ACKs are not spent on parts of one long run. When little is to be
-     * acknowledged, the ACK waits: a peer whose window is full as well has sent more than that. */
+    /* The last runs of the window are kept for ACKs that give much back, not for ACKs of the parts
+     * of one long run. Both sides never wait for each other: a peer whose window is full, too, has
+     * sent more than a little. */
     if (!much && !ledger_runs_free(e, peer))
         return;
-    /* The ACK of notes does not wait where it gives much back. An ACK may still wait for a ride,
-     * which takes only one step. */
+    /* An ACK that gives much back does not wait as long as an ACK of notes or letters may. Such an
+     * ACK may still wait for a ride, which takes only one step. */
     if (much && !(in->ack_due && in->ack_at <= e->now + RIDE_NS)) {
         in->ack_due = true;
         in->ack_at = 0;

@@ -42,7 +42,7 @@ int record_take(struct engine *e, uint32_t peer, const struct ledger_record *rec
 struct arrival {
     const struct arrival_kind *kind;
     union {
-        struct wire_op op; /* each begins with it */
+        struct wire_op op; /* the beginning of each of the others */
         struct wire_put put;
         struct wire_batch batch;
         struct wire_vector vector;
@@ -53,7 +53,7 @@ struct arrival {
     const uint8_t *id;      /* in the ring: the id or the block, then the payload or the puts */
     const uint8_t *block;   /* for a batch its puts, for a vector its pieces: a copy */
     uint32_t block_bytes;   /* bytes of `block`, of a vector */
-    uint64_t block_end;     /* offset after the furthest of its pieces, or words */
+    uint64_t block_end;     /* offset after the furthest piece, or word of a batch of atomics */
     uint64_t places;        /* of a batch of atomics: all offsets, combined by OR */
     uint8_t *base;          /* memory that the record writes to, once it is admitted */
     uint8_t *word;          /* the word that a signal changes, once it is admitted */

@@ -1,5 +1,5 @@
 /*
- * Keepalive: which peers something waits for, how long each has been silent, and what follows.
+ * Keepalive: for which peers something waits, how long each has been silent, and what follows.
  *
  * Transports stay silent: a peer that died, or a cable that was cut, gives no event. So a peer with
  * something under way is watched, from the moment at which it becomes active until nothing waits
@@ -38,7 +38,7 @@
 #define KEEPALIVE_SLOWEST (1u << 20) /* bytes that the slowest fabric carries in a second */
 #define KEEPALIVE_GRANT   12u        /* the most deadlines whose silence is excused */
 
-/* Sets how often keepalive_step looks, by the configuration. */
+/* Reads from the configuration how often keepalive_step looks. */
 void keepalive_open(struct engine *e);
 /* Looks for silent peers when an interval has passed, and lowers *deadline to the next time. */
 void keepalive_step(struct engine *e, uint64_t *deadline);

@@ -20,7 +20,7 @@ struct due {
     uint32_t count;
 };
 
-/* The peer is to be looked at by `at`, or earlier if that is noted already. */
+/* Notes that the peer must be looked at by `at`. An earlier time that is noted already stays. */
 void due_by(struct due *due, uint32_t peer, uint64_t at);
 /* Removes the peer with the earliest time, and returns it. The heap must not be empty. */
 uint32_t due_take(struct due *due);

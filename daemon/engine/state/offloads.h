@@ -140,8 +140,8 @@ struct offload_live {
 
 /* Units that handlers take in one step, before records wait for the next one. */
 #define OFFLOAD_STEP_UNITS 8192u
-/* Units that puts which are cut may take in one step: for their completion handlers, and some for
- * each inflow that is looked at. The next step continues. */
+/* Units that may be spent in one step to cut puts: on their completion handlers, and on each inflow
+ * that is looked at. The next step continues. */
 #define OFFLOAD_CUT_UNITS  8192u
 #define OFFLOAD_LOOK_UNITS 8u
 

@@ -17,15 +17,15 @@
 /* Whether a call makes sense for this team: kind, root, length, row, and what its fold needs. Looks
  * only at these fields of `call`. */
 bool instance_valid(const struct engine *e, uint32_t team, const struct instance *call);
-/* Whether there is a row for an instance of this sequence, begun or free: 0; -EAGAIN: not yet,
- * because the instance that used the row one lap before is not over; -ERANGE: out of any window. */
+/* Returns 0 if there is a row for the instance of this sequence, begun or free. -EAGAIN: not yet,
+ * because an earlier instance that needs the row is not over; -ERANGE: out of any window. */
 int instance_room(const struct engine *e, uint32_t team, const struct instance *call);
 /* Whether members that keep the rules cannot submit this call now, because the call was submitted
  * before, or because an earlier call has not ended yet for them and still needs the row. A member
  * can make the others break the rules by its stores to the team area; so such a call breaks the
  * team, and ends no session. */
 bool instance_out_of_turn(const struct engine *e, uint32_t team, const struct instance *call);
-/* The reason with which a team breaks whose members have made a call that fits no other. */
+/* Returns the reason with which a team breaks after a call that breaks the rules. */
 struct team_reason instance_forged(const struct instance *call);
 /* Within a transaction: begins the instance, in a row that is free. */
 void instance_begin(struct engine *e, uint32_t team, const struct instance *call);

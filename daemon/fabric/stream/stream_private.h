@@ -192,7 +192,7 @@ struct stream_connection {
  * Accepted connections inherit this from their listening socket. */
 int stream_socket(int family);
 
-/* Takes the socket over, also where it fails. */
+/* Takes over the socket, also where the call fails. */
 int stream_connection_open(struct stream *s, int socket, bool connecting,
                            struct stream_connection **out);
 /* Sets the options of a connected socket that belongs to a peer. */

@@ -62,8 +62,8 @@ static void end_earlier(struct teams *t, const struct teams_key *key)
             gather_end(t, g, -EBADMSG, "a member has gone on to call %u over this team", latest);
 }
 
-/* A member on this node has called, so the gather involves the node. Where it does already, the
- * node's earlier READY and CONFIRMED no longer count, and the node reports anew. */
+/* A member on this node has called, so the gather involves the node. If the node was involved
+ * before, its earlier READY and CONFIRMED no longer count, and the node reports anew. */
 static void involve(struct teams_gather *g, uint32_t node)
 {
     if (g->nodes[node] & CONFIRMED)

@@ -26,9 +26,9 @@ void members_retire(struct members *members, struct endpoint *endpoint, uint64_t
 /* Takes the events of all endpoints. 0, or the error of an endpoint whose session is over. */
 int members_progress(struct members *members);
 
-/* After each look of a program that polls: the look has found something; or nothing, and then the
- * daemon may run, which may need this processor, if the program has not submitted since its last
- * look. */
+/* Call one of these after each look of a program that polls: members_found if the look has found
+ * something, else members_yield. After a second look in vain without a submission in between,
+ * members_yield lets the daemon run, which may need this processor. */
 void members_found(struct members *members);
 void members_yield(struct members *members);
 

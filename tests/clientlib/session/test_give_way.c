@@ -280,8 +280,8 @@ static void test_bursts(void)
         {"psscp ss", 1},
         {"psscp sscss", 2},
         {"pscdp s", 0},            /* the daemon needed no help: it runs elsewhere, or was woken */
-        {"pcsp s", 1},             /* computed before it submitted: taken for the same, */
-        {"pcsp csp s", 1},         /* and forgotten where it waits at once */
+        {"pcsp s", 1},             /* computed before it submitted: looks like computing after, */
+        {"pcsp csp s", 1},         /* and is forgotten once the program waits at once */
         {"pscp sp s", 1},          /* waits at once after a burst: forgotten */
         {"pscp ss s", 1},          /* a burst follows at once: forgotten */
         {"pscp scp sp sc p s", 3}, /* and learned again */

@@ -340,7 +340,7 @@ static void shares_of_jobs(void)
         left -= got;
     }
     CU_ASSERT_EQUAL(left, 1);
-    /* A user whose job has ended may have another one, under the same name or a new one. */
+    /* The entry of a job that has ended does not help another user who has his share already. */
     CU_ASSERT_EQUAL(directory_detach(&d, &(struct directory_id){1, "j7"}, 0, 0, &at, &failed), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &(struct directory_id){2, "new"}, 0, 1, 0, 0), -EDQUOT);
     directory_clear(&d);
@@ -351,6 +351,7 @@ static void shares_of_jobs(void)
     CU_ASSERT_EQUAL(fill_jobs(1, 1, &rc), 3);
     CU_ASSERT_EQUAL(rc, -EDQUOT);
     CU_ASSERT_EQUAL(fill_jobs(2, 1, &rc), 3);
+    /* With a fixed share, a user whose job has ended may have another one, under a new name. */
     CU_ASSERT_EQUAL(directory_detach(&d, &(struct directory_id){1, "j1"}, 0, 0, &at, &failed), 0);
     CU_ASSERT_EQUAL(directory_attach(&d, &(struct directory_id){1, "new"}, 0, 1, 0, 0), 0);
     directory_clear(&d);

@@ -133,7 +133,7 @@ static void send_placed(struct bench *b, const struct long_record *r)
     CU_ASSERT_TRUE_FATAL(bench_send(b, r, sizeof(*r)));
 }
 
-/* Sends a Long with its payload in its record: bytes of this value. */
+/* Sends a Long whose record has the payload: bytes that all have this value. */
 static void send_packed(struct bench *b, uint32_t sequence, uint8_t value)
 {
     struct {

@@ -167,7 +167,8 @@ static int shown(struct reading *in, const struct trace_record *r, uint32_t ring
     if (u == NULL)
         return -ENOMEM;
     slices[slice].position = r->position;
-    /* Positions only grow: greater ones before this belong to an earlier session of that number. */
+    /* In a session, positions only grow. If the last entry has a greater one, all entries so far
+     * belong to an earlier session with this number: drop them. */
     if (u->count > u->first && slices[u->slices[u->count - 1]].position > r->position)
         u->first = u->count;
     return list_push(&u->slices, &u->count, &u->room, slice);

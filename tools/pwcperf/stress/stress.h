@@ -78,8 +78,8 @@ struct stress_id {
 /* Encodes an id as 8 bytes by value (size 0), or as `size` bytes at `room`. */
 pwc_cid stress_id_encode(const struct stress_shape *shape, const struct stress_id *id,
                          uint32_t size, void *room);
-/* Decodes the id of an event. out->origin: in, the rank that must have made the id. -EBADMSG: that
- * rank has made no such id. */
+/* Decodes the id of an event. Set out->origin before to the rank that must have made the id.
+ * -EBADMSG: that rank has made no such id. */
 int stress_id_decode(const struct stress_shape *shape, const struct pwc_event *event,
                      struct stress_id *out);
 

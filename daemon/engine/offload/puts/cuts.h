@@ -22,7 +22,8 @@ bool cuts_step(struct engine *e, uint32_t offload);
 /* As cuts_step, but in turns: while another client is next, cuts nothing and returns false, unless
  * nothing was left to cut. */
 bool cuts_take_turn(struct engine *e, uint32_t offload);
-/* The offload goes, or has nothing to cut: if its client was next, others need not wait for it. */
+/* Called when the offload is freed, or has nothing to cut: if its client was next, the others no
+ * longer wait for it. */
 void cuts_give_up_turn(struct engine *e, uint32_t offload);
 
 #endif

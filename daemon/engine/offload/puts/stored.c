@@ -42,8 +42,8 @@ bool stored_rests(const struct work *m)
 
 /* ---- Longs ----------------------------------------------------------------------------------- */
 
-/* Finds the place of the payload in the offload's host window. Returns 0, or the status that its
- * origin gets. */
+/* Finds the place of the payload in the offload's host window. Returns 0, or the status for the
+ * Long's origin. */
 static int find_place(const struct work *m, uint64_t *place)
 {
     const struct engine_range *host = &m->o->host;

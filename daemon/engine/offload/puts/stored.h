@@ -20,7 +20,7 @@
 
 #include "daemon/engine/offload/work.h"
 
-/* Takes the packet of the message that begins at `at`. The last packet always has some bytes. */
+/* Takes the message's packet that begins at byte `at`. The last packet always has some bytes. */
 void stored_take(struct work *m, uint32_t at);
 /* Between handlers: takes the next packet of a message that is stored; or its last one, if no
  * handler gets the rest of its bytes. */
