@@ -203,6 +203,11 @@ static int delay_arm(struct fabric *fabric, int *descriptor)
     return d->count > 0 ? -EAGAIN : fabric_arm(d->inner, descriptor);
 }
 
+static void delay_silent(struct fabric *fabric)
+{
+    fabric_silent(delay_of(fabric)->inner);
+}
+
 static int delay_disconnect(struct fabric *fabric, uint32_t peer)
 {
     struct delay *d = delay_of(fabric);
@@ -274,6 +279,7 @@ static const struct fabric_ops delay_ops = {
     .read = delay_read,
     .poll = delay_poll,
     .arm = delay_arm,
+    .silent = delay_silent,
 };
 
 int delay_open(struct fabric *inner, const struct delay_config *config, struct fabric **out)

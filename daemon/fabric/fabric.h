@@ -120,6 +120,9 @@ struct fabric_ops {
      * descriptor.
      */
     int (*arm)(struct fabric *fabric, int *descriptor);
+    /* Optional. Called after a sleep for which arm has given a descriptor, where this descriptor
+     * did not become readable: the next polls need not look whether something has arrived. */
+    void (*silent)(struct fabric *fabric);
 };
 
 /* Implementations embed this as their first member. */
@@ -180,6 +183,12 @@ static inline int fabric_poll(struct fabric *f, struct fabric_event *events, int
 static inline int fabric_arm(struct fabric *f, int *descriptor)
 {
     return f->ops->arm(f, descriptor);
+}
+
+static inline void fabric_silent(struct fabric *f)
+{
+    if (f->ops->silent)
+        f->ops->silent(f);
 }
 
 #endif

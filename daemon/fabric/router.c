@@ -165,6 +165,11 @@ static int router_arm(struct fabric *fabric, int *descriptor)
     return status == -EAGAIN ? status : fabric_arm(r->net, descriptor);
 }
 
+static void router_silent(struct fabric *fabric)
+{
+    fabric_silent(router_of(fabric)->net);
+}
+
 static const struct fabric_ops router_ops = {
     .name = "router",
     .close = router_close,
@@ -177,6 +182,7 @@ static const struct fabric_ops router_ops = {
     .read = router_read,
     .poll = router_poll,
     .arm = router_arm,
+    .silent = router_silent,
 };
 
 static uint64_t smaller(uint64_t a, uint64_t b)

@@ -117,6 +117,25 @@ static void what_comes_next(void)
     }
 }
 
+/* After a sleep that something else has ended, two polls look at no socket. What comes meanwhile
+ * wakes the next sleep at once. */
+static void something_else(void)
+{
+    int fds[2], descriptor;
+
+    open_two(fds);
+    CU_ASSERT_TRUE_FATAL(near_rest(&near, &descriptor));
+    fabric_silent(near.fabric);
+    announce(fds[0], 0);
+    CU_ASSERT_TRUE_FATAL(would_wake(descriptor, NEAR_PATIENCE));
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(near_poll(&near), 0);
+    CU_ASSERT_EQUAL(fabric_arm(near.fabric, &descriptor), 0);
+    CU_ASSERT_TRUE(would_wake(descriptor, 0));
+    CU_ASSERT_EQUAL(near_poll(&near), 1);
+    close_two(fds);
+}
+
 /* The end of an idle connection wakes the sleeper. */
 static void the_end(void)
 {
@@ -173,6 +192,7 @@ int main(void)
         {"nothing that was read", nothing_that_was_read},
         {"what comes", what_comes},
         {"what comes next", what_comes_next},
+        {"something else", something_else},
         {"the end", the_end},
         {"room", room},
         CU_TEST_INFO_NULL,

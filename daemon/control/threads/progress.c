@@ -249,20 +249,23 @@ static int take_commands(struct progress *p, uint64_t now)
     return commands;
 }
 
-/* Puts the fabric's descriptor into the epoll set; it seldom changes. */
-static void watch_fabric(struct progress *p, int descriptor)
+/* Puts the fabric's descriptor into the epoll set; it seldom changes. Returns whether it is there.
+ */
+static bool watch_fabric(struct progress *p, int descriptor)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = descriptor};
 
     if (descriptor == p->fabric_fd)
-        return;
+        return true;
     if (p->fabric_fd >= 0)
         epoll_ctl(p->epoll, EPOLL_CTL_DEL, p->fabric_fd, NULL);
     p->fabric_fd = epoll_ctl(p->epoll, EPOLL_CTL_ADD, descriptor, &event) == 0 ? descriptor : -1;
+    return p->fabric_fd >= 0;
 }
 
-/* Sleeps, and returns the number of ready descriptors; 0: the time is over. */
-static int wait_for_events(struct progress *p, uint64_t limit_ns)
+/* Sleeps, and returns the number of ready descriptors; 0: the time is over. Sets *silent to whether
+ * the fabric's is not among them. */
+static int wait_for_events(struct progress *p, uint64_t limit_ns, bool *silent)
 {
     struct epoll_event events[64];
     struct timespec limit = {.tv_sec = (time_t)(limit_ns / 1000000000u),
@@ -270,9 +273,12 @@ static int wait_for_events(struct progress *p, uint64_t limit_ns)
     int n = epoll_pwait2(p->epoll, events, 64, limit_ns == UINT64_MAX ? NULL : &limit, NULL);
     uint64_t count;
 
-    for (int i = 0; i < n; i++)
-        if (events[i].data.fd == p->wake_fd && read(p->wake_fd, &count, sizeof(count)) < 0)
-            break;
+    *silent = true;
+    for (int i = 0; i < n; i++) {
+        if (events[i].data.fd == p->wake_fd)
+            (void)!read(p->wake_fd, &count, sizeof(count));
+        *silent &= events[i].data.fd != p->fabric_fd;
+    }
     return n;
 }
 
@@ -314,7 +320,7 @@ static int step(struct progress *p, uint64_t now, uint64_t *deadline)
 static void sleep_unless_work(struct progress *p)
 {
     int descriptor, ready = 0, found = 0;
-    bool slept = false;
+    bool slept = false, watched, silent;
 
     if (engine_arm(p->engine) < 0)
         return;
@@ -335,9 +341,8 @@ static void sleep_unless_work(struct progress *p)
         r = fabric_arm(p->config.fabric, &descriptor);
         if (r == -EAGAIN)
             break;
-        if (r == 0)
-            watch_fabric(p, descriptor);
-        else
+        watched = r == 0 && watch_fabric(p, descriptor);
+        if (!watched)
             limit = look_interval(p);
         if (deadline != UINT64_MAX && (deadline <= now || deadline - now < limit))
             limit = deadline <= now ? 0 : deadline - now;
@@ -348,7 +353,9 @@ static void sleep_unless_work(struct progress *p)
         note_usage(p, now);
         p->watch.sleeps = 1;
         p->rested = true;
-        ready = wait_for_events(p, limit);
+        ready = wait_for_events(p, limit, &silent);
+        if (watched && silent)
+            fabric_silent(p->config.fabric);
     }
 }
 

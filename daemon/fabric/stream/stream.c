@@ -236,6 +236,13 @@ static bool look_at_hot(struct stream *s)
     return any && s->unasked++ < ASK_EVERY;
 }
 
+/* The caller is about to sleep again. */
+static void rest(struct stream *s)
+{
+    s->slept_on = false;
+    s->rests = RESTS;
+}
+
 /* Reports lost peers, and added or dropped memory, after all writes that had arrived before. */
 static int deliver_rest(struct stream *s, struct fabric_event *events, int room)
 {
@@ -270,8 +277,7 @@ static int stream_poll(struct fabric *fabric, struct fabric_event *events, int r
         progress(s);
     }
     if (s->slept_on)
-        s->rests = RESTS;
-    s->slept_on = false;
+        rest(s);
     n += deliver_arrivals(s, events + n, room - n);
     n += deliver_rest(s, events + n, room - n);
     return n + deliver_ended(s, events + n, room - n);
@@ -290,6 +296,11 @@ static int stream_arm(struct fabric *fabric, int *descriptor)
     s->rests = 0;
     *descriptor = s->set;
     return 0;
+}
+
+static void stream_silent(struct fabric *fabric)
+{
+    rest(stream_of(fabric));
 }
 
 /* ---- opening and closing --------------------------------------------------------------------- */
@@ -322,6 +333,7 @@ static const struct fabric_ops stream_ops = {
     .read = stream_read,
     .poll = stream_poll,
     .arm = stream_arm,
+    .silent = stream_silent,
 };
 
 static uint32_t or_default(uint32_t value, uint32_t otherwise)

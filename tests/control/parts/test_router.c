@@ -132,7 +132,7 @@ static int script_arm(struct fabric *fabric, int *descriptor)
 static const struct fabric_ops script_ops = {
     "script",          script_close,   script_address,  script_connect,
     script_disconnect, script_mem_add, script_mem_drop, script_write,
-    script_read,       script_poll,    script_arm,
+    script_read,       script_poll,    script_arm,      NULL,
 };
 
 /* ---- a router of two ------------------------------------------------------------------------- */

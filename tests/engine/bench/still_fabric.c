@@ -159,7 +159,7 @@ static int still_arm(struct fabric *fabric, int *descriptor)
 
 static const struct fabric_ops still_ops = {
     "still",        still_close, still_address, still_connect, still_disconnect, still_mem_add,
-    still_mem_drop, still_write, still_read,    still_poll,    still_arm,
+    still_mem_drop, still_write, still_read,    still_poll,    still_arm,        NULL,
 };
 
 void still_open(struct still_fabric *f)
