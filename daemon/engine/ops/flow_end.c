@@ -27,8 +27,7 @@ static bool event_due(const struct op *op, uint64_t slot, uint64_t head)
     return op->phase == OP_PLACED && op->pending == 0;
 }
 
-/* Operations that finish in one transaction: the undo log has room for their changes. */
-#define FINISH_BATCH 32u
+#define FINISH_BATCH 32u /* the most operations that finish in one transaction */
 
 /* The operations that leave a flow in one transaction. */
 struct finish {
@@ -104,19 +103,21 @@ static bool finish_leave(struct engine *e, uint32_t flow, struct finish *done)
     return true;
 }
 
-/* Lets up to FINISH_BATCH operations end and leave. Returns whether there may be more. */
+/* Lets operations end and leave, as many as one transaction may. Returns whether there may be more.
+ */
 static bool finish_some(struct engine *e, uint32_t flow)
 {
     struct flow *f = &e->flows[flow];
     struct finish done = {.reported = f->reported, .head = f->ops.head};
     uint32_t moves = 0;
+    bool more = true;
 
-    while (moves < FINISH_BATCH) {
+    /* A batch may make a change for each of its operations. */
+    while (more && moves < FINISH_BATCH && arena_has_room(&e->arena)) {
         bool reported = finish_report(e, flow, &done);
 
-        if (!finish_leave(e, flow, &done) && !reported)
-            break;
-        moves++;
+        more = finish_leave(e, flow, &done) || reported;
+        moves += more;
     }
     if (moves == 0)
         return false;
@@ -127,7 +128,7 @@ static bool finish_some(struct engine *e, uint32_t flow)
     if (done.head != f->ops.head)
         owner_pop(e, f, (uint32_t)(done.head - f->ops.head));
     commit(e);
-    return moves == FINISH_BATCH;
+    return more;
 }
 
 void flow_finish(struct engine *e, uint32_t flow)

@@ -97,6 +97,13 @@ static inline void arena_commit(struct arena *a)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
+/* Whether less than half of the undo log is in use. A transaction of many parts goes on only then,
+ * and each part makes fewer changes than the other half has room for. */
+static inline bool arena_has_room(const struct arena *a)
+{
+    return a->header->undo_count < ARENA_UNDO / 2;
+}
+
 /* Undoes the open transaction, for a caller that finds halfway that it cannot complete it. */
 void arena_rollback(struct arena *a);
 

@@ -1,6 +1,7 @@
 /* Which puts of a client form one batch (session_batch.c), and the contents of its record. One
  * engine over a fabric that only remembers; the test is the client and the peer. One thread. */
 #include "tests/suite.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "daemon/engine/engine.h"
@@ -10,6 +11,7 @@
 #include "daemon/engine/kinds/batch_format.h"
 #include "proto/session_abi.h"
 #include "proto/wire_abi.h"
+#include "proto/word_abi.h"
 
 #define REGION 4096u /* bytes of the region that the remote of bench_remote leads to */
 #define RID    UINT64_C(100)
@@ -376,6 +378,78 @@ static void test_short_runs_nudged(void)
     bench_free(b);
 }
 
+/* Submits 64 atomics without local events, and answers each record of them that its last atomic has
+ * found its word busy. Returns how many records there were. */
+static uint32_t nearly_all_done(struct bench *b)
+{
+    struct {
+        struct submit_record record;
+        uint64_t operand;
+    } add = {.record = {.size = sizeof(add),
+                        .kind = SUBMIT_ATOMIC,
+                        .code = word_code(WORD_ADD, WORD_U64),
+                        .flags = SUBMIT_INLINE | SUBMIT_NO_LCE,
+                        .remote = b->remote,
+                        .reserve = event_bytes(0),
+                        .length = 8}};
+    struct wire_flow fail = {.head = {.words = sizeof(fail) / 8, .kind = WIRE_FAIL},
+                             .status = -EBUSY};
+    uint64_t at = peek_peer(b->engine, 1).staged;
+    uint32_t records = 0;
+
+    for (uint32_t i = 0; i < BATCH_PUTS_MAX; i++)
+        bench_submit_unseen(b, &add.record);
+    bench_steps(b, 2);
+    while (at < peek_peer(b->engine, 1).staged) {
+        const struct wire_op *w = peek_record(b->engine, 1, at);
+
+        at += w->head.words * 8u;
+        if (w->head.kind != WIRE_ATOMICS)
+            continue;
+        fail.sequence = w->sequence;
+        fail.done = (uint32_t)w->count - 1;
+        CU_ASSERT_TRUE(bench_send(b, &fail, sizeof(fail)));
+        records++;
+    }
+    bench_ack(b);
+    return records;
+}
+
+/* Guards that many batches can end in one transaction, however many of their operations end without
+ * an event: here they wait for an earlier put, whose payload is under way. */
+static void test_many_ends(void)
+{
+    enum { BATCHES = 24 };
+    const struct bench_shape shape = {.ring_bytes = 131072, .region_bytes = REGION};
+    struct bench *b = bench_new(&shape);
+    struct event_record event;
+    uint32_t failed = 0;
+
+    CU_ASSERT_FATAL(b && bench_link(b) == 0);
+    bench_remote(b);
+    engine_hasten(b->engine, true);
+    b->fabric.holds = true;
+    bench_submit(b, &(struct submit_record){.size = sizeof(struct submit_record),
+                                            .kind = SUBMIT_PUT,
+                                            .flags = SUBMIT_NO_LCE,
+                                            .remote = b->remote,
+                                            .reserve = event_bytes(0),
+                                            .length = REGION});
+    for (uint32_t i = 0; i < BATCHES; i++)
+        failed += nearly_all_done(b);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->ended), 0);
+    still_release(&b->fabric);
+    bench_steps(b, 2);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->ended), 1 + BATCHES * BATCH_PUTS_MAX);
+    CU_ASSERT_EQUAL(atomic_load(&b->session->released),
+                    (1 + BATCHES * BATCH_PUTS_MAX - failed) * event_bytes(0));
+    for (uint32_t i = 0; i < failed; i++)
+        CU_ASSERT(bench_local_event(b, &event) && event.status == -EBUSY);
+    CU_ASSERT_FALSE(bench_local_event(b, &event));
+    CU_ASSERT_FALSE(b->broken || b->quarantined);
+    bench_free(b);
+}
+
 int main(void)
 {
     CU_TestInfo tests[] = {
@@ -386,6 +460,7 @@ int main(void)
         {"short runs wait for an ACK", test_short_runs_wait},
         {"short runs where the thread sleeps", test_short_runs_hastened},
         {"a nudge beside short runs that wait", test_short_runs_nudged},
+        {"many ends at once", test_many_ends},
         CU_TEST_INFO_NULL,
     };
 
