@@ -518,7 +518,7 @@ static void comes_back_at_once(void)
             answer_close(&context);
             answer_close(&segment);
         }
-        kill(d.pid, SIGSTOP);
+        CU_ASSERT_TRUE(process_stop(d.pid));
         close(before);
         CU_ASSERT_TRUE(raw_ask_hello(after, jobs[i % 2], 0, sizes[i % 2]));
         kill(d.pid, SIGCONT);

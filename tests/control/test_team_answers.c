@@ -17,6 +17,7 @@
 #include "tests/lib/raw/ask.h"
 #include "tests/lib/raw/look.h"
 #include "tests/lib/raw/team.h"
+#include "tests/lib/process.h"
 #include "tests/suite.h"
 
 #define SIZE  3u /* ranks; the last is on the last node, others on node 0 */
@@ -80,7 +81,7 @@ static void start_anew_behind(unsigned node, void (*meanwhile)(void))
     CU_ASSERT_FATAL(daemon > 0);
     for (unsigned i = 0; i < nodes; i++)
         CU_ASSERT_TRUE(is_served(i)); /* each daemon has noted the answers that it sent */
-    kill(keeper, SIGSTOP);
+    CU_ASSERT_TRUE(process_stop(keeper));
     kill(daemon, SIGKILL);
     if (meanwhile)
         meanwhile();

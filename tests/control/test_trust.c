@@ -21,6 +21,7 @@
 #include "tests/lib/daemon.h"
 #include "tests/lib/raw/look.h"
 #include "tests/lib/raw/session.h"
+#include "tests/lib/process.h"
 #include "tests/suite.h"
 #include "daemon/control/clients/message.h"
 #include "shm_ring/mapping.h"
@@ -146,7 +147,7 @@ static void numbers_come_again(void)
     pid_t first, other;
 
     CU_ASSERT_EQUAL_FATAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    kill(d.pid, SIGSTOP);
+    CU_ASSERT_TRUE(process_stop(d.pid));
     fflush(NULL);
     first = fork();
     if (first == 0) { /* passes its connection on, and exits */

@@ -1,12 +1,22 @@
-/* Reads /proc (process.h). Thread: any. */
+/* Reads /proc, and stops processes (process.h). Thread: any. */
 #include "tests/lib/process.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+
+bool process_stop(pid_t child)
+{
+    int status;
+
+    return kill(child, SIGSTOP) == 0 && waitpid(child, &status, WUNTRACED) == child &&
+           WIFSTOPPED(status);
+}
 
 static int64_t run_time(pid_t pid, const char *thread)
 {

@@ -1,5 +1,6 @@
 /*
- * The kernel's reports about processes and threads: processor time, sleep, descriptors.
+ * The kernel's reports about processes and threads: processor time, sleep, descriptors; and how to
+ * stop a process.
  *
  * Thread: any.
  */
@@ -9,6 +10,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* Stops a child of this process, as SIGSTOP does. Returns whether all of its threads have stopped:
+ * on a busy machine this takes some time after the signal. */
+bool process_stop(pid_t child);
 
 /* Returns the processor time of all threads in nanoseconds, or a negative errno. */
 int64_t process_cpu_ns(pid_t pid);

@@ -19,6 +19,7 @@
 #include "tests/suite.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
+#include "tests/lib/process.h"
 
 enum {
     CHILD,
@@ -382,7 +383,7 @@ static void test_starts_again_at_once(void)
         return;
     child = start_child(wait_to_be_killed, "at-once");
     CU_ASSERT_EQUAL_FATAL(attach(&r, HERE, "at-once"), 0);
-    CU_ASSERT_EQUAL(kill(stopped, SIGSTOP), 0);
+    CU_ASSERT_TRUE(process_stop(stopped));
     CU_ASSERT_EQUAL(kill(child, SIGKILL), 0);
     CU_ASSERT(WIFSIGNALED(status_of(child)));
     again = start_alone("at-once");

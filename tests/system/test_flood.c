@@ -21,6 +21,7 @@
 #include "tests/lib/bystanders.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
+#include "tests/lib/process.h"
 
 #define SLOWER       50u /* bystanders may be slower by this factor */
 #define WHILES       5
@@ -106,7 +107,7 @@ static void beside(const char *job, bool stopped)
     }
     CU_ASSERT(comes_true(&counts->ready, 2));
     if (stopped)
-        CU_ASSERT_EQUAL(kill(bad[1], SIGSTOP), 0);
+        CU_ASSERT_TRUE(process_stop(bad[1]));
     /* Wait until the client has used all that it may have, so that it is refused every time. */
     CU_ASSERT(comes_true(&counts->taken, 100));
     CU_ASSERT(comes_true(&counts->refused, 10000));

@@ -18,6 +18,7 @@
 #include "pwc/offload.h"
 #include "tests/lib/cluster.h"
 #include "tests/lib/rank.h"
+#include "tests/lib/process.h"
 #include "tests/suite.h"
 #include "tests/system/lib/offload.h"
 
@@ -231,10 +232,7 @@ static bool server_start(struct server *s, unsigned node, const char *path,
 
 static bool server_stop(struct server *s)
 {
-    int status;
-
-    return kill(s->pid, SIGSTOP) == 0 && waitpid(s->pid, &status, WUNTRACED) == s->pid &&
-           WIFSTOPPED(status);
+    return process_stop(s->pid);
 }
 
 static bool server_open(struct server *s, unsigned node, const char *path,

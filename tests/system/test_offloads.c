@@ -23,6 +23,7 @@
 #include "tests/lib/cluster.h"
 #include "tests/lib/command.h"
 #include "tests/lib/rank.h"
+#include "tests/lib/process.h"
 #include "tests/system/lib/offload.h"
 #include "tests/suite.h"
 
@@ -201,7 +202,7 @@ static struct answer answer;
  * node. */
 static bool server_open_from(struct server *s, const char *job, const char *path, unsigned node)
 {
-    int ready[2], end[2], status;
+    int ready[2], end[2];
     struct pwc_key key;
 
     if (pipe(ready) < 0 || pipe(end) < 0)
@@ -226,8 +227,7 @@ static bool server_open_from(struct server *s, const char *job, const char *path
     if (pwc_am_register(s->asker.ctx, INDEX, answered, &answer) < 0 ||
         pwc_bind(s->asker.ctx, pwc_peer_of(1, 0), &key, &s->asker.remote) < 0)
         return false;
-    return kill(s->pid, SIGSTOP) == 0 && waitpid(s->pid, &status, WUNTRACED) == s->pid &&
-           WIFSTOPPED(status);
+    return process_stop(s->pid);
 }
 
 static bool server_open(struct server *s, const char *job, const char *path)
