@@ -140,6 +140,21 @@ int team_call(struct pwc_team *t, struct team_spec spec, pwc_cid lid, unsigned f
     return rc;
 }
 
+int team_call_unshown(struct pwc_team *t, const struct team_spec *spec)
+{
+    struct team_spec settled = *spec;
+    struct team_call call;
+    int rc = spec_settle(t, &settled);
+
+    if (rc == 0)
+        rc = prepare(t, &settled, &call);
+    if (rc < 0)
+        return rc;
+    call.unshown = true;
+    take(t, &call);
+    return 0;
+}
+
 int team_call_again(struct pwc_team *t, const struct team_spec *spec, struct pwc_request *r)
 {
     struct team_call call;

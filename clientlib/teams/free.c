@@ -14,7 +14,8 @@ enum { LOOK_NS = 1000000 }; /* the daemon may have taken the records before the 
  * team stays. A member that calls again after a timeout waits for the same barrier. */
 static int meet(struct pwc_team *t)
 {
-    int rc = t->leaving ? 0 : pwc_team_barrier(t, PWC_CID_NONE, PWC_NO_LCE);
+    const struct team_spec barrier = {.kind = TEAM_BARRIER};
+    int rc = t->leaving ? 0 : team_call_unshown(t, &barrier);
 
     if (rc < 0)
         return t->status < 0 ? 0 : rc;

@@ -39,8 +39,8 @@ int team_finish(struct pwc_team *t)
     return rc;
 }
 
-/* Makes a call as soon as there is room for it. Returns the result of team_call, or an error that
- * makes waiting useless. */
+/* Makes a call as soon as there is room for it. Returns the result of team_call_unshown, or an
+ * error that makes waiting useless. */
 static int begin(struct pwc_team *t, const struct team_spec *spec)
 {
     struct pwc_ctx *ctx = t->ctx;
@@ -48,7 +48,7 @@ static int begin(struct pwc_team *t, const struct team_spec *spec)
     int rc;
 
     patience_worked(&ctx->patience, (uint64_t)now);
-    while ((rc = team_call(t, *spec, PWC_CID_NONE, PWC_NO_LCE)) == -EAGAIN || rc == -EBUSY) {
+    while ((rc = team_call_unshown(t, spec)) == -EAGAIN || rc == -EBUSY) {
         rc = wait_collect(ctx, 0);
         if (rc == 0)
             rc = channel_state(&ctx->channel);

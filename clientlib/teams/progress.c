@@ -49,6 +49,8 @@ static void end_call(struct pwc_team *t, int status)
     pwc_cid lid;
 
     t->over++;
+    if (call->unshown)
+        return;
     if (call->request != REQUEST_NONE) {
         struct pwc_request *r = request_at(&ch->requests, call->request);
 
@@ -189,7 +191,8 @@ bool teams_await_members(const struct pwc_ctx *ctx)
 static bool has_news(const struct pwc_team *t)
 {
     return (t->ended < t->begun && oldest_has_ended(t) != 0) || team_can_begin(t) ||
-           (t->status == 0 && team_is_broken(&t->area));
+           (t->status == 0 && team_is_broken(&t->area)) ||
+           (t->wake_due && channel_note_room(&t->ctx->channel) == 0);
 }
 
 int teams_arm(struct pwc_ctx *ctx)

@@ -55,6 +55,7 @@ struct team_call {
     bool asks;         /* a step must find `whole` first */
     bool asked;        /* the step that finds `whole` has begun */
     bool silent;       /* the lid is shown only if the call fails */
+    bool unshown;      /* the end is not shown, and has no room: the library waits for it */
     bool persistent;   /* the request is persistent */
 };
 
@@ -184,8 +185,10 @@ void team_begin_steps(struct pwc_team *t);
 /* ---- call.c, progress.c, reason.c ------------------------------------------------------------ */
 
 /* Accept a collective. team_call's ends with a local event or a plain request, team_call_again's
- * with the persistent request `r`, which is started. Results as of the public calls. */
+ * with the persistent request `r`, which is started; the end of team_call_unshown's is shown to
+ * nobody. Results as of the public calls. */
 int team_call(struct pwc_team *t, struct team_spec spec, pwc_cid lid, unsigned flags);
+int team_call_unshown(struct pwc_team *t, const struct team_spec *spec);
 int team_call_again(struct pwc_team *t, const struct team_spec *spec, struct pwc_request *r);
 
 /* Ends steps and calls that have ended, and begins steps that can begin. */

@@ -471,6 +471,57 @@ static void sleepers(void)
     hall_free(h);
 }
 
+/* A member does not sleep while a wake-up is due, for which there was no room, and now is. */
+static void a_wake_up_is_due(void)
+{
+    struct hall *h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
+    struct pwc_ctx *ctx = h->members[0].ctx;
+    const struct submit_record any = {.kind = SUBMIT_TEAM_WAKE};
+    uint8_t *at;
+
+    CU_ASSERT_EQUAL_FATAL(channel_begin(&ctx->channel, &ctx->channel.submit, &any, &at), 0);
+    team_wake(hall_team(h, 0));
+    CU_ASSERT_EQUAL(teams_arm(ctx), 0);
+    teams_disarm(ctx);
+    channel_cancel(&ctx->channel, &ctx->channel.submit);
+    CU_ASSERT_EQUAL(teams_arm(ctx), 1);
+    team_progress(hall_team(h, 0));
+    hall_run(h);
+    CU_ASSERT_EQUAL(h->wakes, 1);
+    CU_ASSERT_EQUAL(teams_arm(ctx), 0);
+    teams_disarm(ctx);
+    hall_free(h);
+}
+
+/* The library's own calls need no room for an event, which the program may have left to none, and
+ * show none, also when they fail. */
+static void unshown(void)
+{
+    const struct team_spec barrier = {.kind = TEAM_BARRIER};
+    const struct team_reason reason = {.status = -EHOSTDOWN, .rank = {1, 0}};
+    struct hall *h = hall_new(1, 1, HALL_BLOCKS, WINDOW);
+    struct pwc_event event;
+    unsigned ends = 0;
+    int rc;
+
+    while ((rc = pwc_team_barrier(hall_team(h, 0), PWC_CID_NONE, 0)) == 0 && ends < 100000)
+        ends++;
+    CU_ASSERT_EQUAL(rc, -EAGAIN);
+    CU_ASSERT_EQUAL(team_call_unshown(hall_team(h, 0), &barrier), 0);
+    CU_ASSERT_EQUAL(hall_team(h, 0)->over, ends + 1);
+    for (unsigned i = 0; i < ends; i++)
+        CU_ASSERT_EQUAL_FATAL(hall_probe(h, 0, &event), 1);
+    CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 0);
+    hall_free(h);
+
+    h = hall_new(2, 1, HALL_BLOCKS, WINDOW);
+    CU_ASSERT_EQUAL(team_call_unshown(hall_team(h, 0), &barrier), 0);
+    hall_break(h, &reason);
+    CU_ASSERT_EQUAL(hall_probe(h, 0, &event), 0);
+    CU_ASSERT_EQUAL(hall_team(h, 0)->status, -EHOSTDOWN);
+    hall_free(h);
+}
+
 /* A wait is for a member as long as one of the same engine has not called, and then for the daemon.
  * Without another engine it is always for a member. */
 static void members_are_awaited(uint32_t engines)
@@ -703,6 +754,8 @@ int main(void)
                            {"sleepers", sleepers},
                            {"members or the daemon are awaited", awaited},
                            {"sleepers for room", sleepers_for_room},
+                           {"a wake-up is due", a_wake_up_is_due},
+                           {"unshown", unshown},
                            {"shutdown", shutdown},
                            {"slices of a giver", slices_of_a_giver},
                            {"longest that lies", longest_that_lies},
