@@ -145,6 +145,31 @@ static void test_set(void)
     both_close(sides);
 }
 
+/* A counter that an endpoint has refused may be used after the endpoint is closed. */
+static void test_refused(void)
+{
+    const struct side_options options = counting_as(FI_THREAD_DOMAIN);
+    static const uint64_t refused[] = {FI_WRITE, FI_WRITE | FI_SEND, FI_REMOTE_READ, FI_TAGGED, 0};
+    static const int errors[] = {-FI_EBUSY, -FI_EBUSY, -FI_ENOSYS, -FI_EBADFLAGS, -FI_EINVAL};
+    struct side side;
+    struct fid_cntr *other, *sends;
+
+    CU_ASSERT_EQUAL_FATAL(side_open(&side, both_socket(0), &options), 0);
+    CU_ASSERT_EQUAL_FATAL(fi_cntr_open(side.domain, NULL, &other, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(fi_cntr_open(side.domain, NULL, &sends, NULL), 0);
+    for (unsigned i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        CU_ASSERT_EQUAL(fi_ep_bind(side.ep, &other->fid, refused[i]), errors[i]);
+    /* No part of a refused bind has happened. */
+    CU_ASSERT_EQUAL(fi_ep_bind(side.ep, &sends->fid, FI_SEND), 0);
+    CU_ASSERT_EQUAL(fi_close(&side.ep->fid), 0);
+    side.ep = NULL;
+    CU_ASSERT_EQUAL(fi_cntr_read(other), 0);
+    CU_ASSERT_EQUAL(fi_cntr_readerr(other), 0);
+    CU_ASSERT_EQUAL(fi_close(&other->fid), 0);
+    CU_ASSERT_EQUAL(fi_close(&sends->fid), 0);
+    side_close(&side);
+}
+
 int main(int argc, char **argv)
 {
     CU_TestInfo tests[] = {
@@ -153,6 +178,7 @@ int main(int argc, char **argv)
         {"failures", test_failures},
         {"set and add", test_set},
         {"closed endpoint", test_closed_endpoint},
+        {"refused", test_refused},
         CU_TEST_INFO_NULL,
     };
 

@@ -63,24 +63,48 @@ static const uint64_t class_flags[CLASSES] = {
     [CLASS_ARRIVED] = FI_REMOTE_WRITE,
 };
 
+/* Whether the endpoint has this counter for some class. */
+static bool has_counter(const struct endpoint *endpoint, const struct cntr *cntr)
+{
+    for (unsigned i = 0; i < CLASSES; i++)
+        if (endpoint->cntrs[i] == cntr)
+            return true;
+    return false;
+}
+
 /* No counter counts peers' reads, because nothing reports them to their target; a counter for these
  * alone is refused. */
-static int bind_cntr(struct endpoint *endpoint, struct cntr *cntr, uint64_t flags)
+static int check_cntr(const struct endpoint *endpoint, uint64_t flags)
 {
-    int rc;
-
+    if (flags == 0)
+        return -FI_EINVAL;
     if (flags & ~(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE))
         return -FI_EBADFLAGS;
     if (flags == FI_REMOTE_READ)
         return -FI_ENOSYS;
+    for (unsigned i = 0; i < CLASSES; i++)
+        if (flags & class_flags[i] && endpoint->cntrs[i])
+            return -FI_EBUSY;
+    return 0;
+}
+
+/* After a refusal the counter must not have the endpoint, which may close before it. */
+static int bind_cntr(struct endpoint *endpoint, struct cntr *cntr, uint64_t flags)
+{
+    int rc = check_cntr(endpoint, flags);
+
+    if (rc < 0)
+        return rc;
     rc = members_add(cntr->members, endpoint);
-    if (rc == 0 && flags & FI_REMOTE_WRITE)
+    if (rc < 0)
+        return rc;
+    if (flags & FI_REMOTE_WRITE)
         rc = cntr_count_arrivals(cntr, endpoint);
+    if (rc < 0 && !has_counter(endpoint, cntr))
+        members_drop(cntr->members, endpoint);
     for (unsigned i = 0; rc == 0 && i < CLASSES; i++) {
         if ((flags & class_flags[i]) == 0)
             continue;
-        if (endpoint->cntrs[i])
-            return -FI_EBUSY;
         endpoint->cntrs[i] = cntr;
         atomic_fetch_add(&cntr->users, 1);
     }
