@@ -51,20 +51,35 @@ static int open_counters(struct side *side)
     return rc;
 }
 
+static int make_endpoint(struct side *side, const struct side_options *options, struct fid_ep **out)
+{
+    int rc = fi_endpoint(side->domain, side->info, out, NULL);
+
+    if (rc == 0)
+        rc = fi_ep_bind(*out, &side->av->fid, 0);
+    if (rc == 0)
+        rc = fi_ep_bind(*out, &side->cq->fid, FI_TRANSMIT | FI_RECV | options->cq_flags);
+    return rc;
+}
+
+int side_endpoint(struct side *side, const struct side_options *options, struct fid_ep **out)
+{
+    int rc = make_endpoint(side, options, out);
+
+    return rc == 0 ? fi_enable(*out) : rc;
+}
+
 static int open_endpoint(struct side *side, const struct side_options *options)
 {
-    struct fi_cq_attr cq_attr = {.format = options->format, .wait_obj = options->wait};
+    struct fi_cq_attr cq_attr = {
+        .size = options->cq_size, .format = options->format, .wait_obj = options->wait};
     struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
     int rc = fi_av_open(side->domain, &av_attr, &side->av, NULL);
 
     if (rc == 0)
         rc = fi_cq_open(side->domain, &cq_attr, &side->cq, NULL);
     if (rc == 0)
-        rc = fi_endpoint(side->domain, side->info, &side->ep, NULL);
-    if (rc == 0)
-        rc = fi_ep_bind(side->ep, &side->av->fid, 0);
-    if (rc == 0)
-        rc = fi_ep_bind(side->ep, &side->cq->fid, FI_TRANSMIT | FI_RECV | options->cq_flags);
+        rc = make_endpoint(side, options, &side->ep);
     if (rc == 0 && options->counters)
         rc = open_counters(side);
     return rc == 0 ? fi_enable(side->ep) : rc;

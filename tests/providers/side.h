@@ -38,6 +38,7 @@ struct side_options {
     int mr_mode;   /* mr_mode in the hints */
     uint64_t key;  /* the key that is asked for, where the application chooses keys */
     uint64_t cq_flags;
+    size_t cq_size; /* 0: the provider's default */
     enum fi_cq_format format;
     enum fi_wait_obj wait;
     enum fi_threading threading;
@@ -49,6 +50,9 @@ void side_choose(const char *socket, const char *job);
 
 /* Hints for the provider; free them by fi_freeinfo. */
 struct fi_info *side_hints(const struct side_options *options);
+
+/* Opens one more endpoint of a side, with its vector and queue, ready for use. */
+int side_endpoint(struct side *side, const struct side_options *options, struct fid_ep **out);
 
 /* Opens a side at the daemon of that socket. Returns 0, or the error of the call that failed. */
 int side_open(struct side *side, const char *socket, const struct side_options *options);

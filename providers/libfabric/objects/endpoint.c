@@ -169,39 +169,48 @@ static int endpoint_control(struct fid *fid, int command, void *argument)
     }
 }
 
-static void drop_queues(struct endpoint *endpoint)
+/* From here on no queue or counter makes progress here. */
+static void leave_queues(struct endpoint *endpoint)
 {
     struct cq *queues[] = {endpoint->tx_cq, endpoint->rx_cq};
 
-    for (unsigned i = 0; i < 2; i++) {
-        if (!queues[i])
-            continue;
-        members_drop(queues[i]->members, endpoint);
-        atomic_fetch_sub(&queues[i]->users, 1);
-    }
+    members_retire(endpoint->domain->targets, endpoint, endpoint_arrived(endpoint));
+    for (unsigned i = 0; i < 2; i++)
+        if (queues[i])
+            members_drop(queues[i]->members, endpoint);
     for (unsigned i = 0; i < CLASSES; i++) {
-        struct cntr *cntr = endpoint->cntrs[i];
-
-        if (!cntr)
+        if (!endpoint->cntrs[i])
             continue;
-        members_drop(cntr->members, endpoint);
-        cntr_keep_arrivals(cntr, endpoint);
-        atomic_fetch_sub(&cntr->users, 1);
+        members_drop(endpoint->cntrs[i]->members, endpoint);
+        cntr_keep_arrivals(endpoint->cntrs[i], endpoint);
     }
 }
 
+/* Gives the queues, the counters and the vector back, which may close before the domain. */
+static void give_back(struct endpoint *endpoint)
+{
+    if (endpoint->tx_cq)
+        atomic_fetch_sub(&endpoint->tx_cq->users, 1);
+    if (endpoint->rx_cq)
+        atomic_fetch_sub(&endpoint->rx_cq->users, 1);
+    for (unsigned i = 0; i < CLASSES; i++)
+        if (endpoint->cntrs[i])
+            atomic_fetch_sub(&endpoint->cntrs[i]->users, 1);
+    if (endpoint->av)
+        atomic_fetch_sub(&endpoint->av->users, 1);
+}
+
+/* Operations and posted buffers that are left have no entry, and their promises end. */
 static int endpoint_close(struct fid *fid)
 {
     struct endpoint *endpoint = endpoint_of_fid(fid);
 
-    members_retire(endpoint->domain->targets, endpoint, endpoint_arrived(endpoint));
-    drop_queues(endpoint);
+    leave_queues(endpoint);
     pwc_ctx_destroy(endpoint->ctx);
-    if (endpoint->av)
-        atomic_fetch_sub(&endpoint->av->users, 1);
-    receives_free(&endpoint->receives);
+    receives_free(endpoint);
+    operations_free(endpoint);
     remotes_free(&endpoint->remotes);
-    operations_free(&endpoint->operations);
+    give_back(endpoint);
     lock_destroy(&endpoint->lock);
     atomic_fetch_sub(&endpoint->domain->users, 1);
     free(endpoint);

@@ -155,8 +155,12 @@ void operations_end_all(struct endpoint *endpoint, int status)
         operation_end(endpoint, endpoint->operations.under_way, status);
 }
 
-void operations_free(struct operations *operations)
+void operations_free(struct endpoint *endpoint)
 {
+    struct operations *operations = &endpoint->operations;
+
+    while (operations->under_way)
+        operation_drop(endpoint, operations->under_way);
     while (operations->chunks) {
         struct operation_chunk *next = operations->chunks->next;
 

@@ -55,7 +55,9 @@ struct operation_start {
 struct operation *operation_new(struct endpoint *endpoint, const struct operation_start *start,
                                 struct remote *remote);
 
-/* Takes back an operation that was not submitted. */
+/* Takes back an operation without an entry or a count: it was not submitted, or its endpoint
+ * closes.
+ */
 void operation_drop(struct endpoint *endpoint, struct operation *operation);
 
 /* Ends an operation: counts it, and adds its entry. */
@@ -66,7 +68,8 @@ void operation_part_failed(struct endpoint *endpoint, struct operation *operatio
 
 /* Ends all operations under way, because their session is over. */
 void operations_end_all(struct endpoint *endpoint, int status);
-void operations_free(struct operations *operations);
+/* Drops the operations under way, and frees the memory of all. */
+void operations_free(struct endpoint *endpoint);
 
 static inline pwc_cid operation_id(struct operation *operation)
 {

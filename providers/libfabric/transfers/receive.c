@@ -33,11 +33,15 @@ void receives_init(struct receives *receives)
     receives->last_unexpected = &receives->unexpected;
 }
 
-void receives_free(struct receives *receives)
+void receives_free(struct endpoint *endpoint)
 {
+    struct receives *receives = &endpoint->receives;
+
     while (receives->posted) {
         struct posted *next = receives->posted->next;
 
+        if (receives->posted->reported)
+            cq_release(endpoint->rx_cq);
         free(receives->posted);
         receives->posted = next;
     }

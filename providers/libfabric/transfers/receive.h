@@ -24,7 +24,8 @@ struct receives {
 };
 
 void receives_init(struct receives *receives);
-void receives_free(struct receives *receives);
+/* Frees all, also posted buffers, whose promised entries will not come. */
+void receives_free(struct endpoint *endpoint);
 
 /* The handler: takes a message. */
 void receive_message(pwc_ctx *ctx, const struct pwc_am *message, void *argument);
