@@ -48,7 +48,7 @@ bool cq_has_room(struct cq *cq)
     bool fits;
 
     lock_take(&cq->lock);
-    fits = held(cq) + cq->promised < cq->size;
+    fits = held(cq) < cq->size;
     lock_give(&cq->lock);
     return fits;
 }

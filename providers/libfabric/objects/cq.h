@@ -30,7 +30,10 @@ struct cq {
     struct cq_completion *ring;
     size_t room; /* entries that the ring has memory for, a power of two */
     uint64_t head, tail;
-    size_t size;     /* the most entries that may be there or promised */
+    /* A promise needs fewer entries than this, there and promised together; a peer's write needs
+     * fewer that are there. So the queue has up to twice as many, and some more of peers' writes
+     * that one look takes together. */
+    size_t size;
     size_t promised; /* operations under way that will have an entry */
     struct cq_error *errors, **last_error;
     bool signalled;
@@ -42,7 +45,8 @@ int cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct fid_cq **
 bool cq_promise(struct cq *cq);
 void cq_release(struct cq *cq);
 
-/* Whether the queue has room for an entry that was not promised. */
+/* Whether the queue has room for the entry of a peer's write. Promises take none of this room: a
+ * posted buffer may wait for a message that the peer sends only after its writes. */
 bool cq_has_room(struct cq *cq);
 
 /* Adds an entry; `promised` says whether the entry uses a promise. */
