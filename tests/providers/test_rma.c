@@ -223,6 +223,34 @@ static void test_closed_key(void)
     both_close(sides);
 }
 
+/* A number whose address was removed reaches nobody, also where it was used before; the address has
+ * another number when it is inserted again. */
+static void test_removed_address(void)
+{
+    struct side sides[2];
+    struct fi_cq_tagged_entry entry;
+    fi_addr_t old;
+
+    both_open(sides, &both_basic);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "one", 4, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
+    old = sides[0].peer;
+    CU_ASSERT_EQUAL(fi_av_remove(sides[0].av, &old, 1, 0), 0);
+    CU_ASSERT_EQUAL(
+        both_write(sides, "two", 4, side_address(&sides[1], 0), side_key(&sides[1]), NULL),
+        -FI_EINVAL);
+    CU_ASSERT_EQUAL(fi_send(sides[0].ep, "two", 4, NULL, old, NULL), -FI_EINVAL);
+    CU_ASSERT_EQUAL_FATAL(side_meet(&sides[0], &sides[1]), 0);
+    CU_ASSERT_NOT_EQUAL(sides[0].peer, old);
+    CU_ASSERT_EQUAL_FATAL(
+        both_write(sides, "three", 6, side_address(&sides[1], 0), side_key(&sides[1]), NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], NULL, &entry), 1);
+    CU_ASSERT_STRING_EQUAL((char *)sides[1].memory, "three");
+    CU_ASSERT_EQUAL(fi_send(sides[0].ep, "two", 4, NULL, old, NULL), -FI_EINVAL);
+    both_close(sides);
+}
+
 /* A range without the needed right refuses an operation. */
 static void test_rights(void)
 {
@@ -340,6 +368,7 @@ int main(int argc, char **argv)
         {"pieces", test_pieces},
         {"wrong key and range", test_wrong_key},
         {"closed key", test_closed_key},
+        {"removed address", test_removed_address},
         {"rights", test_rights},
         {"dead peer", test_dead_peer},
         {"order of closing", test_close_order},

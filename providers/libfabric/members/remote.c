@@ -86,26 +86,37 @@ static struct peer *peer_of(struct remotes *remotes, fi_addr_t number)
     return remotes->peers[number];
 }
 
-static int find_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
+/* Finds the peer's entry, or makes it. The vector is asked at the first use of a number, and again
+ * after addresses were removed from it. */
+static int peer_with(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
 {
-    struct peer *peer;
+    struct remotes *remotes = &endpoint->remotes;
+    unsigned removals = av_removals(endpoint->av);
+    struct peer *peer = number < remotes->count ? remotes->peers[number] : NULL;
+    struct address address;
 
-    if (number < endpoint->remotes.count && endpoint->remotes.peers[number]) {
-        peer = endpoint->remotes.peers[number];
-    } else {
-        struct address address;
-
+    if (!peer || peer->removals != removals) {
         /* Only a number that the vector has gets memory, so the memory is bounded. */
         if (av_find(endpoint->av, number, &address) < 0)
             return -FI_EINVAL;
-        peer = peer_of(&endpoint->remotes, number);
+        peer = peer_of(remotes, number);
         if (!peer)
             return -FI_ENOMEM;
+        peer->removals = removals;
     }
-    if (peer->state == REMOTE_NEW)
-        start_peer(endpoint, peer, number);
     *out = peer;
-    return answer(&peer->state, peer->error);
+    return 0;
+}
+
+static int find_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)
+{
+    int rc = peer_with(endpoint, number, out);
+
+    if (rc < 0)
+        return rc;
+    if ((*out)->state == REMOTE_NEW)
+        start_peer(endpoint, *out, number);
+    return answer(&(*out)->state, (*out)->error);
 }
 
 int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out)

@@ -27,7 +27,8 @@ struct peer {
     struct pending pending; /* its event ends the bind */
     enum remote_state state;
     int error;
-    bool waited; /* a call has waited for the bind once */
+    bool waited;       /* a call has waited for the bind once */
+    unsigned removals; /* the vector's count when it had this address last */
     pwc_peer address;
     pwc_remote *table; /* the peer's table of keys */
     struct remote *remotes;
@@ -60,7 +61,7 @@ struct remotes {
 #define REMOTE_PATIENCE_MS 20
 
 /* Finds the peer of an address. 0: it is bound; -FI_EAGAIN: it is being bound; else the reason why
- * it cannot be bound. */
+ * it cannot be bound; -FI_EINVAL: the vector has no such number. */
 int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out);
 
 /* Finds the memory that a key of that address names. Results as of remote_peer; -FI_EKEYREJECTED:

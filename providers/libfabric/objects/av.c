@@ -149,6 +149,7 @@ static int av_remove(struct fid_av *fid, fi_addr_t *numbers, size_t count, uint6
     }
     if (av->room)
         note_all(av);
+    atomic_fetch_add_explicit(&av->removals, 1, memory_order_release);
     lock_give(&av->lock);
     return rc;
 }

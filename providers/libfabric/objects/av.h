@@ -25,12 +25,20 @@ struct av {
     uint64_t *peers;    /* a hash table of entry numbers plus 1, by peer; 0: empty */
     size_t peers_room;  /* a power of two */
     atomic_uint users;  /* endpoints */
+    atomic_uint removals; /* calls that have removed addresses */
 };
 
 int av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct fid_av **out, void *context);
 
 /* Finds the address with a number. -FI_EINVAL: there is none. */
 int av_find(struct av *av, fi_addr_t number, struct address *out);
+
+/* The count of calls that have removed addresses: until it changes, a peer that was found by its
+ * number still has this number. */
+static inline unsigned av_removals(struct av *av)
+{
+    return atomic_load_explicit(&av->removals, memory_order_acquire);
+}
 
 /* Finds the peer with a number. -FI_EINVAL: there is none; -EHOSTUNREACH: no context has its
  * address any more. */
