@@ -164,6 +164,7 @@ static void entry_read(struct endpoint *endpoint, struct pending *pending,
     struct remote *remote = container_of(pending, struct remote, pending);
     const struct key_entry *entry = NULL;
 
+    remote->peer->users--;
     if (event->status == 0)
         entry = keys_find(remote->window, remote->key);
     if (entry)
@@ -183,21 +184,12 @@ static void start_read(struct endpoint *endpoint, struct remote *remote)
     rc = pwc_get(remote->peer->table, keys_home(remote->key) * sizeof(struct key_entry),
                  remote->window, sizeof(remote->window), pending_id(&remote->pending), PWC_CID_NONE,
                  PWC_NO_RCE);
+    if (rc == 0)
+        remote->peer->users++;
     started(&remote->state, &remote->error, rc);
 }
 
-/* Lets a key be looked up again after its remote has failed, once no operation uses the remote. */
-static void renew(struct remote *remote)
-{
-    if (remote->users > 0)
-        return;
-    if (remote->handle && pwc_unbind(remote->handle) < 0)
-        return;
-    remote->handle = NULL;
-    remote->stale = false;
-    remote->state = REMOTE_NEW;
-}
-
+/* Finds the remote of a key; the one that was used last is first in the list. */
 static struct remote *remote_of(struct peer *peer, uint64_t key)
 {
     struct remote **at = &peer->remotes;
@@ -207,7 +199,6 @@ static struct remote *remote_of(struct peer *peer, uint64_t key)
         at = &(*at)->next;
     remote = *at;
     if (remote) {
-        /* The key that was used last is first in the list. */
         *at = remote->next;
     } else {
         remote = calloc(1, sizeof(*remote));
@@ -221,24 +212,69 @@ static struct remote *remote_of(struct peer *peer, uint64_t key)
     return remote;
 }
 
-static int find_remote(struct endpoint *endpoint, struct peer *peer, uint64_t key,
-                       struct remote **out)
+/* Replaces the first remote of the peer's list by a new one, which will look the key up again.
+ * Operations under way keep the old one. */
+static int renew(struct remotes *remotes, struct remote **at)
+{
+    struct remote *old = *at;
+    struct remote *fresh;
+
+    if (remotes->retired_count >= REMOTES_RETIRED)
+        return -FI_EAGAIN;
+    fresh = calloc(1, sizeof(*fresh));
+    if (!fresh)
+        return -FI_ENOMEM;
+    fresh->key = old->key;
+    fresh->peer = old->peer;
+    fresh->next = old->next;
+    *at = fresh;
+    old->next = remotes->retired;
+    remotes->retired = old;
+    remotes->retired_count++;
+    return 0;
+}
+
+/* Computes the range's offset in the memory that peers have at this key. 0, or -ERANGE. */
+static int offset_of(const struct remote *remote, const struct fi_rma_iov *range, uint64_t *out)
+{
+    uint64_t offset = range->addr - remote->base;
+
+    if (offset > remote->length || range->len > remote->length - offset)
+        return -ERANGE;
+    *out = offset;
+    return 0;
+}
+
+static int find_remote(struct endpoint *endpoint, struct peer *peer, const struct fi_rma_iov *range,
+                       struct remote **out, uint64_t *offset)
 {
     struct remote *remote = peer->remotes;
+    int rc;
 
-    if (!remote || remote->key != key)
-        remote = remote_of(peer, key);
+    if (!remote || remote->key != range->key)
+        remote = remote_of(peer, range->key);
     if (!remote)
         return -FI_ENOMEM;
-    if (remote->stale)
-        renew(remote);
+    *out = remote;
+    if (remote->state == REMOTE_READY && !remote->stale) {
+        rc = offset_of(remote, range, offset);
+        remote->stale = rc < 0;
+        if (rc == 0 || !remote->used)
+            return rc;
+    }
+    if (remote->stale) {
+        rc = renew(&endpoint->remotes, &peer->remotes);
+        if (rc < 0)
+            return rc;
+        remote = *out = peer->remotes;
+    }
     if (remote->state == REMOTE_NEW)
         start_read(endpoint, remote);
-    *out = remote;
     return answer(&remote->state, remote->error);
 }
 
-int remote_find(struct endpoint *endpoint, fi_addr_t number, uint64_t key, struct remote **out)
+int remote_find(struct endpoint *endpoint, fi_addr_t number, const struct fi_rma_iov *range,
+                struct remote **out, uint64_t *offset)
 {
     struct peer *peer;
     int64_t end;
@@ -246,16 +282,21 @@ int remote_find(struct endpoint *endpoint, fi_addr_t number, uint64_t key, struc
 
     if (rc < 0)
         return rc;
-    rc = find_remote(endpoint, peer, key, out);
+    rc = find_remote(endpoint, peer, range, out, offset);
     if (rc != -FI_EAGAIN || (*out)->waited)
         return rc;
     (*out)->waited = true;
     end = members_now() + REMOTE_PATIENCE_MS;
     while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) == 0) {
         sched_yield();
-        rc = find_remote(endpoint, peer, key, out);
+        rc = find_remote(endpoint, peer, range, out, offset);
     }
     return rc;
+}
+
+void remote_used(struct remote *remote)
+{
+    remote->used = true;
 }
 
 void remote_failed(struct remote *remote, int status)
@@ -264,28 +305,46 @@ void remote_failed(struct remote *remote, int status)
         remote->stale = true;
 }
 
-int remote_offset(const struct remote *remote, uint64_t address, uint64_t length, uint64_t *out)
+bool remote_refused(struct remote *remote, int status)
 {
-    uint64_t offset = address - remote->base;
+    if (status != -EKEYREJECTED)
+        return false;
+    remote->stale = true;
+    return remote->used;
+}
 
-    if (offset > remote->length || length > remote->length - offset)
-        return -ERANGE;
-    *out = offset;
-    return 0;
+void remotes_unbind(struct remotes *remotes)
+{
+    struct remote **at = &remotes->retired;
+    struct remote *remote;
+
+    while (*at && (*at)->peer->users > 0)
+        at = &(*at)->next;
+    remote = *at;
+    if (!remote || pwc_unbind(remote->handle) < 0)
+        return;
+    *at = remote->next;
+    remotes->retired_count--;
+    free(remote);
+}
+
+static void free_list(struct remote *remote)
+{
+    while (remote) {
+        struct remote *next = remote->next;
+
+        free(remote);
+        remote = next;
+    }
 }
 
 void remotes_free(struct remotes *remotes)
 {
     for (size_t i = 0; i < remotes->count; i++) {
-        struct peer *peer = remotes->peers[i];
-
-        while (peer && peer->remotes) {
-            struct remote *next = peer->remotes->next;
-
-            free(peer->remotes);
-            peer->remotes = next;
-        }
-        free(peer);
+        if (remotes->peers[i])
+            free_list(remotes->peers[i]->remotes);
+        free(remotes->peers[i]);
     }
+    free_list(remotes->retired);
     free(remotes->peers);
 }

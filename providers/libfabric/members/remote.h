@@ -12,6 +12,7 @@
 
 #include <pwc/pwc.h>
 #include <rdma/fabric.h>
+#include <rdma/fi_rma.h>
 #include "providers/libfabric/members/keys.h"
 #include "providers/libfabric/transfers/operation.h"
 
@@ -31,6 +32,7 @@ struct peer {
     unsigned removals; /* the vector's count when it had this address last */
     pwc_peer address;
     pwc_remote *table; /* the peer's table of keys */
+    unsigned users;    /* operations, messages and reads of the table that are under way */
     struct remote *remotes;
 };
 
@@ -40,9 +42,9 @@ struct remote {
     struct peer *peer;
     enum remote_state state;
     int error;
-    bool waited;    /* a call has waited for the key once */
-    bool stale;     /* look the key up again when no operation uses this remote any more */
-    unsigned users; /* operations under way */
+    bool waited; /* a call has waited for the key once */
+    bool used;   /* an operation has been submitted since the entry was read */
+    bool stale;  /* the next operation looks the key up again */
     uint64_t key, base, length;
     pwc_remote *handle;
     struct key_entry window[KEYS_WINDOW];
@@ -51,7 +53,14 @@ struct remote {
 struct remotes {
     struct peer **peers; /* by number in the address vector */
     size_t count;
+    /* Remotes whose key has been looked up again since. They are unbound when nothing is under way
+     * to their peer, because pwc_unbind waits for all that is. */
+    struct remote *retired;
+    unsigned retired_count;
 };
+
+/* While so many wait to be unbound, keys are not looked up again: -FI_EAGAIN. */
+#define REMOTES_RETIRED 64
 
 /*
  * The first operation towards a peer, or with a key, waits until the peer or key is bound, once and
@@ -64,15 +73,24 @@ struct remotes {
  * it cannot be bound; -FI_EINVAL: the vector has no such number. */
 int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out);
 
-/* Finds the memory that a key of that address names. Results as of remote_peer; -FI_EKEYREJECTED:
- * there is no such key. */
-int remote_find(struct endpoint *endpoint, fi_addr_t number, uint64_t key, struct remote **out);
+/* Finds the memory that a key of that address names, and the offset of the range in it. Results as
+ * of remote_peer; -FI_EKEYREJECTED: there is no such key; -ERANGE: the range is not in its memory.
+ * The owner may have given the key to other memory, so -ERANGE is the answer of an entry that no
+ * operation has used before: an older one is read again first. */
+int remote_find(struct endpoint *endpoint, fi_addr_t number, const struct fi_rma_iov *range,
+                struct remote **out, uint64_t *offset);
 
-/* Notes that an operation has failed, so that the key is looked up again if this may help. */
+/* Notes that an operation has been submitted, or has failed. */
+void remote_used(struct remote *remote);
 void remote_failed(struct remote *remote, int status);
 
-/* Computes the offset of `length` bytes at a peer's address in its region. 0, or -ERANGE. */
-int remote_offset(const struct remote *remote, uint64_t address, uint64_t length, uint64_t *out);
+/* Whether libpwc's refusal of an operation may come from an entry that is old: then the key is
+ * looked up again, and the operation may be tried again. */
+bool remote_refused(struct remote *remote, int status);
+
+/* Unbinds one of the retired remotes, if there is one whose peer is idle. Waits for the daemon's
+ * answer. */
+void remotes_unbind(struct remotes *remotes);
 
 void remotes_free(struct remotes *remotes);
 

@@ -85,8 +85,7 @@ struct atomic_call {
     size_t count;
     uint64_t flags;
     bool injected;
-    const struct type_row *row; /* do_atomic finds the row and the offset */
-    uint64_t offset;
+    const struct type_row *row; /* do_atomic finds the row */
 };
 
 static int submit_one(struct submission *s, const void *argument, size_t index)
@@ -96,7 +95,7 @@ static int submit_one(struct submission *s, const void *argument, size_t index)
     enum fi_op op = call->message->op;
     pwc_cid lid = operation_id(s->operation);
     unsigned flags = submit_flags(call->flags) | PWC_NO_RCE;
-    uint64_t offset = call->offset + index * row->size;
+    uint64_t offset = s->offset + index * row->size;
     const char *operand = (const char *)call->operands + index * row->size;
     const char *compare = (const char *)call->compare + index * row->size;
     char *result = (char *)call->result + index * row->size;
@@ -120,7 +119,7 @@ static int submit_all(struct submission *s, const struct atomic_call *call)
 
     if (call->family != PLAIN)
         return submit_parts(s, call->count, submit_one, call);
-    return pwc_atomic(s->remote->handle, call->offset, ops[call->message->op].op, call->row->type,
+    return pwc_atomic(s->remote->handle, s->offset, ops[call->message->op].op, call->row->type,
                       call->operands, call->count, operation_id(s->operation),
                       with_data ? pwc_cid_u64(call->message->data) : PWC_CID_NONE,
                       submit_flags(call->flags) | (with_data ? 0 : PWC_NO_RCE));
@@ -135,6 +134,7 @@ static ssize_t do_atomic(struct fid_ep *ep, struct atomic_call *call)
                                         FI_ATOMIC | (call->family == PLAIN ? FI_WRITE : FI_READ),
                                     .op_flags = call->flags,
                                     .injected = call->injected};
+    struct fi_rma_iov range;
     struct submission submission;
     ssize_t rc;
 
@@ -145,14 +145,12 @@ static ssize_t do_atomic(struct fid_ep *ep, struct atomic_call *call)
     if (call->count > count_max(call->family, row))
         return -FI_EMSGSIZE;
     call->row = row;
-    rc = submit_begin(&submission, endpoint_of(ep), message->addr, message->rma_iov->key, &start);
+    range =
+        (struct fi_rma_iov){message->rma_iov->addr, call->count * row->size, message->rma_iov->key};
+    rc = submit_begin(&submission, endpoint_of(ep), message->addr, &range, &start);
     if (rc != SUBMIT_GOES_ON)
         return rc;
-    rc = remote_offset(submission.remote, message->rma_iov->addr, call->count * row->size,
-                       &call->offset);
-    if (rc == 0)
-        rc = submit_all(&submission, call);
-    return submit_finish(&submission, (int)rc);
+    return submit_finish(&submission, submit_all(&submission, call));
 }
 
 /* Whether a call with a message has one piece of memory: calls with more are refused. */

@@ -50,7 +50,7 @@ static bool add_chunk(struct operations *operations)
 }
 
 struct operation *operation_new(struct endpoint *endpoint, const struct operation_start *start,
-                                struct remote *remote)
+                                struct peer *peer, struct remote *remote)
 {
     struct operations *all = &endpoint->operations;
     bool reported = endpoint->tx_cq && !start->injected &&
@@ -72,14 +72,15 @@ struct operation *operation_new(struct endpoint *endpoint, const struct operatio
         .promised = reported,
         .reported = reported,
         .parts = 1,
+        .peer = peer,
         .remote = remote,
     };
     if (operation->next)
         operation->next->at = &operation->next;
     all->under_way = operation;
     all->count++;
-    if (remote)
-        remote->users++;
+    if (peer)
+        peer->users++;
     return operation;
 }
 
@@ -90,8 +91,8 @@ static void put_back(struct endpoint *endpoint, struct operation *operation)
     *operation->at = operation->next;
     if (operation->next)
         operation->next->at = operation->at;
-    if (operation->remote)
-        operation->remote->users--;
+    if (operation->peer)
+        operation->peer->users--;
     operation->next = all->free;
     all->free = operation;
     all->count--;

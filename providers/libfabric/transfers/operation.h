@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct endpoint;
+struct peer;
 struct remote;
 
 /* Anything that a local event can end; its address is the local completion id. */
@@ -28,12 +29,13 @@ struct operation {
     struct operation *next; /* in the list of free ones, or of those under way */
     struct operation **at;  /* the pointer to it, while it is under way */
     void *context;
-    uint64_t flags; /* of its completion entry: FI_RMA | FI_WRITE and such */
-    bool promised;  /* its queue holds room for an entry */
-    bool reported;  /* has an entry also if it succeeds */
-    unsigned parts; /* local events that are still to come */
-    int status;     /* the first error of its parts */
-    struct remote *remote;
+    uint64_t flags;        /* of its completion entry: FI_RMA | FI_WRITE and such */
+    bool promised;         /* its queue holds room for an entry */
+    bool reported;         /* has an entry also if it succeeds */
+    unsigned parts;        /* local events that are still to come */
+    int status;            /* the first error of its parts */
+    struct peer *peer;     /* NULL: there is none, the operation ends at once */
+    struct remote *remote; /* NULL for messages */
 };
 
 struct operations {
@@ -51,9 +53,10 @@ struct operation_start {
     bool injected;        /* success has no entry */
 };
 
-/* Makes an operation of one part. NULL: no room in its queue, or no memory. */
+/* Makes an operation of one part, towards a peer or none. NULL: no room in its queue, or no memory.
+ */
 struct operation *operation_new(struct endpoint *endpoint, const struct operation_start *start,
-                                struct remote *remote);
+                                struct peer *peer, struct remote *remote);
 
 /* Takes back an operation without an entry or a count: it was not submitted, or its endpoint
  * closes.

@@ -22,13 +22,13 @@ static size_t length_of(const struct iovec *iov, size_t count)
 /* A transfer, and where it goes. */
 struct transfer {
     const struct fi_msg_rma *message;
-    uint64_t flags, offset;
+    uint64_t flags;
 };
 
 /* Returns the offset at the peer of the piece with this index. */
-static uint64_t offset_of(const struct transfer *t, size_t index)
+static uint64_t offset_of(const struct submission *s, const struct transfer *t, size_t index)
 {
-    return t->offset + length_of(t->message->msg_iov, index);
+    return s->offset + length_of(t->message->msg_iov, index);
 }
 
 /* Puts one piece. Only the last piece has a remote event, which carries the data of
@@ -43,7 +43,7 @@ static int write_piece(struct submission *s, const void *argument, size_t index)
 
     if (with_data && index > 0)
         fence = FI_FENCE;
-    return pwc_put(s->remote->handle, offset_of(t, index), piece->iov_base, piece->iov_len,
+    return pwc_put(s->remote->handle, offset_of(s, t, index), piece->iov_base, piece->iov_len,
                    operation_id(s->operation),
                    with_data ? pwc_cid_u64(t->message->data) : PWC_CID_NONE,
                    submit_flags(fence) | (with_data ? 0 : PWC_NO_RCE));
@@ -54,7 +54,7 @@ static int read_piece(struct submission *s, const void *argument, size_t index)
     const struct transfer *t = argument;
     const struct iovec *piece = &t->message->msg_iov[index];
 
-    return pwc_get(s->remote->handle, offset_of(t, index), piece->iov_base, piece->iov_len,
+    return pwc_get(s->remote->handle, offset_of(s, t, index), piece->iov_base, piece->iov_len,
                    operation_id(s->operation), PWC_CID_NONE,
                    submit_flags(index == 0 ? t->flags : 0) | PWC_NO_RCE);
 }
@@ -85,13 +85,10 @@ static ssize_t transfer(struct fid_ep *ep, const struct fi_msg_rma *message, uin
         plain.msg_iov = &nothing;
         plain.iov_count = 1;
     }
-    rc = submit_begin(&submission, endpoint, message->addr, target->key, &start);
+    rc = submit_begin(&submission, endpoint, message->addr, target, &start);
     if (rc != SUBMIT_GOES_ON)
         return rc;
-    rc = remote_offset(submission.remote, target->addr, length, &t.offset);
-    if (rc == 0)
-        rc = submit_parts(&submission, plain.iov_count, piece, &t);
-    return submit_finish(&submission, (int)rc);
+    return submit_finish(&submission, submit_parts(&submission, plain.iov_count, piece, &t));
 }
 
 static ssize_t write_message(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags,

@@ -36,7 +36,9 @@ static ssize_t begin(struct submission *submission, int found, const struct oper
 
     if (found == -FI_EAGAIN || found == -FI_EINVAL || found == -FI_ENOMEM)
         return leave(endpoint, found);
-    submission->operation = operation_new(endpoint, start, found == 0 ? submission->remote : NULL);
+    submission->operation =
+        found == 0 ? operation_new(endpoint, start, submission->peer, submission->remote)
+                   : operation_new(endpoint, start, NULL, NULL);
     if (!submission->operation)
         return leave(endpoint, -FI_EAGAIN);
     if (found == 0)
@@ -46,15 +48,20 @@ static ssize_t begin(struct submission *submission, int found, const struct oper
 }
 
 ssize_t submit_begin(struct submission *submission, struct endpoint *endpoint, fi_addr_t number,
-                     uint64_t key, const struct operation_start *start)
+                     const struct fi_rma_iov *range, const struct operation_start *start)
 {
+    int rc;
+
     if (!endpoint->enabled)
         return -FI_EOPBADSTATE;
     lock_take(&endpoint->lock);
     *submission = (struct submission){.endpoint = endpoint};
     if (endpoint->over < 0)
         return begin(submission, endpoint->over, start);
-    return begin(submission, remote_find(endpoint, number, key, &submission->remote), start);
+    rc = remote_find(endpoint, number, range, &submission->remote, &submission->offset);
+    if (rc == 0)
+        submission->peer = submission->remote->peer;
+    return begin(submission, rc, start);
 }
 
 ssize_t submit_begin_message(struct submission *submission, struct endpoint *endpoint,
@@ -105,7 +112,12 @@ static bool of_operation(int rc)
 ssize_t submit_finish(struct submission *submission, int result)
 {
     struct endpoint *endpoint = submission->endpoint;
+    struct remote *remote = submission->remote;
 
+    if (result == 0 && remote)
+        remote_used(remote);
+    if (remote && remote_refused(remote, result))
+        result = -FI_EAGAIN;
     if (result < 0 && of_operation(result)) {
         operation_end(endpoint, submission->operation, result);
         result = 0;

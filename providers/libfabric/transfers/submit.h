@@ -6,14 +6,16 @@
 #define PWC_PROVIDER_SUBMIT_H
 
 #include <rdma/fabric.h>
+#include <rdma/fi_rma.h>
 #include <sys/types.h>
 #include "providers/libfabric/transfers/operation.h"
 #include "providers/libfabric/members/remote.h"
 
 struct submission {
     struct endpoint *endpoint;
-    struct remote *remote; /* NULL for messages */
     struct peer *peer;
+    struct remote *remote; /* NULL for messages */
+    uint64_t offset;       /* of the range, in the remote */
     struct operation *operation;
 };
 
@@ -21,10 +23,10 @@ struct submission {
 #define SUBMIT_GOES_ON 1
 
 /* Takes the endpoint's lock, which submit_finish releases; submit_begin itself releases it where it
- * ends the call. A wrong key or address is no error of the call: the operation ends with the error.
+ * ends the call. A wrong key or range is no error of the call: the operation ends with the error.
  */
 ssize_t submit_begin(struct submission *submission, struct endpoint *endpoint, fi_addr_t number,
-                     uint64_t key, const struct operation_start *start);
+                     const struct fi_rma_iov *range, const struct operation_start *start);
 /* As submit_begin, for a message, which needs a peer and no key. */
 ssize_t submit_begin_message(struct submission *submission, struct endpoint *endpoint,
                              fi_addr_t number, const struct operation_start *start);

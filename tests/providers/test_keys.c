@@ -1,0 +1,167 @@
+/*
+ * Keys that the application chooses and uses again, over libfabric and two daemons: an operation
+ * finds the memory that the key names now, whatever was under way, and no call waits long for it.
+ *
+ *     test_keys PWCD PROVIDER [NODES] [--KEY VALUE]...
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include "tests/providers/both.h"
+
+#define KEY   7u
+#define OTHER 8u
+
+static const struct side_options own_keys = {.key = OTHER, .format = FI_CQ_FORMAT_TAGGED};
+
+/* Gives the key to a part of the side's memory. The side's own registration, which moved all pages,
+ * stays open. */
+static struct fid_mr *name_part(struct side *side, size_t from, size_t length, uint64_t rights)
+{
+    struct fid_mr *mr = NULL;
+
+    CU_ASSERT_EQUAL_FATAL(
+        fi_mr_reg(side->domain, side->memory + from, length, rights, 0, KEY, 0, &mr, NULL), 0);
+    return mr;
+}
+
+/* Writes, and takes the entry. Returns 0, or the operation's error. */
+static int write_at(struct side sides[2], const char *text, uint64_t offset)
+{
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry error;
+    int rc;
+
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, text, strlen(text) + 1, offset, KEY, NULL), 0);
+    rc = side_entry(&sides[0], &sides[1], &entry);
+    if (rc == -FI_EAVAIL)
+        return side_error(&sides[0], &error);
+    return rc == 1 ? 0 : rc;
+}
+
+/* A key that names a longer range now reaches all of it, at the first try, also while an earlier
+ * write by this key has not ended. A range that is too long for the new memory is an error. */
+static void test_longer(void)
+{
+    const uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    struct side sides[2];
+    struct fi_cq_tagged_entry entry;
+    struct fid_mr *mr;
+
+    both_open(sides, &own_keys);
+    mr = name_part(&sides[1], 0, 64, rights);
+    CU_ASSERT_EQUAL(write_at(sides, "short", 0), 0);
+    CU_ASSERT_EQUAL(write_at(sides, "long", 1000), ERANGE);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "x", 2, 32, KEY, NULL), 0);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    mr = name_part(&sides[1], 4096, 8192, rights);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "long", 5, 1000, KEY, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + 4096 + 1000, "long");
+    CU_ASSERT_EQUAL(write_at(sides, "too long", 8190), ERANGE);
+    CU_ASSERT_EQUAL(write_at(sides, "too long", 8190), ERANGE);
+    CU_ASSERT_EQUAL(write_at(sides, "fits", 8187), 0);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    both_close(sides);
+}
+
+/* A key that had no right to be read, and has it now. */
+static void test_rights(void)
+{
+    struct side sides[2];
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry error;
+    struct fid_mr *mr;
+    char to[8] = "";
+
+    both_open(sides, &own_keys);
+    mr = name_part(&sides[1], 0, 64, FI_REMOTE_WRITE);
+    CU_ASSERT_EQUAL(write_at(sides, "text", 0), 0);
+    CU_ASSERT_EQUAL_FATAL(both_read(sides, to, 5, 0, KEY, NULL), 0);
+    CU_ASSERT_EQUAL(side_error(&sides[0], &error), FI_EKEYREJECTED);
+    CU_ASSERT_EQUAL(write_at(sides, "text", 0), 0);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    mr = name_part(&sides[1], 0, 64, FI_REMOTE_READ);
+    CU_ASSERT_EQUAL_FATAL(both_read(sides, to, 5, 0, KEY, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_STRING_EQUAL(to, "text");
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    both_close(sides);
+}
+
+/* A key changes its memory more often than an endpoint keeps old memory. Where the old memory is
+ * not there any more, one write may fail. */
+static void test_often(void)
+{
+    const uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    struct side sides[2];
+
+    both_open(sides, &own_keys);
+    for (size_t i = 0; i < 100; i++) {
+        struct fid_mr *mr = name_part(&sides[1], i * 64, 64, rights);
+        int rc = write_at(sides, "here", 0);
+
+        CU_ASSERT(rc == 0 || (rc == FI_EKEYREJECTED && i > 0));
+        if (rc != 0)
+            CU_ASSERT_EQUAL(write_at(sides, "here", 0), 0);
+        CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + i * 64, "here");
+        CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    }
+    both_close(sides);
+}
+
+/* While the peer's daemon does not run, a call that finds its key changed returns soon: the old
+ * memory is given up when nothing is under way to the peer. */
+static void test_stopped(void)
+{
+    const uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    struct side sides[2];
+    struct fi_cq_err_entry error;
+    struct fi_cq_tagged_entry entry;
+    struct fid_mr *mr;
+    siginfo_t stopped;
+    int64_t begin;
+    ssize_t stuck, changed;
+
+    if (both_cluster.options.nodes < 2)
+        return;
+    both_open(sides, &own_keys);
+    mr = name_part(&sides[1], 0, 64, rights);
+    CU_ASSERT_EQUAL(write_at(sides, "one", 0), 0);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "two", 4, 4096, OTHER, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    CU_ASSERT_EQUAL(write_at(sides, "late", 0), FI_EKEYREJECTED);
+    mr = name_part(&sides[1], 128, 64, rights);
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGSTOP), 0);
+    CU_ASSERT_EQUAL(waitid(P_PID, (id_t)both_cluster.nodes[1].pid, &stopped, WSTOPPED), 0);
+    stuck = fi_write(sides[0].ep, "three", 6, NULL, sides[0].peer, 4096, OTHER, NULL);
+    begin = side_now();
+    changed = fi_write(sides[0].ep, "four", 5, NULL, sides[0].peer, 0, KEY, NULL);
+    CU_ASSERT(side_now() - begin < SIDE_WAIT_MS / 4);
+    CU_ASSERT_EQUAL_FATAL(kill(both_cluster.nodes[1].pid, SIGCONT), 0);
+    CU_ASSERT_EQUAL(stuck, 0);
+    CU_ASSERT_EQUAL(changed, -FI_EAGAIN);
+    CU_ASSERT_EQUAL_FATAL(both_write(sides, "four", 5, 0, KEY, &error), 0);
+    for (int i = 0; i < 2; i++)
+        CU_ASSERT_EQUAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + 4096, "three");
+    CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + 128, "four");
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    both_close(sides);
+}
+
+int main(int argc, char **argv)
+{
+    CU_TestInfo tests[] = {
+        {"longer memory", test_longer},
+        {"other rights", test_rights},
+        {"often", test_often},
+        {"stopped daemon", test_stopped},
+        CU_TEST_INFO_NULL,
+    };
+
+    return both_main(argc, argv, "provider, keys that change", tests);
+}
