@@ -27,7 +27,8 @@
      FI_DELIVERY_COMPLETE | FI_MORE)
 #define INFO_RX_OP_FLAGS (FI_COMPLETION | FI_MORE)
 
-/* The default of the daemon's packed_max: an application asks for the size before it is a client.
+/* The default of the daemon's packed_max. An application asks for the size before it is a client,
+ * so the size also holds where packed_max is smaller: by parts and copies.
  */
 #define INFO_INJECT_SIZE 4096
 

@@ -11,7 +11,8 @@
 #include "providers/libfabric/objects/info.h"
 #include "providers/libfabric/transfers/submit.h"
 
-/* Bytes of operands that one call without results may have: they are packed. */
+/* Bytes of operands that one call without results may have: they are copied, in as many parts as
+ * libpwc needs. */
 #define WRITE_BYTES INFO_INJECT_SIZE
 
 enum family { PLAIN, FETCHING, COMPARING };
@@ -86,6 +87,7 @@ struct atomic_call {
     uint64_t flags;
     bool injected;
     const struct type_row *row; /* do_atomic finds the row */
+    size_t part;                /* elements that libpwc takes together, without results */
 };
 
 static int submit_one(struct submission *s, const void *argument, size_t index)
@@ -111,18 +113,39 @@ static int submit_one(struct submission *s, const void *argument, size_t index)
                            PWC_CID_NONE, flags);
 }
 
+/* Submits a part of a call without results. Only the last part has a remote event, which carries
+ * the data of FI_REMOTE_CQ_DATA; a fence orders this part after all others. */
+static int submit_part(struct submission *s, const void *argument, size_t index)
+{
+    const struct atomic_call *call = argument;
+    size_t from = index * call->part;
+    size_t count = call->count - from < call->part ? call->count - from : call->part;
+    bool last = from + count == call->count;
+    bool with_data = call->flags & FI_REMOTE_CQ_DATA && last;
+    uint64_t fence = index == 0 ? call->flags & FI_FENCE : 0;
+
+    if (with_data && index > 0)
+        fence = FI_FENCE;
+    return pwc_atomic(
+        s->remote->handle, s->offset + from * call->row->size, ops[call->message->op].op,
+        call->row->type, (const char *)call->operands + from * call->row->size, count,
+        operation_id(s->operation), with_data ? pwc_cid_u64(call->message->data) : PWC_CID_NONE,
+        submit_flags(fence) | (with_data ? 0 : PWC_NO_RCE));
+}
+
 /* Submits the call. With results each element is submitted alone, because results may stand in any
  * memory. */
-static int submit_all(struct submission *s, const struct atomic_call *call)
+static int submit_all(struct submission *s, struct atomic_call *call)
 {
-    bool with_data = call->flags & FI_REMOTE_CQ_DATA;
+    size_t packed_max = pwc_packed_max(s->endpoint->domain->client);
 
     if (call->family != PLAIN)
         return submit_parts(s, call->count, submit_one, call);
-    return pwc_atomic(s->remote->handle, s->offset, ops[call->message->op].op, call->row->type,
-                      call->operands, call->count, operation_id(s->operation),
-                      with_data ? pwc_cid_u64(call->message->data) : PWC_CID_NONE,
-                      submit_flags(call->flags) | (with_data ? 0 : PWC_NO_RCE));
+    call->part = call->count;
+    if (call->count * call->row->size <= packed_max)
+        return submit_parts(s, 1, submit_part, call);
+    call->part = packed_max / call->row->size;
+    return submit_parts(s, (call->count + call->part - 1) / call->part, submit_part, call);
 }
 
 static ssize_t do_atomic(struct fid_ep *ep, struct atomic_call *call)

@@ -93,6 +93,7 @@ static void put_back(struct endpoint *endpoint, struct operation *operation)
         operation->next->at = operation->at;
     if (operation->peer)
         operation->peer->users--;
+    free(operation->copy);
     operation->next = all->free;
     all->free = operation;
     all->count--;

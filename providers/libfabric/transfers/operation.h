@@ -36,6 +36,7 @@ struct operation {
     int status;            /* the first error of its parts */
     struct peer *peer;     /* NULL: there is none, the operation ends at once */
     struct remote *remote; /* NULL for messages */
+    void *copy;            /* of injected bytes that libpwc reads later; malloc, or NULL */
 };
 
 struct operations {

@@ -51,6 +51,7 @@ void receives_free(struct endpoint *endpoint)
         free(receives->free);
         receives->free = next;
     }
+    assemblies_free(&receives->assemblies);
     while (receives->unexpected) {
         struct unexpected *next = receives->unexpected->next;
 
@@ -126,37 +127,51 @@ static void end_receive(struct endpoint *endpoint, const struct posted *posted, 
         cntr_count(cntr);
 }
 
-void receive_message(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
+/* Takes a whole message, whose arguments are those of its only or last part. */
+static void take_message(struct endpoint *endpoint, const struct pwc_am *message,
+                         const unsigned char *bytes, size_t length)
 {
-    struct endpoint *endpoint = argument;
     struct receives *receives = &endpoint->receives;
     struct unexpected *unexpected;
 
-    if (message->count != RECEIVE_ARGUMENTS)
-        return;
     for (struct posted **at = &receives->posted; *at; at = &(*at)->next) {
         struct posted *posted = *at;
 
         if (posted->source != PWC_ANY && posted->source != message->from)
             continue;
         end_receive(endpoint, posted, message->from, message->arguments[0], message->arguments[1],
-                    message->payload, message->length);
+                    bytes, length);
         take_posted(receives, at);
         return;
     }
-    unexpected = malloc(sizeof(*unexpected) + message->length);
+    unexpected = malloc(sizeof(*unexpected) + length);
     if (!unexpected) {
-        info_warn("a message of %zu bytes is lost: no memory", message->length);
+        info_warn("a message of %zu bytes is lost: no memory", length);
         return;
     }
     *unexpected = (struct unexpected){.source = message->from,
                                       .flags = message->arguments[0],
                                       .data = message->arguments[1],
-                                      .length = message->length};
-    if (message->length)
-        memcpy(unexpected->bytes, message->payload, message->length);
+                                      .length = length};
+    if (length)
+        memcpy(unexpected->bytes, bytes, length);
     *receives->last_unexpected = unexpected;
     receives->last_unexpected = &unexpected->next;
+}
+
+void receive_message(pwc_ctx *ctx, const struct pwc_am *message, void *argument)
+{
+    struct endpoint *endpoint = argument;
+    struct assembly *whole;
+
+    if (message->count == RECEIVE_ARGUMENTS)
+        take_message(endpoint, message, message->payload, message->length);
+    if (message->count != ASSEMBLY_ARGUMENTS)
+        return;
+    whole = assembly_take(&endpoint->receives.assemblies, message);
+    if (whole)
+        take_message(endpoint, message, whole->bytes, whole->length);
+    free(whole);
 }
 
 /* Fills a buffer with a message that came before it, if there is one that matches. */

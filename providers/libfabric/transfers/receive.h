@@ -8,10 +8,12 @@
 
 #include <pwc/am.h>
 #include <rdma/fi_endpoint.h>
+#include "providers/libfabric/transfers/assembly.h"
 
 struct endpoint;
 
-/* The handler of messages, and its arguments: flags and the sender's data. */
+/* The handler of messages, and its arguments: flags and the sender's data. A part of a message has
+ * more (assembly.h). */
 #define RECEIVE_HANDLER   0
 #define RECEIVE_ARGUMENTS 2
 #define RECEIVE_HAS_DATA  1
@@ -19,6 +21,7 @@ struct endpoint;
 struct receives {
     struct posted *posted, **last_posted;
     struct unexpected *unexpected, **last_unexpected;
+    struct assembly *assemblies;
     struct posted *free;
     size_t count; /* posted */
 };

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <rdma/fi_errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include "providers/libfabric/objects/endpoint.h"
 #include "providers/libfabric/objects/info.h"
 #include "providers/libfabric/transfers/submit.h"
@@ -59,6 +61,35 @@ static int read_piece(struct submission *s, const void *argument, size_t index)
                    submit_flags(index == 0 ? t->flags : 0) | PWC_NO_RCE);
 }
 
+/* Copies the pieces of an injected write into memory of its operation, if libpwc would read them
+ * later. 0, or -FI_EAGAIN: there is no memory now. */
+static int own_pieces(struct submission *s, struct fi_msg_rma *message, struct iovec *copy)
+{
+    size_t packed_max = pwc_packed_max(s->endpoint->domain->client);
+    size_t done = 0;
+    bool packed = true;
+
+    for (size_t i = 0; i < message->iov_count; i++)
+        packed &= message->msg_iov[i].iov_len <= packed_max;
+    if (packed)
+        return 0;
+    copy->iov_base = malloc(length_of(message->msg_iov, message->iov_count));
+    if (!copy->iov_base)
+        return -FI_EAGAIN;
+    s->operation->copy = copy->iov_base;
+    for (size_t i = 0; i < message->iov_count; i++) {
+        const struct iovec *piece = &message->msg_iov[i];
+
+        if (piece->iov_len)
+            memcpy((char *)copy->iov_base + done, piece->iov_base, piece->iov_len);
+        done += piece->iov_len;
+    }
+    copy->iov_len = done;
+    message->msg_iov = copy;
+    message->iov_count = 1;
+    return 0;
+}
+
 typedef int (*piece_function)(struct submission *submission, const void *call, size_t index);
 
 static ssize_t transfer(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t class_flags,
@@ -74,12 +105,14 @@ static ssize_t transfer(struct fid_ep *ep, const struct fi_msg_rma *message, uin
                                     .class_flags = class_flags,
                                     .op_flags = flags,
                                     .injected = injected};
+    bool inject = flags & FI_INJECT && class_flags & FI_WRITE;
     struct submission submission;
+    struct iovec copy;
     ssize_t rc;
 
     if (message->iov_count > INFO_IOV_LIMIT || message->rma_iov_count != 1 || target->len != length)
         return -FI_EINVAL;
-    if (flags & FI_INJECT && length > INFO_INJECT_SIZE)
+    if (inject && length > INFO_INJECT_SIZE)
         return -FI_EMSGSIZE;
     if (plain.iov_count == 0) {
         plain.msg_iov = &nothing;
@@ -88,7 +121,11 @@ static ssize_t transfer(struct fid_ep *ep, const struct fi_msg_rma *message, uin
     rc = submit_begin(&submission, endpoint, message->addr, target, &start);
     if (rc != SUBMIT_GOES_ON)
         return rc;
-    return submit_finish(&submission, submit_parts(&submission, plain.iov_count, piece, &t));
+    if (inject)
+        rc = own_pieces(&submission, &plain, &copy);
+    if (rc >= 0)
+        rc = submit_parts(&submission, plain.iov_count, piece, &t);
+    return submit_finish(&submission, (int)rc);
 }
 
 static ssize_t write_message(struct fid_ep *ep, const struct fi_msg_rma *message, uint64_t flags,

@@ -30,6 +30,42 @@ static ssize_t gather(const struct fi_msg *message, unsigned char room[INFO_INJE
     return (ssize_t)length;
 }
 
+/* A message that is longer than a Medium: its whole, and the bytes of each part. */
+struct long_message {
+    const struct pwc_am_send *whole;
+    size_t part;
+};
+
+static int send_part(struct submission *s, const void *argument, size_t index)
+{
+    const struct long_message *m = argument;
+    struct pwc_am_send part = *m->whole;
+    size_t from = index * m->part, left = m->whole->len - from;
+    uint64_t arguments[ASSEMBLY_ARGUMENTS] = {
+        m->whole->arguments[0],
+        m->whole->arguments[1],
+        [ASSEMBLY_OFFSET] = from,
+        [ASSEMBLY_LENGTH] = m->whole->len,
+    };
+
+    part.count = ASSEMBLY_ARGUMENTS;
+    part.arguments = arguments;
+    part.src = (const char *)m->whole->src + from;
+    part.len = left < m->part ? left : m->part;
+    if (index > 0)
+        part.flags &= ~(unsigned)PWC_FENCE;
+    return pwc_am_medium(s->peer->table, &part);
+}
+
+static int send_all(struct submission *s, const struct pwc_am_send *am)
+{
+    struct long_message message = {am, pwc_am_max_medium(s->endpoint->domain->client)};
+
+    if (am->len <= message.part)
+        return pwc_am_medium(s->peer->table, am);
+    return submit_parts(s, (am->len + message.part - 1) / message.part, send_part, &message);
+}
+
 static ssize_t send_any(struct fid_ep *ep, const struct fi_msg *message, uint64_t flags,
                         bool injected)
 {
@@ -58,7 +94,7 @@ static ssize_t send_any(struct fid_ep *ep, const struct fi_msg *message, uint64_
     if (rc != SUBMIT_GOES_ON)
         return rc;
     am.lid = operation_id(submission.operation);
-    return submit_finish(&submission, pwc_am_medium(submission.peer->table, &am));
+    return submit_finish(&submission, send_all(&submission, &am));
 }
 
 static ssize_t send_plain(struct fid_ep *ep, const void *buf, size_t len, uint64_t data,
