@@ -91,22 +91,129 @@ static void test_rights(void)
     both_close(sides);
 }
 
-/* A key changes its memory more often than an endpoint keeps old memory. Where the old memory is
- * not there any more, one write may fail. */
+/* A key changes its memory more often than an endpoint keeps old memory: each operation finds the
+ * new memory, at the first try. */
 static void test_often(void)
 {
     const uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
     struct side sides[2];
+    struct fi_cq_tagged_entry entry;
+    uint64_t one = 1, old, word;
 
     both_open(sides, &own_keys);
-    for (size_t i = 0; i < 100; i++) {
+    for (size_t i = 0; i < 120; i++) {
         struct fid_mr *mr = name_part(&sides[1], i * 64, 64, rights);
-        int rc = write_at(sides, "here", 0);
 
-        CU_ASSERT(rc == 0 || (rc == FI_EKEYREJECTED && i > 0));
-        if (rc != 0)
-            CU_ASSERT_EQUAL(write_at(sides, "here", 0), 0);
-        CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + i * 64, "here");
+        if (i % 3 == 0)
+            CU_ASSERT_EQUAL_FATAL(write_at(sides, "here", 0), 0);
+        if (i % 3 == 1) {
+            *(uint64_t *)(void *)(sides[1].memory + i * 64) = i;
+            CU_ASSERT_EQUAL_FATAL(both_read(sides, &word, 8, 0, KEY, NULL), 0);
+            CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+            CU_ASSERT_EQUAL(word, i);
+        }
+        if (i % 3 == 2) {
+            CU_ASSERT_EQUAL_FATAL(
+                SIDE_REPEAT(&sides[0], &sides[1],
+                            fi_fetch_atomic(sides[0].ep, &one, 1, NULL, &old, NULL, sides[0].peer,
+                                            0, KEY, FI_UINT64, FI_SUM, NULL)),
+                0);
+            CU_ASSERT_EQUAL_FATAL(SIDE_REPEAT(&sides[0], &sides[1],
+                                              fi_atomic(sides[0].ep, &one, 1, NULL, sides[0].peer,
+                                                        8, KEY, FI_UINT64, FI_SUM, NULL)),
+                                  0);
+            CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+            CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+            CU_ASSERT_EQUAL(*(uint64_t *)(void *)(sides[1].memory + i * 64), 1);
+            CU_ASSERT_EQUAL(*(uint64_t *)(void *)(sides[1].memory + i * 64 + 8), 1);
+        } else if (i % 3 == 0)
+            CU_ASSERT_STRING_EQUAL((char *)sides[1].memory + i * 64, "here");
+        CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    }
+    both_close(sides);
+}
+
+/* Many writes at once by a key that has changed. An injected write may fail, and only the first. */
+static void test_many(void)
+{
+    const uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    struct side sides[2];
+    struct fi_cq_tagged_entry entry;
+    struct fi_cq_err_entry error;
+    struct fid_mr *mr;
+    uint64_t words[32];
+    int rc;
+
+    both_open(sides, &own_keys);
+    mr = name_part(&sides[1], 0, 512, rights);
+    CU_ASSERT_EQUAL(write_at(sides, "old", 0), 0);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    mr = name_part(&sides[1], 4096, 512, rights);
+    for (uint64_t i = 0; i < 32; i++) {
+        words[i] = i + 1;
+        CU_ASSERT_EQUAL_FATAL(both_write(sides, &words[i], 8, i * 8, KEY, NULL), 0);
+    }
+    for (unsigned i = 0; i < 32; i++)
+        CU_ASSERT_EQUAL_FATAL(side_entry(&sides[0], &sides[1], &entry), 1);
+    CU_ASSERT_EQUAL(memcmp(sides[1].memory + 4096, words, sizeof(words)), 0);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    mr = name_part(&sides[1], 8192, 512, rights);
+    CU_ASSERT_EQUAL_FATAL(
+        SIDE_REPEAT(&sides[0], &sides[1],
+                    fi_inject_write(sides[0].ep, words, 8, sides[0].peer, 0, KEY)),
+        0);
+    rc = side_error(&sides[0], &error);
+    CU_ASSERT_EQUAL(rc, FI_EKEYREJECTED);
+    CU_ASSERT_EQUAL(write_at(sides, "new", 0), 0);
+    CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
+    both_close(sides);
+}
+
+/* A write with a fence never passes a write by a changed key: the latter has been placed before, or
+ * fails and is never placed. */
+static void test_fence(void)
+{
+    const uint64_t rights = FI_REMOTE_READ | FI_REMOTE_WRITE;
+    struct side sides[2];
+    struct iovec iov = {(void *)"flag", 5};
+    struct fi_rma_iov target = {32768, 5, OTHER};
+    struct fi_msg_rma message = {.msg_iov = &iov,
+                                 .iov_count = 1,
+                                 .rma_iov = &target,
+                                 .rma_iov_count = 1,
+                                 .context = &message,
+                                 .data = 5};
+
+    both_open(sides, &own_keys);
+    message.addr = sides[0].peer;
+    for (unsigned i = 0; i < 60; i++) {
+        struct fid_mr *mr = name_part(&sides[1], (size_t)i * 64, 64, rights);
+        struct fi_cq_tagged_entry entry;
+        struct fi_cq_err_entry error;
+        unsigned ended = 0;
+        bool failed = false, placed;
+
+        CU_ASSERT_EQUAL_FATAL(both_write(sides, "data", 5, 0, KEY, NULL), 0);
+        for (unsigned looks = 0; looks < i % 20; looks++)
+            side_drive(&sides[0], NULL);
+        CU_ASSERT_EQUAL_FATAL(
+            SIDE_REPEAT(&sides[0], NULL,
+                        fi_writemsg(sides[0].ep, &message, FI_FENCE | FI_REMOTE_CQ_DATA)),
+            0);
+        CU_ASSERT_EQUAL_FATAL(side_entry(&sides[1], &sides[0], &entry), 1);
+        placed = sides[1].memory[i * 64] == 'd';
+        while (ended < 2) {
+            int rc = side_entry(&sides[0], &sides[1], &entry);
+
+            if (rc == -FI_EAVAIL) {
+                CU_ASSERT_EQUAL_FATAL(side_error(&sides[0], &error), FI_EKEYREJECTED);
+                failed = true;
+            } else
+                CU_ASSERT_EQUAL_FATAL(rc, 1);
+            ended++;
+        }
+        CU_ASSERT_EQUAL(failed, !placed);
+        CU_ASSERT_EQUAL(sides[1].memory[i * 64] == 'd', placed);
         CU_ASSERT_EQUAL(fi_close(&mr->fid), 0);
     }
     both_close(sides);
@@ -159,6 +266,8 @@ int main(int argc, char **argv)
         {"longer memory", test_longer},
         {"other rights", test_rights},
         {"often", test_often},
+        {"many", test_many},
+        {"fence", test_fence},
         {"stopped daemon", test_stopped},
         CU_TEST_INFO_NULL,
     };

@@ -245,8 +245,8 @@ static int offset_of(const struct remote *remote, const struct fi_rma_iov *range
     return 0;
 }
 
-static int find_remote(struct endpoint *endpoint, struct peer *peer, const struct fi_rma_iov *range,
-                       struct remote **out, uint64_t *offset)
+int remote_of_peer(struct endpoint *endpoint, struct peer *peer, const struct fi_rma_iov *range,
+                   struct remote **out, uint64_t *offset)
 {
     struct remote *remote = peer->remotes;
     int rc;
@@ -282,33 +282,27 @@ int remote_find(struct endpoint *endpoint, fi_addr_t number, const struct fi_rma
 
     if (rc < 0)
         return rc;
-    rc = find_remote(endpoint, peer, range, out, offset);
+    rc = remote_of_peer(endpoint, peer, range, out, offset);
     if (rc != -FI_EAGAIN || (*out)->waited)
         return rc;
     (*out)->waited = true;
     end = members_now() + REMOTE_PATIENCE_MS;
     while (rc == -FI_EAGAIN && members_now() < end && endpoint_progress_held(endpoint) == 0) {
         sched_yield();
-        rc = find_remote(endpoint, peer, range, out, offset);
+        rc = remote_of_peer(endpoint, peer, range, out, offset);
     }
     return rc;
 }
 
-void remote_used(struct remote *remote)
-{
-    remote->used = true;
-}
-
 void remote_failed(struct remote *remote, int status)
 {
-    if (status == -EKEYREJECTED || status == -EHOSTDOWN)
+    /* A key without memory is looked up anyway. */
+    if (remote->state == REMOTE_READY && (status == -EKEYREJECTED || status == -EHOSTDOWN))
         remote->stale = true;
 }
 
-bool remote_refused(struct remote *remote, int status)
+bool remote_refused(struct remote *remote)
 {
-    if (status != -EKEYREJECTED)
-        return false;
     remote->stale = true;
     return remote->used;
 }

@@ -33,6 +33,8 @@ struct peer {
     pwc_peer address;
     pwc_remote *table; /* the peer's table of keys */
     unsigned users;    /* operations, messages and reads of the table that are under way */
+    unsigned waiting;  /* operations that wait for their second submission (again.h) */
+    unsigned fences;   /* operations with a fence so far */
     struct remote *remotes;
 };
 
@@ -80,13 +82,16 @@ int remote_peer(struct endpoint *endpoint, fi_addr_t number, struct peer **out);
 int remote_find(struct endpoint *endpoint, fi_addr_t number, const struct fi_rma_iov *range,
                 struct remote **out, uint64_t *offset);
 
-/* Notes that an operation has been submitted, or has failed. */
-void remote_used(struct remote *remote);
+/* As remote_find, for a peer that was found before; never waits. */
+int remote_of_peer(struct endpoint *endpoint, struct peer *peer, const struct fi_rma_iov *range,
+                   struct remote **out, uint64_t *offset);
+
+/* Notes that an operation has failed, so that the key is looked up again if this may help. */
 void remote_failed(struct remote *remote, int status);
 
-/* Whether libpwc's refusal of an operation may come from an entry that is old: then the key is
- * looked up again, and the operation may be tried again. */
-bool remote_refused(struct remote *remote, int status);
+/* Notes that libpwc has refused an operation for its key or rights. Returns whether the entry was
+ * old, so that the operation may be tried again. */
+bool remote_refused(struct remote *remote);
 
 /* Unbinds one of the retired remotes, if there is one whose peer is idle. Waits for the daemon's
  * answer. */

@@ -148,6 +148,49 @@ static int submit_all(struct submission *s, struct atomic_call *call)
     return submit_parts(s, (call->count + call->part - 1) / call->part, submit_part, call);
 }
 
+/* Submits an atomic of one part again. */
+static int part_again(struct submission *s)
+{
+    const struct again *again = &s->operation->again;
+    const struct fi_msg_atomic message = {
+        .datatype = again->type, .op = again->op, .data = again->data};
+    const struct atomic_call call = {
+        .family = again->compare ? COMPARING
+                  : again->to    ? FETCHING
+                                 : PLAIN,
+        .message = &message,
+        .operands = again->operands,
+        .compare = again->compare,
+        .result = again->to,
+        .count = again->count,
+        .flags = again->flags,
+        .row = &types[again->type],
+        .part = again->count,
+    };
+
+    return again->to ? submit_one(s, &call, 0) : submit_part(s, &call, 0);
+}
+
+/* Notes how to submit the only part again. The operands of injected calls are gone. */
+static void note_again(struct operation *operation, const struct atomic_call *call,
+                       const struct fi_rma_iov *range)
+{
+    if (call->injected || call->flags & FI_INJECT ||
+        call->count > (call->family == PLAIN ? call->part : 1))
+        return;
+    operation->again.submit = part_again;
+    operation->again.address = range->addr;
+    operation->again.length = range->len;
+    operation->again.flags = call->flags;
+    operation->again.data = call->message->data;
+    operation->again.to = call->result;
+    operation->again.operands = call->operands;
+    operation->again.compare = call->compare;
+    operation->again.count = call->count;
+    operation->again.type = (uint8_t)call->message->datatype;
+    operation->again.op = (uint8_t)call->message->op;
+}
+
 static ssize_t do_atomic(struct fid_ep *ep, struct atomic_call *call)
 {
     const struct fi_msg_atomic *message = call->message;
@@ -173,7 +216,10 @@ static ssize_t do_atomic(struct fid_ep *ep, struct atomic_call *call)
     rc = submit_begin(&submission, endpoint_of(ep), message->addr, &range, &start);
     if (rc != SUBMIT_GOES_ON)
         return rc;
-    return submit_finish(&submission, submit_all(&submission, call));
+    rc = submit_all(&submission, call);
+    if (rc == 0)
+        note_again(submission.operation, call, &range);
+    return submit_finish(&submission, (int)rc);
 }
 
 /* Whether a call with a message has one piece of memory: calls with more are refused. */

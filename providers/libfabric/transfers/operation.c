@@ -26,7 +26,11 @@ static void end_part(struct endpoint *endpoint, struct operation *operation, int
 static void part_ended(struct endpoint *endpoint, struct pending *pending,
                        const struct pwc_event *event)
 {
-    end_part(endpoint, container_of(pending, struct operation, pending), event->status);
+    struct operation *operation = container_of(pending, struct operation, pending);
+
+    if (event->status < 0 && again_wait(endpoint, operation, event->status))
+        return;
+    end_part(endpoint, operation, event->status);
 }
 
 void operation_part_failed(struct endpoint *endpoint, struct operation *operation, int status)
@@ -63,24 +67,29 @@ struct operation *operation_new(struct endpoint *endpoint, const struct operatio
         return NULL;
     operation = all->free;
     all->free = operation->next;
-    *operation = (struct operation){
-        .pending.end = part_ended,
-        .next = all->under_way,
-        .at = &all->under_way,
-        .context = start->context,
-        .flags = start->class_flags,
-        .promised = reported,
-        .reported = reported,
-        .parts = 1,
-        .peer = peer,
-        .remote = remote,
-    };
+    operation->pending.end = part_ended;
+    operation->next = all->under_way;
+    operation->at = &all->under_way;
+    operation->context = start->context;
+    operation->flags = start->class_flags;
+    operation->promised = reported;
+    operation->reported = reported;
+    operation->parts = 1;
+    operation->status = 0;
+    operation->peer = peer;
+    operation->remote = remote;
+    operation->copy = NULL;
+    operation->waits = false;
+    operation->again.submit = NULL;
     if (operation->next)
         operation->next->at = &operation->next;
     all->under_way = operation;
     all->count++;
-    if (peer)
+    if (peer) {
         peer->users++;
+        peer->fences += (start->op_flags & FI_FENCE) != 0;
+        operation->fences = peer->fences;
+    }
     return operation;
 }
 
@@ -91,7 +100,10 @@ static void put_back(struct endpoint *endpoint, struct operation *operation)
     *operation->at = operation->next;
     if (operation->next)
         operation->next->at = operation->at;
-    if (operation->peer)
+    if (operation->waits) {
+        operation->peer->waiting--;
+        all->waiting--;
+    } else if (operation->peer)
         operation->peer->users--;
     free(operation->copy);
     operation->next = all->free;
@@ -146,7 +158,7 @@ void operation_end(struct endpoint *endpoint, struct operation *operation, int s
         cntr_count_failure(cntr);
     else if (cntr)
         cntr_count(cntr);
-    if (status < 0 && operation->remote)
+    if (status < 0 && operation->remote && !operation->waits)
         remote_failed(operation->remote, status);
     put_back(endpoint, operation);
 }

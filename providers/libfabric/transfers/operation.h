@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "providers/libfabric/transfers/again.h"
 
 struct endpoint;
 struct peer;
@@ -37,13 +38,17 @@ struct operation {
     struct peer *peer;     /* NULL: there is none, the operation ends at once */
     struct remote *remote; /* NULL for messages */
     void *copy;            /* of injected bytes that libpwc reads later; malloc, or NULL */
+    bool waits;            /* for its second submission; its remote may be gone */
+    unsigned fences;       /* operations with a fence up to this one, towards the peer */
+    struct again again;
 };
 
 struct operations {
     struct operation *free;
     struct operation *under_way;
     struct operation_chunk *chunks;
-    size_t count; /* under way */
+    size_t count;   /* under way */
+    size_t waiting; /* for their second submission */
 };
 
 /* An operation as its call describes it. */

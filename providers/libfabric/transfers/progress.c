@@ -76,6 +76,8 @@ int endpoint_progress_held(struct endpoint *endpoint)
             take(endpoint, &events[i]);
         taken += n > 0 ? n : 0;
     } while (n > 0 && taken < EVENTS_MAX);
+    if (endpoint->operations.waiting > 0)
+        again_submit(endpoint);
     if (endpoint->remotes.retired)
         remotes_unbind(&endpoint->remotes);
     return n == -ESHUTDOWN || n == -EPROTO ? session_over(endpoint, n) : 0;

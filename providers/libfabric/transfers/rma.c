@@ -61,6 +61,33 @@ static int read_piece(struct submission *s, const void *argument, size_t index)
                    submit_flags(index == 0 ? t->flags : 0) | PWC_NO_RCE);
 }
 
+/* Submits an operation of one piece again. */
+static int piece_again(struct submission *s)
+{
+    const struct again *again = &s->operation->again;
+    const struct iovec iov = {again->to, again->length};
+    const struct fi_msg_rma message = {.msg_iov = &iov, .iov_count = 1, .data = again->data};
+    const struct transfer t = {.message = &message, .flags = again->flags};
+
+    return s->operation->flags & FI_READ ? read_piece(s, &t, 0) : write_piece(s, &t, 0);
+}
+
+/* Notes how to submit the only piece again. The bytes of other injected writes are gone. */
+static void note_again(struct operation *operation, const struct transfer *t, bool inject)
+{
+    const struct fi_msg_rma *message = t->message;
+
+    if (message->iov_count != 1 || (inject && !operation->copy))
+        return;
+    operation->again.submit = piece_again;
+    operation->again.address = message->rma_iov->addr;
+    operation->again.length = message->rma_iov->len;
+    operation->again.flags = t->flags;
+    operation->again.to = message->msg_iov->iov_base;
+    if (t->flags & FI_REMOTE_CQ_DATA)
+        operation->again.data = message->data;
+}
+
 /* Copies the pieces of an injected write into memory of its operation, if libpwc would read them
  * later. 0, or -FI_EAGAIN: there is no memory now. */
 static int own_pieces(struct submission *s, struct fi_msg_rma *message, struct iovec *copy)
@@ -125,6 +152,8 @@ static ssize_t transfer(struct fid_ep *ep, const struct fi_msg_rma *message, uin
         rc = own_pieces(&submission, &plain, &copy);
     if (rc >= 0)
         rc = submit_parts(&submission, plain.iov_count, piece, &t);
+    if (rc == 0)
+        note_again(submission.operation, &t, inject);
     return submit_finish(&submission, (int)rc);
 }
 

@@ -36,6 +36,9 @@ static ssize_t begin(struct submission *submission, int found, const struct oper
 
     if (found == -FI_EAGAIN || found == -FI_EINVAL || found == -FI_ENOMEM)
         return leave(endpoint, found);
+    /* A fence is also for operations that libpwc does not have at the moment. */
+    if (found == 0 && start->op_flags & FI_FENCE && submission->peer->waiting > 0)
+        return leave(endpoint, -FI_EAGAIN);
     submission->operation =
         found == 0 ? operation_new(endpoint, start, submission->peer, submission->remote)
                    : operation_new(endpoint, start, NULL, NULL);
@@ -115,8 +118,8 @@ ssize_t submit_finish(struct submission *submission, int result)
     struct remote *remote = submission->remote;
 
     if (result == 0 && remote)
-        remote_used(remote);
-    if (remote && remote_refused(remote, result))
+        remote->used = true;
+    if (result == -EKEYREJECTED && remote && remote_refused(remote))
         result = -FI_EAGAIN;
     if (result < 0 && of_operation(result)) {
         operation_end(endpoint, submission->operation, result);
