@@ -494,6 +494,8 @@ void clients_look_again(uv_timer_t *timer)
         client_stream_resume(c);
         account_end(control, before);
     }
+    if (control->in_line > 0) /* turns_next runs after the loop's next wait, which may be long */
+        uv_async_send(&control->resume);
 }
 
 void clients_resume(uv_async_t *async)
