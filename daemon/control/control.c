@@ -29,6 +29,7 @@
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/requests/request_context.h"
 #include "daemon/control/requests/request_memory.h"
+#include "daemon/control/requests/request_offload.h"
 #include "daemon/control/requests/requests.h"
 #include "daemon/control/fatal.h"
 #include "daemon/control/notices.h"
@@ -406,6 +407,8 @@ static void open_loop(struct control *control)
     uv_async_init(&control->loop, &control->resume, clients_resume);
     uv_timer_init(&control->loop, &control->again);
     control->again.data = control;
+    uv_timer_init(&control->loop, &control->changes.timer);
+    control->changes.timer.data = control;
     uv_timer_init(&control->loop, &control->pause);
     uv_timer_init(&control->loop, &control->paying);
     control->paying.data = control;
@@ -492,6 +495,7 @@ static void control_close(struct control *control)
     uv_walk(&control->loop, close_handle, NULL);
     for (int i = 0; i < 100 && uv_run(&control->loop, UV_RUN_NOWAIT); i++)
         continue;
+    offload_changes_close(&control->changes);
     free_clients(control);
     quota_close(control);
     peers_free(control);

@@ -78,6 +78,12 @@ struct handover {
     const char *failure; /* the answer when the next process is gone */
 };
 
+/* Changes of offloads that the engine cannot complete yet (request_offload.h). */
+struct offload_changes {
+    struct change *paused; /* list */
+    uv_timer_t timer;      /* asks the engine again for all of them */
+};
+
 struct control {
     uv_loop_t loop;
     struct log log;
@@ -131,8 +137,9 @@ struct control {
     uint64_t group_found_ns;
     struct account strangers; /* the account of processes outside this node */
     uv_check_t turn_end;
-    uint64_t turn;                           /* number of this turn of the loop */
-    uint32_t in_line;                        /* connections whose user has had its turn (turns.h) */
+    uint64_t turn;    /* number of this turn of the loop */
+    uint32_t in_line; /* connections whose user has had its turn (turns.h) */
+    struct offload_changes changes;
     struct pair *pairs[CONTROL_PAIR_HASHES]; /* lists, by both sessions (pairs.h) */
     uint64_t pairs_made;
     struct team *node_teams;          /* list (team.h) */

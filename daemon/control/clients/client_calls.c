@@ -11,18 +11,29 @@
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+void client_hold(struct client *c)
+{
+    c->calls++;
+    c->user->calls++;
+}
+
+void client_let_go(struct client *c)
+{
+    c->calls--;
+    c->user->calls--;
+    client_stream_resume(c);
+    client_free_ended(c);
+}
+
 static void returned(struct call *call)
 {
     struct client *c = call->owner;
     struct control *control = c->control;
     struct account *before = account_begin(control, &c->user->account);
 
-    c->calls--;
-    c->user->calls--;
     if (call->then)
         call->then(call);
-    client_stream_resume(c);
-    client_free_ended(c);
+    client_let_go(c);
     account_end(control, before);
 }
 

@@ -29,6 +29,9 @@ void client_call_in(struct client *c, struct call *call, enum call_kind kind,
 void client_detach(struct client *c, struct client_detach *d, struct call_detach detach);
 /* Makes the engine close the client. */
 void client_leave_engine(struct client *c);
+/* Between these two a client exists as during a call, which counts as one of its calls. */
+void client_hold(struct client *c);
+void client_let_go(struct client *c);
 /* Frees a client that has ended, if nothing of it is left in an engine. A call that returns does
  * this by itself; after other events the caller does it by this function. */
 void client_free_ended(struct client *c);

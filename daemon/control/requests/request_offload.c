@@ -10,6 +10,8 @@
 #include "daemon/control/clients/reply.h"
 #include "daemon/control/threads/worker.h"
 
+enum { PAUSE_MS = 4 }; /* before the engine is asked again for a change */
+
 static const char *text_of(int status)
 {
     switch (status) {
@@ -173,48 +175,107 @@ void offload_closed(struct worker *w, uint32_t session)
 
 /* ---- changes of offloads -------------------------------------------------------------------- */
 
-static void change(struct client *c, uint32_t request, enum call_kind kind, uint32_t session,
-                   uint32_t offload);
+/* A change that a client has asked for, until it is answered. Owned by the call into the engine, or
+ * by the list of those that pause. */
+struct change {
+    struct change *next;
+    struct client *client;
+    uint32_t request, session, offload;
+    enum call_kind kind;
+};
+
+/* Asks the engine for the change, or answers the client with an error. */
+static void post(struct change *change);
 
 static void changed(struct call *call)
 {
-    struct client *c = call->owner;
-    uint32_t request = (uint32_t)call->cookie;
+    struct change *change = (struct change *)(uintptr_t)call->cookie;
+    struct client *c = change->client;
+    struct control *control = c->control;
 
     if (call->result == -EAGAIN && c->state == CLIENT_SERVED) {
-        change(c, request, call->kind, call->offload.session, call->offload.offload);
+        client_hold(c);
+        change->next = control->changes.paused;
+        control->changes.paused = change;
+        if (!uv_is_active((uv_handle_t *)&control->changes.timer))
+            uv_timer_start(&control->changes.timer, offload_changes_again, PAUSE_MS, 0);
         return;
     }
+    if (call->result == 0 && change->kind == CALL_OFFLOAD_DESTROY)
+        give_back(c, change->session);
+    if (c->state == CLIENT_SERVED && call->result < 0)
+        reply_error(c, change->request, call->result, "offload %u is not one of this context's",
+                    change->offload);
+    else if (c->state == CLIENT_SERVED)
+        reply_done(c, change->request);
+    free(change);
+}
 
-    if (call->result == 0 && call->kind == CALL_OFFLOAD_DESTROY)
-        give_back(c, call->offload.session);
-    if (c->state != CLIENT_SERVED)
+static void post(struct change *change)
+{
+    struct client *c = change->client;
+    struct call *call = NULL;
+
+    if (!client_session_find(c, change->session)) {
+        reply_error(c, change->request, -EINVAL, "session %u is not yours, or not open",
+                    change->session);
+    } else {
+        call = client_call(c, change->kind, changed);
+        if (!call)
+            reply_error(c, change->request, -ENOMEM, "this daemon is out of memory");
+    }
+    if (!call) {
+        free(change);
         return;
-    if (call->result < 0)
-        reply_error(c, request, call->result, "offload %u is not one of this context's",
-                    call->offload.offload);
-    else
-        reply_done(c, request);
+    }
+    call->cookie = (uintptr_t)change;
+    call->offload.session = change->session;
+    call->offload.offload = change->offload;
+    call_post(c->worker->progress, call);
+}
+
+void offload_changes_again(uv_timer_t *timer)
+{
+    struct control *control = timer->data;
+    struct change *change = control->changes.paused, *next;
+
+    control->changes.paused = NULL;
+    for (; change; change = next) {
+        struct client *c = change->client;
+        struct account *before = account_begin(control, &c->user->account);
+
+        next = change->next;
+        if (c->state == CLIENT_SERVED)
+            post(change);
+        else
+            free(change);
+        client_let_go(c);
+        account_end(control, before);
+    }
+}
+
+void offload_changes_close(struct offload_changes *changes)
+{
+    while (changes->paused) {
+        struct change *change = changes->paused;
+
+        changes->paused = change->next;
+        free(change);
+    }
 }
 
 static void change(struct client *c, uint32_t request, enum call_kind kind, uint32_t session,
                    uint32_t offload)
 {
-    struct call *call;
+    struct change *new = malloc(sizeof(*new));
 
-    if (!client_session_find(c, session)) {
-        reply_error(c, request, -EINVAL, "session %u is not yours, or not open", session);
-        return;
-    }
-    call = client_call(c, kind, changed);
-    if (!call) {
+    if (!new) {
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
         return;
     }
-    call->cookie = request;
-    call->offload.session = session;
-    call->offload.offload = offload;
-    call_post(c->worker->progress, call);
+    *new = (struct change){
+        .client = c, .request = request, .session = session, .offload = offload, .kind = kind};
+    post(new);
 }
 
 void request_offload_destroy(struct client *c, uint32_t request, const Pwc__OffloadDestroy *destroy)

@@ -21,6 +21,11 @@ void request_offload_create(struct client *c, uint32_t request, const Pwc__Offlo
 void request_offload_destroy(struct client *c, uint32_t request,
                              const Pwc__OffloadDestroy *destroy);
 void request_offload_enable(struct client *c, uint32_t request, const Pwc__OffloadEnable *enable);
+/* Asks the engine again for the changes that pause: it cuts puts by itself, and waits for gets of
+ * handlers, which may take as long as their targets like. */
+void offload_changes_again(uv_timer_t *timer);
+/* Frees the changes that pause. */
+void offload_changes_close(struct offload_changes *changes);
 void request_offload_view(struct client *c, uint32_t request, const Pwc__OffloadView *view);
 /* Handles the notice that the targets of an offload are bound, or that one of them cannot be
  * bound. */
