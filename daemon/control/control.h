@@ -80,8 +80,8 @@ struct handover {
 
 /* Changes of offloads that the engine cannot complete yet (request_offload.h). */
 struct offload_changes {
-    struct change *paused; /* list */
-    uv_timer_t timer;      /* asks the engine again for all of them */
+    struct offload_change *paused; /* list */
+    uv_timer_t timer;              /* asks the engine again for all of them */
 };
 
 struct control {

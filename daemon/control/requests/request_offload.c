@@ -177,19 +177,19 @@ void offload_closed(struct worker *w, uint32_t session)
 
 /* A change that a client has asked for, until it is answered. Owned by the call into the engine, or
  * by the list of those that pause. */
-struct change {
-    struct change *next;
+struct offload_change {
+    struct offload_change *next;
     struct client *client;
     uint32_t request, session, offload;
     enum call_kind kind;
 };
 
 /* Asks the engine for the change, or answers the client with an error. */
-static void post(struct change *change);
+static void post(struct offload_change *change);
 
 static void changed(struct call *call)
 {
-    struct change *change = (struct change *)(uintptr_t)call->cookie;
+    struct offload_change *change = (struct offload_change *)(uintptr_t)call->cookie;
     struct client *c = change->client;
     struct control *control = c->control;
 
@@ -211,7 +211,7 @@ static void changed(struct call *call)
     free(change);
 }
 
-static void post(struct change *change)
+static void post(struct offload_change *change)
 {
     struct client *c = change->client;
     struct call *call = NULL;
@@ -237,7 +237,7 @@ static void post(struct change *change)
 void offload_changes_again(uv_timer_t *timer)
 {
     struct control *control = timer->data;
-    struct change *change = control->changes.paused, *next;
+    struct offload_change *change = control->changes.paused, *next;
 
     control->changes.paused = NULL;
     for (; change; change = next) {
@@ -257,7 +257,7 @@ void offload_changes_again(uv_timer_t *timer)
 void offload_changes_close(struct offload_changes *changes)
 {
     while (changes->paused) {
-        struct change *change = changes->paused;
+        struct offload_change *change = changes->paused;
 
         changes->paused = change->next;
         free(change);
@@ -267,13 +267,13 @@ void offload_changes_close(struct offload_changes *changes)
 static void change(struct client *c, uint32_t request, enum call_kind kind, uint32_t session,
                    uint32_t offload)
 {
-    struct change *new = malloc(sizeof(*new));
+    struct offload_change *new = malloc(sizeof(*new));
 
     if (!new) {
         reply_error(c, request, -ENOMEM, "this daemon is out of memory");
         return;
     }
-    *new = (struct change){
+    *new = (struct offload_change){
         .client = c, .request = request, .session = session, .offload = offload, .kind = kind};
     post(new);
 }

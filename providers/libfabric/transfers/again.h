@@ -14,10 +14,10 @@ struct endpoint;
 struct operation;
 struct submission;
 
-/* What is needed to submit an operation of one part again. */
+/* The call of an operation of one part, kept for the second submission. */
 struct again {
-    /* Submits it as libpwc's call does. NULL: its memory is not ours any more, or it had several
-     * parts, or this is the second submission; other fields have no meaning then. */
+    /* Makes libpwc's call again. NULL: the call's memory is the program's again, or the operation
+     * had several parts, or this is the second submission; other fields have no meaning then. */
     int (*submit)(struct submission *submission);
     uint64_t address, length, flags;
     void *to;      /* bytes of a read or write; fetched values */

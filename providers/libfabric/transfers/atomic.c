@@ -113,24 +113,19 @@ static int submit_one(struct submission *s, const void *argument, size_t index)
                            PWC_CID_NONE, flags);
 }
 
-/* Submits a part of a call without results. Only the last part has a remote event, which carries
- * the data of FI_REMOTE_CQ_DATA; a fence orders this part after all others. */
+/* Submits a part of a call without results. */
 static int submit_part(struct submission *s, const void *argument, size_t index)
 {
     const struct atomic_call *call = argument;
     size_t from = index * call->part;
     size_t count = call->count - from < call->part ? call->count - from : call->part;
-    bool last = from + count == call->count;
-    bool with_data = call->flags & FI_REMOTE_CQ_DATA && last;
-    uint64_t fence = index == 0 ? call->flags & FI_FENCE : 0;
+    struct part_end end =
+        submit_part_end(call->flags, call->message->data, index, from + count == call->count);
 
-    if (with_data && index > 0)
-        fence = FI_FENCE;
-    return pwc_atomic(
-        s->remote->handle, s->offset + from * call->row->size, ops[call->message->op].op,
-        call->row->type, (const char *)call->operands + from * call->row->size, count,
-        operation_id(s->operation), with_data ? pwc_cid_u64(call->message->data) : PWC_CID_NONE,
-        submit_flags(fence) | (with_data ? 0 : PWC_NO_RCE));
+    return pwc_atomic(s->remote->handle, s->offset + from * call->row->size,
+                      ops[call->message->op].op, call->row->type,
+                      (const char *)call->operands + from * call->row->size, count,
+                      operation_id(s->operation), end.rid, end.flags);
 }
 
 /* Submits the call. With results each element is submitted alone, because results may stand in any
@@ -141,9 +136,6 @@ static int submit_all(struct submission *s, struct atomic_call *call)
 
     if (call->family != PLAIN)
         return submit_parts(s, call->count, submit_one, call);
-    call->part = call->count;
-    if (call->count * call->row->size <= packed_max)
-        return submit_parts(s, 1, submit_part, call);
     call->part = packed_max / call->row->size;
     return submit_parts(s, (call->count + call->part - 1) / call->part, submit_part, call);
 }
@@ -165,7 +157,7 @@ static int part_again(struct submission *s)
         .count = again->count,
         .flags = again->flags,
         .row = &types[again->type],
-        .part = again->count,
+        .part = again->count, /* the only one */
     };
 
     return again->to ? submit_one(s, &call, 0) : submit_part(s, &call, 0);

@@ -39,16 +39,11 @@ static int write_piece(struct submission *s, const void *argument, size_t index)
 {
     const struct transfer *t = argument;
     const struct iovec *piece = &t->message->msg_iov[index];
-    bool last = index + 1 == t->message->iov_count;
-    bool with_data = t->flags & FI_REMOTE_CQ_DATA && last;
-    uint64_t fence = index == 0 ? t->flags & FI_FENCE : 0;
+    struct part_end end =
+        submit_part_end(t->flags, t->message->data, index, index + 1 == t->message->iov_count);
 
-    if (with_data && index > 0)
-        fence = FI_FENCE;
     return pwc_put(s->remote->handle, offset_of(s, t, index), piece->iov_base, piece->iov_len,
-                   operation_id(s->operation),
-                   with_data ? pwc_cid_u64(t->message->data) : PWC_CID_NONE,
-                   submit_flags(fence) | (with_data ? 0 : PWC_NO_RCE));
+                   operation_id(s->operation), end.rid, end.flags);
 }
 
 static int read_piece(struct submission *s, const void *argument, size_t index)

@@ -104,6 +104,17 @@ int submit_parts(struct submission *submission, size_t count,
     return 0;
 }
 
+struct part_end submit_part_end(uint64_t flags, uint64_t data, size_t index, bool last)
+{
+    bool with_data = flags & FI_REMOTE_CQ_DATA && last;
+    uint64_t fence = with_data && index > 0 ? FI_FENCE : index == 0 ? flags & FI_FENCE : 0;
+
+    return (struct part_end){
+        .flags = submit_flags(fence) | (with_data ? 0 : PWC_NO_RCE),
+        .rid = with_data ? pwc_cid_u64(data) : PWC_CID_NONE,
+    };
+}
+
 /* Whether this error ends the operation, with an error completion, rather than the call: a provider
  * over a network finds such errors only after the call has returned. */
 static bool of_operation(int rc)

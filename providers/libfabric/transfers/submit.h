@@ -40,6 +40,15 @@ int submit_parts(struct submission *submission, size_t count,
                  int (*one)(struct submission *submission, const void *call, size_t index),
                  const void *call);
 
+/* The flags and the remote id for a part of a write. Only the last part has a remote event, which
+ * carries the data of FI_REMOTE_CQ_DATA. A fence orders the first part after earlier operations,
+ * and a part with an event after all parts before it. */
+struct part_end {
+    unsigned flags;
+    pwc_cid rid;
+};
+struct part_end submit_part_end(uint64_t flags, uint64_t data, size_t index, bool last);
+
 /* Ends the call with the result of libpwc's call. */
 ssize_t submit_finish(struct submission *submission, int result);
 
