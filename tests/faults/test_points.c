@@ -26,6 +26,7 @@
 #include "tests/suite.h"
 #include "shm_ring/fault.h"
 #include "tests/faults/trial.h"
+#include "tests/lib/rank.h"
 
 enum {
     BUDGET_S = 13, /* seconds for each of three tables */
@@ -351,6 +352,75 @@ static void daemons_die(enum role role, enum fault_point from, enum fault_point 
     run_rows(daemon_dies_at);
 }
 
+/* ---- a daemon that dies while a neighbour leaves ----------------------------------------------
+ */
+
+enum { NEIGHBOURS = 2, NEIGHBOUR_BYTES = 4096, LOST_WITHIN_S = 10 };
+
+/* Attaches one of two neighbours of node 0, and returns when each has bound the other. */
+static int meet_neighbour(struct rank *r, const char *job, uint32_t number)
+{
+    int rc =
+        rank_attach(r, t.trial->cluster.nodes[0].socket, job, number, NEIGHBOURS, NEIGHBOUR_BYTES);
+
+    if (rc == 0)
+        rc = rank_bind_other(r);
+    return rc < 0 ? rc : pwc_barrier(r->ctx);
+}
+
+/* The status with which puts to the neighbour end, once one of them fails; 0 if none does. */
+static int fails_with(struct rank *r)
+{
+    time_t end = time(NULL) + LOST_WITHIN_S;
+    struct pwc_event event = {0};
+
+    while (event.status == 0 && time(NULL) < end) {
+        int rc = pwc_put(r->remote, 0, r->memory, 8, pwc_cid_u64(1), pwc_cid_u64(2), 0);
+
+        if (rc < 0 && rc != -EAGAIN)
+            return rc;
+        if (pwc_wait(r->ctx, PWC_ANY, PWC_LOCAL, &event, 10) < 0)
+            return 0;
+    }
+    return event.status;
+}
+
+/* One of two neighbours dies, and so does the daemon at `point`, in the middle of the neighbour's
+ * end. The next daemon finds only one side of their pair. */
+static void dies_beside_pair(enum fault_point point)
+{
+    const struct plan plan = {.point = point, .action = FAULT_DIE, .at = 1};
+    char job[40];
+    struct rank r;
+    pid_t child;
+
+    snprintf(job, sizeof(job), "beside-%d", (int)point);
+    memset(t.served, 0, sizeof(*t.served));
+    child = fork();
+    if (child == 0) {
+        struct rank other;
+
+        if (meet_neighbour(&other, job, 1) == 0)
+            pause();
+        _exit(1);
+    }
+    CU_ASSERT_EQUAL_FATAL(meet_neighbour(&r, job, 0), 0);
+    arm(&plan);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    CU_ASSERT_EQUAL(fails_with(&r), -EHOSTDOWN);
+    CU_ASSERT(t.served->passed[point] > 0);
+    t.served->action = 0;
+    rank_detach(&r);
+    CU_ASSERT(trial_settles(t.trial));
+}
+
+static void a_neighbour_leaves(void)
+{
+    dies_beside_pair(FAULT_CLIENT_ENDS);
+    dies_beside_pair(FAULT_SESSION_LEFT);
+}
+
 static void a_daemon_dies(void)
 {
     static const char *const more[] = {"--keep", NULL};
@@ -360,6 +430,7 @@ static void a_daemon_dies(void)
     CU_ASSERT_FATAL(start_on(&t.kept, &options));
     daemons_die(ROLE_HANDLERS, FIRST_OF_HANDLERS, LAST_OF_HANDLERS);
     daemons_die(ROLE_MEMBER, FIRST_OF_TEAMS, LAST_OF_TEAMS);
+    a_neighbour_leaves();
     CU_ASSERT(trial_close(&t.kept));
     t.trial = &t.plain;
 }

@@ -380,6 +380,31 @@ static void pair_end(struct pair *p, uint32_t gone)
     pair_free(p);
 }
 
+void pairs_abandon(struct client_session *origin, struct client_session *target, int descriptor)
+{
+    bool both = origin && target;
+    struct mapping ring = {.fd = -1};
+    struct pair_shared *shared;
+
+    if (mapping_inherit(&ring, descriptor, PAIR_BYTES) < 0)
+        return;
+    ring.fd = -1; /* the descriptor is still the caller's */
+    shared = ring.base;
+    atomic_fetch_or_explicit(&shared->gone,
+                             (!origin || both ? PAIR_ORIGIN_GONE : 0) |
+                                 (!target || both ? PAIR_TARGET_GONE : 0),
+                             memory_order_release);
+    if (origin) {
+        count(&shared->origin.counts, &origin->counted);
+        notify(origin);
+    }
+    if (target) {
+        count(&shared->target.counts, &target->counted);
+        notify(target);
+    }
+    mapping_destroy(&ring);
+}
+
 int pairs_connect(struct client_session *origin, struct client_session *target,
                   const struct engine_neighbour *found, uint32_t rights, struct pair_way *out)
 {

@@ -52,6 +52,10 @@ int pairs_connect(struct client_session *origin, struct client_session *target,
 /* Inherits a pair; on success, takes the descriptor over. */
 int pairs_inherit(struct client_session *origin, struct client_session *target, uint64_t number,
                   uint32_t slot, int descriptor);
+/* Marks a pair that cannot be inherited as gone, so that the context that is left ends its
+ * operations. A side that was not inherited is NULL; if both are here, both lose the pair. The
+ * descriptor stays the caller's. */
+void pairs_abandon(struct client_session *origin, struct client_session *target, int descriptor);
 /* The operations that a context has done by its pairs so far. The client reports them itself, so
  * they are only for display. */
 struct direct_counts pairs_count(const struct client_session *s);

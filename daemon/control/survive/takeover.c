@@ -271,15 +271,18 @@ static void inherit_pair(struct control *control, const char *name)
     uint32_t engines[2], handles[2], slot = BOARD_NONE;
     struct client_session *from, *to;
     uint64_t number;
+    int descriptor;
 
     if (sscanf(name, "pair.%" SCNu64 ".%u.%u.%u.%u.%u", &number, &engines[0], &handles[0],
                &engines[1], &handles[1], &slot) < 5)
         return;
     from = session_of(control, engines[0], handles[0]);
     to = session_of(control, engines[1], handles[1]);
-    if (from && to &&
-        pairs_inherit(from, to, number, slot, store_take(&control->store, "%s", name)) < 0)
-        store_untake(&control->store, "%s", name);
+    descriptor = store_take(&control->store, "%s", name);
+    if (from && to && pairs_inherit(from, to, number, slot, descriptor) == 0)
+        return;
+    pairs_abandon(from, to, descriptor);
+    store_untake(&control->store, "%s", name);
 }
 
 static void inherit_pairs(struct control *control)
