@@ -475,6 +475,19 @@ static void test_nothing_left(void)
     check_nothing_left(plain, SIGKILL, 128 + SIGKILL);
 }
 
+/* The run ends as it does otherwise, and pwcrun removes what the reaper would have removed. */
+static void test_reaper_killed(void)
+{
+    static const char script[] =
+        "for p in $(cat /proc/$PPID/task/$PPID/children); do "
+        "  read name < /proc/$p/comm; test $name != pwcrun-reaper || kill -KILL $p; "
+        "done; exit 3";
+
+    expect((const char *[]){"-n", "1", "--", "sh", "-c", script, NULL}, NULL, 3,
+           "the reaper, process");
+    CU_ASSERT_EQUAL(count_entries(runtime_dir, "pwcrun."), 0);
+}
+
 static void test_nothing_left_of_namespaces(void)
 {
     static const char *const netns[] = {"--netns", NULL};
@@ -529,6 +542,7 @@ int main(int argc, char **argv)
                            {"signals are forwarded", test_signals_are_forwarded},
                            {"a signal ends the ranks", test_signal_ends_ranks},
                            {"nothing is left", test_nothing_left},
+                           {"the reaper is killed", test_reaper_killed},
                            {"nothing is left of namespaces", test_nothing_left_of_namespaces},
                            {"two runs side by side", test_side_by_side},
                            {"the secret is private", test_secret_is_private},

@@ -37,7 +37,7 @@ enum phase {
 struct job {
     const struct options *options;
     const struct workdir *dir;
-    const struct reaper *reaper;
+    struct reaper *reaper;
     struct node *nodes;
     struct rank *ranks;
     char *list; /* the daemons' list of nodes */
@@ -256,15 +256,17 @@ static void reap(struct job *job)
     siginfo_t info = {0};
     while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid != 0) {
         pid_t pid = info.si_pid;
-        if (pid == job->reaper->pid)
-            return; /* somebody killed the reaper: pwcrun can't mend this */
+        info.si_pid = 0;
+        if (pid == job->reaper->pid) {
+            reaper_lost(job->reaper);
+            continue;
+        }
         /* Until the pid is reaped, no other process or group can have its number. */
         kill(-pid, SIGKILL);
         reaper_ended(job->reaper, pid);
         int status;
         waitpid(pid, &status, 0);
         child_ended(job, pid, status);
-        info.si_pid = 0;
     }
 }
 
@@ -402,7 +404,7 @@ static void loop(struct job *job)
 }
 
 int job_run(const struct options *options, const struct workdir *dir, const struct network *network,
-            const struct reaper *reaper)
+            struct reaper *reaper)
 {
     struct job job = {.options = options, .dir = dir, .reaper = reaper};
     snprintf(job.name, sizeof(job.name), "pwcrun-%d", (int)network->owner);

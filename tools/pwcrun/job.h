@@ -13,7 +13,7 @@
 /* Runs a job, and returns the exit status of pwcrun. Takes blocked signals (job_block_signals) from
  * here. */
 int job_run(const struct options *options, const struct workdir *dir, const struct network *network,
-            const struct reaper *reaper);
+            struct reaper *reaper);
 
 /* Blocks the signals that a job forwards, for pwcrun's whole life. */
 int job_block_signals(void);

@@ -49,7 +49,11 @@ static int run(const struct options *options)
     int status = PWCRUN_FAILED;
     if (network.nodes == 0 || network_up(&network) == 0)
         status = job_run(options, &dir, &network, &reaper);
-    reaper_finish(&reaper);
+    if (!reaper_finish(&reaper)) {
+        if (network.nodes > 0)
+            network_down(&network);
+        workdir_remove(&dir);
+    }
     return status;
 }
 

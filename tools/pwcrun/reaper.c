@@ -157,9 +157,25 @@ void reaper_ended(const struct reaper *reaper, pid_t group)
     notify(reaper, (struct news){group, 0});
 }
 
-void reaper_finish(struct reaper *reaper)
+void reaper_lost(struct reaper *reaper)
 {
+    fprintf(
+        stderr,
+        "pwcrun: the reaper, process %d, was killed: should pwcrun be killed too, its processes "
+        "and its folder may stay\n",
+        (int)reaper->pid);
+    waitpid(reaper->pid, NULL, 0);
+    reaper->pid = 0;
+}
+
+bool reaper_finish(struct reaper *reaper)
+{
+    int status = -1;
+
     close(reaper->pipe);
-    while (waitpid(reaper->pid, NULL, 0) < 0 && errno == EINTR)
+    if (reaper->pid == 0)
+        return false;
+    while (waitpid(reaper->pid, &status, 0) < 0 && errno == EINTR)
         ;
+    return status == 0;
 }

@@ -6,13 +6,14 @@
 #ifndef PWCRUN_REAPER_H
 #define PWCRUN_REAPER_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include "tools/pwcrun/network.h"
 #include "tools/pwcrun/workdir.h"
 
 struct reaper {
-    pid_t pid;
-    int pipe; /* writing end */
+    pid_t pid; /* 0: somebody has killed the reaper */
+    int pipe;  /* writing end */
 };
 
 /* Starts the reaper. Call this before anything exists that the reaper is to clean, except the
@@ -24,8 +25,12 @@ int reaper_start(struct reaper *out, const struct workdir *dir, const struct net
 void reaper_began(const struct reaper *reaper, pid_t group);
 void reaper_ended(const struct reaper *reaper, pid_t group);
 
-/* Closes the pipe and waits until all is clean. */
-void reaper_finish(struct reaper *reaper);
+/* Collects a reaper that has ended too early. The run goes on without it. */
+void reaper_lost(struct reaper *reaper);
+
+/* Closes the pipe and waits until all is clean. False: the reaper was killed, and the caller has to
+ * remove namespaces and folder itself. */
+bool reaper_finish(struct reaper *reaper);
 
 /* Removes files that the fabric of a dead process has left in /dev/shm. */
 void reaper_sweep_shm(pid_t pid);
